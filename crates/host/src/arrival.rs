@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::internet::fitted;
-use crate::isn::isn_above;
+use crate::isn::{isn_above, timestamp_offset};
 use crate::listener::ListenAdmission;
 use crate::secret::{Purpose, Tuple};
 use crate::time_wait::TimeWaitArrival;
@@ -118,7 +118,8 @@ impl Host {
                     listener.settings.log_as,
                 );
                 let syn = segment_of(header, &packet);
-                let connection = Connection::accept(cx.now(), &config, ports(&tuple), iss, &syn);
+                let mut connection = Connection::accept(cx.now(), &config, ports(&tuple), iss, &syn);
+                connection.set_timestamp_offset(timestamp_offset(&self.secret, &tuple));
                 let (id, reuse_address) = (listener.id, listener.bind().reuse_address);
                 listener.count_half_open();
                 cx.consume(packet);

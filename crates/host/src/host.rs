@@ -5,7 +5,7 @@ use crate::binds::{Bind, BindId, Binds, PortError};
 use crate::connections::{ConnectionEntry, ConnectionId, Connections, ServicePlan};
 use crate::datagrams::DatagramPrograms;
 use crate::internet::{Internet, LocalLink, fitted, is_host};
-use crate::isn::isn;
+use crate::isn::{isn, timestamp_offset};
 use crate::limiter::Limiter;
 use crate::listener::{ListenError, ListenSettings, Listeners};
 use crate::memory::HostBudget;
@@ -477,8 +477,9 @@ impl Host {
         let ServicePlan { config, tuple, application, log_as, reuse_address } = plan;
         let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
         let iss = isn(&self.secret, &tuple, cx.now());
-        let connection =
+        let mut connection =
             Connection::connect(cx.now(), &fitted(&config, &tuple, self.internet.limits), ports, iss);
+        connection.set_timestamp_offset(timestamp_offset(&self.secret, &tuple));
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         (entry.application, entry.reuse_address) = (Some(application), reuse_address);
         self.connections.open(slot, entry);

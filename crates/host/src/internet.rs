@@ -14,7 +14,7 @@ use farpace_wire::ip::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UD
 use farpace_wire::ipv4::IPV4_LEN;
 use farpace_wire::ipv6::IPV6_LEN;
 use farpace_wire::tcp::TCP_LEN;
-use farpace_wire::{AddressPair, Below, MacAddr, Packet, fragment};
+use farpace_wire::{AddressPair, Below, MacAddr, Packet, Unreachable, fragment};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -410,7 +410,12 @@ impl Host {
         }
         // What is sent in answer may fail as well; the connections hear of that next time.
         for (tuple, seq) in std::mem::take(&mut self.internet.given_up) {
-            self.on_path_error(&tuple, PathError::Unreachable { hard: false }, seq, cx);
+            self.on_path_error(
+                &tuple,
+                PathError::Unreachable { hard: false, why: Unreachable::Host },
+                seq,
+                cx,
+            );
         }
     }
 
@@ -433,8 +438,9 @@ impl Host {
             SoftError::TooBig { mtu } => {
                 PathError::TooBig { mtu: u32::try_from(mtu.get()).unwrap_or(u32::MAX) }
             }
-            SoftError::Unreachable { hard, .. } => PathError::Unreachable { hard },
-            SoftError::TimeExceeded | SoftError::ParameterProblem => PathError::Discarded,
+            SoftError::Unreachable { hard, why } => PathError::Unreachable { hard, why },
+            SoftError::TimeExceeded => PathError::Discarded,
+            SoftError::ParameterProblem => PathError::Malformed,
         };
         self.on_path_error(&Tuple { local, remote, local_port, remote_port }, error, seq, cx);
     }

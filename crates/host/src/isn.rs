@@ -19,6 +19,13 @@ pub(crate) fn isn_above(secret: &Secret, tuple: &Tuple, now: Instant, floor: Opt
     floor.map_or(fresh, |floor| fresh.later(floor))
 }
 
+/// Where the clock of timestamps begins for connections between these addresses, whatever their ports are: a peer that keeps
+/// a connection in TIME-WAIT sees that a later one is later (RFC 6191).
+pub(crate) fn timestamp_offset(secret: &Secret, tuple: &Tuple) -> u32 {
+    let addresses = Tuple { local_port: 0, remote_port: 0, ..*tuple };
+    secret.hash(Purpose::Timestamps, &addresses, 0) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::{isn, isn_above};

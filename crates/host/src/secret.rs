@@ -72,6 +72,8 @@ pub(crate) enum Purpose {
     Listener = 7,
     /// Where a connection in TIME-WAIT stands in its table.
     TimeWait = 8,
+    /// Where the clock of timestamps begins that a peer sees.
+    Timestamps = 9,
 }
 
 /// Both ends of a connection: what tells one from another.

@@ -25,7 +25,7 @@ pub enum IpVersion {
 }
 
 /// Why something cannot be reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unreachable {
     /// No way to the network.
     Route,

@@ -19,7 +19,7 @@ pub fn draw(seed: u64, theme: Option<&str>) -> Program {
     draw.rtt = draw.one(&[2, 10, 20, 40, 60]);
     draw.program.quiet = draw.one(&[50, 120, 300, 500, 1200]);
     let theme = theme.unwrap_or(drawn);
-    draw.sack = ["send", "loss", "windows", "any"].contains(&theme);
+    draw.sack = ["send", "loss", "windows", "any"].contains(&theme) && draw.chance(0.85);
     if draw.chance(0.2) {
         let names = ["tcp_timestamps", "tcp_window_scaling", "tcp_sack"];
         let name = draw.one(&names[..if draw.sack { 2 } else { 3 }]);
@@ -222,7 +222,8 @@ impl Draw {
         let op = match self.rng.below(10) {
             0..4 => Op::Info,
             4 => Op::Poll,
-            5 | 6 => Op::Ioctl(Ioctl::InQueue),
+            5 => Op::Ioctl(Ioctl::InQueue),
+            6 => Op::Ioctl(Ioctl::OutQueue),
             7 => Op::Ioctl(Ioctl::OutQueueUnsent),
             _ => Op::Get(named("SO_ERROR").expect("an option")),
         };
@@ -266,7 +267,8 @@ impl Draw {
                 }
                 for _ in 0..self.between(1, 3) {
                     let mut syn = self.syn();
-                    syn.flags = self.one(&[SYN | ACK, SYN | ACK, ACK, RST | ACK, RST, FIN | ACK, SYN | RST]);
+                    syn.flags =
+                        self.one(&[SYN | ACK, SYN | ACK, SYN, ACK, RST | ACK, RST, FIN | ACK, SYN | RST]);
                     syn.ack = if syn.flags & ACK == 0 { 0 } else { self.one(&[1, 1, 1, 0, 2, 1000]) };
                     if let Some((_, echo)) = &mut syn.ts {
                         *echo = Echo::Off(0);
@@ -408,7 +410,11 @@ impl Draw {
             match self.rng.below(10) {
                 0..5 => {
                     let len = self.one(&[1, 10, 100, 1000, 1448, 2000, 5000, 14_480, 20_000]);
-                    let flags = if self.chance(0.1) { nix::libc::MSG_MORE } else { 0 };
+                    let flags = match self.rng.below(20) {
+                        0 | 1 => nix::libc::MSG_MORE,
+                        2 => nix::libc::MSG_OOB,
+                        _ => 0,
+                    };
                     self.write(len, flags);
                 }
                 5..8 => {
@@ -658,7 +664,7 @@ impl Draw {
                 }
                 3 | 4 => {
                     let len = self.one(&[1, 100, 1448, 5000]);
-                    let flags = self.one(&[0, 0, 0, nix::libc::MSG_MORE]);
+                    let flags = self.one(&[0, 0, 0, 0, nix::libc::MSG_MORE, nix::libc::MSG_OOB]);
                     self.write(len, flags);
                 }
                 5 | 6 => {
@@ -671,9 +677,17 @@ impl Draw {
                     self.acknowledge(1 + sent, Vec::new());
                 }
                 8 => {
-                    let (kind, code, mtu) = self.one(&[(3, 4, 1200), (3, 4, 600)]);
+                    let (kind, code, mtu) = self.one(&[(3, 4, 1200), (3, 4, 600), (3, 0, 0), (3, 1, 0)]);
+                    let (kind, code) = if mtu == 0 {
+                        self.one(&[(kind, code), (3, 2), (3, 3), (3, 7), (3, 13), (11, 0), (12, 0)])
+                    } else {
+                        (kind, code)
+                    };
                     let seq = self.peer.ack;
                     self.step(Action::Icmp(Icmp { conn: 0, kind, code, mtu, seq }));
+                    if mtu == 0 {
+                        self.look();
+                    }
                 }
                 9 => self.look(),
                 10 if self.chance(0.3) => {

@@ -172,9 +172,6 @@ fn shape(s: &Sent) -> String {
 }
 
 fn compare_calls(program: &Program, kernel: &Record, ours: &Record) -> Option<(i64, Difference)> {
-    let chooses_mss = program.steps.iter().any(
-        |s| matches!(&s.what, Action::Call(c) if matches!(&c.op, Op::Set(o, _) if o.name == "TCP_MAXSEG")),
-    );
     for (n, step) in program.steps.iter().enumerate() {
         let Action::Call(c) = &step.what else { continue };
         let name = || format!("{c}").split_once(' ').map_or_else(String::new, |(_, call)| call.to_owned());
@@ -186,7 +183,9 @@ fn compare_calls(program: &Program, kernel: &Record, ours: &Record) -> Option<(i
                     return d.map(|d| (*at, d));
                 }
                 if c.op == Op::Info {
-                    if let Some((field, k, o)) = compare_info(&k.values, &o.values, chooses_mss) {
+                    if let Some((field, k, o)) =
+                        compare_info(&k.values, &o.values, ours.behind.get(&n).copied().unwrap_or(0))
+                    {
                         let d = differs(
                             format!("tcpi_{field}"),
                             format!("{c}: tcpi_{field}: kernel {k}, ours {o}"),
@@ -224,7 +223,8 @@ fn is_bound_by_memory(op: &Op, values: &[(String, i64)]) -> bool {
     matches!(op, Op::Get(o) if o.name == "SO_RCVLOWAT") && values.iter().any(|(_, v)| *v == MAX_RECEIVE / 2)
 }
 
-fn compare_info(k: &[(String, i64)], o: &[(String, i64)], chooses_mss: bool) -> Option<(String, i64, i64)> {
+/// `behind`: ours was told of the call so many nanoseconds before it was made.
+fn compare_info(k: &[(String, i64)], o: &[(String, i64)], behind: i64) -> Option<(String, i64, i64)> {
     // Before there is a connection and after it the kernel shows what is left of others.
     let state_is_closed = k.first().is_some_and(|(_, state)| [2, 3, 7, 10].contains(state));
     let unknown = k.iter().any(|(name, v)| name == "rtt" && *v == 0);
@@ -233,13 +233,12 @@ fn compare_info(k: &[(String, i64)], o: &[(String, i64)], chooses_mss: bool) -> 
         let near = |slack: i64| (k - o).abs() <= slack;
         let equal = match info::compare(name) {
             Compare::Exact => *k == o,
-            Compare::Time => near(6_000 + k / 8),
-            Compare::Millis => near(12),
+            Compare::Time => near(6_000 + k / 8 + behind / 1000),
+            Compare::Millis => near(12 + behind / MS),
+            Compare::Rate => near(k / 5),
             Compare::Not => true,
         };
-        // The MTU of the path is known where the program does not choose the segment size.
-        let chosen = name == "pmtu" && chooses_mss;
-        let meaningless = (state_is_closed && name != "state") || chosen || (unknown && name == "rttvar");
+        let meaningless = (state_is_closed && name != "state") || (unknown && name == "rttvar");
         if !equal && !meaningless {
             return Some((name.clone(), *k, o));
         }

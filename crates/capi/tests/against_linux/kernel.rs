@@ -48,6 +48,8 @@ pub struct Record {
     pub end: i64,
     /// The most by which this thread woke up too late, in nanoseconds: the kernel's timers fire as late on such a machine.
     pub overslept: i64,
+    /// How much earlier the stack was told of a step than it came, in nanoseconds, where that is not zero.
+    pub behind: BTreeMap<usize, i64>,
     /// Steps that took too long: when, and how long.
     pub late: Vec<(i64, i64)>,
 }

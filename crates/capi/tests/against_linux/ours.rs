@@ -294,6 +294,9 @@ pub fn run(library: Library, program: &Program, kernel: &Record, races: &mut Rac
         let at = kernel.times.get(n).copied().unwrap_or(step.at as i64 * 1000).max(ours.now);
         let told = advance(&mut ours, at, &mut guide, Some(races));
         ours.behind = at - told;
+        if at > told {
+            ours.record.behind.insert(n, at - told);
+        }
         ours.at(told);
         ours.input(n, &step.what);
         ours.behind = 0;

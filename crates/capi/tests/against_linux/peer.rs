@@ -141,7 +141,9 @@ impl Peer {
         }
         let (iss, irs) = (known.iss.unwrap_or(0), irs(conn));
         let from = |base: u32, n: u32| i64::from(n.wrapping_sub(base) as i32);
-        let seq = from(iss, tcp.seq);
+        // What answers a segment without ACK as from nowhere begins at zero itself.
+        let nowhere = tcp.flags & program::RST != 0 && tcp.seq == 0;
+        let seq = if nowhere { 0 } else { from(iss, tcp.seq) };
         let mut sent = Sent {
             at,
             conn,

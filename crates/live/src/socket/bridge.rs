@@ -3,8 +3,9 @@
 use super::duplex::{Duplex, DuplexPhase, Farewell};
 use super::pipe::Pipe;
 use farpace_host::{Application, ConnectionId, SocketEnds};
-use farpace_tcp::{CloseReason, Connection, ConnectionEvent, ConnectionState};
+use farpace_tcp::{CloseReason, Connection, ConnectionEvent, ConnectionState, PathError};
 use farpace_units::{ByteCount, Instant};
+use farpace_wire::Unreachable;
 use nix::errno::Errno;
 use std::sync::Arc;
 
@@ -71,7 +72,14 @@ impl Application for Bridge {
                 pipe.shared.with(|duplex| close(duplex, connection, reason));
                 self.pipe = None;
             }
-            ConnectionEvent::Unanswered | ConnectionEvent::SoftError => {}
+            ConnectionEvent::SoftError => {
+                let error = connection.soft_error().filter(|_| connection.config().tuning.reports_errors);
+                if let Some(error) = error.map(errno_of) {
+                    connection.take_soft_error();
+                    pipe.shared.with(|duplex| duplex.fail(error));
+                }
+            }
+            ConnectionEvent::Unanswered => {}
         }
     }
 }
@@ -138,6 +146,25 @@ fn take_in(duplex: &mut Duplex, connection: &mut Connection, limit: usize) {
     duplex.more = !connection.readable().is_zero();
 }
 
+/// What Linux makes of a report of the network.
+pub(super) fn errno_of(error: PathError) -> Errno {
+    let PathError::Unreachable { why, .. } = error else {
+        return if error == PathError::Malformed { Errno::EPROTO } else { Errno::EHOSTUNREACH };
+    };
+    match why {
+        Unreachable::Route => Errno::ENETUNREACH,
+        Unreachable::Host | Unreachable::Prohibited => Errno::EHOSTUNREACH,
+        Unreachable::Protocol => Errno::ENOPROTOOPT,
+        Unreachable::Port => Errno::ECONNREFUSED,
+        // The codes of RFC 792 and RFC 1122 §3.2.2.1.
+        Unreachable::Other(5) => Errno::EOPNOTSUPP,
+        Unreachable::Other(6 | 9 | 11) => Errno::ENETUNREACH,
+        Unreachable::Other(7) => Errno::EHOSTDOWN,
+        Unreachable::Other(8) => Errno::ENONET,
+        Unreachable::Other(_) => Errno::EHOSTUNREACH,
+    }
+}
+
 fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) {
     if duplex.farewell.is_none() {
         take_in(duplex, connection, usize::MAX);
@@ -152,7 +179,7 @@ fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) 
         CloseReason::Reset if duplex.peer_closed && !duplex.fin_sent => Some(Errno::EPIPE),
         CloseReason::Reset => Some(Errno::ECONNRESET),
         CloseReason::TimedOut => Some(Errno::ETIMEDOUT),
-        CloseReason::Unreachable => Some(Errno::EHOSTUNREACH),
+        CloseReason::Unreachable => Some(connection.soft_error().map_or(Errno::EHOSTUNREACH, errno_of)),
         CloseReason::Aborted => duplex.farewell.is_none().then_some(Errno::ECONNABORTED),
     };
     duplex.flushed &= error.is_none();

@@ -260,6 +260,12 @@ impl Duplex {
             }
         }
     }
+    /// The network has reported something that the program wants to hear of.
+    pub fn fail(&mut self, error: Errno) {
+        if self.phase != DuplexPhase::Over {
+            self.error = Some(error);
+        }
+    }
     /// It is over; `error` tells the program why, unless everything went well.
     pub fn end(&mut self, error: Option<Errno>) {
         if self.phase != DuplexPhase::Over {

@@ -384,8 +384,13 @@ impl Pipe {
     }
 
     /// Nothing will be read any more, but for what is there.
-    pub fn stop_reading(&self) {
-        self.shared.with(|duplex| duplex.deaf = true);
+    pub fn stop_reading(self: &Arc<Self>) {
+        if self.shared.with(|duplex| {
+            duplex.deaf = true;
+            duplex.phase == DuplexPhase::Open && !std::mem::replace(&mut duplex.kicked, true)
+        }) {
+            self.kick();
+        }
     }
 
     /// The program leaves. What it has not read makes it a reset (RFC 2525 §2.17).

@@ -1,5 +1,6 @@
 //! A TCP stream as programs use it.
 
+use super::bridge::errno_of;
 use super::duplex::DuplexPhase;
 use super::engine::{ask, ended};
 use super::linger;
@@ -260,6 +261,14 @@ impl Stream {
     /// The error that waits, once (SO_ERROR).
     pub fn take_error(&self) -> Option<io::Error> {
         self.0.pipe.take_error()
+    }
+    /// What the network last reported of the path, once, if it ended nothing and nothing was acknowledged since.
+    pub fn take_soft_error(&self) -> Option<io::Error> {
+        let error = self.look_now(|connection, _| connection.soft_error()).flatten()?;
+        let _ = self.tune_later(|connection, _| {
+            connection.take_soft_error();
+        });
+        Some(errno_of(error).into())
     }
     /// Bytes that can be read without waiting (FIONREAD). More may be on the way from the engine.
     pub fn available(&self) -> usize {

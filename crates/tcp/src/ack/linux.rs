@@ -90,7 +90,8 @@ impl QuickAck {
         self.conversation = true;
         if self.ato.is_none() {
             // Without data so far the timer has no time to wait for, but it is a timer.
-            return Some(a.now + Span::from_nanos(1));
+            self.held = Some(a.now + Span::from_nanos(1));
+            return self.held;
         }
         self.hold(a)
     }
@@ -109,6 +110,13 @@ impl QuickAck {
         let until = self.held.map_or(until, |held| held.min(until));
         self.held = Some(until);
         Some(until)
+    }
+
+    /// A segment without news, while an ACK waits: true if it should wait no longer.
+    pub fn on_other(&self, now: Instant, srtt: Span) -> bool {
+        let quick = self.quick > 0 && !self.conversation;
+        let Some(ato) = self.ato else { return true };
+        quick || self.held.is_some_and(|held| held <= now + self.delay(srtt).min(ato) / 4)
     }
 
     /// The connection begins: what a full-size segment is taken for.
@@ -139,7 +147,7 @@ impl QuickAck {
         }
         let other = std::mem::take(&mut self.other_size);
         if a.segment >= self.full_size {
-            self.full_size = a.segment;
+            self.full_size = a.segment.min(a.most);
             self.ends = self.ends.max(u32::from(a.push));
             return;
         }

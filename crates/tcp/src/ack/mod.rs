@@ -39,6 +39,8 @@ pub struct DataArrival {
     pub duplicate: bool,
     /// Bytes received and not acknowledged, this segment included.
     pub unacknowledged: u32,
+    /// Payload of the largest segment that the peer may send.
+    pub most: u32,
     /// Bytes of options in its header.
     pub all_options: u32,
     /// Those that every segment of the connection has.
@@ -127,6 +129,11 @@ impl AckPolicy {
             AckForm::AtOnce | AckForm::Nth(_) | AckForm::Bsd(_) | AckForm::Linux26(_) => None,
         };
         hold.map_or(Decision::Now(Cause::AckNow), Decision::Hold)
+    }
+
+    /// A segment without data has come while an ACK waits; `srtt` is our own. True: the ACK should go now.
+    pub fn on_other(&self, now: Instant, srtt: Span) -> bool {
+        matches!(&self.form, AckForm::Linux(form) if form.on_other(now, srtt))
     }
 
     /// The peer asks for one ACK for so many segments from now on (TARR).

@@ -23,6 +23,10 @@ pub struct Tuning {
     pub hops: Option<u8>,
     /// Packets with fewer hops left are dropped (IP_MINTTL). Hosts do it.
     pub min_hops: u8,
+    /// MTU of the link, where the program has chosen a smaller MSS itself (TCP_MAXSEG).
+    pub link_mtu: Option<u16>,
+    /// The program hears of what the network reports as of an error (IP_RECVERR, IPV6_RECVERR). Sockets do it.
+    pub reports_errors: bool,
     /// Packets may be cut on the way (IP_PMTUDISC_DONT). Hosts say so on packets.
     pub may_be_cut: bool,
 }

@@ -6,6 +6,7 @@ use crate::recovery::AckInput;
 use crate::segment::Segment;
 use farpace_events::RecoveryState;
 use farpace_units::{ByteCount, Instant, Packets, Span};
+use farpace_wire::tcp::SackBlocks;
 
 /// Room in the send buffer of which the application is always told.
 const USEFUL_ROOM: u64 = 16_384;
@@ -51,6 +52,9 @@ impl Connection {
             self.end_more();
             self.linux.looks_again();
             self.restart_persist(now);
+            if self.config.is_linux() && !h.ack.before(self.snd_una) {
+                self.soft_error = None;
+            }
         }
         self.notice_empty_line(now);
         let prior_snd_una = self.snd_una;
@@ -72,6 +76,8 @@ impl Connection {
         }
         let one_timer = self.config.is_linux();
         let told = self.read_answer(now, segment, advanced);
+        let (none, agreed) = (SackBlocks::new(), self.sack || !one_timer);
+        let blocks = told.sack.as_ref().unwrap_or(if agreed { &h.options.sack } else { &none });
         let tsecr = h.options.timestamps.filter(|_| self.timestamps).map(|t| t.echo);
         let clock = self.timestamp(now);
         let input = AckInput {
@@ -80,7 +86,7 @@ impl Connection {
             snd_una: self.snd_una,
             ack: h.ack,
             snd_nxt: self.snd_nxt,
-            sack: told.sack.as_ref().unwrap_or(&h.options.sack),
+            sack: blocks,
             tsecr,
             rtt_by_timestamp: tsecr
                 .map(|echo| clock.wrapping_sub(echo))

@@ -102,7 +102,7 @@ impl Connection {
     /// `by` completes the handshake.
     fn established(&mut self, now: Instant, by: &Segment) {
         self.state = ConnectionState::Established;
-        self.statistics.established(now);
+        self.statistics.established(now, self.all_sent());
         self.rto_deadline = None;
         self.progress(now);
         self.syn_pending = None;
@@ -160,9 +160,14 @@ impl Connection {
         if self.state == ConnectionState::FinWait2
             && self.config.is_linux()
             && self.is_orphan()
-            && !reset
             && self.is_settled_in_fin_wait_2(now, &segment)
         {
+            return;
+        }
+        let repeats =
+            flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK) && segment.header.seq == self.irs;
+        if self.is_request() && !repeats && self.echoes_wrongly(&segment) {
+            self.on_unacceptable(now, &segment, reset);
             return;
         }
         self.read_request(&segment);
@@ -178,7 +183,7 @@ impl Connection {
             // RFC 5961 §3.2: only the exact number resets; anything else in the window is challenged.
             // Linux also takes the end of what the peer knows to have arrived.
             let known = if self.config.is_linux() { self.islands.end() } else { None };
-            if segment.header.seq == self.rcv_nxt || known == Some(segment.header.seq) {
+            if segment.header.seq == self.rcv_nxt || known == Some(segment.header.seq) || self.is_request() {
                 self.finish(CloseReason::Reset);
             } else {
                 self.challenge(now, &segment);
@@ -203,6 +208,10 @@ impl Connection {
                         return;
                     }
                     again = true;
+                }
+                ConnectionState::SynReceived if self.is_request() => {
+                    self.refuse_as_stranger(&segment);
+                    return;
                 }
                 _ => {
                     self.challenge(now, &segment);
@@ -229,6 +238,7 @@ impl Connection {
             self.snd_una = self.iss + 1;
             self.established(now, &segment);
         }
+        let predicted = self.is_predicted(&segment);
         if self.config.is_linux()
             && self.state == ConnectionState::Closing
             && segment.header.ack == self.snd_nxt
@@ -259,6 +269,45 @@ impl Connection {
         let fin = flags.contains(TcpFlags::FIN);
         if fin || !segment.payload.is_empty() {
             self.on_text(now, segment, fin);
+        } else if self.ack_by.is_some() && !predicted && self.ack_policy.on_other(now, self.rto.srtt()) {
+            self.ack_now.get_or_insert(Cause::AckDelayed);
+        }
+    }
+
+    /// What Linux expects of a segment, and takes without a closer look: it is next, tells no window, and has no other flags or
+    /// options than all have (header prediction).
+    fn is_predicted(&self, segment: &Segment) -> bool {
+        let h = &segment.header;
+        let plain = TcpFlags::ACK.with(TcpFlags::PSH);
+        self.state == ConnectionState::Established
+            && h.flags.with(plain) == plain
+            && h.seq == self.rcv_nxt
+            && u32::from(h.window) << self.snd_wscale == self.snd_wnd
+            && h.options.sack.is_empty()
+            && h.options.timestamps.is_some() == self.timestamps
+            && !self.islands.any()
+            && !self.reassembly.has_hole()
+    }
+
+    /// The answer to our SYN-ACK echoes a timestamp that no SYN-ACK had (Linux: tcp_check_req).
+    fn echoes_wrongly(&self, segment: &Segment) -> bool {
+        let Some((first, last)) = self.linux.syn_stamps.filter(|_| self.timestamps) else { return false };
+        let echo = segment.header.options.timestamps.map_or(0, |t| t.echo);
+        echo != 0 && echo.wrapping_sub(first) > last.wrapping_sub(first)
+    }
+
+    /// A connection that somebody else opens, and that Linux keeps no more of than the SYN.
+    pub(super) fn is_request(&self) -> bool {
+        self.config.is_linux() && self.state == ConnectionState::SynReceived && !self.opened_actively()
+    }
+
+    /// Ends the connection with a reset like that of a host which does not know it.
+    fn refuse_as_stranger(&mut self, segment: &Segment) {
+        self.finish(CloseReason::Reset);
+        if segment.header.flags.contains(TcpFlags::ACK) {
+            self.reset_pending = Some((segment.header.ack, Seq::default()));
+        } else {
+            self.linux.stranger_reset = Some(segment.header.seq + segment.sequence_length());
         }
     }
 
@@ -285,10 +334,14 @@ impl Connection {
         let window = self.rcv_adv.bytes_since(self.rcv_nxt);
         let inside = |s: Seq| s.after_eq(self.rcv_nxt) && s.before(self.rcv_nxt + window);
         // In SYN-RECEIVED the peer's SYN itself may come again.
-        if self.state == ConnectionState::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
-            return seq == self.irs;
+        let again = segment.header.flags.contains(TcpFlags::SYN) && seq == self.irs;
+        if self.state == ConnectionState::SynReceived
+            && (again || !self.is_request())
+            && segment.header.flags.contains(TcpFlags::SYN)
+        {
+            return again;
         }
-        if self.state == ConnectionState::SynReceived && self.config.is_linux() && !self.opened_actively() {
+        if self.is_request() {
             return self.lies_in_window(seq, segment.sequence_length(), window);
         }
         if self.config.is_linux() && !reset {
@@ -319,7 +372,17 @@ impl Connection {
         let window = self.rcv_adv.bytes_since(self.rcv_nxt);
         if !self.lies_in_window(seq, len, window) || self.is_old_by_timestamp(now, segment) {
             self.counters.unacceptable += 1;
-            self.answer(now, segment, true);
+            if !segment.header.flags.contains(TcpFlags::RST) {
+                self.answer(now, segment, true);
+            }
+            return true;
+        }
+        if segment.header.flags.contains(TcpFlags::RST) {
+            self.finish(CloseReason::Reset);
+            return true;
+        }
+        if segment.header.flags.contains(TcpFlags::SYN) && !seq.before(self.rcv_nxt) {
+            self.refuse_as_stranger(segment);
             return true;
         }
         if len == 0 || !segment.header.flags.contains(TcpFlags::ACK) {
@@ -579,6 +642,7 @@ impl Connection {
         }
         let flags = segment.header.flags;
         DataArrival {
+            most: longest,
             all_options: options_len(&segment.header.options),
             usual_options: options,
             push: flags.contains(TcpFlags::PSH),
@@ -617,12 +681,17 @@ impl Connection {
         self.rcv_nxt += 1;
         arrival.unacknowledged += 1;
         // Only while the program may still close is there an answer to wait for.
-        let waits = self.state == ConnectionState::Established && !arrival.disorder && !arrival.duplicate;
+        let closes = self.config.is_linux() && self.fin_queued;
+        let waits =
+            self.state == ConnectionState::Established && !arrival.disorder && !arrival.duplicate && !closes;
         let decision = if waits { self.ack_policy.on_fin(arrival) } else { Decision::Now(Cause::AckNow) };
         if self.answer_request(now) {
             self.ack_now = Some(Cause::AckAsked);
         } else {
             self.obey(decision);
+        }
+        if self.state == ConnectionState::Established && self.fin_queued {
+            self.statistics.close_first();
         }
         self.state = match self.state {
             ConnectionState::Established => ConnectionState::CloseWait,

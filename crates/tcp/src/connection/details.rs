@@ -1,7 +1,7 @@
 //! A closer look at a connection than [`ConnectionInspection`](super::ConnectionInspection) gives, for people and for TCP_INFO.
 
-use super::Connection;
 use super::statistics::LimitTimes;
+use super::{Connection, State};
 use crate::recovery::Tallies;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use farpace_wire::tcp::TCP_LEN;
@@ -31,7 +31,7 @@ pub struct Details {
     pub forward: Packets,
     /// Retransmission timeouts in a row, and so doublings of the timeout.
     pub timeouts_in_row: u32,
-    /// Doublings of the timeout.
+    /// Doublings of the timeout, or of the time between probes of a closed window.
     pub backoff: u32,
     /// Probes of a closed window, or else of an idle peer, that were not answered.
     pub probes: u32,
@@ -45,7 +45,7 @@ pub struct Details {
     pub since_data: Span,
     /// Since an acknowledgment was last received.
     pub since_heard: Span,
-    /// Payload leaves at this rate at most just now; none: it is not paced.
+    /// Payload leaves at this rate at most just now, or would if Linux paced it; none: it is not paced.
     pub pacing: Option<Rate>,
     /// The program's own limit of that.
     pub rate_cap: Option<Rate>,
@@ -57,6 +57,10 @@ pub struct Details {
     pub ecn: (bool, bool),
     /// The sending side is closed, perhaps with data that waits before the FIN.
     pub closing: bool,
+    /// Our FIN is to be sent, or not acknowledged.
+    pub fin_outstanding: bool,
+    /// It was so before the peer's FIN came.
+    pub closed_first: bool,
     /// Bytes acknowledged, and what else has a number: a FIN, and the SYN of who opened the connection.
     pub acknowledged: u64,
     /// Bytes that came in order, and the FIN.
@@ -86,6 +90,9 @@ pub struct Details {
 impl Connection {
     /// IP packet of a full segment: of Linux what the link carries, else what both ends allow.
     fn largest_packet(&self) -> u32 {
+        if let Some(mtu) = self.config.tuning.link_mtu.filter(|_| self.config.is_linux()) {
+            return mtu.into();
+        }
         let payload =
             if self.config.is_linux() { u32::from(self.config.mss) } else { self.mss + self.option_bytes() };
         payload + TCP_LEN as u32 + u32::from(self.config.network_header)
@@ -109,13 +116,17 @@ impl Connection {
             forward: segments.fackets_out(),
             timeouts_in_row: self.timeouts_in_row,
             probes: if segments.is_empty() { self.patience.probes() } else { 0 },
-            backoff: self.rto.doublings(),
+            backoff: self.rto.doublings().max(self.doublings()),
             rttvar: self.rto.rttvar(),
             min_rtt: self.min_rtt.get().into_iter().chain(self.handshake_rtt).min(),
             since_sent: now.since(self.last_sent),
             since_data: now.since(self.patience.data_at().max(started)),
             ecn: self.ecn.seen(),
             closing: self.fin_queued,
+            fin_outstanding: self.fin_queued
+                && self.state != State::Closed
+                && self.fin_seq.is_none_or(|fin| !self.snd_una.after(fin)),
+            closed_first: self.statistics.closed_first(),
             acknowledged: self.acknowledged_numbers(),
             received: self.received_numbers(),
             segments_sent: self.segments_sent(),
@@ -126,7 +137,7 @@ impl Connection {
             peer_segment: self.ack_policy.segment(self.mss, self.receive.size()),
             largest_received: u32::from(self.config.mss).saturating_sub(self.option_bytes()),
             since_heard: now.since(self.patience.acked_at().max(started)),
-            pacing: self.pacer.rate(),
+            pacing: self.pacer.rate().or_else(|| self.linux_rate()),
             rate_cap: self.pacer.cap(),
             receive_window: ByteCount::new(u64::from(self.rcv_adv.bytes_since(self.rcv_nxt))),
             unsent: ByteCount::new(self.unsent() + u64::from(self.fin_queued && self.fin_seq.is_none())),

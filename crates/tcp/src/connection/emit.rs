@@ -38,11 +38,17 @@ impl Connection {
             ack_control: if syn { self.ack_control_of_syn(offer) } else { AckControl::default() },
             sack: SackBlocks::new(),
         };
+        if let Some(stamps) = options.timestamps.filter(|_| syn && has_ack) {
+            let first = self.linux.syn_stamps.map_or(stamps.value, |(first, _)| first);
+            self.linux.syn_stamps = Some((first, stamps.value));
+        }
         let fresh = !payload.is_empty() && matches!(cause, Cause::NewData | Cause::MtuProbe);
         let (mut flags, mut urgent) = (flags, 0);
         if has_ack && !syn && cause != Cause::Reset {
             let mut complete = self.put_ack_control(now, &mut flags, &mut options.ack_control, payload.len());
-            if self.sack && self.islands.any() {
+            if let Some(blocks) = &self.linux.burst_sack {
+                options.sack = blocks.clone();
+            } else if self.sack && self.islands.any() {
                 let room = self.sack_room(payload.len(), &options.ack_control);
                 complete &= room > 0;
                 if room > 0 {
@@ -106,6 +112,20 @@ impl Connection {
             cause,
             number: None,
         });
+    }
+
+    /// A reset without options that acknowledges `ack`, as that of a host which knows no such connection.
+    pub(super) fn emit_as_stranger(&mut self, out: &mut Vec<OutgoingSegment>, ack: Seq) {
+        let header = TcpHeader {
+            src_port: self.ports.local,
+            dst_port: self.ports.remote,
+            ack,
+            flags: TcpFlags::RST.with(TcpFlags::ACK),
+            ..TcpHeader::default()
+        };
+        self.counters.sent[Cause::Reset as usize] += 1;
+        let segment = Segment { header, ..Segment::default() };
+        out.push(OutgoingSegment { segment, cause: Cause::Reset, number: None });
     }
 
     /// SACK blocks that fit beside `payload` bytes: options come off the segment, not on top of it (RFC 6691 §2). What

@@ -10,8 +10,8 @@ use crate::recovery::{Grant, Pushed};
 use crate::rto::RttSample;
 use crate::segment::{OutgoingSegment, Segment};
 use farpace_events::Cause;
-use farpace_units::{Instant, Packets, Seq, Span};
-use farpace_wire::tcp::TcpFlags;
+use farpace_units::{Instant, Packets, Rate, Seq, Span};
+use farpace_wire::tcp::{SackBlocks, TcpFlags};
 
 /// Payload of the largest burst: an IP packet of 64 KiB less the room that the kernel leaves for headers.
 const MAX_BURST: u64 = 65_215;
@@ -45,6 +45,12 @@ pub(super) struct LinuxOutput {
     pace: u64,
     /// Bytes of the burst under way, whether it has several segments, and whether some have left.
     burst: Option<(u64, bool, bool)>,
+    /// SACK blocks of its first segment: a device that cuts it gives them to all.
+    pub burst_sack: Option<SackBlocks>,
+    /// TSval of the first and of the last SYN-ACK.
+    pub syn_stamps: Option<(u32, u32)>,
+    /// A reset is due that acknowledges this number, as from a host that does not know the connection.
+    pub stranger_reset: Option<Seq>,
     /// Where the burst under way ends of what is sent again, if it has several segments.
     unit: Option<Seq>,
     /// When something with data left last.
@@ -63,6 +69,8 @@ pub(super) struct LinuxOutput {
     pub stale: bool,
     /// Nothing has happened that makes the kernel look at what is unsent.
     idle: bool,
+    /// The last pass looked at what was unsent.
+    pub tried: bool,
     /// The last pass ended because there was no more room for what it sends.
     unfinished: bool,
 }
@@ -147,8 +155,16 @@ impl Connection {
         let ratio = if cwnd < ssthresh / 2 { 200 } else { 120 };
         let segments = u64::from(cwnd.max(self.segments.packets_out().get()));
         let rate = u128::from(self.mss) * u128::from(segments) * ratio * 10_000_000;
-        let srtt = u128::from(self.rto.srtt().as_nanos()).max(1_000);
+        // Linux counts eighths of a microsecond.
+        let srtt = u128::from(self.rto.srtt().as_nanos()).max(125);
         self.linux.pace = u64::try_from(rate / srtt).unwrap_or(u64::MAX);
+    }
+
+    /// The rate at which payload would leave, if it were paced; none before there is one.
+    pub(super) fn linux_rate(&self) -> Option<Rate> {
+        let cap = self.pacer.cap().unwrap_or(Rate::from_bits_per_sec(u64::MAX));
+        let rate = Rate::from_bits_per_sec(self.linux.pace.saturating_mul(8));
+        (self.config.is_linux() && self.linux.pace > 0).then(|| rate.min(cap))
     }
 
     /// Segments of one burst.
@@ -181,6 +197,7 @@ impl Connection {
         let mut result = Transmit::Idle;
         let looks = !self.linux.idle || self.recovery.probes_new();
         let tried = looks && self.has_unsent();
+        self.linux.tried = tried;
         if tried && !self.linux.stale {
             self.linux.clock = now;
         }
@@ -242,6 +259,14 @@ impl Connection {
                 self.segments.retile(start, index + 1, mss, None, fin);
             }
             self.segments.cut_burst(index);
+            let longer = self
+                .segments
+                .row(index)
+                .is_some_and(|row| row.len - u32::from(fin.is_some_and(|f| row.end() == f + 1)) > mss);
+            if longer {
+                self.segments.retile(index, index + 1, mss, None, fin);
+                self.segments.cut_burst(index + 1);
+            }
             return false;
         }
         let room = match grant.cause {
@@ -319,7 +344,9 @@ impl Connection {
                 }
             } else {
                 if !probe && self.waits_for_more(now, most, len, last, fin) {
-                    return Transmit::Blocked(Blocked::CongestionWindow);
+                    let by_cwnd = cwnd.saturating_sub(in_flight) * mss < window;
+                    let why = if by_cwnd { Blocked::CongestionWindow } else { Blocked::ReceiveWindow };
+                    return Transmit::Blocked(why);
                 }
                 if !urgent {
                     limit = self.split_point(quota, unsent, len, window, last, free);
@@ -427,7 +454,15 @@ impl Connection {
             }
             let payload = self.buffer.slice(start, len as usize);
             let cause = if len == 0 { Cause::Fin } else { Cause::NewData };
+            if !begun {
+                self.linux.burst_sack = None;
+            }
             self.emit(now, out, seq, flags, payload, cause);
+            if !begun && left > 0 {
+                self.linux.burst_sack = out.last().map(|first| first.segment.header.options.sack.clone());
+            } else if left == 0 {
+                self.linux.burst_sack = None;
+            }
             expect(out, number);
             self.linux.left_at = Some(now);
             self.linux.burst = (left > 0).then_some((left, several, true));
@@ -514,7 +549,7 @@ impl Connection {
     }
 
     /// SACK blocks come off the segments that carry them (`tcp_current_mss`).
-    fn mss_beside_sack(&self) -> u32 {
+    pub(super) fn mss_beside_sack(&self) -> u32 {
         let most = if self.timestamps { 3 } else { 4 };
         let blocks = if self.sack { self.islands.count().min(most) as u32 } else { 0 };
         let option = if blocks > 0 { 4 + 8 * blocks } else { 0 };

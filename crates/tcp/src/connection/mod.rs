@@ -112,7 +112,7 @@ pub struct Connection {
     mss: u32,
     path: path::PathMtu,
     /// The network has reported trouble since something was acknowledged.
-    soft_error: bool,
+    soft_error: Option<path::PathError>,
     /// Stream offset of SND.UNA.
     una_offset: u64,
     buffer: SendBuffer,
@@ -262,7 +262,7 @@ impl Connection {
             snd_wscale: 0,
             mss,
             path: path::PathMtu::default(),
-            soft_error: false,
+            soft_error: None,
             una_offset: 0,
             buffer: SendBuffer::new(config.send_buffer.initial),
             unsent_refused: false,
@@ -336,6 +336,13 @@ impl Connection {
         if self.config.network_header >= 40 { DEFAULT_MSS_IPV6 } else { DEFAULT_MSS }
     }
 
+    /// The MSS of a peer that tells none. Linux takes the program's own for it where the program opens the connection.
+    fn untold_mss(&self) -> u16 {
+        let chosen =
+            self.config.is_linux() && self.config.tuning.link_mtu.is_some() && self.opened_actively();
+        if chosen { self.config.mss } else { self.default_mss() }
+    }
+
     /// Takes the options of the peer's SYN (or SYN-ACK), and sizes everything that depends on them.
     fn learn_from_syn(&mut self, now: Instant, syn: &Segment) {
         let options = &syn.header.options;
@@ -358,7 +365,7 @@ impl Connection {
                 self.receive.limit(u32::from(u16::MAX));
             }
         }
-        self.size_segments(options.mss.unwrap_or(self.default_mss()));
+        self.size_segments(options.mss.unwrap_or(self.untold_mss()));
         self.receive.size_for(self.mss);
         self.rcv_adv = self.rcv_nxt + self.receive.size();
         let abc = self.window.abc();
@@ -383,6 +390,7 @@ impl Connection {
             return ByteCount::ZERO;
         }
         let taken = self.write_limited(data);
+        self.note_room(!data.is_empty());
         self.push_written();
         taken
     }
@@ -433,7 +441,9 @@ impl Connection {
     /// data that waits to be read, or comes later, is lost, so the peer gets a reset.
     pub fn stop_reading(&mut self) {
         self.deaf = true;
-        if !self.reassembly.readable().is_zero() || self.reassembly.has_hole() {
+        // Of what waits behind a hole Linux knows nothing yet.
+        let waits = self.reassembly.has_hole() && !self.config.is_linux();
+        if !self.reassembly.readable().is_zero() || waits {
             self.abort();
         }
     }

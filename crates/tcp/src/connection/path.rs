@@ -5,6 +5,7 @@ use crate::config::MtuProbing;
 use crate::recovery::Resegmented;
 use farpace_events::Cause;
 use farpace_units::{Instant, Packets, Seq, Span};
+use farpace_wire::Unreachable;
 use farpace_wire::tcp::TCP_LEN;
 
 /// An ICMP error about a packet of this connection, in TCP's terms.
@@ -19,10 +20,20 @@ pub enum PathError {
     Unreachable {
         /// It will not get better by waiting: protocol or port unreachable, administratively prohibited.
         hard: bool,
+        /// What the report says.
+        why: Unreachable,
     },
-    /// The packet was on its way for too long (time exceeded), or something in its header was not understood
-    /// (parameter problem).
+    /// The packet was on its way for too long (time exceeded).
     Discarded,
+    /// Something in its header was not understood (parameter problem).
+    Malformed,
+}
+
+impl PathError {
+    /// Linux gives up at once what it knows by its SYN alone.
+    const fn ends_request(self) -> bool {
+        !matches!(self, PathError::TooBig { .. } | PathError::Unreachable { hard: true, .. })
+    }
 }
 
 /// No report makes packets smaller than this: the least MTU of RFC 1191's table that links still have. IPv6 has
@@ -109,10 +120,23 @@ impl Connection {
         self.linux.may_stay_idle();
         match error {
             PathError::TooBig { mtu } => self.on_too_big(now, mtu),
-            // RFC 5927 §4.2: what is hard for a connection that is being opened is soft for one that works.
-            PathError::Unreachable { hard: true } if opening => self.finish(CloseReason::Unreachable),
-            PathError::Unreachable { .. } | PathError::Discarded => {
-                self.soft_error = true;
+            _ if self.is_request() => {
+                if error.ends_request() {
+                    self.finish(CloseReason::Unreachable);
+                }
+            }
+            // RFC 5927 §4.2: what is hard for a connection that is being opened is soft for one that works. Linux gives up
+            // whatever is being opened.
+            PathError::Unreachable { hard, .. } if opening && (hard || self.config.is_linux()) => {
+                self.soft_error = Some(error);
+                self.finish(CloseReason::Unreachable);
+            }
+            PathError::Discarded if opening && self.config.is_linux() => {
+                self.soft_error = Some(error);
+                self.finish(CloseReason::Unreachable);
+            }
+            PathError::Unreachable { .. } | PathError::Discarded | PathError::Malformed => {
+                self.soft_error = Some(error);
                 self.tell(ConnectionEvent::SoftError);
             }
         }
@@ -121,7 +145,17 @@ impl Connection {
 
     /// A connection that nobody answers ends; what the network said of it is the reason.
     pub(super) fn time_out(&mut self) {
-        self.finish(if self.soft_error { CloseReason::Unreachable } else { CloseReason::TimedOut });
+        self.finish(if self.soft_error.is_some() { CloseReason::Unreachable } else { CloseReason::TimedOut });
+    }
+
+    /// What the network last reported of the path since something was acknowledged.
+    pub fn soft_error(&self) -> Option<PathError> {
+        self.soft_error
+    }
+
+    /// The same, once (SO_ERROR).
+    pub fn take_soft_error(&mut self) -> Option<PathError> {
+        self.soft_error.take()
     }
 
     /// Payload of the largest segment in an IP packet of `mtu` bytes.
@@ -256,7 +290,7 @@ impl Connection {
     /// Something new was acknowledged.
     pub(super) fn path_works(&mut self) {
         self.path.reports = 0;
-        self.soft_error = false;
+        self.soft_error = None;
     }
 
     /// Length of the next new segment if it is to try a larger size. `unsent` bytes and `usable` of the peer's window

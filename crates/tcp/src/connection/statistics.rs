@@ -14,6 +14,8 @@ enum SendingState {
     Busy,
     /// The peer's window.
     ReceiveWindow,
+    /// The program's send buffer: what it holds is all sent, and the program waits for room.
+    SendBuffer,
 }
 
 /// Times and counts since the beginning.
@@ -23,8 +25,15 @@ pub(super) struct Statistics {
     since: Instant,
     busy: Span,
     limited: Span,
+    starved: Span,
+    /// The program has more than the send buffer takes.
+    refused: bool,
     /// The connection was opened from this end.
     active: bool,
+    /// The program had closed before the peer's FIN came.
+    closed_first: bool,
+    /// Segments sent before the connection was open.
+    sent_before: u64,
     established_at: Option<Instant>,
     /// Timeouts of data; sequences of them that began; how long those have lasted that are over, and when this one began.
     timeouts: u32,
@@ -40,6 +49,8 @@ pub struct LimitTimes {
     pub busy: Span,
     /// Of that, the peer's window held data back.
     pub receive_window_limited: Span,
+    /// Of that, the send buffer did.
+    pub send_buffer_limited: Span,
     /// Retransmission timeouts of data.
     pub timeouts: u32,
     /// Sequences of such timeouts.
@@ -52,8 +63,18 @@ impl Statistics {
     pub fn open_actively(&mut self) {
         self.active = true;
     }
-    pub fn established(&mut self, now: Instant) {
+    /// `sent`: so many segments before that. They count where the SYN was ours; else there was no connection yet.
+    pub fn established(&mut self, now: Instant, sent: u64) {
         self.established_at = Some(now);
+        self.sent_before = if self.active { 0 } else { sent };
+    }
+    /// The program had closed before the peer's FIN came.
+    pub fn close_first(&mut self) {
+        self.closed_first = true;
+    }
+    /// The same, to read.
+    pub fn closed_first(&self) -> bool {
+        self.closed_first
     }
     /// Retransmission timeouts so far.
     pub fn timeouts(&self) -> u32 {
@@ -85,7 +106,7 @@ impl Statistics {
     }
 
     fn times(&self, now: Instant) -> LimitTimes {
-        let (mut busy, mut limited) = (self.busy, self.limited);
+        let (mut busy, mut limited, mut starved) = (self.busy, self.limited, self.starved);
         let still = now.since(self.since);
         match self.sending {
             SendingState::Nothing => {}
@@ -94,10 +115,15 @@ impl Statistics {
                 busy += still;
                 limited += still;
             }
+            SendingState::SendBuffer => {
+                busy += still;
+                starved += still;
+            }
         }
         LimitTimes {
             busy,
             receive_window_limited: limited,
+            send_buffer_limited: starved,
             timeouts: self.timeouts,
             timeout_recoveries: self.recoveries,
             timeout_time: self.repairing + self.repairing_since.map_or(Span::ZERO, |since| now.since(since)),
@@ -106,12 +132,22 @@ impl Statistics {
 }
 
 impl Connection {
-    /// What could leave has left, and `result` says why the rest has not.
-    pub(super) fn note_sending(&mut self, now: Instant, result: Transmit) {
+    /// What could leave has left, and `result` says why the rest has not. `new`: new segments have left.
+    pub(super) fn note_sending(&mut self, now: Instant, result: Transmit, new: bool) {
         let waits = !self.segments.is_empty() || self.has_unsent();
+        let was = self.statistics.sending;
+        let room = !self.statistics.refused;
         let sending = match result {
             _ if !waits => SendingState::Nothing,
+            // Linux notes what holds it back when it tries to send.
+            _ if self.config.is_linux() && !self.linux.tried => match was {
+                SendingState::Nothing => SendingState::Busy,
+                SendingState::SendBuffer if room => SendingState::Busy,
+                other => other,
+            },
             Transmit::Blocked(Blocked::ReceiveWindow) => SendingState::ReceiveWindow,
+            Transmit::Idle if was == SendingState::SendBuffer && !room => was,
+            Transmit::Idle if new && !room && !self.has_unsent() => SendingState::SendBuffer,
             _ => SendingState::Busy,
         };
         if sending == self.statistics.sending {
@@ -119,7 +155,14 @@ impl Connection {
         }
         let times = self.statistics.times(now);
         let s = &mut self.statistics;
-        (s.busy, s.limited, s.sending, s.since) = (times.busy, times.receive_window_limited, sending, now);
+        (s.busy, s.limited, s.starved) =
+            (times.busy, times.receive_window_limited, times.send_buffer_limited);
+        (s.sending, s.since) = (sending, now);
+    }
+
+    /// The send buffer took all that the program had, or not.
+    pub(super) fn note_room(&mut self, refused: bool) {
+        self.statistics.refused = refused;
     }
 
     /// How long what was sending, as Linux counts it.
@@ -145,11 +188,21 @@ impl Connection {
         self.counters.bytes_received.get() + u64::from(fin)
     }
 
-    /// Segments sent. A SYN-ACK does not count: in Linux there is no connection yet.
+    /// Segments sent. A SYN-ACK does not count, nor what else left before the handshake was over: in Linux there is no
+    /// connection yet.
     pub(super) fn segments_sent(&self) -> u64 {
-        let all: u64 = self.counters.sent.iter().sum();
-        let of = |cause: Cause| self.counters.sent[cause as usize];
-        if self.statistics.active { all } else { all - of(Cause::Syn) - of(Cause::SynRetransmit) }
+        let all = self.all_sent();
+        let opened = self.statistics.active || self.statistics.established_at.is_some();
+        if opened { all - self.statistics.sent_before } else { 0 }
+    }
+
+    /// New segments with data or FIN so far.
+    pub(super) fn data_segments_sent(&self) -> u64 {
+        self.counters.sent[Cause::NewData as usize]
+    }
+
+    pub(super) fn all_sent(&self) -> u64 {
+        self.counters.sent.iter().sum()
     }
 
     /// Segments known to have arrived; the SYN, or what answered the SYN-ACK, is the first.

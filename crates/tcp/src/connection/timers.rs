@@ -250,7 +250,9 @@ impl Connection {
         if !wanted {
             self.persist = Persist::default();
         } else if self.persist.deadline.is_none() {
-            self.persist.deadline = Some(now + self.persist_interval());
+            // What the retransmission timer has backed off by counts from the first probe on.
+            let first = if self.config.is_linux() { self.rto.rto() } else { self.persist_interval() };
+            self.persist.deadline = Some(now + first);
         }
     }
 
@@ -267,6 +269,12 @@ impl Connection {
     }
 
     fn persist_interval(&self) -> Span {
-        (self.rto.rto() * (1 << self.persist.count.min(16))).min(crate::rto::MAX_RTO)
+        (self.rto.rto() * (1 << self.doublings().min(16))).min(crate::rto::MAX_RTO)
+    }
+
+    /// Doublings of the timer that probes windows. In Linux it has them in common with the retransmission timer.
+    pub(super) fn doublings(&self) -> u32 {
+        let earlier = if self.config.is_linux() { self.rto.doublings() } else { 0 };
+        self.persist.count + earlier
     }
 }

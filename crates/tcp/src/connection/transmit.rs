@@ -56,6 +56,9 @@ impl Connection {
             let flags = if known { TcpFlags::RST.with(TcpFlags::ACK) } else { TcpFlags::RST };
             self.emit(now, out, seq, flags, Bytes::new(), Cause::Reset);
         }
+        if let Some(ack) = self.linux.stranger_reset.take() {
+            self.emit_as_stranger(out, ack);
+        }
         if out.len() < full
             && let Some(cause) = self.syn_pending.take()
         {
@@ -76,6 +79,7 @@ impl Connection {
             return Transmit::Idle;
         }
         self.notice_empty_line(now);
+        let before = self.data_segments_sent();
         self.set_pace();
         if out.len() < full && self.answer_goes_first() {
             self.send_pure_ack(now, out);
@@ -86,7 +90,7 @@ impl Connection {
             self.fill_as_usual(now, out, full)
         };
         self.note_empty_line(now, result);
-        self.note_sending(now, result);
+        self.note_sending(now, result, self.data_segments_sent() > before);
         // Also for what was written after the window had closed.
         self.update_persist(now);
         self.update_hold(now, result);
@@ -262,7 +266,7 @@ impl Connection {
         let payload = |row: &SegmentRow, fin: Option<Seq>| {
             row.end().bytes_since(row.seq.later(una)) - u32::from(fin.is_some_and(|f| row.end() == f + 1))
         };
-        let edge = self.snd_una + self.snd_wnd;
+        let (edge, mss) = (self.snd_una + self.snd_wnd, self.mss_beside_sack());
         loop {
             let row = *self.segments.row(index)?;
             let Some(next) = self.segments.row(index + 1) else { return Some(row) };
@@ -270,10 +274,7 @@ impl Connection {
             let single = !self.segments.tags(index + 1).any(Tags::JOINED)
                 && !self.segments.tags(index + 2).any(Tags::JOINED)
                 && !self.linux.in_unit(row.end());
-            let fits = single
-                && payload(&row, self.fin_seq) < self.mss
-                && len <= self.mss
-                && !next.end().after(edge);
+            let fits = single && payload(&row, self.fin_seq) < mss && len <= mss && !next.end().after(edge);
             let (behind, before) = (self.segments.len(), self.segments.tags(index + 1));
             if !fits || before.any(Tags::SACKED) || self.segments.tags(index).any(Tags::SACKED) {
                 return Some(row);

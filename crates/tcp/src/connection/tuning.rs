@@ -82,6 +82,13 @@ impl Connection {
     pub fn timestamp_clock(&self, now: Instant) -> u32 {
         self.timestamp(now)
     }
+    /// The clock of our timestamps begins at `offset`, which a host gives to all connections between two addresses, so that its
+    /// peer sees one clock (Linux). To be called before anything is sent; profiles that are not Linux's keep their own.
+    pub fn set_timestamp_offset(&mut self, offset: u32) {
+        if self.config.is_linux() {
+            self.ts_offset = offset;
+        }
+    }
     /// Bytes in order that wait to be read.
     pub fn readable(&self) -> ByteCount {
         self.reassembly.readable()

@@ -40,6 +40,28 @@ impl Segments {
         self.recount();
     }
 
+    /// The row at `index` was SACKed just now. The kernel puts it together with SACKed neighbours of its length: what was sent
+    /// again of one was of all.
+    pub fn merge_sacked(&mut self, index: usize) {
+        let Some(len) = self.rows.get(index).map(|row| row.len) else { return };
+        let ever = |i: usize| self.tags(i).any(Tags::EVER_RETRANSMITTED);
+        let alike =
+            |i: usize| self.counted(i) == Tags::SACKED && self.rows.get(i).is_some_and(|r| r.len == len);
+        if !alike(index) {
+            return;
+        }
+        let before = index.checked_sub(1).filter(|i| alike(*i) && ever(*i) != ever(index));
+        let behind = Some(index + 1).filter(|i| alike(*i) && ever(*i) != ever(index));
+        if before.is_none() && behind.is_none() {
+            return;
+        }
+        let start = (0..index).rev().take_while(|i| alike(*i)).last().unwrap_or(index);
+        let end = (index..self.rows.len()).take_while(|i| alike(*i)).last().unwrap_or(index);
+        for tag in self.tags.range_mut(start..=end) {
+            *tag |= Tags::EVER_RETRANSMITTED.0;
+        }
+    }
+
     /// First index behind `index` whose row did not leave in one burst with it, or has fared otherwise.
     pub fn burst_end(&self, index: usize) -> usize {
         let how = |index| self.tags(index).0 & (Tags::COUNTED.0 | Tags::EVER_RETRANSMITTED.0);

@@ -28,6 +28,7 @@ use farpace_events::Cause;
 use farpace_tcp::config::{MtuProbing, Profile, Settings};
 use farpace_tcp::{Connection, Ecn, OutgoingSegment, PathError, Ports, Segment};
 use farpace_units::{ByteCount, Instant, Seq, Span};
+use farpace_wire::Unreachable;
 use farpace_wire::tcp::{
     AckDelay, CdlCapability, SackBlock, Tarr, TcpFlags, TcpHeader, TcpOptions, Timestamps,
 };
@@ -240,7 +241,8 @@ impl Script {
                 c.on_path_error(self.now, PathError::TooBig { mtu }, ISS + seq);
             }
             "unreachable" | "unreachable-hard" => {
-                let error = PathError::Unreachable { hard: name == "unreachable-hard" };
+                let error =
+                    PathError::Unreachable { hard: name == "unreachable-hard", why: Unreachable::Host };
                 c.on_path_error(self.now, error, ISS + number());
             }
             "mss" => assert_eq!(seen.mss, number(), "`{line}`"),

@@ -259,9 +259,15 @@ impl PosixSocket {
 
     fn path_mtu(&self) -> Option<i32> {
         match self.state() {
-            SocketState::Stream(stream) if stream.is_connecting() => Some(self.stack.mtu().into()),
             SocketState::Stream(stream) => {
                 let seen = stream.inspect().ok();
+                let sent = seen.as_ref().map(|seen| seen.details.segments_sent);
+                if sent.is_some() && sent == self.values().unrouted {
+                    return None;
+                }
+                if stream.is_connecting() {
+                    return Some(self.stack.mtu().into());
+                }
                 Some(seen.map_or(i32::from(self.stack.mtu()), |seen| seen.details.path_mtu as i32))
             }
             SocketState::Datagram(udp) if udp.peer_addr().is_some() => Some(self.stack.mtu().into()),

@@ -167,6 +167,7 @@ impl TcpInfo {
         TcpInfo {
             state: match i.state {
                 ConnectionState::Established if d.closing => state(ConnectionState::FinWait1),
+                ConnectionState::CloseWait if d.closing && d.closed_first => state(ConnectionState::Closing),
                 ConnectionState::CloseWait if d.closing => state(ConnectionState::LastAck),
                 other => state(other),
             },
@@ -179,7 +180,7 @@ impl TcpInfo {
             },
             retransmits: brief(d.timeouts_in_row),
             probes: brief(d.probes),
-            backoff: brief(d.backoff.max(d.probes)),
+            backoff: brief(d.backoff),
             options: options + ecn,
             wscale: theirs & 0xf | ours << 4,
             rto: micros(i.rto),
@@ -220,6 +221,7 @@ impl TcpInfo {
             delivery_rate: i.bandwidth.map_or(0, |rate| rate.bits_per_sec() / 8),
             busy_time: d.times.busy.as_micros(),
             rwnd_limited: d.times.receive_window_limited.as_micros(),
+            sndbuf_limited: d.times.send_buffer_limited.as_micros(),
             delivered: small(d.delivered),
             delivered_ce: small(d.tallies.delivered_ce),
             total_rto: u16::try_from(d.times.timeouts).unwrap_or(u16::MAX),

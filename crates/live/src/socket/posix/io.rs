@@ -409,7 +409,8 @@ impl PosixSocket {
             SocketState::Stream(stream) => {
                 let Ok(seen) = stream.inspect() else { return Ok((0, 0)) };
                 let all = seen.memory.send_bytes + seen.waiting;
-                Ok((all.as_len(), (seen.details.unsent + seen.waiting).as_len()))
+                let fin = usize::from(seen.details.fin_outstanding);
+                Ok((all.as_len() + fin, (seen.details.unsent + seen.waiting).as_len()))
             }
             SocketState::Datagram(udp) => Ok((udp.waiting().1, 0)),
             SocketState::Gone => Err(Errno::EBADF),

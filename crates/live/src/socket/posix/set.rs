@@ -342,7 +342,14 @@ impl PosixSocket {
             Opt::Tos => {
                 // Congestion notification is TCP's own matter.
                 let keeps = if self.datagram { 0xff } else { 0xfc };
-                put(i32::from(int as u8) & keeps);
+                let tos = i32::from(int as u8) & keeps;
+                let changes = self.values().get(option) != tos;
+                put(tos);
+                if changes && let SocketState::Stream(stream) = self.state() {
+                    // Linux looks for the route anew with the next segment.
+                    let sent = stream.inspect().ok().map(|seen| seen.details.segments_sent);
+                    self.values().unrouted = sent;
+                }
             }
             Opt::Ttl | Opt::V6Hops => match int {
                 -1 => {

@@ -576,7 +576,7 @@ impl PosixSocket {
     /// The error that waits, once (SO_ERROR).
     pub fn take_error(&self) -> i32 {
         let error = match self.state() {
-            SocketState::Stream(stream) => stream.take_error(),
+            SocketState::Stream(stream) => stream.take_error().or_else(|| stream.take_soft_error()),
             SocketState::Datagram(udp) => udp.take_error(),
             SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Gone => None,
         };

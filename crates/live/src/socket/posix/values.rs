@@ -39,6 +39,8 @@ pub(super) struct OptionValues {
     pub timestamping: u32,
     /// SO_MAX_PACING_RATE, in bytes a second; none: no limit.
     pub pacing: Option<u64>,
+    /// Segments sent when an option made the route void; none: it is none of this connection.
+    pub unrouted: Option<u64>,
     /// The name by which the congestion control was chosen.
     pub congestion: Option<String>,
     /// SO_TXTIME.
@@ -60,6 +62,7 @@ impl OptionValues {
             stamps_new: false,
             timestamping: 0,
             pacing: None,
+            unrouted: None,
             congestion: None,
             txtime: [0; 8],
             multicast_if: [0; 4],
@@ -165,7 +168,7 @@ impl OptionValues {
             0 => FIN_TIMEOUT,
             seconds => u64::try_from(seconds).map_or(Span::from_millis(1), Span::from_secs),
         };
-        config.tuning = self.tuning(over_v6);
+        config.tuning = self.tuning(mtu, over_v6);
         Ok(config)
     }
 
@@ -180,7 +183,7 @@ impl OptionValues {
         KeepAlive { idle: seconds(Opt::KeepIdle), interval: seconds(Opt::KeepInterval), count }
     }
 
-    fn tuning(&self, over_v6: bool) -> Tuning {
+    fn tuning(&self, mtu: u16, over_v6: bool) -> Tuning {
         let positive = |option| u32::try_from(self.get(option)).ok().filter(|n| *n > 0);
         let (class, hops, least, discover) = match over_v6 {
             true => (Opt::V6TClass, Opt::V6Hops, Opt::V6MinHopCount, Opt::V6MtuDiscover),
@@ -198,6 +201,8 @@ impl OptionValues {
             dscp: self.get(class) as u8 & !3,
             hops: u8::try_from(self.get(hops)).ok().filter(|_| self.is_given(hops)),
             min_hops: u8::try_from(self.get(least)).unwrap_or(u8::MAX),
+            link_mtu: self.asked_mss().map(|_| mtu),
+            reports_errors: self.is_on(if over_v6 { Opt::V6ReceiveErrors } else { Opt::ReceiveErrors }),
             may_be_cut: !over_v6 && !matches!(self.get(discover), 1 | 2),
         }
     }
@@ -285,6 +290,7 @@ mod tests {
             hops: Some(9),
             min_hops: 255,
             may_be_cut: true,
+            link_mtu: Some(1500),
             ..Tuning::default()
         };
         assert_eq!((config.nagle, config.mss, config.tuning), (false, 1000, tuning));

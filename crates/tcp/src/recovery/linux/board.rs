@@ -81,6 +81,7 @@ impl LinuxRecovery {
                         marks.last_sent = Some(row.sent_at);
                     }
                     cx.segments.sack(index);
+                    cx.segments.merge_sacked(index);
                     flags.sacked = true;
                     self.tallies.delivered += 1;
                 }
