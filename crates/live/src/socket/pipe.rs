@@ -156,6 +156,8 @@ impl Pipe {
                 Ok(PipeStatus::Data)
             } else if again {
                 Err(io::ErrorKind::WouldBlock.into())
+            } else if duplex.peer_closed && duplex.at_end() {
+                Ok(PipeStatus::End) // it stays the end whatever happens to the other direction
             } else if let Some(error) = duplex.error.take() {
                 Err(error.into())
             } else if duplex.at_end() {

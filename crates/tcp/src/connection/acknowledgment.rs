@@ -74,7 +74,7 @@ impl Connection {
             self.update_persist(now);
             return true;
         }
-        let one_timer = self.config.is_linux();
+        let (one_timer, outstanding) = (self.config.is_linux(), !self.segments.is_empty());
         let told = self.read_answer(now, segment, advanced);
         let (none, agreed) = (SackBlocks::new(), self.sack || !one_timer);
         let blocks = told.sack.as_ref().unwrap_or(if agreed { &h.options.sack } else { &none });
@@ -130,7 +130,9 @@ impl Connection {
             self.tell_of_room();
         }
         if one_timer {
-            self.reckon_pace();
+            if outstanding && !h.ack.before(prior_snd_una) {
+                self.reckon_pace();
+            }
         } else if advanced || outcome.reneged {
             // RFC 6298 §5.2, §5.3
             self.rto_deadline = if self.segments.is_empty() { None } else { Some(self.timeout_from(now)) };

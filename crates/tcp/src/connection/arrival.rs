@@ -94,7 +94,13 @@ impl Connection {
             // Simultaneous open: answer with a SYN-ACK.
             self.ecn.on_syn(h.flags, segment.ecn);
             self.state = ConnectionState::SynReceived;
-            self.syn_pending = Some(Cause::SynRetransmit);
+            // Linux counts it as sent for the first time.
+            let linux = self.config.is_linux();
+            self.syn_pending = Some(if linux { Cause::Syn } else { Cause::SynRetransmit });
+            self.linux.crossed = true;
+            if linux {
+                self.syn_sent_at = None;
+            }
         }
         self.note_received(now, segment);
     }
@@ -196,6 +202,14 @@ impl Connection {
             // the peer has opened at the same time: what it acknowledges is processed below, the SYN is old.
             match self.state {
                 ConnectionState::SynReceived if segment.header.seq == self.irs => {
+                    // Of a whole connection Linux takes the SYN-ACK alone for what answers the SYN that crossed it.
+                    let answers = flags.contains(TcpFlags::ACK)
+                        && segment.header.ack == self.snd_nxt
+                        && segment.sequence_length() == 1;
+                    if self.config.is_linux() && self.opened_actively() && !answers {
+                        self.challenge(now, &segment);
+                        return;
+                    }
                     if !flags.contains(TcpFlags::ACK) {
                         if self.config.is_linux() {
                             if !self.may_answer(now) {
@@ -593,7 +607,7 @@ impl Connection {
             self.peer_fin = Some(at);
         }
         if len > 0 && !duplicate {
-            arrival.opens = self.receive.on_data(now, len as u32, self.mss);
+            arrival.opens = self.receive.on_data(now, len as u32, self.window_unit());
             self.reassembly.set_buffer(ByteCount::new(u64::from(self.receive.size())));
         }
         arrival.len = len as u32;
@@ -627,7 +641,11 @@ impl Connection {
         let options = self.option_bytes();
         // What is longer than we allow must have been put together on the way, by a device that does not say of what.
         let longest = u32::from(self.config.mss).saturating_sub(options);
-        let segment_size = if segment.segment_size > 0 { u32::from(segment.segment_size) } else { longest };
+        let segment_size = match segment.segment_size {
+            0 if self.config.is_linux() => len, // it takes what comes for one segment
+            0 => longest,
+            size => u32::from(size),
+        };
         let arrival = DataArrival {
             now,
             len,

@@ -1,7 +1,7 @@
 //! A closer look at a connection than [`ConnectionInspection`](super::ConnectionInspection) gives, for people and for TCP_INFO.
 
+use super::Connection;
 use super::statistics::LimitTimes;
-use super::{Connection, State};
 use crate::recovery::Tallies;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use farpace_wire::tcp::TCP_LEN;
@@ -57,8 +57,8 @@ pub struct Details {
     pub ecn: (bool, bool),
     /// The sending side is closed, perhaps with data that waits before the FIN.
     pub closing: bool,
-    /// Our FIN is to be sent, or not acknowledged.
-    pub fin_outstanding: bool,
+    /// What was written and not acknowledged, as SIOCOUTQ counts it: with the FIN.
+    pub unacknowledged: u64,
     /// It was so before the peer's FIN came.
     pub closed_first: bool,
     /// Bytes acknowledged, and what else has a number: a FIN, and the SYN of who opened the connection.
@@ -123,9 +123,7 @@ impl Connection {
             since_data: now.since(self.patience.data_at().max(started)),
             ecn: self.ecn.seen(),
             closing: self.fin_queued,
-            fin_outstanding: self.fin_queued
-                && self.state != State::Closed
-                && self.fin_seq.is_none_or(|fin| !self.snd_una.after(fin)),
+            unacknowledged: self.unacknowledged_numbers(),
             closed_first: self.statistics.closed_first(),
             acknowledged: self.acknowledged_numbers(),
             received: self.received_numbers(),

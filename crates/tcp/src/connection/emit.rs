@@ -23,7 +23,8 @@ impl Connection {
     ) {
         let syn = flags.contains(TcpFlags::SYN);
         let has_ack = flags.contains(TcpFlags::ACK);
-        let offer = syn && !has_ack;
+        // Linux answers a SYN that crosses its own with the options of its own.
+        let offer = syn && (!has_ack || (self.config.is_linux() && self.opened_actively()));
         let timestamps = if offer { self.config.timestamps } else { self.timestamps };
         let sack = if offer { self.config.sack } else { self.sack };
         let scale = self.config.window_scale && (offer || self.rcv_wscale > 0 || self.snd_wscale > 0);
@@ -46,7 +47,7 @@ impl Connection {
         let (mut flags, mut urgent) = (flags, 0);
         if has_ack && !syn && cause != Cause::Reset {
             let mut complete = self.put_ack_control(now, &mut flags, &mut options.ack_control, payload.len());
-            if let Some(blocks) = &self.linux.burst_sack {
+            if let Some((blocks, _)) = &self.linux.shared {
                 options.sack = blocks.clone();
             } else if self.sack && self.islands.any() {
                 let room = self.sack_room(payload.len(), &options.ack_control);
@@ -62,7 +63,11 @@ impl Connection {
                 self.ack_by = None;
                 self.ack_policy.on_ack_sent(owed);
             }
-            if let Some(pointer) = self.urgent_pointer(seq) {
+            let pointer = match self.linux.shared {
+                Some((_, pointer)) => pointer,
+                None => self.urgent_pointer(seq),
+            };
+            if let Some(pointer) = pointer {
                 flags = flags.with(TcpFlags::URG);
                 urgent = pointer;
             }

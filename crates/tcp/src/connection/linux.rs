@@ -4,6 +4,7 @@
 //!
 //! Every segment still leaves on its own, unless the device cuts bursts itself.
 
+use super::linux_queue::{Bursts, Head, Queue};
 use super::transmit::{Blocked, Transmit, expect};
 use super::{Connection, ConnectionState};
 use crate::recovery::{Grant, Pushed};
@@ -33,20 +34,16 @@ const WINDOW_PART: u64 = 3;
 pub(super) struct LinuxOutput {
     /// End of the last segment that was not full.
     small: Option<Seq>,
-    /// Stream offsets at which PSH stands, in order; and the last one that ever was one.
-    pushes: std::collections::VecDeque<u64>,
-    pushed: u64,
-    /// Stream offset at which the last piece of what was written begins, and how long it may become.
-    piece_start: u64,
-    /// Stream offset to which was written before; and whether a piece was begun since something was sent.
-    written: u64,
-    begins: bool,
+    /// What was written and not sent.
+    pub queue: Queue,
     /// Bytes a second, as of the last acknowledgment.
     pace: u64,
     /// Bytes of the burst under way, whether it has several segments, and whether some have left.
     burst: Option<(u64, bool, bool)>,
-    /// SACK blocks of its first segment: a device that cuts it gives them to all.
-    pub burst_sack: Option<SackBlocks>,
+    /// SACK blocks and urgent pointer of its first segment: a device that cuts it gives them to all.
+    pub shared: Option<(SackBlocks, Option<u16>)>,
+    /// A SYN of the peer has crossed ours.
+    pub crossed: bool,
     /// TSval of the first and of the last SYN-ACK.
     pub syn_stamps: Option<(u32, u32)>,
     /// A reset is due that acknowledges this number, as from a host that does not know the connection.
@@ -100,54 +97,6 @@ impl LinuxOutput {
 }
 
 impl Connection {
-    /// Something was written: in pieces, of which each has PSH that ends half a window or more behind the last PSH, and the
-    /// last one, unless the call promises more.
-    pub(super) fn push_written(&mut self) {
-        if !self.config.is_linux() {
-            return;
-        }
-        let (end, sent) = (self.buffer.end(), self.buffer.end() - self.unsent());
-        let piece = self.piece();
-        let begun = std::mem::replace(&mut self.linux.written, end);
-        // Nothing was left to add to, or the last piece is full: a new one begins.
-        let fills = begun > sent && end <= self.linux.piece_start.max(sent) + piece;
-        self.linux.begins |= !fills && end > begun;
-        if self.linux.piece_start < sent {
-            self.linux.piece_start = sent; // what was sent is not added to
-        }
-        // What is added to a piece takes its PSH away.
-        if self.linux.pushes.back().is_some_and(|at| *at > self.linux.piece_start && *at < end) {
-            self.linux.pushes.pop_back();
-        }
-        while self.linux.piece_start + piece <= end {
-            self.linux.piece_start += piece;
-            self.push_at(self.linux.piece_start, false);
-        }
-        self.push_at(end, !self.promises_more());
-        self.linux.looks_again();
-    }
-
-    /// A piece ends here. `always`: it is pushed now.
-    fn push_at(&mut self, offset: u64, always: bool) {
-        let half = u64::from(self.max_window / 2);
-        if always || offset > self.linux.pushed + half {
-            self.linux.pushed = offset;
-            if self.linux.pushes.back() != Some(&offset) {
-                self.linux.pushes.push_back(offset);
-            }
-        }
-    }
-
-    /// A burst that ends at this stream offset has PSH: pieces that it joins bring theirs along (`tcp_grow_skb`).
-    fn is_pushed(&mut self, end: u64) -> bool {
-        let mut pushed = false;
-        while self.linux.pushes.front().is_some_and(|at| *at <= end) {
-            self.linux.pushes.pop_front();
-            pushed = true;
-        }
-        pushed
-    }
-
     /// The pacing rate, as Linux reckons it with each acknowledgment: twice the window a round trip in slow start, a fifth
     /// more than the window later.
     pub(super) fn reckon_pace(&mut self) {
@@ -248,7 +197,7 @@ impl Connection {
         if let Some(end) = self.linux.unit.filter(|end| row.seq.before(*end)) {
             return row.end() == end;
         }
-        self.linux.unit = None;
+        (self.linux.unit, self.linux.shared) = (None, None);
         let mss = self.mss_beside_sack();
         if grant.cause == Cause::TailLossProbe {
             let start = self.segments.burst_start(index);
@@ -300,18 +249,31 @@ impl Connection {
         full: usize,
         at_once: bool,
     ) -> Transmit {
-        if std::mem::take(&mut self.linux.begins) && self.segments.is_empty() {
-            self.restart_linux(now);
+        if !self.fill_queue(now, out, full) {
+            return Transmit::Sent(0);
         }
+        self.push_queue(now, out, full, at_once, Bursts::All)
+    }
+
+    /// Sends bursts of what is in buffers.
+    pub(super) fn push_queue(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<OutgoingSegment>,
+        full: usize,
+        at_once: bool,
+        bursts: Bursts,
+    ) -> Transmit {
         self.linux.mss = self.mss_beside_sack();
         let mss = u64::from(self.linux.mss);
         let most = self.burst();
+        let mut begun = self.linux.burst.is_some();
         loop {
             self.send_burst(now, out, full.saturating_sub(out.len()));
             if out.len() >= full {
                 return Transmit::Sent(0);
             }
-            if !self.has_unsent() {
+            if !self.has_unsent() || (begun && bursts == Bursts::One) {
                 return Transmit::Idle;
             }
             let probe = self.recovery.probes_new();
@@ -326,11 +288,12 @@ impl Connection {
                 return Transmit::Blocked(Blocked::CongestionWindow);
             };
             let urgent = self.urgent_pointer(self.snd_una).is_some();
-            // Urgent data is written in segments.
-            let (unsent, piece) = (self.unsent(), if urgent { mss } else { self.piece() });
-            let last = unsent <= piece;
-            let len = unsent.min(piece);
-            let fin = last && self.fin_queued;
+            let (unsent, sent) = (self.unsent(), self.sent_offset());
+            let Head { len, last } = self.linux.queue.head(sent, quota * mss);
+            let fin = self.fin_queued && sent + len == self.buffer.end();
+            if len == 0 && !fin {
+                return Transmit::Idle; // the rest is not in buffers yet
+            }
             let window = u64::from(self.usable_window());
             let first = if len > mss { mss } else { len + u64::from(fin) };
             if first > window {
@@ -343,7 +306,7 @@ impl Connection {
                     return Transmit::Blocked(Blocked::Nagle);
                 }
             } else {
-                if !probe && self.waits_for_more(now, most, len, last, fin) {
+                if !probe && bursts == Bursts::All && self.waits_for_more(now, most, len, last, fin) {
                     let by_cwnd = cwnd.saturating_sub(in_flight) * mss < window;
                     let why = if by_cwnd { Blocked::CongestionWindow } else { Blocked::ReceiveWindow };
                     return Transmit::Blocked(why);
@@ -357,6 +320,7 @@ impl Connection {
             }
             let limit = if self.pacer.paces() { mss } else { limit }.min(len);
             self.linux.burst = Some((limit, limit > mss, false));
+            begun = true;
             if probe {
                 self.send_burst(now, out, full - out.len());
                 return Transmit::Idle;
@@ -432,7 +396,7 @@ impl Connection {
             let len = left.min(u64::from(mss)) as u32;
             let left = left - u64::from(len);
             let seq = self.snd_nxt;
-            let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
+            let start = self.sent_offset();
             let end = start + u64::from(len);
             let number = self.segments.begin_transmission();
             let mut flags = self.enqueue(now, len);
@@ -440,7 +404,7 @@ impl Connection {
             if begun {
                 self.segments.mark_joined();
             }
-            let pushed = len > 0 && left == 0 && self.is_pushed(end);
+            let pushed = len > 0 && left == 0 && self.linux.queue.send(end);
             if pushed {
                 self.segments.mark_pushed();
             }
@@ -455,33 +419,38 @@ impl Connection {
             let payload = self.buffer.slice(start, len as usize);
             let cause = if len == 0 { Cause::Fin } else { Cause::NewData };
             if !begun {
-                self.linux.burst_sack = None;
+                self.linux.shared = None;
             }
             self.emit(now, out, seq, flags, payload, cause);
-            if !begun && left > 0 {
-                self.linux.burst_sack = out.last().map(|first| first.segment.header.options.sack.clone());
-            } else if left == 0 {
-                self.linux.burst_sack = None;
-            }
+            self.share_header(out, !begun && left > 0, left == 0);
             expect(out, number);
             self.linux.left_at = Some(now);
             self.linux.burst = (left > 0).then_some((left, several, true));
         }
     }
 
+    /// What the segments of a burst have in common: `first` of several is in `out`, or the `last`.
+    pub(super) fn share_header(&mut self, out: &[OutgoingSegment], first: bool, last: bool) {
+        if last {
+            self.linux.shared = None;
+        } else if first && let Some(sent) = out.last() {
+            let header = &sent.segment.header;
+            let urgent = header.flags.contains(TcpFlags::URG).then_some(header.urgent);
+            self.linux.shared = Some((header.options.sack.clone(), urgent));
+        }
+    }
+
     /// A window that is too small for a segment is probed with what it takes (`tcp_write_wakeup`). False: it takes nothing.
     pub(super) fn probe_with_data(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) -> bool {
-        let len = u64::from(self.usable_window()).min(self.unsent()).min(u64::from(self.mss));
+        let sent = self.sent_offset();
+        let head = self.linux.queue.head(sent, 0).len.min(self.unsent());
+        let len = u64::from(self.usable_window()).min(head).min(u64::from(self.mss));
         if len == 0 || !self.segments.is_empty() {
             return false;
         }
         self.linux.mss = self.mss;
         self.push();
-        let start = self.una_offset + u64::from(self.snd_nxt.bytes_since(self.snd_una));
-        while self.linux.pushes.front().is_some_and(|at| *at <= start + len) {
-            self.linux.pushes.pop_front();
-        }
-        self.linux.pushes.push_front(start + len);
+        self.linux.queue.cut(sent + len);
         self.linux.burst = Some((len, false, false));
         self.send_burst(now, out, 1);
         true
@@ -489,7 +458,7 @@ impl Connection {
 
     /// Nothing is outstanding, and something is about to be sent: half of the window goes for each timeout that has passed
     /// (RFC 2861, `tcp_slow_start_after_idle`).
-    fn restart_linux(&mut self, now: Instant) {
+    pub(super) fn restart_linux(&mut self, now: Instant) {
         let crate::config::Recovery::Linux(switches) = self.config.recovery else { return };
         let (idle, rto) = (now.since(self.last_sent.max(self.linux.restarted_at)), self.rto.rto());
         if !switches.restart_after_idle || self.cc.owns_window() || idle <= rto {

@@ -10,6 +10,7 @@ mod ecn;
 mod emit;
 mod keep_alive;
 mod linux;
+mod linux_queue;
 mod log;
 mod orphan;
 mod pacer;
@@ -336,6 +337,16 @@ impl Connection {
         if self.config.network_header >= 40 { DEFAULT_MSS_IPV6 } else { DEFAULT_MSS }
     }
 
+    /// The receive window is counted in segments of this size: those that the peer may send in Linux, elsewhere those that we
+    /// send.
+    fn window_unit(&self) -> u32 {
+        if self.config.is_linux() {
+            u32::from(self.config.mss).saturating_sub(self.option_bytes()).max(1)
+        } else {
+            self.mss
+        }
+    }
+
     /// The MSS of a peer that tells none. Linux takes the program's own for it where the program opens the connection.
     fn untold_mss(&self) -> u16 {
         let chosen =
@@ -366,7 +377,7 @@ impl Connection {
             }
         }
         self.size_segments(options.mss.unwrap_or(self.untold_mss()));
-        self.receive.size_for(self.mss);
+        self.receive.size_for(self.window_unit());
         self.rcv_adv = self.rcv_nxt + self.receive.size();
         let abc = self.window.abc();
         self.window = Window::new(
@@ -432,7 +443,10 @@ impl Connection {
     /// may be about to leave, and from here on the connection needs nobody to end ([`is_orphan`](Connection::is_orphan)).
     pub fn close_after(&mut self, last: impl IntoIterator<Item = Bytes>) {
         if !self.fin_queued && !matches!(self.state, ConnectionState::Closed | ConnectionState::TimeWait) {
-            last.into_iter().for_each(|data| self.buffer.write_last(data));
+            for data in last {
+                self.buffer.write_last(data);
+                self.push_written();
+            }
         }
         self.close();
     }
@@ -513,6 +527,8 @@ impl Connection {
         if self.state == ConnectionState::Closed {
             return;
         }
+        let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
+        self.statistics.leave(self.outstanding_bytes() + u64::from(opening));
         self.state = ConnectionState::Closed;
         self.rto_deadline = None;
         self.ack_now = None;

@@ -32,6 +32,8 @@ pub(super) struct Statistics {
     active: bool,
     /// The program had closed before the peer's FIN came.
     closed_first: bool,
+    /// Numbers that were not acknowledged when it ended.
+    left: u64,
     /// Segments sent before the connection was open.
     sent_before: u64,
     established_at: Option<Instant>,
@@ -67,6 +69,10 @@ impl Statistics {
     pub fn established(&mut self, now: Instant, sent: u64) {
         self.established_at = Some(now);
         self.sent_before = if self.active { 0 } else { sent };
+    }
+    /// The connection ends with so many numbers that were not acknowledged.
+    pub fn leave(&mut self, numbers: u64) {
+        self.left = numbers;
     }
     /// The program had closed before the peer's FIN came.
     pub fn close_first(&mut self) {
@@ -196,6 +202,21 @@ impl Connection {
         if opened { all - self.statistics.sent_before } else { 0 }
     }
 
+    /// Bytes written, and the FIN, that are not acknowledged.
+    pub(super) fn outstanding_bytes(&self) -> u64 {
+        let fin = self.fin_queued && self.fin_seq.is_none_or(|fin| !self.snd_una.after(fin));
+        self.buffer.len().get() + u64::from(fin)
+    }
+
+    /// What SIOCOUTQ counts: the same; nothing while the connection opens, and what was left when it ended.
+    pub(super) fn unacknowledged_numbers(&self) -> u64 {
+        match self.state {
+            ConnectionState::SynSent | ConnectionState::SynReceived => 0,
+            ConnectionState::Closed => self.statistics.left,
+            _ => self.outstanding_bytes(),
+        }
+    }
+
     /// New segments with data or FIN so far.
     pub(super) fn data_segments_sent(&self) -> u64 {
         self.counters.sent[Cause::NewData as usize]
@@ -208,6 +229,8 @@ impl Connection {
     /// Segments known to have arrived; the SYN, or what answered the SYN-ACK, is the first.
     pub(super) fn delivered(&self) -> u64 {
         let opened = !matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
-        self.recovery.tallies().delivered + u64::from(opened)
+        // Where two SYNs have crossed, both that and what answered the SYN-ACK.
+        let crossed = opened && self.linux.crossed;
+        self.recovery.tallies().delivered + u64::from(opened) + u64::from(crossed)
     }
 }

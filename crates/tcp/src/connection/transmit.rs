@@ -241,6 +241,8 @@ impl Connection {
             flags = flags.with(TcpFlags::PSH);
         }
         self.emit(now, out, seq, flags, payload, grant.cause);
+        let first = self.linux.shared.is_none() && self.linux.in_unit(row.end());
+        self.share_header(out, first, several || !self.linux.in_unit(row.end()));
         expect(out, number);
         true
     }
@@ -320,8 +322,7 @@ impl Connection {
     /// Bytes written and not sent yet. Not to be asked between an advance of SND.UNA and the release of what it
     /// acknowledges.
     pub(super) fn unsent(&self) -> u64 {
-        let sent = self.una_offset + u64::from(self.snd_nxt.bytes_since(self.snd_una));
-        self.buffer.end().saturating_sub(sent)
+        self.buffer.end().saturating_sub(self.sent_offset())
     }
 
     /// Data or a FIN waits to be sent for the first time.

@@ -20,10 +20,7 @@ impl Connection {
     pub fn write_urgent(&mut self, data: &mut Bytes) -> ByteCount {
         let taken = self.write(data);
         if !taken.is_zero() {
-            self.urgent.sent = self.buffer.end();
-            if self.is_open() {
-                self.ack_now.get_or_insert(farpace_events::Cause::AckNow);
-            }
+            self.mark_urgent(ByteCount::ZERO);
         }
         taken
     }
@@ -31,7 +28,9 @@ impl Connection {
     /// All that was written is urgent but for the last `behind` bytes, as after [`write_urgent`](Connection::write_urgent).
     pub fn mark_urgent(&mut self, behind: ByteCount) {
         self.urgent.sent = self.buffer.end().saturating_sub(behind.get());
-        if self.is_open() {
+        self.linux.queue.mark_urgent();
+        // Linux tells it with the data alone.
+        if self.is_open() && !self.config.is_linux() {
             self.ack_now.get_or_insert(farpace_events::Cause::AckNow);
         }
     }

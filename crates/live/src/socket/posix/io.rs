@@ -11,6 +11,7 @@ use crate::socket::{OutgoingDatagram, Stream};
 use bytes::Bytes;
 use farpace_host::ip::udp::{IpFields, MAX_PAYLOAD, UdpDatagram};
 use farpace_host::is_host_address;
+use farpace_units::ByteCount;
 use nix::errno::Errno;
 use nix::libc;
 use std::io::{IoSlice, IoSliceMut};
@@ -408,9 +409,8 @@ impl PosixSocket {
             SocketState::Listening(_) => Err(Errno::EINVAL),
             SocketState::Stream(stream) => {
                 let Ok(seen) = stream.inspect() else { return Ok((0, 0)) };
-                let all = seen.memory.send_bytes + seen.waiting;
-                let fin = usize::from(seen.details.fin_outstanding);
-                Ok((all.as_len() + fin, (seen.details.unsent + seen.waiting).as_len()))
+                let all = ByteCount::new(seen.details.unacknowledged) + seen.waiting;
+                Ok((all.as_len(), (seen.details.unsent + seen.waiting).as_len()))
             }
             SocketState::Datagram(udp) => Ok((udp.waiting().1, 0)),
             SocketState::Gone => Err(Errno::EBADF),

@@ -343,7 +343,8 @@ impl PosixSocket {
                 // Congestion notification is TCP's own matter.
                 let keeps = if self.datagram { 0xff } else { 0xfc };
                 let tos = i32::from(int as u8) & keeps;
-                let changes = self.values().get(option) != tos;
+                let asked = int & if self.datagram { !0 } else { !3 };
+                let changes = self.values().get(option) != asked;
                 put(tos);
                 if changes && let SocketState::Stream(stream) = self.state() {
                     // Linux looks for the route anew with the next segment.

@@ -4,8 +4,6 @@ use super::*;
 
 /// Least time that the reordering timer adds, and the probe where more than one segment is out.
 pub(super) const MIN: Span = Span::from_millis(2);
-/// A timer of the kernel that is due already fires so much later: a tick of 4 ms, and the rest of another.
-const SOON: Span = Span::from_millis(8);
 /// Before there is a round trip.
 const INITIAL: Span = Span::from_secs(1);
 
@@ -51,7 +49,9 @@ impl Timer {
             return;
         };
         let at = match self.kind() {
-            Some(LinuxTimer::LossProbe | LinuxTimer::Reordering) => (head.sent_at + rto).max(now + SOON),
+            Some(LinuxTimer::LossProbe | LinuxTimer::Reordering) => {
+                (head.sent_at + rto).max(now + Span::from_nanos(1_000))
+            }
             Some(LinuxTimer::Retransmission) | None => now + rto,
         };
         self.start(LinuxTimer::Retransmission, at);
