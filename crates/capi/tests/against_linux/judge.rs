@@ -142,7 +142,8 @@ fn compare_pair(
         return of("IP header");
     }
     let both_zero = (k.flags | o.flags) & super::program::RST != 0;
-    if !both_zero && window(k, shift) != window(o, shift) {
+    let exact = std::env::var_os("FARPACE_EXACT").is_some() && k.window != o.window;
+    if !both_zero && (exact || window(k, shift) != window(o, shift)) {
         return of("window");
     }
     if k.intact != o.intact {

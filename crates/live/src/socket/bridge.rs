@@ -44,15 +44,15 @@ impl Application for Bridge {
         }
     }
 
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+    fn on_event(&mut self, now: Instant, connection: &mut Connection, event: ConnectionEvent) {
         let Some(pipe) = &self.pipe else { return };
         match event {
             ConnectionEvent::Readable | ConnectionEvent::Writable | ConnectionEvent::Urgent => {
-                pipe.shared.with(|duplex| pump(duplex, connection))
+                pipe.shared.with(|duplex| pump(duplex, connection, now))
             }
             ConnectionEvent::PeerClosed => pipe.shared.with(|duplex| {
                 duplex.peer_closed = true;
-                pump(duplex, connection);
+                pump(duplex, connection, now);
             }),
             ConnectionEvent::Connected => {
                 pipe.shared.with(|duplex| {
@@ -60,7 +60,7 @@ impl Application for Bridge {
                     if duplex.rate_cap.is_some() {
                         connection.set_rate_cap(duplex.rate_cap);
                     }
-                    pump(duplex, connection);
+                    pump(duplex, connection, now);
                 });
                 if let Some(announce) = self.announce.take()
                     && !announce(pipe.clone())
@@ -94,8 +94,9 @@ impl Drop for Bridge {
 }
 
 /// Moves what can be moved, both ways.
-pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection) {
+pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection, now: Instant) {
     duplex.kicked = false;
+    duplex.wants_reads = connection.told_of_reads(now, duplex.read());
     if duplex.farewell == Some(Farewell::Abort) {
         return connection.abort();
     }

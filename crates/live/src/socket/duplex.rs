@@ -62,6 +62,8 @@ pub(super) struct Duplex {
     pub came: u64,
     pub arrivals: u64,
     pub reads: u64,
+    /// The engine wants to know what the program has read.
+    pub wants_reads: bool,
     /// A program that waits wants at least so many bytes (SO_RCVLOWAT).
     pub wanted: usize,
     /// Place of the peer's urgent byte in the stream, the byte until it is read, and whether it was.
@@ -120,6 +122,7 @@ impl Duplex {
             came: 0,
             arrivals: 0,
             reads: 0,
+            wants_reads: false,
             wanted: 1,
             urgent_mark: None,
             urgent_byte: None,
@@ -152,6 +155,10 @@ impl Duplex {
     pub fn at_end(&self) -> bool {
         let empty = self.incoming.is_empty() && self.reader_bytes == 0;
         empty && (self.deaf || self.phase == DuplexPhase::Over || (self.peer_closed && !self.more))
+    }
+    /// Bytes that the program has read.
+    pub fn read(&self) -> u64 {
+        self.came.saturating_sub((self.incoming_bytes + self.reader_bytes) as u64)
     }
     /// Nothing can be written any more.
     pub fn write_ended(&self) -> bool {

@@ -121,10 +121,11 @@ impl Pipe {
         let job = self.engine.run(Box::new(move |host, cx| {
             let id = pipe.shared.with(|duplex| duplex.id);
             let found = id.and_then(|id| {
+                let now = cx.now();
                 host.with_connection(id, cx, |connection| {
                     pipe.shared.with(|duplex| match duplex.phase {
                         DuplexPhase::Over => duplex.kicked = false,
-                        DuplexPhase::Opening | DuplexPhase::Open => pump(duplex, connection),
+                        DuplexPhase::Opening | DuplexPhase::Open => pump(duplex, connection, now),
                     })
                 })
             });
@@ -288,12 +289,18 @@ impl Pipe {
         reader.mark == Some(reader.offset)
     }
 
-    fn note_held(&self, reader: &PipeReader) {
+    fn note_held(self: &Arc<Self>, reader: &PipeReader) {
         let bytes = reader.held_bytes();
-        self.shared.with(|duplex| {
+        let kick = self.shared.with(|duplex| {
             duplex.reader_bytes = bytes;
             duplex.reads += 1;
+            duplex.wants_reads
+                && duplex.phase == DuplexPhase::Open
+                && !std::mem::replace(&mut duplex.kicked, true)
         });
+        if kick {
+            self.kick();
+        }
     }
 
     /// Bytes that can be read without waiting.

@@ -98,7 +98,7 @@ impl QuickAck {
 
     fn hold(&mut self, a: &DataArrival) -> Option<Instant> {
         let quick = self.quick > 0 && !self.conversation;
-        if quick || a.unacknowledged > self.full_size() {
+        if quick || (a.unacknowledged > self.full_size() && a.steady) {
             return None;
         }
         let delay = self.delay(a.srtt);
@@ -120,7 +120,8 @@ impl QuickAck {
     }
 
     /// The connection begins: what a full-size segment is taken for.
-    pub fn begin(&mut self, mss: u32, window: u32) {
+    pub fn begin(&mut self, now: Instant, mss: u32, window: u32) {
+        self.last = now;
         self.full_size = FIRST_FULL_SIZE.min(mss).min(window / 2).max(MIN_FULL_SIZE);
     }
     /// The delayed-ACK timeout, as TCP_INFO tells it.

@@ -51,6 +51,8 @@ pub struct DataArrival {
     pub ends: bool,
     /// Receive window in bytes.
     pub window: u32,
+    /// The window that would be announced now is not smaller than the last one (Linux).
+    pub steady: bool,
     /// It opens a receive window of Linux (tcp_grow_window).
     pub opens: bool,
     /// Payload of a full segment of our own.
@@ -170,9 +172,9 @@ impl AckPolicy {
     }
 
     /// The handshake is complete.
-    pub fn begin(&mut self, mss: u32, window: u32) {
+    pub fn begin(&mut self, now: Instant, mss: u32, window: u32) {
         if let AckForm::Linux(form) = &mut self.form {
-            form.begin(mss, window);
+            form.begin(now, mss, window);
         }
     }
     /// For how long an ACK would be held back; zero where there is no such estimate.

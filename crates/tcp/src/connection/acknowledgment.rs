@@ -5,7 +5,7 @@ use crate::config::Recovery;
 use crate::recovery::AckInput;
 use crate::segment::Segment;
 use farpace_events::RecoveryState;
-use farpace_units::{ByteCount, Instant, Packets, Span};
+use farpace_units::{Instant, Packets, Span};
 use farpace_wire::tcp::SackBlocks;
 
 /// Room in the send buffer of which the application is always told.
@@ -29,25 +29,21 @@ impl Connection {
         };
         if h.ack.before(self.snd_una - behind) {
             self.counters.unacceptable += 1;
-            let window = u32::from(h.window) << self.snd_wscale;
-            let expected = (h.seq, window) == (self.rcv_nxt, self.snd_wnd) && !self.islands.any();
-            if self.config.is_linux() && expected {
+            if self.config.is_linux() && self.takes_fast_path(segment) {
                 self.update_ts_recent(now, segment); // the fast path comes before the look at the number
             }
             self.challenge(now, segment);
             return false;
         }
         self.heard(now, !segment.payload.is_empty());
-        let window = u32::from(h.window) << self.snd_wscale;
-        let predicted = !segment.payload.is_empty()
-            && (h.ack, h.seq, window) == (self.snd_una, self.rcv_nxt, self.snd_wnd)
-            && !self.islands.any()
-            && h.options.sack.is_empty();
-        if !predicted {
+        // The kernel's fast path takes what is expected; where it acknowledges nothing new, no look at what may be sent follows.
+        let fast = self.takes_fast_path(segment);
+        self.linux.fast = fast && self.config.is_linux();
+        let unseen = fast && !segment.payload.is_empty() && h.ack == self.snd_una;
+        if !unseen {
             self.patience.acknowledged(now);
         }
-        // The kernel's fast path takes what is expected, and does not look at what may be sent.
-        let fast = predicted && self.config.is_linux() && self.counters.bytes_received > ByteCount::ZERO;
+        let fast = unseen && self.config.is_linux();
         if !fast {
             self.end_more();
             self.linux.looks_again();
@@ -173,6 +169,7 @@ impl Connection {
         if h.ack.before(self.snd_una) || !newer {
             return false;
         }
+        self.linux.predicts |= window != self.snd_wnd;
         self.snd_wnd = window;
         if window > self.max_window {
             self.max_window = window;

@@ -259,14 +259,31 @@ impl Connection {
         {
             self.update_ts_recent(now, &segment); // what is left of the connection goes on with it
         }
+        let prior_snd_una = self.snd_una;
         if !self.on_acknowledgment(now, &segment, opening) {
             return;
         }
-        // Not before: a segment that acknowledges what was never sent must not set the clock either.
-        self.update_ts_recent(now, &segment);
+        // Not before: a segment that acknowledges what was never sent must not set the clock either. In Linux what is older than
+        // the last acknowledgment does not, unless it takes the fast path.
+        let sets_clock = match (self.config.is_linux(), self.linux.fast) {
+            (true, true) => self.rcv_nxt == self.last_ack_sent,
+            (true, false) => !segment.header.ack.before(prior_snd_una),
+            (false, _) => true,
+        };
+        if sets_clock {
+            self.update_ts_recent(now, &segment);
+        }
         self.read_rate(&segment);
         if again {
             self.ack_now = Some(Cause::AckNow);
+            if self.config.is_linux() {
+                // To Linux it is data that has come before.
+                if self.sack {
+                    self.islands.set_duplicate(self.irs, self.rcv_nxt);
+                }
+                let arrival = self.data_arrival(now, &segment, true);
+                self.decide_ack(&arrival);
+            }
         }
         self.on_urgent(flags, segment.header.seq, segment.header.urgent);
         let waits = self.ack_by.is_some() || self.ack_now.is_some();
@@ -290,7 +307,7 @@ impl Connection {
 
     /// What Linux expects of a segment, and takes without a closer look: it is next, tells no window, and has no other flags or
     /// options than all have (header prediction).
-    fn is_predicted(&self, segment: &Segment) -> bool {
+    pub(super) fn is_predicted(&self, segment: &Segment) -> bool {
         let h = &segment.header;
         let plain = TcpFlags::ACK.with(TcpFlags::PSH);
         self.state == ConnectionState::Established
@@ -513,7 +530,8 @@ impl Connection {
                     if self.sack {
                         self.islands.set_duplicate(seq, fin_at.map_or(end, |at| at + 1));
                     }
-                    self.ack_now = Some(Cause::AckUnacceptable);
+                    arrival.duplicate = true;
+                    self.decide_ack(&arrival);
                 }
                 return;
             }
@@ -543,6 +561,7 @@ impl Connection {
         let had_hole = self.reassembly.has_hole();
         let (mut disorder, mut duplicate, mut ahead_of_turn) = (had_hole, false, false);
         let len = data.len();
+        let (place, mut ahead_by, mut behind_by) = (self.reassembly.next(), 0, 0);
         if !data.is_empty() {
             let behind = self.rcv_nxt.bytes_since(seq) as usize;
             if behind > 0 && self.sack {
@@ -553,6 +572,7 @@ impl Connection {
             let fresh = data.split_off(behind.min(data.len()));
             let ahead = (seq + behind as u32).bytes_since(self.rcv_nxt);
             let before = self.reassembly.next();
+            (ahead_by, behind_by) = (ahead, behind as u64);
             if !fresh.is_empty() && self.lacks_memory(fresh.len(), ahead == 0) {
                 return; // neither it nor its FIN has come
             }
@@ -567,6 +587,7 @@ impl Connection {
                     self.counters.bytes_received += ByteCount::new(moved);
                     self.islands.advance(self.rcv_nxt);
                     self.patience.data_came(now);
+                    self.linux.predicts = true;
                     self.tell(ConnectionEvent::Readable);
                 }
                 ArrivedData::OutOfOrder => {
@@ -601,12 +622,23 @@ impl Connection {
         if let Some(at) = fin_at {
             // A FIN ahead of its turn is kept, so it is told of, too: without it a sender would take its last segment,
             // data and FIN, for lost.
-            if len == 0 && at.after(self.rcv_nxt) && self.sack {
-                self.islands.add(at, at + 1);
+            if len == 0 && at.after(self.rcv_nxt) {
+                if self.sack {
+                    self.islands.add(at, at + 1);
+                }
+                if self.config.is_linux() {
+                    ahead_of_turn = true;
+                }
             }
             self.peer_fin = Some(at);
         }
-        if len > 0 && !duplicate {
+        let early = ahead_of_turn && !duplicate;
+        if len > 0 && self.memory.is_some() {
+            if !duplicate {
+                let end = place + u64::from(ahead_by) + (len as u64).saturating_sub(behind_by);
+                self.charge(&mut arrival, end, len, early);
+            }
+        } else if len > 0 && !duplicate {
             arrival.opens = self.receive.on_data(now, len as u32, self.window_unit());
             self.reassembly.set_buffer(ByteCount::new(u64::from(self.receive.size())));
         }
@@ -665,7 +697,8 @@ impl Connection {
             usual_options: options,
             push: flags.contains(TcpFlags::PSH),
             ends: flags.intersects(TcpFlags::PSH.with(TcpFlags::FIN).with(TcpFlags::URG)),
-            window: self.receive.size(),
+            window: self.memory.as_ref().map_or(self.receive.size(), |memory| memory.window()),
+            steady: true,
             opens: false,
             mss: self.mss,
             rto: self.rto.rto(),

@@ -81,6 +81,9 @@ pub struct Details {
     pub largest_received: u32,
     /// The receive buffer as it is now, fixed or autotuned.
     pub receive_buffer: ByteCount,
+    /// How far the receive window is open, what was read in a round trip, and what was announced (`tcpi_rcv_ssthresh`,
+    /// `tcpi_rcv_space`, `tcpi_rcv_wnd`).
+    pub receive_window_told: (u32, u32, u32),
     /// The send buffer as it is now, fixed or autotuned.
     pub send_buffer: ByteCount,
     /// The round trip as the receiver measures it for autotuning; zero if it does not.
@@ -139,7 +142,10 @@ impl Connection {
             rate_cap: self.pacer.cap(),
             receive_window: ByteCount::new(u64::from(self.rcv_adv.bytes_since(self.rcv_nxt))),
             unsent: ByteCount::new(self.unsent() + u64::from(self.fin_queued && self.fin_seq.is_none())),
-            receive_buffer: ByteCount::new(u64::from(self.receive.size())),
+            receive_buffer: ByteCount::new(u64::from(
+                self.memory.as_ref().map_or(self.receive.size(), |memory| memory.size()),
+            )),
+            receive_window_told: self.told_memory(),
             send_buffer: self.buffer.limit(),
             receiver_rtt: self.receive.rtt_estimate(),
         }

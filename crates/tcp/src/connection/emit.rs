@@ -148,10 +148,13 @@ impl Connection {
     /// The window field, and with it the right edge that is promised.
     pub(super) fn announce(&mut self, syn: bool) -> u16 {
         if self.state == ConnectionState::SynSent || (syn && self.state == ConnectionState::Closed) {
-            return self.receive.size().min(u32::from(u16::MAX)) as u16;
+            return self.first_window().min(u32::from(u16::MAX)) as u16;
         }
         if self.shortage.closed && !syn {
             return 0; // what was promised is still taken if there is memory for it
+        }
+        if let Some(units) = self.announce_memory() {
+            return units;
         }
         let free = self.free();
         let edge = (self.rcv_nxt + free).later(self.rcv_adv);

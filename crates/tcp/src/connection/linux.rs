@@ -62,7 +62,11 @@ pub(super) struct LinuxOutput {
     mss: u32,
     /// When the kernel last read its clock for this connection; and, for what a report of the network makes it send, that it
     /// does not read it again.
-    clock: Instant,
+    pub clock: Instant,
+    /// Segments that are as expected take the fast path.
+    pub predicts: bool,
+    /// The segment that came last did.
+    pub fast: bool,
     pub stale: bool,
     /// Nothing has happened that makes the kernel look at what is unsent.
     idle: bool,
@@ -483,7 +487,8 @@ impl Connection {
         let scale = if by.header.flags.contains(TcpFlags::SYN) { 0 } else { self.snd_wscale };
         self.max_window = u32::from(by.header.window) << scale;
         self.size_anew();
-        self.ack_policy.begin(self.mss, self.receive.size());
+        self.begin_memory(now);
+        self.ack_policy.begin(now, self.mss, self.receive.size());
         self.handshake_rtt = rtt;
         if let Some(rtt) = rtt {
             self.answering.on_handshake(rtt);

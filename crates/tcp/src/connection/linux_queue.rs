@@ -102,6 +102,11 @@ impl Queue {
         }
     }
 
+    /// Buffers that wait.
+    pub fn buffers(&self) -> usize {
+        self.buffers.len()
+    }
+
     /// The call that wrote last was urgent.
     pub fn mark_urgent(&mut self) {
         if let Some(call) = self.calls.back_mut() {

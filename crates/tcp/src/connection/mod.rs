@@ -11,6 +11,7 @@ mod emit;
 mod keep_alive;
 mod linux;
 mod linux_queue;
+mod linux_receive;
 mod log;
 mod orphan;
 mod pacer;
@@ -31,7 +32,7 @@ use crate::ack::AckPolicy;
 use crate::ack_request::{AckRequester, Answers, Mark};
 use crate::cc::{self, CongestionControl};
 use crate::config::{Abc, Config, DelayedAck, Recovery};
-use crate::receive::{ReceiveWindow, SackBlockList, StreamReassembly};
+use crate::receive::{LinuxMemory, ReceiveWindow, SackBlockList, StreamReassembly};
 use crate::recovery::{self, Context, LossRecovery};
 use crate::rto::{MinRtt, RtoEstimator, TcpClock, Timed};
 use crate::segment::Segment;
@@ -167,6 +168,10 @@ pub struct Connection {
     rcv_adv: Seq,
     rcv_wscale: u8,
     receive: ReceiveWindow,
+    /// The receive buffer as Linux counts it, where it is autotuned.
+    memory: Option<Box<LinuxMemory>>,
+    /// What the program has read is told, not what is taken from here.
+    reads_are_told: bool,
     shortage: pressure::Shortage,
     reassembly: StreamReassembly,
     islands: SackBlockList,
@@ -304,6 +309,8 @@ impl Connection {
             rcv_wscale,
             reassembly: StreamReassembly::new(ByteCount::new(u64::from(receive.size()))),
             receive,
+            memory: None,
+            reads_are_told: false,
             shortage: pressure::Shortage::default(),
             islands: SackBlockList::default(),
             peer_fin: None,
@@ -335,6 +342,14 @@ impl Connection {
 
     fn default_mss(&self) -> u16 {
         if self.config.network_header >= 40 { DEFAULT_MSS_IPV6 } else { DEFAULT_MSS }
+    }
+
+    /// The receive window, as far as the program allows (TCP_WINDOW_CLAMP), in whole segments in Linux.
+    fn first_window(&self) -> u32 {
+        let size = self.receive.size();
+        let Some(clamp) = self.config.tuning.window_clamp.filter(|clamp| *clamp < size) else { return size };
+        let unit = self.window_unit();
+        if self.config.is_linux() && clamp > unit { clamp / unit * unit } else { clamp }
     }
 
     /// The receive window is counted in segments of this size: those that the peer may send in Linux, elsewhere those that we
@@ -377,8 +392,11 @@ impl Connection {
             }
         }
         self.size_segments(options.mss.unwrap_or(self.untold_mss()));
-        self.receive.size_for(self.window_unit());
-        self.rcv_adv = self.rcv_nxt + self.receive.size();
+        // Who opens the connection has told its window already.
+        if !(self.config.is_linux() && self.opened_actively()) {
+            self.receive.size_for(self.window_unit());
+        }
+        self.rcv_adv = self.rcv_nxt + self.first_window();
         let abc = self.window.abc();
         self.window = Window::new(
             self.config.first_window(self.mss),
@@ -421,6 +439,13 @@ impl Connection {
         let bytes = self.reassembly.read_up_to(limit, take);
         self.receive.on_read(bytes);
         self.reopen();
+        if self.memory.is_some() {
+            if !self.reads_are_told && !bytes.is_zero() {
+                let read = self.reassembly.next() - self.reassembly.readable().get();
+                self.program_has_read(self.linux.clock, read);
+            }
+            return bytes;
+        }
         if !bytes.is_zero() && self.window_opened() {
             self.ack_now.get_or_insert(Cause::AckWindow);
         }

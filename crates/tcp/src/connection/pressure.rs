@@ -44,6 +44,9 @@ impl Connection {
         }
         self.shortage.asked = pressure;
         self.receive.freeze(pressure.frozen);
+        if let Some(memory) = &mut self.memory {
+            memory.freeze(pressure.frozen);
+        }
         self.reopen();
     }
 
@@ -106,7 +109,7 @@ impl Connection {
 
     /// Bytes of the receive window that nothing waits in, and that there is memory for.
     pub(super) fn free(&self) -> u32 {
-        let size = u64::from(self.receive.size()).min(self.shortage.asked.share.get());
+        let size = u64::from(self.first_window()).min(self.shortage.asked.share.get());
         let unread = self.reassembly.readable().get();
         size.saturating_sub(unread) as u32
     }

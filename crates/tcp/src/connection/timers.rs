@@ -269,7 +269,7 @@ impl Connection {
     }
 
     fn persist_interval(&self) -> Span {
-        (self.rto.rto() * (1 << self.doublings().min(16))).min(crate::rto::MAX_RTO)
+        self.rto.doubled(self.doublings())
     }
 
     /// Doublings of the timer that probes windows. In Linux it has them in common with the retransmission timer.

@@ -31,9 +31,14 @@ impl Connection {
         own.keep_alive = config.keep_alive;
         own.user_timeout = config.user_timeout;
         own.fin_timeout = config.fin_timeout;
+        let clamp =
+            config.tuning.window_clamp.filter(|_| own.tuning.window_clamp != config.tuning.window_clamp);
         own.tuning = config.tuning;
         own.min_rto = config.min_rto;
         self.rto.set_least(config.min_rto);
+        if let (Some(clamp), Some(memory)) = (clamp, &mut self.memory) {
+            memory.limit(clamp);
+        }
         if releases {
             self.push();
             self.linux.looks_again();

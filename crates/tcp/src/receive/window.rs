@@ -78,6 +78,8 @@ impl ReadRate {
 #[derive(Clone, Debug)]
 pub struct ReceiveWindow {
     size: u32,
+    /// What it began with.
+    initial: u32,
     max: u32,
     fixed: bool,
     growth: WindowGrowth,
@@ -97,6 +99,7 @@ impl ReceiveWindow {
         let bytes = |n: ByteCount| u32::try_from(n.get()).unwrap_or(u32::MAX).max(1);
         let mut window = ReceiveWindow {
             size: bytes(buffer.initial),
+            initial: bytes(buffer.initial),
             max: bytes(buffer.max),
             fixed: buffer.is_fixed(),
             growth,
@@ -121,7 +124,7 @@ impl ReceiveWindow {
             self.opening = Some(Opening::new((LINUX_INITIAL_WINDOW / mss).max(1) * mss));
         }
         if !self.fixed && self.growth == WindowGrowth::Linux {
-            self.size = (self.size / mss).max(1) * mss;
+            self.size = (self.initial.min(self.max) / mss).max(1) * mss;
         }
     }
 

@@ -66,6 +66,8 @@ enum SampleKind {
     Cdl(Box<Cdl>),
 }
 
+/// Ticks in which Linux counts its timers (HZ = 250).
+const LINUX_TICK: Span = Span::from_millis(4);
 /// Longest retransmission timeout (RFC 6298 §2.5 asks for 60 s at least; Linux has 120 s).
 pub const MAX_RTO: Span = Span::from_secs(120);
 
@@ -172,6 +174,8 @@ impl RtoEstimator {
             }
             SampleKind::Cdl(e) => e.rto(),
         };
+        // Linux doubles whole ticks of its timers.
+        let base = if self.backoff > 0 { self.whole(base) } else { base };
         self.rto = (base * (1u64 << self.backoff)).min(MAX_RTO);
     }
 
@@ -183,6 +187,21 @@ impl RtoEstimator {
             return Instant::ZERO + tick * self.clock.ticks(now) + self.rto();
         }
         self.clock.tick_from(now + self.rto())
+    }
+
+    /// The timeout, doubled so often again.
+    pub fn doubled(&self, times: u32) -> Span {
+        let base = if times > 0 { self.whole(self.rto) } else { self.rto };
+        (base * (1u64 << times.min(16))).min(MAX_RTO)
+    }
+
+    fn whole(&self, span: Span) -> Span {
+        let tick = LINUX_TICK.as_nanos();
+        if matches!(self.kind, SampleKind::Linux(_)) {
+            Span::from_nanos(span.as_nanos().div_ceil(tick).saturating_mul(tick))
+        } else {
+            span
+        }
     }
 
     /// The least that the timeout is above zero, or above the round trip.

@@ -196,7 +196,7 @@ impl TcpInfo {
             last_data_recv: millis(d.since_data),
             last_ack_recv: millis(d.since_heard),
             pmtu: d.path_mtu,
-            rcv_ssthresh: small(d.receive_window.get()),
+            rcv_ssthresh: d.receive_window_told.0,
             rtt: micros(i.srtt),
             rttvar: micros(d.rttvar),
             snd_ssthresh: ssthresh,
@@ -206,7 +206,7 @@ impl TcpInfo {
             reord_seen: small(d.tallies.reord_seen),
             dsack_dups: small(d.tallies.dsack_dups),
             rcv_rtt: micros(d.receiver_rtt),
-            rcv_space: small(seen.receive_buffer.get()),
+            rcv_space: d.receive_window_told.1,
             total_retrans: small(seen.retransmitted),
             pacing_rate: rate(d.pacing),
             max_pacing_rate: rate(d.rate_cap),
@@ -231,7 +231,7 @@ impl TcpInfo {
             bytes_retrans: counters.bytes_sent_again.get(),
             rcv_ooopack: small(counters.out_of_order),
             snd_wnd: small(i.rwnd.get()),
-            rcv_wnd: small(d.receive_window.get()),
+            rcv_wnd: d.receive_window_told.2,
             ..TcpInfo::default()
         }
     }

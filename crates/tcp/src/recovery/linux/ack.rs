@@ -129,6 +129,7 @@ impl LinuxRecovery {
         let min_rtt = cx.min_rtt.get();
         let (mut first, mut last) = (None, None);
         let (mut reord, mut acked, mut fresh) = (ack.snd_nxt, 0u32, 0u32);
+        let assumed = cx.segments.assumed_out().get();
         let high_seq = self.high_seq;
         let rack = &mut self.rack;
         let acknowledged = cx.segments.acknowledge_each(ack.snd_una, |row, tags, rows| {
@@ -182,7 +183,7 @@ impl LinuxRecovery {
         if flags.acked {
             flags.set_timer = true;
             if !sack {
-                self.remove_assumed(acked, cx);
+                self.remove_assumed(assumed, acked, cx);
                 flags.original &= !flags.resent_acked;
             } else if reord.before(prior_fack) {
                 // A hole was filled that was never sent again.

@@ -164,9 +164,8 @@ impl LinuxRecovery {
         self.tallies.delivered += u64::from(more);
     }
 
-    /// Without SACK: `acked` segments are acknowledged; all but the hole were there before.
-    pub(super) fn remove_assumed(&mut self, acked: u32, cx: &mut Context<'_>) {
-        let assumed = cx.segments.assumed_out().get();
+    /// Without SACK: `acked` segments are acknowledged; all but the hole were there before, as far as `assumed`.
+    pub(super) fn remove_assumed(&mut self, assumed: u32, acked: u32, cx: &mut Context<'_>) {
         self.tallies.delivered += u64::from(acked.saturating_sub(assumed).max(1));
         let left = assumed.saturating_sub(acked - 1);
         self.set_assumed(left, acked, cx);
