@@ -29,11 +29,14 @@ impl Connection {
         };
         if h.ack.before(self.snd_una - behind) {
             self.counters.unacceptable += 1;
-            if self.config.is_linux() && self.takes_fast_path(segment) {
-                self.update_ts_recent(now, segment); // the fast path comes before the look at the number
+            // The fast path comes before the look at the number, and takes the data all the same.
+            let fast = self.config.is_linux() && self.takes_fast_path(segment);
+            if fast && self.rcv_nxt == self.last_ack_sent {
+                self.update_ts_recent(now, segment);
             }
             self.challenge(now, segment);
-            return false;
+            self.linux.fast = fast;
+            return fast && !segment.payload.is_empty();
         }
         self.heard(now, !segment.payload.is_empty());
         // The kernel's fast path takes what is expected; where it acknowledges nothing new, no look at what may be sent follows.
@@ -126,7 +129,7 @@ impl Connection {
             self.tell_of_room();
         }
         if one_timer {
-            if outstanding && !h.ack.before(prior_snd_una) {
+            if outstanding && !unseen && !h.ack.before(prior_snd_una) {
                 self.reckon_pace();
             }
         } else if advanced || outcome.reneged {

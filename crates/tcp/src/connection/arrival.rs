@@ -108,7 +108,8 @@ impl Connection {
     /// `by` completes the handshake.
     fn established(&mut self, now: Instant, by: &Segment) {
         self.state = ConnectionState::Established;
-        self.statistics.established(now, self.all_sent());
+        let resets = self.counters.sent[Cause::Reset as usize];
+        self.statistics.established(now, self.all_sent(), resets);
         self.rto_deadline = None;
         self.progress(now);
         self.syn_pending = None;
@@ -361,7 +362,8 @@ impl Connection {
     fn acceptable(&self, segment: &Segment) -> bool {
         let reset = segment.header.flags.contains(TcpFlags::RST);
         // What a reset carries does not matter, only where it stands (RFC 9293 §3.10.7.4, MUST-66).
-        let (seq, len) = (segment.header.seq, if reset { 0 } else { segment.sequence_length() });
+        let any = reset && !self.config.is_linux();
+        let (seq, len) = (segment.header.seq, if any { 0 } else { segment.sequence_length() });
         let window = self.rcv_adv.bytes_since(self.rcv_nxt);
         let inside = |s: Seq| s.after_eq(self.rcv_nxt) && s.before(self.rcv_nxt + window);
         // In SYN-RECEIVED the peer's SYN itself may come again.
@@ -375,7 +377,7 @@ impl Connection {
         if self.is_request() {
             return self.lies_in_window(seq, segment.sequence_length(), window);
         }
-        if self.config.is_linux() && !reset {
+        if self.config.is_linux() {
             // A segment that ends where the last acknowledgment stands has news for the clock of timestamps.
             return !(seq + len).before(self.last_ack_sent) && !seq.after(self.rcv_nxt + window);
         }
@@ -420,10 +422,18 @@ impl Connection {
             return true;
         }
         let closes = segment.header.flags.contains(TcpFlags::FIN) && seq + len == self.rcv_nxt + 1;
-        if !closes {
+        if closes {
+            // Whatever it acknowledges.
+            self.update_ts_recent(now, segment);
+            self.peer_fin = Some(self.rcv_nxt);
+            self.rcv_nxt += 1;
+            self.enter_time_wait(now);
+            self.ack_now = Some(Cause::AckNow);
+            self.tell(ConnectionEvent::PeerClosed);
+        } else {
             self.refuse_data(segment.header.ack);
         }
-        !closes
+        true
     }
 
     /// PAWS (RFC 7323 §5.3), unless TS.Recent itself is so old that it tells nothing (§5.5).
@@ -457,6 +467,11 @@ impl Connection {
         if reset {
             return;
         }
+        let whole = self.config.is_linux() && self.state != ConnectionState::SynReceived;
+        if whole && segment.header.flags.contains(TcpFlags::SYN) {
+            self.challenge(now, segment);
+            return;
+        }
         let (seq, end) = (segment.header.seq, segment.header.seq + segment.payload.len() as u32);
         if !segment.payload.is_empty() && end.before_eq(self.rcv_nxt) {
             // All of it is old: tell the sender (RFC 2883) and be quick for a while.
@@ -471,7 +486,6 @@ impl Connection {
         }
         self.answer(now, segment, true);
         let end = seq + segment.sequence_length();
-        let whole = self.config.is_linux() && self.state != ConnectionState::SynReceived;
         let old = whole && end != seq && seq.before(self.rcv_nxt);
         if old && self.sack && self.ack_now == Some(Cause::AckUnacceptable) {
             self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
@@ -557,7 +571,10 @@ impl Connection {
         if self.config.is_linux() {
             self.islands.forget_duplicate(); // it is told of the last segment with data alone
         }
-        self.time_receiver(now, &segment.header, data.len());
+        let turn = seq.before_eq(self.rcv_nxt) && (seq + data.len() as u32).after(self.rcv_nxt);
+        if turn || !self.config.is_linux() {
+            self.time_receiver(now, &segment.header, data.len());
+        }
         let had_hole = self.reassembly.has_hole();
         let (mut disorder, mut duplicate, mut ahead_of_turn) = (had_hole, false, false);
         let len = data.len();
@@ -628,6 +645,7 @@ impl Connection {
                 }
                 if self.config.is_linux() {
                     ahead_of_turn = true;
+                    self.counters.out_of_order += 1;
                 }
             }
             self.peer_fin = Some(at);
@@ -729,6 +747,14 @@ impl Connection {
     /// The peer's FIN is next in order.
     fn on_peer_fin(&mut self, arrival: &mut DataArrival) {
         let now = arrival.now;
+        if self.config.is_linux() {
+            // Nothing can come behind it, and what was to be told of duplicates is forgotten.
+            self.islands.forget_duplicate();
+            self.islands.forget_from(self.rcv_nxt);
+            if let Some(memory) = &mut self.memory {
+                memory.forget_early();
+            }
+        }
         self.rcv_nxt += 1;
         arrival.unacknowledged += 1;
         // Only while the program may still close is there an answer to wait for.

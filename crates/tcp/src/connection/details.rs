@@ -81,6 +81,8 @@ pub struct Details {
     pub largest_received: u32,
     /// The receive buffer as it is now, fixed or autotuned.
     pub receive_buffer: ByteCount,
+    /// The most that is ever announced, where Linux counts it.
+    pub window_clamp: Option<u32>,
     /// How far the receive window is open, what was read in a round trip, and what was announced (`tcpi_rcv_ssthresh`,
     /// `tcpi_rcv_space`, `tcpi_rcv_wnd`).
     pub receive_window_told: (u32, u32, u32),
@@ -145,6 +147,7 @@ impl Connection {
             receive_buffer: ByteCount::new(u64::from(
                 self.memory.as_ref().map_or(self.receive.size(), |memory| memory.size()),
             )),
+            window_clamp: self.memory.as_ref().map(|memory| memory.clamp()),
             receive_window_told: self.told_memory(),
             send_buffer: self.buffer.limit(),
             receiver_rtt: self.receive.rtt_estimate(),

@@ -30,7 +30,11 @@ impl Connection {
         let scale = self.config.window_scale && (offer || self.rcv_wscale > 0 || self.snd_wscale > 0);
         let mut options = TcpOptions {
             mss: syn.then_some(self.config.mss),
-            window_scale: (syn && scale).then_some(self.rcv_wscale),
+            window_scale: (syn && scale).then_some(if offer {
+                self.rcv_wscale.max(self.linux.offered_scale)
+            } else {
+                self.rcv_wscale
+            }),
             sack_permitted: syn && sack,
             timestamps: (timestamps && (has_ack || syn || !self.config.is_linux())).then(|| Timestamps {
                 value: self.timestamp(self.linux.stamp(now)),
@@ -47,8 +51,8 @@ impl Connection {
         let (mut flags, mut urgent) = (flags, 0);
         if has_ack && !syn && cause != Cause::Reset {
             let mut complete = self.put_ack_control(now, &mut flags, &mut options.ack_control, payload.len());
-            if let Some((blocks, _)) = &self.linux.shared {
-                options.sack = blocks.clone();
+            if let Some(shared) = &self.linux.shared {
+                options.sack = shared.0.clone();
             } else if self.sack && self.islands.any() {
                 let room = self.sack_room(payload.len(), &options.ack_control);
                 complete &= room > 0;
@@ -63,8 +67,8 @@ impl Connection {
                 self.ack_by = None;
                 self.ack_policy.on_ack_sent(owed);
             }
-            let pointer = match self.linux.shared {
-                Some((_, pointer)) => pointer,
+            let pointer = match &self.linux.shared {
+                Some(shared) => shared.1,
                 None => self.urgent_pointer(seq),
             };
             if let Some(pointer) = pointer {
@@ -152,6 +156,11 @@ impl Connection {
         }
         if self.shortage.closed && !syn {
             return 0; // what was promised is still taken if there is memory for it
+        }
+        if self.is_request() && !syn {
+            // Linux answers for what it keeps of a SYN, and rounds nothing.
+            let window = self.rcv_adv.bytes_since(self.rcv_nxt) >> self.rcv_wscale;
+            return window.min(u32::from(u16::MAX)) as u16;
         }
         if let Some(units) = self.announce_memory() {
             return units;

@@ -41,7 +41,9 @@ pub(super) struct LinuxOutput {
     /// Bytes of the burst under way, whether it has several segments, and whether some have left.
     burst: Option<(u64, bool, bool)>,
     /// SACK blocks and urgent pointer of its first segment: a device that cuts it gives them to all.
-    pub shared: Option<(SackBlocks, Option<u16>)>,
+    pub shared: Option<Box<(SackBlocks, Option<u16>)>>,
+    /// The shift that our SYN had, where the peer has none.
+    pub offered_scale: u8,
     /// A SYN of the peer has crossed ours.
     pub crossed: bool,
     /// TSval of the first and of the last SYN-ACK.
@@ -440,7 +442,7 @@ impl Connection {
         } else if first && let Some(sent) = out.last() {
             let header = &sent.segment.header;
             let urgent = header.flags.contains(TcpFlags::URG).then_some(header.urgent);
-            self.linux.shared = Some((header.options.sack.clone(), urgent));
+            self.linux.shared = Some(Box::new((header.options.sack.clone(), urgent)));
         }
     }
 
@@ -513,6 +515,10 @@ impl Connection {
             self.window.set_cwnd(Packets::new(1));
         }
         self.reckon_pace();
+        if self.opened_actively() && self.syn_retransmitted && self.counters.timeouts > 0 {
+            // The window that the timeout left is still there when the answer to the SYN is taken.
+            self.linux.pace /= u64::from(self.window.cwnd().get().max(1));
+        }
     }
 
     /// A segment is no longer than half of the largest window that the peer ever had, so that there can be two (or, of a

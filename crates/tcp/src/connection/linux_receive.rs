@@ -48,7 +48,7 @@ impl Connection {
         let start = end.saturating_sub(len as u64);
         let incoming = Incoming { start, end, len: len as u32, packet: headers + each, count, full };
         arrival.opens = if early {
-            memory.on_early(&incoming, sack)
+            memory.on_early(&incoming, sack, next)
         } else {
             let opens = memory.on_data(&incoming);
             memory.fill(next);

@@ -364,9 +364,8 @@ impl Connection {
 
     /// The MSS of a peer that tells none. Linux takes the program's own for it where the program opens the connection.
     fn untold_mss(&self) -> u16 {
-        let chosen =
-            self.config.is_linux() && self.config.tuning.link_mtu.is_some() && self.opened_actively();
-        if chosen { self.config.mss } else { self.default_mss() }
+        let chosen = self.config.is_linux() && self.config.tuning.link_mtu.is_some();
+        if chosen && self.opened_actively() { self.config.mss } else { self.default_mss() }
     }
 
     /// Takes the options of the peer's SYN (or SYN-ACK), and sizes everything that depends on them.
@@ -387,11 +386,12 @@ impl Connection {
             // RFC 7323 §2.3: a shift above 14 counts as 14.
             Some(shift) if self.config.window_scale => self.snd_wscale = shift.min(14),
             _ => {
+                self.linux.offered_scale = self.rcv_wscale;
                 (self.snd_wscale, self.rcv_wscale) = (0, 0);
                 self.receive.limit(u32::from(u16::MAX));
             }
         }
-        self.size_segments(options.mss.unwrap_or(self.untold_mss()));
+        self.size_segments(options.mss.unwrap_or(self.untold_mss()), options.mss.is_some());
         // Who opens the connection has told its window already.
         if !(self.config.is_linux() && self.opened_actively()) {
             self.receive.size_for(self.window_unit());
@@ -505,6 +505,11 @@ impl Connection {
         ) {
             self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
         }
+        self.finish(CloseReason::Aborted);
+    }
+
+    /// Ends the connection at once, and tells the peer nothing.
+    pub fn forget(&mut self) {
         self.finish(CloseReason::Aborted);
     }
 

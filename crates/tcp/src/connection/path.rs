@@ -179,8 +179,16 @@ impl Connection {
     }
 
     /// Both ends have told their limits.
-    pub(super) fn size_segments(&mut self, announced: u16) {
-        let ceiling = u32::from(announced.max(crate::config::MIN_MSS).min(self.config.mss));
+    /// `told`: the peer has told its limit. Where it has not, Linux does not look at the program's for a connection that the peer
+    /// opens.
+    pub(super) fn size_segments(&mut self, announced: u16, told: bool) {
+        let own = match self.config.tuning.link_mtu {
+            Some(mtu) if !told && self.config.is_linux() => {
+                mtu.saturating_sub(self.config.network_header + TCP_LEN as u16).max(self.config.mss)
+            }
+            _ => self.config.mss,
+        };
+        let ceiling = u32::from(announced.max(crate::config::MIN_MSS).min(own));
         let ceiling = ceiling - self.option_bytes();
         self.path = PathMtu { ceiling, high: ceiling, ..PathMtu::default() };
         self.mss = match self.config.mtu_probing {

@@ -65,10 +65,11 @@ impl Statistics {
     pub fn open_actively(&mut self) {
         self.active = true;
     }
-    /// `sent`: so many segments before that. They count where the SYN was ours; else there was no connection yet.
-    pub fn established(&mut self, now: Instant, sent: u64) {
+    /// `sent`: so many segments before that, `resets` of them with RST. Others than those count where the SYN was ours; else there
+    /// was no connection yet.
+    pub fn established(&mut self, now: Instant, sent: u64, resets: u64) {
         self.established_at = Some(now);
-        self.sent_before = if self.active { 0 } else { sent };
+        self.sent_before = if self.active { resets } else { sent };
     }
     /// The connection ends with so many numbers that were not acknowledged.
     pub fn leave(&mut self, numbers: u64) {

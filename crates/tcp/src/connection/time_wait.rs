@@ -9,9 +9,17 @@ use farpace_units::{Instant, Seq};
 impl Connection {
     /// Both ends have closed.
     pub(super) fn enter_time_wait(&mut self, now: Instant) {
+        let left = self.rcv_adv.bytes_since(self.rcv_nxt);
+        // Linux has kept the window of a connection that was left in FIN-WAIT-2 as it was.
+        let kept = self.config.is_linux() && self.state == ConnectionState::FinWait2 && self.is_orphan();
         self.state = ConnectionState::TimeWait;
         self.rto_deadline = None;
-        let window = self.announce(false);
+        let window = if kept {
+            let most = u32::from(u16::MAX) << self.rcv_wscale;
+            ((left + 1).min(most) >> self.rcv_wscale) as u16
+        } else {
+            self.announce(false)
+        };
         let fresh = now.since(self.ts_recent_at) < self.ts_recent_life();
         let remains = Remains {
             snd_nxt: self.snd_nxt,

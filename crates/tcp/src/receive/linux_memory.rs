@@ -148,6 +148,10 @@ impl LinuxMemory {
     pub const fn told(&self) -> (u32, u32, u32) {
         (self.open, self.space, self.window)
     }
+    /// The most that is announced.
+    pub const fn clamp(&self) -> u32 {
+        self.clamp
+    }
     /// Bytes of memory that it may use.
     pub const fn size(&self) -> u32 {
         self.buffer
@@ -183,15 +187,21 @@ impl LinuxMemory {
         len >= MIN_OPENING && self.grow(segment, full)
     }
 
-    /// Data ahead of its turn has come, and is kept. True: it opens the window, which it may if there is SACK.
-    pub fn on_early(&mut self, segment: &Incoming, sack: bool) -> bool {
+    /// Data ahead of its turn has come, and is kept; all before `next` is in order. True: it opens the window, which it may if there is SACK.
+    pub fn on_early(&mut self, segment: &Incoming, sack: bool, next: u64) -> bool {
         let full = self.measure(segment);
         let opens = sack && self.grow(segment, full);
+        self.keep_early(segment);
+        self.enlarge(self.space, next);
+        opens
+    }
+
+    fn keep_early(&mut self, segment: &Incoming) {
         let len = segment.len;
         let fits = |piece: &&mut Piece| piece.end == segment.start && piece.room >= len && segment.count == 1;
         if let Some(before) = self.early.iter_mut().find(fits) {
             (before.end, before.room) = (segment.end, before.room - len);
-            return opens;
+            return;
         }
         let piece = self.piece(segment);
         self.drop_early(|other| other.start >= piece.start && other.end <= piece.end);
@@ -201,7 +211,6 @@ impl LinuxMemory {
         if self.early.len() > MAX_PIECES {
             self.early.pop().inspect(|last| self.used = self.used.saturating_sub(last.cost));
         }
-        opens
     }
 
     /// All up to `next` is in order now (`tcp_ofo_queue`).
@@ -230,6 +239,11 @@ impl LinuxMemory {
         offset > self.read_to
     }
 
+    /// What waits ahead of its turn is given up: the peer has ended (`tcp_fin`).
+    pub fn forget_early(&mut self) {
+        self.drop_early(|_| true);
+    }
+
     /// The program has read all before `offset`; `rtt` is the receiver's estimate (`tcp_rcv_space_adjust`).
     pub fn read(&mut self, now: Instant, offset: u64, rtt: Span) {
         self.read_to = offset;
@@ -242,18 +256,8 @@ impl LinuxMemory {
         }
         let copied = u32::try_from(offset.saturating_sub(self.from)).unwrap_or(u32::MAX);
         if copied > self.space {
-            let (read, before) = (u64::from(copied), u64::from(self.space.max(1)));
-            let mut wanted = 2 * read;
-            wanted += 2 * (wanted * (read - before) / before);
-            if let (Some(last), Some(next)) = (self.early.last(), self.ready.back()) {
-                wanted += last.end.saturating_sub(next.end);
-            }
-            self.space = copied;
-            let memory = (wanted * PARTS / u64::from(self.ratio.max(1))).min(u64::from(self.max)) as u32;
-            if memory > self.buffer && !self.frozen {
-                self.buffer = memory;
-                self.clamp = self.payload(memory);
-            }
+            let next = self.ready.back().map_or(offset, |last| last.end);
+            self.enlarge(copied, next);
         }
         (self.since, self.from) = (now, offset);
     }
@@ -299,6 +303,20 @@ impl LinuxMemory {
         }
         let window = self.select(full, shift);
         window > 0 && window >= left.saturating_mul(2)
+    }
+
+    /// The program reads `space` bytes in a round trip, and all before `next` is in order (`tcp_rcvbuf_grow`).
+    fn enlarge(&mut self, space: u32, next: u64) {
+        let (read, before) = (u64::from(space), u64::from(self.space.max(1)));
+        self.space = space;
+        let mut wanted = 2 * read;
+        wanted += 2 * (wanted * read.saturating_sub(before) / before);
+        wanted += self.early.last().map_or(0, |last| last.end.saturating_sub(next));
+        let memory = (wanted * PARTS / u64::from(self.ratio.max(1))).min(u64::from(self.max)) as u32;
+        if memory > self.buffer && !self.frozen {
+            self.buffer = memory;
+            self.clamp = self.payload(memory);
+        }
     }
 
     fn piece(&self, segment: &Incoming) -> Piece {
@@ -436,8 +454,8 @@ mod tests {
     #[test]
     fn what_came_early() {
         let mut m = memory();
-        assert!(m.on_early(&segment(1_448, 1_448, 536), true));
-        assert!(!m.on_early(&segment(5_000, 1_000, 1_448), false));
+        assert!(m.on_early(&segment(1_448, 1_448, 536), true, 0));
+        assert!(!m.on_early(&segment(5_000, 1_000, 1_448), false, 0));
         m.on_data(&segment(0, 1_448, 1_448));
         m.fill(2_896);
         assert_eq!(m.used(), 3 * 2_304);

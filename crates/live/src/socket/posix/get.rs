@@ -88,7 +88,8 @@ impl PosixSocket {
             }
             Opt::Linger => {
                 let linger = self.values().linger;
-                let seconds = linger.map_or(0, |time| i32::try_from(time.as_secs()).unwrap_or(i32::MAX));
+                let kept = self.values().linger_seconds;
+                let seconds = linger.map_or(kept, |time| i32::try_from(time.as_secs()).unwrap_or(i32::MAX));
                 bytes([i32::from(linger.is_some()).to_ne_bytes(), seconds.to_ne_bytes()].concat())
             }
             Opt::PeerCred => bytes([0i32, -1, -1].map(i32::to_ne_bytes).concat()),
@@ -289,16 +290,18 @@ impl PosixSocket {
     }
 
     fn window_clamp(&self) -> i32 {
+        let seen = match self.state() {
+            SocketState::Stream(stream) if !stream.is_connecting() => stream.inspect().ok(),
+            _ => None,
+        };
+        if let Some(clamp) = seen.as_ref().and_then(|seen| seen.details.window_clamp) {
+            return i32::try_from(clamp).unwrap_or(i32::MAX);
+        }
         let asked = self.values().get(Opt::WindowClamp);
         if asked != 0 {
             return asked;
         }
-        match self.state() {
-            SocketState::Stream(stream) if !stream.is_connecting() => stream
-                .inspect()
-                .map_or(0, |seen| i32::try_from(seen.receive_buffer.get()).unwrap_or(i32::MAX)),
-            _ => 0,
-        }
+        seen.map_or(0, |seen| i32::try_from(seen.receive_buffer.get()).unwrap_or(i32::MAX))
     }
 
     /// TCP_TIMESTAMP: the clock of our timestamps.

@@ -49,7 +49,9 @@ impl PosixSocket {
         }
         let row = row.ok_or(Errno::ENOPROTOOPT)?;
         if let Some(done) = self.set_bytes(row, value) {
-            return done;
+            done?;
+            // What a listener hands on.
+            return if row.inherited && self.is_listening() { self.follow_values() } else { Ok(()) };
         }
         // These are only to be read, whatever is given; those of IPv6 groups by TCP.
         let of_groups = matches!(row.option, Opt::V6MulticastIf | Opt::V6MulticastHops);
@@ -68,7 +70,8 @@ impl PosixSocket {
             SetOption::Within(..) => return Err(Errno::EINVAL),
             SetOption::Special => self.set_special(row.option, int, value)?,
         }
-        self.follow(row.option, int)
+        self.follow(row.option, int)?;
+        if row.inherited && self.is_listening() { self.follow_values() } else { Ok(()) }
     }
 
     /// What SOL_SOCKET looks at before it knows the option.
@@ -222,7 +225,13 @@ impl PosixSocket {
         let (Some(on), Some(seconds)) = (word(0), word(4)) else { return Err(Errno::EINVAL) };
         // Linux takes the seconds as unsigned.
         let linger = (on != 0).then(|| Duration::from_secs((seconds as u32).into()));
-        self.values().linger = linger;
+        {
+            let mut values = self.values();
+            values.linger = linger;
+            if on != 0 {
+                values.linger_seconds = seconds;
+            }
+        }
         if let SocketState::Stream(stream) = self.state() {
             stream.set_linger(linger);
         }
@@ -532,6 +541,8 @@ impl PosixSocket {
             | Opt::Ttl
             | Opt::MinTtl
             | Opt::MtuDiscover
+            | Opt::ReceiveErrors
+            | Opt::V6ReceiveErrors
             | Opt::V6TClass
             | Opt::V6Hops
             | Opt::V6MinHopCount

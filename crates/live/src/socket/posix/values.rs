@@ -41,6 +41,8 @@ pub(super) struct OptionValues {
     pub pacing: Option<u64>,
     /// Segments sent when an option made the route void; none: it is none of this connection.
     pub unrouted: Option<u64>,
+    /// The seconds that SO_LINGER last had while it was on.
+    pub linger_seconds: i32,
     /// The name by which the congestion control was chosen.
     pub congestion: Option<String>,
     /// SO_TXTIME.
@@ -63,6 +65,7 @@ impl OptionValues {
             timestamping: 0,
             pacing: None,
             unrouted: None,
+            linger_seconds: 0,
             congestion: None,
             txtime: [0; 8],
             multicast_if: [0; 4],
