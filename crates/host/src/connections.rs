@@ -222,6 +222,13 @@ impl Connections {
         })
     }
 
+    /// Slots of connections to this listener whose handshake is not complete.
+    pub fn half_open_of(&self, listener: BindId) -> Vec<usize> {
+        let is = |entry: &ConnectionEntry| entry.half_open && entry.accepted_by == Some(listener);
+        let slots = self.iter().filter(|(_, entry)| is(entry));
+        slots.map(|(id, _)| id.slot).collect()
+    }
+
     /// Slots of everything planned or open, in the order of their ends.
     pub fn slots(&self) -> Vec<usize> {
         self.index.slots()

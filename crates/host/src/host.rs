@@ -275,10 +275,19 @@ impl Host {
         Ok(())
     }
 
-    /// The socket stays bound and accepts no more connections. True if it did.
+    /// The socket stays bound and accepts no more connections; those whose handshake is not complete end. True if it did.
     pub fn stop_listening_on(&mut self, id: BindId) -> bool {
         self.binds.stop_listening(id);
-        self.listeners.remove(id)
+        let listened = self.listeners.remove(id);
+        // Whoever was about to connect is told nothing, as by Linux; what comes of it later is for nobody.
+        for slot in self.connections.half_open_of(id) {
+            if let Some(entry) = self.connections.at(slot) {
+                entry.connection.forget();
+            }
+            self.forget_orphan(slot);
+            self.retire(slot, false);
+        }
+        listened
     }
 
     /// So many closed connections stay for inspection ([`DEFAULT_CLOSED_KEPT`](crate::DEFAULT_CLOSED_KEPT) at first); of more,

@@ -56,6 +56,14 @@ impl Host {
         self.orphans.ended
     }
 
+    /// The connection in `slot` is over, and waits for nobody.
+    pub(crate) fn forget_orphan(&mut self, slot: usize) {
+        let number = self.connections.at(slot).and_then(|entry| entry.orphan.take());
+        if let Some(number) = number {
+            self.orphans.waiting.remove(&number);
+        }
+    }
+
     /// Books whether the connection in `slot` is an orphan, after it was serviced.
     pub(crate) fn note_orphan(&mut self, slot: usize, cx: &mut Cx<'_>) {
         let Some(entry) = self.connections.at(slot) else { return };

@@ -7,8 +7,8 @@ mod common;
 use common::{A, B, Bench, Talker, between, config, segment, segment_at, settle};
 use farpace_events::Cause;
 use farpace_host::{
-    ConnectError, DEFAULT_CLOSED_KEPT, FIRST_EPHEMERAL, ListenError, ListenSettings, MAX_RESETS_PER_SECOND,
-    MAX_TIME_WAIT,
+    ConnectError, DEFAULT_CLOSED_KEPT, FIRST_EPHEMERAL, ListenError, ListenSettings, LocalAddress,
+    MAX_RESETS_PER_SECOND, MAX_TIME_WAIT,
 };
 use farpace_path::{DropReason, Element, PortFrames};
 use farpace_tcp::config::{Profile, Settings};
@@ -232,6 +232,43 @@ fn impossible_destinations_are_refused() {
     }
     let six = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
     assert_eq!(open(six), Err(ConnectError::NoAddress(six)));
+}
+
+/// Breaks: RFC 9293 MUST-43: a connection begins at the address that its program named, or fails if there is none such.
+#[test]
+fn a_program_names_the_address_of_its_own_end() {
+    let mut a = Bench::new(A);
+    let second = IpAddr::from([10, 0, 0, 77]);
+    let stranger = IpAddr::from([10, 0, 0, 78]);
+    a.host.add_address(second);
+    let mut open = |from: Option<IpAddr>, port: u16| {
+        let local = LocalAddress { address: from, ..LocalAddress::default() };
+        a.host.connect_with(local, START, B, port, config(), None, Talker::that_stays())
+    };
+    for (from, port) in [(None, 80), (Some(A), 81), (Some(second), 82)] {
+        open(from, port).unwrap();
+    }
+    assert_eq!(open(Some(stranger), 83), Err(ConnectError::NoAddress(B)));
+    a.run_until(START);
+    let mut sent: Vec<_> =
+        a.sent().iter().map(|p| (p.tcp().unwrap().header().dst_port, p.ip().unwrap().src())).collect();
+    sent.sort_unstable();
+    assert_eq!(sent, [(80, A), (81, A), (82, second)]);
+}
+
+/// Breaks: a half-open connection that outlives its listener, keeps its place among the orphans, or says a word of its end.
+#[test]
+fn half_open_connections_end_with_their_listener() {
+    let mut b = Bench::new(B);
+    b.host.listen(80, ListenSettings::new(config()), || Box::new(Leaver)).unwrap();
+    b.packet(segment(TcpFlags::SYN, 9, 80));
+    let ours = b.header();
+    assert_eq!(b.host.half_open_connections(), 1);
+    b.host.stop_listening(80);
+    assert_eq!((b.host.half_open_connections(), b.host.orphans(), b.host.deadline()), (0, 0, None));
+    assert!(b.headers().is_empty(), "the peer is told nothing");
+    b.packet(segment_at(101, ours.seq + 1, TcpFlags::ACK, 9, 80));
+    assert!(b.header().flags.contains(TcpFlags::RST), "whoever goes on is nobody's peer");
 }
 
 /// Breaks: plans opened late, twice, or out of order; the cost of a wake-up that looks at all plans.
