@@ -94,6 +94,17 @@ fn trial(kernel: &mut Kernel, library: Library, program: &Program) -> Trial {
     last.map_or(Trial::Agrees, Trial::Differs)
 }
 
+/// What differs each time that the machine is in time; none: nothing does.
+pub fn differs(kernel: &mut Kernel, library: Library, program: &Program) -> Option<String> {
+    match trial(kernel, library, program) {
+        Trial::Agrees | Trial::Late => None,
+        Trial::Differs(verdict) => {
+            let text = verdict.difference.as_ref().map_or("", |d| &d.text);
+            Some(format!("{text}\n{}", judge::columns(program, &verdict.kernel, &verdict.ours)))
+        }
+    }
+}
+
 /// A smaller program with a difference of the same kind.
 fn shrink(kernel: &mut Kernel, library: Library, program: Program, kind: &str) -> Program {
     let mut best = program;

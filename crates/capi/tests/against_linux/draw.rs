@@ -608,7 +608,7 @@ impl Draw {
         }
         for _ in 0..self.between(4, 14) {
             let option = &OPTIONS[self.rng.below(OPTIONS.len() as u64) as usize];
-            if matches!(option.name, "SO_SNDBUF" | "SO_RCVBUF") {
+            if matches!(option.name, "SO_SNDBUF" | "SO_RCVBUF" | "TCP_WINDOW_CLAMP") {
                 continue; // the kernel counts memory, not bytes
             }
             if self.chance(0.6) {

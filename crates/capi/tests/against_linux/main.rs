@@ -136,6 +136,27 @@ fn agrees_with_the_kernel_in_real_time() {
     );
 }
 
+/// Breaks: what a script of `scripts` is about, each a line at its beginning: profile `linux` does not do in it as the kernel does.
+#[test]
+fn the_scripts_agree_in_real_time() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/against_linux/scripts");
+    let mut kernel = match Kernel::new() {
+        Ok(kernel) => kernel,
+        Err(why) => return cannot(&why),
+    };
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 20, "scripts are missing");
+    let mut differ = Vec::new();
+    for path in paths {
+        let program = text::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        if let Some(text) = campaign::differs(&mut kernel, library(), &program) {
+            differ.push(format!("{}: {text}", path.display()));
+        }
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
 fn one_program() -> Option<program::Program> {
     if let Some(path) = std::env::var_os("FARPACE_PROGRAM") {
         return Some(text::parse(&std::fs::read_to_string(path).unwrap()).unwrap());

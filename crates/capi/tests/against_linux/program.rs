@@ -141,6 +141,7 @@ pub static OPTIONS: &[SocketOption] = &[
     option("TCP_SYNCNT", TCP, 7, Form::Int),
     option("TCP_LINGER2", TCP, 8, Form::Int),
     option("TCP_DEFER_ACCEPT", TCP, 9, Form::Int),
+    option("TCP_WINDOW_CLAMP", TCP, 10, Form::Int),
     option("TCP_QUICKACK", TCP, 12, Form::Int),
     option("TCP_CONGESTION", TCP, 13, Form::Name),
     option("TCP_USER_TIMEOUT", TCP, 18, Form::Int),
