@@ -1,5 +1,6 @@
 //! One TCP connection, from SYN to TIME-WAIT.
 
+mod acceptance;
 mod ack_requests;
 mod acknowledgment;
 mod arrival;
