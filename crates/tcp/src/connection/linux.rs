@@ -34,8 +34,8 @@ const WINDOW_PART: u64 = 3;
 pub(super) struct LinuxOutput {
     /// End of the last segment that was not full.
     small: Option<Seq>,
-    /// What was written and not sent.
-    pub queue: Queue,
+    /// What was written and not sent. Only who is Linux has one, so that idle connections of others stay small.
+    queue: Option<Box<Queue>>,
     /// Bytes a second, as of the last acknowledgment.
     pace: u64,
     /// Bytes of the burst under way, whether it has several segments, and whether some have left.
@@ -79,6 +79,14 @@ pub(super) struct LinuxOutput {
 }
 
 impl LinuxOutput {
+    /// What was written and not sent.
+    pub fn queue(&mut self) -> &mut Queue {
+        self.queue.get_or_insert_default()
+    }
+    /// Buffers that wait to be sent.
+    pub fn waiting_buffers(&self) -> usize {
+        self.queue.as_ref().map_or(0, |queue| queue.buffers())
+    }
     /// A segment or a timer comes, which may be no reason to look at what is unsent.
     pub fn may_idle(&mut self, now: Instant) {
         self.idle = !self.unfinished;
@@ -295,7 +303,7 @@ impl Connection {
             };
             let urgent = self.urgent_pointer(self.snd_una).is_some();
             let (unsent, sent) = (self.unsent(), self.sent_offset());
-            let Head { len, last } = self.linux.queue.head(sent, quota * mss);
+            let Head { len, last } = self.linux.queue().head(sent, quota * mss);
             let fin = self.fin_queued && sent + len == self.buffer.end();
             if len == 0 && !fin {
                 return Transmit::Idle; // the rest is not in buffers yet
@@ -410,7 +418,7 @@ impl Connection {
             if begun {
                 self.segments.mark_joined();
             }
-            let pushed = len > 0 && left == 0 && self.linux.queue.send(end);
+            let pushed = len > 0 && left == 0 && self.linux.queue().send(end);
             if pushed {
                 self.segments.mark_pushed();
             }
@@ -449,14 +457,14 @@ impl Connection {
     /// A window that is too small for a segment is probed with what it takes (`tcp_write_wakeup`). False: it takes nothing.
     pub(super) fn probe_with_data(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) -> bool {
         let sent = self.sent_offset();
-        let head = self.linux.queue.head(sent, 0).len.min(self.unsent());
+        let head = self.linux.queue().head(sent, 0).len.min(self.unsent());
         let len = u64::from(self.usable_window()).min(head).min(u64::from(self.mss));
         if len == 0 || !self.segments.is_empty() {
             return false;
         }
         self.linux.mss = self.mss;
         self.push();
-        self.linux.queue.cut(sent + len);
+        self.linux.queue().cut(sent + len);
         self.linux.burst = Some((len, false, false));
         self.send_burst(now, out, 1);
         true

@@ -136,7 +136,7 @@ impl Connection {
             return;
         }
         let (end, more, opening) = (self.buffer.end(), self.promises_more(), !self.is_open());
-        let queue = &mut self.linux.queue;
+        let queue = self.linux.queue();
         let copied = queue.copied;
         match queue.calls.back_mut() {
             // Nothing can be sent yet: one record for all.
@@ -154,17 +154,17 @@ impl Connection {
     /// Puts what was written into buffers, and sends full ones meanwhile. False: no more than `full` fits into `out`, and it is
     /// not done.
     pub(super) fn fill_queue(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, full: usize) -> bool {
-        while let Some(call) = self.linux.queue.calls.front().copied() {
-            if let Some(bursts) = self.linux.queue.pushing {
+        while let Some(call) = self.linux.queue().calls.front().copied() {
+            if let Some(bursts) = self.linux.queue().pushing {
                 if let Transmit::Sent(_) = self.push_queue(now, out, full, true, bursts) {
                     return false;
                 }
-                self.linux.queue.pushing = None;
+                self.linux.queue().pushing = None;
             }
             let sent = self.sent_offset();
             let goal = call.goal.unwrap_or(if call.urgent { u64::from(self.mss) } else { self.piece() });
             let half = u64::from(self.max_window / 2);
-            let queue = &mut self.linux.queue;
+            let queue = self.linux.queue();
             queue.copied = queue.copied.max(sent);
             let is_forced = |queue: &Queue| queue.copied > queue.pushed + half;
             if queue.copied >= call.end {
@@ -185,7 +185,7 @@ impl Connection {
                     self.restart_linux(now);
                 }
             }
-            let queue = &mut self.linux.queue;
+            let queue = self.linux.queue();
             let room = if room == 0 { goal.max(1) } else { room };
             let part = room.min(call.end - queue.copied);
             if let Some(tail) = queue.buffers.back_mut() {
@@ -207,11 +207,11 @@ impl Connection {
             }
         }
         // A call that was not the last one has left something to be sent.
-        if let Some(bursts) = self.linux.queue.pushing {
+        if let Some(bursts) = self.linux.queue().pushing {
             if let Transmit::Sent(_) = self.push_queue(now, out, full, true, bursts) {
                 return false;
             }
-            self.linux.queue.pushing = None;
+            self.linux.queue().pushing = None;
         }
         true
     }

@@ -131,7 +131,7 @@ impl Connection {
         let rows = self.segments.len();
         let first = |i: &usize| !self.segments.tags(*i).any(Tags::JOINED);
         let sent = if rows > MAX_COUNTED { rows } else { (0..rows).filter(first).count() };
-        let buffers = (sent + self.linux.queue.buffers()) as u64;
+        let buffers = (sent + self.linux.waiting_buffers()) as u64;
         buffers * SEND_BUFFER_COST + self.buffer.len().get()
     }
 }

@@ -28,9 +28,10 @@ impl Connection {
     /// All that was written is urgent but for the last `behind` bytes, as after [`write_urgent`](Connection::write_urgent).
     pub fn mark_urgent(&mut self, behind: ByteCount) {
         self.urgent.sent = self.buffer.end().saturating_sub(behind.get());
-        self.linux.queue.mark_urgent();
-        // Linux tells it with the data alone.
-        if self.is_open() && !self.config.is_linux() {
+        if self.config.is_linux() {
+            // It is told with the data alone.
+            self.linux.queue().mark_urgent();
+        } else if self.is_open() {
             self.ack_now.get_or_insert(farpace_events::Cause::AckNow);
         }
     }
