@@ -16,8 +16,8 @@ const HEADERS: u16 = 40;
 /// How a socket behaves, and with which TCP. The default is what [`Settings`] say by default.
 ///
 /// ```
-/// # use farpace_live::socket::Options;
-/// let options = Options::profile("modern")?.congestion("bbr3")?.nodelay(true);
+/// # use farpace_live::socket::SocketOptions;
+/// let options = SocketOptions::profile("modern")?.congestion("bbr3")?.nodelay(true);
 /// # Ok::<(), farpace_live::socket::OptionsError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]

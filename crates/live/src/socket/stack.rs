@@ -70,14 +70,14 @@ pub struct Besides {
 ///
 /// ```no_run
 /// use farpace_live::device::TunConfig;
-/// use farpace_live::socket::{Options, Stack};
+/// use farpace_live::socket::{SocketOptions, Stack};
 /// use std::io::{Read, Write};
 ///
 /// // The kernel is 10.77.0.1 on the device, and we are 10.77.0.2.
 /// let kernel = "10.77.0.1".parse()?;
 /// let tun = TunConfig { addresses: vec![(kernel, 24)], ..TunConfig::new("fp0") };
 /// let stack = Stack::on_tun(tun, &["10.77.0.2".parse()?])?;
-/// let mut stream = stack.connect((kernel, 7), &Options::default())?;
+/// let mut stream = stack.connect((kernel, 7), &SocketOptions::default())?;
 /// stream.write_all(b"hello")?;
 /// let mut answer = [0; 5];
 /// stream.read_exact(&mut answer)?;

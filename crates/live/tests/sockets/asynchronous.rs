@@ -1,7 +1,7 @@
 //! Tasks instead of threads.
 
 use crate::pair::{A, B, pattern, stacks};
-use farpace_live::socket::Options;
+use farpace_live::socket::SocketOptions;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
 fn tasks_share_one_thread() {
     let (a, b) = stacks();
     let at = SocketAddr::new(B, 7);
-    let listener = b.listen(at, &Options::default()).unwrap();
+    let listener = b.listen(at, &SocketOptions::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         tokio::spawn(async move {
@@ -28,7 +28,7 @@ fn tasks_share_one_thread() {
         for n in 0..100 {
             let a = a.clone();
             clients.push(tokio::spawn(async move {
-                let stream = a.connect_async(at, &Options::default()).await.unwrap();
+                let stream = a.connect_async(at, &SocketOptions::default()).await.unwrap();
                 let data = pattern(30_000 + n);
                 let (mut read, mut write) = split(stream);
                 let mut got = Vec::new();
@@ -47,7 +47,7 @@ fn tasks_share_one_thread() {
         for client in clients {
             client.await.unwrap();
         }
-        let nobody = a.connect_async(SocketAddr::new(B, 8), &Options::default()).await;
+        let nobody = a.connect_async(SocketAddr::new(B, 8), &SocketOptions::default()).await;
         assert_eq!(nobody.err().unwrap().kind(), ErrorKind::ConnectionRefused);
         let (here, there) = (a.bind_udp((A, 0)).unwrap(), b.bind_udp((B, 9)).unwrap());
         here.send_to_async(b"hello", there.local_addr()).await.unwrap();
