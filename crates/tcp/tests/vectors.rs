@@ -3,7 +3,9 @@
 
 use farpace_events::{Cause, RecoveryState};
 use farpace_tcp::cc::{Bic, CongestionControl};
-use farpace_tcp::config::{self, Abc, DsackScope, Hint, Linux26, LostRtx, Profile, Reduction, SackSort};
+use farpace_tcp::config::{
+    self, Abc, DsackScope, Hint, Linux26, LostRtx, Profile, Recovery, Reduction, SackSort,
+};
 use farpace_tcp::recovery::{AckInput, Context, Expiry, Linux26Recovery, LossRecovery, SendView, SentKind};
 use farpace_tcp::rto::{MinRtt, RtoEstimator, TcpClock};
 use farpace_tcp::{Segments, Window};
@@ -179,7 +181,8 @@ fn resent(n: u32) -> Did {
 }
 
 fn kernel(profile: Profile, reordering: u32) -> Linux26 {
-    Linux26 { reordering: Packets::new(reordering), ..profile.linux26().expect("historical") }
+    let Recovery::Linux26(switches) = profile.config().recovery else { unreachable!("historical") };
+    Linux26 { reordering: Packets::new(reordering), ..switches }
 }
 
 type Step = (&'static [(u32, u32)], Did, [u32; 4]);

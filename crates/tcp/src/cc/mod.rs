@@ -61,7 +61,7 @@ pub use veno::Veno;
 pub use westwood::Westwood;
 pub use westwood_plus::WestwoodPlus;
 
-use crate::config::{Config, Congestion, Pacing, Recovery};
+use crate::config::{Config, Congestion, Pacing};
 use crate::segments::{LostSegment, RateSample};
 use crate::window::Window;
 use farpace_events::RecoveryState;
@@ -255,30 +255,31 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         let hystart = config.hystart.then(|| HyStart::new(config.pacing != Pacing::Off));
         SlowStart::new(config.slow_start_limit, hystart).with_fast_start(config.fast_start)
     };
-    match (config.congestion, config.recovery) {
-        (Congestion::Reno, Recovery::Linux(_)) => Box::new(LinuxReno::default()),
-        (Congestion::Cubic, Recovery::Linux(_)) => Box::new(LinuxCubic::new(config.hystart)),
-        (Congestion::Reno, Recovery::Modern(_)) => Box::new(Reno::new(slow_start())),
-        (Congestion::Reno, Recovery::Linux26(_) | Recovery::NewReno) => Box::new(PerAckReno),
-        (Congestion::Bic, _) => Box::new(Bic::default()),
-        (Congestion::Cubic, _) => Box::new(Cubic::new(slow_start())),
-        (Congestion::HighSpeed, _) => Box::new(HighSpeed::new(slow_start())),
-        (Congestion::Scalable, _) => Box::new(Scalable::new(slow_start())),
-        (Congestion::Westwood, _) => Box::new(Westwood::new(slow_start())),
-        (Congestion::WestwoodPlus, _) => Box::new(WestwoodPlus::new(slow_start())),
-        (Congestion::Hybla, _) => Box::new(Hybla::new(slow_start())),
-        (Congestion::HTcp, _) => Box::new(HTcp::new(slow_start())),
-        (Congestion::Vegas, _) => Box::new(Vegas::new(slow_start())),
-        (Congestion::Veno, _) => Box::new(Veno::new(slow_start())),
-        (Congestion::Illinois, _) => Box::new(Illinois::new(slow_start())),
-        (Congestion::Dctcp, _) => Box::new(Dctcp::new(slow_start())),
-        (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::default()),
-        (Congestion::TcpJ, _) => Box::new(TcpJ::new(slow_start(), config.abe)),
-        (Congestion::Star, _) => Box::new(Star::literal(config.abe)),
-        (Congestion::StarRobust, _) => Box::new(Star::robust(config.abe)),
-        (Congestion::Bbr1, _) => Box::new(Bbr1::new(seed)),
-        (Congestion::Farpace, _) => Box::new(Farpace::default()),
-        (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
+    let quirks = config.quirks;
+    match config.congestion {
+        Congestion::Reno if quirks.linux => Box::new(LinuxReno::default()),
+        Congestion::Cubic if quirks.linux => Box::new(LinuxCubic::new(config.hystart)),
+        Congestion::Reno if quirks.reno_per_ack => Box::new(PerAckReno),
+        Congestion::Reno => Box::new(Reno::new(slow_start())),
+        Congestion::Bic => Box::new(Bic::default()),
+        Congestion::Cubic => Box::new(Cubic::new(slow_start())),
+        Congestion::HighSpeed => Box::new(HighSpeed::new(slow_start())),
+        Congestion::Scalable => Box::new(Scalable::new(slow_start())),
+        Congestion::Westwood => Box::new(Westwood::new(slow_start())),
+        Congestion::WestwoodPlus => Box::new(WestwoodPlus::new(slow_start())),
+        Congestion::Hybla => Box::new(Hybla::new(slow_start())),
+        Congestion::HTcp => Box::new(HTcp::new(slow_start())),
+        Congestion::Vegas => Box::new(Vegas::new(slow_start())),
+        Congestion::Veno => Box::new(Veno::new(slow_start())),
+        Congestion::Illinois => Box::new(Illinois::new(slow_start())),
+        Congestion::Dctcp => Box::new(Dctcp::new(slow_start())),
+        Congestion::LedbatPlusPlus => Box::new(LedbatPlusPlus::default()),
+        Congestion::TcpJ => Box::new(TcpJ::new(slow_start(), config.abe)),
+        Congestion::Star => Box::new(Star::literal(config.abe)),
+        Congestion::StarRobust => Box::new(Star::robust(config.abe)),
+        Congestion::Bbr1 => Box::new(Bbr1::new(seed)),
+        Congestion::Farpace => Box::new(Farpace::default()),
+        Congestion::Bbr3 => Box::new(Bbr::new(seed)),
     }
 }
 

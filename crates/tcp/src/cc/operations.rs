@@ -97,7 +97,7 @@ struct Model {
 
 impl Model {
     fn new(profile: Profile, congestion: Congestion, cwnd: u32, clamp: u32, paced: bool) -> Self {
-        let modern = profile.modern().is_some();
+        let modern = matches!(profile.config().recovery, crate::config::Recovery::Modern(_));
         let settings = Settings {
             profile: Some(profile),
             congestion: Some(congestion),

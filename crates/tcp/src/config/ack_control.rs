@@ -115,14 +115,15 @@ pub struct AckRequests {
     pub bit: u8,
 }
 
+impl AckRequests {
+    /// None.
+    pub const OFF: AckRequests =
+        AckRequests { control: AckControlMode::Off, when: RequestRules(0), every: None, bit: DEFAULT_BIT };
+}
+
 impl Default for AckRequests {
     fn default() -> Self {
-        AckRequests {
-            control: AckControlMode::Off,
-            when: RequestRules::default(),
-            every: None,
-            bit: DEFAULT_BIT,
-        }
+        AckRequests::OFF
     }
 }
 

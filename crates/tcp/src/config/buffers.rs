@@ -1,7 +1,5 @@
 //! Sizes of socket buffers.
 
-use super::{MAX_WINDOW, Profile};
-use crate::receive::LINUX_INITIAL_WINDOW;
 use farpace_units::ByteCount;
 
 /// Size of a socket buffer: fixed, or autotuned from `initial` up to `max`.
@@ -45,62 +43,4 @@ pub enum WindowGrowth {
     /// As Linux 6.x: the window opens with each full segment, up to a limit that follows what the application reads in a
     /// round trip (tcp_grow_window, tcp_rcv_space_adjust).
     Linux,
-}
-
-/// Receive and send buffers of a profile, unless settings say otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BufferConfig {
-    /// Receive buffer: bounds the window announced.
-    pub receive: BufferSize,
-    /// Send buffer: bytes written and not acknowledged.
-    pub send: BufferSize,
-    /// How an autotuned window grows.
-    pub growth: WindowGrowth,
-}
-
-/// Receive window before the first round trip is measured. Most paths never need more, and a window is no memory before the
-/// peer has filled it.
-const INITIAL_WINDOW: ByteCount = ByteCount::new(4 << 20);
-/// Send buffer before the congestion window needs more.
-const INITIAL_SEND_BUFFER: ByteCount = ByteCount::new(256 << 10);
-/// Largest send buffer of autotuning: one window in flight, one behind a hole, and one to be sent next.
-const MAX_SEND_BUFFER: ByteCount = ByteCount::new(3 << 30);
-/// tcp_rmem of Linux 6.x up to 6.15.
-const LINUX_RECEIVE: BufferSize =
-    BufferSize::auto(ByteCount::new(LINUX_INITIAL_WINDOW as u64), ByteCount::new(6 << 20));
-/// tcp_wmem of Linux 6.x.
-const LINUX_SEND: BufferSize = BufferSize::auto(ByteCount::new(16_384), ByteCount::new(4 << 20));
-/// The historical profiles: their papers state windows, not autotuning.
-const HISTORICAL: BufferConfig = BufferConfig {
-    receive: BufferSize::fixed(ByteCount::new(4_000_000)),
-    send: BufferSize::fixed(ByteCount::new(16_000_000)),
-    growth: WindowGrowth::Ahead,
-};
-
-impl Profile {
-    /// Its buffers.
-    pub const fn buffers(self) -> BufferConfig {
-        match self {
-            Profile::Linux2617
-            | Profile::Linux2617Ab
-            | Profile::Linux2622
-            | Profile::AistFix
-            | Profile::AistFixMaxEnd
-            | Profile::Linux2624
-            | Profile::Net2 => HISTORICAL,
-            Profile::Linux => {
-                BufferConfig { receive: LINUX_RECEIVE, send: LINUX_SEND, growth: WindowGrowth::Linux }
-            }
-            Profile::NewReno
-            | Profile::Rfc6675
-            | Profile::Prr
-            | Profile::RackTlp
-            | Profile::Modern
-            | Profile::Farpace => BufferConfig {
-                receive: BufferSize::auto(INITIAL_WINDOW, MAX_WINDOW),
-                send: BufferSize::auto(INITIAL_SEND_BUFFER, MAX_SEND_BUFFER),
-                growth: WindowGrowth::Ahead,
-            },
-        }
-    }
 }

@@ -3,16 +3,17 @@
 mod ack_control;
 mod buffers;
 mod congestion;
-mod profile;
+mod profiles;
+mod quirks;
 mod settings;
 mod switches;
 mod tuning;
 
-use ack_control::DEFAULT_BIT;
 pub use ack_control::{AckControlMode, AckRequests, RequestRule, RequestRules};
-pub use buffers::{BufferConfig, BufferSize, WindowGrowth};
+pub use buffers::{BufferSize, WindowGrowth};
 pub use congestion::Congestion;
-pub use profile::Profile;
+pub use profiles::Profile;
+pub use quirks::{FirstWindow, Quirks, WindowUpdates};
 pub use settings::{Settings, SettingsError};
 pub use switches::*;
 pub use tuning::Tuning;
@@ -96,31 +97,36 @@ pub struct Config {
     pub time_wait: Span,
     /// What the program has chosen by socket options.
     pub tuning: Tuning,
+    /// Departures from RFCs.
+    pub quirks: Quirks,
 }
 
 impl Config {
     /// Where RFCs leave something open, or Linux departs from them, this is as Linux 6 does.
     pub const fn is_linux(&self) -> bool {
-        matches!(self.recovery, Recovery::Linux(_))
+        self.quirks.linux
     }
 
-    /// The first congestion window for segments of `mss` bytes. Where none is set: ten segments or 14600 bytes
-    /// (RFC 6928) for the modern profiles, two to four segments (RFC 3390) for the others.
+    /// The first congestion window for segments of `mss` bytes.
     pub fn first_window(&self, mss: u32) -> Packets {
-        let by_rfc = match (self.recovery, mss) {
-            // Linux counts segments alone.
-            (Recovery::Linux(_), _) => 10,
-            (Recovery::Modern(_), mss) => (14_600 / mss.max(1)).clamp(2, 10),
-            (_, 1461..) => 2,
-            (_, 1096..) => 3,
-            _ => 4,
-        };
-        self.initial_window.unwrap_or(Packets::new(by_rfc))
+        self.initial_window.unwrap_or(Packets::new(self.quirks.first_window.segments(mss)))
+    }
+
+    /// Appropriate byte counting of the recovery that has it as a switch.
+    pub const fn byte_counting(&self) -> Abc {
+        match self.recovery {
+            Recovery::Linux26(switches) => switches.abc,
+            Recovery::Linux(_) | Recovery::Modern(_) | Recovery::NewReno => Abc::Off,
+        }
     }
 }
 
 /// How long FIN-WAIT-2 lasts when the program has gone, unless settings say otherwise (as in Linux: tcp_fin_timeout).
 pub const FIN_TIMEOUT: Span = Span::from_secs(60);
+/// How long TIME-WAIT lasts: twice the MSL of 30 s (as in Linux).
+pub const TIME_WAIT: Span = Span::from_secs(60);
+/// Tick of BSD's slow timer.
+const SLOW_TICK: Span = Span::from_millis(500);
 /// Smallest MSS that is accepted: RFC 791's 68-byte packet without its IP and TCP headers would be 28;
 /// Linux uses 88 to bound the work that tiny segments cause.
 pub const MIN_MSS: u16 = 88;

@@ -185,20 +185,6 @@ pub struct Linux {
     pub restart_after_idle: bool,
 }
 
-impl Default for Linux {
-    fn default() -> Self {
-        Linux {
-            tail_loss_probe: true,
-            frto: true,
-            reordering: Packets::new(3),
-            max_reordering: Packets::new(300),
-            static_reordering_window: false,
-            no_duplicate_threshold: false,
-            restart_after_idle: true,
-        }
-    }
-}
-
 /// Loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Recovery {

@@ -3,7 +3,7 @@
 use farpace_units::ByteCount;
 
 /// The choices of a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Less than a full segment waits until it is full or this is taken back, but for 200 ms at most where nothing is
     /// outstanding (TCP_CORK).
@@ -29,4 +29,27 @@ pub struct Tuning {
     pub reports_errors: bool,
     /// Packets may be cut on the way (IP_PMTUDISC_DONT). Hosts say so on packets.
     pub may_be_cut: bool,
+}
+
+impl Tuning {
+    /// Nothing chosen.
+    pub const UNSET: Tuning = Tuning {
+        cork: false,
+        syn_retries: None,
+        defer_accept: 0,
+        unsent_limit: None,
+        window_clamp: None,
+        dscp: 0,
+        hops: None,
+        min_hops: 0,
+        link_mtu: None,
+        reports_errors: false,
+        may_be_cut: false,
+    };
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Tuning::UNSET
+    }
 }

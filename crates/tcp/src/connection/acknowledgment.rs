@@ -1,7 +1,6 @@
 //! The acknowledgment field of a segment (RFC 9293 §3.10.7.4, fifth check).
 
 use super::{CloseReason, Connection, ConnectionEvent, ConnectionState};
-use crate::config::Recovery;
 use crate::recovery::AckInput;
 use crate::segment::Segment;
 use farpace_events::RecoveryState;
@@ -145,14 +144,9 @@ impl Connection {
         true
     }
 
-    /// A segment as new as the last update. The kernel of the historical profiles does not believe it if it shrinks the
-    /// window.
+    /// A segment as new as the last update has another window, and it counts.
     fn changes_window(&self, window: u32) -> bool {
-        match self.config.recovery {
-            Recovery::Linux26(_) => window > self.snd_wnd,
-            Recovery::Linux(_) => window > self.snd_wnd || window == 0,
-            Recovery::Modern(_) | Recovery::NewReno => window != self.snd_wnd,
-        }
+        self.config.quirks.window_updates.takes(window, self.snd_wnd)
     }
 
     /// A round trip told by an echo of our clock. The peer may write anything; older than the connection is no echo.

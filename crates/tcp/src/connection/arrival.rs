@@ -4,7 +4,6 @@ use super::log::LogEntry;
 use super::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use crate::ack::{DataArrival, Decision};
 use crate::cc;
-use crate::config::Recovery;
 use crate::receive::ArrivedData;
 use crate::rto::RttSample;
 use crate::segment::Segment;
@@ -131,7 +130,7 @@ impl Connection {
             }
             (Some(_), None) => {
                 self.rto.restart_after_syn_timeout();
-                if !matches!(self.config.recovery, Recovery::Linux26(_)) {
+                if !self.config.quirks.keeps_window_after_syn_timeout {
                     self.window.set_cwnd(Packets::new(1)); // RFC 5681 §3.1, RFC 6928 §2
                 }
             }

@@ -32,7 +32,7 @@ mod view;
 use crate::ack::AckPolicy;
 use crate::ack_request::{AckRequester, Answers, Mark};
 use crate::cc::{self, CongestionControl};
-use crate::config::{Abc, Config, DelayedAck, Recovery};
+use crate::config::{Config, DelayedAck};
 use crate::receive::{LinuxMemory, ReceiveWindow, SackBlockList, StreamReassembly};
 use crate::recovery::{self, Context, LossRecovery};
 use crate::rto::{MinRtt, RtoEstimator, TcpClock, Timed};
@@ -250,10 +250,6 @@ impl Connection {
         if !config.window_scale {
             receive.limit(u32::from(u16::MAX));
         }
-        let abc = match config.recovery {
-            Recovery::Linux26(switches) => switches.abc,
-            Recovery::Linux(_) | Recovery::Modern(_) | Recovery::NewReno => Abc::Off,
-        };
         let cc = cc::make(config, iss.get());
         let pacer = pacer::ConnectionPacer::new(cc.as_ref());
         Connection {
@@ -283,7 +279,13 @@ impl Connection {
             deferred: false,
             reset_pending: None,
             segments: pacer::queue_for(cc.as_ref()),
-            window: Window::new(Packets::new(1), config.initial_ssthresh, config.cwnd_clamp, abc, mss),
+            window: Window::new(
+                Packets::new(1),
+                config.initial_ssthresh,
+                config.cwnd_clamp,
+                config.byte_counting(),
+                mss,
+            ),
             recovery: recovery::make(config.recovery, config.sack),
             cc,
             rto: RtoEstimator::new(config.rto, config.min_rto, TcpClock::new(config.clock)),

@@ -6,7 +6,6 @@
 //! before a loss is taken as it is; recovery cuts it by what was in flight where the algorithm says so.
 
 use super::Connection;
-use crate::config::Recovery;
 use farpace_units::{Instant, Packets, Span};
 
 /// How long a window may stay without being used (RFC 7661 §4.2: five minutes).
@@ -42,7 +41,7 @@ impl Connection {
     #[cold]
     fn decay(&mut self, now: Instant) {
         self.validated_at = now;
-        if self.cc.owns_window() || matches!(self.config.recovery, Recovery::Linux26(_)) {
+        if self.cc.owns_window() || self.config.quirks.keeps_window_when_idle {
             return;
         }
         let cwnd = self.window.cwnd().get();

@@ -1,7 +1,7 @@
 //! A connection under attack: what the attacker can say, what it costs in memory, and what in time.
 
 use bytes::Bytes;
-use farpace_tcp::config::{Config, Profile, Settings};
+use farpace_tcp::config::{Config, Profile, Recovery, Settings};
 use farpace_tcp::{Connection, ConnectionState, OutgoingSegment, Ports, Segment, Transmit};
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::{SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
@@ -32,7 +32,9 @@ pub fn clock() -> std::time::Instant {
 
 /// Profiles that are meant for the Internet of today; the others are history, with its linear walks.
 pub fn today() -> impl Iterator<Item = Profile> {
-    Profile::ALL.into_iter().filter(|p| p.linux26().is_none() && *p != Profile::Net2)
+    Profile::ALL
+        .into_iter()
+        .filter(|p| !matches!(p.config().recovery, Recovery::Linux26(_)) && *p != Profile::Net2)
 }
 
 /// The attacker's first sequence number, and the victim's.

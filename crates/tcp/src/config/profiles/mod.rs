@@ -1,9 +1,11 @@
-//! Profiles: sets of choices with a name.
+//! Profiles: configurations with a name.
 
-use super::{
-    Abc, Congestion, Detection, DsackScope, Hint, Linux26, LostRtx, Modern, Reduction, SackSort,
-    TimeoutProcedure,
-};
+mod linux;
+mod linux26;
+mod modern;
+mod newreno;
+
+use super::Config;
 use farpace_units::Packets;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,67 +97,42 @@ impl Profile {
         }
     }
 
-    /// The first slow-start threshold that the kernel's BIC had; 2.6.22 took it away.
-    pub(super) const fn initial_ssthresh(self, congestion: Congestion) -> Option<Packets> {
-        match (self, congestion) {
-            (Profile::Linux2617 | Profile::Linux2617Ab, Congestion::Bic) => Some(Packets::new(100)),
-            _ => None,
+    /// What connections of this profile are made with where nothing else is set.
+    ///
+    /// Congestion controls other than the profile's own may change some of it: see [`Settings`](crate::Settings).
+    pub const fn config(self) -> Config {
+        self.defaults().config
+    }
+
+    pub(super) const fn defaults(self) -> ProfileDefaults {
+        match self {
+            Profile::Linux2617 => linux26::LINUX_2_6_17,
+            Profile::Linux2617Ab => linux26::LINUX_2_6_17_AB,
+            Profile::Linux2622 => linux26::LINUX_2_6_22,
+            Profile::AistFix => linux26::AIST_FIX,
+            Profile::AistFixMaxEnd => linux26::AIST_FIX_MAX_END,
+            Profile::Linux2624 => linux26::LINUX_2_6_24,
+            Profile::NewReno => newreno::NEWRENO,
+            Profile::Net2 => newreno::NET2,
+            Profile::Rfc6675 => modern::RFC6675,
+            Profile::Prr => modern::PRR,
+            Profile::RackTlp => modern::RACK_TLP,
+            Profile::Modern => modern::MODERN,
+            Profile::Linux => linux::LINUX,
+            Profile::Farpace => modern::FARPACE,
         }
     }
+}
 
-    /// The switches of the historical profiles; none for the others.
-    pub const fn linux26(self) -> Option<Linux26> {
-        let k2617 = Linux26 {
-            abc: Abc::Buggy,
-            sack_sort: SackSort::Buggy,
-            hint: Hint::EveryBlock,
-            dsack_scope: DsackScope::Ack,
-            lost_rtx: LostRtx::PerBlock,
-            reordering: Packets::new(3),
-            reduction: Reduction::RateHalving,
-        };
-        let k2622 = Linux26 {
-            abc: Abc::Off,
-            sack_sort: SackSort::Ok,
-            hint: Hint::FirstBlock,
-            dsack_scope: DsackScope::FirstBlock,
-            ..k2617
-        };
-        Some(match self {
-            Profile::Linux2617 => k2617,
-            Profile::Linux2617Ab => Linux26 { abc: Abc::Fixed, sack_sort: SackSort::Ok, ..k2617 },
-            Profile::Linux2622 => k2622,
-            Profile::AistFix => Linux26 { hint: Hint::None, lost_rtx: LostRtx::NewBlocks, ..k2622 },
-            Profile::AistFixMaxEnd => Linux26 { hint: Hint::None, lost_rtx: LostRtx::MaxEnd, ..k2622 },
-            Profile::Linux2624 => {
-                Linux26 { lost_rtx: LostRtx::NewlySacked, reduction: Reduction::RateHalvingProgress, ..k2622 }
-            }
-            _ => return None,
-        })
-    }
-
-    /// The switches of the modern profiles; none for the others.
-    pub const fn modern(self) -> Option<Modern> {
-        let full = Modern {
-            detection: Detection::Rack,
-            reduction: Reduction::Prr,
-            tail_loss_probe: true,
-            timeout: TimeoutProcedure::FRto,
-            undo: true,
-        };
-        let counting = Modern {
-            detection: Detection::Rfc6675,
-            tail_loss_probe: false,
-            timeout: TimeoutProcedure::Conventional,
-            undo: false,
-            ..full
-        };
-        Some(match self {
-            Profile::Rfc6675 => Modern { reduction: Reduction::AtOnce, ..counting },
-            Profile::Prr => counting,
-            Profile::RackTlp | Profile::Modern => full,
-            Profile::Farpace => Modern { timeout: TimeoutProcedure::Aen, ..full },
-            _ => return None,
-        })
-    }
+/// A profile: its configuration, and what follows from other settings where nothing is said of it.
+pub(super) struct ProfileDefaults {
+    pub config: Config,
+    /// First slow-start threshold with BIC.
+    pub bic_ssthresh: Option<Packets>,
+    /// HyStart++ with CUBIC.
+    pub hystart_with_cubic: bool,
+    /// With CUBIC, segments leave a little faster than the window grows.
+    pub growth_pacing_with_cubic: bool,
+    /// Window and first threshold are at most 65535 bytes.
+    pub unscaled: bool,
 }
