@@ -1,12 +1,13 @@
-//! The data-link layer of a machine: when frames leave, and by which card.
+//! The data-link layer of a host: when frames leave, and through which NIC.
 //!
-//! Everything is sans-IO: packets and time come in, packets, gaps and deadlines come out. The lab drives it through an
-//! element, a live event loop through a device.
+//! All code is sans-IO. Packets and the time are inputs; packets, gaps and deadlines are outputs. The lab
+//! runs the code as a path element, and a live event loop runs it on a device.
 //!
-//! Start reading at [`pacing`]; [`nic`] is a network card that paces; [`multi_nic`] makes one of several cards; [`proof`] tells from a
-//! capture how evenly its flows are paced.
+//! Start reading at [`pacing`]. [`nic`] is a NIC that paces. [`multi_nic`] combines several NICs into one.
+//! [`proof`] measures from a capture how evenly flows are paced.
 //!
-//! It never has a connection: it reads headers, and the rate that a packet asks for. And it never opens a file.
+//! The crate never sees a connection: it reads packet headers and the rate that a packet requests. It never
+//! opens a file.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A network card that paces: one direction of a link whose line a scheduler keeps.
+//! A NIC that paces: one direction of a link whose transmissions a scheduler controls.
 
 use crate::pacing::{
     ConfigError, EnqueueRefusal, GapFrames, NamedStats, Next, Pacer, PacingConfig, on_the_line,
@@ -8,33 +8,35 @@ use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
 
-/// What has happened on the line of a [`PacingNic`] so far.
+/// Counters of a [`PacingNic`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NicStats {
-    /// Packets sent, gap frames not counted.
+    /// Packets sent, excluding gap frames.
     pub packets: u64,
-    /// Bytes of the line that they took.
+    /// Bytes that these packets took on the wire.
     pub line_bytes: ByteCount,
     /// Gap frames sent.
     pub gap_frames: u64,
-    /// Bytes of the line that they took.
+    /// Bytes that gap frames took on the wire.
     pub gap_bytes: ByteCount,
     /// Packets refused.
     pub drops: u64,
-    /// Most packets that waited at one time.
+    /// Maximum number of queued packets.
     pub peak_packets: u64,
-    /// Most bytes that waited at one time.
+    /// Maximum number of queued bytes.
     pub peak_bytes: ByteCount,
 }
 
-/// One direction of a link behind a pacing network card: a [`Pacer`], an Ethernet line, the way to the far end.
+/// One direction of a link behind a pacing NIC: a [`Pacer`], an Ethernet transmitter and the propagation
+/// delay.
 ///
-/// Whenever the line is free it asks the pacer what is next. A gap becomes a real frame that travels as packets do and
-/// ends at the far port. The frame on the line does not count against the limits of queues; what is asked next is asked
-/// when it has left, so that a packet that comes meanwhile still has its chance.
+/// When the transmitter is idle, the NIC asks the pacer for the next frame. A gap becomes a real frame that
+/// travels like a packet and ends at the far port. The frame in transmission does not count against queue
+/// limits. The NIC fetches the next frame only after the previous one has been sent, so that the pacer can
+/// still choose a packet that arrives meanwhile.
 ///
-/// If the configuration names a slower [`line`](PacingConfig::line), the card fetches frames at that rate, as over a bus, and
-/// each leaves at the rate of the line.
+/// If the configuration sets a lower [`device_rate`](PacingConfig::device_rate), the NIC fetches frames at
+/// that rate, like a device behind a slow bus. Each frame is still transmitted at the rate of the link.
 pub struct PacingNic {
     pacer: Pacer,
     line: Serialiser,
@@ -42,7 +44,7 @@ pub struct PacingNic {
     device: Serialiser,
     delay: Span,
     gaps: GapFrames,
-    /// Own address: that of the first packet.
+    /// The NIC's own address: the source address of the first packet.
     mac: Option<MacAddr>,
     /// What is to be done next.
     turn: NextFetch,
@@ -51,22 +53,22 @@ pub struct PacingNic {
     stats: NicStats,
 }
 
-/// When the pacer is to be asked.
+/// When to ask the pacer for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextFetch {
-    /// When a packet comes.
+    /// When a packet arrives.
     Idle,
-    /// At this time, or when a packet comes.
+    /// At this time, or when a packet arrives.
     Wait(Instant),
-    /// At this time, not earlier: a frame is being sent.
+    /// At this time and not earlier: a frame is in transmission.
     Busy(Instant),
 }
 
 impl PacingNic {
-    /// An idle card on a line of `rate` whose far end is `delay` away.
+    /// An idle NIC on a link of `rate` with propagation delay `delay`.
     ///
     /// # Errors
-    /// The first thing that is wrong with the configuration.
+    /// The first error in the configuration.
     pub fn new(config: &PacingConfig, rate: Rate, delay: Span) -> Result<Self, ConfigError> {
         Ok(PacingNic {
             pacer: Pacer::new(config, rate)?,
@@ -80,7 +82,7 @@ impl PacingNic {
             stats: NicStats::default(),
         })
     }
-    /// What has happened so far.
+    /// The counters.
     pub const fn stats(&self) -> &NicStats {
         &self.stats
     }
@@ -88,23 +90,23 @@ impl PacingNic {
     pub fn classes(&self) -> Vec<NamedStats> {
         self.pacer.stats()
     }
-    /// What waits.
+    /// The queued packets.
     pub fn backlog(&self) -> Backlog {
         self.pacer.backlog()
     }
-    /// How long what is here would take to leave at the rate of the line, without gaps; what is on the line counts as far as
-    /// it is to be sent.
+    /// Time to transmit the backlog at the rate of the link without gaps, including the rest of the frame
+    /// that is in transmission.
     pub fn drains_in(&self, now: Instant) -> Span {
         self.line.rate().time_for(self.pacer.backlog().bytes) + self.line.busy_until().since(now)
     }
 
-    /// Asks the pacer and sends, until the line is busy or nothing is to be sent now.
+    /// Fetches and transmits frames until the transmitter is busy or the pacer has nothing to send now.
     fn work(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
         while !matches!(self.turn, NextFetch::Busy(free) if free > now) {
             self.turn = match self.pacer.dequeue(now) {
                 Next::Packet { mut packet, .. } => {
-                    // A word to this card, not to others.
+                    // The hint is for this NIC only.
                     packet.set_wanted_rate(None);
                     packet.depart();
                     let bytes = on_the_line(packet.len());
@@ -113,7 +115,7 @@ impl PacingNic {
                     self.send(packet, bytes, now)
                 }
                 Next::Gap(bytes) => {
-                    // Gaps are asked for only while packets wait, so that an address is known.
+                    // The pacer returns gaps only while packets are queued, so the address is known.
                     let frame = self.gaps.frame(self.mac.unwrap_or_default(), bytes);
                     debug_assert_eq!(on_the_line(frame.len()), bytes, "a gap that no frame fills");
                     let bytes = on_the_line(frame.len());
@@ -123,7 +125,7 @@ impl PacingNic {
                     self.send(frame, bytes, now)
                 }
                 Next::Wait(until) => {
-                    // A scheduler that wants to wait for what is over is asked again in a nanosecond.
+                    // A deadline in the past would not advance: wait for at least a nanosecond.
                     self.turn = NextFetch::Wait(until.max(now + Span::from_nanos(1)));
                     return;
                 }
@@ -134,7 +136,7 @@ impl PacingNic {
             };
         }
     }
-    /// Gives a frame to the line, which is free.
+    /// Starts the transmission of a frame. The transmitter must be idle.
     fn send(&mut self, frame: Packet, bytes: ByteCount, now: Instant) -> NextFetch {
         let left = self.line.send(now, bytes);
         self.on_the_way.push_back((left + self.delay, frame));
@@ -158,7 +160,7 @@ impl ElementDirection for PacingNic {
         if let Err(refused) = self.pacer.enqueue(cx.now(), packet) {
             self.stats.drops += 1;
             let why = match refused.why {
-                // A class that is not there has no room either.
+                // A class that does not exist has no queue.
                 EnqueueRefusal::Full | EnqueueRefusal::UnknownClass => DropReason::QueueFull,
                 EnqueueRefusal::TooLong => DropReason::TooBig,
             };

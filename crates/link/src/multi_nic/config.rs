@@ -1,4 +1,4 @@
-//! What people write about several cards: a TOML table, which is also a scenario's.
+//! The configuration of several NICs: a TOML table, in a file of its own or in a scenario.
 
 use crate::multi_nic::Ratio;
 use farpace_path::QueueLimit;
@@ -6,43 +6,45 @@ use farpace_units::{ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How one machine uses several network cards as one.
+/// How a host combines several NICs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MultiNicConfig {
-    /// Which frame leaves next, and by which card: `earliest`, `skip`, `round-robin`, `flow-hash`, `min-rtt`, `blest`, `ecf`.
+    /// The scheduler: `earliest`, `skip`, `round-robin`, `flow-hash`, `min-rtt`, `blest`, `ecf`.
     pub order: OrderKind,
-    /// With `skip`: the skip number S, by how many frames a frame for a narrow card is sent ahead; omitted: worked out from rates
-    /// and hops.
+    /// With `skip`: the skip number S, by how many frames a frame for a slow NIC is sent ahead. Omitted:
+    /// derived from rates and hops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip: Option<u16>,
-    /// With `skip`: for how long a frame waits for others at most.
+    /// With `skip`: the maximum time that a frame waits for others.
     pub hold: Span,
-    /// With `skip` and `round-robin`: the share of frames that each card sends, in the order of cards, as in "90/10"; omitted: it
-    /// follows what each way carries.
+    /// With `skip` and `round-robin`: the share of frames of each NIC, in order, as in "90/10". Omitted:
+    /// proportional to the rates of the paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratio>,
-    /// What waits here at most: per card, or of all cards together with `earliest`, `min-rtt`, `blest` and `ecf`; omitted: 1000
-    /// packets, and with `earliest` three times what fast ways bring while a frame is on the slowest one, and half of what is under way.
+    /// The queue limit, per NIC, or of all NICs together with `earliest`, `min-rtt`, `blest` and `ecf`.
+    /// Omitted: 1000 packets; with `earliest`, three times what fast paths carry during the delay of the
+    /// slowest, and half of the data in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueLimit>,
-    /// Neighbours are told of all cards by extended ARP. Without it a machine uses its first card alone.
+    /// Announce all NICs to neighbours by extended ARP. Otherwise the host uses its first NIC only.
     pub extended_arp: bool,
-    /// The address is probed for before it is used, announced and defended (RFC 5227).
+    /// Probe for the address before its use, announce and defend it (RFC 5227). (`claim` is the old name of
+    /// this key.)
     pub claim: bool,
     /// Every way is probed: only those that answer are used, and what they carry, how long they take and which frames come too
     /// late is measured. Without it all ways are taken for what their cards say.
     pub probe: bool,
-    /// From one probe to the next on a way that is used. A way is given up after three without an answer.
+    /// Interval between probes of a path in use. A path fails after three probes without a reply.
     pub probe_interval: Span,
-    /// Lines that a frame passes one after the other, each of which sends it when it has it whole: 2 with one switch. What is
-    /// measured by probes replaces it.
+    /// Number of store-and-forward links of a path: 2 with one switch. Measurements by probes replace it.
     pub hops: u8,
-    /// Received frames are put in order before the stack sees them; omitted: it sees them as they come.
+    /// Put received frames in order before the stack gets them. Omitted: the stack gets them in order of
+    /// arrival.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resequence: Option<Resequence>,
-    /// So much of what was sent last is kept, to be sent again if a neighbour that puts frames in order asks for it, and neighbours are
-    /// asked for what is missing here; "0 B": neither.
+    /// Size of the retransmit cache, from which frames are retransmitted at the request of a neighbour that
+    /// puts frames in order. The host also requests missing frames itself. "0 B" disables both.
     pub repair: ByteCount,
 }
 
@@ -66,35 +68,36 @@ impl Default for MultiNicConfig {
 }
 
 impl MultiNicConfig {
-    /// Frames are sent again for neighbours, and they are asked. Without probes nobody would know when something has been lost.
+    /// True if frames are retransmitted on request, and missing frames are requested. Without probes, losses
+    /// cannot be detected.
     pub const fn repairs(&self) -> bool {
         self.probe && self.extended_arp && !self.repair.is_zero()
     }
 }
 
-/// Which frame leaves next, and by which card.
+/// The algorithm that selects the next frame and its NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderKind {
-    /// A card that falls idle takes the frame that would arrive in its turn.
+    /// An idle NIC takes the frame that would arrive in order.
     #[default]
     Earliest,
-    /// Frames for narrow cards are sent ahead by a fixed number: the paper's.
+    /// Frames for slow NICs are sent ahead by a fixed number: the method of the paper.
     Skip,
-    /// Cards take turns, by their shares: the paper's conventional method, and Linux's balance-rr.
+    /// Weighted round robin: the conventional method in the paper, and balance-rr in Linux.
     RoundRobin,
-    /// Each flow has a card: Linux's balance-xor and 802.3ad.
+    /// One NIC per flow: balance-xor and 802.3ad in Linux.
     FlowHash,
-    /// The way with the shortest round trip that has room.
+    /// The path with the shortest round trip that has capacity.
     MinRtt,
-    /// Like `min-rtt`, but a slow way is left alone if it would block the window of the fast one (BLEST).
+    /// Like `min-rtt`, but a slow path is not used if it would block the window of the fast one (BLEST).
     Blest,
-    /// Like `min-rtt`, but waits for the fast way if that ends earlier (ECF).
+    /// Like `min-rtt`, but waits for the fast path if that completes earlier (ECF).
     Ecf,
 }
 
 impl OrderKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [OrderKind; 7] = [
         OrderKind::Earliest,
         OrderKind::Skip,
@@ -104,7 +107,7 @@ impl OrderKind {
         OrderKind::Blest,
         OrderKind::Ecf,
     ];
-    /// As it is written.
+    /// The name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             OrderKind::Earliest => "earliest",
@@ -122,9 +125,9 @@ impl OrderKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resequence {
-    /// For how long a frame waits for those before it at most.
+    /// Maximum time that a frame waits for earlier frames.
     pub time: Span,
-    /// How much waits at most, of all flows together.
+    /// Maximum size of all waiting frames.
     pub bytes: ByteCount,
 }
 

@@ -1,11 +1,12 @@
-//! Which flow a frame belongs to.
+//! Finds the flow of a frame.
 
 use crate::multi_nic::FlowId;
 use farpace_wire::Packet;
 use farpace_wire::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 
-/// A number made of protocol, addresses and ports: the same for all frames of a connection in one direction. Fragments and what is
-/// neither TCP nor UDP go by their addresses, anything else is one flow. It hides nothing: flows can be made to fall together.
+/// A hash of protocol, addresses and ports, the same for all frames of a connection in one direction.
+/// Fragments and packets that are neither TCP nor UDP are hashed by address; all other frames are one flow.
+/// The hash is not secret: a sender can force collisions.
 #[inline]
 pub(super) fn flow_of(packet: &Packet) -> FlowId {
     let Some(ip) = packet.ip() else { return FlowId(0) };
@@ -21,12 +22,12 @@ pub(super) fn flow_of(packet: &Packet) -> FlowId {
     number(from, to, ports.map_or(0, |(from, to)| u64::from(from) << 16 | u64::from(to)), ip.protocol())
 }
 
-/// The same of its parts: addresses, ports with the source first, protocol.
+/// The hash of addresses, ports (source first) and protocol.
 #[inline]
 pub(super) fn number(from: u128, to: u128, ports: u64, protocol: u8) -> FlowId {
     let fold = |n: u128| (n >> 64) as u64 ^ n as u64;
     let (from, to) = (fold(from), fold(to));
-    // Odd constants without pattern (from the digits of pi): every bit of the input reaches the top bits.
+    // Odd constants without structure (digits of pi), so that every input bit reaches the top bits.
     let mixed = from.wrapping_mul(0x243f_6a88_85a3_08d3)
         ^ to.wrapping_mul(0x1319_8a2e_0370_7345).rotate_left(23)
         ^ (ports | u64::from(protocol) << 32).wrapping_mul(0xa409_3822_299f_31d1);
@@ -49,7 +50,7 @@ mod tests {
         below.udp(0, header, Bytes::from_static(b"x")).expect("a datagram")
     }
 
-    /// Breaks: connections that differ in one port fall together, and flow hashing puts them all on one card.
+    /// Breaks: connections that differ in one port have different hashes, so that flow hashing uses all NICs.
     #[test]
     fn flows_differ_by_every_part() {
         let mut seen = BTreeSet::new();

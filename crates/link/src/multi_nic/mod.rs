@@ -1,26 +1,26 @@
-//! One connection over several unequal network cards (Kato and Higaki, *Reduction of TCP Retransmission for Higher
+//! One connection over several unequal NICs (Kato and Higaki, *Reduction of TCP Retransmission for Higher
 //! Throughput with Multiple-Route Transmission in Ethernet LAN*).
 //!
-//! A [`MultiNic`] stands between one IP stack, which knows nothing of it, and several cards. To the stack it is one card
-//! with one MAC address, the first one's. It tells neighbours of the other cards by an extended ARP, learns of theirs, finds a
-//! *lane* from each card to a card of the neighbour, and spreads the frames over the lanes in an order that brings them to the
-//! other end as the stack sent them.
+//! A [`MultiNic`] is between an unmodified IP stack and several NICs. To the stack it is one NIC with the
+//! MAC address of the first. It announces the other NICs to neighbours by extended ARP, learns those of
+//! neighbours, and pairs each NIC with one of the neighbour: this is a *path*. It spreads frames over the
+//! paths in an order that lets them arrive as the stack sent them.
 //!
 //! | concept | file |
 //! |---|---|
-//! | what people write | `config` |
-//! | which flow a frame belongs to | `flow` |
-//! | cards, lanes, and when a frame would arrive | `lanes` |
-//! | what neighbours tell each other | [`arp`] |
-//! | what the ways are worth | [`probe`] |
-//! | which card sends to which | `pairing` |
-//! | shares of the cards as a cycle of slots | `ratio` |
-//! | segments of TCP and their places | `segment` |
-//! | which frames came too late, and by which lane | `observer` |
-//! | received frames in order again | `resequencer` |
-//! | what was lost on one way sent again | [`repair`] |
-//! | which frame leaves next, by which card | `order` and its rooms, one an order |
-//! | what an order would do | `predict` |
+//! | the configuration | `config` |
+//! | the flow of a frame | `flow` |
+//! | NICs, paths, arrival times | `nic_paths` |
+//! | extended ARP | [`arp`] |
+//! | measuring paths | [`probe`] |
+//! | which NIC sends to which | `pairing` |
+//! | shares of NICs as a cycle of slots | `ratio` |
+//! | TCP segments and their sequence numbers | `segment` |
+//! | reordering between paths | `observer` |
+//! | putting received frames in order | `resequencer` |
+//! | retransmission of losses | [`repair`] |
+//! | scheduling of frames and NICs | `order` |
+//! | simulation of an order | `predict` |
 //! | all of it as one element | `layer` |
 
 pub mod arp;
@@ -53,5 +53,5 @@ pub use ratio::{Ratio, Slots};
 pub use resequencer::{RepairRequestTime, Resequencer};
 pub use segment::MultiNicFlowKey;
 
-/// Most cards of one machine: what a list of an extended ARP message may hold.
+/// Maximum number of NICs of a host: the capacity of the list in an extended ARP message.
 pub const MAX_NICS: usize = 16;

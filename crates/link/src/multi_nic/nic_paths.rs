@@ -1,55 +1,55 @@
-//! Cards, lanes to neighbours, and when a frame would arrive.
+//! NICs, paths to neighbours, and arrival times.
 
 use crate::multi_nic::MAX_NICS;
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::BTreeSet;
 
-/// A full frame on the line.
+/// Wire length of a full frame.
 pub(super) const FULL_FRAME: ByteCount = ByteCount::new(1_538);
 
-/// One of our cards, numbered from 0.
+/// An own NIC, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NicId(pub u8);
 
 impl NicId {
-    /// As the place in a list.
+    /// The index.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A neighbour that lanes lead to.
+/// A neighbour with its own paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NeighbourId(pub u32);
 
 impl NeighbourId {
-    /// All neighbours that have not told of several cards, and groups: they are sent to by the first card that works, and
-    /// frames keep the address that the stack wrote.
+    /// All neighbours without a list of NICs, and multicast groups. Frames for them use the first working NIC
+    /// and keep the address that the stack wrote.
     pub const ORDINARY: NeighbourId = NeighbourId(0);
 }
 
-/// What a card is, before anything is known of the network.
+/// The static properties of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NicSpec {
-    /// Its address; that of the first card is the machine's.
+    /// Its MAC address. That of the first NIC is the address of the host.
     pub mac: MacAddr,
-    /// The rate of its line.
+    /// The rate of its link.
     pub rate: Rate,
-    /// What neighbours are told.
+    /// The kind that is announced to neighbours.
     pub kind: NicKind,
 }
 
-/// One of our cards and its line.
+/// An own NIC and its link.
 #[derive(Clone, Debug)]
 pub struct Nic {
-    /// Its address.
+    /// Its MAC address.
     pub mac: MacAddr,
-    /// What neighbours are told.
+    /// The kind that is announced to neighbours.
     pub kind: NicKind,
-    /// There is a carrier.
+    /// True if it has a carrier.
     pub up: bool,
-    /// What is being sent.
+    /// Its transmitter.
     pub line: Serialiser,
     /// Bytes of the line that the last frame took.
     pub last: ByteCount,
@@ -60,109 +60,110 @@ impl Nic {
         self.last = bytes;
         self.line.send(now, bytes)
     }
-    /// Bytes of the line of the frame that was sent last, less those that could have been sent since: what leaves now follows it so
-    /// closely. Zero: it has a line like this one to itself.
+    /// Wire length of the last frame, less the bytes that could have been sent since. A frame that leaves now
+    /// follows the last one that closely. Zero: a link of this rate would be idle.
     pub fn just_sent(&self, now: Instant) -> ByteCount {
         self.last - self.line.rate().bytes_in(now.since(self.line.busy_until())).min(self.last)
     }
 }
 
-/// Time per byte, as a fixed-point number: exact to a millionth of a nanosecond, and cheap to multiply.
+/// Time per byte as a fixed-point number, with a resolution of a millionth of a nanosecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PerByte(u64);
 
 impl PerByte {
     const FRACTION_BITS: u32 = 20;
 
-    /// Of a line of `rate`. A rate of zero takes for ever.
+    /// The time per byte at `rate`; the maximum for a rate of zero.
     pub fn of(rate: Rate) -> PerByte {
         let bits = u128::from(rate.bits_per_sec());
         let scaled = (8_000_000_000_u128 << Self::FRACTION_BITS).checked_div(bits);
         PerByte(scaled.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX))
     }
-    /// So many times as long: for lines one after the other, each of which sends a frame when it has it whole.
+    /// Multiplied by `n`, for `n` store-and-forward links.
     #[must_use]
     pub const fn times(self, n: u64) -> PerByte {
         PerByte(self.0.saturating_mul(n))
     }
-    /// One after the other.
+    /// The sum, for consecutive links.
     #[must_use]
     pub const fn and(self, other: PerByte) -> PerByte {
         PerByte(self.0.saturating_add(other.0))
     }
-    /// The time that `bytes` take.
+    /// Transmission time of `bytes`.
     #[inline]
     pub const fn span(self, bytes: ByteCount) -> Span {
         Span::from_nanos(self.0.saturating_mul(bytes.get()) >> Self::FRACTION_BITS)
     }
-    /// How many frames of `bytes` pass in `span`.
+    /// Number of frames of `bytes` that are transmitted in `span`.
     #[inline]
     pub const fn frames_in(self, span: Span, bytes: ByteCount) -> u64 {
-        // Longer than four hours is not looked at more closely.
+        // Spans above four hours are clamped.
         let nanos = if span.as_nanos() >> 44 == 0 { span.as_nanos() } else { (1 << 44) - 1 };
         match (nanos << Self::FRACTION_BITS).checked_div(self.0.saturating_mul(bytes.get())) {
             Some(frames) => frames,
             None => u64::MAX,
         }
     }
-    /// As nanoseconds per byte.
+    /// In nanoseconds per byte.
     pub fn as_nanos_f64(self) -> f64 {
         self.0 as f64 / f64::from(1_u32 << Self::FRACTION_BITS)
     }
-    /// From nanoseconds per byte; negative ones are none.
+    /// From nanoseconds per byte. Negative values become zero.
     pub fn from_nanos_f64(nanos: f64) -> PerByte {
         PerByte((nanos * f64::from(1_u32 << Self::FRACTION_BITS)) as u64)
     }
 }
 
-/// How long a frame is under way, from the first bit that leaves our card to the last that arrives.
+/// One-way delay of a frame, from the first bit sent to the last bit received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathDelay {
-    /// Whatever its length. Only differences between the lanes to one neighbour matter: it may lack what all have in common.
+    /// The part that does not depend on the length. Only differences between paths to the same neighbour
+    /// matter, so a common offset may be missing.
     pub fixed: Span,
-    /// On all lines of the way, ours included, each of which sends it when it has it whole.
+    /// Transmission time per byte on all store-and-forward links of the path, including the first.
     pub per_byte: PerByte,
 }
 
 impl PathDelay {
-    /// Over so many lines of one rate, without anything else.
+    /// The delay over `links` store-and-forward links of the same rate, without propagation delay.
     pub fn of_lines(lines: u8, rate: Rate) -> PathDelay {
         PathDelay { fixed: Span::ZERO, per_byte: PerByte::of(rate).times(lines.into()) }
     }
-    /// For a frame that takes `bytes` of the line.
+    /// The delay of a frame with a wire length of `bytes`.
     #[inline]
     pub fn of(self, bytes: ByteCount) -> Span {
         self.fixed + self.per_byte.span(bytes)
     }
 }
 
-/// The way from one of our cards to one of a neighbour's.
+/// The path from an own NIC to one of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NicPath {
-    /// The address of the neighbour's card. None: what the stack wrote.
+    /// MAC address of the neighbour's NIC. None: the address that the stack wrote.
     pub to: Option<MacAddr>,
-    /// Frames arrive.
+    /// True if frames arrive.
     pub up: bool,
-    /// It is left alone: see [`NicPaths::leave_thin_ones`].
+    /// True if the path is not used because of its low rate: see [`NicPaths::disable_slow_short_paths`].
     pub thin: bool,
     /// What the whole way carries: not more than our card sends.
     pub rate: Rate,
     /// Time per byte at that rate.
     pub pace: PerByte,
-    /// How long frames are under way.
+    /// One-way delay of frames.
     pub delay: PathDelay,
-    /// By how much they may come later than that: jitter, and what has been learned from frames that came too late.
+    /// Margin for frames with a higher delay: jitter, and what late frames have shown.
     pub guard: Span,
-    /// By how much a frame may come after its turn: the neighbour puts frames in order, and so little is nothing beside a round trip.
+    /// How late a frame may be, if the neighbour puts frames in order: little compared with a round trip.
     pub slack: Span,
-    /// There and back; zero: unknown.
+    /// Round trip time; zero: unknown.
     pub rtt: Span,
-    /// What the way carries has been sent, until then.
+    /// When the frames sent so far have left the bottleneck of the path.
     pub free: Instant,
 }
 
 impl NicPath {
-    /// A lane of `rate` with nothing on it.
+    /// An idle path of `rate`.
     pub fn new(to: Option<MacAddr>, rate: Rate, delay: PathDelay) -> NicPath {
         let pace = PerByte::of(rate);
         NicPath {
@@ -178,29 +179,30 @@ impl NicPath {
             free: Instant::ZERO,
         }
     }
-    /// Frames go by it, if its card works.
+    /// True if frames use the path, provided its NIC works.
     #[inline]
     pub const fn is_used(&self) -> bool {
         self.up && !self.thin
     }
-    /// The way carries more, or less, from now on.
+    /// Sets the rate of the path.
     pub fn set_rate(&mut self, rate: Rate) {
         (self.rate, self.pace) = (rate, PerByte::of(rate));
     }
 }
 
-/// All cards, and the lanes of all neighbours: one place per card, empty if the card does not send to that neighbour.
+/// All NICs, and the paths of all neighbours: one slot per NIC, empty if the NIC does not send to that
+/// neighbour.
 #[derive(Clone, Debug)]
 pub struct NicPaths {
     nics: Vec<Nic>,
     neighbours: Vec<[Option<NicPath>; MAX_NICS]>,
-    /// When lanes are free again that carry less than their card.
+    /// When paths that are slower than their NIC become free.
     narrow: BTreeSet<Instant>,
 }
 
 impl NicPaths {
-    /// Cards without neighbours; the lane to [ordinary](NeighbourId::ORDINARY) ones is the first card's. Of more than
-    /// [`MAX_NICS`] cards the rest is left out.
+    /// NICs without neighbours. The path to [ordinary](NeighbourId::ORDINARY) ones uses the first NIC. NICs
+    /// beyond [`MAX_NICS`] are ignored.
     pub fn new(nics: &[NicSpec]) -> NicPaths {
         let nic = |spec: &NicSpec| Nic {
             mac: spec.mac,
@@ -218,30 +220,30 @@ impl NicPaths {
         lanes.elect_first();
         lanes
     }
-    /// Our cards.
+    /// The own NICs.
     pub fn nics(&self) -> &[Nic] {
         &self.nics
     }
-    /// Their numbers.
+    /// Their identifiers.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = NicId> + use<> {
         (0..self.nics.len() as u8).map(NicId)
     }
-    /// A card; none if there is no such card.
+    /// A NIC; none if it does not exist.
     pub fn nic(&self, nic: NicId) -> Option<&Nic> {
         self.nics.get(nic.index())
     }
-    /// The first card that works: what groups and ordinary neighbours are sent to by.
+    /// The first working NIC, which sends to groups and ordinary neighbours.
     pub fn first_up(&self) -> Option<NicId> {
         self.ids().find(|nic| self.nics[nic.index()].up)
     }
-    /// A card has lost its carrier, or has it again.
+    /// A NIC has lost or regained its carrier.
     pub fn set_carrier(&mut self, nic: NicId, up: bool) {
         if let Some(nic) = self.nics.get_mut(nic.index()) {
             nic.up = up;
         }
         self.elect_first();
     }
-    /// Gives a neighbour these lanes. Its number is a new one unless `id` says which it has.
+    /// Sets the paths of a neighbour. Without `id`, a new neighbour is added.
     pub fn set_neighbour(
         &mut self,
         id: Option<NeighbourId>,
@@ -255,23 +257,24 @@ impl NicPaths {
         self.neighbours[at] = lanes;
         id
     }
-    /// The lane of `nic` to `neighbour`, if both work.
+    /// The path of `nic` to `neighbour`, if it is usable and the NIC works.
     #[inline]
     pub fn path(&self, neighbour: NeighbourId, nic: NicId) -> Option<&NicPath> {
         let lane = self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()?;
         (lane.is_used() && self.nics.get(nic.index())?.up).then_some(lane)
     }
-    /// The same, whether it works or not.
+    /// Like [`path`](Self::path), whether it works or not.
     pub fn any_lane(&self, neighbour: NeighbourId, nic: NicId) -> Option<&NicPath> {
         self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()
     }
-    /// The same, to be changed.
+    /// Like [`any_path`](Self::any_path), mutable.
     pub fn path_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut NicPath> {
         self.neighbours.get_mut(neighbour.0 as usize)?.get_mut(nic.index())?.as_mut()
     }
-    /// Leaves those lanes to `neighbour` alone that are shorter than the widest but carry less than a quarter of it. In order, a long way
-    /// is used only by what waits behind all that the shorter ones carry meanwhile; a connection whose window is kept small by losses
-    /// would never get there, and have the short and thin way only. Once left alone, it must carry a third to be used again.
+    /// Disables paths to `neighbour` that have a lower delay than the fastest one but less than a quarter of
+    /// its rate. To keep frames in order, a path with a high delay is used only for frames behind all those
+    /// that paths with lower delays carry meanwhile. A connection whose losses keep its window small would
+    /// never use it. A disabled path is used again at a third of the rate.
     pub fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
         let Some(lanes) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
         let works =
@@ -285,11 +288,11 @@ impl NicPaths {
             });
         }
     }
-    /// How many numbers neighbours have: every number is below.
+    /// Number of neighbour identifiers: all are below.
     pub fn neighbours(&self) -> u32 {
         self.neighbours.len() as u32
     }
-    /// Cards whose lanes to `neighbour` work, with them.
+    /// NICs with a working path to `neighbour`, and the paths.
     #[inline]
     pub fn working(&self, neighbour: NeighbourId) -> impl Iterator<Item = (NicId, &NicPath)> {
         let lanes = self.neighbours.get(neighbour.0 as usize);
@@ -304,14 +307,13 @@ impl NicPaths {
     pub fn is_idle(&self, nic: NicId, now: Instant) -> bool {
         self.nics.get(nic.index()).is_some_and(|nic| nic.up && nic.line.busy_until() <= now)
     }
-    /// When a frame for `neighbour` could begin to leave by `nic`, at `now` at the earliest: the card is free, and the lane
-    /// behind it too.
+    /// The earliest time, from `now` on, at which a frame can be sent on a path of `nic`: both must be idle.
     #[inline]
     pub fn begins(&self, nic: NicId, lane: &NicPath, now: Instant) -> Instant {
         let free = self.nics.get(nic.index()).map_or(Instant::FAR_FUTURE, |nic| nic.line.busy_until());
         now.max(free).max(lane.free)
     }
-    /// A frame that takes `bytes` of the line leaves by `nic` now. Returns when the card is free again.
+    /// `nic` sends a frame with a wire length of `bytes` now. Returns when the NIC is idle again.
     pub fn send(&mut self, now: Instant, nic: NicId, neighbour: NeighbourId, bytes: ByteCount) -> Instant {
         let card = self.nics.get_mut(nic.index()).map_or(now, |nic| nic.send(now, bytes));
         let mut free = card;
@@ -327,20 +329,20 @@ impl NicPaths {
         }
         card
     }
-    /// A frame that belongs to no lane leaves by `nic` now: a probe, an answer.
+    /// `nic` sends a frame outside of the known paths: a probe or a reply.
     pub fn send_own(&mut self, now: Instant, nic: NicId, bytes: ByteCount) {
         if let Some(nic) = self.nics.get_mut(nic.index()) {
             nic.send(now, bytes);
         }
     }
-    /// When a card or a lane falls idle next, after `now`. Lanes of cards that have failed count too.
+    /// When a NIC or a path becomes idle next, after `now`. Paths of failed NICs count too.
     pub fn next_free(&self, now: Instant) -> Option<Instant> {
         let cards = self.nics.iter().map(|nic| nic.line.busy_until()).filter(|at| *at > now);
         let after = (std::ops::Bound::Excluded(now), std::ops::Bound::Unbounded);
         cards.chain(self.narrow.range(after).next().copied()).min()
     }
 
-    /// The lane to ordinary neighbours belongs to the first card that works.
+    /// Assigns the path to ordinary neighbours to the first working NIC.
     fn elect_first(&mut self) {
         let mut lanes = [None; MAX_NICS];
         if let Some(first) = self.first_up() {

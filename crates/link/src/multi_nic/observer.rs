@@ -1,4 +1,4 @@
-//! Whether frames of several lanes come in the order in which they were sent, as far as TCP's numbers tell.
+//! Detects reordering between paths from TCP sequence numbers.
 
 use crate::multi_nic::probe::InboundPathId;
 use crate::multi_nic::segment::{MultiNicFlowKey, SegmentView};
@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::{Packet, TcpFlags};
 
-/// A sender takes a segment for lost after so many that came before it (RFC 5681 §3.2).
+/// Number of later segments after which a sender assumes that a segment is lost (RFC 5681 §3.2).
 const HARMFUL: u32 = 3;
 /// Flows that are looked at: a new one takes the place of another.
 const FLOWS: usize = 1_024;
@@ -15,64 +15,65 @@ const HOLES: usize = 4;
 /// A round trip where nobody has measured it.
 const UNKNOWN_RTT: Span = Span::from_millis(20);
 
-/// A segment came after others that had been sent later.
+/// A segment that arrived after segments sent later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// By this lane.
+    /// The path of the segment.
     pub lane: InboundPathId,
     /// The first of the others came by this one.
     pub before: InboundPathId,
-    /// How many others.
+    /// Number of later segments.
     pub places: u32,
     /// Since the first of them.
     pub by: Span,
 }
 
 impl Late {
-    /// A sender takes it for lost.
+    /// True if a sender assumes that the segment is lost.
     pub const fn is_harmful(&self) -> bool {
         self.places >= HARMFUL
     }
 }
 
-/// Looks at segments of TCP as they come in, and tells which were overtaken by others on another lane.
+/// Observes received TCP segments, and detects those that segments on another path have overtaken.
 ///
-/// A segment that was lost and sent again comes late too, and says nothing of lanes. It is told from one that was overtaken:
-/// * by its timestamp, which is newer than that of the first segment behind the hole; an older one is no repetition;
-/// * without timestamps, or where they are equal, by time: a repetition comes a round trip after the hole was seen at the
-///   earliest, because the ACK that tells of the hole must get back and the repetition here;
-/// * if it comes by the lane by which the hole was seen, it was not overtaken: frames of one lane do not overtake each other.
+/// A retransmitted segment is late too, but not because of its path. It is recognised as follows:
+/// * Its timestamp is newer than that of the first segment behind the hole. With an older one it is not a
+///   retransmission.
+/// * Without timestamps, or if they are equal, by time: a retransmission arrives at least a round trip after
+///   the hole, because it follows an ACK that reports the hole.
+/// * A segment on the path on which the hole was detected was not overtaken: a path keeps frames in order.
 #[derive(Clone, Debug, Default)]
 pub struct ReorderObserver {
-    /// Empty until the first segment has come.
+    /// Empty before the first segment.
     flows: Vec<Option<ObservedFlow>>,
 }
 
 #[derive(Clone, Debug)]
 struct ObservedFlow {
     key: MultiNicFlowKey,
-    /// Nothing has come from here on.
+    /// The highest sequence number received so far, plus one.
     high: Seq,
-    /// Segments that came above all before.
+    /// Number of segments that have raised `high`.
     advances: u32,
     holes: ArrayVec<ObservedHole, HOLES>,
 }
 
-/// Numbers that were passed over.
+/// A range of missing sequence numbers.
 #[derive(Clone, Copy, Debug)]
 struct ObservedHole {
     start: Seq,
     end: Seq,
     since: Instant,
-    /// How the segment behind it came.
+    /// The path of the segment behind the hole.
     by: InboundPathId,
     stamp: Option<u32>,
-    /// How many had come before that.
+    /// `advances` before that segment.
     advances: u32,
 }
 
 impl ReorderObserver {
-    /// A frame came in by `lane`. `rtt` knows the round trips of lanes, as far as anybody does.
+    /// Handles a frame from `path`. `rtt` returns the round trip time of a path, if known.
     #[inline]
     pub fn on_packet(
         &mut self,
@@ -113,7 +114,7 @@ impl ReorderObserver {
 }
 
 impl ObservedFlow {
-    /// A segment below the highest: it fills a hole, or nothing.
+    /// Handles a segment below the highest sequence number, which may fill a hole.
     #[cold]
     fn below(
         &mut self,
@@ -161,7 +162,8 @@ mod tests {
 
     const ACK: TcpFlags = TcpFlags::ACK;
 
-    /// Segments as (time in us, lane, number of the segment, timestamp); what is told of each as (lane, before, places, us).
+    /// A script of segments (time in us, path, number, timestamp). Returns late segments as (path, before,
+    /// extent, us).
     fn told(script: &[(u64, u16, u32, Option<u32>)]) -> Vec<Option<(u16, u16, u32, u64)>> {
         let mut observer = ReorderObserver::default();
         let each = script.iter().map(|&(us, lane, number, stamp)| {
@@ -174,7 +176,7 @@ mod tests {
         each.collect()
     }
 
-    /// Breaks: frames that come too late by a lane are not sent earlier, or the wrong lane is blamed.
+    /// Breaks: late frames of a path are detected, and attributed to the right path.
     #[test]
     fn a_segment_that_was_overtaken_on_another_lane_is_told() {
         let script =
@@ -195,7 +197,7 @@ mod tests {
         assert_eq!(told(&script)[2..], [Some((1, 0, 1, 1)), Some((1, 0, 1, 2)), Some((1, 0, 1, 3)), None]);
     }
 
-    /// Breaks: every loss is taken for a lane that is too slow.
+    /// Breaks: retransmissions are not mistaken for late frames, so that losses do not slow a path down.
     #[test]
     fn what_was_sent_again_is_not_taken_for_late() {
         let lost = |us, lane, stamp, again| {
@@ -211,7 +213,7 @@ mod tests {
         assert!(lost(400, 1, Some(0), Some(u32::MAX)).is_some(), "the clock turned over");
     }
 
-    /// Breaks: ACKs, repetitions of what came, and new connections are taken for frames out of place.
+    /// Breaks: ACKs, duplicates and new connections are not mistaken for late frames.
     #[test]
     fn nothing_is_told_of_what_fills_no_hole() {
         assert_eq!(told(&[(0, 0, 5, None), (1, 1, 1, None), (2, 1, 5, None)]), [None; 3]);
@@ -229,7 +231,7 @@ mod tests {
         assert_eq!(see(1, 511, 10, ACK).map(|late| late.places), Some(1));
     }
 
-    /// Breaks: a table of flows grows without end, or a flow is taken for another that has its place.
+    /// Breaks: the table of flows is bounded, and a flow is not mistaken for another in the same slot.
     #[test]
     fn flows_share_a_bounded_table() {
         let mut observer = ReorderObserver::default();

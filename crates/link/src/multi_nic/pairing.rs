@@ -1,12 +1,12 @@
-//! Which of our cards sends to which card of a neighbour.
+//! Pairs own NICs with those of a neighbour.
 
 use farpace_wire::NicKind;
 
-/// For each of our cards, the card of the neighbour that it sends to; none if the neighbour has none at all.
+/// For each own NIC, the index of the neighbour's NIC to which it sends; none if the neighbour has none.
 ///
-/// Cards of equal kind go together first, the widest first; what is left over goes together in descending order; of our
-/// cards that are still left, each in turn goes to one of the neighbour's, from the widest on (the first of these
-/// steps is the paper's, the others are ours). Cards of unknown kind are the narrowest.
+/// NICs of equal kind are paired first, fastest first. The remaining ones are paired in descending order of
+/// rate. The remaining own NICs are assigned to the neighbour's in round robin, fastest first. The first step
+/// is that of the paper; the others are additions. NICs of unknown kind count as the slowest.
 pub fn pair(ours: &[NicKind], theirs: &[NicKind]) -> Vec<Option<usize>> {
     let mut to = vec![None; ours.len()];
     let mut taken = vec![false; theirs.len()];
@@ -33,7 +33,7 @@ pub fn pair(ours: &[NicKind], theirs: &[NicKind]) -> Vec<Option<usize>> {
     to
 }
 
-/// Places in a list of kinds, the widest first; of equal ones the first first.
+/// Indices of a list of kinds, fastest first, stable.
 fn widest_first(kinds: &[NicKind]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..kinds.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(kinds[i].rate().unwrap_or_default()), i));
@@ -48,18 +48,18 @@ mod tests {
     const G: NicKind = NicKind(3);
     const TEN_G: NicKind = NicKind(6);
 
-    /// Breaks: a wide card sends to a narrow one although a wide one is free.
+    /// Breaks: a fast NIC is not paired with a slow one while a fast one is free.
     #[test]
     fn equal_kinds_go_together_the_widest_first() {
         assert_eq!(pair(&[M, G], &[G, M]), [Some(1), Some(0)]);
         assert_eq!(pair(&[G, G, M], &[M, G, G]), [Some(1), Some(2), Some(0)]);
-        // Nothing is equal: in descending order.
+        // No kind is equal: in descending order.
         assert_eq!(pair(&[M, TEN_G], &[NicKind::UNKNOWN, G]), [Some(0), Some(1)]);
         // One is equal, the others in descending order.
         assert_eq!(pair(&[TEN_G, G, M], &[G, M, NicKind(1)]), [Some(2), Some(0), Some(1)]);
     }
 
-    /// Breaks: cards without a partner of their own stay idle, or all send to the same one.
+    /// Breaks: surplus NICs are used, and distributed over the neighbour's NICs.
     #[test]
     fn surplus_cards_share_the_neighbours_cards_in_turn() {
         assert_eq!(pair(&[G, G, G], &[G]), [Some(0), Some(0), Some(0)]);

@@ -1,4 +1,4 @@
-//! What an order would do: frames that are all there at once leave, and arrive.
+//! Simulates an order: frames that are all queued at once leave and arrive.
 
 use super::order::{self, FlowId, QueuedFrame};
 use super::{MultiNicConfig, NeighbourId, NicId, NicPaths};
@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 /// One frame of a [prediction](predict).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PredictedDeparture {
-    /// Its place in the order of the stack, from 0.
+    /// Index in the order of the stack, from 0.
     pub frame: u64,
-    /// The card it leaves by.
+    /// The NIC that sends it.
     pub nic: NicId,
     /// When its first bit leaves.
     pub leaves: Instant,
@@ -20,8 +20,8 @@ pub struct PredictedDeparture {
 }
 
 impl PredictedDeparture {
-    /// All in the order of arrival, each with the number of frames that come after it in the stack's order and arrive before it.
-    /// From 3 on a TCP that counts duplicate ACKs sends it again.
+    /// All departures in order of arrival, each with the number of later frames that arrive before it. From 3
+    /// on, a TCP that counts duplicate ACKs retransmits it.
     pub fn in_order_of_arrival(departures: &[PredictedDeparture]) -> Vec<(PredictedDeparture, usize)> {
         let mut arrived = departures.to_vec();
         arrived.sort_by_key(|d| (d.arrives, d.frame));
@@ -35,8 +35,8 @@ impl PredictedDeparture {
     }
 }
 
-/// In which order the cards of `lanes` send `frames` frames of `bytes` each (of the line) of one flow to `neighbour`, all of which
-/// are there at once. In the order of departure.
+/// How the NICs of `paths` send `frames` frames with a wire length of `bytes`, of one flow to `neighbour`,
+/// all queued at once. In order of departure.
 pub fn predict(
     config: &MultiNicConfig,
     mut lanes: NicPaths,

@@ -1,4 +1,4 @@
-//! Shares of cards, and the cycle of slots that they make.
+//! Shares of NICs, and the cycle of slots that follows from them.
 
 use crate::multi_nic::{MAX_NICS, NicId};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -7,20 +7,20 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// The share of frames that each card sends, as in `90/10` or `99.6/0.4`. What they add up to does not matter.
+/// The share of frames of each NIC, as in `90/10` or `99.6/0.4`. The sum is arbitrary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ratio(Vec<u64>);
 
-/// Three places behind the point count.
+/// Shares have three decimal places.
 const UNIT: u64 = 1_000;
 
 impl Ratio {
-    /// By weights, in the order of cards; none if all are zero or there are more than [`MAX_NICS`].
+    /// From weights in the order of NICs; none if all are zero or there are more than [`MAX_NICS`].
     pub fn of(weights: &[u64]) -> Option<Ratio> {
         let sane = weights.len() <= MAX_NICS && weights.iter().any(|w| *w > 0);
         sane.then(|| Ratio(weights.to_vec()))
     }
-    /// The weights, in the order of cards.
+    /// The weights in the order of NICs.
     pub fn weights(&self) -> &[u64] {
         &self.0
     }
@@ -84,35 +84,35 @@ impl JsonSchema for Ratio {
     }
 }
 
-/// A cycle of slots: which card sends the next frame. Each card's slots are as far apart as its share allows; where two fall
-/// together, the smaller share goes first. So `75/25` is N, W, W, W.
+/// A cycle of slots: the NIC of each frame. The slots of a NIC are evenly spaced; of slots that coincide,
+/// that of the smaller share is first. So `75/25`, slow NIC second, is slow, fast, fast, fast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
     weights: Vec<u64>,
-    /// Slots that each card has had.
+    /// Number of slots that each NIC has used.
     had: Vec<u64>,
     next: NicId,
 }
 
 impl Slots {
-    /// At the beginning of the cycle. Without any share the first card sends everything.
+    /// The beginning of the cycle. Without any share, the first NIC has all slots.
     pub fn new(ratio: &Ratio) -> Slots {
         let mut slots = Slots { weights: ratio.0.clone(), had: vec![0; ratio.0.len()], next: NicId(0) };
         slots.choose();
         slots
     }
-    /// Who sends the next frame.
+    /// The NIC of the current slot.
     pub const fn next(&self) -> NicId {
         self.next
     }
-    /// The slot is used up.
+    /// Moves to the next slot.
     pub fn advance(&mut self) {
         if let Some(had) = self.had.get_mut(self.next.index()) {
             *had += 1;
         }
         self.choose();
     }
-    /// How many slots from here on belong to cards for which `is` is true, at most `most`.
+    /// How many slots from here on, up to `max`, are of NICs for which `is` is true.
     pub fn run(&self, most: usize, is: impl Fn(NicId) -> bool) -> usize {
         let mut ahead = self.clone();
         let mut n = 0;
@@ -122,14 +122,15 @@ impl Slots {
         }
         n
     }
-    /// From here on these shares hold. Nothing changes if they are the same.
+    /// Sets the shares. Equal shares have no effect.
     pub fn set(&mut self, ratio: &Ratio) {
         if ratio.0 != self.weights {
             *self = Slots::new(ratio);
         }
     }
 
-    /// The card whose next slot is due first: slots of card i are due at n / w(i), compared without dividing.
+    /// Selects the NIC whose next slot is due first. The slots of NIC i are due at n / w(i), compared without
+    /// division.
     fn choose(&mut self) {
         let mut best: Option<(usize, u64, u64)> = None;
         for (at, (&weight, &had)) in
@@ -162,13 +163,13 @@ mod tests {
         out
     }
 
-    /// Breaks: the order vectors of the paper, whose cycle begins with the narrow card.
+    /// Breaks: the order vectors of the paper, whose cycle begins with the slow NIC.
     #[test]
     fn a_quarter_is_one_narrow_slot_and_three_wide() {
         assert_eq!(cycle("75/25", 8), [1, 0, 0, 0, 1, 0, 0, 0]);
     }
 
-    /// Breaks: a card sends another share than it was given, or in clumps.
+    /// Breaks: each NIC gets its share, evenly spaced.
     #[test]
     fn each_card_gets_its_share_evenly() {
         for (ratio, per) in [("90/10", 10), ("99.6/0.4", 250)] {
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!((count(0), count(1), count(2)), (1_000, 100, 10));
     }
 
-    /// Breaks: a ratio that was read is written as another.
+    /// Breaks: ratios read back as they were written.
     #[test]
     fn ratios_are_read_and_written() {
         for text in ["90/10", "99.6/0.4", "1", "100/0/0.125"] {

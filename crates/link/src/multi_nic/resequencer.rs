@@ -1,4 +1,4 @@
-//! Received frames in the order in which they were sent.
+//! Puts received frames in order.
 
 mod repair_requests;
 #[cfg(test)]
@@ -15,56 +15,59 @@ use farpace_wire::{MacAddr, Packet, TcpFlags};
 use repair_requests::RepairRequests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Flows that are put in order at once; those beyond pass as they come.
+/// Maximum number of flows that are put in order. Further flows pass unchanged.
 const FLOWS: usize = 4_096;
-/// Lanes of one flow.
+/// Maximum number of paths of a flow.
 const LANES: usize = 16;
 /// A lane that has brought nothing of a flow for so many times the longest wait, and this besides, brings nothing more. Time counts while
 /// the flow brings anything: one with a small window and a long round trip is silent most of the time, on all its lanes.
 const SILENT: u64 = 4;
 const MIN_SILENCE: Span = Span::from_millis(20);
-/// Until a flow is so many times the longest wait old, its slow lanes may have brought nothing yet.
+/// Up to this multiple of the timeout, slow paths of a new flow may have delivered nothing yet.
 const YOUNG: u64 = 2;
 /// Numbers farther ahead than any window reaches are nothing to wait for.
 const FARTHEST: i32 = 1 << 30;
 
-/// Holds segments of TCP that came by a fast lane until those before them have come by a slow one.
+/// Holds TCP segments that arrived on a fast path until earlier segments have arrived on a slow one.
 ///
-/// For each flow it knows the next number. What comes above waits until the hole before it is filled, but:
-/// * for the configured time at most, from when the hole was seen;
-/// * not if all lanes of the flow have brought something from behind the hole: frames of one lane keep their order, so what is
-///   missing is lost; which lanes a flow has is known when it has gone on for a while. A sender that keeps copies is asked for it,
-///   and waited for, unless it has none;
-/// * not beyond the configured bytes, of all flows together.
+/// For each flow it knows the next sequence number. A later segment waits until the hole before it is filled,
+/// except:
+/// * it waits at most for the configured time, from the detection of the hole;
+/// * it does not wait if all paths of the flow have delivered a segment behind the hole. A path keeps frames
+///   in order, so the missing segment is lost. The paths of a flow are known only after some time. If the
+///   sender has a retransmit cache, a repair request is sent, and the segment waits for the repair unless the
+///   sender refuses;
+/// * the segments of all flows do not exceed the configured number of bytes.
 ///
-/// What is not for it passes at once: UDP and all else, segments without data, SYN, FIN and RST, repetitions.
+/// All other frames pass immediately: UDP and other protocols, segments without data, SYN, FIN and RST,
+/// retransmissions.
 ///
-/// Law: what is pushed comes out once.
+/// Invariant: every frame is passed on exactly once.
 #[derive(Clone, Debug)]
 pub struct Resequencer {
     limits: Resequence,
-    /// Empty until the first segment has come.
+    /// Empty before the first segment.
     flows: Vec<Option<Box<ResequencedFlow>>>,
-    /// When each flow that holds something must let go.
+    /// Deadlines of the flows that hold segments.
     agenda: BTreeSet<(Instant, usize)>,
     frames: u64,
     bytes: ByteCount,
     gave_up: u64,
-    /// What is to be asked; empty between calls of whoever takes it.
+    /// Pending repair requests; empty between calls.
     questions: Vec<(RepairRequestTime, Missing)>,
 }
 
 #[derive(Clone, Debug)]
 struct ResequencedFlow {
     key: MultiNicFlowKey,
-    /// For how long it has been there, of each pause at most the longest wait.
+    /// How long it has been active. Of each pause, at most the timeout counts.
     active: Span,
-    /// When that was last counted.
+    /// When that was last updated.
     counted: Instant,
-    /// The next number, counted on beyond 2^32.
+    /// The next sequence number, extended to 64 bits.
     next: u64,
     held: BTreeMap<u64, HeldFrame>,
-    /// Arrivals of what is held, and of some that are held no longer.
+    /// Arrivals of held segments, with some stale entries.
     arrivals: VecDeque<(Instant, u64)>,
     deadline: Option<Instant>,
     lanes: ArrayVec<PathProgress, LANES>,
@@ -82,14 +85,14 @@ struct HeldFrame {
 struct PathProgress {
     nic: NicId,
     from: MacAddr,
-    /// Behind the last byte that it has brought.
+    /// End of the last segment that it has delivered.
     high: u64,
-    /// How long its flow had been active.
+    /// `active` of the flow at that time.
     at: Span,
 }
 
 impl Resequencer {
-    /// Holds nothing.
+    /// A resequencer with these limits.
     pub fn new(limits: Resequence) -> Resequencer {
         Resequencer {
             limits,
@@ -101,8 +104,9 @@ impl Resequencer {
             questions: Vec::new(),
         }
     }
-    /// A frame came in by `nic`, with the addresses that it had on the line. What may go on is appended to `out`. `ask` knows by which way
-    /// its sender is asked for what is missing, if it keeps copies.
+    /// Handles a frame that `nic` has received, with the addresses that it had on the wire. Frames to pass on
+    /// are appended to `out`. `repair_path` returns where to send repair requests to its sender, if that has
+    /// a retransmit cache.
     pub fn push(
         &mut self,
         now: Instant,
@@ -177,11 +181,11 @@ impl Resequencer {
         self.plan(&mut flow, at);
         self.put(at, flow);
     }
-    /// When something must be let go though nothing comes. Pure.
+    /// When to call [`on_deadline`](Self::on_deadline). Pure.
     pub fn deadline(&self) -> Option<Instant> {
         self.agenda.first().map(|(at, _)| *at)
     }
-    /// The deadline has come.
+    /// Handles the deadline.
     pub fn on_deadline(&mut self, now: Instant, out: &mut Vec<Packet>) {
         while let Some(&(when, at)) = self.agenda.first()
             && when <= now
@@ -193,20 +197,21 @@ impl Resequencer {
             self.put(at, flow);
         }
     }
-    /// Frames inside.
+    /// Number of held frames.
     pub const fn held(&self) -> u64 {
         self.frames
     }
-    /// What they take of memory, headers included.
+    /// Size of held frames, with headers.
     pub const fn held_bytes(&self) -> ByteCount {
         self.bytes
     }
-    /// Holes that were not filled in time.
+    /// Number of holes that were not filled in time.
     pub const fn gave_up(&self) -> u64 {
         self.gave_up
     }
 
-    /// Lets go of what came first in this flow until `len` more bytes have room. False: others hold too much.
+    /// Releases segments of this flow, first hole first, until `len` more bytes fit. False: other flows hold
+    /// too much.
     fn make_room(&mut self, flow: &mut ResequencedFlow, len: ByteCount, out: &mut Vec<Packet>) -> bool {
         while self.bytes + len > self.limits.bytes {
             let Some(first) = flow.held.keys().next().copied() else { return false };
@@ -215,7 +220,7 @@ impl Resequencer {
         }
         true
     }
-    /// Lets go of what is in order, and of what need not wait.
+    /// Releases all segments that need not wait.
     fn settle(&mut self, flow: &mut ResequencedFlow, now: Instant, out: &mut Vec<Packet>) {
         self.release(flow, flow.next, out);
         let active = flow.count(now, self.limits.time);
@@ -232,7 +237,7 @@ impl Resequencer {
         }
         self.ask(flow, now, silent);
     }
-    /// Lets go of all up to `upto`, and of what follows without a hole.
+    /// Releases all segments up to `upto`, and those that follow without a hole.
     fn release(&mut self, flow: &mut ResequencedFlow, upto: u64, out: &mut Vec<Packet>) {
         if upto != u64::MAX {
             flow.next = flow.next.max(upto);
@@ -269,7 +274,7 @@ impl Resequencer {
 
 impl ResequencedFlow {
     fn new(now: Instant, segment: &SegmentView) -> ResequencedFlow {
-        // Far from zero, so that what is behind has a number too.
+        // Not near zero, so that earlier sequence numbers do not become negative.
         let first = segment.seq + u32::from(segment.flags.contains(TcpFlags::SYN));
         ResequencedFlow {
             key: segment.flow,
@@ -286,17 +291,17 @@ impl ResequencedFlow {
     fn next_seq(&self) -> farpace_units::Seq {
         farpace_units::Seq::new(self.next as u32)
     }
-    /// So far from the next number.
+    /// The 64-bit sequence number at this distance from the next one.
     fn position(&self, distance: i32) -> u64 {
         self.next.saturating_add_signed(distance.into())
     }
-    /// For how long it has been active. Of a pause at most `most` counts.
+    /// How long the flow has been active. Of a pause, at most `max` counts.
     fn count(&mut self, now: Instant, most: Span) -> Span {
         self.active += now.since(self.counted).min(most);
         self.counted = now;
         self.active
     }
-    /// A lane has brought what ends there.
+    /// Records that a path has delivered a segment that ends at `end`.
     fn see(&mut self, now: Instant, most: Span, nic: NicId, from: MacAddr, end: u64) {
         let now = self.count(now, most);
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.nic == nic && lane.from == from) {
@@ -311,7 +316,7 @@ impl ResequencedFlow {
         }
         self.lanes.push(PathProgress { nic, from, high: end, at: now });
     }
-    /// When the hole was seen: when the first of what is held came.
+    /// When the first hole was detected: the arrival of the first held segment.
     fn seen_at(&mut self) -> Option<Instant> {
         while let Some(&(at, start)) = self.arrivals.front() {
             if self.held.get(&start).is_some_and(|held| held.at == at) {

@@ -1,4 +1,4 @@
-//! A segment of TCP, as far as its place in a flow goes.
+//! The flow and the sequence number of a TCP segment.
 
 use crate::multi_nic::FlowId;
 use crate::multi_nic::flow::number;
@@ -15,7 +15,7 @@ pub struct MultiNicFlowKey {
 }
 
 impl MultiNicFlowKey {
-    /// From this address and port to that; `ports` are source and destination, as they stand in the header.
+    /// From source to destination; `ports` are the source and destination port, as in the header.
     pub const fn new(addresses: AddressPair, ports: u32) -> MultiNicFlowKey {
         MultiNicFlowKey { addresses, ports }
     }
@@ -23,7 +23,7 @@ impl MultiNicFlowKey {
     pub const fn parts(&self) -> (AddressPair, u32) {
         (self.addresses, self.ports)
     }
-    /// The number by which orders know its frames.
+    /// The identifier of the flow in orders.
     pub fn id(&self) -> FlowId {
         let (from, to) = match self.addresses {
             AddressPair::V4(src, dst) => (src.to_bits().into(), dst.to_bits().into()),
@@ -31,7 +31,7 @@ impl MultiNicFlowKey {
         };
         number(from, to, self.ports.into(), PROTOCOL_TCP)
     }
-    /// A place among `places`, for tables in which each flow has but one. Zero if there are none.
+    /// A slot among `slots`, for tables with one slot per flow. Zero if there are none.
     #[inline]
     pub fn place(&self, places: usize) -> usize {
         let mut mix = u64::from(self.ports);
@@ -50,7 +50,7 @@ impl MultiNicFlowKey {
     }
 }
 
-/// Which flow a segment acknowledges, and up to where. None: it acknowledges nothing.
+/// The flow that a segment acknowledges, and the acknowledgment number. None without ACK.
 #[inline]
 pub(super) fn acknowledged(packet: &Packet) -> Option<(MultiNicFlowKey, Seq)> {
     let (ip, tcp) = packet.ip_tcp().ok()?;
@@ -59,18 +59,18 @@ pub(super) fn acknowledged(packet: &Packet) -> Option<(MultiNicFlowKey, Seq)> {
     tcp.flags().contains(TcpFlags::ACK).then_some((flow, tcp.ack()))
 }
 
-/// What a segment says of its place.
+/// Flow, sequence number, length and flags of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentView {
     pub flow: MultiNicFlowKey,
     pub seq: Seq,
-    /// Bytes of the stream; SYN and FIN are not counted.
+    /// Payload length, without SYN and FIN.
     pub len: u32,
     pub flags: TcpFlags,
 }
 
 impl SegmentView {
-    /// None: it is no whole segment of TCP.
+    /// None if the packet is not an unfragmented TCP segment.
     #[inline]
     pub fn of(packet: &Packet) -> Option<SegmentView> {
         let (ip, tcp) = packet.ip_tcp().ok()?;
@@ -79,13 +79,13 @@ impl SegmentView {
         let len = u32::try_from(packet.payload().len()).unwrap_or(u32::MAX);
         Some(SegmentView { flow, seq: tcp.seq(), len, flags: tcp.flags() })
     }
-    /// The first number behind it.
+    /// The sequence number after the payload.
     pub fn end(&self) -> Seq {
         self.seq + self.len
     }
 }
 
-/// Segments for tests.
+/// Builds segments for tests.
 #[cfg(test)]
 pub(super) mod made {
     use super::*;
@@ -94,11 +94,11 @@ pub(super) mod made {
 
     pub const TO: MacAddr = MacAddr([2, 0, 0, 0, 9, 0]);
 
-    /// The sender's card `lane`.
+    /// The sender's NIC with this number.
     pub fn from(lane: u8) -> MacAddr {
         MacAddr([2, 0, 0, 0, 8, lane])
     }
-    /// `len` bytes from `seq` on, of the flow with this port.
+    /// A segment of the flow with this source port, with `len` bytes from `seq` on.
     pub fn segment(lane: u8, port: u16, seq: u32, len: usize, flags: TcpFlags, stamp: Option<u32>) -> Packet {
         let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         let mut header =

@@ -9,7 +9,7 @@ use farpace_units::{Packets, RandomStream};
 use farpace_wire::{AddressPair, Below, TcpHeader};
 use proptest::prelude::*;
 
-/// One queue. After each packet it keeps the line busy for `gap` bytes, or waits for `pause`, if more packets are there.
+/// A scheduler with one queue. After each packet it inserts a gap of `gap` bytes, or waits for `pause`.
 struct Spacer {
     queue: VecDeque<Packet>,
     gap: u64,
@@ -42,7 +42,7 @@ impl Scheduler<Packet> for Spacer {
             return Next::Empty;
         }
         if self.rest > 0 {
-            // What is left must be enough for a frame.
+            // The remainder must be long enough for a frame.
             let most = if self.rest > Self::FULL { self.rest - SHORTEST_GAP.get() } else { self.rest };
             let part = most.min(Self::FULL);
             self.rest -= part;
@@ -67,7 +67,7 @@ impl Scheduler<Packet> for Spacer {
     }
 }
 
-/// A card alone, with packets at given times; it keeps the laws of an element.
+/// Drives one NIC with packets at given times and checks the element contract.
 struct Bed {
     element: Duplex<Option<PacingNic>>,
     emitted: Vec<(Instant, Packet)>,
@@ -113,7 +113,7 @@ impl Bed {
     fn way(&self) -> &PacingNic {
         self.element.direction(Port(0)).as_ref().unwrap()
     }
-    /// Arrivals of packets that are no gap frames, in nanoseconds, with their numbers.
+    /// Arrival times in nanoseconds and IP identifications of packets that are not gap frames.
     fn arrivals(&self) -> Vec<(u64, u16)> {
         let real = self.emitted.iter().filter(|(_, packet)| GapFrameKind::of(packet).is_none());
         real.map(|(at, packet)| (at.as_nanos(), packet.ipv4().unwrap().ident())).collect()
@@ -122,12 +122,12 @@ impl Bed {
 
 const SRC: MacAddr = MacAddr([2, 0, 10, 0, 0, 1]);
 
-/// A frame of 54 B and `payload`.
+/// A frame of 54 B of headers and `payload` bytes.
 fn packet(ident: u16, payload: usize) -> Packet {
     packet_to(0, ident, payload)
 }
 
-/// The same to a port.
+/// Like [`packet`], to a destination port.
 fn packet_to(dst_port: u16, ident: u16, payload: usize) -> Packet {
     let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     Below::new(SRC, MacAddr([2, 0, 10, 0, 0, 2]), addresses, 64).tcp(
@@ -150,7 +150,7 @@ fn spacer(config: &PacingConfig, rate: Rate, delay: Span, gap: u64, pause: Optio
 
 const GBIT: Rate = Rate::from_mbit(1_000);
 
-/// Breaks: the time of a frame on the line: 1514 B and 24 B around it, a short one padded to 60 B, then the delay.
+/// Breaks: the transmission time of a frame (1514 B + 24 B, or a short frame padded to 60 B) plus the delay.
 #[test]
 fn a_frame_takes_its_line_bytes_and_the_delay() {
     let way = PacingNic::new(&config(SchedulerKind::Fifo), GBIT, Span::from_millis(5)).unwrap();
@@ -164,7 +164,7 @@ fn a_frame_takes_its_line_bytes_and_the_delay() {
     assert_eq!(bed.way().stats().line_bytes, ByteCount::new(1_538 + 84));
 }
 
-/// Breaks: gaps are not made of real frames that fill the line to the byte, or an idle line carries some.
+/// Breaks: gaps consist of real frames that fill them to the byte, and an idle link carries none.
 #[test]
 fn gap_frames_fill_the_line() {
     for kind in [GapFrameKind::Pause, GapFrameKind::Experimental, GapFrameKind::ToSelf] {
@@ -191,7 +191,7 @@ fn gap_frames_fill_the_line() {
     }
 }
 
-/// Breaks: a scheduler that uses timers is asked too early or too late, or gets gap frames.
+/// Breaks: a scheduler that uses timers is asked exactly at the time that it returned, without gap frames.
 #[test]
 fn waits_are_obeyed() {
     let pause = Span::from_micros(50);
@@ -205,7 +205,8 @@ fn waits_are_obeyed() {
     assert_eq!(bed.made, 0);
 }
 
-/// Breaks: while one class waits for a timer, a packet of another waits, too; or what a connection tells its card goes on.
+/// Breaks: while one class waits for a timer, packets of other classes are sent; and the rate hint of a
+/// connection does not leave the NIC.
 #[test]
 fn a_timer_of_one_class_does_not_stop_another() {
     let class = |name: &str, rate| ClassConfig { name: name.to_owned(), rate, limit: None };
@@ -237,7 +238,8 @@ fn a_timer_of_one_class_does_not_stop_another() {
     assert!(bed.emitted.iter().all(|(_, packet)| packet.wanted_rate().is_none()));
 }
 
-/// Breaks: a card that is slower than its line sends at the line's rate on the whole, or frames take longer on the line.
+/// Breaks: a device slower than its link sends at the rate of the device on average, and each frame takes its
+/// transmission time at the rate of the link.
 #[test]
 fn a_slow_device_keeps_frames_apart() {
     let slow = PacingConfig { line: Some(Rate::from_mbit(500)), ..config(SchedulerKind::Fifo) };
@@ -250,7 +252,7 @@ fn a_slow_device_keeps_frames_apart() {
     assert_eq!(bed.arrivals(), [(line, 0), (line + device, 1), (line + 2 * device, 2)]);
 }
 
-/// Breaks: what does not fit gets through, or ends under the wrong reason.
+/// Breaks: a packet that is too long or does not fit the queue is dropped with the right reason.
 #[test]
 fn refused_packets_have_their_reason() {
     let small = PacingConfig {
@@ -269,8 +271,8 @@ fn refused_packets_have_their_reason() {
     assert_eq!((bed.way().stats().peak_packets, bed.arrivals().len()), (2, 3));
 }
 
-/// Breaks: pacing at the ends of the range of lines (1 kbit/s to 1 Tbit/s) and of MTUs (68 B to 65,535 B), with each kind of gap
-/// frame: frame n of a class begins n intervals after the first, less than a shortest gap late.
+/// Breaks: pacing at the limits of link rates (1 kbit/s to 1 Tbit/s) and MTUs (68 B to 65,535 B), with each
+/// kind of gap frame: frame n of a class begins n intervals after the first, and at most a minimum gap late.
 #[test]
 fn slow_fast_and_jumbo_lines_are_paced() {
     use crate::pacing::{ClassConfig, ClassRate, Gaps, layer_2};
@@ -302,7 +304,7 @@ fn slow_fast_and_jumbo_lines_are_paced() {
                 }
                 bed.run();
                 let len = packet(0, mtu as usize - 40).len();
-                // In nanoseconds, for the first frame as for all.
+                // In nanoseconds. The first frame takes the same time as the others.
                 let time = |bytes: u64| u128::from(bytes) * 8_000_000_000 / u128::from(line.bits_per_sec());
                 for (n, (at, ident)) in (0u64..).zip(bed.arrivals()) {
                     assert_eq!(u64::from(ident), n);
@@ -323,8 +325,8 @@ fn slow_fast_and_jumbo_lines_are_paced() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Breaks: a packet gets lost or doubled, packets overtake, the line drifts from its rate, a wake is in vain, or a run is
-    /// not the same when it is repeated. The bed itself asserts conservation and the law of deadlines.
+    /// Breaks: packets are neither lost, duplicated nor reordered, the link keeps its rate, no wake-up is
+    /// spurious, and a run is repeatable. The harness itself asserts conservation and increasing deadlines.
     #[test]
     fn a_card_keeps_the_laws(
         arrivals in prop::collection::vec((0u64..60_000, 0usize..1_460), 1..80),
@@ -356,8 +358,9 @@ proptest! {
         prop_assert_eq!(shown(&bed), shown(&run()));
     }
 
-    /// Breaks: a scheduler and the card misunderstand each other: packets of a class overtake, one stays for ever, a gap cannot
-    /// be made, a wake is in vain. The bed itself asserts conservation and the law of deadlines.
+    /// Breaks: each scheduler works in a NIC: packets of a class stay in order, none is stuck, every gap has
+    /// a frame of its length, no wake-up is spurious. The harness itself asserts conservation and increasing
+    /// deadlines.
     #[test]
     fn every_scheduler_works_on_a_card(
         arrivals in prop::collection::vec((0u64..200_000, 0u16..3, 0usize..1_460), 1..60),
@@ -412,7 +415,7 @@ proptest! {
         }
     }
 
-    /// Breaks: a card that does not pace is not the plain link that everything else is measured with.
+    /// Breaks: a NIC that does not pace behaves exactly like a plain link.
     #[test]
     fn without_pacing_it_is_a_plain_link(
         arrivals in prop::collection::vec((0u64..60_000, 0usize..1_460), 1..60),

@@ -1,25 +1,26 @@
-//! Whether the line can carry all paced classes at once.
+//! Admission control: whether the link can carry all paced classes together.
 
 use super::{PacingError, layer_2, on_the_line};
 use farpace_units::{ByteCount, Rate};
 use farpace_wire::ethernet::{ETHERNET_LEN, MAX_ETHERNET_LEN};
 
-/// Keeps the sum of rates within the line. Rates count layer 2; what surrounds each frame takes line, too, and counts
-/// here with frames of the full MTU. (Classes of shorter frames need more: they come late if the line is full, which their
-/// counters show.)
+/// Keeps the sum of rates within the capacity of the link. Rates count layer 2. Preamble and inter-frame gap
+/// use capacity too; they are counted for frames of the full MTU. Classes of shorter frames need more
+/// capacity than that: on a full link their packets are late, which
+/// [`ClassStats::latest`](super::ClassStats::latest) shows.
 #[derive(Clone, Debug)]
 pub(crate) struct PacingAdmission {
     line: Rate,
     longest: ByteCount,
-    /// Layer 2 and line bytes of a full frame.
+    /// Layer 2 length and wire length of a full frame.
     full: (ByteCount, ByteCount),
-    /// Only the rates count, not what surrounds frames.
+    /// Count rates only, without framing overhead.
     bare: bool,
     sum: u128,
 }
 
 impl PacingAdmission {
-    /// For a line that carries IP packets of up to `mtu` bytes.
+    /// For a link that carries IP packets of up to `mtu` bytes.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
         if line.bits_per_sec() == 0 || line > super::LineClock::FASTEST {
             return Err(PacingError::Line);
@@ -31,23 +32,23 @@ impl PacingAdmission {
         let longest = mtu + ByteCount::of_len(MAX_ETHERNET_LEN);
         Ok(PacingAdmission { line, longest, full: (layer_2(frame), on_the_line(frame)), bare: false, sum: 0 })
     }
-    /// The same as the paper has it (§3.4): the rates together are at most the line's.
+    /// Admission as in the paper (§3.4): the sum of rates is at most the rate of the link.
     pub fn of_rates(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
         Ok(PacingAdmission { bare: true, ..Self::new(line, mtu)? })
     }
-    /// The line.
+    /// The rate of the link.
     pub const fn line(&self) -> Rate {
         self.line
     }
-    /// The longest frame in memory: an IP packet of the MTU below a header with all its VLAN tags.
+    /// The longest frame in memory: an IP packet of the MTU and an Ethernet header with all its VLAN tags.
     pub const fn longest(&self) -> ByteCount {
         self.longest
     }
-    /// Bytes of the line that a full frame takes.
+    /// Wire length of a full frame.
     pub const fn full_frame(&self) -> ByteCount {
         self.full.1
     }
-    /// `new` takes the place of `old` (zero: none was there).
+    /// Replaces rate `old` (zero for a new class) by `new`.
     pub fn replace(&mut self, old: Rate, new: Rate) -> Result<(), PacingError> {
         if new.bits_per_sec() == 0 {
             return Err(PacingError::ZeroRate);
@@ -65,7 +66,7 @@ impl PacingAdmission {
         self.sum = sum;
         Ok(())
     }
-    /// A class of `rate` has gone.
+    /// Removes a class of `rate`.
     pub fn release(&mut self, rate: Rate) {
         self.sum = self.sum.saturating_sub(rate.bits_per_sec().into());
     }
@@ -75,8 +76,8 @@ impl PacingAdmission {
 mod tests {
     use super::*;
 
-    /// Breaks: more is promised than the line carries, or less than it could. A line of 1538 kbit/s carries exactly
-    /// 1518 kbit/s of full frames.
+    /// Breaks: admission accepts what the link can carry and nothing more. A link of 1538 kbit/s carries
+    /// exactly 1518 kbit/s of full frames.
     #[test]
     fn the_line_is_full_to_the_bit() {
         let kbit = |n: u64| Rate::from_bits_per_sec(n * 1_000);

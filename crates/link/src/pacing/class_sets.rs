@@ -1,4 +1,5 @@
-//! Random sets of classes, and how bursty a scheduler makes them: the search for sets that are not paced precisely.
+//! Random sets of classes and their burstiness under a scheduler: the search for sets that are not paced
+//! precisely.
 
 use super::{
     Burstiness, ClassKind, ClassSpec, PacingError, PacingInterval, SaturatingFrame, Scheduler, layer_2,
@@ -7,10 +8,10 @@ use super::{
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, RandomStream, Rate};
 
-/// Classes that always have packets, on one line. Together, with all that surrounds their frames, they fit it.
+/// Classes that always have packets, on one link. Including framing overhead, they fit the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassSet {
-    /// The rate of the line.
+    /// The rate of the link.
     pub line: Rate,
     /// The rate of each class (layer 2), and the length of its frames in memory.
     pub classes: Vec<(Rate, u32)>,
@@ -22,15 +23,15 @@ impl ClassSet {
     /// The longest frame in memory.
     pub const FULL: u32 = 1_514;
 
-    /// 2 to 32 classes on 1 Gbit/s that use the line for 50 to 100 % of the time.
+    /// 2 to 32 classes on 1 Gbit/s with a load of 50 to 100 %.
     pub fn random(dice: &mut RandomStream) -> Self {
         let load = 0.5 + 0.5 * dice.unit();
         Self::with_load(dice, load)
     }
 
-    /// The same that use it for this part of the time, 0 to 1. Rates are log-uniform from 1 to 500 Mbit/s, and then scaled.
-    /// In half of all sets the frames are full ones; in the others each class has frames of another length, 60 to
-    /// 1514 B.
+    /// Like [`random`](Self::random), with this load, 0 to 1. Rates are log-uniform from 1 to 500 Mbit/s,
+    /// then scaled to the load. In half of all sets all frames are full; in the others each class has a frame
+    /// length of its own, 60 to 1514 B.
     pub fn with_load(dice: &mut RandomStream, load: f64) -> Self {
         let line = Rate::from_mbit(1_000);
         let count = 2 + dice.below(31);
@@ -47,7 +48,7 @@ impl ClassSet {
         ClassSet { line, classes: classes.into_iter().map(|(r, len)| (rate(r), len)).collect() }
     }
 
-    /// The part of the time for which the line is in use by frames, as rates have it.
+    /// The fraction of time for which frames occupy the link, by their rates.
     pub fn load(&self) -> f64 {
         let of_line: f64 =
             self.classes.iter().map(|(rate, len)| rate.bits_per_sec() as f64 * overhead(*len)).sum();
@@ -55,29 +56,29 @@ impl ClassSet {
     }
 }
 
-/// Bytes of the line per byte of layer 2.
+/// Wire bytes per layer 2 byte.
 fn overhead(len: u32) -> f64 {
     let len = ByteCount::new(len.into());
     on_the_line(len).get() as f64 / layer_2(len).get() as f64
 }
 
-/// The rate before which Q is measured.
+/// The rate of the bottleneck at which Q is measured.
 ///
-/// It is not the mean of what was sent, as in the paper: a first frame that is early and a last one that is late make that mean
-/// smaller than the rate by up to a frame in all, and Q up to a frame larger.
+/// It is not the mean rate of what was sent, as in the paper. An early first frame and a late last frame
+/// lower that mean by up to a frame in total, and raise Q by up to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// What the class should have. If it has more, however little more, Q grows for as long as one looks.
+    /// The configured rate of the class. If the class gets more, Q grows without bound.
     Target,
-    /// What it has with [`Psp`](super::Psp), which cuts the time between two frames to whole bytes of the line.
+    /// The rate under [`Psp`](super::Psp), which truncates the interval between two frames to whole bytes.
     Truncated,
 }
 
-/// The burstiness of each class of a set that has the line for `bytes`: the greatest Q, in bytes of layer 2. The
-/// scheduler is a new one for [`ClassSet::line`] and [`ClassSet::MTU`].
+/// The burstiness of each class of a set, in bytes of layer 2: the maximum of Q while the link transmits
+/// `bytes`. The scheduler must be new, and configured for [`ClassSet::link_rate`] and [`ClassSet::MTU`].
 ///
 /// # Errors
-/// The scheduler does not take a class.
+/// The scheduler refuses a class.
 pub fn burstiness(
     set: &ClassSet,
     scheduler: &mut dyn Scheduler<SaturatingFrame>,
@@ -108,8 +109,8 @@ mod tests {
     use super::*;
     use farpace_units::Span;
 
-    /// Breaks: a set is not what it says: how many classes, how long their frames, how much of the line; or the same dice
-    /// give another one.
+    /// Breaks: a set has the stated number of classes, frame lengths and load, and the same seed gives the
+    /// same set.
     #[test]
     fn sets_fit_the_line() {
         let mut dice = RandomStream::new(1, "class sets");
@@ -124,8 +125,8 @@ mod tests {
         assert!((0..20).all(|_| (0.5..1.0).contains(&ClassSet::random(&mut dice).load())));
     }
 
-    /// Breaks: the reason for the default: near full load, highest-rate-first sends bursts of more than two full frames in some
-    /// sets, the earliest deadline first in none.
+    /// Breaks: the reason for the default scheduler: near full load, highest rate first sends bursts of more
+    /// than two full frames in some sets, earliest deadline first in none.
     #[test]
     fn the_papers_order_is_not_always_precise() {
         let mut dice = RandomStream::new(1, "class sets");

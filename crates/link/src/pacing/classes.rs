@@ -1,4 +1,4 @@
-//! Classes: queues with limits and counters, shared by all schedulers. Each scheduler adds a state of its own.
+//! Classes: queues with limits and counters. All schedulers share them, and each adds its own state.
 
 use super::admission::PacingAdmission;
 use super::prefetch::prefetch;
@@ -6,10 +6,10 @@ use super::{EnqueueRefusal, PacedFrame, PacingError, PacingInterval, Refused};
 use farpace_path::{Backlog, QueueLimit};
 use farpace_units::{ByteCount, Rate};
 
-/// Most classes of one device.
+/// Maximum number of classes of one device.
 pub const MAX_CLASSES: usize = 1 << 22;
 
-/// A class of one scheduler. After the class was removed, the number may come to stand for another.
+/// Identifies a class of one scheduler. A number is reused after its class was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub(crate) u32);
 
@@ -23,21 +23,21 @@ impl ClassId {
 /// How a class is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassKind {
-    /// At this rate of layer 2, guaranteed: all of them together fit the line.
+    /// At this layer 2 rate, guaranteed: admission control checks that all paced classes fit the link.
     Paced(Rate),
-    /// Never faster than [`PacedFrame::rate_hint`] of its latest packet says, and, like normal classes, in what others
-    /// leave. Without a hint, like a normal class.
+    /// At most at the [`PacedFrame::rate_hint`] of the latest packet. It uses only capacity that paced
+    /// classes leave, like a normal class. Without a hint it is a normal class.
     Follows,
-    /// In what paced classes leave, in turn with other normal classes.
+    /// Uses capacity that paced classes leave, in round robin with other normal classes.
     Normal,
 }
 
-/// A class to be.
+/// What a new class is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassSpec {
     /// How it is served.
     pub kind: ClassKind,
-    /// What its queue holds.
+    /// The limit of its queue.
     pub limit: QueueLimit,
 }
 
@@ -46,15 +46,15 @@ pub struct ClassSpec {
 pub struct ClassStats {
     /// Packets sent.
     pub packets: u64,
-    /// Their bytes in memory.
+    /// Bytes sent, as frame lengths in memory.
     pub bytes: ByteCount,
     /// Packets refused because the queue was full.
     pub dropped: u64,
-    /// What waits.
+    /// The queued packets.
     pub backlog: Backlog,
-    /// How many bytes of the line the latest packet left after its time; zero for classes without a rate.
+    /// Maximum lateness of a packet in bytes on the wire; zero for classes without a rate.
     pub latest: ByteCount,
-    /// The rate that holds now; zero for a class without one.
+    /// The current rate; zero for a class without one.
     pub rate: Rate,
 }
 
@@ -68,15 +68,15 @@ pub(crate) enum Tag {
     Normal,
 }
 
-/// A class. Two cache lines hold all of it, so that a million idle ones take 128 MB.
+/// A class. It occupies two cache lines, so a million idle classes take 128 MB.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 pub(crate) struct ClassState<S> {
-    /// What the scheduler knows of it.
+    /// State of the scheduler.
     pub state: S,
-    /// Of paced classes, and of those that follow once they have a hint.
+    /// Valid for paced classes, and for following classes that have a hint.
     pub interval: PacingInterval,
-    /// In bytes of the line; see [`ClassStats::latest`].
+    /// See [`ClassStats::latest`].
     pub latest: u32,
     pub tag: Tag,
     first: u32,
@@ -93,28 +93,28 @@ pub(crate) struct ClassState<S> {
 }
 
 impl<S> ClassState<S> {
-    /// Where the packet is that is next.
+    /// Position of the first queued packet.
     #[inline]
     pub fn first_packet(&self) -> PacketAt {
         PacketAt(self.first)
     }
-    /// Length in memory of the packet that is next; none if the queue is empty.
+    /// Length in memory of the first queued packet; none if the queue is empty.
     #[inline]
     pub fn head(&self) -> Option<ByteCount> {
         (self.queued > 0).then(|| ByteCount::new(u64::from(self.first_len)))
     }
-    /// A packet leaves so many bytes of the line after its time.
+    /// Records that a packet leaves `by` bytes on the wire after its time.
     #[inline]
     pub fn was_late(&mut self, by: ByteCount) {
         self.latest = self.latest.max(u32::try_from(by.get()).unwrap_or(u32::MAX));
     }
 }
 
-/// Where a queued packet is in memory: of use for [`Classes::prefetch`] alone.
+/// Position of a queued packet in memory. Only [`Classes::prefetch`] uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketAt(u32);
 
-/// A queued packet. It knows the length of the next one, so that taking a packet touches no other.
+/// A queued packet. It stores the length of the next one, so that dequeuing touches one packet only.
 #[derive(Debug)]
 struct ClassNode<P> {
     packet: Option<P>,
@@ -122,24 +122,24 @@ struct ClassNode<P> {
     next_len: u32,
 }
 
-/// All classes of a scheduler, their packets, and what the line has been promised to them.
+/// All classes of a scheduler, their packets, and the capacity that is reserved for them.
 #[derive(Debug)]
 pub(crate) struct Classes<P, S> {
     admission: PacingAdmission,
     classes: Vec<ClassState<S>>,
     free: Vec<u32>,
     nodes: Vec<ClassNode<P>>,
-    /// The first of a list of nodes without packets.
+    /// Head of the list of unused nodes.
     free_node: u32,
     backlog: Backlog,
 }
 
 impl<P: PacedFrame, S: Default> Classes<P, S> {
-    /// No classes, on a line that carries IP packets of up to `mtu` bytes.
+    /// No classes, on a link that carries IP packets of up to `mtu` bytes.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
         Ok(Self::admitted_by(PacingAdmission::new(line, mtu)?))
     }
-    /// No classes; this one says which there may be.
+    /// No classes, with this admission control.
     pub fn admitted_by(admission: PacingAdmission) -> Self {
         Classes {
             admission,
@@ -153,14 +153,14 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
     pub fn line(&self) -> Rate {
         self.admission.line()
     }
-    /// Bytes of the line that a frame of the MTU takes.
+    /// Wire length of a frame of the MTU.
     pub fn full_frame(&self) -> ByteCount {
         self.admission.full_frame()
     }
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
-    /// Numbers of all classes there are, in order.
+    /// All existing classes, in order.
     pub fn ids(&self) -> impl Iterator<Item = ClassId> {
         let all = self.classes.iter().zip(0u32..);
         all.filter(|(class, _)| class.tag != Tag::Free).map(|(_, id)| ClassId(id))
@@ -178,7 +178,7 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
                 self.admission.replace(Rate::default(), rate)?;
                 (Tag::Paced, rate)
             }
-            // Faster than the line: no limit.
+            // The rate of the link is no limit.
             ClassKind::Follows => (Tag::Follows, self.line()),
             ClassKind::Normal => (Tag::Normal, self.line()),
         };
@@ -220,15 +220,15 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
         self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free)
     }
 
-    /// Has the memory of a class and of its first packet fetched: its turn will come. With very many classes, waiting for
-    /// memory is most of the time that a packet takes.
+    /// Prefetches the memory of a class and of its first packet, which will be needed soon. With very many
+    /// classes, cache misses are most of the cost per packet.
     #[inline]
     pub fn prefetch(&self, id: ClassId, packet: PacketAt) {
         prefetch(&self.classes, id.index());
         prefetch(&self.nodes, packet.0 as usize);
     }
 
-    /// Changes the rate of a paced class. Returns the interval it had.
+    /// Changes the rate of a paced class. Returns the previous interval.
     pub fn set_rate(&mut self, id: ClassId, rate: Rate) -> Result<PacingInterval, PacingError> {
         let line = self.line();
         let class = self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free);
@@ -240,7 +240,7 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
         Ok(std::mem::replace(&mut class.interval, PacingInterval::new(rate, line)))
     }
 
-    /// Ends a class; its packets come back.
+    /// Removes a class and returns its packets.
     pub fn remove(&mut self, id: ClassId) -> Result<Vec<P>, PacingError> {
         let class = self.get(id).ok_or(PacingError::UnknownClass(id))?;
         let (paced, rate) = (class.tag == Tag::Paced, class.interval.rate());
@@ -253,7 +253,7 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
         Ok(packets)
     }
 
-    /// Queues a packet. True if it is the only one of its class now.
+    /// Queues a packet. True if its class was empty before.
     #[inline]
     pub fn push(&mut self, id: ClassId, packet: P) -> Result<bool, Refused<P>> {
         let Some(class) = self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free) else {
@@ -295,7 +295,7 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
         Ok(alone)
     }
 
-    /// Takes the first packet of a class.
+    /// Dequeues the first packet of a class without counting it as sent.
     #[inline]
     pub fn pop(&mut self, id: ClassId) -> Option<P> {
         let class = self.classes.get_mut(id.index()).filter(|class| class.queued > 0)?;
@@ -305,14 +305,14 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
         Some(packet)
     }
 
-    /// The same, for sending it: it is counted.
+    /// Dequeues the first packet of a class and counts it as sent.
     #[inline]
     pub fn pop_to_send(&mut self, id: ClassId) -> Option<P> {
         self.send_if(id, |_| true).map(|(packet, ..)| packet)
     }
 
-    /// Takes the first packet of a class if its state `agrees`, for sending it: it is counted. Gives it with its length
-    /// and its class.
+    /// Dequeues the first packet of a class and counts it as sent, if the state of the class `agrees`.
+    /// Returns the packet, its length and its class.
     #[inline]
     pub fn send_if(
         &mut self,
@@ -330,8 +330,8 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
         Some((packet.0, len, class))
     }
 
-    /// A class that [follows](ClassKind::Follows) has the rate of this hint from now on; without a new one it keeps what
-    /// it has. Others do not listen. Returns the interval it had, if it has another now.
+    /// Sets the rate of a class that [follows](ClassKind::Follows) to this hint. Without a hint the rate
+    /// stays. Other classes are unaffected. Returns the previous interval if it has changed.
     pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) -> Option<PacingInterval> {
         let (line, hint) = (self.line(), hint?);
         let class = self.get_mut(id).filter(|class| class.tag == Tag::Follows)?;
@@ -340,7 +340,7 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
         changed.then(|| std::mem::replace(&mut class.interval, PacingInterval::new(rate, line)))
     }
 
-    /// The rate that a class may not exceed now; none if only the line limits it.
+    /// The current rate limit of a class; none if only the link limits it.
     #[inline]
     pub fn rate(&self, id: ClassId) -> Option<Rate> {
         let class = self.get(id)?;
@@ -366,7 +366,7 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
     }
 }
 
-/// Takes the first packet of a class that has one.
+/// Dequeues the first packet of a class. The queue must not be empty.
 #[inline]
 fn take_first<P, S>(
     nodes: &mut [ClassNode<P>],
@@ -402,7 +402,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: packets of a class change their order, appear in another, go missing, or exceed its limit.
+        /// Breaks: each class is a FIFO queue with a limit, and no packet changes its class or is lost.
         #[test]
         fn queues_are_queues(steps in prop::collection::vec((0u32..4, any::<bool>(), 60u64..1_514), 1..300)) {
             let mut classes = Classes::<(u32, u64), ()>::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
@@ -435,7 +435,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a limit in bytes holds more than that, or less.
+    /// Breaks: a limit in bytes admits exactly as many bytes.
     #[test]
     fn limits_in_bytes_are_limits() {
         let mut classes =
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(classes.stats(id).unwrap().dropped, 1);
     }
 
-    /// Breaks: bad classes and packets are taken, or good ones are not.
+    /// Breaks: invalid classes and packets are refused, and valid ones at the limit are accepted.
     #[test]
     fn what_cannot_be_is_refused() {
         let mut classes =

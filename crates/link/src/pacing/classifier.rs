@@ -1,8 +1,8 @@
-//! Which class a packet belongs to.
+//! Finds the class of a packet.
 //!
-//! A filter says of some bits of a packet's key what they must be: that is one comparison under a mask. Filters with
-//! the same mask have one *shape*, and a packet matches the first filter of a shape that one search of a sorted list
-//! finds. So ten thousand filters on single addresses cost what one costs, and a search per shape.
+//! A filter compares some bits of the key of a packet, under a mask. Filters with the same mask have the same
+//! *shape*. One binary search per shape finds the first filter of that shape that matches. So ten thousand
+//! filters on single addresses cost one search, and the cost grows only with the number of shapes.
 
 mod key;
 
@@ -11,38 +11,39 @@ use farpace_wire::Packet;
 use key::ClassifierKey;
 use std::collections::BTreeMap;
 
-/// Most filters of one device.
+/// Maximum number of filters of one device.
 pub const MAX_FILTERS: usize = 1 << 16;
-/// Most shapes of filters: which keys they name, and how many bits of addresses. A packet may cost a search in each.
+/// Maximum number of filter shapes: sets of keys and prefix lengths. A packet may cost one search for each.
 pub const MAX_SHAPES: usize = 1 << 10;
 
-/// The filters of a configuration, in the order in which they are tried: those of lower priority first, then as
-/// written.
+/// The filters of a configuration in the order of evaluation: lowest priority value first, then in written
+/// order.
 ///
-/// Tagged packets (VLAN) are looked at below their tags. A filter with ports matches whole TCP segments and UDP
-/// datagrams alone: the later fragments of a datagram have no ports, and its parts must not go to different classes.
-/// Packets that are not IP match only a filter that asks for nothing.
+/// For packets with VLAN tags, filters apply to the headers below the tags. A filter with ports matches only
+/// unfragmented TCP segments and UDP datagrams: later fragments carry no ports, and all fragments of a
+/// datagram must go to the same class. A packet that is not IP matches only a filter without conditions.
 #[derive(Clone, Debug)]
 pub struct Classifier {
-    /// In the order of their first filters.
+    /// Sorted by the rank of their first filters.
     shapes: Vec<Shape>,
-    /// By rank, the place of each filter in the order: the place of its class in the configuration.
+    /// Indexed by rank (the position of a filter in the order of evaluation): index of its class in the
+    /// configuration.
     classes: Vec<u32>,
     default: Option<usize>,
 }
 
-/// Filters that look at the same bits.
+/// Filters with the same mask.
 #[derive(Clone, Debug)]
 struct Shape {
     mask: ClassifierKey,
-    /// The rank of the first filter.
+    /// The lowest rank.
     first: u32,
-    /// What the bits must be, sorted, with the rank of the first filter that says so.
+    /// The values under the mask, sorted, each with the lowest rank of its filters.
     keys: Vec<(ClassifierKey, u32)>,
 }
 
 impl Shape {
-    /// The rank of its filter that matches `key`.
+    /// The rank of the first filter of this shape that matches `key`.
     #[inline]
     fn find(&self, key: &ClassifierKey) -> Option<u32> {
         let masked = key.and(&self.mask);
@@ -51,7 +52,8 @@ impl Shape {
 }
 
 impl Classifier {
-    /// The filters of a checked configuration; those of classes that do not exist are left out.
+    /// A classifier for `classes`, given by their names, with checked `filters`. `default` is the class of
+    /// packets that no filter matches. Filters of classes that do not exist are ignored.
     pub fn new(config: &PacingConfig) -> Self {
         let mut places = BTreeMap::new();
         for (place, class) in config.classes.iter().enumerate() {
@@ -66,7 +68,8 @@ impl Classifier {
         Classifier { shapes: shapes(ranked), classes, default }
     }
 
-    /// The place of the class of `packet` in the configuration; none: no filter matches, and there is no default.
+    /// Index of the class of `packet` in the configuration; none if no filter matches and there is no
+    /// default.
     #[inline]
     pub fn classify(&self, packet: &Packet) -> Option<usize> {
         if self.shapes.is_empty() {
@@ -75,7 +78,7 @@ impl Classifier {
         let key = ClassifierKey::of_packet(packet);
         let mut best = u32::MAX;
         for shape in &self.shapes {
-            // Nothing that follows can be earlier.
+            // All filters of the remaining shapes have higher ranks.
             if shape.first >= best {
                 break;
             }
@@ -87,14 +90,14 @@ impl Classifier {
     }
 }
 
-/// The places of filters in the order in which they are tried.
+/// Indices of filters in the order of evaluation.
 pub(crate) fn ordered(filters: &[ClassFilter]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..filters.len()).collect();
     order.sort_by_key(|at| filters[*at].priority);
     order
 }
 
-/// Groups filters, each with its rank, by their masks.
+/// Groups filters by mask. Each filter comes with its rank.
 fn shapes(filters: impl Iterator<Item = (u32, (ClassifierKey, ClassifierKey))>) -> Vec<Shape> {
     let mut by_mask: BTreeMap<ClassifierKey, BTreeMap<ClassifierKey, u32>> = BTreeMap::new();
     for (rank, (mask, value)) in filters {
@@ -111,14 +114,14 @@ fn shapes(filters: impl Iterator<Item = (u32, (ClassifierKey, ClassifierKey))>) 
 }
 
 impl ClassFilter {
-    /// True if `packet` is one that the filter means. For many filters, [`Classifier`] is quicker.
+    /// True if `packet` matches the filter. For many filters, [`Classifier`] is faster.
     pub fn matches(&self, packet: &Packet) -> bool {
         let (mask, value) = ClassifierKey::of_filter(self);
         ClassifierKey::of_packet(packet).and(&mask) == value
     }
 }
 
-/// What is wrong with filters beside the names of their classes.
+/// Checks filters, except for the names of their classes.
 pub(crate) fn check(filters: &[ClassFilter], errors: &mut Vec<ConfigError>) {
     if filters.len() > MAX_FILTERS {
         let problem = format!("{} filters: a device has at most {MAX_FILTERS}", filters.len());
@@ -156,8 +159,8 @@ pub(crate) fn check(filters: &[ClassFilter], errors: &mut Vec<ConfigError>) {
     }
 }
 
-/// Filters that never match because one before them takes all that they mean. None for filters that
-/// [`check`] refuses.
+/// Warns of filters that never match because an earlier filter matches all of their packets. It returns no
+/// warning for filters that [`check`] refuses.
 pub(crate) fn covered(filters: &[ClassFilter], warnings: &mut Vec<ConfigError>) {
     let order = ordered(filters);
     let keys: Vec<_> = order.iter().map(|at| ClassifierKey::of_filter(&filters[*at])).collect();
@@ -166,7 +169,7 @@ pub(crate) fn covered(filters: &[ClassFilter], warnings: &mut Vec<ConfigError>) 
         return;
     }
     for ((rank, at), (mask, value)) in (0..).zip(&order).zip(&keys) {
-        // A filter that asks for less, and for nothing else.
+        // Earlier filters whose conditions are a subset of this filter's.
         let wider =
             shapes.iter().take_while(|shape| shape.first < rank).filter(|s| s.mask.and(mask) == s.mask);
         let Some(by) = wider.filter_map(|shape| shape.find(value)).filter(|found| *found < rank).min() else {

@@ -1,4 +1,4 @@
-//! What people write about pacing: a TOML table, which is also a scenario's.
+//! The pacing configuration: a TOML table, in a file of its own or in a scenario.
 
 use super::admission::PacingAdmission;
 use super::{GapFrameKind, LineClock, PacingError, Protocol};
@@ -12,38 +12,39 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// How packets leave a device: classes with rates, which packet belongs to which, and what decides.
+/// How packets leave a device: classes with rates, filters that assign packets to classes, and a scheduler.
 ///
-/// A packet goes to the class of the first filter that matches it; if none does, to `default`; without that, to a
-/// normal class of its own, `(rest)`.
+/// A packet goes to the class of the first filter that matches it. If none matches, it goes to `default`, or
+/// without a default to a normal class named `(rest)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PacingConfig {
-    /// What decides which packet leaves next: `edf`, `psp`, `token-bucket`, `fq` or `fifo`.
+    /// The scheduler: `edf`, `psp`, `token-bucket`, `fq` or `fifo`.
     pub scheduler: SchedulerKind,
-    /// What keeps packets apart, with `edf`: gap frames, timers, or both.
+    /// How `edf` spaces packets: with gap frames, timers, or both.
     pub gaps: Gaps,
-    /// What gap frames look like.
+    /// The format of gap frames.
     pub gap_frame: GapFrameKind,
-    /// The rate that the device can really send at, if a bus or a virtual machine holds it back; omitted: the line's.
+    /// The maximum rate of the device, if a bus or a virtual machine makes it slower than the link. Omitted:
+    /// the rate of the link. (`link_rate` is the old name of this key.)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<Rate>,
     /// The longest IP packet.
     pub mtu: ByteCount,
-    /// By how much timers come late, with `hybrid`: gap frames fill the rest.
+    /// With `hybrid`, the maximum lateness of timers, which gap frames make up for.
     pub jitter: Span,
-    /// Time between two refills, with `token-bucket`: the timer of the paper's systems ticks every 1 to 10 ms.
+    /// With `token-bucket`, the time between two refills. The systems of the paper tick every 1 to 10 ms.
     pub tick: Span,
-    /// What a bucket holds, with `token-bucket`; omitted: what its class sends in one `tick`, and a frame. It always holds
-    /// the longest frame.
+    /// With `token-bucket`, the depth of a bucket. Omitted: what its class sends in one `tick`, plus a frame.
+    /// A bucket always holds the longest frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<ByteCount>,
-    /// By how much timers come late, with `fq`, so that one of them serves several flows.
+    /// With `fq`, the granularity of timers, so that one timer serves several flows.
     pub slack: Span,
-    /// What a flow may send at once, with `fq`; omitted: two full frames.
+    /// With `fq`, what a flow may send in one burst. Omitted: two full frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<ByteCount>,
-    /// What each class's queue holds, if it does not say.
+    /// The queue limit of classes that do not set their own.
     pub limit: QueueLimit,
     /// The class of packets that no filter matches.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,7 @@ pub struct PacingConfig {
     /// The classes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassConfig>,
-    /// Which packets belong to which class; those of lower `priority` first, then in the order written.
+    /// The filters, evaluated in order of `priority` (lowest value first), then as written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<ClassFilter>,
 }
@@ -77,16 +78,16 @@ impl Default for PacingConfig {
     }
 }
 
-/// What decides which packet leaves next.
+/// The algorithm that selects the next packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerKind {
-    /// Of the classes whose time has come, the one whose next packet is due first.
+    /// Eligible earliest deadline first: of the eligible classes, the one with the earliest deadline.
     #[default]
     Edf,
-    /// Of the classes whose time has come, the one with the highest rate: PSPacer, as in the paper.
+    /// Of the eligible classes, the one with the highest rate: PSPacer, as in the paper.
     Psp,
-    /// A token bucket per class, refilled by a timer that ticks.
+    /// A token bucket per class, refilled by a periodic timer.
     TokenBucket,
     /// A timer per flow, like Linux's fq.
     Fq,
@@ -94,30 +95,31 @@ pub enum SchedulerKind {
     Fifo,
 }
 
-/// What keeps packets apart.
+/// How packets are spaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// Frames that the next machine throws away: exact to the byte, on Ethernet.
+    /// Gap frames, which the next hop discards: exact to the byte, on Ethernet.
     #[default]
     Frames,
-    /// Timers: for devices without a line of their own, such as tunnels. As exact as the timers are.
+    /// Timers, for devices without a link of their own, such as tunnels. As exact as the timers.
     Timers,
-    /// Timers, and gap frames for the last part of a wait.
+    /// Timers, and gap frames for the last part of a gap.
     Hybrid,
 }
 
-/// A class.
+/// A class of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClassConfig {
     /// Name, unique among classes.
     pub name: String,
-    /// Rate of layer 2, frames with their headers and check sequences; `connection`: each connection has a class of its
-    /// own, whose rate follows its congestion window; omitted: not paced, the class sends in what others leave.
+    /// Layer 2 rate: frames with headers and check sequences. `connection`: each connection has a class of
+    /// its own whose rate follows its congestion window. Omitted: not paced; the class uses capacity that
+    /// paced classes leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<ClassRate>,
-    /// What its queue holds.
+    /// The limit of its queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<QueueLimit>,
 }
@@ -125,9 +127,9 @@ pub struct ClassConfig {
 /// The rate of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassRate {
-    /// This one.
+    /// A fixed rate.
     Fixed(Rate),
-    /// What each connection wants.
+    /// The rate that each connection requests.
     Connection,
 }
 
@@ -174,7 +176,7 @@ impl JsonSchema for ClassRate {
     }
 }
 
-/// Which packets belong to a class: those that match all that is given.
+/// Maximum number of class names in an error message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClassFilter {
@@ -224,18 +226,18 @@ impl ConfigError {
 }
 
 impl PacingConfig {
-    /// The rate that the scheduler takes for the line's, which really is `line`.
+    /// The rate at which the scheduler may send, on a link of rate `link`.
     pub fn line_rate(&self, line: Rate) -> Rate {
         self.line.unwrap_or(line)
     }
 
-    /// True if a class takes its rate from connections: the packets have to say it
+    /// The classifier for these classes and filters.
     /// ([`Packet::wanted_rate`](farpace_wire::Packet::wanted_rate)).
     pub fn follows_connections(&self) -> bool {
         self.classes.iter().any(|class| class.rate == Some(ClassRate::Connection))
     }
 
-    /// Everything about it that is wrong, for a line of `line`; none if it can be built.
+    /// All errors for a link of rate `link`; empty if the configuration is valid.
     pub fn check(&self, line: Rate) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         let full = self.line_rate(line);
@@ -270,8 +272,8 @@ impl PacingConfig {
         errors
     }
 
-    /// What can be built, but is hardly meant: filters that never match, classes that no packet reaches, values that
-    /// the scheduler does not look at.
+    /// Warnings about valid configurations: filters that never match, classes that no packet reaches, keys
+    /// that the scheduler ignores.
     pub fn warnings(&self) -> Vec<ConfigError> {
         let mut warnings = Vec::new();
         super::classifier::covered(&self.filters, &mut warnings);

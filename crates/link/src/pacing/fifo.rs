@@ -1,4 +1,4 @@
-//! No pacing at all: first come, first served.
+//! First in, first out, without pacing.
 
 use super::classes::Classes;
 use super::{ClassId, ClassSpec, ClassStats, Next, PacedFrame, PacingError, Refused, Scheduler};
@@ -6,7 +6,7 @@ use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate};
 use std::collections::VecDeque;
 
-/// One queue, whatever the class; classes have limits and are counted.
+/// One queue for all classes. Classes have limits and counters.
 #[derive(Debug)]
 pub struct FifoScheduler<P> {
     classes: Classes<P, ()>,
@@ -14,10 +14,10 @@ pub struct FifoScheduler<P> {
 }
 
 impl<P: PacedFrame> FifoScheduler<P> {
-    /// On a line of this rate that carries IP packets of up to `mtu` bytes.
+    /// A scheduler for a link of `link_rate` that carries IP packets of up to `mtu` bytes.
     ///
     /// # Errors
-    /// A line or an MTU that cannot be.
+    /// The rate or the MTU is out of range.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
         Ok(FifoScheduler { classes: Classes::new(line, mtu)?, order: VecDeque::new() })
     }

@@ -1,16 +1,16 @@
-//! A configuration as a file of its own.
+//! Reading and writing a configuration file.
 
 use super::PacingConfig;
 use farpace_units::ByteCount;
 
-/// The longest file: room for a million classes, and for all filters.
+/// Maximum size of a file: enough for a million classes and all filters.
 pub const MAX_TEXT: ByteCount = ByteCount::new(64 << 20);
 
 impl PacingConfig {
-    /// Reads a file. What it says may still be wrong: see [`check`](Self::check).
+    /// Parses a file. The configuration may still be invalid: see [`check`](Self::check).
     ///
     /// # Errors
-    /// What cannot be read, with its line and column. A text of more than [`MAX_TEXT`].
+    /// The first syntax error with line and column; a text longer than [`MAX_TEXT`].
     pub fn parse(text: &str) -> Result<Self, String> {
         if ByteCount::of_len(text.len()) > MAX_TEXT {
             return Err(format!("it is longer than {MAX_TEXT}"));
@@ -18,15 +18,15 @@ impl PacingConfig {
         toml::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// The text of a file that [`parse`](Self::parse) reads back as the same configuration, with all defaults.
+    /// The configuration as TOML with all defaults. [`parse`](Self::parse) returns the same configuration.
     ///
     /// # Errors
-    /// None that is known: all that it holds has a form in TOML.
+    /// None is known: every value has a TOML form.
     pub fn to_toml(&self) -> Result<String, String> {
         toml::to_string(self).map_err(|error| error.to_string())
     }
 
-    /// The same as one TOML value, an inline table.
+    /// The configuration as an inline table.
     ///
     /// # Errors
     /// As [`to_toml`](Self::to_toml).
@@ -35,7 +35,7 @@ impl PacingConfig {
     }
 }
 
-/// True if a file has comments, which would be lost if it were written anew.
+/// True if a file has comments, which rewriting it would lose.
 pub fn has_comments(text: &str) -> bool {
     let mut string: Option<char> = None;
     let mut characters = text.chars();
@@ -46,7 +46,8 @@ pub fn has_comments(text: &str) -> bool {
             (Some('"'), '\\') => {
                 characters.next();
             }
-            // Strings over several lines end and begin again at each of their three quotes, which comes to the same.
+            // In a multi-line string, each of the three quotes ends or begins a string, which has the same
+            // effect.
             (Some(quote), c) if c == quote => string = None,
             _ => {}
         }
@@ -58,7 +59,7 @@ pub fn has_comments(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Breaks: comments of people are lost, or files without any cannot be changed.
+    /// Breaks: comments are detected, so that they are not lost, and files without comments can be changed.
     #[test]
     fn comments_are_found() {
         for (text, has) in [
@@ -76,7 +77,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a file that was written is read as something else, or errors do not say where.
+    /// Breaks: a written file reads back unchanged, and errors name the line.
     #[test]
     fn files_come_back() {
         let text = "default = \"a\"\nclasses = [{ name = \"a\", rate = \"connection\" }]\nfilters = [{ class = \"a\", protocol = \"47\" }]";

@@ -1,4 +1,4 @@
-//! Classes that connections have for themselves: made when a connection's first packet comes, ended when it has been silent.
+//! Classes of single connections, created with the first packet of a connection and removed when it is idle.
 
 use super::{ClassId, ClassKind, ClassSpec, ClassStats, Scheduler};
 use farpace_path::{Backlog, QueueLimit};
@@ -7,14 +7,14 @@ use farpace_wire::Packet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Connections of a class that have classes of their own; further ones share one.
+/// Maximum number of connections with classes of their own. Further connections share the parent class.
 pub const MAX_FLOWS: usize = 65_536;
-/// A connection that has sent nothing for so long has no class any more.
+/// A class is removed after the connection has been idle for this time.
 const SILENT: Span = Span::from_secs(30);
 /// So often they are looked for.
 const SWEEP: Span = Span::from_secs(10);
 
-/// Addresses, protocol, ports.
+/// Source and destination address, protocol, source and destination port.
 type PacedFlowKey = (IpAddr, IpAddr, u8, u16, u16);
 
 struct PacedFlow {
@@ -22,17 +22,17 @@ struct PacedFlow {
     used: Instant,
 }
 
-/// The connections of a class whose rate is theirs.
+/// The connections of a class with `rate = "connection"`.
 pub(super) struct Flows {
     limit: QueueLimit,
     flows: BTreeMap<PacedFlowKey, PacedFlow>,
     next_sweep: Instant,
-    /// Of those that have ended.
+    /// Counters of removed classes.
     ended: ClassStats,
 }
 
 impl Flows {
-    /// Each with a queue of this limit.
+    /// No connections. Each will have a queue with this limit.
     pub fn new(limit: QueueLimit) -> Self {
         Flows {
             limit,
@@ -42,10 +42,12 @@ impl Flows {
         }
     }
 
-    /// The class of the connection of `packet`; none if it is not a connection's, or there are too many.
+    /// The class of the connection of `packet`; none if the packet is not part of a connection, or there are
+    /// too many.
     ///
-    /// Pure ACKs have none either: the rate of a connection is that of its data, and an ACK that waits behind it holds back
-    /// the peer, whose data may be what a round trip of ours waits for (as fq in Linux, which does not pace them).
+    /// Pure ACKs have no class of their own: the rate of a connection is that of its data. An ACK that waited
+    /// behind the data would delay the peer's data and lengthen round trips. fq in Linux does not pace pure
+    /// ACKs either.
     pub fn class(
         &mut self,
         now: Instant,
@@ -81,13 +83,13 @@ impl Flows {
                 return true;
             }
             add(ended, &ClassStats { rate: Rate::default(), ..stats });
-            // Its queue is empty: nothing comes back.
+            // The queue is empty, so no packets are returned.
             _ = scheduler.remove_class(flow.class);
             false
         });
     }
 
-    /// Adds the counters of all of them, the ended ones too. The rate is that of all together.
+    /// Adds the counters of all connections, including removed ones. The rate is the sum of current rates.
     pub fn add_to(&self, stats: &mut ClassStats, scheduler: &dyn Scheduler<Packet>) {
         add(stats, &self.ended);
         for flow in self.flows.values() {
@@ -131,7 +133,8 @@ mod tests {
         packet
     }
 
-    /// Breaks: connections share a queue and a rate, one that is silent keeps its class for ever, or its counters are lost.
+    /// Breaks: each connection has a queue and a rate of its own, loses its class when idle, and its counters
+    /// remain.
     #[test]
     fn each_connection_has_a_class_while_it_lives() {
         let mut edf =
@@ -158,8 +161,8 @@ mod tests {
         assert_eq!(all.rate, Rate::from_mbit(100), "that of port 2");
     }
 
-    /// Breaks: two peers that both send hold each other's ACKs back by the rates of their data, which the round trips that
-    /// grow of this make slower still.
+    /// Breaks: with data in both directions, pure ACKs do not wait behind data, which would lengthen round
+    /// trips and lower both rates further.
     #[test]
     fn pure_acks_are_not_paced_with_the_data() {
         let rate = Rate::from_mbit(1_000);
@@ -196,7 +199,8 @@ mod tests {
         assert_eq!(pacer.backlog().packets, 3);
     }
 
-    /// Breaks: a connection whose packets wait for longer than it may be silent loses them.
+    /// Breaks: a connection whose packets are queued for longer than the idle timeout keeps its class and
+    /// packets.
     #[test]
     fn connections_that_wait_are_not_silent() {
         let mut edf =
@@ -213,7 +217,7 @@ mod tests {
         assert_eq!(flows.class(later, &slow, &mut edf), Some(class));
     }
 
-    /// Breaks: whoever sends packets of ever new connections makes ever more classes.
+    /// Breaks: the number of classes is bounded when packets of ever new connections arrive.
     #[test]
     fn there_are_not_more_than_there_may_be() {
         let mut edf =

@@ -1,13 +1,13 @@
-//! Flows with timers, like Linux's fq: a time for each, and fair turns among those whose time has come.
+//! Flow queueing with a timer per flow, like Linux's fq: eligible flows are served in round robin.
 //!
-//! It behaves as fq does in what matters for bursts. A flow sends a *quantum* in one go, two full frames, and then
-//! nothing for as long as the quantum takes at its rate; a new flow may begin with ten full frames; flows below
-//! 550 kbit/s are held back after each packet. Timers come up to a *slack* late, so that one of them serves several
-//! flows; lateness is made up for by at most half of the next pause. Lengths are those in memory, as the kernel counts
-//! them: without check sequences.
+//! It behaves like fq where burstiness is concerned. A flow sends a *quantum* of two full frames, and then
+//! pauses for the time that the quantum takes at its rate. A new flow may begin with ten full frames. A flow
+//! below 550 kbit/s pauses after each packet. Timers expire up to a *slack* late, so that one timer serves
+//! several flows. A flow makes up for its lateness by at most half of the next pause. Lengths are frame
+//! lengths in memory, without check sequences, as in the kernel.
 //!
-//! It differs in this: rates of classes take the place of those of sockets; a flow that was idle is not "late"; a pause may
-//! be longer than a second. Like in fq, flows with a rate do not come before those without: all take turns.
+//! Differences from fq: rates come from classes instead of sockets; a flow that was idle is not late; a pause
+//! may exceed a second. As in fq, flows with a rate have no precedence over those without.
 
 use super::classes::Classes;
 use super::{
@@ -21,34 +21,35 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Up to this rate a flow pauses after each packet (fq: `low_rate_threshold`).
 const LOW_RATE: Rate = Rate::from_bits_per_sec(550_000);
-/// What a new flow may send before its first pause, in full frames (fq: `initial_quantum`).
+/// Initial credit of a flow, in full frames (fq: `initial_quantum`).
 const INITIAL_FRAMES: u64 = 10;
-/// After so long without packets a flow gets a quantum (fq: `refill_delay`).
+/// A flow that was idle for this time gets a quantum (fq: `flow_refill_delay`).
 const REFILL_DELAY: Span = Span::from_millis(40);
 
-/// Flow queueing with timers. Each class is a flow; normal ones, and those that follow without a hint, have no timer.
+/// Flow queueing with timers. Each class is a flow. Normal classes, and following ones without a hint, have
+/// no timer.
 #[derive(Debug)]
 pub struct Fq<P> {
     classes: Classes<P, FqFlow>,
     slack: Span,
     quantum: i64,
     initial: i64,
-    /// The latest time it was told.
+    /// The latest time that a caller passed.
     now: Instant,
-    /// Flows that had nothing to send until now; they come first, once.
+    /// Flows that were idle before; they are served first, once.
     new: VecDeque<ClassId>,
     old: VecDeque<ClassId>,
-    /// Flows whose time is yet to come.
+    /// Paused flows, by the end of the pause.
     waiting: BTreeSet<(Instant, ClassId)>,
 }
 
 #[derive(Debug, Default)]
 struct FqFlow {
-    /// What it may send in this turn; none before its first packet.
+    /// Bytes that it may send in this round; none before its first packet.
     credit: Option<i64>,
-    /// From when on it may send.
+    /// When its pause ends.
     next: Instant,
-    /// When it last began to, after a pause.
+    /// When it began to send after the last pause.
     began: Instant,
     place: FlowPosition,
 }
@@ -56,21 +57,21 @@ struct FqFlow {
 /// Where a flow is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum FlowPosition {
-    /// It has never had a packet.
+    /// Nowhere: it has never had a packet.
     #[default]
     Never,
-    /// It has had none since then.
+    /// Nowhere: it has been idle since then.
     Idle(Instant),
     Listed,
     Waiting(Instant),
 }
 
 impl<P: PacedFrame> Fq<P> {
-    /// On a line of this rate that carries IP packets of up to `mtu` bytes. Timers come up to `slack` late; a flow sends
-    /// `quantum` in one go, two full frames (without check sequences) if that is not given, and 64 B at least.
+    /// A scheduler for a link of `link_rate` that carries IP packets of up to `mtu` bytes. Timers expire up
+    /// to `slack` late. `quantum` defaults to two full frames without check sequences, and is at least 64 B.
     ///
     /// # Errors
-    /// A line or an MTU that cannot be.
+    /// The rate or the MTU is out of range.
     pub fn new(
         line: Rate,
         mtu: ByteCount,
@@ -92,7 +93,7 @@ impl<P: PacedFrame> Fq<P> {
         })
     }
 
-    /// The flow at the head of the list that comes first has its turn. If it sends, it stays there.
+    /// Serves the flow at the head of its list. If it sends, it stays at the head.
     fn turn(&mut self, id: ClassId, is_new: bool) -> Option<P> {
         let (now, limited) = (self.now, self.classes.rate(id).is_some());
         let class = self.classes.get_mut(id)?;
@@ -101,7 +102,7 @@ impl<P: PacedFrame> Fq<P> {
             class.state.credit = Some(credit.saturating_add(self.quantum));
             self.old.push_back(id);
         } else if class.head().is_none() {
-            // A new flow that has ended is old once, so that it cannot always be new.
+            // A new flow that has become idle goes through the old list once, so that it cannot stay new.
             if is_new && !self.old.is_empty() {
                 self.old.push_back(id);
             } else {
@@ -132,7 +133,7 @@ impl<P: PacedFrame> Fq<P> {
             if flow.began < flow.next {
                 flow.began = now;
             }
-            // A card takes the frames of a quantum at once: its last one is no later than its first.
+            // A NIC takes all frames of a quantum together: the lateness of the last is that of the first.
             let late = flow.began.since(flow.next);
             let pause = if rate <= LOW_RATE {
                 credit = 0;
@@ -151,7 +152,7 @@ impl<P: PacedFrame> Fq<P> {
         Some(packet)
     }
 
-    /// The rate of a class changes by `change`: what is left of its pause becomes longer or shorter.
+    /// Applies a `change` of the rate of a class, and scales the rest of its pause.
     fn change_rate<T>(&mut self, id: ClassId, change: impl FnOnce(&mut Classes<P, FqFlow>) -> T) -> T {
         let interval = |classes: &Classes<P, FqFlow>| classes.get(id).map(|class| class.interval);
         let before = interval(&self.classes);
@@ -213,7 +214,7 @@ impl<P: PacedFrame> Scheduler<P> for Fq<P> {
         let Some(flow) = self.classes.get_mut(class).filter(|_| alone).map(|class| &mut class.state) else {
             return Ok(());
         };
-        // It was not late: it had nothing to send.
+        // It was idle, not late.
         flow.next = flow.next.max(now);
         let listed = match flow.place {
             FlowPosition::Never => false,

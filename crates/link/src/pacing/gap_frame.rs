@@ -1,4 +1,4 @@
-//! What a gap frame is: a frame that takes up the line and nothing else.
+//! Gap frames: frames that occupy the link and carry nothing.
 
 use super::{FCS, PREAMBLE_AND_GAP, SHORTEST_FRAME};
 use bytes::Bytes;
@@ -8,25 +8,26 @@ use farpace_wire::{EtherType, MacAddr, Packet, PauseFrame};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What gap frames look like. All end at the port at the other end of the line.
+/// The format of gap frames. All end at the port at the other end of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GapFrameKind {
-    /// PAUSE with a time of 0 (IEEE 802.3 Annex 31B), as in the paper: it asks for nothing, and every station takes it in.
-    /// Some drivers drop PAUSE frames that do not come from their own hardware.
+    /// PAUSE with a time of 0 (IEEE 802.3 Annex 31B), as in the paper. It requests no pause, and every port
+    /// consumes it. Some drivers drop PAUSE frames that do not come from their own hardware.
     #[default]
     Pause,
-    /// The local experimental EtherType 0x88B5 to the nearest bridge, 01-80-C2-00-00-0E: of all reserved group addresses the
-    /// one that not even relays with two ports forward (IEEE 802.1Q Table 8-1), and that stands for no protocol of its own.
+    /// The local experimental EtherType 0x88B5 to the nearest bridge, 01-80-C2-00-00-0E. Of all reserved
+    /// group addresses, this is the one that even two-port relays do not forward (IEEE 802.1Q Table 8-1) and
+    /// without a specific protocol.
     Experimental,
-    /// EtherType 0x88B5 to the sender itself: a bridge finds the receiver where the frame came from, and keeps it. Bridges
-    /// that have not learned where the sender is forward it once.
+    /// EtherType 0x88B5 to the sender's own address. A bridge finds the destination on the port where the
+    /// frame arrived, and discards it. A bridge that has not learned the address floods the frame once.
     #[serde(rename = "self")]
     ToSelf,
 }
 
 impl GapFrameKind {
-    /// The kind of gap frame that `packet` is; none: it is something else.
+    /// The kind of gap frame that `packet` is; none if it is not a gap frame.
     pub fn of(packet: &Packet) -> Option<GapFrameKind> {
         let (src, dst) = packet.macs();
         let carries = |ether_type| packet.ethernet().is_ok_and(|header| header.ether_type == ether_type);
@@ -41,7 +42,7 @@ impl GapFrameKind {
         };
         carries(EtherType::EXPERIMENTAL).then_some(kind)
     }
-    /// Its name in configurations.
+    /// The name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             GapFrameKind::Pause => "pause",
@@ -51,7 +52,7 @@ impl GapFrameKind {
     }
 }
 
-/// Makes gap frames of one kind. All share one payload.
+/// Builds gap frames of one kind. All share one payload buffer.
 #[derive(Clone, Debug)]
 pub struct GapFrames {
     kind: GapFrameKind,
@@ -59,7 +60,7 @@ pub struct GapFrames {
 }
 
 impl GapFrames {
-    /// For a line that carries IP packets of up to `mtu` bytes, 65535 at most.
+    /// A builder for a link that carries IP packets of up to `mtu` bytes, 65535 at most.
     pub fn new(kind: GapFrameKind, mtu: ByteCount) -> Self {
         let mut payload = vec![0; mtu.as_len().clamp(SHORTEST_PAYLOAD, usize::from(u16::MAX))];
         if kind == GapFrameKind::Pause {
@@ -67,8 +68,9 @@ impl GapFrames {
         }
         GapFrames { kind, payload: payload.into() }
     }
-    /// A frame from `src` that takes `gap` bytes of the line: `gap` less check sequence, preamble and inter-frame gap in
-    /// memory, from the shortest frame to that of the MTU.
+    /// A frame from `src` with a wire length of `gap` bytes, clamped to the range from the minimum frame to a
+    /// frame of the MTU. Check sequence, preamble and inter-frame gap are part of `gap` but not of the frame
+    /// in memory.
     pub fn frame(&self, src: MacAddr, gap: ByteCount) -> Packet {
         let around = FCS + PREAMBLE_AND_GAP + ByteCount::of_len(ETHERNET_LEN);
         let len = (gap - around).as_len().clamp(SHORTEST_PAYLOAD, self.payload.len());
@@ -81,7 +83,7 @@ impl GapFrames {
     }
 }
 
-/// Bytes after the Ethernet header in the shortest frame.
+/// Bytes after the Ethernet header in a minimum frame.
 const SHORTEST_PAYLOAD: usize = SHORTEST_FRAME.get() as usize - FCS.get() as usize - ETHERNET_LEN;
 
 #[cfg(test)]
@@ -99,7 +101,7 @@ mod tests {
         frame
     }
 
-    /// Breaks: gap frames are not what the paper and the standards say, to the byte.
+    /// Breaks: the bytes of gap frames, as the paper and the standards define them.
     #[test]
     fn the_bytes_of_each_kind() {
         let own = OWN.0;
@@ -118,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Breaks: gap frames copy their zeros.
+    /// Breaks: gap frames share their payload instead of copying zeros.
     #[test]
     fn payloads_are_shared() {
         let gaps = GapFrames::new(GapFrameKind::Pause, ByteCount::new(1_500));
@@ -127,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: a gap frame takes more or less of the line than the gap, or is not known as one where it arrives.
+        /// Breaks: a gap frame has the wire length of its gap, and the receiver recognises it.
         #[test]
         fn a_gap_is_as_long_as_it_says(gap in 84u64..1_539, kind in 0usize..3, own: [u8; 5]) {
             let own = MacAddr([2, own[0], own[1], own[2], own[3], own[4]]);
@@ -139,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Breaks: something else passes for a gap frame and is left out of a proof.
+    /// Breaks: other frames are not mistaken for gap frames, which a measurement leaves out.
     #[test]
     fn what_is_no_gap_frame() {
         let link = |dst, ether_type| Packet::from_link(OWN, dst, ether_type, Bytes::from_static(&[0; 46]));

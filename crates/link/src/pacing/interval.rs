@@ -1,16 +1,16 @@
-//! The time from the start of one frame of a class to the start of its next.
+//! The interval from the start of a frame of a class to the start of the next.
 
 use farpace_units::{ByteCount, Rate};
 
-/// The interval of a class, in bytes of the line per byte of layer 2: T = L2 x line / rate, which is L2 and the gap of
-/// eq. (2) of the paper. What division leaves over is carried from frame to frame, so that a rate holds to the byte
-/// over any time.
+/// The interval of a class, in bytes on the wire per byte of layer 2: T = L2 x link rate / rate. That is L2
+/// plus the gap of eq. (2) of the paper. The remainder of the division is carried from frame to frame, so
+/// that a rate is exact to the byte over any time.
 ///
 /// ```
-/// use farpace_link::pacing::Interval;
+/// use farpace_link::pacing::PacingInterval;
 /// use farpace_units::{ByteCount, Rate};
 ///
-/// let third = Interval::new(Rate::from_mbit(300), Rate::from_mbit(1_000));
+/// let third = PacingInterval::new(Rate::from_mbit(300), Rate::from_mbit(1_000));
 /// let mut rest = 0;
 /// let three: u64 = (0..3).map(|_| third.after(ByteCount::new(1_000), &mut rest)).sum();
 /// assert_eq!((three, rest), (10_000, 0));
@@ -18,24 +18,24 @@ use farpace_units::{ByteCount, Rate};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacingInterval {
     rate: u64,
-    /// line / rate, and what is left over.
+    /// Quotient and remainder of link rate / rate.
     whole: u64,
     left: u64,
 }
 
 impl PacingInterval {
-    /// For a class of `rate` on a line of `line`. A rate of zero counts as 1 bit/s.
+    /// The interval of a class of `rate` on a link of `link_rate`. A rate of zero counts as 1 bit/s.
     pub const fn new(rate: Rate, line: Rate) -> Self {
         let (rate, line) = (rate.bits_per_sec(), line.bits_per_sec());
         let rate = if rate == 0 { 1 } else { rate };
         PacingInterval { rate, whole: line / rate, left: line % rate }
     }
-    /// The rate it was made for.
+    /// The rate of the class.
     pub const fn rate(&self) -> Rate {
         Rate::from_bits_per_sec(self.rate)
     }
-    /// Whole bytes of the line from the start of a frame of `layer_2` bytes to the start of the next. `rest` is the
-    /// fraction of a byte that is carried, in 1/rate.
+    /// Bytes on the wire from the start of a frame of `layer_2` bytes to the start of the next. `rest`
+    /// carries the fraction of a byte, in units of 1/rate.
     #[inline]
     pub fn after(&self, layer_2: ByteCount, rest: &mut u64) -> u64 {
         let len = layer_2.get();
@@ -47,12 +47,11 @@ impl PacingInterval {
                 *rest = n % self.rate;
                 len.saturating_mul(self.whole).saturating_add(n / self.rate)
             }
-            // Lengths and rates that no line has.
+            // Out of range for all real lengths and rates.
             None => u64::MAX,
         }
     }
-    /// What is left of a wait of `left` bytes that was counted for the rate of `before`: the same part of this
-    /// interval. Rounded down.
+    /// Scales `left`, the rest of a wait at the rate of `before`, to this interval. Rounded down.
     pub fn rescaled(&self, left: u64, before: PacingInterval) -> u64 {
         let scaled = u128::from(left) * u128::from(before.rate) / u128::from(self.rate);
         u64::try_from(scaled).unwrap_or(u64::MAX)
@@ -64,7 +63,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Breaks: the gaps of eq. (2) for the range of the paper: 8 kbit/s (187.5 MB with 1,500 B) and the worked example.
+    /// Breaks: the gaps of eq. (2) over the range of the paper: 8 kbit/s (187.5 MB with 1,500 B) and the
+    /// worked example.
     #[test]
     fn the_papers_gaps() {
         let gap = |rate, len| {
@@ -80,7 +80,8 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: a rate drifts: the sum of all intervals is not the sum of bytes times line / rate, rounded down.
+        /// Breaks: a rate does not drift: the sum of all intervals is the sum of bytes times link rate /
+        /// rate, rounded down.
         #[test]
         fn no_drift(rate in 1u64..=1_000_000_000_000, line in 1u64..=1_000_000_000_000, lens in prop::collection::vec(64u64..70_000, 1..60)) {
             let (rate, line) = (rate.min(line), rate.max(line));

@@ -1,4 +1,4 @@
-//! What every scheduler promises, tried with random operations on a model of a line.
+//! The contract of all schedulers, tested with random operations on a model of a link.
 
 mod boundaries;
 mod extremes;
@@ -9,7 +9,7 @@ use farpace_units::{Packets, Span};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
 
-/// All schedulers there are: a new one is one more line.
+/// All schedulers. A new scheduler is one more line.
 const SCHEDULERS: [(&str, New); 8] = [
     ("fifo", |line, mtu| Ok(Box::new(FifoScheduler::new(line, mtu)?))),
     ("psp", |line, mtu| Ok(Box::new(Psp::new(line, mtu)?))),
@@ -28,7 +28,7 @@ const SLACK: Span = Span::from_micros(10);
 const LINE: Rate = Rate::from_mbit(1_000);
 const MTU: ByteCount = ByteCount::new(1_500);
 
-/// A packet that is told from all others.
+/// A packet with a unique number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Numbered {
     number: usize,
@@ -45,17 +45,17 @@ impl PacedFrame for Numbered {
     }
 }
 
-/// Something that happens to a scheduler. Classes are meant by their number, whether they exist or not.
+/// An operation on a scheduler. It names a class by number, whether the class exists or not.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Add(ClassSpec),
     SetRate(u32, Rate),
     Remove(u32),
-    /// In this class, of this length, so many.
+    /// Class, length, number of packets, rate hint.
     Enqueue(u32, u64, u32, Option<Rate>),
-    /// The line does what it is told to so many times.
+    /// Ask the scheduler so many times, and do what it returns.
     Serve(u32),
-    /// So much time passes while the line is idle; no more than until it has something to do.
+    /// Let time pass while the link is idle, at most until the scheduler has a packet.
     Pass(Span),
 }
 
@@ -79,7 +79,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What a class should be.
+/// The expected state of a class.
 #[derive(Debug)]
 struct Model {
     spec: ClassSpec,
@@ -87,15 +87,15 @@ struct Model {
     stats: ClassStats,
 }
 
-/// A scheduler on a line, and what is known of it.
+/// A scheduler on a link, with the expected state.
 struct Line {
     scheduler: Box<dyn Scheduler<Numbered>>,
     clock: LineClock,
     now: Instant,
-    /// What the line was told last: it is idle until then.
+    /// Set if the scheduler has asked to wait until then.
     waits: Option<Instant>,
     classes: Vec<Option<Model>>,
-    /// Everything it was told to do.
+    /// Everything that the scheduler has returned.
     told: Vec<Next<Numbered>>,
 }
 
@@ -113,7 +113,7 @@ impl Line {
         self.classes.iter().flatten().map(|class| class.queue.len()).sum()
     }
 
-    /// Does it; false if it was refused.
+    /// Performs an operation. False if the scheduler refused it.
     fn operate(&mut self, number: usize, operation: Operation) -> Result<bool, TestCaseError> {
         match operation {
             Operation::Add(spec) => match self.scheduler.add_class(spec) {
@@ -172,7 +172,7 @@ impl Line {
                 for i in 0..packets as usize {
                     taken += u32::from(self.enqueue(class, Numbered { number: 8 * number + i, len, hint })?);
                 }
-                // The first ones are taken: it is not refused as long as there are some.
+                // The operation counts as refused only if no packet was accepted.
                 Ok(taken > 0)
             }
             Operation::Serve(times) => {
@@ -182,7 +182,7 @@ impl Line {
                 Ok(true)
             }
             Operation::Pass(span) => {
-                // A line that has become free asks at once.
+                // A link that has become idle asks immediately.
                 if self.waits.is_none() {
                     self.serve()?;
                 }
@@ -223,7 +223,7 @@ impl Line {
         Ok(false)
     }
 
-    /// The line is free, and does what it is told to; false if nothing is queued.
+    /// Asks the scheduler when the link is idle, and does what it returns. False if nothing is queued.
     fn serve(&mut self) -> Result<bool, TestCaseError> {
         let free = self.clock.instant_of(self.clock.bytes());
         self.now = self.now.max(free).max(self.waits.take().unwrap_or(free));
@@ -259,7 +259,7 @@ impl Line {
         Ok(true)
     }
 
-    /// Its counters are what they should be.
+    /// Compares all counters with the model.
     fn check(&self) -> Result<(), TestCaseError> {
         let bytes: u64 = self.classes.iter().flatten().flat_map(|c| &c.queue).map(|packet| packet.len).sum();
         let backlog = Backlog { packets: self.queued() as u64, bytes: ByteCount::new(bytes) };
@@ -272,7 +272,7 @@ impl Line {
         Ok(())
     }
 
-    /// All comes out, in no more steps than the slowest rate needs.
+    /// Empties all queues, in no more steps than the slowest rate needs.
     fn drain(&mut self) -> Result<(), TestCaseError> {
         let slowest = |model: &Model| match model.spec.kind {
             ClassKind::Normal => LINE,
@@ -302,7 +302,8 @@ fn is_bad_rate(why: &PacingError, rate: Rate) -> bool {
     }
 }
 
-/// Runs all operations but those to `skip`. Returns what the line was told, and which were refused.
+/// Runs all operations except those in `skip`. Returns what the scheduler returned, and the refused
+/// operations.
 fn run(
     new: New,
     operations: &[Operation],
@@ -321,7 +322,7 @@ fn run(
         }
         line.check()?;
     }
-    // Slow classes are no test of patience.
+    // Slow classes would only lengthen the test.
     for class in 0..line.classes.len() as u32 {
         let slow = |model: &mut Model| {
             matches!(model.spec.kind, ClassKind::Paced(_)) && model.stats.rate < Rate::from_mbit(2)
@@ -336,9 +337,9 @@ fn run(
 }
 
 proptest! {
-    /// Breaks: a scheduler loses, doubles or reorders packets, says that nothing is queued when something is (or the other
-    /// way round), makes gaps that no frame fills, waits for what has been, stops, or counts wrongly; or something that it
-    /// refused has changed what it does.
+    /// Breaks: a scheduler neither loses, duplicates nor reorders packets, is empty exactly if nothing is
+    /// queued, returns only gaps that a frame can fill and only future times, makes progress, and counts
+    /// correctly. A refused operation has no effect.
     #[test]
     fn every_scheduler_keeps_its_promises(operations in prop::collection::vec(operation(), 1..150)) {
         for (name, new) in SCHEDULERS {

@@ -1,4 +1,4 @@
-//! What a paced card sends at most.
+//! The maximum rate of a paced NIC.
 
 use super::config::{ClassConfig, ClassRate, PacingConfig, SchedulerKind};
 use super::{layer_2, on_the_line};
@@ -6,9 +6,9 @@ use farpace_units::{ByteCount, Rate};
 use farpace_wire::ethernet::ETHERNET_LEN;
 
 impl PacingConfig {
-    /// What a line of `line` sends at most if it is paced like this, as a rate of the line with full frames: less than it could,
-    /// if no class sends in what others leave. Who divides frames between cards must not take such a card for a faster one:
-    /// what it is given too early waits in its queue, while other cards are idle.
+    /// The maximum rate of a link of `link_rate` with this configuration, on the wire with full frames. It is
+    /// less than the rate of the link if no class may use remaining capacity. Striping over several NICs
+    /// needs it: a NIC whose rate is overestimated queues frames while other NICs are idle.
     pub fn most(&self, line: Rate) -> Rate {
         let line = self.line_rate(line);
         let Some(default) = self.default.as_ref().filter(|_| self.scheduler != SchedulerKind::Fifo) else {
@@ -32,7 +32,8 @@ impl PacingConfig {
 mod tests {
     use super::*;
 
-    /// Breaks: a host with several cards gives a paced one all it has, where it waits; or leaves one alone that is not held back.
+    /// Breaks: striping knows the real rate of a paced NIC: lower if every class is limited, otherwise that
+    /// of the link.
     #[test]
     fn only_classes_that_hold_everything_back_make_a_card_slower() {
         let gigabit = Rate::from_bits_per_sec(1_000_000_000);

@@ -1,27 +1,28 @@
-//! Precise pacing: each class of packets leaves at its own rate, evenly, to the byte.
+//! Precise pacing: each class of packets leaves at its own rate, evenly spaced, exact to the byte.
 //!
-//! A line that is never idle is a clock: a frame of n bytes takes exactly n bytes of time. A [`Scheduler`] therefore
-//! counts time in bytes of the line, and fills what must stay empty with *gap frames* that the next machine throws away
-//! (Takano et al., PSPacer). Where nobody may see gap frames, it asks to be called again by a timer instead.
+//! A link that is never idle is a clock: a frame of n bytes takes exactly the time of n bytes. A
+//! [`Scheduler`] therefore counts time in bytes on the wire, and fills idle time with *gap frames* that the
+//! next hop discards (Takano et al., PSPacer). Where gap frames are not possible, it asks to be called again
+//! by a timer.
 //!
 //! | concept | file |
 //! |---|---|
-//! | what every scheduler promises | this one |
-//! | the time between two frames of a class, without drift | `interval` |
-//! | bytes of the line as time | `line_clock` |
-//! | classes: queues, limits, counters, admission | `classes`, `admission` |
+//! | the contract of schedulers | this one |
+//! | the interval between two frames of a class, without drift | `interval` |
+//! | a clock in bytes on the wire | `link_clock` |
+//! | classes: queues, limits, counters, admission control | `classes`, `admission` |
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
-//! | which packet belongs to which class | `classifier` |
-//! | frames that keep the line busy | `gap_frame` |
-//! | what people write | `config`, `protocol`, `file` |
-//! | what it means, worked out | `plan` |
-//! | the same in the words of `tc` | [`tc`] |
+//! | the class of a packet | `classifier` |
+//! | gap frames | `gap_frame` |
+//! | the configuration, its errors, its files | `config`, `filter`, `protocol`, `config_error`, `file` |
+//! | intervals and capacity that follow from it | `plan`, `max_rate` |
+//! | the configuration as `tc` commands | [`tc`] |
 //! | classes of single connections | `flows` |
 //! | all of it on one device | `pacer` |
-//! | how bursty a flow is | `burstiness` |
-//! | a scheduler whose classes always have packets | `saturate` |
-//! | random classes to try that with | `class_sets` |
-//! | what all schedulers are tried with | `laws` |
+//! | burstiness of a flow | `burstiness` |
+//! | a scheduler under full load | `saturate` |
+//! | random sets of classes | `class_sets` |
+//! | tests of the contract | `laws` |
 
 mod admission;
 mod burstiness;
@@ -74,35 +75,35 @@ use farpace_units::{ByteCount, Instant, Rate};
 use farpace_wire::Packet;
 use thiserror::Error;
 
-/// The frame check sequence, which no frame in memory has.
+/// Length of the frame check sequence, which frames in memory do not have.
 pub const FCS: ByteCount = ByteCount::new(4);
-/// Preamble with start delimiter, and the gap between frames: what a frame takes on the line beyond layer 2
-/// (IEEE 802.3 §3.1.1, §4.4.2).
+/// Preamble with start delimiter, and inter-frame gap: the overhead of a frame beyond layer 2 (IEEE 802.3
+/// §3.1.1, §4.4.2).
 pub const PREAMBLE_AND_GAP: ByteCount = ByteCount::new(20);
-/// The shortest frame, with its check sequence.
+/// Minimum frame length, with check sequence.
 pub const SHORTEST_FRAME: ByteCount = ByteCount::new(64);
 /// The shortest gap that a gap frame makes: a shortest frame and what surrounds it.
 pub const SHORTEST_GAP: ByteCount = ByteCount::new(84);
 
-/// Bytes of layer 2 of a frame that has `len` bytes in memory: padded, and with its check sequence. Rates count these.
+/// Layer 2 length of a frame of `len` bytes in memory: padded, with check sequence. Rates count these bytes.
 pub fn layer_2(len: ByteCount) -> ByteCount {
     (len + FCS).max(SHORTEST_FRAME)
 }
 
-/// Bytes of the line that a frame of `len` bytes in memory takes.
+/// Wire length of a frame of `len` bytes in memory: layer 2, preamble and inter-frame gap.
 pub fn on_the_line(len: ByteCount) -> ByteCount {
     layer_2(len) + PREAMBLE_AND_GAP
 }
 
-/// Something that can be paced.
+/// A frame that can be paced.
 pub trait PacedFrame {
-    /// Bytes in memory: the frame without its check sequence.
+    /// Length in memory: the frame without its check sequence.
     fn len(&self) -> ByteCount;
-    /// Never: a frame has at least a header.
+    /// Always false: a frame has at least a header.
     fn is_empty(&self) -> bool {
         false
     }
-    /// The rate at which its connection would like to send, of layer 2; for classes that [follow](ClassKind::Follows).
+    /// The layer 2 rate that its connection requests, for classes that [follow](ClassKind::Follows).
     fn rate_hint(&self) -> Option<Rate> {
         None
     }
@@ -117,97 +118,101 @@ impl PacedFrame for Packet {
     }
 }
 
-/// What a [`Scheduler`] wants done next.
+/// What the caller of a [`Scheduler`] has to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<P> {
-    /// Send this.
+    /// Send this packet.
     Packet {
-        /// Whose it is.
+        /// Its class.
         class: ClassId,
         /// The frame.
         packet: P,
     },
-    /// Keep the line busy for so many bytes with one gap frame, preamble, check sequence and inter-frame gap included:
-    /// at least [`SHORTEST_GAP`], at most what a frame of the MTU takes.
+    /// Send one gap frame of this wire length, including preamble, check sequence and inter-frame gap: at
+    /// least [`SHORTEST_GAP`], at most the wire length of a frame of the MTU.
     Gap(ByteCount),
-    /// Nothing until then; packets are waiting.
+    /// Send nothing until then. Packets are queued.
     Wait(Instant),
     /// Nothing is queued.
     Empty,
 }
 
-/// Decides which frame leaves next, and when.
+/// Selects the next frame and its time.
 ///
 /// The contract:
-/// * [`dequeue`](Scheduler::dequeue) is called whenever the line is free: after the frame that it gave last, packet or
-///   gap, has left; after [`Next::Wait`] at the time it names, or earlier if a packet has come; after [`Next::Empty`]
-///   when a packet has come. `now` never goes back. What it says to send is sent at once.
-/// * Every packet that was accepted is given back once: by `dequeue` or by [`remove_class`](Scheduler::remove_class).
-/// * It is [`Next::Empty`] if and only if nothing is queued: an idle line carries no gap frames.
-/// * Packets of one class keep their order.
+/// * [`dequeue`](Scheduler::dequeue) is called whenever the link is idle: after the previous frame, packet or
+///   gap, has been sent; after [`Next::Wait`] at its time, or earlier if a packet has arrived; after
+///   [`Next::Empty`] when a packet has arrived. `now` never decreases. The caller sends what it returns at
+///   once.
+/// * Every accepted packet is returned exactly once, by `dequeue` or by
+///   [`remove_class`](Scheduler::remove_class).
+/// * It returns [`Next::Empty`] if and only if nothing is queued: an idle link carries no gap frames.
+/// * Packets of a class stay in order.
 pub trait Scheduler<P: PacedFrame> {
-    /// One more class.
+    /// Adds a class.
     ///
     /// # Errors
-    /// A rate of zero, more than the line carries, or too many classes.
+    /// A rate of zero, rates that exceed the link, a zero queue limit, or too many classes.
     fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError>;
-    /// A paced class gets another rate, from its next frame on; if it is waiting, it waits for the part of its interval
-    /// that is left, scaled.
+    /// Sets the rate of a paced class, from its next frame on. If the class is waiting, the rest of the wait
+    /// is scaled.
     ///
     /// # Errors
-    /// No such class, not a paced one, a rate of zero, or more than the line carries: nothing has changed then.
+    /// # Errors
+    /// The class does not exist or is not paced, the rate is zero, or rates exceed the link. Then nothing
+    /// changes.
     fn set_rate(&mut self, class: ClassId, rate: Rate) -> Result<(), PacingError>;
-    /// Ends a class. What it had queued comes back, in order.
+    /// Removes a class. Returns its queued packets in order.
     ///
     /// # Errors
-    /// No such class.
+    /// The class does not exist.
     fn remove_class(&mut self, class: ClassId) -> Result<Vec<P>, PacingError>;
     /// Queues a packet.
     ///
     /// # Errors
-    /// The packet, with what was wrong.
+    /// The packet and the reason for the refusal.
     fn enqueue(&mut self, now: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>>;
-    /// What to do with the line, which is free now.
+    /// What to send now. The link must be idle.
     fn dequeue(&mut self, now: Instant) -> Next<P>;
-    /// What waits.
+    /// The queued packets.
     fn backlog(&self) -> Backlog;
-    /// Counters of a class; none if there is no such class.
+    /// Counters of a class; none if it does not exist.
     fn stats(&self, class: ClassId) -> Option<ClassStats>;
 }
 
-/// A packet that was not taken.
+/// A refused packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused<P> {
-    /// It.
+    /// The packet.
     pub packet: P,
-    /// Why.
+    /// The reason.
     pub why: EnqueueRefusal,
 }
 
-/// Why a packet was not taken.
+/// Why a packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnqueueRefusal {
     /// The queue of its class is full.
     Full,
-    /// There is no such class.
+    /// The class does not exist.
     UnknownClass,
-    /// It is longer than the MTU allows.
+    /// The packet exceeds the MTU.
     TooLong,
 }
 
-/// Why a device cannot be paced like that.
+/// Why a scheduler cannot be configured as requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PacingError {
-    /// Nothing would ever leave.
+    /// A rate of zero.
     #[error("the rate of a class must be above 0 bit/s")]
     ZeroRate,
-    /// Nothing would ever leave.
+    /// The rate of the link is out of range.
     #[error("the rate of the line must be above 0 bit/s and at most {}", LineClock::FASTEST)]
     Line,
     /// No frame fits.
     #[error("the MTU must be 68 to 65535 B, not {0}")]
     Mtu(ByteCount),
-    /// More than the line carries, with what surrounds frames.
+    /// The classes need more than the link carries, with framing overhead.
     #[error(
         "the classes would take {wanted} of a line of {line}: full frames of all rates together, with the 20 B of the \
          line that each frame takes beyond layer 2"
@@ -215,30 +220,30 @@ pub enum PacingError {
     AboveLine {
         /// All rates together, as bits of the line.
         wanted: Rate,
-        /// The line.
+        /// The rate of the link.
         line: Rate,
     },
-    /// More than the line carries, even without what surrounds frames, which [`Psp`] does not count.
+    /// The sum of rates exceeds the rate of the link, without framing overhead, which [`Psp`] does not count.
     #[error("the rates of the classes are {wanted} together, on a line of {line}")]
     RatesAboveLine {
         /// All rates together.
         wanted: Rate,
-        /// The line.
+        /// The rate of the link.
         line: Rate,
     },
     /// No such class.
     #[error("there is no class {}", .0.index())]
     UnknownClass(ClassId),
-    /// The class has no rate of its own.
+    /// The class is not paced.
     #[error("class {} has no rate of its own", .0.index())]
     NotPaced(ClassId),
-    /// A queue that holds nothing.
+    /// A queue limit of zero.
     #[error("the queue of a class must hold at least one packet")]
     ZeroLimit,
     /// More than [`MAX_CLASSES`].
     #[error("a device has at most {MAX_CLASSES} classes")]
     TooManyClasses,
-    /// A constant of the scheduler that makes no sense.
+    /// A parameter of the scheduler is out of range.
     #[error("{0}")]
     Parameter(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Pacing on one device: filters before a scheduler, made from a configuration.
+//! Pacing on one device: filters and a scheduler, built from a configuration.
 
 use super::flows::Flows;
 use super::{
@@ -9,7 +9,7 @@ use farpace_path::Backlog;
 use farpace_units::{Instant, Rate};
 use farpace_wire::Packet;
 
-/// The name of the class of packets that belong to no other.
+/// Name of the class of packets that belong to no other class.
 pub(crate) const REST: &str = "(rest)";
 
 /// A class with its name and counters.
@@ -17,28 +17,28 @@ pub(crate) const REST: &str = "(rest)";
 pub struct NamedStats {
     /// The name.
     pub name: String,
-    /// What was configured for it; none: not paced.
+    /// The configured rate; none: not paced.
     pub rate: Option<ClassRate>,
     /// The counters.
     pub stats: ClassStats,
 }
 
-/// A device's pacing. It has the contract of [`Scheduler`], with packets that find their classes themselves.
+/// Pacing on one device. It has the contract of [`Scheduler`], but finds the class of each packet itself.
 pub struct Pacer {
     scheduler: Box<dyn Scheduler<Packet>>,
     classifier: Classifier,
-    /// By the place of the class in the configuration; `(rest)` last, if there is one.
+    /// By index of the class in the configuration; `(rest)` is last, if it exists.
     classes: Vec<ClassId>,
     names: Vec<(String, Option<ClassRate>)>,
-    /// By the same place: the connections of a class whose rate is theirs.
+    /// By the same index: the connections of a class with `rate = "connection"`.
     flows: Vec<Option<Flows>>,
 }
 
 impl Pacer {
-    /// Pacing as configured, on a line of `line`.
+    /// Pacing as configured, on a link of `link_rate`.
     ///
     /// # Errors
-    /// The first thing that is wrong with the configuration.
+    /// The first error in the configuration.
     pub fn new(config: &PacingConfig, line: Rate) -> Result<Self, ConfigError> {
         if let Some(error) = config.check(line).into_iter().next() {
             return Err(error);
@@ -46,7 +46,7 @@ impl Pacer {
         Pacer::with(config, scheduler(config, line).map_err(refuse)?)
     }
 
-    /// The classes and filters of a checked configuration before `scheduler`, which has no classes yet.
+    /// The classes and filters of a checked configuration, with a `scheduler` that has no classes yet.
     pub(crate) fn with(
         config: &PacingConfig,
         mut scheduler: Box<dyn Scheduler<Packet>>,
@@ -72,10 +72,10 @@ impl Pacer {
         Ok(Pacer { scheduler, classifier: Classifier::new(config), classes, names, flows })
     }
 
-    /// Queues a packet in its class.
+    /// Classifies and queues a packet.
     ///
     /// # Errors
-    /// The packet, with what was wrong.
+    /// The packet and the reason for the refusal.
     pub fn enqueue(&mut self, now: Instant, packet: Packet) -> Result<(), Refused<Packet>> {
         let place = self.classifier.classify(&packet).unwrap_or(self.classes.len() - 1);
         let own = match &mut self.flows[place] {
@@ -85,12 +85,12 @@ impl Pacer {
         self.scheduler.enqueue(now, own.unwrap_or(self.classes[place]), packet)
     }
 
-    /// What to do with the line, which is free now.
+    /// What to send now. The link must be idle.
     pub fn dequeue(&mut self, now: Instant) -> Next<Packet> {
         self.scheduler.dequeue(now)
     }
 
-    /// What waits.
+    /// The queued packets.
     pub fn backlog(&self) -> Backlog {
         self.scheduler.backlog()
     }
@@ -131,7 +131,8 @@ mod tests {
     use super::super::ClassConfig;
     use super::*;
 
-    /// Breaks: a scheduler cannot be configured, or is another one: the paper's alone takes classes of all of the line.
+    /// Breaks: every scheduler can be configured by name. Only the paper's admits a class of the rate of the
+    /// link.
     #[test]
     fn every_scheduler_can_be_configured() {
         use SchedulerKind::{Edf, Fifo, Fq, Psp, TokenBucket};

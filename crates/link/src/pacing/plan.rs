@@ -1,4 +1,4 @@
-//! What a configuration means on a line: intervals, gaps, and how much of the line is promised.
+//! Intervals, gaps and reserved capacity that follow from a configuration.
 
 use super::pacer::REST;
 use super::{ClassRate, ConfigError, PacingConfig, PacingInterval, SchedulerKind, layer_2, on_the_line};
@@ -7,14 +7,14 @@ use farpace_units::{ByteCount, Rate, Span};
 use farpace_wire::ethernet::ETHERNET_LEN;
 use std::collections::BTreeMap;
 
-/// A configuration worked out, for people who want to know before anything is sent.
+/// What a configuration means on a given link, computed before anything is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacingPlan {
-    /// The rate that the scheduler counts with.
+    /// The rate at which the scheduler sends.
     pub line: Rate,
     /// Bytes of layer 2 of a frame that carries a packet of the MTU.
     pub full_frame: ByteCount,
-    /// Bytes of the line that it takes.
+    /// Its wire length.
     pub full_frame_on_the_line: ByteCount,
     /// All rates together, of layer 2.
     pub promised: Rate,
@@ -24,49 +24,49 @@ pub struct PacingPlan {
     pub left: Rate,
     /// The classes, in their order; `(rest)` last, if packets may belong to none.
     pub classes: Vec<ClassPlan>,
-    /// Places of the filters in the order in which they are tried.
+    /// Indices of the filters in the order of evaluation.
     pub order: Vec<usize>,
-    /// Why it cannot be built; none if it can.
+    /// Errors of the configuration; empty if it is valid.
     pub errors: Vec<ConfigError>,
-    /// What is hardly meant.
+    /// Warnings about the configuration.
     pub warnings: Vec<ConfigError>,
 }
 
-/// What one class means.
+/// What one class of the configuration means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassPlan {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its rate; none: in what others leave.
+    /// The rate; none: the class uses remaining capacity.
     pub rate: Option<ClassRate>,
-    /// What its queue holds.
+    /// The limit of its queue.
     pub limit: QueueLimit,
-    /// How many filters lead to it.
+    /// Number of filters that select it.
     pub filters: usize,
-    /// It takes what no filter matches.
+    /// True if it takes packets that no filter matches.
     pub is_default: bool,
-    /// Of classes with a rate of their own, unless the scheduler looks at none.
+    /// Of classes with a fixed rate, unless the scheduler ignores rates.
     pub pace: Option<PlannedRate>,
 }
 
-/// How full frames of a class follow each other.
+/// The spacing of full frames of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRate {
-    /// Bytes of the line from the start of a full frame to the start of the next, rounded down.
+    /// Bytes on the wire from the start of a full frame to the start of the next, rounded down.
     pub interval: ByteCount,
-    /// The same as time.
+    /// The interval as time.
     pub interval_time: Span,
-    /// Bytes of the line between the end of a full frame, its inter-frame gap included, and the next: for other classes,
-    /// or for gap frames.
+    /// Bytes on the wire between the end of a full frame with its inter-frame gap and the next: capacity for
+    /// other classes, or for gap frames.
     pub gap: ByteCount,
-    /// The same as time.
+    /// The gap as time.
     pub gap_time: Span,
-    /// Millionths of the line that full frames take, rounded up.
+    /// Millionths of the link that full frames occupy, rounded up.
     pub share: u64,
 }
 
 impl PacingPlan {
-    /// What `config` means on a line of `line`.
+    /// What `config` means on a link of `link_rate`.
     pub fn new(config: &PacingConfig, line: Rate) -> Self {
         let (errors, mut warnings) = (config.check(line), config.warnings());
         let line = config.line_rate(line);
@@ -101,7 +101,7 @@ impl PacingPlan {
     }
 }
 
-/// Bytes of layer 2 and of the line of a frame that carries a packet of `mtu`.
+/// Layer 2 length and wire length of a frame of `mtu`.
 fn full_frame(mtu: ByteCount) -> (ByteCount, ByteCount) {
     let frame = mtu + ByteCount::of_len(ETHERNET_LEN);
     (layer_2(frame), on_the_line(frame))
@@ -136,8 +136,8 @@ fn classes(config: &PacingConfig, line: Rate) -> Vec<ClassPlan> {
 }
 
 impl PlannedRate {
-    /// Of a class of `rate` on a line of `line` that carries packets of `mtu` (eq. (2) of the paper, with what surrounds
-    /// frames).
+    /// The spacing of a class of `rate` on a link of `link_rate` with full frames of `mtu` (eq. (2) of the
+    /// paper, with framing overhead).
     pub fn new(rate: Rate, line: Rate, mtu: ByteCount) -> Self {
         let (full, wire) = full_frame(mtu);
         let interval = ByteCount::new(PacingInterval::new(rate, line).after(full, &mut 0));
@@ -162,8 +162,8 @@ mod tests {
         PacingPlan::new(&toml::from_str(text).unwrap(), Rate::from_mbit(1_000))
     }
 
-    /// Breaks: what people are told of intervals, gaps and the line differs from what is sent. The numbers are those of
-    /// eq. (2) with full frames of 1518 B, which take 1538 B.
+    /// Breaks: reported intervals, gaps and capacity are those of eq. (2), with full frames of 1518 B that
+    /// take 1538 B on the wire.
     #[test]
     fn the_worked_example() {
         let plan = plan(
@@ -187,7 +187,7 @@ mod tests {
         assert!(plan.errors.is_empty());
     }
 
-    /// Breaks: what is said to be left cannot be had, or one bit/s more can.
+    /// Breaks: the capacity that is reported as left can be reserved, and 1 bit/s more cannot.
     #[test]
     fn what_is_left_fits_to_the_bit() {
         let with = |more: u64| {
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(with(left + 1).errors.len(), 1);
     }
 
-    /// Breaks: a line or an MTU that nothing can be worked out for stops the program.
+    /// Breaks: link rates and MTUs out of range yield errors instead of a panic.
     #[test]
     fn absurd_lines_are_answered() {
         for (line, mtu) in [(0, 1_500), (u64::MAX, u64::MAX), (1, 0)] {

@@ -29,7 +29,7 @@ impl Protocol {
     pub const fn number(self) -> u8 {
         self.0
     }
-    /// True for those whose ports filters can tell: TCP and UDP.
+    /// True for protocols whose ports filters can match: TCP and UDP.
     pub const fn has_ports(self) -> bool {
         matches!(self.0, PROTOCOL_TCP | PROTOCOL_UDP)
     }
@@ -84,7 +84,7 @@ impl JsonSchema for Protocol {
 mod tests {
     use super::*;
 
-    /// Breaks: protocols are written and read back as others.
+    /// Breaks: protocols read back as they were written.
     #[test]
     fn protocols_have_names_or_numbers() {
         for number in 0..=255 {

@@ -1,32 +1,33 @@
-//! PSPacer, as the paper has it (Takano et al., §3.4): the measure of what came after.
+//! PSPacer as in the paper (Takano et al., §3.4): the baseline for the other schedulers.
 //!
-//! Time is counted in bytes of the line: the global clock G counts all that was sent, the class clock C of a class says
-//! when its next packet may go. A frame of `len` bytes in memory counts as len + 24 on the line and as len + 4 for its
-//! rate. Of the classes whose time has come, the one with the highest rate sends; if none has, a normal class; if
-//! none of those has a packet either, a gap frame fills the line until the earliest C.
+//! Time is counted in bytes on the wire. The global clock G counts all bytes sent. The class clock C of a
+//! class is the value of G from which its next packet may go. A frame of `len` bytes in memory counts as `len
+//! + 24` on the wire and as `len + 4` for its rate. Of the eligible classes, the one with the highest rate
+//! sends. If none is eligible, a normal class sends. If no normal class has a packet either, a gap frame
+//! fills the link until the lowest C.
 //!
-//! Where the paper leaves something open: the time of a class has come when C is G, too (Fig. 3 needs it, though §3.4
-//! says "smaller"); a new class is a stopped one; of equal rates the class that has had its rate for longer comes first. A
-//! class that [follows](super::ClassKind::Follows) is not in the paper: it takes its turn among normal classes, but not
-//! before its clock says so.
+//! Where the paper is ambiguous: a class is eligible at C = G too (Fig. 3 needs it, though §3.4 says
+//! "smaller"); a new class is a stopped one; of equal rates, the class that has had its rate for longer is
+//! first. Classes that [follow](super::ClassKind::Follows) are not in the paper: they are served with the
+//! normal classes, but not before their clocks.
 //!
 //! # Flaws
-//! It is reproduced, not improved. What [`Edf`](super::SchedulerKind::Edf) does better:
+//! The algorithm is reproduced, not improved. [`Edf`](super::SchedulerKind::Edf) avoids these flaws:
 //!
 //! | flaw | where |
 //! |---|---|
-//! | the highest rate first: slow classes come late, in some sets by more than a full frame | `by_rate`, (1a) |
-//! | all classes are looked at for each frame | (1a) |
-//! | C - G below 64 is overlooked, so that a gap may end up to a full frame after the time of a class | `may_send` |
-//! | a gap of 64 to 83 B is 84 B on the line, but counted as what was wanted | (1c) |
-//! | packets shorter than 60 B are padded on the line, but counted as they are | `counted` |
-//! | fractions of a byte are cut off for each packet, so that rates are slightly exceeded | (3a) |
-//! | a class that could not send in time keeps its arrears, however great, and makes them good in one burst | (3a) |
-//! | a class that stopped and went on before it was looked at does, too | `may_send` |
-//! | while the line is idle G stands still: a packet that comes later still waits for its C | (1) |
-//! | the sum of rates may be the line's, though frames take 20 B more of it | [`Psp::new`] |
+//! | highest rate first: slow classes are late, in some sets by more than a full frame | `by_rate`, (1a) |
+//! | every frame costs a search of all classes | (1a) |
+//! | C - G below 64 is ignored, so that a gap may end up to a full frame late | `may_send` |
+//! | a gap of 64 to 83 B takes 84 B on the wire, but counts as requested | (1c) |
+//! | packets shorter than 60 B are padded on the wire, but count unpadded | `counted` |
+//! | fractions of a byte are truncated for each packet, so that rates are slightly exceeded | (3a) |
+//! | a class that could not send in time keeps unlimited arrears and makes up for them in one burst | (3a) |
+//! | so does a class that stopped and continued between two searches | `may_send` |
+//! | G stops while the link is idle: a later packet still waits for its C | (1) |
+//! | the sum of rates may equal that of the link, though frames take 20 B more on the wire | [`Psp::new`] |
 //!
-//! One flaw of the original has no counterpart here: it did not count packets without a class.
+//! One flaw of the original is missing here: it did not count packets without a class.
 
 use super::admission::PacingAdmission;
 use super::classes::{Classes, Tag};
@@ -38,27 +39,27 @@ use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate};
 use std::cmp::Reverse;
 
-/// The least C - G that it fills (paper §3.3: the shortest gap packet).
+/// Minimum C - G that it fills (paper §3.3: the minimum gap packet).
 const MIN_GAP: u64 = 64;
 
 /// The paper's scheduler.
 #[derive(Debug)]
 pub struct Psp<P> {
     classes: Classes<P, ByteClock>,
-    /// G: bytes of the line sent so far.
+    /// G: bytes on the wire so far.
     global: u64,
-    /// Paced classes, the highest rate first.
+    /// Paced classes, highest rate first.
     by_rate: Vec<ClassId>,
-    /// All others, and whose turn it is among them.
+    /// All other classes, served in round robin.
     rest: Vec<ClassId>,
     turn: usize,
 }
 
 #[derive(Debug)]
 struct ByteClock {
-    /// C: the value of G from which on the next packet may go.
+    /// C: the value of G from which the next packet may go.
     class: u64,
-    /// The class had nothing to send when it might have.
+    /// The class had nothing to send when it was eligible.
     stopped: bool,
 }
 
@@ -69,22 +70,23 @@ impl Default for ByteClock {
 }
 
 impl<P: PacedFrame> Psp<P> {
-    /// On a line of this rate that carries IP packets of up to `mtu` bytes. Paced classes may have as much of it as
-    /// there is, whatever surrounds their frames.
+    /// A scheduler for a link of `link_rate` that carries IP packets of up to `mtu` bytes. The sum of rates
+    /// may be that of the link, whatever the framing overhead.
     ///
     /// # Errors
-    /// A line or an MTU that cannot be.
+    /// The rate or the MTU is out of range.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
         let classes = Classes::admitted_by(PacingAdmission::of_rates(line, mtu)?);
         Ok(Psp { classes, global: 0, by_rate: Vec::new(), rest: Vec::new(), turn: 0 })
     }
 
-    /// G: how many bytes it believes to have sent, gaps included.
+    /// G: the bytes that it has counted as sent, including gaps.
     pub const fn global_clock(&self) -> u64 {
         self.global
     }
 
-    /// Whether a class has a packet whose time has come. If it is yet to come, no gap is longer than that.
+    /// True if a class has a packet and is eligible. If it is not yet eligible, `gap` is limited to that
+    /// time.
     fn may_send(&mut self, id: ClassId, gap: &mut u64) -> bool {
         let limited = self.classes.rate(id).is_some();
         let Some(class) = self.classes.get_mut(id) else { return false };
@@ -111,7 +113,7 @@ impl<P: PacedFrame> Psp<P> {
         let limited = self.classes.rate(id).is_some();
         if let Some(class) = self.classes.get_mut(id).filter(|_| limited) {
             let clock = &mut class.state;
-            // (3b) No arrears from before a stop.
+            // (3b) A stop clears arrears.
             if std::mem::take(&mut clock.stopped) {
                 clock.class = start;
             }
@@ -123,7 +125,7 @@ impl<P: PacedFrame> Psp<P> {
         Next::Packet { class: id, packet }
     }
 
-    /// What is left of the interval of a class changes with its rate.
+    /// Scales the rest of the interval of a class whose rate has changed.
     fn rescale(&mut self, id: ClassId, before: PacingInterval) {
         let global = self.global;
         if let Some(class) = self.classes.get_mut(id) {
@@ -190,7 +192,7 @@ impl<P: PacedFrame> Scheduler<P> for Psp<P> {
     }
 
     fn dequeue(&mut self, _: Instant) -> Next<P> {
-        // (1) Only if something is queued: paper §3.5.
+        // (1) Only if packets are queued: paper §3.5.
         if self.classes.backlog().packets == 0 {
             return Next::Empty;
         }
@@ -210,7 +212,8 @@ impl<P: PacedFrame> Scheduler<P> for Psp<P> {
                 return self.send(id);
             }
         }
-        // (1c) The least C - G, a full frame at most; (2) which is counted even if the line has to be given more.
+        // (1c) The minimum C - G, at most a full frame; (2) counts it as requested, even if the frame is
+        // longer.
         self.global = self.global.saturating_add(gap);
         Next::Gap(ByteCount::new(gap).max(SHORTEST_GAP))
     }
@@ -224,7 +227,7 @@ impl<P: PacedFrame> Scheduler<P> for Psp<P> {
     }
 }
 
-/// Bytes of layer 2 and of the line as it counts them: without padding.
+/// Layer 2 length and wire length as the algorithm counts them: without padding.
 fn counted(len: ByteCount) -> (ByteCount, ByteCount) {
     (len + FCS, len + FCS + PREAMBLE_AND_GAP)
 }

@@ -1,9 +1,9 @@
-//! A scheduler under full load: every class always has a packet, and the line is the clock.
+//! A scheduler under full load: every class always has a packet, and the link is the clock.
 
 use super::{ClassId, LineClock, Next, PacedFrame, Scheduler, on_the_line};
 use farpace_units::{ByteCount, Instant, Rate};
 
-/// A frame that is nothing but a length.
+/// A frame with a length and no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaturatingFrame(pub u32);
 
@@ -13,10 +13,10 @@ impl PacedFrame for SaturatingFrame {
     }
 }
 
-/// Runs `scheduler` with `classes` that always have two frames of their length (in memory) queued, until its line has
-/// carried `end` bytes. `sent` hears of each frame: whose it is (the place in `classes`), the byte of the line at which it
-/// began, and how long it is. For schedulers that fill the line with gaps; one that waits, or refuses a frame, ends
-/// the run. Returns the byte of the line that was reached.
+/// Runs `scheduler` with `classes` that always have two frames of their length (in memory) queued, until the
+/// link has carried `end` bytes. `sent` is called for each frame with the index in `classes`, the byte on the
+/// wire at which the frame began, and its length. This is for schedulers that fill the link with gaps: the
+/// run ends if the scheduler waits or refuses a frame. Returns the byte on the wire that was reached.
 pub fn saturate(
     scheduler: &mut dyn Scheduler<SaturatingFrame>,
     classes: &[(ClassId, u32)],
@@ -26,7 +26,8 @@ pub fn saturate(
     run(scheduler, classes, end, None, sent)
 }
 
-/// The same on a line of this rate with a time of day, for schedulers that wait: the line is idle then.
+/// Like [`saturate`], on a link of `link_rate` with a clock, for schedulers that wait. The link is idle
+/// during a wait.
 pub fn saturate_in_time(
     scheduler: &mut dyn Scheduler<SaturatingFrame>,
     classes: &[(ClassId, u32)],

@@ -1,9 +1,9 @@
-//! A token bucket per class: what hosts did before pacing, and what the paper compares with (§2). With one class it is
-//! the kernel's TBF on a timer that ticks.
+//! A token bucket per class: how hosts limited rates before pacing, and the baseline of the paper (§2). With
+//! one class it is TBF of Linux on a periodic timer.
 //!
-//! Tokens are bytes in memory, as the kernel counts them: a frame's check sequence is not among them, so that full
-//! frames leave 1518/1514 faster than a rate of layer 2 says. All that has been added at a tick may leave at once, at the
-//! speed of the line: at 500 Mbit/s and 1 ms that is 62.5 kB, 42 packets.
+//! Tokens are bytes in memory, as the kernel counts them, without check sequences. So full frames leave
+//! faster than the layer 2 rate by a factor of 1518/1514. All tokens that a tick has added may be used at
+//! once, at the rate of the link: at 500 Mbit/s and 1 ms these are 62.5 kB, 42 packets.
 
 use super::classes::{Classes, Tag};
 use super::{ClassId, ClassSpec, ClassStats, Next, PacedFrame, PacingError, Refused, Scheduler};
@@ -12,42 +12,44 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::ethernet::MAX_ETHERNET_LEN;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Tokens are counted in bit/s x ns, so that a tick of any rate adds a whole number: so many are a byte.
+/// One byte in tokens. Tokens are counted in bit/s x ns, so that a tick adds a whole number at any rate.
 const BYTE: u128 = 8 * 1_000_000_000;
 
 /// Token buckets, refilled at ticks counted from the start of time.
 ///
-/// Paced classes whose tokens cover their next packet send in turn, packet by packet; then normal classes and those
-/// that follow, also in turn. If nothing may leave, it waits for the tick that covers a packet. A new bucket is full.
+/// Paced classes with enough tokens for their next packet send in round robin, one packet each. Then normal
+/// and following classes send in round robin. If no class may send, the scheduler waits for the tick that
+/// suffices for a packet. A new bucket is full.
 #[derive(Debug)]
 pub struct TokenBucket<P> {
     classes: Classes<P, ClassBucket>,
     tick: u64,
     burst: Option<ByteCount>,
-    /// No bucket is smaller: each packet must fit.
+    /// Minimum depth of a bucket, so that each packet fits.
     longest: ByteCount,
-    /// The latest time it was told.
+    /// The latest time that a caller passed.
     now: Instant,
-    /// Classes with packets, in turn: paced ones, and the others.
+    /// Paced classes with packets, in round robin.
     paced: VecDeque<ClassId>,
+    /// Other classes with packets, in round robin.
     rest: VecDeque<ClassId>,
-    /// Classes whose packets are not covered, and when they will be.
+    /// Classes without enough tokens for their first packet, by the time at which they will have enough.
     waiting: BTreeSet<(Instant, ClassId)>,
 }
 
 #[derive(Debug, Default)]
 struct ClassBucket {
-    /// Tokens missing: none in a full one.
+    /// Tokens missing from a full bucket.
     missing: u128,
-    /// The tick that was the last to be added.
+    /// The last tick that was added.
     filled: u64,
-    /// Since when the tokens cover what is next.
+    /// Since when the tokens suffice for the first packet.
     covered: Instant,
     waits: Option<Instant>,
 }
 
 impl ClassBucket {
-    /// The tick whose tokens cover a packet, if one that has not been added yet has to.
+    /// The tick whose tokens suffice for a packet; none if the current tokens do.
     fn tick_for(&self, len: ByteCount, holds: u128, per_tick: u128) -> Option<u64> {
         let short = (self.missing + u128::from(len.get()) * BYTE).saturating_sub(holds);
         let ticks = short.div_ceil(per_tick);
@@ -61,12 +63,12 @@ impl ClassBucket {
 }
 
 impl<P: PacedFrame> TokenBucket<P> {
-    /// On a line of this rate that carries IP packets of up to `mtu` bytes, refilled every `tick`. A bucket holds `burst`;
-    /// if that is not given, what a tick adds and one frame, so that nothing is lost of what is left over at a tick;
-    /// in any case the longest frame there is.
+    /// A scheduler for a link of `link_rate` that carries IP packets of up to `mtu` bytes, with a refill
+    /// every `tick`. `burst` is the depth of a bucket, at least the longest frame. It defaults to the tokens
+    /// of a tick plus a frame, so that the remainder at a tick is not lost.
     ///
     /// # Errors
-    /// A line or an MTU that cannot be; no time between ticks.
+    /// The rate or the MTU is out of range, or `tick` is zero.
     pub fn new(
         line: Rate,
         mtu: ByteCount,
@@ -92,7 +94,7 @@ impl<P: PacedFrame> TokenBucket<P> {
         u128::from(rate.bits_per_sec()).max(1) * u128::from(self.tick)
     }
 
-    /// Tokens that a full bucket has.
+    /// Depth of a bucket in tokens.
     fn holds(&self, rate: Rate) -> u128 {
         let longest = u128::from(self.longest.get()) * BYTE;
         match self.burst {
@@ -101,12 +103,12 @@ impl<P: PacedFrame> TokenBucket<P> {
         }
     }
 
-    /// The tick that is the last at the latest time it knows.
+    /// Number of the last tick.
     fn ticks(&self) -> u64 {
         self.now.as_nanos() / self.tick
     }
 
-    /// Whether the first packet of a class may leave now; if not, when.
+    /// Whether the first packet of a class may leave now; if not, the time at which it may.
     fn covers(&mut self, id: ClassId) -> Result<(), Instant> {
         let Some(rate) = self.classes.rate(id) else { return Ok(()) };
         let (per_tick, holds) = (self.per_tick(rate), self.holds(rate));
@@ -150,7 +152,7 @@ impl<P: PacedFrame> TokenBucket<P> {
         waits.is_some_and(|at| self.waiting.remove(&(at, id)))
     }
 
-    /// The rate of a class changes by `change`: its tokens stay, as far as its bucket holds them then.
+    /// Applies a `change` of the rate of a class. Tokens are kept as far as the new depth allows.
     fn change_rate<T>(&mut self, id: ClassId, change: impl FnOnce(&mut Classes<P, ClassBucket>) -> T) -> T {
         let before = self.classes.rate(id);
         let done = change(&mut self.classes);

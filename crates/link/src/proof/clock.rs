@@ -1,25 +1,26 @@
-//! What a clock that ticks leaves open: with the paper's, 2^-24 s or 59.6 ns, a rate per packet at 930 Mbit/s is known to
-//! 0.5 % (§4.4).
+//! Measurement errors due to the resolution of a clock. With the clock of the paper, 2^-24 s or 59.6 ns, the
+//! rate per packet at 930 Mbit/s has an error of 0.5 % (§4.4).
 
 use super::RATE_WINDOWS;
 use farpace_units::{ByteCount, Rate, Span};
 
-/// Bounds on the errors that come from the ticks of a clock. A time may be late by up to a tick, so the time between two
-/// frames is wrong by less than one, either way.
+/// Bounds on the errors due to the resolution of a clock. A time may be late by up to a tick, so the
+/// difference of two times has an error of less than a tick in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockError {
-    /// A tick; if times went back, at least by how much.
+    /// Resolution of the clock; if times decreased, at least by how much.
     pub tick: Span,
-    /// Of the mean rate; none: no bound.
+    /// Error of the mean rate; none: unbounded.
     pub mean: Option<Rate>,
-    /// Of the rate per n packets, where the flow is at its mean rate; none: no bound.
+    /// Error of the rate per n packets, for a flow at its mean rate; none: unbounded.
     pub per_packets: [Option<Rate>; RATE_WINDOWS.len()],
-    /// Of the queue: what the mean rate carries in a tick, and as much again if that rate is itself measured.
+    /// Error of the queue: the bytes per tick at the mean rate, twice if that rate is itself measured.
     pub queue: ByteCount,
 }
 
 impl ClockError {
-    /// For a flow of `packets` over `duration` at `mean`; `given`: the bottleneck has this rate, not the mean rate.
+    /// For a flow of `packets` over `duration` at `mean`. `given`: the rate of the bottleneck, if it is not
+    /// the mean rate.
     pub(super) fn new(tick: Span, packets: u64, duration: Span, mean: Rate, given: Option<Rate>) -> Self {
         let nanos = |n: u64| match packets.saturating_sub(1) {
             0 => 0,
@@ -36,13 +37,13 @@ impl ClockError {
             queue: given.map_or_else(|| in_a_tick(mean) + in_a_tick(mean), in_a_tick),
         }
     }
-    /// True if more than a frame of `longest` bytes passes in a tick: nothing can be said then.
+    /// True if more than a frame of `longest` bytes passes per tick, so that no conclusion is possible.
     pub(super) fn is_too_coarse(&self, rate: Rate, longest: ByteCount) -> bool {
         rate.bytes_in(self.tick) > longest
     }
 }
 
-/// How much faster than `rate` it may have been, if the time it was measured over was too long by a tick.
+/// How much higher than `rate` the real rate may be, if the measured time was too long by a tick.
 fn error(rate: Rate, tick: Span, nanos: u128) -> Option<Rate> {
     let tick = u128::from(tick.as_nanos());
     let shortest = nanos.checked_sub(tick).filter(|left| *left > 0)?;
@@ -54,8 +55,8 @@ fn error(rate: Rate, tick: Span, nanos: u128) -> Option<Rate> {
 mod tests {
     use super::*;
 
-    /// Breaks: the bound at the paper's own example: 930 Mbit/s, 59.6 ns, one packet. It says about 2 Mbit/s, which is half
-    /// a tick; the bound is a whole one.
+    /// Breaks: the bound for the example of the paper: 930 Mbit/s, 59.6 ns, one packet. The paper states
+    /// about 2 Mbit/s, which is half a tick; the bound is a whole one.
     #[test]
     fn the_papers_clock() {
         let frame = ByteCount::new(1_518);
@@ -74,7 +75,7 @@ mod tests {
         assert_eq!(coarse.per_packets[0], None, "a tick is longer than the interval");
     }
 
-    /// Breaks: captures of one packet, or of no duration, must not panic nor claim a bound.
+    /// Breaks: captures of one packet or without duration cause no panic and have no bound.
     #[test]
     fn nothing_is_known_of_nothing() {
         for packets in [0, 1, 5] {

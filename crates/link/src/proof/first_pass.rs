@@ -1,4 +1,4 @@
-//! The first pass: which flows there are, and how much each has sent.
+//! The first pass: finds the flows and counts their frames.
 
 use super::key::{ControlFrame, FlowKey, look};
 use super::line::{Closest, LinkModel, assumed};
@@ -8,23 +8,23 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::MacAddr;
 use std::collections::BTreeMap;
 
-/// Senders on one interface whose frames are looked at to find the line.
+/// Maximum number of senders per interface whose frames are used to determine the rate of the link.
 const MAX_SENDERS: usize = 64;
 
-/// How much, and when.
+/// Counters of frames with their time range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Frames.
     pub packets: u64,
     /// Bytes of layer 2: padded, with check sequences.
     pub bytes: ByteCount,
-    /// The time of the first.
+    /// Time of the first frame.
     pub first: Instant,
     /// The latest time.
     pub last: Instant,
-    /// How many frames were earlier than one before them.
+    /// Number of frames with a time earlier than a previous one.
     pub backwards: u64,
-    /// By how much at most it was earlier than the latest.
+    /// Maximum decrease of the time.
     pub furthest_back: Span,
 }
 
@@ -47,50 +47,50 @@ impl Totals {
     }
 }
 
-/// What a flow has sent.
+/// Counters of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowTotals {
-    /// Which one.
+    /// The flow.
     pub key: FlowKey,
-    /// How much.
+    /// Its frames.
     pub total: Totals,
-    /// Bytes of IP packets; of what is not IP, bytes after the Ethernet header.
+    /// Bytes of IP packets; for other frames, bytes after the Ethernet header.
     pub network_bytes: ByteCount,
-    /// The longest frame, in memory.
+    /// The longest frame in memory.
     pub longest: ByteCount,
-    /// Of the frame that came last: bytes of layer 2, and after the Ethernet header.
+    /// The last frame: bytes of layer 2, and bytes after the Ethernet header.
     pub(super) final_bytes: (ByteCount, ByteCount),
     /// The longest Ethernet header.
     pub(super) link_header: ByteCount,
-    /// The most options and payload in a TCP segment of which the header was captured.
+    /// Maximum length of options and payload in a TCP segment whose header was captured.
     pub(super) longest_segment: ByteCount,
-    /// The longest segment its sender takes, from its SYN.
+    /// The MSS option in the SYN of its sender.
     pub(super) mss: Option<u16>,
 }
 
-/// Frames of MAC control.
+/// Counters of MAC control frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GapFrameTotals {
-    /// PAUSE for no time: gap frames. How many.
+    /// PAUSE frames with a time of zero: gap frames.
     pub frames: u64,
     /// Bytes of layer 2 of gap frames.
     pub bytes: ByteCount,
-    /// Bytes of the line that gap frames take.
+    /// Wire bytes of gap frames.
     pub line_bytes: ByteCount,
-    /// Other frames of MAC control: requests to pause.
+    /// Other MAC control frames: requests to pause.
     pub others: u64,
 }
 
-/// What was seen at one interface.
+/// Counters of an interface.
 #[derive(Clone, Debug, Default)]
 pub struct InterfaceTotals {
-    /// Everything, gap frames included.
+    /// All frames, including gap frames.
     pub total: Totals,
-    /// Bytes of the line that everything takes.
+    /// Their wire bytes.
     pub line_bytes: ByteCount,
-    /// Frames of MAC control.
+    /// MAC control frames.
     pub gaps: GapFrameTotals,
-    /// A tick of its clock, as the capture says.
+    /// Resolution of its clock, according to the capture.
     pub(super) said_tick: Span,
     /// All times were whole microseconds.
     whole_micros: bool,
@@ -98,18 +98,18 @@ pub struct InterfaceTotals {
 }
 
 impl InterfaceTotals {
-    /// The line, if frames have said anything about it.
+    /// The link, if its rate can be derived from frames.
     pub fn line(&self) -> Option<LinkModel> {
         assumed(self.senders.values().filter_map(Closest::most).max()?)
     }
-    /// A tick of the clock: as the capture says, but a microsecond if all times are such.
+    /// Resolution of the clock: as the capture states, but a microsecond if all times are whole microseconds.
     pub fn tick(&self) -> Span {
         let coarser = self.whole_micros && self.total.packets >= MIN_PACKETS;
         self.said_tick.max(if coarser { Span::from_micros(1) } else { Span::ZERO })
     }
 }
 
-/// Counts.
+/// The first pass over a capture.
 #[derive(Clone, Debug)]
 pub struct FirstPass {
     pub(super) question: ProofQuestion,
@@ -124,7 +124,7 @@ pub struct FirstPass {
 }
 
 impl FirstPass {
-    /// Nothing seen.
+    /// A first pass without frames.
     pub fn new(question: ProofQuestion) -> Self {
         FirstPass {
             question,
@@ -138,7 +138,7 @@ impl FirstPass {
         }
     }
 
-    /// A frame.
+    /// Handles a frame.
     pub fn see(&mut self, frame: &Sighting<'_>) {
         let bytes = layer_2(frame.len);
         self.all.see(frame.time, bytes);
@@ -193,7 +193,7 @@ impl FirstPass {
             Some(ControlFrame::Other) => interface.gaps.others += 1,
             None => {}
         }
-        // An address of zeros: a loopback, or a header that was made up. There is no line.
+        // An address of zeros: a loopback interface or a synthetic header. There is no link.
         let sender = frame.bytes.get(6..12).and_then(<[u8]>::first_chunk).map(|bytes| MacAddr(*bytes));
         let Some(sender) = sender.filter(|sender| *sender != MacAddr::default()) else { return };
         if interface.senders.len() < MAX_SENDERS || interface.senders.contains_key(&sender) {
@@ -201,7 +201,7 @@ impl FirstPass {
         }
     }
 
-    /// The place of a flow, which gets one if it is asked for and there is room.
+    /// The index of a flow. A new flow gets one if it is selected and there is room.
     fn place(&mut self, key: &FlowKey) -> Option<usize> {
         if let Some((recent, place)) = &self.recent
             && recent == key
@@ -234,7 +234,7 @@ impl FirstPass {
         self.question.flows.is_empty() || self.question.flows.iter().any(|filter| filter.matches(key))
     }
 
-    /// The place of the flow of a frame, in the second pass.
+    /// The index of the flow of a frame, in the second pass.
     pub(super) fn known(&mut self, frame: &Sighting<'_>) -> Option<usize> {
         let seen = look(frame.interface, frame.bytes).filter(|seen| seen.control.is_none())?;
         match &self.recent {
@@ -247,15 +247,15 @@ impl FirstPass {
         }
     }
 
-    /// All frames together.
+    /// All frames.
     pub fn all(&self) -> &Totals {
         &self.all
     }
-    /// The flows, in the order in which they began.
+    /// The flows, in order of their first frames.
     pub fn flows(&self) -> &[FlowTotals] {
         &self.flows
     }
-    /// The interfaces, with their numbers.
+    /// The interfaces with their numbers.
     pub fn interfaces(&self) -> impl Iterator<Item = (u32, &InterfaceTotals)> {
         self.interfaces.iter().map(|(number, interface)| (*number, interface))
     }
@@ -263,22 +263,22 @@ impl FirstPass {
     pub fn other(&self) -> &Totals {
         &self.other
     }
-    /// Frames of which not even the Ethernet header was captured.
+    /// Frames whose Ethernet header was not captured.
     pub fn unreadable(&self) -> &Totals {
         &self.unreadable
     }
-    /// The line of an interface: as was said, or as its frames say.
+    /// The link of an interface: as configured, or as derived from frames.
     pub fn line(&self, interface: u32) -> Option<LinkModel> {
         let said = self.question.line.map(|rate| LinkModel { rate, assumed: false });
         said.or_else(|| self.interfaces.get(&interface)?.line())
     }
-    /// A tick of the clock of an interface: the coarser of what was said, and what the capture says.
+    /// Resolution of the clock of an interface: the coarser of the configured one and that of the capture.
     pub fn tick(&self, interface: u32) -> Span {
         let seen = self.interfaces.get(&interface).map_or(Span::ZERO, InterfaceTotals::tick);
         seen.max(self.question.tick)
     }
-    /// The mean rates of a flow: bytes of all frames but the last over the time from the first to the last, of layer 2 and
-    /// of IP. None without duration.
+    /// Mean rates of a flow, of layer 2 and of IP: bytes of all frames but the last over the time from the
+    /// first to the last. None without duration.
     pub(super) fn means(flow: &FlowTotals) -> Option<(Rate, Rate)> {
         let duration = flow.total.duration();
         let (bytes, network) = flow.final_bytes;

@@ -1,14 +1,14 @@
-//! Times from the start of one frame to the start of the next.
+//! Intervals from the start of a frame to the start of the next.
 
 use farpace_units::Span;
 
-/// Different values that are kept exactly; a flow that is paced has few.
+/// Maximum number of distinct values that are stored exactly. A paced flow has few.
 pub const MAX_DISTINCT: usize = 16;
 /// Bins per factor of two.
 const PER_OCTAVE: usize = 8;
 const BINS: usize = PER_OCTAVE * 62;
 
-/// Times from frame to frame: how often each, in bins that grow by an eighth of a factor of two.
+/// A histogram of intervals, with eight bins per factor of two.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     bins: Vec<u64>,
@@ -54,26 +54,26 @@ impl Intervals {
         }
     }
 
-    /// How many there are: one less than packets.
+    /// Number of intervals: one less than packets.
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// The shortest and the longest; none without any.
+    /// Minimum and maximum; none without intervals.
     pub fn range(&self) -> Option<(Span, Span)> {
         (self.count > 0).then_some((self.least, self.most))
     }
-    /// All bins that are not empty, from the shortest on: from where, up to but not including where, how many.
+    /// All non-empty bins in ascending order: lower bound, exclusive upper bound, count.
     pub fn bins(&self) -> impl Iterator<Item = (Span, Span, u64)> + '_ {
         let full = self.bins.iter().enumerate().filter(|(_, count)| **count > 0);
         full.map(|(bin, count)| {
             (Span::from_nanos(start_of(bin)), Span::from_nanos(start_of(bin + 1)), *count)
         })
     }
-    /// Each value with how often it came, if there are at most 16 different ones.
+    /// All distinct values with their counts, if there are at most 16.
     pub fn distinct(&self) -> Option<&[(Span, u64)]> {
         self.distinct.as_deref()
     }
-    /// The shortest interval of the bin in which the middle one is; none without any.
+    /// Lower bound of the bin with the median; none without intervals.
     pub fn median(&self) -> Option<Span> {
         let mut left = self.count / 2;
         for (from, _, count) in self.bins() {
@@ -110,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Breaks: intervals get lost, or are counted where they do not belong.
+        /// Breaks: each interval is counted once, in the right bin.
         #[test]
         fn bins_hold_their_own(values in prop::collection::vec(prop_oneof![0u64..40, any::<u64>()], 1..80)) {
             let mut intervals = Intervals::default();
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Breaks: two bins overlap or leave a hole between them.
+    /// Breaks: bins neither overlap nor leave a gap.
     #[test]
     fn every_bin_begins_where_the_last_one_ends() {
         for bin in 0..BINS {

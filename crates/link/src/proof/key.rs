@@ -1,4 +1,4 @@
-//! Which flow a frame belongs to.
+//! Finds the flow of a frame.
 
 use farpace_wire::ip::{PROTOCOL_TCP, PROTOCOL_UDP};
 use farpace_wire::{EtherType, EthernetHeader, IpView, Ipv4View, Ipv6View, MacAddr, TcpFlags, TcpView};
@@ -10,75 +10,75 @@ use thiserror::Error;
 /// One direction of a conversation at one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
-    /// Where it was captured.
+    /// The interface of the capture.
     pub interface: u32,
-    /// VLAN numbers, outermost first.
+    /// VLAN identifiers, outermost first.
     pub vlans: [Option<u16>; 2],
-    /// Between whom.
+    /// The end points.
     pub carries: Carries,
 }
 
-/// Between whom a flow is.
+/// The end points of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Carries {
     /// TCP or UDP.
     Ports {
-        /// The protocol's number.
+        /// Protocol number.
         protocol: u8,
         /// Source.
         src: SocketAddr,
         /// Destination.
         dst: SocketAddr,
     },
-    /// Other protocols over IP, and those of whose ports not enough was captured.
+    /// Other protocols over IP, and packets whose ports were not captured.
     Addresses {
-        /// The protocol's number.
+        /// Protocol number.
         protocol: u8,
         /// Source.
         src: IpAddr,
         /// Destination.
         dst: IpAddr,
-        /// Fragments, which have no ports but the first one.
+        /// True for fragments.
         fragments: bool,
     },
-    /// What is not IP, or of whose IP header not enough was captured.
+    /// Frames that are not IP, or whose IP header was not captured.
     Frames {
         /// Source.
         src: MacAddr,
         /// Destination.
         dst: MacAddr,
-        /// What it carries.
+        /// The EtherType.
         ether_type: EtherType,
     },
 }
 
-/// Bytes of a TCP header without options, which the MSS counts as part of a segment (RFC 6691).
+/// Length of a TCP header without options. Options count as part of a segment for the MSS (RFC 6691).
 const MIN_TCP_LEN: usize = 20;
 
-/// What a frame says about itself.
+/// What the headers of a frame contain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenFlows {
     pub key: FlowKey,
-    /// MAC control, and whether it asks for silence; none if it is anything else.
+    /// The kind of a MAC control frame; none for other frames.
     pub control: Option<ControlFrame>,
     /// Bytes before the IP header.
     pub link_header: usize,
-    /// Bytes of headers without TCP's options, where the frame is TCP and all of its header is there.
+    /// Length of headers without TCP options, for TCP frames with a complete header.
     pub tcp_headers: Option<usize>,
-    /// The longest segment that its sender takes, said in a SYN.
+    /// The MSS option of a SYN.
     pub mss: Option<u16>,
 }
 
-/// A frame of MAC control.
+/// A MAC control frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ControlFrame {
-    /// PAUSE for no time: it fills the line and says nothing.
+    /// PAUSE with a time of zero: a gap frame.
     Gap,
-    /// Anything else: PAUSE for some time, or other control.
+    /// Any other: PAUSE with a time, or another opcode.
     Other,
 }
 
-/// Reads as much as there is. None if not even the Ethernet header is there.
+/// Parses as much as was captured. None if the Ethernet header is incomplete.
 pub(super) fn look(interface: u32, bytes: &[u8]) -> Option<SeenFlows> {
     let (ethernet, link_header) = EthernetHeader::parse(bytes).ok()?;
     let mut vlans = [None; 2];
@@ -105,7 +105,7 @@ pub(super) fn look(interface: u32, bytes: &[u8]) -> Option<SeenFlows> {
     Some(seen)
 }
 
-/// IEEE 802.3 §31B: an opcode of two bytes, 1 for PAUSE, and for how long.
+/// IEEE 802.3 §31B: an opcode of two bytes, 1 for PAUSE, and the time.
 fn control(bytes: &[u8]) -> ControlFrame {
     if bytes.starts_with(&[0, 1, 0, 0]) { ControlFrame::Gap } else { ControlFrame::Other }
 }
@@ -133,7 +133,7 @@ fn look_into(seen: &mut SeenFlows, ip: &IpView<'_>, transport: &[u8]) {
 }
 
 impl FlowKey {
-    /// The other direction.
+    /// The key of the other direction.
     #[must_use]
     pub fn reversed(self) -> FlowKey {
         let carries = match self.carries {
@@ -145,7 +145,7 @@ impl FlowKey {
         };
         FlowKey { carries, ..self }
     }
-    /// The protocol in words: `TCP`, `UDP`, `ICMP`, `IP 47`, `0x0806`.
+    /// Name of the protocol: `TCP`, `UDP`, `ICMP`, `IP 47`, `0x0806`.
     pub fn protocol(&self) -> String {
         match self.carries {
             Carries::Ports { protocol, .. } | Carries::Addresses { protocol, .. } => match protocol {
@@ -176,7 +176,7 @@ impl fmt::Display for FlowKey {
     }
 }
 
-/// Which flows are looked at: an address, a port, or both, of either end, or of the end that is said.
+/// Selects flows by address, port, or both, of either end or of a given end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowFilter {
     end: EndFilter,
@@ -191,7 +191,7 @@ enum EndFilter {
     Either,
 }
 
-/// What was written is no [`FlowFilter`].
+/// The text is not a valid [`FlowFilter`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is no filter of flows: expected an address, a port, or both, like \"10.0.0.1\", \"5001\", \"10.0.0.1:5001\" \
@@ -220,7 +220,7 @@ impl FromStr for FlowFilter {
 }
 
 impl fmt::Display for FlowFilter {
-    /// As it can be read again.
+    /// In the syntax of `FromStr`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.end {
             EndFilter::Source => "src ",
@@ -236,7 +236,7 @@ impl fmt::Display for FlowFilter {
 }
 
 impl FlowFilter {
-    /// True if an end that is asked for has the address and the port.
+    /// True if a selected end has the address and the port.
     pub fn matches(&self, flow: &FlowKey) -> bool {
         let ends = match flow.carries {
             Carries::Ports { src, dst, .. } => [src, dst].map(|end| (end.ip(), Some(end.port()))),
@@ -277,7 +277,7 @@ mod tests {
         bytes
     }
 
-    /// Breaks: captures of which only the first bytes of each frame were kept fall apart into wrong flows.
+    /// Breaks: captures with truncated frames yield the right flows, as far as the headers reach.
     #[test]
     fn short_captures_tell_what_is_there() {
         let whole = frame(false);
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!((syn.mss, syn.tcp_headers), (Some(1_460), Some(14 + 20 + 20)));
     }
 
-    /// Breaks: gap frames are taken for a request to be silent, or the other way round; VLANs are mixed up.
+    /// Breaks: gap frames are distinguished from requests to pause, and VLANs from each other.
     #[test]
     fn control_frames_and_vlans_are_told_apart() {
         let mut pause = [[1, 0x80, 0xc2, 0, 0, 1], [2; 6]].concat();
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(seen.control, None);
     }
 
-    /// Breaks: `--flow` shows other flows than were asked for, or takes words that mean nothing.
+    /// Breaks: `--flow` selects exactly the named flows, and refuses invalid filters.
     #[test]
     fn filters_match_either_end() {
         let key = look(0, &frame(false)).unwrap().key;

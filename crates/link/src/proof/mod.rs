@@ -1,23 +1,23 @@
 //! Proof of pacing: how evenly the flows of a capture are paced.
 //!
-//! Frames with their times come in, in two passes: the [`FirstPass`] says which flows there are, how much each has sent
-//! and how long; the [`SecondPass`] then lets each flow through the virtual bottleneck of its own mean rate (paper §4.1) and
-//! measures what the paper measures (§4.4). No frame is kept, and memory is bounded whatever is in a capture.
+//! The frames of a capture are read in two passes. The [`FirstPass`] finds the flows and counts their frames.
+//! The [`SecondPass`] sends each flow through a virtual bottleneck of its own mean rate (paper §4.1) and
+//! measures what the paper measures (§4.4). Frames are not stored, and memory is bounded for every capture.
 //!
-//! A time is that of a frame's start, so that the time from one frame to the next belongs to the first of the two.
+//! A time is that of the start of a frame, so that the interval between two frames is that of the first.
 //!
 //! | concept | file |
 //! |---|---|
-//! | which flow a frame belongs to | `key` |
-//! | the first pass | `census` |
-//! | the second pass | `trial` |
+//! | the flow of a frame | `key` |
+//! | the first pass | `first_pass` |
+//! | the second pass | `second_pass` |
 //! | rate per n packets | `rates` |
-//! | times from frame to frame | `intervals` |
-//! | frames back to back | `trains` |
+//! | intervals between frames | `intervals` |
+//! | back-to-back frames | `trains` |
 //! | a value over time, in bounded memory | `timeline` |
-//! | the rate of the line, if nobody says it | `line` |
-//! | what a clock's resolution leaves open | `clock` |
-//! | what follows from all that | `verdict` |
+//! | the rate of the link, if it is not configured | `link_model` |
+//! | errors due to the resolution of the clock | `clock` |
+//! | the conclusion | `verdict` |
 
 mod clock;
 mod first_pass;
@@ -43,44 +43,45 @@ pub use verdict::{Doubt, ProofVerdict};
 
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
-/// Flows that are told apart; frames of further ones are counted together.
+/// Maximum number of flows. Frames of further flows are counted together.
 pub const MAX_FLOWS: usize = 10_000;
-/// Interfaces whose line and gap frames are looked at; frames of further ones are counted together.
+/// Maximum number of interfaces whose link and gap frames are examined. Frames of further ones are counted
+/// together.
 pub const MAX_INTERFACES: usize = 256;
-/// Flows whose queue and rate are kept over time: those with the most bytes.
+/// Maximum number of flows with queue and rate over time: those with the most bytes.
 pub const MAX_TIMELINES: usize = 64;
-/// Packets below which nothing is said about a flow.
+/// Minimum number of packets for a conclusion about a flow.
 pub const MIN_PACKETS: u64 = 100;
-/// The queue of a flow that is paced precisely, in full frames (paper §4.1).
+/// Maximum queue of a precisely paced flow, in full frames (paper §4.1).
 pub const PRECISE_FRAMES: u64 = 2;
 
-/// A frame as a capture has it.
+/// A captured frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting<'a> {
     /// Its place in the capture, counted from 1.
     pub number: u64,
-    /// Where it was captured.
+    /// The interface of the capture.
     pub interface: u32,
     /// When it began.
     pub time: Instant,
-    /// A tick of the clock that says so.
+    /// Resolution of that time.
     pub tick: Span,
-    /// What was kept of it, from the Ethernet header on.
+    /// The captured bytes, from the Ethernet header on.
     pub bytes: &'a [u8],
-    /// How long it was, without its check sequence.
+    /// Its length without check sequence.
     pub len: ByteCount,
 }
 
-/// What is asked.
+/// Options of the analysis.
 #[derive(Clone, Debug, Default)]
 pub struct ProofQuestion {
-    /// Only flows that one of these matches; all if there is none.
+    /// Selects flows that any of these matches; all if empty.
     pub flows: Vec<FlowFilter>,
-    /// The rate that flows are held against, of layer 2; none: the mean rate of each.
+    /// The rate to which flows are compared, of layer 2; none: the mean rate of each.
     pub rate: Option<Rate>,
-    /// The longest IP packet; none: the longest of each flow.
+    /// The MTU; none: the longest packet of each flow.
     pub mtu: Option<ByteCount>,
-    /// The rate of the line; none: what the frames themselves say ([`LinkModel`]).
+    /// The rate of the link; none: derived from the frames ([`LinkModel`]).
     pub line: Option<Rate>,
     /// A tick of the clock, if it is coarser than the capture says.
     pub tick: Span,

@@ -2,20 +2,20 @@
 
 use farpace_units::{ByteCount, Instant, Rate};
 
-/// The n for which it is measured: the paper has 1 and 2.
+/// The values of n: the paper has 1 and 2.
 pub const RATE_WINDOWS: [u64; 3] = [1, 2, 10];
 const LONGEST: usize = 10;
 
-/// The rate per n packets: bytes of n packets in a row, from packet i to packet i + n - 1, over the time from the start of
-/// packet i to the start of packet i + n. (The paper's sum runs to i + n; its numbers are those of n packets: a flow at
-/// 10 Mbit/s has 9.95 for n = 1.)
+/// The rate per n packets: bytes of n consecutive packets, from packet i to packet i + n - 1, over the time
+/// from the start of packet i to the start of packet i + n. (The sum in the paper runs to i + n, but its
+/// numbers are those of n packets: a flow at 10 Mbit/s has 9.95 for n = 1.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerPackets {
     /// n.
     pub n: u64,
-    /// How often it was measured: once for each i.
+    /// Number of measurements: one for each i.
     pub count: u64,
-    /// The lowest; none if there is no packet i + n at another time than packet i.
+    /// The minimum; none if no packet i + n has another time than packet i.
     pub least: Option<Rate>,
     /// The highest, of those that took any time.
     pub most: Option<Rate>,
@@ -25,7 +25,7 @@ pub struct PerPackets {
 }
 
 impl PerPackets {
-    /// The arithmetic mean of all.
+    /// The arithmetic mean.
     pub fn mean(&self) -> Option<Rate> {
         let mean = self.sum.checked_div(u128::from(self.count.saturating_sub(self.at_once)))?;
         Some(Rate::from_bits_per_sec(u64::try_from(mean).unwrap_or(u64::MAX)))
@@ -44,7 +44,7 @@ impl PerPackets {
     }
 }
 
-/// Measures it for all [`RATE_WINDOWS`].
+/// Measures the rate for all [`RATE_WINDOWS`].
 #[derive(Clone, Debug)]
 pub(super) struct RateFacts {
     pub per: [PerPackets; RATE_WINDOWS.len()],
@@ -61,7 +61,7 @@ impl Default for RateFacts {
 }
 
 impl RateFacts {
-    /// A packet of so many bytes, not earlier than the one before.
+    /// A packet of `bytes`, not earlier than the previous one.
     pub fn packet(&mut self, time: Instant, bytes: ByteCount) {
         for per in &mut self.per {
             if let Some((bytes, nanos)) = self.past.back(per.n, time) {
@@ -75,7 +75,7 @@ impl RateFacts {
 /// The last N packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Past<const N: usize> {
-    /// When each began, and the bytes before it.
+    /// Start time, and the sum of bytes before.
     ring: [(Instant, u64); N],
     packets: u64,
     bytes: u64,
@@ -88,7 +88,8 @@ impl<const N: usize> Default for Past<N> {
 }
 
 impl<const N: usize> Past<N> {
-    /// Bytes of the last `n` packets, and the time from the first of them to `now`; none if there were fewer.
+    /// Bytes of the last `n` packets, and the time from the first of them to `now`; none if there were fewer
+    /// packets.
     #[inline]
     pub fn back(&self, n: u64, now: Instant) -> Option<(u64, u64)> {
         let at = self.packets.checked_sub(n)?;
@@ -111,7 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Breaks: the rates are those of other packets than the definition says, or the ring loses some.
+        /// Breaks: the rates equal a direct computation of the definition.
         #[test]
         fn as_a_plain_recount(packets in prop::collection::vec((0u64..3_000, 64u64..9_000), 0..60)) {
             let mut now = 0;

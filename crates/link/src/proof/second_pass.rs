@@ -1,4 +1,4 @@
-//! The second pass: each flow before a line of its rate.
+//! The second pass: each flow at a bottleneck of its rate.
 
 use super::first_pass::{FirstPass, FlowTotals};
 use super::rates::RateFacts;
@@ -10,64 +10,67 @@ use super::{
 use crate::pacing::{Burstiness, FCS, layer_2};
 use farpace_units::{ByteCount, Instant, Rate};
 
-/// The longest frame in memory that standard Ethernet has, but for VLAN tags.
+/// The longest standard Ethernet frame in memory, without VLAN tags.
 const STANDARD_FRAME: ByteCount = ByteCount::new(1_514);
-/// The longest IP packet of common jumbo frames.
+/// The MTU of common jumbo frames.
 const LARGEST_MTU: ByteCount = ByteCount::new(9_216);
 /// Bins of the queue over time: more than a figure is wide.
 const QUEUE_BINS: usize = 1_000;
-/// Bins of the rate over time, and how many packets a bin has on average at least, so that it is not all steps.
+/// Maximum number of bins of the rate over time, and minimum mean number of packets per bin, for a smooth
+/// curve.
 const RATE_BINS: u64 = 500;
 const PACKETS_PER_BIN: u64 = 20;
 
-/// The greatest queue of a flow.
+/// The maximum queue of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
     /// The rate of the bottleneck.
     pub rate: Rate,
-    /// Its queue at most, with the packet that has just come.
+    /// The maximum queue, including the packet that has just arrived.
     pub queue: ByteCount,
-    /// When that was first.
+    /// When it was first reached.
     pub time: Instant,
-    /// The place of that packet in the capture.
+    /// The number of that packet in the capture.
     pub number: u64,
 }
 
-/// All about a flow.
+/// All results about a flow.
 #[derive(Clone, Debug)]
 pub struct FlowProof {
-    /// What it sent.
+    /// Its frames.
     pub totals: FlowTotals,
-    /// Its mean rate of layer 2: of all but the last packet, from the first to the last. None without duration.
+    /// Its mean rate of layer 2: all packets but the last, over the time from the first to the last. None
+    /// without duration.
     pub mean: Option<Rate>,
-    /// The same of IP packets alone.
+    /// The mean rate of IP packets.
     pub goodput: Option<Rate>,
-    /// A full frame of layer 2: the flow's longest, or one of the MTU that was said.
+    /// Layer 2 length of a full frame: the longest of the flow, or that of the configured MTU.
     pub full_frame: ByteCount,
-    /// The queue before a line of its mean rate.
+    /// The queue at a bottleneck of its mean rate.
     pub at_mean: Option<Peak>,
-    /// The queue before a line of the rate that was asked for.
+    /// The queue at a bottleneck of the configured rate.
     pub at_rate: Option<Peak>,
     /// The rate per n packets.
     pub per_packets: [PerPackets; RATE_WINDOWS.len()],
-    /// Times from frame to frame.
+    /// Intervals between frames.
     pub intervals: Intervals,
     /// The longest train.
     pub train: CaptureTrain,
-    /// The line that trains are measured by.
+    /// The link, on which trains depend.
     pub line: Option<LinkModel>,
     /// What the clock leaves open.
     pub clock: ClockError,
-    /// The queue over time, most of each bin, before a line of the rate asked for, or of the mean rate; of the largest flows.
+    /// The queue over time, maximum per bin, at a bottleneck of the configured or mean rate; of the largest
+    /// flows.
     pub queue_over_time: Option<Timeline>,
     /// Bytes of layer 2 over time; of the largest flows.
     pub bytes_over_time: Option<Timeline>,
-    /// What follows.
+    /// The conclusion.
     pub verdict: ProofVerdict,
 }
 
 impl FlowProof {
-    /// The queue that the verdict is about.
+    /// The queue on which the verdict is based.
     pub fn peak(&self) -> Option<&Peak> {
         self.at_rate.as_ref().or(self.at_mean.as_ref())
     }
@@ -77,26 +80,26 @@ impl FlowProof {
     }
 }
 
-/// Measures.
+/// The second pass over a capture.
 pub struct SecondPass {
     census: FirstPass,
     flows: Vec<FlowTrial>,
 }
 
-/// A flow under way.
+/// The state of a flow.
 struct FlowTrial {
     mean: Option<LeakyBucket>,
     given: Option<LeakyBucket>,
     rates: RateFacts,
     intervals: Intervals,
     trains: Trains,
-    /// Times do not go back here.
+    /// The latest time.
     now: Option<Instant>,
     bytes_over_time: Option<Timeline>,
 }
 
 impl SecondPass {
-    /// Of the flows that the first pass has found.
+    /// A second pass for the flows of the first.
     pub fn new(census: FirstPass) -> Self {
         let mut by_bytes: Vec<(usize, ByteCount)> =
             census.flows.iter().map(|flow| flow.total.bytes).enumerate().collect();
@@ -112,14 +115,14 @@ impl SecondPass {
         SecondPass { flows: flows.collect(), census }
     }
 
-    /// The same frames as before, in the same order.
+    /// Handles a frame. The frames must be those of the first pass, in the same order.
     pub fn see(&mut self, frame: &Sighting<'_>) {
         if let Some(flow) = self.census.known(frame).and_then(|place| self.flows.get_mut(place)) {
             flow.see(frame);
         }
     }
 
-    /// What came out: the flows with the most bytes first, and the counts of the first pass.
+    /// The results, flows with the most bytes first, and the counters of the first pass.
     pub fn finish(self) -> (Vec<FlowProof>, FirstPass) {
         let SecondPass { mut census, flows } = self;
         let totals = std::mem::take(&mut census.flows);
@@ -217,7 +220,7 @@ impl FlowTrial {
     }
 }
 
-/// Why nothing can be said about a flow; none if something can.
+/// Why no conclusion about a flow is possible; none if one is.
 fn doubt(
     totals: &FlowTotals,
     peer_mss: Option<u16>,
@@ -251,20 +254,20 @@ fn doubt(
         })
 }
 
-/// A queue with its greatest value, and over time.
+/// A queue with its maximum, and over time.
 struct LeakyBucket {
     origin: Instant,
     q: Burstiness,
     peak: Peak,
     over_time: Option<Timeline>,
-    /// Bins before this one are complete.
+    /// The current bin. Earlier bins are complete.
     bin: usize,
 }
 
 impl LeakyBucket {
     fn arrive(&mut self, number: u64, time: Instant, bytes: ByteCount) {
         if let Some(timeline) = &mut self.over_time {
-            // What is left of an earlier burst at the start of each bin since then.
+            // Each bin that has begun since then starts with the remaining queue.
             let bin = timeline.bin(time);
             while self.bin < bin {
                 self.bin += 1;

@@ -1,4 +1,4 @@
-//! Captures made by hand, and what must come out.
+//! Synthetic captures with known results.
 
 use super::*;
 use crate::pacing::layer_2;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use farpace_wire::{AddressPair, Below, EtherType, MacAddr, Packet, TcpFlags, TcpHeader, UdpHeader};
 use proptest::prelude::*;
 
-/// A frame to be seen: when, its bytes, its length.
+/// A frame: time, captured bytes, length.
 type Frame = (u64, Vec<u8>, u64);
 
 fn bytes_of(packet: &Packet) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn below() -> Below {
     Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64)
 }
 
-/// The headers of a datagram of flow `port`; the frame had `len` bytes.
+/// The headers of a datagram from `port`, of a frame of `len` bytes.
 fn udp(time: u64, port: u16, len: u64) -> Frame {
     let header = UdpHeader { src_port: port, dst_port: 9 };
     (time, bytes_of(&below().udp(1, header, Bytes::new()).unwrap()), len)
@@ -51,7 +51,8 @@ fn full(times: impl IntoIterator<Item = u64>) -> Vec<Frame> {
     times.into_iter().map(|time| udp(time, 7, 1_514)).collect()
 }
 
-/// Breaks: the plainest case. An even flow has its rate per any number of packets, one interval, and one frame of queue.
+/// Breaks: the simplest case: an even flow has the same rate per any number of packets, one interval, and a
+/// queue of one frame.
 #[test]
 fn an_even_flow_is_precise() {
     // 1,518 B of layer 2 every 121,440 ns: 100 Mbit/s.
@@ -74,21 +75,23 @@ fn an_even_flow_is_precise() {
     assert_eq!(proof.bytes_over_time.unwrap().bins().iter().sum::<u64>(), 1_518_000);
 }
 
-/// Breaks: ON-OFF traffic of period t must have t (avg/max) (max - avg) (paper §4.1), at the place where it is.
+/// Breaks: ON-OFF traffic of period t has a queue of t (avg/max) (max - avg) (paper §4.1), at the right
+/// packet.
 #[test]
 fn on_off_traffic_has_the_papers_queue() {
-    // 100 frames at 1 Gbit/s of layer 2 (12,144 ns each), then silence: 100 Mbit/s over a period of 12.144 ms.
+    // 100 frames at 1 Gbit/s of layer 2 (12,144 ns each), then silence: 100 Mbit/s over a period of 12.144
+    // ms.
     let times = (0..40).flat_map(|period| (0..100).map(move |i| period * 12_144_000 + i * 12_144));
     let proof = examine(&full(times.chain([40 * 12_144_000])));
     assert_eq!((proof.mean, proof.verdict), (Some(Rate::from_mbit(100)), ProofVerdict::NotPrecise));
     let (t, avg, max) = (12.144e-3, 100e6 / 8.0, 1e9 / 8.0);
     let papers = t * (avg / max) * (max - avg);
     let peak = proof.peak().unwrap();
-    // The last frame counts whole when it comes: a tenth of it would have left by its end.
+    // The last frame counts in full when it arrives. A tenth of it would have left by its end.
     let whole = 1_518.0 * 0.1;
     assert!((peak.queue.get() as f64 - papers - whole).abs() < 2.0, "{} for {papers}", peak.queue);
     assert_eq!(peak.number, 100, "the last of the first burst");
-    // 12,304 ns are a full frame on a line of 1 Gbit/s, 12,144 less: the line must be a faster one.
+    // A full frame takes 12,304 ns at 1 Gbit/s, and 12,144 ns are less: the link must be faster.
     assert_eq!(proof.line.map(|line| (line.rate, line.assumed)), Some((Rate::from_mbit(2_500), true)));
     let question = ProofQuestion { line: Some(Rate::from_mbit(1_000)), ..ProofQuestion::default() };
     let times = (0..40).flat_map(|period| (0..100).map(move |i| period * 12_144_000 + i * 12_144));
@@ -96,10 +99,10 @@ fn on_off_traffic_has_the_papers_queue() {
     assert_eq!((proof.train.packets, proof.train.number), (100, 1));
 }
 
-/// Breaks: the rate that a flow was paced to is not what it is held against, so that pauses count against it.
+/// Breaks: a flow is compared with the configured rate, so that pauses do not count against it.
 #[test]
 fn pauses_do_not_count_against_a_given_rate() {
-    // 300 frames at 100 Mbit/s, a second of nothing, 300 frames.
+    // 300 frames at 100 Mbit/s, a pause of a second, 300 frames.
     let times = (0..600u64).map(|i| i * 121_440 + if i < 300 { 0 } else { 1_000_000_000 });
     let frames = full(times);
     assert_eq!(examine(&frames).verdict, ProofVerdict::NotPrecise);
@@ -112,7 +115,7 @@ fn pauses_do_not_count_against_a_given_rate() {
     assert_eq!(examine_at(&slower, &frames, Span::from_nanos(1)).0[0].verdict, ProofVerdict::NotPrecise);
 }
 
-/// Breaks: a verdict where none can be given.
+/// Breaks: there is no verdict where the capture allows none, and the reason is given.
 #[test]
 fn doubts_are_said() {
     let even = |n: u64| full((0..n).map(|i| i * 121_440));
@@ -141,8 +144,8 @@ fn doubts_are_said() {
     }
 }
 
-/// Breaks: a flow that exceeds two frames by less than its clock can see is called bursty, or one within them is not called
-/// precise.
+/// Breaks: a flow that exceeds two frames by less than the resolution of its clock gets no verdict, and one
+/// within two frames is precise.
 #[test]
 fn the_clock_decides_close_cases() {
     let early = |by: u64| full((0..1_000).map(|i| if i == 500 { i * 121_440 - by } else { i * 121_440 }));
@@ -152,7 +155,7 @@ fn the_clock_decides_close_cases() {
     };
     assert_eq!(verdict(121_440, 1), ProofVerdict::Precise, "two at once are two frames");
     assert_eq!(verdict(0, 1), ProofVerdict::Precise);
-    // 2.2 frames by a clock of 20 us: known to 2 x 250 B.
+    // 2.2 frames by a clock of 20 us, with an error of 2 x 250 B.
     let late = |tick: u64| {
         let times = (0..1_000u64).map(|i| match i {
             500..502 => 502 * 121_440 - 97_152,
@@ -168,7 +171,7 @@ fn the_clock_decides_close_cases() {
     assert_eq!(late(20_000).1, ProofVerdict::CannotTell(Doubt::WithinClockError));
 }
 
-/// Breaks: two flows are judged as one, or by each other's MTU; the larger one must come first.
+/// Breaks: flows are judged separately, with their own MTUs, and the largest is first.
 #[test]
 fn flows_are_told_apart() {
     let mut frames = Vec::new();
@@ -195,7 +198,7 @@ fn flows_are_told_apart() {
     assert_eq!((proofs.len(), census.other().packets, census.all().packets), (1, 0, 400));
 }
 
-/// Breaks: gap frames are taken for a flow, or their share of the line is wrong.
+/// Breaks: gap frames are counted separately from flows, with their share of the link.
 #[test]
 fn gap_frames_are_counted_apart() {
     let gap = Packet::from_link(
@@ -204,7 +207,7 @@ fn gap_frames_are_counted_apart() {
         EtherType::MAC_CONTROL,
         Bytes::from_static(&[0, 1, 0, 0]),
     );
-    // Half the line of 1 Gbit/s: a full frame, a gap of the same size.
+    // Half of the link of 1 Gbit/s: a full frame, a gap of the same size.
     let mut frames = Vec::new();
     for i in 0..200u64 {
         frames.push(udp(i * 24_608, 7, 1_514));
@@ -217,11 +220,12 @@ fn gap_frames_are_counted_apart() {
     assert_eq!(interface.gaps.bytes, ByteCount::new(200 * 1_518));
     assert_eq!(interface.gaps.line_bytes, ByteCount::new(200 * 1_538));
     assert_eq!(interface.line_bytes, ByteCount::new(400 * 1_538));
-    // Gaps fill the line, and so tell which it is.
+    // Gap frames fill the link, so the rate of the link can be derived.
     assert_eq!(census.line(0).map(|line| line.rate), Some(Rate::from_mbit(1_000)));
 }
 
-/// Breaks: a capture above segmentation offload gets a verdict although the SYN says that the wire has shorter frames.
+/// Breaks: a capture above segmentation offload gets no verdict if the MSS shows that frames on the wire are
+/// shorter.
 #[test]
 fn a_syn_tells_what_the_wire_takes() {
     let tcp = |time, from_a: bool, syn: bool, payload: u64| -> Frame {
@@ -246,7 +250,7 @@ fn a_syn_tells_what_the_wire_takes() {
     assert_eq!((longest.get(), limit.get()), (54 + 2_896, 54 + 1_448));
 }
 
-/// Breaks: a clock that was set back makes a flow look bursty or even, without a word.
+/// Breaks: a clock that was set back counts as a coarse clock, and the flow is not judged even or bursty.
 #[test]
 fn a_clock_that_goes_back_is_an_error_of_the_clock() {
     let times = (0..500u64).map(|i| 100_000_000 + i * 121_440 - if i >= 250 { 20_000_000 } else { 0 });
@@ -260,7 +264,7 @@ fn a_clock_that_goes_back_is_an_error_of_the_clock() {
     );
 }
 
-/// Breaks: memory, by a capture with a flow per packet; frames beyond the limit vanish.
+/// Breaks: memory is bounded for a capture with a flow per packet, and frames beyond the limit are counted.
 #[test]
 fn flows_are_limited() {
     let mut frames = Vec::new();
@@ -274,17 +278,18 @@ fn flows_are_limited() {
     assert_eq!(proofs.iter().filter(|p| p.bytes_over_time.is_some()).count(), MAX_TIMELINES);
 }
 
-/// Breaks: times of a clock of whole microseconds in a file of nanoseconds pass for exact ones.
+/// Breaks: a microsecond clock in a file with nanosecond times is recognised.
 #[test]
 fn a_coarser_clock_is_noticed() {
     let proof = examine(&full((0..500u64).map(|i| i * 121_440 / 1_000 * 1_000)));
     assert_eq!(proof.clock.tick, Span::from_micros(1));
-    // 12.5 B in a tick, twice, rounded up.
+    // 12.5 B per tick, twice, rounded up.
     assert_eq!(proof.clock.queue, ByteCount::new(26));
 }
 
 proptest! {
-    /// Breaks: the queue, its peak or its curve differ from a plain recount in fractions; totals or intervals lose frames.
+    /// Breaks: queue, peak and curve equal a direct computation with fractions, and totals and intervals
+    /// count every frame.
     #[test]
     fn a_plain_recount_agrees(packets in prop::collection::vec((0u64..400_000, 60u64..1_515), 2..150)) {
         let mut now = 1_000;
@@ -299,7 +304,7 @@ proptest! {
             prop_assert_eq!(proof.peak(), None);
             return Ok(());
         }
-        // Bytes per nanosecond, over one denominator.
+        // Bytes per nanosecond, as a fraction.
         let (num, den) = (u128::from(sizes[..sizes.len() - 1].iter().sum::<u64>()), u128::from(last - first));
         let (mut queue, mut before, mut most, mut number) = (0u128, first, 0u128, 0);
         for (i, (frame, size)) in frames.iter().zip(&sizes).enumerate() {
@@ -315,7 +320,7 @@ proptest! {
         prop_assert_eq!(curve.bins().iter().max().copied(), Some(peak.queue.get()), "peaks are kept");
     }
 
-    /// Breaks: bytes, lengths and times of any kind make the analysis panic.
+    /// Breaks: no frame causes a panic, whatever its bytes, length and time.
     #[test]
     fn anything_can_be_seen(
         frames in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..80), any::<u32>()), 0..40),

@@ -11,17 +11,17 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// `bins` bins (at least one) from `start` to `end`, both included.
+    /// `bins` bins (at least one) from `start` to `end`, inclusive.
     pub(super) fn new(start: Instant, end: Instant, bins: usize) -> Self {
         let bins = bins.max(1);
         let width = end.since(start).as_nanos() / bins as u64 + 1;
         Timeline { start, width: Span::from_nanos(width), bins: vec![0; bins] }
     }
-    /// Where the first bin begins.
+    /// Start of the first bin.
     pub fn start(&self) -> Instant {
         self.start
     }
-    /// How wide a bin is.
+    /// Width of a bin.
     pub fn width(&self) -> Span {
         self.width
     }
@@ -29,22 +29,22 @@ impl Timeline {
     pub fn bins(&self) -> &[u64] {
         &self.bins
     }
-    /// The bin of `time`; times outside count as the nearest inside.
+    /// The bin of `time`; times outside of the range count as the nearest inside.
     pub(super) fn bin(&self, time: Instant) -> usize {
         let bin = time.since(self.start).as_nanos() / self.width.as_nanos().max(1);
         (bin as usize).min(self.bins.len() - 1)
     }
-    /// Where bin `bin` begins.
+    /// Start of a bin.
     pub(super) fn start_of(&self, bin: usize) -> Instant {
         self.start + self.width * bin as u64
     }
-    /// At least `value` in bin `bin`.
+    /// Raises a bin to at least `value`.
     pub(super) fn at_least(&mut self, bin: usize, value: u64) {
         if let Some(place) = self.bins.get_mut(bin) {
             *place = (*place).max(value);
         }
     }
-    /// So much more in bin `bin`.
+    /// Adds to a bin.
     pub(super) fn add(&mut self, bin: usize, value: u64) {
         if let Some(place) = self.bins.get_mut(bin) {
             *place = place.saturating_add(value);

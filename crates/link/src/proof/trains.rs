@@ -1,25 +1,25 @@
-//! Frames of a flow back to back.
+//! Back-to-back frames of a flow.
 
 use crate::pacing::PREAMBLE_AND_GAP;
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
-/// Frames that follow each other as closely as the line lets them.
+/// Frames that follow each other as closely as the link allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureTrain {
-    /// How many frames; a frame alone is a train of one.
+    /// Number of frames; a single frame is a train of one.
     pub packets: u64,
     /// Bytes of layer 2.
     pub bytes: ByteCount,
-    /// The place of the first one in the capture.
+    /// Number of the first frame in the capture.
     pub number: u64,
     /// When it began.
     pub time: Instant,
 }
 
-/// Finds the longest one.
+/// Finds the longest train.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trains {
-    /// None: nobody knows the line, and only frames at the same tick are back to back.
+    /// None: the rate of the link is unknown, and only frames with the same time are back to back.
     line: Option<Rate>,
     tick: Span,
     now: CaptureTrain,
@@ -31,7 +31,7 @@ impl Trains {
     pub fn new(line: Option<Rate>, tick: Span) -> Self {
         Trains { line, tick, ..Trains::default() }
     }
-    /// A frame of so many bytes of layer 2, not earlier than the one before.
+    /// A frame of `bytes` of layer 2, not earlier than the previous one.
     pub fn packet(&mut self, number: u64, time: Instant, bytes: ByteCount) {
         let (before, len) = self.last;
         let on_the_line = self.line.map_or(Span::ZERO, |line| line.time_for(len + PREAMBLE_AND_GAP));
@@ -55,7 +55,8 @@ impl Trains {
 mod tests {
     use super::*;
 
-    /// Breaks: a train is cut by the clock's ticks, or frames with room for another between them are taken for one.
+    /// Breaks: the resolution of the clock does not split a train, and frames with room for another in
+    /// between are not one train.
     #[test]
     fn the_longest_is_found() {
         // A full frame of 1,538 B takes 12,304 ns at 1 Gbit/s.

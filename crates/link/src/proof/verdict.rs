@@ -1,25 +1,25 @@
-//! What follows from the numbers of a flow.
+//! The conclusion about a flow.
 
 use super::{MIN_PACKETS, PRECISE_FRAMES};
 use farpace_units::{ByteCount, Span};
 use std::fmt;
 
-/// Whether a flow is paced precisely: its queue before a line of its rate never holds more than two full frames (paper
-/// §4.1).
+/// Whether a flow is paced precisely: its queue at a bottleneck of its rate never exceeds two full frames
+/// (paper §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProofVerdict {
-    /// It is.
+    /// It is paced precisely.
     Precise,
     /// It is not.
     NotPrecise,
-    /// The capture does not say.
+    /// The capture allows no conclusion.
     CannotTell(Doubt),
 }
 
-/// Why a capture does not say it.
+/// Why a capture allows no conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// Fewer than [`MIN_PACKETS`].
+    /// Fewer than [`MIN_PACKETS`] packets.
     FewPackets(u64),
     /// All packets have the same time.
     NoDuration,
@@ -27,25 +27,25 @@ pub enum Doubt {
     CoarseClock {
         /// The tick.
         tick: Span,
-        /// What the flow sends in it.
+        /// Bytes that the flow sends per tick.
         bytes: ByteCount,
     },
     /// The queue exceeds two frames by less than the clock's error.
     WithinClockError,
-    /// Frames are longer than the line takes: they were captured before they were cut into segments, or after they were
-    /// joined again.
+    /// Frames exceed the MTU of the link: they were captured before segmentation or after receive offload.
     SuperSegments {
         /// The longest frame, in memory.
+        /// Length of the longest frame in memory.
         longest: ByteCount,
-        /// What the line takes.
+        /// Maximum length on the link.
         limit: ByteCount,
     },
-    /// Frames are longer than standard ones, and nothing says whether the line takes such.
+    /// Frames exceed the standard length, and the MTU of the link is unknown.
     LongFrames(ByteCount),
 }
 
 impl Doubt {
-    /// A name for programs.
+    /// The name in JSON.
     pub const fn name(&self) -> &'static str {
         match self {
             Doubt::FewPackets(_) => "few_packets",
@@ -83,7 +83,7 @@ impl fmt::Display for Doubt {
 }
 
 impl ProofVerdict {
-    /// A name for programs.
+    /// The name in JSON.
     pub const fn name(&self) -> &'static str {
         match self {
             ProofVerdict::Precise => "precise",
@@ -91,7 +91,8 @@ impl ProofVerdict {
             ProofVerdict::CannotTell(_) => "cannot_tell",
         }
     }
-    /// From the greatest queue of a flow with full frames of `full` bytes, known but for `error`.
+    /// The verdict for a maximum `queue` and full frames of `full` bytes, with a measurement error of
+    /// `error`.
     pub(super) fn of(queue: ByteCount, full: ByteCount, error: ByteCount) -> Self {
         let allowed = ByteCount::new(full.get().saturating_mul(PRECISE_FRAMES));
         match () {

@@ -1,4 +1,4 @@
-//! Between a stack's address resolution and the wire.
+//! Adds NIC lists to a stack's address resolution, and learns from those of neighbours.
 
 use crate::multi_nic::arp::message::{ArpMessage, announcement, cut, list, said_by};
 use crate::multi_nic::arp::{ArpRefusal, ArpStats, Cache, Learned};
@@ -7,32 +7,34 @@ use farpace_wire::{Extension, MAX_LISTED_NICS, MacAddr, NicFlags, NicKind, NicLi
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-/// After an announcement it is repeated after each of these, one after the other: it is broadcast, and nobody confirms it.
+/// Delays after which an announcement is repeated, one after the other. Announcements are broadcast and not
+/// acknowledged.
 pub const ANNOUNCE_AGAIN: [Span; 2] = [Span::from_millis(40), Span::from_secs(2)];
 /// Own addresses that are announced at most: those that the stack used last.
 pub const MAX_OWN_ADDRESSES: usize = 16;
 
-/// What is to be done.
+/// An action for the caller.
 #[derive(Clone, Debug)]
 pub enum AnnouncerAction {
-    /// Send this to everybody, by all cards that work. Whoever gets it twice learns nothing new.
+    /// Send this frame on all working NICs. Duplicates are harmless.
     Send(Packet),
-    /// A neighbour has other cards.
+    /// The NICs of a neighbour have changed.
     Learned(Learned),
 }
 
-/// Adds the list of our cards to what a stack says of its addresses, and learns from what neighbours say.
+/// Adds the list of the host's NICs to the address resolution messages of its stack, and learns the lists of
+/// neighbours.
 ///
-/// After every call that takes the time, [`poll`](Self::poll) until there is nothing more.
+/// After every call that takes the time, call [`poll`](Self::poll) until it returns none.
 ///
-/// To neighbours that do not know of lists we are at the first of our cards that works. To the stack we are always at the same
-/// address: the one that it writes into its messages.
+/// Neighbours that do not know lists see the host at its first working NIC. The stack always sees the MAC
+/// address that it writes into its messages.
 ///
-/// The first message from an address has no list, and everybody gets one without: so what is known of an earlier life of this
-/// machine is forgotten, with its generation. An announcement with the list follows at once.
+/// The first message from an address is sent without a list, as broadcast. So neighbours forget the list and
+/// the generation from before a restart. An announcement with the list follows immediately.
 ///
-/// IPv6 addresses are not probed for here: a stack does so itself (RFC 4862 §5.4), in messages that do not say where it is and pass
-/// as they are.
+/// The announcer does not probe for IPv6 addresses. The stack does (RFC 4862 §5.4), in messages that contain
+/// no link-layer address and pass unchanged.
 #[derive(Debug)]
 pub struct ArpAnnouncer {
     stack_mac: MacAddr,
@@ -41,18 +43,18 @@ pub struct ArpAnnouncer {
     ours: BTreeSet<MacAddr>,
     flags: NicFlags,
     generation: u16,
-    /// Addresses of the stack, and when it last used them.
+    /// Addresses of the stack, with the time of their last use.
     own: BTreeMap<IpAddr, Instant>,
     cache: Cache,
     unsent: VecDeque<Packet>,
-    /// When our list is announced again, and how often it has been.
+    /// Time of the next repetition of the announcement, and the number of repetitions so far.
     again: Option<(Instant, usize)>,
 }
 
 impl ArpAnnouncer {
-    /// For a stack that sends by `stack_mac`, on a machine with these cards, the first first. The number of its list counts up from
-    /// `generation`; take another after each start, best a later one, as of a clock in minutes. Of more than [`MAX_LISTED_NICS`]
-    /// cards the rest is left out.
+    /// An announcer for a stack with MAC address `stack_mac`, on a host with these NICs, first NIC first. The
+    /// generation of the list counts up from `generation`. It should increase with each start, for example a
+    /// clock in minutes. NICs beyond [`MAX_LISTED_NICS`] are ignored.
     pub fn new(
         stack_mac: MacAddr,
         cards: &[(MacAddr, NicKind)],
@@ -72,7 +74,8 @@ impl ArpAnnouncer {
         }
     }
 
-    /// These cards work now. If they are others than before, everybody is told at once. Without any, messages pass as they are.
+    /// Sets the NICs that work now. A change is announced immediately. Without any NIC, messages pass
+    /// unchanged.
     pub fn set_cards(&mut self, now: Instant, cards: &[(MacAddr, NicKind)]) {
         let cards: NicList = cards.iter().copied().take(MAX_LISTED_NICS).collect();
         if cards != self.cards {
@@ -83,25 +86,26 @@ impl ArpAnnouncer {
         }
     }
 
-    /// Tells everybody of all our addresses, now and twice more.
+    /// Announces all addresses of the host, now and twice more.
     pub fn announce(&mut self, now: Instant) {
         self.again = (!self.own.is_empty()).then_some((now, 0));
         self.on_deadline(now);
     }
 
-    /// The stack may not use an address for now, as when it is probed for anew: it is not announced until the stack uses it again.
+    /// The stack may not use an address at present, for example during a new probe. It is not announced until
+    /// the stack uses it.
     pub fn withdraw(&mut self, own: IpAddr) {
         self.own.remove(&own);
     }
 
-    /// A packet leaves the stack. Returns it as it is to be sent, with our list if it is a message that says where we are. It is to
-    /// leave before what [`poll`](Self::poll) gives.
+    /// Handles a packet from the stack. Returns the packet to send, with the list if it is a message with the
+    /// sender's address. It must be sent before the actions of [`poll`](Self::poll).
     pub fn outgoing(&mut self, now: Instant, packet: Packet) -> Packet {
         let (Some(message), Some(&(first, _))) = (ArpMessage::read(&packet), self.cards.first()) else {
             return packet;
         };
         let Some((own, mac)) = message.from else {
-            // It asks whether an address is free, and wants to be answered.
+            // An address probe. The sender must be a NIC that receives the reply.
             return if packet.macs().0 == self.stack_mac { said_by(packet, first, None) } else { packet };
         };
         if mac != self.stack_mac {
@@ -128,7 +132,7 @@ impl ArpAnnouncer {
         said_by(packet, first, Some(&ours))
     }
 
-    /// A packet comes in. Returns it as the stack shall see it.
+    /// Handles a packet from the network. Returns the packet for the stack.
     pub fn incoming(&mut self, now: Instant, packet: Packet) -> Packet {
         let Some(message) = ArpMessage::read(&packet) else { return packet };
         let Some((address, mac)) = message.from else { return packet };
@@ -139,29 +143,29 @@ impl ArpAnnouncer {
                 self.cache.stats.refuse(ArpRefusal::OurCard);
             }
         } else {
-            // If somebody else has an address of ours now, it is not ours to announce until the stack uses it again.
+            // Another host uses the address now. Do not announce it until the stack uses it again.
             self.own.remove(&address);
             self.cache.hear(now, (address, mac), message.is_question, list, &self.ours);
         }
         if is_plain { packet } else { cut(packet) }
     }
 
-    /// The machine with the card `mac` has been heard of by other means: its list does not expire.
+    /// The host with the NIC `mac` has sent a frame of another protocol: its list does not expire.
     pub fn confirm(&mut self, now: Instant, mac: MacAddr) {
         self.cache.confirm(now, mac);
     }
 
-    /// What is to be done.
+    /// The next action.
     pub fn poll(&mut self) -> Option<AnnouncerAction> {
         let learned = self.cache.poll().map(AnnouncerAction::Learned);
         learned.or_else(|| self.unsent.pop_front().map(AnnouncerAction::Send))
     }
 
-    /// When [`on_deadline`](Self::on_deadline) is to be called.
+    /// When to call [`on_deadline`](Self::on_deadline).
     pub fn deadline(&self) -> Option<Instant> {
         self.again.map(|(at, _)| at).into_iter().chain(self.cache.deadline()).min()
     }
-    /// Repeats announcements, and forgets neighbours.
+    /// Repeats announcements and expires neighbours.
     pub fn on_deadline(&mut self, now: Instant) {
         self.cache.on_deadline(now);
         let Some((_, times)) = self.again.filter(|(at, _)| *at <= now) else { return };
@@ -175,15 +179,15 @@ impl ArpAnnouncer {
         }
     }
 
-    /// The number of our list.
+    /// The generation of the host's list.
     pub const fn generation(&self) -> u16 {
         self.generation
     }
-    /// What is known of neighbours.
+    /// The known neighbours.
     pub const fn cache(&self) -> &Cache {
         &self.cache
     }
-    /// What has happened so far.
+    /// The counters.
     pub const fn stats(&self) -> &ArpStats {
         self.cache.stats()
     }
@@ -192,7 +196,7 @@ impl ArpAnnouncer {
         Extension::new(own, &self.cards, self.flags, self.generation)
     }
 
-    /// The stack uses an address. True if it did not before.
+    /// Records that the stack uses an address. True if it did not before.
     fn uses(&mut self, now: Instant, own: IpAddr) -> bool {
         let is_new = self.own.insert(own, now).is_none();
         if self.own.len() > MAX_OWN_ADDRESSES

@@ -1,4 +1,4 @@
-//! What is believed of the cards of neighbours.
+//! The cache of neighbours and their NICs.
 
 use crate::multi_nic::arp::{ArpRefusal, ArpStats};
 use farpace_units::{Instant, Span};
@@ -6,47 +6,47 @@ use farpace_wire::{Extension, ExtensionError, MacAddr, NicFlags, NicList};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-/// Addresses of neighbours that are remembered at most. The one that was not heard of for the longest time makes room, ordinary
-/// neighbours before those with a list.
+/// Maximum number of neighbour addresses in the cache. The one with the oldest message is evicted
+/// first, neighbours without a list before those with one.
 pub const MAX_NEIGHBOURS: usize = 1024;
-/// A neighbour that is not heard of for so long is forgotten.
+/// A neighbour without messages for this time is removed.
 pub const NEIGHBOUR_TIME: Span = Span::from_secs(30 * 60);
 /// For how long after a question its answer is believed.
 pub const ASK_TIME: Span = Span::from_secs(3);
 /// Lists of unknown neighbours that wait at most for our stack to answer the question they came with.
 pub const MAX_SET_ASIDE: usize = 16;
 
-/// What has become known of a neighbour's cards.
+/// A change of a neighbour's NICs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Learned {
-    /// It has these cards now.
+    /// It has these NICs now.
     Extended {
-        /// The first one's address: the one that stacks send to.
+        /// Address of the first NIC, to which stacks send.
         first: MacAddr,
-        /// Which address that was until now, if another.
+        /// The previous address of the first NIC, if it was another.
         replaces: Option<MacAddr>,
-        /// All of them, the first too.
+        /// All NICs, including the first.
         cards: NicList,
         /// What it can do.
         flags: NicFlags,
     },
-    /// It is an ordinary neighbour from now on, or is forgotten.
+    /// It is an ordinary neighbour from now on, or has been removed.
     Ordinary {
-        /// The address by which it was known.
+        /// Address of its former first NIC.
         first: MacAddr,
     },
 }
 
-/// A machine that has told of its cards. It may have several IP addresses.
+/// A host with a list of NICs. It may have several IP addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiNicHost {
-    /// Its cards, the first first.
+    /// Its NICs, first NIC first.
     pub cards: NicList,
     /// What it can do.
     pub flags: NicFlags,
-    /// Its list's number.
+    /// The generation of the list.
     pub generation: u16,
-    /// When it was last heard of.
+    /// When its last message was received.
     pub heard: Instant,
 }
 
@@ -62,7 +62,7 @@ impl MultiNicHost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MultiNicHostId(u64);
 
-/// The machine at an IP address that we have asked for or answered.
+/// The host at an IP address that was requested or answered.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     mac: MacAddr,
@@ -71,38 +71,40 @@ struct Known {
     heard: Instant,
 }
 
-/// The neighbours that are known, and the cards of those that have told of them.
+/// The known neighbours, and the NICs of those that have sent lists.
 ///
-/// # What is believed
-/// A list from an IP address that was asked for within [`ASK_TIME`], or that is known: it answered, or it asked and was answered
-/// (whoever asks will be talked to, RFC 826). None of its cards is ours or another neighbour's. Its generation is newer than that
-/// of the list that is known (serial numbers of 16 bits, RFC 1982), or it is the same list. A number as far ahead as behind counts
-/// as older.
+/// # Accepted lists
+/// A list is accepted from an IP address that was requested within [`ANSWER_TIMEOUT`], or that is known: it
+/// answered, or it sent a request that was answered (a host that asks will soon communicate, RFC 826). None
+/// of its NICs may belong to this host or to another neighbour. Its generation must be newer than that of the
+/// known list (serial numbers of 16 bits, RFC 1982), or it must be the same list. A generation exactly half
+/// the number space away counts as older.
 ///
-/// # What ends it
-/// An ordinary message from one of the machine's cards: it lives without a list now. A message from another card for its address:
-/// another machine has that now; if it carries a list, that is judged as a new machine's. Silence for [`NEIGHBOUR_TIME`]. After any of
-/// these the generation that was known is forgotten, and any will do: so a machine that begins anew first sends an ordinary message.
+/// # Removal
+/// A list is removed by a message without a list from one of the host's NICs; by a message from another NIC
+/// for its address, which then belongs to another host, whose list is handled as that of a new host; and by
+/// silence for [`NEIGHBOUR_TIMEOUT`]. Removal forgets the generation, so that any is accepted. That is why a
+/// restarted host first sends a message without a list.
 #[derive(Debug, Default)]
 pub struct Cache {
     addresses: BTreeMap<IpAddr, Known>,
     machines: BTreeMap<MultiNicHostId, MultiNicHost>,
     /// Whose each card of each machine is.
     owners: BTreeMap<MacAddr, MultiNicHostId>,
-    /// How many machines there have been.
+    /// Number of hosts ever known, for new identifiers.
     count: u64,
-    /// When each address was last asked for.
+    /// Time of the last request for each address.
     asked: BTreeMap<IpAddr, Instant>,
     /// Good lists that came with a question of an unknown neighbour: perhaps to us.
     set_aside: VecDeque<(Instant, Extension)>,
     learned: VecDeque<Learned>,
-    /// Nobody expires earlier.
+    /// No neighbour expires earlier.
     sweep_at: Option<Instant>,
     pub(super) stats: ArpStats,
 }
 
 impl Cache {
-    /// Our stack asks for `target`: what comes from there is believed for a while.
+    /// Records a request of the local stack for `target`. Answers are accepted for a while.
     pub fn ask(&mut self, now: Instant, target: IpAddr) {
         if self.asked.len() >= MAX_NEIGHBOURS && !self.asked.contains_key(&target) {
             self.asked.retain(|_, at| now.since(*at) <= ASK_TIME);
@@ -114,8 +116,8 @@ impl Cache {
         self.asked.insert(target, now);
     }
 
-    /// Our stack answers `from`, which is at `mac`: so it asked for us, and is known from now on. The list that came with its
-    /// question is judged now.
+    /// Records an answer of the local stack to `from`, which is at `mac`. The neighbour is known from now on,
+    /// and the list in its request is judged.
     pub fn answer(&mut self, now: Instant, from: IpAddr, mac: MacAddr, ours: &BTreeSet<MacAddr>) {
         self.know(now, from, mac);
         self.set_aside.retain(|(at, _)| now.since(*at) <= ASK_TIME);
@@ -128,7 +130,8 @@ impl Cache {
         }
     }
 
-    /// A message says that `address` is at `mac`, and carries this list. If it is a question, it may be one to us.
+    /// Handles a message that maps `address` to `mac` and carries this list. A request may be one to this
+    /// host.
     pub fn hear(
         &mut self,
         now: Instant,
@@ -171,22 +174,22 @@ impl Cache {
         }
     }
 
-    /// The machine with the card `mac` has been heard of by other means.
+    /// The host with the NIC `mac` has sent a frame of another protocol.
     pub fn confirm(&mut self, now: Instant, mac: MacAddr) {
         if let Some(machine) = self.owners.get(&mac).and_then(|id| self.machines.get_mut(id)) {
             machine.heard = now;
         }
     }
 
-    /// What has become known since the last call.
+    /// The next change.
     pub fn poll(&mut self) -> Option<Learned> {
         self.learned.pop_front()
     }
-    /// When [`on_deadline`](Self::on_deadline) has something to look at.
+    /// When to call [`on_deadline`](Self::on_deadline).
     pub const fn deadline(&self) -> Option<Instant> {
         self.sweep_at
     }
-    /// Forgets who has not been heard of for too long.
+    /// Removes neighbours without messages for too long.
     pub fn on_deadline(&mut self, now: Instant) {
         if self.sweep_at.is_none_or(|at| now < at) {
             return;
@@ -202,17 +205,17 @@ impl Cache {
         self.sweep_at = oldest.map(|oldest| oldest + NEIGHBOUR_TIME);
     }
 
-    /// The machine at an address, if it has told of its cards.
+    /// The host at an address, if it has sent a list.
     pub fn machine(&self, address: IpAddr) -> Option<&MultiNicHost> {
         self.machine_of(address).map(|(_, machine)| machine)
     }
-    /// All addresses that are known, in order, each with its MAC address and its machine if that has told of its cards.
+    /// All known addresses in order, each with its MAC address, and its host if it has sent a list.
     pub fn neighbours(&self) -> impl Iterator<Item = (IpAddr, MacAddr, Option<&MultiNicHost>)> {
         self.addresses.iter().map(|(address, known)| {
             (*address, known.mac, known.machine.and_then(|id| self.machines.get(&id)))
         })
     }
-    /// What has happened so far. What a cache does not do is zero.
+    /// The counters. Those of other types are zero.
     pub const fn stats(&self) -> &ArpStats {
         &self.stats
     }
@@ -238,8 +241,8 @@ impl Cache {
                 return Err(ArpRefusal::OlderGeneration);
             }
         }
-        // An ordinary neighbour's card is not another machine's. Only the first may be: at another of its addresses the machine
-        // has spoken without a list before.
+        // A NIC of an ordinary neighbour does not belong to another host. The first NIC is an exception: the
+        // host may have sent a message without a list from another of its addresses.
         let is_ordinary = |mac: &MacAddr| {
             let mut known = self.addresses.iter();
             known.any(|(at, known)| known.machine.is_none() && known.mac == *mac && *at != list.owner)
@@ -251,7 +254,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Believes a list that has been judged.
+    /// Stores a list that has been accepted.
     fn learn(&mut self, now: Instant, list: Extension) {
         let Some(&(first, _)) = list.senders.first() else { return };
         self.know(now, list.owner, first);
@@ -278,7 +281,7 @@ impl Cache {
         self.learned.push_back(Learned::Extended { first, replaces, cards, flags });
     }
 
-    /// The machine `id` has no list any more, or `address` is another's now.
+    /// `address` is no longer an address of host `id`, or the host no longer has a list.
     fn leave(&mut self, address: IpAddr, mac: MacAddr, id: MultiNicHostId) {
         if let Some(known) = self.addresses.get_mut(&address) {
             known.machine = None;
@@ -290,7 +293,7 @@ impl Cache {
         }
     }
 
-    /// A neighbour that is there, wherever it was before.
+    /// Adds a neighbour, or updates its MAC address and time.
     fn know(&mut self, now: Instant, address: IpAddr, mac: MacAddr) {
         if !self.addresses.contains_key(&address) && self.addresses.len() >= MAX_NEIGHBOURS {
             let rank =
@@ -324,7 +327,8 @@ impl Cache {
         self.learned.push_back(Learned::Ordinary { first: machine.first() });
     }
 
-    /// The machine that a list is about: the one at its address, or the one with its first card, which then has one more address.
+    /// The host of a list: the one at its address, or the one with its first NIC, which then has one more
+    /// address.
     fn whose(&self, list: &Extension) -> Option<MultiNicHostId> {
         let at_address = self.addresses.get(&list.owner).and_then(|known| known.machine);
         at_address.or_else(|| self.owners.get(&list.senders.first()?.0).copied())

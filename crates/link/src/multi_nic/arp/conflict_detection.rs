@@ -1,4 +1,4 @@
-//! An IPv4 address is probed for before it is used, announced, and defended (RFC 5227).
+//! Address conflict detection for IPv4 (RFC 5227): probe, announce, defend.
 
 use farpace_units::{Instant, RandomStream, Span};
 use farpace_wire::{Arp, ArpOperation, MacAddr, Packet};
@@ -17,31 +17,32 @@ const MAX_CONFLICTS: u32 = 10;
 const RATE_LIMIT_INTERVAL: Span = Span::from_secs(60);
 const DEFEND_INTERVAL: Span = Span::from_secs(10);
 
-/// What is to be done.
+/// An action for the caller.
 #[derive(Clone, Debug)]
 pub enum ConflictAction {
-    /// Send this to everybody, by way of [`ArpAnnouncer::outgoing`](super::ArpAnnouncer::outgoing) as the stack's own messages, so that
-    /// announcements carry our list.
+    /// Broadcast this packet through [`ArpAnnouncer::outgoing`](super::ArpAnnouncer::outgoing), like a
+    /// message of the stack, so that announcements carry the list.
     Send(Packet),
     /// The address may be used from now on.
     Usable(Ipv4Addr),
-    /// Somebody else uses the address, or wants it, too. While it was being probed for it is not usable, and is tried again later;
-    /// if it was in use it is defended.
+    /// Another host uses or probes for the address. During probing, the address is not usable, and is tried
+    /// again later. In use, it is defended.
     Conflict {
-        /// Which.
+        /// The address.
         address: Ipv4Addr,
-        /// Whose.
+        /// The NIC of the other host.
         mac: MacAddr,
     },
-    /// The address must not be used any more (RFC 5227 §2.4 b): somebody else insists on it. Connections from it should be
-    /// reset. It is tried again later.
+    /// The address must not be used any more (RFC 5227 §2.4 b), because another host insists on it. The
+    /// caller should reset its connections. It is tried again later.
     Abandoned(Ipv4Addr),
 }
 
-/// One IPv4 address: may it be used?
+/// Conflict detection for one IPv4 address.
 ///
-/// Sans-IO: after every call that takes the time, [`poll`](Self::poll) until there is nothing more. As the address was given by
-/// people and there is no other to try, one that is taken is tried again after 10 s, and after 10 conflicts each minute.
+/// Sans-IO: after every call that takes the time, call [`poll`](Self::poll) until it returns none. The
+/// address is configured and has no alternative, so after a conflict it is tried again after 10 s, and after
+/// 10 conflicts every minute.
 #[derive(Debug)]
 pub struct ConflictDetection {
     address: Ipv4Addr,
@@ -56,9 +57,9 @@ pub struct ConflictDetection {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AcdPhase {
-    /// So many probes have been sent; at this time comes the next, or all have gone unanswered.
+    /// Number of probes sent; at `next` the next one is due, or the last one has remained unanswered.
     Probing { sent: u8, next: Instant },
-    /// So many announcements have been sent; at this time comes the next.
+    /// Number of announcements sent; at `next` the next one is due.
     Announcing { sent: u8, next: Instant },
     /// In use.
     Held,
@@ -67,7 +68,7 @@ enum AcdPhase {
 }
 
 impl ConflictDetection {
-    /// Begins to probe for `address`, for a stack that sends by `mac`.
+    /// Begins to probe for `address`, for a stack with MAC address `mac`.
     pub fn new(now: Instant, address: Ipv4Addr, mac: MacAddr, dice: RandomStream) -> ConflictDetection {
         let phase = AcdPhase::Held;
         let mut claim = ConflictDetection {
@@ -83,14 +84,14 @@ impl ConflictDetection {
         claim
     }
 
-    /// Probes anew, as after the last of our cards had lost its carrier and one has it again (RFC 5227 §2.1). The address is not
-    /// usable until then.
+    /// Probes again, for example when a NIC regains its carrier after all had lost theirs (RFC 5227 §2.1).
+    /// The address is not usable during the probes.
     pub fn restart(&mut self, now: Instant) {
         let wait = self.between(Span::ZERO, PROBE_WAIT);
         self.phase = AcdPhase::Probing { sent: 0, next: now + wait };
     }
 
-    /// True if the stack may use the address: nothing may leave with it before.
+    /// True if the stack may use the address. Otherwise no packet may carry it.
     pub const fn is_usable(&self) -> bool {
         matches!(self.phase, AcdPhase::Announcing { .. } | AcdPhase::Held)
     }
@@ -99,7 +100,8 @@ impl ConflictDetection {
         self.address
     }
 
-    /// An ARP packet came in. Our own, which come back by others of our cards, do not count: `is_ours` knows them.
+    /// Handles a received ARP packet. `is_ours` recognises own packets that arrive on another NIC; they are
+    /// ignored.
     pub fn on_arp(&mut self, now: Instant, arp: &Arp, is_ours: impl Fn(MacAddr) -> bool) {
         let mac = arp.sender_mac;
         let has_it = arp.sender == self.address;
@@ -127,11 +129,11 @@ impl ConflictDetection {
         }
     }
 
-    /// What is to be done.
+    /// The next action.
     pub fn poll(&mut self) -> Option<ConflictAction> {
         self.actions.pop_front()
     }
-    /// When [`on_deadline`](Self::on_deadline) is to be called.
+    /// When to call [`on_deadline`](Self::on_deadline).
     pub const fn deadline(&self) -> Option<Instant> {
         match self.phase {
             AcdPhase::Probing { next, .. }
@@ -140,7 +142,7 @@ impl ConflictDetection {
             AcdPhase::Held => None,
         }
     }
-    /// Sends the next probe or announcement, or begins anew.
+    /// Sends the next probe or announcement, or begins a new probe.
     pub fn on_deadline(&mut self, now: Instant) {
         if self.deadline().is_none_or(|at| now < at) {
             return;
@@ -187,7 +189,7 @@ impl ConflictDetection {
         self.conflicts = self.conflicts.saturating_add(1);
         self.actions.push_back(ConflictAction::Conflict { address: self.address, mac });
     }
-    /// Until an address that was taken is tried again.
+    /// Delay before the next probe after a conflict.
     const fn patience(&self) -> Span {
         if self.conflicts < MAX_CONFLICTS { DEFEND_INTERVAL } else { RATE_LIMIT_INTERVAL }
     }

@@ -1,4 +1,4 @@
-//! ARP and neighbour discovery in one form.
+//! A common form of ARP and neighbour discovery messages.
 
 use farpace_wire::icmp::{neighbour_cards, with_cards};
 use farpace_wire::ip::PROTOCOL_ICMPV6;
@@ -8,25 +8,25 @@ use farpace_wire::{
 };
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The hop limit of neighbour discovery: a packet from beyond a router cannot have it (RFC 4861 §7.1).
+/// Hop limit of neighbour discovery. A packet from beyond a router cannot have it (RFC 4861 §7.1).
 const HOP_LIMIT: u8 = 255;
-/// All nodes of a link.
+/// The all-nodes multicast address of a link.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_NODES_MAC: MacAddr = MacAddr([0x33, 0x33, 0, 0, 0, 1]);
 
-/// What a message of address resolution says.
+/// The content of an address resolution message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArpMessage {
-    /// Who says where it is. None from one that has no address yet, or does not say.
+    /// IP and MAC address of the sender. None in a probe, or if the message contains no MAC address.
     pub(super) from: Option<(IpAddr, MacAddr)>,
-    /// It asks; otherwise it answers, or tells.
+    /// True for a request or solicitation; false for a reply or announcement.
     pub(super) is_question: bool,
     /// Whom it asks about, or whom it tells.
     pub(super) target: IpAddr,
 }
 
 impl ArpMessage {
-    /// What `packet` says. None if it is anything else, or damaged, or from beyond a router.
+    /// Parses `packet`. None if it is not address resolution, is damaged, or comes from beyond a router.
     pub(super) fn read(packet: &Packet) -> Option<ArpMessage> {
         let ip = match packet.ip() {
             None => return ArpMessage::of_arp(&packet.arp().ok()?),
@@ -60,19 +60,19 @@ impl ArpMessage {
         Some(ArpMessage { from, is_question, target: arp.target.into() })
     }
 
-    /// An answer that is not to one who asked and has an address.
+    /// True for a reply that does not answer a request.
     pub(super) fn is_to_everybody(&self) -> bool {
         let is_own = self.from.is_some_and(|(from, _)| from == self.target);
         is_own || self.target.is_multicast() || self.target.is_unspecified()
     }
 }
 
-/// The list of cards that a message carries.
+/// The list of NICs that a message carries.
 pub(super) fn list(packet: &Packet) -> Result<Option<Extension>, ExtensionError> {
     if packet.arp().is_ok() { Extension::parse_arp(packet.payload()) } else { neighbour_cards(packet) }
 }
 
-/// The message as one that comes from the card `mac`, with `list` if there is one. As it was if it cannot carry that.
+/// The message with `mac` as sender, and with `list` if given. Unchanged if it cannot carry that.
 pub(super) fn said_by(packet: Packet, mac: MacAddr, list: Option<&Extension>) -> Packet {
     let other = match (packet.arp(), list) {
         (Ok(arp), list) => {
@@ -84,13 +84,13 @@ pub(super) fn said_by(packet: Packet, mac: MacAddr, list: Option<&Extension>) ->
     other.unwrap_or(packet)
 }
 
-/// An ARP packet without what follows it.
+/// An ARP packet without a list.
 pub(super) fn cut(packet: Packet) -> Packet {
     let plain = packet.arp().ok().and_then(|arp| with_payload(&packet, &arp.encode()));
     plain.unwrap_or(packet)
 }
 
-/// What everybody is told without having asked: `own` is at `mac` (RFC 5227 §2.3, RFC 4861 §7.2.6).
+/// An announcement that `own` is at `mac` (RFC 5227 §2.3, RFC 4861 §7.2.6).
 pub(super) fn announcement(own: IpAddr, mac: MacAddr) -> Option<Packet> {
     match own {
         IpAddr::V4(own) => Some(Arp::request(mac, own, own).packet(MacAddr::BROADCAST)),
@@ -108,7 +108,7 @@ pub(super) fn announcement(own: IpAddr, mac: MacAddr) -> Option<Packet> {
     }
 }
 
-/// The same headers, VLAN tags too, before something else.
+/// A packet with the same headers, including VLAN tags, and another payload.
 fn with_payload(packet: &Packet, payload: &[u8]) -> Option<Packet> {
     Packet::from_frame(&[packet.headers(), payload].concat()).ok()
 }

@@ -1,20 +1,21 @@
-//! What machines with several cards tell each other, and what they believe.
+//! Extended ARP: hosts announce lists of their NICs, and learn those of neighbours.
 //!
-//! A [`ArpAnnouncer`] stands between a stack's address resolution and the wire. To the ARP packets and the messages of neighbour
-//! discovery that the stack sends it adds the list of all cards ([`farpace_wire::Extension`]); from those that come in it learns
-//! the cards of neighbours. The stack notices nothing, and neither does a neighbour that does not know of this.
+//! An [`ArpAnnouncer`] is between the address resolution of a stack and the wire. It adds the list of all
+//! NICs ([`farpace_wire::Extension`]) to ARP and neighbour discovery messages of the stack, and learns the
+//! NICs of neighbours from received messages. The stack does not notice, nor does a neighbour without this
+//! extension.
 //!
-//! Nobody signs these lists, as nobody signs ARP: whoever is on the LAN can lie about both. The rules here keep mistakes, accidents,
-//! lists that were overtaken by newer ones, and those who do not even listen from doing harm.
+//! Lists are not authenticated, like ARP itself: any host on the LAN can forge both. The rules prevent harm
+//! from errors, accidents, delayed lists, and hosts that cannot receive the replies.
 //!
 //! | concept | file |
 //! |---|---|
 //! | ARP and neighbour discovery in one form | `message` |
-//! | what is believed of neighbours | `cache` |
-//! | why a list is refused, and how often that was | `stats` |
-//! | what is said, and when it is said without being asked | `speaker` |
-//! | what somebody who only listens learns | `onlooker` |
-//! | an IPv4 address is probed for and defended (RFC 5227) | `claim` |
+//! | known neighbours, accepted lists | `cache` |
+//! | why lists are refused; counters | `stats` |
+//! | sending lists | `announcer` |
+//! | learning from observed traffic | `observer` |
+//! | IPv4 address conflict detection (RFC 5227) | `conflict_detection` |
 
 mod announcer;
 mod cache;

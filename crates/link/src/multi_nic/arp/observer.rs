@@ -1,4 +1,4 @@
-//! What somebody who only listens learns of the machines of a LAN and their cards.
+//! Learns the hosts of a LAN and their NICs from observed traffic.
 
 use super::message::{ArpMessage, list};
 use super::{ArpRefusal, MAX_NEIGHBOURS};
@@ -8,45 +8,45 @@ use farpace_wire::{Extension, MacAddr, Packet};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Lanes whose probes are counted at most; those of further ones are left out.
+/// Maximum number of paths whose probes are counted. Further paths are ignored.
 pub const MAX_LANES: usize = 4096;
 
-/// A machine that has said where it is.
+/// A host that has sent address resolution messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedHost {
-    /// The address that it named last.
+    /// The MAC address in its latest message.
     pub mac: MacAddr,
-    /// Its last good list; none after an ordinary message from it.
+    /// Its latest valid list; none after a message without a list.
     pub list: Option<Extension>,
-    /// When that list was first heard, with this number.
+    /// When the list was first seen with this generation.
     pub since: Option<Instant>,
-    /// When it was first heard of.
+    /// When the host was first seen.
     pub first: Instant,
-    /// When it was last heard of.
+    /// When the host was last seen.
     pub last: Instant,
-    /// Messages of address resolution from it.
+    /// Number of its address resolution messages.
     pub messages: u64,
-    /// Those of them with a good list.
+    /// Number of these messages with a valid list.
     pub lists: u64,
-    /// Lists that broke a rule, by rule.
+    /// Number of invalid lists, by reason.
     pub refused: BTreeMap<ArpRefusal, u64>,
 }
 
-/// Probes from one card to another.
+/// Probes from one NIC to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
-    /// Probes.
+    /// Number of probes.
     pub probes: u64,
-    /// Answers to them.
+    /// Number of replies.
     pub replies: u64,
-    /// The shortest time from probe to answer where the onlooker stands.
+    /// Minimum time from probe to reply at the observer.
     pub least_rtt: Option<Span>,
     /// The last probe that is not answered.
     open: Option<(u32, Instant)>,
 }
 
-/// Listens to all frames. It believes whatever breaks no rule of its own: unlike a [`Cache`](super::Cache) it knows of no
-/// questions.
+/// Observes all frames. It accepts every list that is valid in itself. Unlike a [`Cache`](super::Cache) it
+/// does not track requests.
 #[derive(Clone, Debug, Default)]
 pub struct ArpObserver {
     machines: BTreeMap<IpAddr, ObservedHost>,
@@ -55,7 +55,7 @@ pub struct ArpObserver {
 }
 
 impl ArpObserver {
-    /// A frame was seen. Times must not go back; if they do, round trips are not taken.
+    /// Handles an observed frame. If times decrease, the round trip is not measured.
     pub fn on_packet(&mut self, now: Instant, packet: &Packet) {
         if let Some(Ok(message)) = Probing::of(packet) {
             return self.on_probing(now, packet.macs(), message);
@@ -91,15 +91,15 @@ impl ArpObserver {
         }
     }
 
-    /// All machines that were heard, by address.
+    /// All observed hosts, by address.
     pub const fn machines(&self) -> &BTreeMap<IpAddr, ObservedHost> {
         &self.machines
     }
-    /// All lanes that are probed: from which card to which.
+    /// All probed paths, by source and destination NIC.
     pub const fn lanes(&self) -> &BTreeMap<(MacAddr, MacAddr), Probed> {
         &self.lanes
     }
-    /// Messages and probes of machines and lanes that were too many to be remembered.
+    /// Number of messages and probes that were ignored because the tables are full.
     pub const fn left_out(&self) -> u64 {
         self.left_out
     }

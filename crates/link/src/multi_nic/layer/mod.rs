@@ -1,4 +1,4 @@
-//! Several cards as one element.
+//! Several NICs as one element.
 
 mod neighbours;
 mod receiving;
@@ -22,20 +22,20 @@ use repairing::Repair;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// Frames of our own that wait for each card at most: answers to probes, and announcements.
+/// Maximum number of queued frames of the layer itself per NIC: replies to probes, and announcements.
 const MAX_OWN: usize = 64;
 
-/// Several network cards under one IP stack.
+/// Several NICs under one IP stack.
 ///
-/// Port 0 leads to the stack, port 1 to the first card's line, and so on. The stack sees one card that has the first one's
-/// address, whichever of the cards work.
+/// Port 0 leads to the stack, port 1 to the link of the first NIC, and so on. The stack sees one NIC with the
+/// address of the first, whichever NICs work.
 pub struct MultiNic {
     config: MultiNicConfig,
-    /// The address that the stack has.
+    /// The MAC address of the stack.
     mac: MacAddr,
     lanes: NicPaths,
     order: Box<dyn SendOrder<Packet>>,
-    /// What our stack and neighbours say of their addresses passes here; none: nobody is told of our cards.
+    /// Handles address resolution; none: the NICs are not announced.
     speaker: Option<ArpAnnouncer>,
     /// Our IPv4 addresses, if they are probed for.
     claims: Vec<ConflictDetection>,
@@ -43,24 +43,25 @@ pub struct MultiNic {
     prober: Option<Prober>,
     responder: Responder,
     resequencer: Option<Resequencer>,
-    /// Frames that it has let go; empty between calls.
+    /// Frames that the resequencer has released; empty between calls.
     ready: Vec<Packet>,
-    /// What was sent lately, if it is kept.
+    /// The retransmit cache, if configured.
     repair: Option<Repair>,
-    /// What this layer itself has to send, by card: it goes first.
+    /// Frames of the layer itself, by NIC; they are sent first.
     own: Vec<VecDeque<Packet>>,
-    /// The last question of the stack to everybody.
+    /// The latest broadcast request of the stack.
     asked: Option<(Instant, Packet)>,
     stats: MultiNicStats,
-    /// Frames that there is no room for; empty between calls.
+    /// Frames that a full queue refused; empty between calls.
     refused: Vec<QueuedFrame<Packet>>,
-    /// When cards were last given frames.
+    /// When NICs were last served.
     worked: Instant,
 }
 
 impl MultiNic {
-    /// Cards that know nobody, for a stack that has these addresses and the MAC address of the first card. From `dice` come the
-    /// times of RFC 5227, and the number of the first list: take others after each start.
+    /// A layer without known neighbours, for a stack with these addresses and the MAC address of the first
+    /// NIC. `rng` supplies the random times of RFC 5227 and the generation of the first list; it must differ
+    /// after each start.
     pub fn new(
         now: Instant,
         config: &MultiNicConfig,
@@ -107,28 +108,29 @@ impl MultiNic {
             lanes,
         }
     }
-    /// What it does.
+    /// The configuration.
     pub const fn config(&self) -> &MultiNicConfig {
         &self.config
     }
-    /// What has happened so far.
+    /// The counters.
     pub const fn stats(&self) -> &MultiNicStats {
         &self.stats
     }
-    /// Cards and lanes.
+    /// The NICs and paths.
     pub const fn lanes(&self) -> &NicPaths {
         &self.lanes
     }
-    /// Whose lanes lead to the neighbour that the stack knows by this address: [ordinary](NeighbourId::ORDINARY), if it has not
-    /// told of its cards.
+    /// The neighbour that the stack knows by this address: [ordinary](NeighbourId::ORDINARY) if it has sent
+    /// no list of NICs.
     pub fn neighbour(&self, first: MacAddr) -> NeighbourId {
         self.neighbours.find(first)
     }
-    /// What neighbours have told; none: nobody is asked.
+    /// Extended ARP; none if it is disabled.
     pub const fn speaker(&self) -> Option<&ArpAnnouncer> {
         self.speaker.as_ref()
     }
-    /// A card has lost its carrier, or has it again. What waits for it moves at once, and neighbours are told.
+    /// A NIC has lost or regained its carrier. Its queue moves to other NICs immediately, and neighbours are
+    /// notified.
     pub fn set_carrier(&mut self, nic: NicId, up: bool, cx: &mut Cx<'_>) {
         if self.lanes.nic(nic).is_none_or(|card| card.up == up) {
             return;
@@ -138,7 +140,7 @@ impl MultiNic {
         let works = self.lanes.nics().iter().filter(|nic| nic.up).map(|nic| (nic.mac, nic.kind));
         let works: Vec<_> = works.collect();
         if was_down {
-            // RFC 5227 §2.1: the address may be another's by now. It is not announced before that is known.
+            // RFC 5227 §2.1: another host may use the address by now. Announce it only after new probes.
             for claim in &mut self.claims {
                 claim.restart(cx.now());
                 if let Some(speaker) = &mut self.speaker {
@@ -158,12 +160,12 @@ impl MultiNic {
         self.finish(cx);
     }
 
-    /// Does all that has become possible, or due: to be called at the end of every call from outside.
+    /// Does all that is possible or due. Every call from outside ends with it.
     fn finish(&mut self, cx: &mut Cx<'_>) {
         loop {
             self.follow_up(cx);
             self.work(cx);
-            // A neighbour that is sent to again is probed at once.
+            // A path that is used again is probed immediately.
             match &mut self.prober {
                 Some(prober) if prober.deadline().is_some_and(|at| at <= cx.now()) => {
                     prober.on_deadline(cx.now())
@@ -199,7 +201,7 @@ impl Element for MultiNic {
         self.finish(cx);
     }
     fn deadline(&self) -> Option<Instant> {
-        // A card that is idle had its chance when work was last done.
+        // A NIC that has been idle since the last call had nothing to send.
         let waits = self.order.held() > 0 || self.has_own() || self.repairs_wait();
         let free = self.lanes.next_free(self.worked).filter(|_| waits);
         let speaker = self.speaker.as_ref().and_then(ArpAnnouncer::deadline);

@@ -1,4 +1,4 @@
-//! Neighbours with several cards, and the lanes to them.
+//! Neighbours with several NICs, and the paths to them.
 
 use super::MultiNic;
 use crate::multi_nic::arp::{AnnouncerAction, ConflictAction, Learned};
@@ -9,9 +9,9 @@ use farpace_units::{Instant, Span};
 use farpace_wire::{MacAddr, NicFlags, NicKind, NicList, Packet};
 use std::collections::BTreeMap;
 
-/// Cards of others that are remembered at most as heard by cards of ours.
+/// Maximum number of NICs of others of which received frames are remembered.
 const MAX_OBSERVED: usize = 4_096;
-/// When there are so many, those that were silent for so long are forgotten; looked for no more often than that.
+/// When the table is full, entries that have been silent for this time are removed.
 const SILENT: Span = Span::from_secs(600);
 const LOOK_EVERY: Span = Span::from_secs(10);
 /// By this part of a round trip a frame may come late to a neighbour that puts frames in order. The list of cards does not say how long
@@ -19,15 +19,16 @@ const LOOK_EVERY: Span = Span::from_secs(10);
 const SLACK_PART: u64 = 64;
 const MAX_SLACK: Span = Span::from_millis(5);
 
-/// Neighbours with several cards.
+/// Neighbours with several NICs.
 #[derive(Debug, Default)]
 pub(super) struct MultiNicNeighbours {
-    /// By the address that the stack sends to: their first card's.
+    /// By the address to which the stack sends: that of the first NIC.
     by_first: BTreeMap<MacAddr, NeighbourId>,
     cards: BTreeMap<NeighbourId, NeighbourNics>,
     /// Numbers of those that were forgotten.
     free: Vec<NeighbourId>,
-    /// Which cards of ours have heard a card of others: a bit for each. Cards may be on Ethernets of their own.
+    /// Own NICs that have received frames of a foreign NIC, as a bit mask. The NICs may be on separate
+    /// Ethernets.
     heard: BTreeMap<MacAddr, (u16, Instant)>,
     /// When silent ones were forgotten last.
     tidied: Option<Instant>,
@@ -40,12 +41,13 @@ struct NeighbourNics {
 }
 
 impl MultiNicNeighbours {
-    /// Whom the stack sends to at this address.
+    /// The neighbour to which the stack sends at this address.
     #[inline]
     pub fn find(&self, first: MacAddr) -> NeighbourId {
         self.by_first.get(&first).copied().unwrap_or(NeighbourId::ORDINARY)
     }
-    /// Our card has heard another's. Returns whose that is, if it is news of a neighbour with several.
+    /// An own NIC has received a frame from `from`. Returns the neighbour if this is new for a neighbour with
+    /// several NICs.
     fn hear(&mut self, now: Instant, nic: NicId, from: MacAddr) -> Option<NeighbourId> {
         if self.heard.len() >= MAX_OBSERVED && !self.heard.contains_key(&from) {
             if self.tidied.is_none_or(|at| now.since(at) >= LOOK_EVERY) {
@@ -65,29 +67,29 @@ impl MultiNicNeighbours {
         let has = |cards: &NeighbourNics| cards.cards.iter().any(|(mac, _)| *mac == from);
         self.cards.iter().find(|(_, cards)| has(cards)).map(|(id, _)| *id)
     }
-    /// Which of `cards` a card of ours has heard: a bit for each.
+    /// Bit mask of those `their_nics` whose frames an own NIC has received.
     fn heard_by(&self, nic: NicId, cards: &NicList) -> u16 {
         let has = |mac: &MacAddr| self.heard.get(mac).is_some_and(|(bits, _)| bits >> nic.0 & 1 == 1);
         cards.iter().enumerate().fold(0, |all, (at, (mac, _))| all | u16::from(has(mac)) << at)
     }
-    /// Those that have told of their cards.
+    /// All neighbours with lists of NICs.
     pub fn ids(&self) -> impl Iterator<Item = NeighbourId> {
         self.cards.keys().copied()
     }
-    /// Whose card has this address, and its others, if that machine can do all of `flags`.
+    /// The neighbour that owns this address, and its NICs, if it has all capabilities in `flags`.
     pub fn cards_of_owner(&self, mac: MacAddr, flags: NicFlags) -> Option<(NeighbourId, &NicList)> {
         let has = |known: &NeighbourNics| known.cards.iter().any(|(card, _)| *card == mac);
         let owner = self.cards.iter().find(|(_, known)| has(known))?;
         owner.1.flags.contains(flags).then_some((*owner.0, &owner.1.cards))
     }
-    /// True if there are none.
+    /// True if there are no neighbours with lists.
     pub fn is_empty(&self) -> bool {
         self.by_first.is_empty()
     }
 }
 
 impl MultiNic {
-    /// Does what the parts of this layer want done.
+    /// Executes the actions of the parts of this layer.
     pub(super) fn follow_up(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
         for at in 0..self.claims.len() {
@@ -100,7 +102,7 @@ impl MultiNic {
                         };
                         self.broadcast(&packet, cx);
                     }
-                    // The stack has nothing to hear it with.
+                    // There is no way to inform the stack.
                     ConflictAction::Conflict { .. } => self.stats.conflicts += 1,
                     ConflictAction::Usable(_) | ConflictAction::Abandoned(_) => {}
                 }
@@ -115,7 +117,7 @@ impl MultiNic {
         self.judge_lanes(cx);
     }
 
-    /// A neighbour has other cards.
+    /// Handles a change of a neighbour's NICs.
     fn learn(&mut self, now: Instant, learned: Learned) {
         match learned {
             Learned::Extended { first, replaces, cards, flags } => {
@@ -140,7 +142,7 @@ impl MultiNic {
         self.on_change(now);
     }
 
-    /// A frame to everybody, or a probe, has come from a card: so the way between that and ours leads somewhere.
+    /// A broadcast or a probe has arrived from a NIC: so there is a path between that NIC and the own one.
     pub(super) fn hear(&mut self, now: Instant, nic: NicId, from: MacAddr) {
         if let Some(id) = self.neighbours.hear(now, nic, from) {
             self.pair(now, id);
@@ -148,14 +150,14 @@ impl MultiNic {
         }
     }
 
-    /// Pairs our cards with those of all neighbours anew: others of ours work now.
+    /// Pairs NICs with those of all neighbours again, after a change of the working NICs.
     pub(super) fn pair_all(&mut self, now: Instant) {
         let ids: Vec<NeighbourId> = self.neighbours.ids().collect();
         ids.into_iter().for_each(|id| self.pair(now, id));
     }
 
-    /// Gives a neighbour lanes by the cards of ours that work. A lane that leads where it led keeps all that is known of it; one
-    /// that is new waits for its first probe to be answered, if there are probes.
+    /// Assigns a neighbour a path for each working NIC. A path to the same NIC as before keeps its state. A
+    /// new path is used after its first probe is answered, if probing is enabled.
     fn pair(&mut self, now: Instant, id: NeighbourId) {
         let Some(NeighbourNics { cards, flags }) = self.neighbours.cards.get(&id) else { return };
         let works: Vec<NicId> =
@@ -201,8 +203,8 @@ impl MultiNic {
         self.leave_thin_ones(id);
     }
 
-    /// Lanes have changed. What waits for a neighbour none of whose lanes works goes where the stack wrote: a lane that is new
-    /// works only when its first probe is answered.
+    /// Handles a change of paths. Frames for a neighbour without a working path go to the address that the
+    /// stack has written: a new path works only after its first probe is answered.
     pub(super) fn on_change(&mut self, now: Instant) {
         self.order.on_change(now, &self.lanes, &mut self.refused);
         for mut item in std::mem::take(&mut self.refused) {
@@ -216,7 +218,7 @@ impl MultiNic {
         }
     }
 
-    /// Takes over what probes tell of lanes.
+    /// Applies the results of probes to the paths.
     fn judge_lanes(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
         let mut failed = Vec::new();
@@ -230,7 +232,7 @@ impl MultiNic {
                 self.stats.lanes_lost += 1;
                 failed.push((*nic, *neighbour));
             }
-            // What comes late waits there, and does no harm.
+            // Late frames wait at the receiver and do no harm.
             let guard = if in_order { (*guard).min(MAX_SLACK) } else { *guard };
             (lane.guard, lane.rtt) = (guard, *rtt);
             lane.slack = if in_order { (*rtt / SLACK_PART).min(MAX_SLACK) } else { Span::ZERO };
@@ -250,7 +252,8 @@ impl MultiNic {
         }
     }
 
-    /// Of the orders that look at delays, none sends by the lanes that [`NicPaths::leave_thin_ones`](crate::multi_nic::NicPaths::leave_thin_ones) tells.
+    /// With orders that consider delays, disables the paths that
+    /// [`NicPaths::disable_slow_short_paths`](crate::multi_nic::NicPaths::disable_slow_short_paths) selects.
     fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
         use OrderKind::{Blest, Earliest, Ecf, MinRtt};
         if matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {
@@ -258,7 +261,8 @@ impl MultiNic {
         }
     }
 
-    /// Queues `packet` for all cards that work, each with its own address: so a switch learns where they are.
+    /// Queues `packet` for all working NICs, each with its own source address, so that switches learn their
+    /// ports.
     fn broadcast(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         for nic in self.lanes.ids() {
             self.send_own(nic, packet.clone(), cx);
@@ -270,7 +274,8 @@ impl MultiNic {
 mod tests {
     use super::*;
 
-    /// Breaks: whoever has flooded a LAN with addresses once keeps cards from being found for ever.
+    /// Breaks: silent entries are removed from a full table, so that a flood of addresses does not block new
+    /// NICs indefinitely.
     #[test]
     fn cards_that_were_silent_for_long_make_room() {
         let mut known = MultiNicNeighbours::default();

@@ -1,4 +1,4 @@
-//! From the lines to the stack.
+//! From the links to the stack.
 
 use super::MultiNic;
 use super::repairing::way_to_ask;
@@ -10,17 +10,18 @@ use farpace_path::{Cx, Port};
 use farpace_wire::{MacAddr, Packet};
 
 impl MultiNic {
-    /// A frame comes in by a card.
+    /// Handles a frame that a NIC has received.
     pub(super) fn on_line(&mut self, nic: NicId, packet: Packet, cx: &mut Cx<'_>) {
         let (from, to) = packet.macs();
         let is_ours = self.lanes.nics().iter().any(|nic| nic.mac == from);
         let resolution = is_resolution(&packet);
-        // A group is heard by all cards and taken in by one; questions may have come by another alone.
+        // All NICs receive a multicast frame, and one accepts it. Requests may have arrived on another NIC
+        // only.
         if is_ours || (to.is_multicast() && !resolution && self.lanes.first_up() != Some(nic)) {
             self.stats.copies += 1;
             return cx.consume(packet);
         }
-        // A switch that does not know a card yet sends what is for it to all our cards.
+        // A switch that has not learned an address floods its frames to all NICs.
         if !to.is_multicast() && self.lanes.nic(nic).is_none_or(|card| card.mac != to) {
             self.stats.passed_over += 1;
             return cx.consume(packet);
@@ -42,7 +43,7 @@ impl MultiNic {
                 }
                 Ok(ProbeMessage::Reply(reply)) => {
                     if let Some(prober) = &mut self.prober {
-                        // Whoever answers is there: its list is still good.
+                        // A neighbour that answers is alive: its list stays valid.
                         if prober.on_reply(cx.now(), nic, from, &reply)
                             && let Some(speaker) = &mut self.speaker
                         {
@@ -61,7 +62,8 @@ impl MultiNic {
         if to.is_multicast() && resolution {
             self.hear(cx.now(), nic, from);
         }
-        // All else is counted at both ends, whatever it carries: what one did not count would be taken for lost.
+        // Count all other frames at both ends, whatever they carry. An uncounted frame would be mistaken for
+        // lost.
         if to.is_multicast() || resolution {
             let packet = if resolution { self.heard(packet, cx) } else { packet };
             return self.pass_up(packet, cx);
@@ -82,7 +84,7 @@ impl MultiNic {
         }
     }
 
-    /// Frames that have waited for others no longer do.
+    /// Passes on frames that have waited long enough for earlier ones.
     pub(super) fn pass_up_due(&mut self, cx: &mut Cx<'_>) {
         if let Some(resequencer) = &mut self.resequencer {
             let mut ready = std::mem::take(&mut self.ready);
@@ -97,7 +99,7 @@ impl MultiNic {
         }
         self.ready = ready;
     }
-    /// A frame for the stack, which knows only one address of ours.
+    /// Passes a frame to the stack, which knows only one own address.
     fn pass_up(&mut self, mut packet: Packet, cx: &mut Cx<'_>) {
         let (from, to) = packet.macs();
         if !to.is_multicast() {
@@ -106,7 +108,7 @@ impl MultiNic {
         cx.emit(Port(0), packet);
     }
 
-    /// Somebody may say where it is.
+    /// Handles an address resolution message.
     fn heard(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Packet {
         if let Ok(arp) = packet.arp() {
             let lanes = &self.lanes;

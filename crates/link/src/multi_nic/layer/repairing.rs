@@ -1,4 +1,5 @@
-//! What neighbours miss is sent again, and what was under way by a card that fails; neighbours are asked for what is missing here.
+//! Repair: retransmits frames that neighbours miss or that a failed NIC has lost, and requests frames that
+//! are missing here.
 
 use super::neighbours::MultiNicNeighbours;
 use super::{MultiNic, QueuedFrame};
@@ -13,14 +14,14 @@ use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::{MacAddr, NicFlags, Packet};
 use std::collections::VecDeque;
 
-/// Frames that wait to be sent again by one card; what is asked for beyond is asked for again.
+/// Maximum number of frames per NIC that wait for retransmission. Further requests will be repeated.
 const MAX_WAITING: usize = 512;
-/// Frames of each flow that are sent again when a way fails.
+/// Maximum number of frames per flow that are retransmitted when a path fails.
 const RESCUED: usize = 64;
 /// Frames between two holes that are looked at.
 const MAX_EXAMINED: usize = 64;
 
-/// What is needed to send frames again.
+/// State for retransmissions.
 #[derive(Debug)]
 pub(super) struct Repair {
     copies: RetransmitCache,
@@ -30,16 +31,16 @@ pub(super) struct Repair {
 }
 
 impl Repair {
-    /// Keeps so many bytes, for so many cards.
+    /// A cache of `limit` bytes, for `their_nics` NICs.
     pub fn new(limit: ByteCount, cards: usize) -> Repair {
         let waiting = (0..cards).map(|_| VecDeque::new()).collect();
         Repair { copies: RetransmitCache::new(limit), waiting, bytes: vec![ByteCount::ZERO; cards] }
     }
-    /// Frames that wait to be sent again.
+    /// Number of frames that wait for retransmission.
     pub fn held(&self) -> u64 {
         self.waiting.iter().map(|waiting| waiting.len() as u64).sum()
     }
-    /// What waits for `nic`, if a lane for it is free.
+    /// The next retransmission on `nic`, if its path is idle.
     fn next(&mut self, nic: NicId, is_free: impl Fn(NeighbourId) -> bool) -> Option<QueuedFrame<Packet>> {
         let waiting = self.waiting.get_mut(nic.index())?;
         let item = waiting.pop_front_if(|item| is_free(item.neighbour))?;
@@ -50,7 +51,8 @@ impl Repair {
     }
 }
 
-/// How the machine is asked that has a card of this address, if it keeps copies: by the way with the shortest round trip.
+/// Where to send repair requests to the host that owns this address, if it has a retransmit cache: the path
+/// with the shortest round trip.
 pub(super) fn way_to_ask(
     neighbours: &MultiNicNeighbours,
     responder: &Responder,
@@ -63,12 +65,13 @@ pub(super) fn way_to_ask(
 }
 
 impl MultiNic {
-    /// A frame is to be sent: keeps a copy, if there are several ways to its receiver, and says of which number.
+    /// Stores a frame in the retransmit cache, if there are several paths to its receiver. Returns its
+    /// sequence number.
     pub(super) fn keep(&mut self, flow: FlowId, packet: &Packet, neighbour: NeighbourId) -> Option<Seq> {
         let repair = self.repair.as_mut().filter(|_| neighbour != NeighbourId::ORDINARY)?;
         repair.copies.keep(flow, packet)
     }
-    /// A frame has come: what it acknowledges need not be kept.
+    /// A frame has arrived: removes what it acknowledges from the cache.
     pub(super) fn note_acked(&mut self, packet: &Packet) {
         let kept = self.repair.as_mut().filter(|repair| !repair.copies.bytes().is_zero());
         if let Some(repair) = kept
@@ -77,7 +80,7 @@ impl MultiNic {
             repair.copies.on_acked(flow.id(), ack);
         }
     }
-    /// It leaves.
+    /// Records that a frame is sent.
     pub(super) fn note_sent(&mut self, now: Instant, nic: NicId, item: &QueuedFrame<Packet>) {
         if let Some(copy) = item.copy
             && let Some(repair) = &mut self.repair
@@ -85,7 +88,7 @@ impl MultiNic {
             repair.copies.on_sent(item.flow, copy, CachedFrame { at: now, nic, neighbour: item.neighbour });
         }
     }
-    /// There is no room for it.
+    /// Records that a frame is dropped because of a full queue.
     pub(super) fn note_dropped(&mut self, item: &QueuedFrame<Packet>) {
         if let Some(copy) = item.copy
             && let Some(repair) = &mut self.repair
@@ -93,17 +96,17 @@ impl MultiNic {
             repair.copies.on_dropped(item.flow, copy);
         }
     }
-    /// Something waits to be sent again.
+    /// True if a retransmission is queued.
     pub(super) fn repairs_wait(&self) -> bool {
         self.repair.as_ref().is_some_and(|repair| repair.held() > 0)
     }
-    /// A frame to be sent again by `nic`.
+    /// The next frame to retransmit on `nic`.
     pub(super) fn next_repair(&mut self, now: Instant, nic: NicId) -> Option<QueuedFrame<Packet>> {
         let lanes = &self.lanes;
         let is_free = |id| lanes.path(id, nic).is_some_and(|lane| lane.free <= now);
         self.repair.as_mut()?.next(nic, is_free)
     }
-    /// What waits for ways that have failed does not leave any more.
+    /// Drops queued retransmissions for failed paths.
     pub(super) fn drop_stranded_repairs(&mut self, cx: &mut Cx<'_>) {
         let Some(repair) = self.repair.as_mut().filter(|repair| repair.held() > 0) else { return };
         for nic in self.lanes.ids() {
@@ -118,7 +121,7 @@ impl MultiNic {
             }
         }
     }
-    /// A neighbour says what it misses, or that it has no copies of what is missing here.
+    /// Handles a neighbour's repair request, or its refusal of one.
     pub(super) fn on_missing(&mut self, from: MacAddr, missing: &Missing, cx: &mut Cx<'_>) {
         if missing.gone {
             if let Some(resequencer) = &mut self.resequencer
@@ -145,7 +148,7 @@ impl MultiNic {
             let mut at = hole.start;
             for (start, len, sent) in kept {
                 if start.after(at) {
-                    // What there is no room for is told when it is asked for again.
+                    // A range that does not fit is refused when it is requested again.
                     let _ = gone.try_push(MissingRange { start: at, end: start });
                 }
                 at = at.later(start + len);
@@ -175,7 +178,7 @@ impl MultiNic {
             self.send_own(nic, packet, cx);
         }
     }
-    /// Asks for what is missing.
+    /// Sends pending repair requests.
     pub(super) fn ask(&mut self, cx: &mut Cx<'_>) {
         let Some(resequencer) = &mut self.resequencer else { return };
         for (by, missing) in resequencer.take_questions() {
@@ -186,8 +189,9 @@ impl MultiNic {
         }
     }
 
-    /// Until when, for each card, what was sent has come or is lost: frames of one lane keep their order, so this is when something
-    /// was sent that has come. Probes tell, and what stands between the holes.
+    /// For each NIC, the time up to which all frames sent have arrived or are lost. Frames of a path stay in
+    /// order, so this is the sending time of the latest frame known to have arrived, from probes and from the
+    /// frames between the holes.
     fn settled(&self, neighbour: NeighbourId, missing: &Missing) -> [Option<Instant>; MAX_NICS] {
         let mut settled = [None; MAX_NICS];
         for (nic, until) in settled.iter_mut().enumerate() {
@@ -205,8 +209,9 @@ impl MultiNic {
         }
         settled
     }
-    /// A way has failed: what was under way by it does not come. Of each flow the first frames are sent again by others, so that ACKs
-    /// come back before TCP's timer fires; TCP finds the rest by them, and sends it at the rate of the ways that are left.
+    /// Handles the failure of a path, which loses the frames in flight. The first frames of each flow are
+    /// retransmitted on other paths, so that ACKs return before the retransmission timeout. TCP then detects
+    /// the other losses, and retransmits at the rate of the remaining paths.
     pub(super) fn rescue(&mut self, nic: NicId, neighbour: NeighbourId, cx: &mut Cx<'_>) {
         let Some(repair) = &self.repair else { return };
         let mut lost = Vec::new();
@@ -223,7 +228,7 @@ impl MultiNic {
             self.send_again(seq, packet, sent, cx);
         }
     }
-    /// Queues it for the way by which it arrives first; another is better than that which lost it.
+    /// Queues a frame for the path on which it arrives first. The path that lost it is penalised.
     fn send_again(&mut self, at: Seq, packet: Packet, sent: CachedFrame, cx: &mut Cx<'_>) {
         let now = cx.now();
         let Some(repair) = &mut self.repair else { return };

@@ -1,4 +1,4 @@
-//! From the stack to the lines.
+//! From the stack to the links.
 
 use super::{MAX_OWN, MultiNic};
 use crate::multi_nic::arp::ASK_TIME;
@@ -10,7 +10,7 @@ use farpace_wire::{EtherType, Icmp, Packet};
 use std::net::IpAddr;
 
 impl MultiNic {
-    /// The stack sends a frame.
+    /// Handles a frame from the stack.
     pub(super) fn on_stack(&mut self, mut packet: Packet, cx: &mut Cx<'_>) {
         if !self.claims.is_empty() && !self.may_leave(&packet) {
             self.stats.unclaimed += 1;
@@ -25,7 +25,8 @@ impl MultiNic {
         }
         let (_, to) = packet.macs();
         let mut neighbour = self.neighbours.find(to);
-        // Before the first answer to a probe, and if all lanes fail, what was good for the question is good for the rest.
+        // Before the first reply to a probe, and when all paths have failed, frames follow the path of the
+        // request.
         if self.lanes.working(neighbour).next().is_none() {
             neighbour = NeighbourId::ORDINARY;
         }
@@ -36,7 +37,7 @@ impl MultiNic {
         self.order.enqueue(cx.now(), item, &self.lanes, &mut self.refused);
     }
 
-    /// Gives frames to all cards that are idle.
+    /// Serves all idle NICs.
     pub(super) fn work(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
         self.worked = now;
@@ -60,7 +61,7 @@ impl MultiNic {
                 }
             }
         }
-        // Nothing waits for a card without a carrier.
+        // Frames for a NIC without a carrier are dropped.
         for nic in self.lanes.ids().filter(|nic| self.lanes.nic(*nic).is_some_and(|nic| !nic.up)) {
             for packet in self.own.get_mut(nic.index()).map(std::mem::take).unwrap_or_default() {
                 cx.drop(packet, DropReason::Outage);
@@ -74,7 +75,7 @@ impl MultiNic {
         }
     }
 
-    /// Queues a frame of this layer itself, if the card works.
+    /// Queues a frame of this layer, if the NIC works.
     pub(super) fn send_own(&mut self, nic: NicId, packet: Packet, cx: &mut Cx<'_>) {
         if self.lanes.nic(nic).is_some_and(|nic| nic.up) {
             cx.made();
@@ -95,13 +96,13 @@ impl MultiNic {
         }
     }
 
-    /// True if this layer has something to send.
+    /// True if this layer itself has a frame to send.
     pub(super) fn has_own(&self) -> bool {
         let wants = |nic| self.prober.as_ref().is_some_and(|prober| prober.wants(nic));
         self.own.iter().any(|own| !own.is_empty()) || self.lanes.ids().any(wants)
     }
 
-    /// Answers to probes first, then probes: the time stands in both.
+    /// The next frame of this layer. Replies precede probes. Both carry time stamps.
     fn next_own(&mut self, nic: NicId, cx: &mut Cx<'_>) -> Option<Packet> {
         if let Some(packet) = self.own.get_mut(nic.index())?.pop_front() {
             return Some(packet);
@@ -123,7 +124,7 @@ impl MultiNic {
         }
         self.lanes.send(cx.now(), nic, neighbour, bytes);
         if let Some(prober) = &mut self.prober {
-            // What goes to a neighbour as if it were an ordinary one may still go by a lane that is probed.
+            // A frame to a neighbour without a list may still use a path that is probed.
             let probed = match neighbour {
                 NeighbourId::ORDINARY if !self.neighbours.is_empty() => {
                     let id = self.neighbours.find(written);
@@ -141,8 +142,8 @@ impl MultiNic {
         cx.emit(Port(u16::from(nic.0) + 1), packet);
     }
 
-    /// The stack says where it is, or asks where others are: our list is added. A question that is asked again, because nobody has
-    /// answered, goes out by all cards: the first may lead nowhere.
+    /// Adds the list to an address resolution message of the stack. A request that is repeated without an
+    /// answer is sent on all NICs, because the first may lead nowhere.
     fn resolve(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Packet {
         let now = cx.now();
         let Some(speaker) = &mut self.speaker else { return packet };
@@ -162,7 +163,7 @@ impl MultiNic {
         packet
     }
 
-    /// False if the stack may not use the address that it sends from (RFC 5227 §2.1).
+    /// False if the stack may not use the source address (RFC 5227 §2.1).
     fn may_leave(&self, packet: &Packet) -> bool {
         let from = match packet.arp() {
             Ok(arp) => Some(IpAddr::from(arp.sender)),
@@ -173,10 +174,10 @@ impl MultiNic {
     }
 }
 
-/// True if `packet` says where somebody is, or asks: ARP, and neighbour discovery.
+/// True if `packet` is address resolution: ARP or neighbour discovery.
 #[inline]
 pub(super) fn is_resolution(packet: &Packet) -> bool {
-    // IPv4, most of all, does not; it need not be looked into.
+    // Fast path: IPv4 never is.
     let is_ipv4 = packet.headers().get(12..14) == Some(&EtherType::IPV4.0.to_be_bytes()[..]);
     !is_ipv4 && (packet.arp().is_ok() || matches!(packet.icmp(), Ok(Icmp::Neighbour(_))))
 }

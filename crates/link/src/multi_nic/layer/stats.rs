@@ -1,17 +1,17 @@
-//! What a layer has done.
+//! Counters of a layer.
 
 use farpace_path::Inspection;
 
-/// What has happened so far.
+/// Counters of a [`MultiNic`](super::MultiNic).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MultiNicStats {
-    /// Frames of the stack that each card has sent, in the order of cards.
+    /// Frames of the stack sent, by NIC.
     pub sent: Vec<u64>,
-    /// Frames for the stack that each card has received.
+    /// Frames for the stack received, by NIC.
     pub received: Vec<u64>,
-    /// Frames that this layer itself has sent: probes, their answers, announcements.
+    /// Frames of the layer itself sent: probes, replies, announcements.
     pub own: u64,
-    /// Frames for other stations.
+    /// Received frames for other hosts.
     pub passed_over: u64,
     /// Our own frames that came back, and copies of frames to groups that another card has taken.
     pub copies: u64,
@@ -21,7 +21,7 @@ pub struct MultiNicStats {
     pub unclaimed: u64,
     /// Times that another machine was heard to have an address of ours, or to want it (RFC 5227).
     pub conflicts: u64,
-    /// Times that a lane was given up.
+    /// Path failures.
     pub lanes_lost: u64,
     /// Frames that were sent again because a neighbour missed them, or the card that had sent them failed.
     pub repaired: u64,
@@ -30,11 +30,11 @@ pub struct MultiNicStats {
 }
 
 impl MultiNicStats {
-    /// Of so many cards.
+    /// Counters for `nics` NICs.
     pub(super) fn new(cards: usize) -> Self {
         MultiNicStats { sent: vec![0; cards], received: vec![0; cards], ..MultiNicStats::default() }
     }
-    /// As readings of an element.
+    /// The counters as named readings.
     pub fn inspect(&self) -> Inspection {
         let MultiNicStats {
             sent,

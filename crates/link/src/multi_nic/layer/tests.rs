@@ -1,4 +1,4 @@
-//! Whole layers against each other, over a switch.
+//! Several layers on a switched LAN.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 

@@ -1,12 +1,14 @@
-//! A card that falls idle takes the frame that would arrive in its turn. Nothing is held back, no floor for windows.
+//! An idle NIC takes the frame that would arrive in order. No frame is delayed, and small windows are not
+//! held back.
 //!
-//! A frame that left by card k now would arrive at a time A. Until then other cards bring as many bytes as their lanes carry;
-//! these are the frames before it. So card k takes the frame behind as many bytes, and stays idle if there is none: any other
-//! would arrive too late. The card by which a frame would arrive first always takes the first.
+//! A frame that left on NIC k now would arrive at time A. Until A, other NICs deliver the bytes that their
+//! paths carry, and these are the frames before it. So NIC k takes the frame behind that many bytes. If the
+//! queue is shorter, it stays idle, because any other frame would arrive late. The NIC on which a frame would
+//! arrive first always takes the first frame.
 //!
-//! A sender that paces itself never has much waiting: it would never get to know what the slower cards carry. So where the neighbour puts
-//! frames in order, a card may take the last that waits although it comes too late by as much as its lane's
-//! [slack](Lane::slack), if all faster cards are busy.
+//! A sender that paces itself never has a long queue, and would never use the slower NICs. So if the
+//! neighbour puts frames in order and all faster NICs are busy, a NIC may take the last queued frame, though
+//! it arrives late by up to the [slack](NicPath::slack) of its path.
 
 use super::shared::SharedQueue;
 use super::{QueuedFrame, SendOrder};
@@ -15,48 +17,49 @@ use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
 
-/// See the module.
+/// The order `earliest`; see the module.
 #[derive(Clone, Debug)]
 pub struct Earliest<P> {
     queue: SharedQueue<P>,
-    /// The limit of the queue follows the ways.
+    /// The queue limit adapts to the paths.
     adapts: bool,
-    /// Until when a card lets a moment pass for the frame that it is about to take.
+    /// The end of a short wait of a NIC for the frame that it is about to take.
     waits: [Option<Instant>; MAX_NICS],
-    /// Before this a card does not do so again: others count on what it brings, so that next to none of its time is spent so.
+    /// A NIC does not wait again before this. Other NICs rely on its rate, so waits may cost only little of
+    /// its time.
     patient: [Instant; MAX_NICS],
     /// When the first of these moments is over.
     again: Option<Instant>,
 }
 
-/// A moment that was let pass is followed by so many times as long without one.
+/// A wait is followed by this many times its length without another.
 const PATIENCE: u64 = 1_000;
 
-/// What a card does.
+/// What an idle NIC does.
 enum EarliestChoice {
-    /// It takes the frame at this place.
+    /// Take the frame at this index.
     Take(usize),
-    /// It is asked again then.
+    /// Wait until then.
     Wait(Instant),
-    /// It stays idle.
+    /// Stay idle.
     Nothing,
 }
 
-/// What other cards bring before a frame that leaves now.
+/// What other NICs deliver before a frame that leaves now.
 #[derive(Clone, Copy)]
 struct Ahead {
-    /// Bytes of the line.
+    /// Wire bytes.
     bytes: ByteCount,
-    /// For how long the frame would have to wait to arrive well between two of theirs.
+    /// How long the frame should wait, so that it arrives between two of theirs.
     wait: Span,
-    /// How long they have for it.
+    /// The time they need for these bytes.
     time: Span,
-    /// They are all busy now.
+    /// True if all of them are busy now.
     busy: bool,
 }
 
 impl Ahead {
-    /// By how much a frame with `before` waiting before it comes too late.
+    /// How late a frame with `before` bytes queued before it arrives.
     fn late(&self, before: ByteCount) -> Span {
         let missing = self.bytes.get().saturating_sub(before.get());
         let nanos =
@@ -66,9 +69,10 @@ impl Ahead {
 }
 
 impl<P> Earliest<P> {
-    /// With a queue of `limit`. Without, it holds what Ethernet devices usually do, three times what fast ways bring while a frame is on
-    /// the slowest one, and half of what is under way: a sender that cuts its window by a third then still keeps all ways busy. What
-    /// stands here would else stand in the queues of the ways.
+    /// A queue of `limit`. Without one, the limit is the default of Ethernet devices, plus three times what
+    /// fast paths deliver during the delay of the slowest, plus half of the data in flight: so a sender that
+    /// reduces its window by a third still keeps all paths busy. Frames in this queue would otherwise wait in
+    /// the queues of the paths.
     pub fn new(limit: Option<QueueLimit>) -> Self {
         let adapts = limit.is_none();
         let limit = limit.unwrap_or_default();
@@ -105,7 +109,7 @@ impl<P> Earliest<P> {
                         EarliestChoice::Take(at)
                     };
                 }
-                // There is not as much; looking through the whole queue would tell the same.
+                // The queue is shorter than that, so there is no need to search it.
                 Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => {
                     let slack = lanes.path(item.neighbour, nic).map_or(Span::ZERO, |lane| lane.slack);
                     let before = self.queue.backlog() - item.bytes;
@@ -114,7 +118,7 @@ impl<P> Earliest<P> {
                         _ => EarliestChoice::Nothing,
                     };
                 }
-                // It cannot send to the one that all frames are for.
+                // The NIC has no idle path to the only destination.
                 None if self.queue.is_for_one() => break,
                 _ => before += item.bytes,
             }
@@ -123,7 +127,7 @@ impl<P> Earliest<P> {
     }
 }
 
-/// Full frames that all ways bring to a neighbour while one is on the slowest of them, less those that the fastest takes as long for.
+/// Full frames that all paths deliver during the difference between the highest and the lowest delay.
 fn ahead_of_slowest(neighbour: NeighbourId, lanes: &NicPaths) -> u64 {
     let delays = || lanes.working(neighbour).map(|(_, lane)| lane.delay.of(FULL_FRAME));
     let spread = delays().max().unwrap_or_default() - delays().min().unwrap_or_default();
@@ -133,14 +137,14 @@ fn ahead_of_slowest(neighbour: NeighbourId, lanes: &NicPaths) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Full frames that all ways carry in a round trip.
+/// Full frames that all paths carry in a round trip.
 fn under_way(neighbour: NeighbourId, lanes: &NicPaths) -> u64 {
     let each = lanes.working(neighbour).map(|(_, lane)| lane.pace.frames_in(lane.rtt, FULL_FRAME));
     each.fold(0, u64::saturating_add)
 }
 
-/// What other cards bring to the neighbour before `item`, which leaves by `nic` now. Of two cards by which it would arrive at the
-/// same time the first is the earlier.
+/// What other NICs deliver to the neighbour before `item`, which leaves on `nic` now. Of two NICs with the
+/// same arrival time, the first precedes.
 #[inline]
 fn brought_before<P>(
     now: Instant,
@@ -163,9 +167,9 @@ fn brought_before<P>(
             brought = brought.saturating_add(frames.saturating_add(1));
             time = time.max(guarded.since(first));
             busy &= begins > now;
-            // At the same moment as a frame of theirs, or almost, chance would decide which one is the earlier. Half the time of
-            // a frame is enough to keep them apart, and is lost once: after that both keep in step. A card that is not much
-            // slower does not wait: others count on what it brings.
+            // If a frame arrives at almost the same time as one of theirs, the order is random. A wait of
+            // half a frame time separates them, and is needed only once, because then both stay in step. A
+            // NIC of nearly the same rate does not wait, because others rely on its rate.
             let slot = way.pace.span(item.bytes);
             let after = arrives.since(first).as_nanos() % slot.as_nanos().max(1);
             let moment = Span::from_nanos((slot.as_nanos() / 2).saturating_sub(after));

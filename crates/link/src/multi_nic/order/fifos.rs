@@ -1,4 +1,4 @@
-//! A queue per card, for orders that choose the card when a frame comes.
+//! A queue per NIC, for orders that select the NIC when a frame arrives.
 
 use super::QueuedFrame;
 use crate::multi_nic::{NicId, NicPaths};
@@ -6,14 +6,14 @@ use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
 use std::collections::VecDeque;
 
-/// One card's queue.
+/// The queue of a NIC.
 #[derive(Clone, Debug)]
 struct PathFifo<P> {
     items: VecDeque<QueuedFrame<P>>,
     bytes: ByteCount,
 }
 
-/// A queue per card.
+/// A queue per NIC.
 #[derive(Clone, Debug)]
 pub(super) struct Fifos<P> {
     queues: Vec<PathFifo<P>>,
@@ -21,12 +21,12 @@ pub(super) struct Fifos<P> {
 }
 
 impl<P> Fifos<P> {
-    /// Empty ones, each of which holds `limit`.
+    /// Empty queues with a limit of `limit` each.
     pub fn new(limit: QueueLimit, lanes: &NicPaths) -> Self {
         let empty = |_| PathFifo { items: VecDeque::new(), bytes: ByteCount::ZERO };
         Fifos { queues: lanes.ids().map(empty).collect(), limit: limit.bounds() }
     }
-    /// Queues a frame for `nic`, or puts it into `refused` if the queue is full.
+    /// Queues a frame for `nic`, or moves it to `refused` if the queue is full.
     pub fn push(&mut self, nic: NicId, item: QueuedFrame<P>, refused: &mut Vec<QueuedFrame<P>>) {
         let (bytes, packets) = self.limit;
         match self.queues.get_mut(nic.index()) {
@@ -37,8 +37,8 @@ impl<P> Fifos<P> {
             _ => refused.push(item),
         }
     }
-    /// The first frame for `nic` whose lane works and is free: frames for a neighbour whose lane is busy do not keep back those
-    /// for others.
+    /// Dequeues the first frame for `nic` whose path is usable and idle. A busy path to one neighbour does
+    /// not block frames for others.
     pub fn pop(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
         let fifo = self.queues.get_mut(nic.index())?;
         let free =
@@ -48,7 +48,7 @@ impl<P> Fifos<P> {
         fifo.bytes -= item.bytes;
         Some(item)
     }
-    /// Takes out all frames whose card cannot send them any more, in order.
+    /// Removes all frames that their NIC can no longer send, in order.
     pub fn stranded(&mut self, lanes: &NicPaths) -> Vec<QueuedFrame<P>> {
         let mut out = Vec::new();
         for (nic, fifo) in lanes.ids().zip(&mut self.queues) {
@@ -67,11 +67,11 @@ impl<P> Fifos<P> {
         }
         out
     }
-    /// Frames inside.
+    /// Number of queued frames.
     pub fn held(&self) -> u64 {
         self.queues.iter().map(|fifo| fifo.items.len() as u64).sum()
     }
-    /// What they take of the lines.
+    /// Wire bytes of queued frames.
     pub fn backlog(&self) -> ByteCount {
         self.queues.iter().map(|fifo| fifo.bytes).sum()
     }

@@ -1,5 +1,5 @@
-//! Each flow has a card, so that nothing is reordered and nobody gets more than one card carries: Linux's balance-xor and
-//! 802.3ad.
+//! One NIC per flow, which prevents reordering and limits a flow to the rate of one NIC: balance-xor and
+//! 802.3ad in Linux.
 
 use super::fifos::Fifos;
 use super::{QueuedFrame, SendOrder};
@@ -7,14 +7,14 @@ use crate::multi_nic::{NicId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
 
-/// See the module.
+/// The order `flow-hash`; see the module.
 #[derive(Clone, Debug)]
 pub struct FlowHash<P> {
     fifos: Fifos<P>,
 }
 
 impl<P> FlowHash<P> {
-    /// With queues of `limit`.
+    /// Queues with a limit of `limit`.
     pub fn new(limit: QueueLimit, lanes: &NicPaths) -> Self {
         FlowHash { fifos: Fifos::new(limit, lanes) }
     }

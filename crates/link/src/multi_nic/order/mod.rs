@@ -1,8 +1,8 @@
-//! In which order frames leave, and by which card.
+//! The order in which frames leave, and their NICs.
 //!
-//! Two families. Some choose the card when a frame comes, and keep a queue per card (`fifos`): `skip`, `round_robin`,
-//! `flow_hash`. Others keep one queue for all (`shared`), and choose the frame when a card falls idle: `earliest`, and what
-//! multipath transports do (`work_conserving`).
+//! There are two families. `skip`, `round_robin` and `flow_hash` select the NIC when a frame arrives, and
+//! have a queue per NIC (`fifos`). `earliest` and the schedulers of multipath transports (`work_conserving`)
+//! have one queue for all NICs (`shared`), and select the frame when a NIC becomes idle.
 
 mod earliest;
 mod fifos;
@@ -24,35 +24,36 @@ pub use work_conserving::{Restraint, WorkConserving};
 use crate::multi_nic::{MultiNicConfig, NeighbourId, NicId, NicPaths, OrderKind};
 use farpace_units::{ByteCount, Instant, Seq};
 
-/// Frames of one flow are to arrive in order; those of others need not.
+/// A flow, whose frames should arrive in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
-/// A frame that waits to be sent.
+/// A queued frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedFrame<P> {
-    /// It.
+    /// The frame.
     pub frame: P,
-    /// What it takes of the line.
+    /// Its wire length.
     pub bytes: ByteCount,
-    /// Whose it is.
+    /// Its flow.
     pub flow: FlowId,
-    /// Whom it is for.
+    /// Its destination.
     pub neighbour: NeighbourId,
-    /// The number of the first byte, if a copy is kept.
+    /// Sequence number of the first byte, if the frame is in the retransmit cache.
     pub copy: Option<Seq>,
 }
 
-/// Decides which frame leaves next, and by which card.
+/// Selects the next frame and its NIC.
 ///
 /// The contract:
-/// * [`dequeue`](SendOrder::dequeue) is called for every card that is idle after each call of another method, until no card
-///   gets a frame, and whenever a card or a lane falls idle. What it gives is sent at once, by a lane that works and is free.
-/// * Every frame comes back once: from `dequeue`, or among those refused.
-/// * As long as a lane to its neighbour works, a frame does not wait for ever.
+/// * [`dequeue`](SendOrder::dequeue) is called for every idle NIC after each call of another method, until it
+///   returns none for all NICs, and whenever a NIC or a path becomes idle. The caller sends the frame
+///   immediately, on a usable and idle path.
+/// * Every frame is returned exactly once: by `dequeue`, or in `refused`.
+/// * While a path to its neighbour works, a frame does not wait indefinitely.
 /// * After [`on_deadline`](SendOrder::on_deadline) at `now`, the deadline is later than `now`, or none.
 pub trait SendOrder<P> {
-    /// A frame is to be sent. Frames that there is no room for, or no lane, are put into `refused`: this one or others.
+    /// Queues a frame. Frames without room or without a path are moved to `refused`: this one or others.
     fn enqueue(
         &mut self,
         now: Instant,
@@ -60,24 +61,24 @@ pub trait SendOrder<P> {
         lanes: &NicPaths,
         refused: &mut Vec<QueuedFrame<P>>,
     );
-    /// What `nic`, which is idle, sends now.
+    /// The frame for `nic`, which is idle.
     fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>>;
     /// When something else is to be done than to send by a card that falls idle. Pure.
     fn deadline(&self) -> Option<Instant> {
         None
     }
-    /// The deadline has come, or has not.
+    /// Handles the deadline; no effect before.
     fn on_deadline(&mut self, _now: Instant, _lanes: &NicPaths, _refused: &mut Vec<QueuedFrame<P>>) {}
     /// Lanes have failed or returned, or carry more or less: frames that wait for a card that cannot send them move, and
     /// those that no card can send are refused.
     fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>);
     /// Frames inside.
     fn held(&self) -> u64;
-    /// Bytes of the line that they take.
+    /// Wire bytes of queued frames.
     fn backlog(&self) -> ByteCount;
 }
 
-/// The order that `config` asks for.
+/// Creates the order that `config` selects.
 pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &NicPaths) -> Box<dyn SendOrder<P>> {
     let limit = config.queue.unwrap_or_default();
     match config.order {
@@ -91,7 +92,7 @@ pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &NicPaths) -> Box<dyn Se
     }
 }
 
-/// True if a lane to the frame's neighbour works.
+/// True if a path to the frame's neighbour works.
 fn can_go<P>(item: &QueuedFrame<P>, lanes: &NicPaths) -> bool {
     lanes.working(item.neighbour).next().is_some()
 }

@@ -1,4 +1,5 @@
-//! Cards take turns by their shares, whatever that does to the order: the paper's conventional method, and Linux's balance-rr.
+//! Weighted round robin over NICs, without regard to order: the conventional method of the paper, and
+//! balance-rr in Linux.
 
 use super::fifos::Fifos;
 use super::shares::Shares;
@@ -7,7 +8,7 @@ use crate::multi_nic::{NicId, NicPaths, Ratio};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
 
-/// See the module.
+/// The order `round-robin`; see the module.
 #[derive(Clone, Debug)]
 pub struct RoundRobin<P> {
     fifos: Fifos<P>,
@@ -15,7 +16,7 @@ pub struct RoundRobin<P> {
 }
 
 impl<P> RoundRobin<P> {
-    /// With queues of `limit`; without a `ratio` cards send in proportion to what their lanes carry.
+    /// Queues with a limit of `limit`. Without a `ratio`, shares are proportional to the rates of the paths.
     pub fn new(limit: QueueLimit, ratio: Option<Ratio>, lanes: &NicPaths) -> Self {
         RoundRobin { fifos: Fifos::new(limit, lanes), shares: Shares::new(ratio) }
     }

@@ -1,4 +1,4 @@
-//! One queue for all cards, for orders that choose the frame when a card falls idle.
+//! One queue for all NICs, for orders that select the frame when a NIC becomes idle.
 
 use super::{QueuedFrame, can_go};
 use crate::multi_nic::{NeighbourId, NicPaths};
@@ -6,26 +6,26 @@ use farpace_path::QueueLimit;
 use farpace_units::ByteCount;
 use std::collections::VecDeque;
 
-/// Frames in the order in which they came.
+/// Frames in order of arrival.
 #[derive(Clone, Debug)]
 pub(super) struct SharedQueue<P> {
     items: VecDeque<QueuedFrame<P>>,
     bytes: ByteCount,
     limit: (u64, u64),
-    /// Frames for each neighbour, by its number, and how many neighbours have any.
+    /// Number of frames by neighbour. `neighbours` counts the non-zero entries.
     of: Vec<u32>,
     neighbours: usize,
 }
 
 impl<P> SharedQueue<P> {
-    /// An empty one, which holds `limit`.
+    /// An empty queue with this limit.
     pub fn new(limit: QueueLimit) -> Self {
         SharedQueue::with_bounds(limit.bounds())
     }
     const fn with_bounds(limit: (u64, u64)) -> Self {
         SharedQueue { items: VecDeque::new(), bytes: ByteCount::ZERO, limit, of: Vec::new(), neighbours: 0 }
     }
-    /// Queues a frame, or puts it into `refused`: there is no room, or no lane.
+    /// Queues a frame, or moves it to `refused` if the queue is full or no path works.
     pub fn push(&mut self, item: QueuedFrame<P>, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         let (bytes, packets) = self.limit;
         let fits = (self.items.len() as u64) < packets && (self.bytes + item.bytes).get() <= bytes;
@@ -37,20 +37,20 @@ impl<P> SharedQueue<P> {
             refused.push(item);
         }
     }
-    /// It holds so many packets from now on, and at most what any queue may. Those that are there stay.
+    /// Sets the limit in packets, at most that of any queue. Queued frames stay.
     pub fn set_packets(&mut self, packets: u64) {
         let (_, cap) = QueueLimit::Unlimited.bounds();
         self.limit = (u64::MAX, packets.min(cap));
     }
-    /// What waits, the first first.
+    /// The queued frames, in order.
     pub fn iter(&self) -> impl Iterator<Item = &QueuedFrame<P>> {
         self.items.iter()
     }
-    /// The place of the last.
+    /// Index of the last frame.
     pub fn last(&self) -> Option<usize> {
         self.items.len().checked_sub(1)
     }
-    /// Takes out the frame at this place.
+    /// Removes the frame at this index.
     pub fn remove(&mut self, at: usize) -> Option<QueuedFrame<P>> {
         let item = self.items.remove(at)?;
         self.bytes -= item.bytes;
@@ -64,7 +64,7 @@ impl<P> SharedQueue<P> {
     pub const fn is_for_one(&self) -> bool {
         self.neighbours == 1
     }
-    /// Takes out what no card can send any more.
+    /// Removes frames that no NIC can send any more.
     pub fn refuse_lost(&mut self, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         if self.items.iter().all(|item| can_go(item, lanes)) {
             return;
@@ -73,11 +73,11 @@ impl<P> SharedQueue<P> {
             self.push(item, lanes, refused);
         }
     }
-    /// Frames inside.
+    /// Number of queued frames.
     pub fn held(&self) -> u64 {
         self.items.len() as u64
     }
-    /// What they take of the lines.
+    /// Wire bytes of queued frames.
     pub const fn backlog(&self) -> ByteCount {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! Whose turn it is, for each neighbour: shares that were given, or those that the lanes carry.
+//! Shares of the NICs for each neighbour: configured ones, or the rates of the paths.
 
 use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPaths, Ratio, Slots};
 
@@ -6,16 +6,16 @@ use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPaths, Ratio, Slots};
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     fixed: Option<Ratio>,
-    /// By the number of the neighbour; none until it is sent to, and after lanes have changed.
+    /// By neighbour; none before the first frame, and while no path works.
     slots: Vec<Option<Slots>>,
 }
 
 impl Shares {
-    /// With the shares of `fixed`, or what lanes carry.
+    /// With configured shares, or the rates of the paths.
     pub const fn new(fixed: Option<Ratio>) -> Self {
         Shares { fixed, slots: Vec::new() }
     }
-    /// The cycle for `neighbour`. None if no lane to it works.
+    /// The cycle of `neighbour`. None if no path to it works.
     pub fn of(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<&mut Slots> {
         let at = neighbour.0 as usize;
         if self.slots.len() <= at {
@@ -27,14 +27,14 @@ impl Shares {
         }
         slots.as_mut()
     }
-    /// Who sends the next frame for `neighbour`; the slot is used up.
+    /// Consumes a slot: the NIC for the next frame to `neighbour`.
     pub fn take(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<NicId> {
         let slots = self.of(neighbour, lanes)?;
         let nic = slots.next();
         slots.advance();
         Some(nic)
     }
-    /// Lanes have changed: cycles whose shares are others now begin anew.
+    /// Handles a change of paths: cycles with other shares start over.
     pub fn on_change(&mut self, lanes: &NicPaths) {
         for (at, slots) in self.slots.iter_mut().enumerate() {
             match weights(self.fixed.as_ref(), NeighbourId(at as u32), lanes) {
@@ -49,7 +49,7 @@ impl Shares {
     }
 }
 
-/// The shares of the lanes that work: those given, or if these have none, what each carries.
+/// The shares of the working paths: the configured ones, or if all of these are zero, the rates.
 fn weights(fixed: Option<&Ratio>, neighbour: NeighbourId, lanes: &NicPaths) -> Option<Ratio> {
     let (mut given, mut carried) = ([0; MAX_NICS], [0; MAX_NICS]);
     for (nic, lane) in lanes.working(neighbour) {

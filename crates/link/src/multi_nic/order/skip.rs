@@ -1,8 +1,9 @@
-//! Frames for narrow cards are sent ahead of their turn, by a fixed number: the skip number S of Kato and Higaki (their
-//! Fig. 8, rebuilt from the text).
+//! Frames for slow NICs are sent ahead by a fixed number: the skip number S of Kato and Higaki (their Fig. 8,
+//! reconstructed from the text).
 //!
-//! Of each connection, up to S frames wait for wide cards in a buffer. When the next slot belongs to a narrow card, a frame
-//! that comes is put behind them, until there are S: the next one then leaves by the narrow card, S frames before its turn.
+//! Up to S frames of each connection wait in a buffer for fast NICs. When the next slot is that of a slow
+//! NIC, new frames are appended to the buffer until it holds S. The next frame then leaves on the slow NIC,
+//! ahead of S frames.
 
 use super::fifos::Fifos;
 use super::shares::Shares;
@@ -14,37 +15,38 @@ use farpace_units::{ByteCount, Instant, Span};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Buffers that connections are spread over by their number; those that fall together share one, which keeps both in order.
+/// Number of buffers. Connections are hashed to buffers; connections in the same buffer both stay in order.
 const BUFFERS: usize = 4_096;
-/// The greatest skip number that is worked out: frames that one connection may have waiting here.
+/// Maximum computed skip number: the number of frames of a connection that may wait.
 pub const MAX_SKIPPED: u16 = 4_096;
 
-/// What waits of one connection.
+/// The waiting frames of a connection.
 #[derive(Clone, Debug)]
 struct Buffer<P> {
     items: VecDeque<QueuedFrame<P>>,
-    /// When it is given up waiting for more.
+    /// When to stop waiting for more frames.
     due: Instant,
 }
 
-/// See the module.
+/// The order `skip`; see the module.
 #[derive(Clone, Debug)]
 pub struct Skip<P> {
     fifos: Fifos<P>,
     shares: Shares,
-    /// S, if it is given.
+    /// S, if configured.
     skip: Option<u16>,
     hold: Span,
     buffers: Vec<Buffer<P>>,
-    /// Buffers that hold frames, with a time that is not later than when they are due.
+    /// Non-empty buffers, each with a time not later than its `due`.
     timers: BTreeSet<(Instant, usize)>,
     waiting: u64,
     waiting_bytes: ByteCount,
 }
 
 impl<P> Skip<P> {
-    /// With queues of `limit`. Without `skip`, S is [worked out](skip_number) for each narrow card; without a `ratio` cards
-    /// send in proportion to what their lanes carry. A frame waits for `hold` after the last one that came.
+    /// Queues with a limit of `limit`. Without `skip`, S is [computed](skip_number) for each slow NIC.
+    /// Without a `ratio`, shares are proportional to the rates of the paths. Frames wait for `hold` after the
+    /// latest frame.
     pub fn new(
         limit: QueueLimit,
         skip: Option<u16>,
@@ -64,7 +66,7 @@ impl<P> Skip<P> {
         }
     }
 
-    /// The card whose turn it is, and S if it is a narrow one. None if no lane works.
+    /// The NIC of the next slot, and S if it is a slow one. None if no path works.
     fn next(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<(NicId, Option<u16>)> {
         let nic = self.shares.of(neighbour, lanes)?.next();
         let lane = lanes.path(neighbour, nic)?;
@@ -72,7 +74,7 @@ impl<P> Skip<P> {
         let s = (lane.rate < widest).then(|| self.skip.unwrap_or_else(|| skip_number(neighbour, nic, lanes)));
         Some((nic, s))
     }
-    /// Uses the slot of `nic` up.
+    /// Queues a frame for `nic`, and consumes the slot.
     fn tx(&mut self, nic: NicId, item: QueuedFrame<P>, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         if let Some(slots) = self.shares.of(item.neighbour, lanes) {
             slots.advance();
@@ -98,8 +100,8 @@ impl<P> Skip<P> {
     fn waits(&self, at: usize) -> usize {
         self.buffers.get(at).map_or(0, |buffer| buffer.items.len())
     }
-    /// The paper's rules for what is left when nothing has come for the hold time: wide cards take the first, and if the
-    /// next n slots are narrow, the n-th from the end leaves by them.
+    /// The rules of the paper for the remaining frames after the hold time: fast NICs take the first, and if
+    /// the next n slots are slow, the n-th from the end leaves on them.
     fn flush(&mut self, at: usize, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         while let Some(first) = self.buffers.get(at).and_then(|buffer| buffer.items.front()) {
             let neighbour = first.neighbour;
@@ -171,7 +173,7 @@ impl<P> SendOrder<P> for Skip<P> {
             if items.is_empty() {
                 continue;
             }
-            // More has come since.
+            // A later frame has extended the time.
             if *due > now {
                 self.timers.insert((*due, buffer));
                 continue;
@@ -197,9 +199,10 @@ impl<P> SendOrder<P> for Skip<P> {
     }
 }
 
-/// The skip number for a narrow card: how many full frames the widest lane brings to the neighbour while one is under way on
-/// the lane of `nic`, less the one that would arrive with it. With h lines of rate Rw and Rn one after the other, that is
-/// h (Rw/Rn - 1) and what the narrow way takes longer besides; the paper finds S by trying. At most [`MAX_SKIPPED`].
+/// The skip number of a slow NIC: how many full frames the fastest path delivers to the neighbour while one
+/// is in flight on the path of `nic`, less the one that would arrive at the same time. With h
+/// store-and-forward links of rates Rw and Rn, that is h (Rw/Rn - 1), plus the difference of the delays. The
+/// paper determines S by experiment. At most [`MAX_SKIPPED`].
 pub fn skip_number(neighbour: NeighbourId, nic: NicId, lanes: &NicPaths) -> u16 {
     let Some(lane) = lanes.path(neighbour, nic) else { return 0 };
     let width = |(id, lane): &(NicId, &NicPath)| (lane.rate, Reverse((lane.delay.of(FULL_FRAME), *id)));

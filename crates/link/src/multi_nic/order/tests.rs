@@ -1,4 +1,4 @@
-//! What the paper and the specification say about orders.
+//! The orders, compared with the paper and with models.
 
 use super::*;
 use crate::multi_nic::{MAX_NICS, NicPath, NicSpec, PathDelay, PredictedDeparture, predict};
@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 const FULL: ByteCount = ByteCount::new(1_538);
 
-/// Cards of these rates, and a neighbour with the same over one switch.
+/// NICs of these rates, and a neighbour with the same NICs behind one switch.
 fn lan(mbit: &[u64]) -> (NicPaths, NeighbourId) {
     ways(&mbit.iter().map(|mbit| (Rate::from_mbit(*mbit), Span::ZERO)).collect::<Vec<_>>())
 }
 
-/// The same, some of which are longer.
+/// Paths of these rates and additional delays.
 fn ways(ways: &[(Rate, Span)]) -> (NicPaths, NeighbourId) {
     let spec = |(i, (rate, _)): (usize, &(Rate, Span))| NicSpec {
         mac: MacAddr([2, 0, 0, 0, 0, i as u8]),
@@ -38,7 +38,7 @@ fn skip(s: u16, ratio: &str) -> MultiNicConfig {
     MultiNicConfig { skip: Some(s), ratio: ratio.parse().ok(), ..config(OrderKind::Skip) }
 }
 
-/// In which order frames 1, 2, ... are given to cards, with the cards; the lines are infinitely fast.
+/// The order in which frames 1, 2, ... are given to infinitely fast NICs, with the NICs.
 fn given(s: u16, frames: u64) -> Vec<(u64, u8)> {
     let (lanes, neighbour) = lan(&[1_000, 100]);
     let mut order = make::<u64>(&skip(s, "75/25"), &lanes);
@@ -56,13 +56,14 @@ fn given(s: u16, frames: u64) -> Vec<(u64, u8)> {
     out
 }
 
-/// Breaks: Fig. 6 of the paper. The wide card sends fewer in a row than S: the narrow one gets the fifth frame first.
+/// Breaks: Fig. 6 of the paper, where the fast NIC sends fewer frames in a row than S: the slow one sends the
+/// fifth frame first.
 #[test]
 fn with_skip_4_and_three_wide_slots_the_fifth_frame_goes_first() {
     assert_eq!(given(4, 8)[..4], [(5, 1), (1, 0), (2, 0), (3, 0)]);
 }
 
-/// Breaks: Fig. 7 of the paper. The wide card sends more in a row than S.
+/// Breaks: Fig. 7 of the paper, where the fast NIC sends more frames in a row than S.
 #[test]
 fn with_skip_2_and_three_wide_slots_frames_leave_as_in_figure_7() {
     let frames: Vec<u64> = given(2, 8).into_iter().map(|(frame, _)| frame).collect();
@@ -71,15 +72,15 @@ fn with_skip_2_and_three_wide_slots_frames_leave_as_in_figure_7() {
     assert_eq!(narrow, [3, 7]);
 }
 
-/// Breaks: S = 0 is not the conventional method.
+/// Breaks: S = 0 is the conventional method, round robin.
 #[test]
 fn with_skip_0_frames_leave_in_turn() {
     let frames: Vec<u64> = given(0, 8).into_iter().map(|(frame, _)| frame).collect();
     assert_eq!(frames, [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
-/// Breaks: the last frames of a transfer stay here for ever, or leave before the hold time, or in another order than the paper's: the wide
-/// card takes the first, and before n narrow slots the n-th from the end leaves by them.
+/// Breaks: the last frames of a transfer leave after the hold time, in the order of the paper: the fast NIC
+/// takes the first, and before n slow slots the n-th from the end leaves on them.
 #[test]
 fn what_waits_leaves_after_the_hold_time() {
     let (lanes, neighbour) = lan(&[1_000, 100]);
@@ -90,7 +91,7 @@ fn what_waits_leaves_after_the_hold_time() {
         let item = QueuedFrame { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
         order.enqueue(ms(frame), item, &lanes, &mut refused);
     }
-    // 10 ms after the third, not after the first.
+    // 10 ms after the third frame, not after the first.
     let mut wakes = Vec::new();
     while let Some(at) = order.deadline() {
         wakes.push(at);
@@ -105,7 +106,7 @@ fn what_waits_leaves_after_the_hold_time() {
     assert!(refused.is_empty() && order.held() == 0);
 }
 
-/// Breaks: S is not what the paper found best with one switch and ten times the rate.
+/// Breaks: S is the value that the paper found best for one switch and a rate ratio of ten.
 #[test]
 fn the_skip_number_follows_from_rates_and_lines() {
     let (lanes, neighbour) = lan(&[1_000, 100]);
@@ -119,7 +120,7 @@ fn the_skip_number_follows_from_rates_and_lines() {
     assert_eq!(skip_number(neighbour, NicId(1), &lanes), 81);
 }
 
-/// The part of frames that at least three later ones overtake, and the mean rate of the line in Mbit/s.
+/// The fraction of frames that at least three later ones overtake, and the mean wire rate in Mbit/s.
 fn judge(departures: &[PredictedDeparture], bytes: ByteCount) -> (f64, f64) {
     let late = PredictedDeparture::in_order_of_arrival(departures).iter().filter(|(_, n)| *n >= 3).count();
     let last = departures.iter().map(|d| d.leaves).max().unwrap_or_default();
@@ -127,7 +128,7 @@ fn judge(departures: &[PredictedDeparture], bytes: ByteCount) -> (f64, f64) {
     (late as f64 / departures.len() as f64, rate.as_mbit_f64())
 }
 
-/// Breaks: `earliest` does not carry the sum of all cards, or not in order.
+/// Breaks: `earliest` reaches the sum of the rates of all NICs, in order.
 #[test]
 fn earliest_carries_the_sum_in_order() {
     for mbit in [
@@ -147,7 +148,7 @@ fn earliest_carries_the_sum_in_order() {
     }
 }
 
-/// Breaks: the comparison with what everybody does. Taking turns, one frame in eleven is overtaken.
+/// Breaks: the baseline of the comparison: in round robin, one frame in eleven is overtaken.
 #[test]
 fn taking_turns_reorders_the_share_of_the_narrow_card() {
     let (lanes, neighbour) = lan(&[1_000, 100]);
@@ -155,7 +156,8 @@ fn taking_turns_reorders_the_share_of_the_narrow_card() {
     assert!((late - 1.0 / 11.0).abs() < 0.001, "{late}");
 }
 
-/// Breaks: on ways of different length the sum is not reached in order (DSL, satellites, 5G).
+/// Breaks: `earliest` reaches the sum of the rates in order on paths with different delays (DSL, satellites,
+/// 5G).
 #[test]
 fn earliest_carries_the_sum_of_long_ways() {
     let way = |mbit, ms| (Rate::from_mbit(mbit), Span::from_millis(ms));
@@ -165,7 +167,7 @@ fn earliest_carries_the_sum_of_long_ways() {
     assert!(rate > 0.97 * 410.0, "{rate:.1} Mbit/s");
 }
 
-/// Breaks: a connection that is held back by losses gets the nearest way, however thin, and never the wide one behind it.
+/// Breaks: a connection with a small window does not stay on a path with a low delay and a low rate.
 #[test]
 fn a_way_that_is_near_and_thin_is_left_alone() {
     let way = |mbit, ms| (Rate::from_mbit(mbit), Span::from_millis(ms));
@@ -186,7 +188,7 @@ fn a_way_that_is_near_and_thin_is_left_alone() {
     assert_eq!(lanes.working(neighbour).count(), 1, "better than none");
 }
 
-/// Breaks: a single frame waits for ever because each card leaves it to the other, or leaves by the slow card.
+/// Breaks: a single frame leaves immediately, on the NIC on which it arrives first.
 #[test]
 fn a_single_frame_leaves_at_once_by_the_card_that_brings_it_first() {
     for order in OrderKind::ALL
@@ -205,7 +207,8 @@ fn a_single_frame_leaves_at_once_by_the_card_that_brings_it_first() {
     }
 }
 
-/// Cards fail and return while frames come; then all work. Every frame must come back once, by a lane that works.
+/// NICs fail and return while frames arrive, and then all work. Every frame must be returned once, for a
+/// usable path.
 fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> Result<(), TestCaseError> {
     let (mut lanes, neighbour) = lan(mbit);
     let mut order = make::<u64>(&MultiNicConfig { skip: Some(3), ..config(kind) }, &lanes);
@@ -263,7 +266,8 @@ fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> R
 }
 
 proptest! {
-    /// Breaks: a frame is lost, sent twice, sent by a lane that has failed, or stays although all cards work.
+    /// Breaks: failures of NICs neither lose nor duplicate frames, use no failed path, and leave no frame
+    /// behind.
     #[test]
     fn no_frame_is_lost_when_cards_fail_and_return(
         kind in prop::sample::select(OrderKind::ALL.to_vec()),
@@ -273,7 +277,8 @@ proptest! {
         fail_and_return(kind, &mbit, &steps)?;
     }
 
-    /// Breaks: `earliest` brings frames out of order, or later than the best single card, on some set of ways.
+    /// Breaks: on any set of paths, `earliest` delivers frames in order, and not later than the best single
+    /// NIC.
     #[test]
     fn earliest_is_in_order_and_never_below_the_best_card(
         set in prop::collection::vec((1_u64..2_000, 0_u64..3_000), 1..6),
@@ -291,7 +296,7 @@ proptest! {
         let sent = predict(&config(OrderKind::Earliest), lanes, neighbour, 2_000, bytes);
         prop_assert_eq!(sent.len(), 2_000);
         let late = PredictedDeparture::in_order_of_arrival(&sent).iter().filter(|(_, n)| *n >= 3).count();
-        // One card in three may let a moment pass that the others had counted on.
+        // With three NICs or more, one may wait for a moment though the others rely on its rate.
         prop_assert!(late <= 10, "{} frames come late", late);
         prop_assert!(ends(&sent) <= best + Span::from_nanos(2_000), "{} after {}", ends(&sent), best);
     }

@@ -1,8 +1,8 @@
-//! What multipath transports do with unequal ways, at the place of this layer: an idle card always takes the first frame, the one
-//! with the shortest way before others (minimum RTT); two of them leave a slow way idle where it would do harm.
+//! Schedulers of multipath transports, in place of this layer: of the idle NICs, the one with the lowest
+//! delay takes the first frame (minimum RTT). Two of them leave a slow path idle where it would do harm.
 //!
-//! The originals know the window of each subflow. Here a card that is idle stands for a window with room, what the lane carries for
-//! the window, and the queue for what the connection has to send.
+//! The originals know the window of each subflow. Here an idle NIC represents a window with room, the rate of
+//! the path for the window, and the queue for the data of the connection.
 
 use super::shared::SharedQueue;
 use super::{QueuedFrame, SendOrder};
@@ -10,33 +10,34 @@ use crate::multi_nic::{NicId, NicPath, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
 
-/// When a slow way is left idle.
+/// When a slow path is left idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restraint {
     /// Never: the scheduler of MPTCP.
     None,
-    /// If, while its frame is under way, the fast way could send all that waits: the frame would block it (Ferlin et al., BLEST).
+    /// If the fast path could send the whole queue while the frame is in flight: the frame would block it
+    /// (Ferlin et al., BLEST).
     Blest,
-    /// If the fast way would bring all that waits earlier than the slow way one frame (Lim et al., ECF), by a quarter at least
-    /// once it has begun to wait.
+    /// If the fast path would deliver the whole queue earlier than the slow path one frame (Lim et al., ECF),
+    /// and while it waits, by at least a quarter.
     Ecf,
 }
 
-/// See the module.
+/// The orders `min-rtt`, `blest` and `ecf`; see the module.
 #[derive(Clone, Debug)]
 pub struct WorkConserving<P> {
     queue: SharedQueue<P>,
     restraint: Restraint,
-    /// ECF waits for the fast way.
+    /// ECF is waiting for the fast path.
     waits: bool,
 }
 
 impl<P> WorkConserving<P> {
-    /// With a queue of `limit`.
+    /// A queue of `limit`.
     pub fn new(limit: QueueLimit, restraint: Restraint) -> Self {
         WorkConserving { queue: SharedQueue::new(limit), restraint, waits: false }
     }
-    /// True if a frame of `bytes` had better wait for `fast` than leave by `slow`.
+    /// True if a frame of `bytes` should wait for `fast` instead of leaving on `slow`.
     fn restrains(
         &mut self,
         now: Instant,

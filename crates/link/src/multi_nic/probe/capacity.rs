@@ -1,107 +1,108 @@
-//! What a way carries, where that may be less than what its cards send.
+//! Estimates the rate of a path, where it may be lower than that of its NICs.
 
 use super::message::ProbeTraffic;
 use farpace_units::{Instant, Rate, Span};
 use std::collections::VecDeque;
 
-/// What stands in the way's queue on purpose, beyond jitter: enough to see that the way is full, and to keep it so.
+/// Target queueing delay beyond jitter: enough to detect and to keep a standing queue.
 const TARGET: Span = Span::from_millis(2);
-/// A queue that is longer than that by so much is too long, however slowly it came to be.
+/// Queueing delay above the target that is too high, however slowly it has grown.
 const TOO_LONG: Span = Span::from_millis(8);
-/// Probes that left with this distance arrive with so much more: frames come in faster than they go out.
+/// If the distance of two probes grows by this factor, the arrival rate exceeds the rate of the path.
 const STRETCH: f64 = 1.015;
-/// Loss beyond what the way has anyway that says the same.
+/// Loss above the background loss of the path that indicates the same.
 const LOSS: f64 = 0.02;
-/// A lane that is used at less than this part of its rate says nothing of what more it would carry.
+/// Minimum utilisation of the current rate at which a higher rate may be tried.
 const USED: f64 = 0.9;
 /// Shares by which more is tried: the first one, and the greatest, each twice that before while no queue shows.
 const FIRST_GAIN: f64 = 0.03;
 const MAX_GAIN: f64 = 0.125;
-/// After loss nothing more is tried for this time.
+/// After loss, no higher rate is tried for this time.
 const HOLD: Span = Span::from_secs(1);
-/// Every so often the queue is emptied, to see how long an empty way takes; this part of the rate does it, for so long at most.
+/// Interval at which the queue is drained to measure the delay of the empty path.
 const DRAIN_EVERY: Span = Span::from_secs(5);
 const DRAIN: f64 = 0.9;
 const MAX_DRAIN: Span = Span::from_millis(300);
-/// A queue that does not become shorter for so long although less is sent is none of ours, or none at all.
+/// If the queueing delay stays constant for this time at a lower rate, it has another cause, or the base
+/// delay has changed.
 const FLAT: Span = Span::from_secs(1);
 /// A way that fails twice within this time is flooded rather than broken.
 const AGAIN: Span = Span::from_secs(5);
 /// What is remembered of probes.
 const WINDOW: Span = Span::from_millis(400);
 const MAX_SAMPLES: usize = 128;
-/// Two probes are compared if so much has been sent between them, or so much time has passed: what less says is noise.
+/// Minimum number of frames between two probes that are compared.
 const FEWEST_FRAMES: u64 = 8;
 /// Loss is told from so many frames on.
 const FEWEST_FOR_LOSS: u64 = 100;
 /// And so many show whether it was any use to send less.
 const FEWEST_FOR_VERDICT: u64 = 400;
 
-/// Finds what one way carries, a little like BBR: what arrives while a queue stands on the way is what it carries, and a rate
-/// beside that keeps the queue short.
+/// Estimates the rate of one path, somewhat like BBR: the arrival rate during a standing queue is the rate of
+/// the path, and a sending rate close to it keeps the queue short.
 ///
-/// As long as no queue grows and nothing is lost, the nominal rate stands, exactly. Once the way has been seen to carry less, the
-/// rate follows what arrives, slower while the queue is longer than two milliseconds, faster while it is shorter. If no queue
-/// shows although the lane is used at its rate, more is tried in ever greater steps until one does. A lane that is not used
-/// keeps its rate.
+/// While no queue grows and nothing is lost, the estimate is exactly the nominal rate. Once the path has
+/// shown a lower rate, the sending rate follows the arrival rate, lower while the queueing delay exceeds two
+/// milliseconds, higher below. If no queue builds up although the path is used at its rate, higher rates are
+/// tried in growing steps until one does. An unused path keeps its rate.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     nominal: Rate,
     limit: Option<CapacityLimit>,
     samples: VecDeque<CapacitySample>,
-    /// Share of frames that is lost however few are sent.
+    /// Loss rate of the path that does not depend on the sending rate.
     background: f64,
     loss: f64,
-    /// Nothing came back for too long: since the last probe that came through, and before.
+    /// When the path was last interrupted, if no probe has arrived since.
     interrupted: Option<Instant>,
     broken_at: Option<Instant>,
-    /// Probes that left before say nothing of loss at the present rate.
+    /// Probes sent earlier do not count for the loss at the current rate.
     judged_from: Instant,
 }
 
-/// A probe that came through.
+/// A probe that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CapacitySample {
-    /// By our clock.
+    /// Sending time, by the own clock.
     pub sent_at: Instant,
-    /// By the neighbour's.
+    /// Arrival time, by the clock of the neighbour.
     pub arrived_at: Instant,
-    /// Until then.
+    /// Traffic sent so far.
     pub sent: ProbeTraffic,
-    /// Until then.
+    /// Traffic received so far.
     pub received: ProbeTraffic,
 }
 
-/// What is known of the way beside.
+/// The delay state of the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Surroundings {
     /// What waits on the way.
     pub queue: Span,
-    /// Noise in that.
+    /// Jitter of the queueing delay.
     pub jitter: Span,
-    /// Until a change shows: a round trip, and the time between probes.
+    /// Reaction time: a round trip and the interval between probes.
     pub lag: Span,
 }
 
-/// The way carries less than the cards send. Rates in bytes a second.
+/// A path with a lower rate than its NICs. Rates are in bytes per second.
 #[derive(Clone, Copy, Debug)]
 struct CapacityLimit {
     capacity: f64,
     rate: f64,
     gain: f64,
-    /// Probes that left before say nothing of the present gain.
+    /// Probes sent earlier do not count for the current gain.
     gained_at: Instant,
     hold_until: Instant,
     drained_at: Instant,
     draining: bool,
-    /// The way drops frames before a queue shows: none is to stand there.
+    /// The path drops frames before a queueing delay shows, so the target is an empty queue.
     shallow: bool,
     flat_since: Option<Instant>,
-    /// The rate before it was cut because of loss, and how much was lost: to be justified.
+    /// The rate before a reduction because of loss, and the loss rate, until the reduction is confirmed.
     cut: Option<(f64, f64)>,
 }
 
-/// Two probes compared.
+/// Comparison of two probes.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     sent: f64,
@@ -124,12 +125,12 @@ impl Capacity {
             judged_from: Instant::ZERO,
         }
     }
-    /// What may be sent: the nominal rate at most.
+    /// The sending rate, at most the nominal rate.
     pub(super) fn rate(&self) -> Rate {
         let limited = |limit: CapacityLimit| Rate::from_bytes_per_sec_f64(limit.rate).min(self.nominal);
         self.limit.map_or(self.nominal, limited)
     }
-    /// It is known to carry no more, before anything else is known of it.
+    /// Sets a first estimate from other measurements.
     pub(super) fn begin_with(&mut self, now: Instant, rate: Rate) {
         let rate = rate.as_bytes_per_sec_f64();
         if self.limit.is_none() && rate < self.nominal.as_bytes_per_sec_f64() {
@@ -147,15 +148,16 @@ impl Capacity {
             });
         }
     }
-    /// Share of frames that was lost of late.
+    /// The recent loss rate.
     pub(super) fn loss(&self) -> f64 {
         self.loss
     }
-    /// Nothing came back for too long.
+    /// The path has been interrupted.
     pub(super) fn interrupt(&mut self, now: Instant) {
         self.interrupted = Some(now);
     }
-    /// A short probe came through. True: what was taken for a queue is none, and delays are to be counted anew.
+    /// Handles the reply to a short probe. Returns true if the queueing delay is a false measurement, so that
+    /// base delays must be measured again.
     pub(super) fn add(&mut self, now: Instant, sample: CapacitySample, around: Surroundings) -> bool {
         let again = |last: &CapacitySample| {
             sample.received.since(last.received).is_none() || sample.arrived_at <= last.arrived_at
@@ -163,8 +165,9 @@ impl Capacity {
         if self.samples.back().is_some_and(again) {
             self.samples.clear();
         }
-        // A way that returns with a long queue was flooded, and what arrived meanwhile is what it carries. One that returns
-        // without was broken, and what was lost says nothing; unless that happens again and again.
+        // A path that returns with a long queue was overloaded, and the arrival rate meanwhile is its rate.
+        // One that returns without a queue was broken, and its losses do not count, unless that happens
+        // repeatedly.
         if let Some(first) = self.interrupted.take() {
             let again = self.broken_at.is_some_and(|at| now.since(at) < AGAIN);
             if around.queue <= around.target() && !again {
@@ -178,7 +181,7 @@ impl Capacity {
         }
         self.samples.push_back(sample);
         let lossy = self.judge_loss(now, sample);
-        // The longer the noise, the farther apart.
+        // With more jitter, compare probes with a longer distance.
         let apart = (around.jitter * 40).min(WINDOW / 2);
         let Some(pair) = self.pair(sample, apart, FEWEST_FRAMES) else { return false };
         match self.limit {
@@ -190,14 +193,15 @@ impl Capacity {
         }
     }
 
-    /// The newest probe that is far enough away from `sample`, compared with it.
+    /// Compares `sample` with the latest probe that is far enough away.
     fn pair(&self, sample: CapacitySample, apart: Span, frames: u64) -> Option<Pair> {
         let pair = |first: &CapacitySample| Pair::of(*first, sample);
         let far =
             |first: &&CapacitySample| sample.sent_at.since(first.sent_at) >= apart.max(Span::from_nanos(1));
         self.samples.iter().rev().filter(far).filter_map(pair).find(|pair| pair.frames >= frames)
     }
-    /// Loss in all that is remembered and in the newest of it. Returns what arrived if it is more than the way has anyway.
+    /// Judges the loss in the whole window and in its latest part. Returns the arrival rate if loss exceeds
+    /// the background.
     fn judge_loss(&mut self, now: Instant, sample: CapacitySample) -> Option<f64> {
         let long_enough = |pair: &Pair| pair.frames >= FEWEST_FOR_LOSS;
         let since = self.judged_from;
@@ -213,7 +217,7 @@ impl Capacity {
             }
             limit.cut = None;
             if all.loss() * 2.0 > lost {
-                // Less was sent, and as much was lost: that is how the way is.
+                // A lower rate has not reduced the loss: it is background loss.
                 self.background = all.loss();
                 limit.capacity = limit.capacity.max(before);
                 limit.hold_until = now;
@@ -300,7 +304,7 @@ impl Capacity {
             limit.gain = (limit.gain * 2.0).clamp(FIRST_GAIN, MAX_GAIN);
             limit.gained_at = now;
         }
-        // Less is sent than the way carries, and the queue does not care.
+        // The queueing delay stays constant although the sending rate is below that of the path.
         let flat = queued && pair.sent < 0.97 * limit.capacity && (pair.stretch - 1.0).abs() < 0.01;
         limit.flat_since = flat.then(|| limit.flat_since.unwrap_or(now));
         if limit.flat_since.is_some_and(|since| now.since(since) >= FLAT + around.lag) {
@@ -324,7 +328,7 @@ impl Surroundings {
 }
 
 impl CapacityLimit {
-    /// Begins or ends to empty the queue.
+    /// Begins or ends a drain of the queue.
     fn drain(&mut self, now: Instant, around: Surroundings) {
         let since = now.since(self.drained_at);
         if !self.draining && since >= DRAIN_EVERY {
@@ -335,7 +339,7 @@ impl CapacityLimit {
             (self.draining, self.drained_at) = (false, now);
         }
     }
-    /// The rate that brings the queue to `target` in a time that is long beside the lag.
+    /// The rate that brings the queueing delay to `target` within a multiple of the reaction time.
     fn steer(&self, around: Surroundings, target: Span) -> f64 {
         let time = (around.lag.as_secs_f64() * 2.5).max(0.1);
         let wanted = if self.draining { 0.0 } else { target.as_secs_f64() };
@@ -350,12 +354,12 @@ impl Pair {
     fn loss(&self) -> f64 {
         self.lost as f64 / self.frames.max(1) as f64
     }
-    /// More than a share of `expected` is lost, and by more than so many standard deviations: not by chance alone.
+    /// True if the loss rate exceeds `expected` by this number of standard deviations.
     fn loses(&self, expected: f64, deviations: f64) -> bool {
         let expected = expected * self.frames as f64;
         self.lost as f64 > expected + deviations * expected.sqrt()
     }
-    /// None if nothing can be said of them.
+    /// None if the probes cannot be compared.
     fn of(first: CapacitySample, last: CapacitySample) -> Option<Pair> {
         let sent = last.sent.since(first.sent)?;
         let received = last.received.since(first.received)?;

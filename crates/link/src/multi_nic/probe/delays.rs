@@ -1,16 +1,16 @@
-//! How long the frames of one way are under way, and how sure that is.
+//! Estimates the one-way delay of a path, and its variation.
 
 use crate::multi_nic::{PathDelay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use std::collections::VecDeque;
 
-/// Frames are predicted to take as long as probes have taken during this time.
+/// Frames are predicted to have the delays of probes during this time.
 const RECENT: Span = Span::from_secs(1);
-/// Most probes that are remembered of it.
+/// Maximum number of remembered probes.
 const MAX_RECENT: usize = 64;
-/// For how long the shortest delay is believed to be that of an empty way: twice this at most, once at least.
+/// The minimum delay counts as that of an empty path for one to two epochs.
 const EPOCH: Span = Span::from_secs(5);
-/// So many long probes say more of frames of data, which are long, than short ones do.
+/// From this number of long probes on, they represent data frames better than short ones.
 const ENOUGH_LONG: usize = 8;
 /// The correction grows to this part more with each report of frames that came too late, from this on, and up to this.
 const GROWTH: f64 = 1.25;
@@ -19,15 +19,14 @@ const MAX: Span = Span::from_millis(50);
 /// Each report without such frames takes away this part: at 40 reports a second half of it is gone in two seconds.
 const DECAY: f64 = 0.99;
 
-/// From nothing, jitter grows by sixteenths of this at most, in ns.
+/// Maximum increase of the jitter estimate from zero, in ns, times 16.
 const JITTER_STEP: f64 = 200_000.0;
 
-/// Bytes of the line of the two lengths of probes.
+/// Wire lengths of short and long probes.
 pub(super) const SHORT: ByteCount = ByteCount::new(84);
 pub(super) const LONG: ByteCount = ByteCount::new(1_538);
 
-/// The difference of two clocks of which nobody knows how far they are apart, in ns: what one says on arrival less what the other
-/// said when the frame left.
+/// Difference of two unsynchronised clocks in ns: the arrival time by one less the sending time by the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OneWayDelay(i64);
 
@@ -35,7 +34,7 @@ impl OneWayDelay {
     pub(super) fn between(sent_at: Instant, arrived_at: Instant) -> OneWayDelay {
         OneWayDelay(arrived_at.as_nanos().wrapping_sub(sent_at.as_nanos()) as i64)
     }
-    /// By how much it is longer; zero if it is not.
+    /// How much longer it is than `other`; zero if it is not.
     pub(super) fn beyond(self, other: OneWayDelay) -> Span {
         Span::from_nanos(u64::try_from(self.0.saturating_sub(other.0)).unwrap_or(0))
     }
@@ -44,7 +43,7 @@ impl OneWayDelay {
     }
 }
 
-/// The shortest of the present and the last epoch.
+/// The minimum delay of the current and the previous epoch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shortest([Option<OneWayDelay>; 2]);
 
@@ -60,12 +59,12 @@ impl Shortest {
     }
 }
 
-/// What probes of two lengths tell of delays.
+/// One-way delays, from probes of two lengths.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
-    /// Taken for granted until long probes have come.
+    /// Time per byte until long probes have arrived.
     assumed: PerByte,
-    /// The part of it that belongs to lines after our card's.
+    /// The part of it on links behind the first.
     sent_on: PerByte,
     recent: VecDeque<DelaySample>,
     short: Shortest,
@@ -85,7 +84,7 @@ struct DelaySample {
 }
 
 impl Delays {
-    /// Time per byte is taken for `assumed`, of which our card's line takes what `nominal` says.
+    /// Assumes `assumed` as time per byte, of which the first link takes the part of rate `nominal`.
     pub(super) fn new(assumed: PerByte, nominal: Rate) -> Delays {
         let own = PerByte::of(nominal).as_nanos_f64();
         Delays {
@@ -100,9 +99,9 @@ impl Delays {
             correction: Span::ZERO,
         }
     }
-    /// A probe has come through, which left `behind` a frame of data.
+    /// A probe has arrived that was sent `behind` a data frame.
     pub(super) fn add(&mut self, now: Instant, delay: OneWayDelay, long: bool, behind: ByteCount) {
-        // A short frame catches up with a longer one wherever that is sent on when it is whole, and waits for it there.
+        // On store-and-forward links a short frame catches up with a longer one and waits.
         let own = if long { LONG } else { SHORT };
         let delay = delay.less(self.sent_on.span(ByteCount::new(behind.get().saturating_sub(own.get()))));
 
@@ -116,7 +115,7 @@ impl Delays {
         } else {
             self.short.add(delay);
             if let [Some(last), Some(before)] = self.last {
-                // Second differences: a queue that grows evenly is no jitter, and one that begins or ends hardly.
+                // Second differences: a queue that grows steadily is not jitter.
                 let bend = (delay.0 as f64 - 2.0 * last.0 as f64 + before.0 as f64).abs() / 2.0;
                 self.jitter += (bend.min(self.jitter * 8.0 + JITTER_STEP) - self.jitter) / 16.0;
             }
@@ -128,33 +127,33 @@ impl Delays {
             self.recent.pop_front();
         }
     }
-    /// What comes next has nothing to do with the last probes.
+    /// The path was interrupted: later probes are not compared with earlier ones.
     pub(super) fn interrupt(&mut self) {
         self.last = [None; 2];
     }
-    /// So many frames of the lane have come too late, since the last report.
+    /// Handles a report of the number of late frames since the last report.
     pub(super) fn report(&mut self, harmful: u32) {
         let (factor, step) = if harmful > 0 { (GROWTH, STEP) } else { (DECAY, Span::ZERO) };
         let nanos = self.correction.as_nanos() as f64 * factor;
         self.correction = (Span::from_nanos(nanos as u64) + step).min(MAX);
     }
-    /// What waits on the way before a frame that goes in now, as far as the last two probes tell: that of the faster one, which
-    /// jitter has delayed less.
+    /// Queueing delay of the path, from the last two short probes: the lower one, which has less jitter.
     pub(super) fn queue(&self) -> Span {
         let newest = self.last.into_iter().flatten().min();
         newest.zip(self.short.get()).map_or(Span::ZERO, |(newest, base)| newest.beyond(base))
     }
-    /// By how much delays differ from one probe to the next, as a mean.
+    /// Mean variation of the delay between probes.
     pub(super) fn jitter(&self) -> Span {
         Span::from_nanos(self.jitter as u64)
     }
-    /// The way is another: what is shortest now is what is shortest.
+    /// Restarts the measurement of minimum delays after a change of the path.
     pub(super) fn rebase(&mut self) {
         let [newest, before] = self.last;
         self.short = Shortest([newest.into_iter().chain(before).min(), None]);
         self.long = Shortest::default();
     }
-    /// Time per byte, and the shortest delay of late without it. None: no probe has come through.
+    /// The recent minimum delay without transmission times, and the time per byte. None: no probe has
+    /// arrived.
     pub(super) fn fit(&self) -> Option<(OneWayDelay, PerByte)> {
         let per_byte = match (self.short.get(), self.long.get()) {
             (Some(short), Some(long)) => {
@@ -166,7 +165,7 @@ impl Delays {
         let shortest = self.recent.iter().map(|sample| sample.without(per_byte)).min()?;
         Some((shortest, per_byte))
     }
-    /// By how much frames come later than that, but for one in twenty, and what has been learned from frames that came too late.
+    /// Margin over the minimum delay that covers 19 of 20 frames, plus the correction for late frames.
     pub(super) fn guard(&self) -> Span {
         let Some((shortest, per_byte)) = self.fit() else { return self.correction };
         // A short probe in a stream of long frames waits for the one before it at each line; long ones do not.
@@ -185,7 +184,8 @@ impl DelaySample {
     }
 }
 
-/// As lanes have it: beyond what is `common` to all lanes of the neighbour, the difference of the clocks among it.
+/// The delay of a path relative to `common`, a delay that all paths of the neighbour share and that includes
+/// the clock difference.
 pub(super) fn relative(fit: (OneWayDelay, PerByte), common: OneWayDelay) -> PathDelay {
     PathDelay { fixed: fit.0.beyond(common), per_byte: fit.1 }
 }
@@ -199,19 +199,19 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    /// Breaks: lengths that are counted are not those that are sent.
+    /// Breaks: the assumed wire lengths are those of the probes.
     #[test]
     fn probes_take_of_the_line_what_is_said() {
         assert_eq!((on_the_line(ByteCount::new(60)), on_the_line(ByteCount::new(1_514))), (SHORT, LONG));
     }
 
-    /// Breaks: a short frame is predicted to take as long as a long one, or the clock of the neighbour enters.
+    /// Breaks: predictions depend on the length of a frame, and not on the clock of the neighbour.
     #[test]
     fn two_lengths_tell_time_per_byte_from_what_is_fixed() {
         for ahead in [0, 77_000_000_000, 0_u64.wrapping_sub(5_000_000_000)] {
             let mut delays = Delays::new(PerByte::default(), Rate::default());
             for i in 0..40 {
-                // Two lines of 100 Mbit/s and 300 us.
+                // Two links of 100 Mbit/s and 300 us.
                 let (long, bytes) = if i % 4 == 3 { (true, 1_538) } else { (false, 84) };
                 let delay = 300_000 + bytes * 160;
                 let sent = at(1_000 + i * 25);
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Breaks: jitter is not guarded against, or one probe of twenty that is late holds everything up.
+    /// Breaks: the guard covers jitter, and ignores a single late probe in twenty.
     #[test]
     fn the_guard_is_what_nearly_all_keep_to() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
@@ -240,7 +240,7 @@ mod tests {
         assert!(guard >= Span::from_micros(180) && guard <= Span::from_micros(190), "{guard}");
     }
 
-    /// Breaks: a lane whose frames come too late again and again is not sent to earlier, or stays so for ever.
+    /// Breaks: frames of a path with late frames are sent earlier, and the correction decays afterwards.
     #[test]
     fn reports_of_late_frames_widen_the_guard_for_a_while() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(delays.guard(), MAX);
     }
 
-    /// Breaks: a queue is taken for jitter, or the reverse.
+    /// Breaks: a growing queue is not jitter, and jitter is not a queue.
     #[test]
     fn a_queue_that_grows_is_no_jitter() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());

@@ -1,4 +1,4 @@
-//! All that is said of a way.
+//! Estimates all properties of a path.
 
 use super::capacity::{Capacity, CapacitySample, Surroundings};
 use super::delays::{Delays, OneWayDelay, relative};
@@ -6,43 +6,43 @@ use super::message::{Places, ProbeTraffic, Reply};
 use crate::multi_nic::{PathDelay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
-/// What is known of the way from one of our cards to one of a neighbour's.
+/// The estimated properties of a path from an own NIC to one of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathEstimate {
-    /// Frames arrive.
+    /// True if frames arrive.
     pub up: bool,
-    /// How long frames are under way. What is fixed is counted from the fastest lane to the same neighbour on.
+    /// One-way delay. The fixed part is relative to the fastest path to the same neighbour.
     pub delay: PathDelay,
-    /// By how much frames come later than that: all but one in twenty, and more if frames of this lane came too late.
+    /// Margin over the delay that covers 19 of 20 frames, plus a correction if frames of this path were late.
     pub guard: Span,
-    /// What the way carries, and how fast it is to be used: at most what the cards send.
+    /// The rate at which to use the path, at most that of the NICs.
     pub rate: Rate,
-    /// There and back, smoothed; zero: nothing has come back yet.
+    /// Smoothed round trip time; zero: no reply yet.
     pub rtt: Span,
-    /// Share of frames that was lost of late, 0 to 1.
+    /// Recent loss rate, 0 to 1.
     pub loss: f64,
 }
 
-/// A probe that has not been answered yet.
+/// A probe without a reply so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outstanding {
     pub seq: u32,
     pub sent_at: Instant,
     pub sent: ProbeTraffic,
     pub long: bool,
-    /// One of a [train](super::train::Train).
+    /// True if it belongs to a [train](super::train::ProbeTrain).
     pub train: bool,
-    /// Bytes of the line of the frame that was sent just before.
+    /// Wire length of the frame sent immediately before.
     pub behind: ByteCount,
 }
 
-/// Makes estimates from replies.
+/// Computes estimates from replies.
 #[derive(Clone, Debug)]
 pub(super) struct Estimator {
     delays: Delays,
     capacity: Capacity,
     assumed: PerByte,
-    /// Smoothed, and its mean deviation, as of RFC 6298.
+    /// Smoothed round trip time and mean deviation, as in RFC 6298.
     rtt: Option<(Span, Span)>,
     last: Option<(ProbeTraffic, Places)>,
 }
@@ -57,7 +57,7 @@ impl Estimator {
             last: None,
         }
     }
-    /// `probe` was answered. `interval` is the time from one to the next.
+    /// `probe` was answered. `interval` is the interval between probes.
     pub(super) fn add(&mut self, now: Instant, probe: &Outstanding, reply: &Reply, interval: Span) {
         let rtt = now.since(probe.sent_at);
         let (smooth, deviation) = match self.rtt {
@@ -82,29 +82,29 @@ impl Estimator {
             self.delays.rebase();
         }
     }
-    /// A train has told what the way carries, if that is less than what its cards send.
+    /// A train has measured a rate below that of the NICs.
     pub(super) fn found(&mut self, now: Instant, rate: Rate) {
         self.capacity.begin_with(now, rate);
     }
-    /// The way was interrupted.
+    /// The path was interrupted.
     pub(super) fn interrupt(&mut self, now: Instant) {
         self.capacity.interrupt(now);
         self.delays.interrupt();
         self.last = None;
     }
-    /// There and back; none: nothing has come back yet.
+    /// Smoothed round trip time; none: no reply yet.
     pub(super) fn rtt(&self) -> Option<Span> {
         self.rtt.map(|(smooth, _)| smooth)
     }
-    /// A reply that has not come after so long does not come.
+    /// Timeout for a reply.
     pub(super) fn patience(&self) -> Option<Span> {
         self.rtt.map(|(smooth, deviation)| smooth + (deviation * 4).max(Span::from_millis(1)))
     }
-    /// The shortest delay of late, by two clocks.
+    /// Recent minimum delay, by two clocks.
     pub(super) fn shortest(&self) -> Option<OneWayDelay> {
         self.delays.fit().map(|(shortest, _)| shortest)
     }
-    /// With delays from `common` on.
+    /// The estimate, with delays relative to `common`.
     pub(super) fn estimate(&self, up: bool, common: Option<OneWayDelay>) -> PathEstimate {
         let unknown = PathDelay { fixed: Span::ZERO, per_byte: self.assumed };
         PathEstimate {
@@ -117,7 +117,7 @@ impl Estimator {
         }
     }
 
-    /// Frames that came too late since the last reply.
+    /// Passes on the number of late frames since the last reply.
     fn report(&mut self, reply: &Reply) {
         if let Some((received, places)) = self.last
             && reply.received.since(received).is_some()

@@ -1,4 +1,4 @@
-//! What a probe and its reply look like on the line.
+//! Format of probes and replies.
 
 use crate::multi_nic::{MAX_NICS, NicId};
 use crc::{CRC_32_ISCSI, Crc};
@@ -6,50 +6,50 @@ use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::{EtherType, MacAddr, Packet};
 use thiserror::Error;
 
-/// What two machines say to each other about the way between two of their cards.
+/// A message between two hosts about the path between two NICs.
 ///
-/// It stands alone in a frame of the experimental EtherType, all numbers big-endian:
+/// It is the payload of a frame with the experimental EtherType. All numbers are big-endian:
 ///
-/// | bytes | what |
+/// | bytes | content |
 /// |---|---|
 /// | 4 | `fpwy` |
 /// | 1, 1 | version 1; 1 for a probe, 2 for a reply |
-/// | 1, 1 | number of the card that sent the probe; zero |
-/// | 4 | number of the probe |
-/// | 8 | when it was sent, in ns of its sender's clock |
-/// | 8, 8 | frames and bytes sent on this lane so far, this probe included |
-/// | 4 | round trip of the lane in ns, as its sender knows it; zero: unknown |
-/// | 8 | *reply:* when the probe came, in ns of the replier's clock |
-/// | 8, 8 | *reply:* frames and bytes that have come by this lane, the probe included |
-/// | 4, 4, 4 | *reply:* frames of the lane that came late, of these the harmful ones, and frames of others that it overtook |
-/// | 4 | CRC-32C of all before |
+/// | 1, 1 | number of the NIC that sent the probe; zero |
+/// | 4 | sequence number of the probe |
+/// | 8 | sending time, in ns of the sender's clock |
+/// | 8, 8 | frames and wire bytes sent on this path so far, including this probe |
+/// | 4 | round trip time of the path in ns, as its sender knows it; zero: unknown |
+/// | 8 | *reply:* arrival time of the probe, in ns of the replier's clock |
+/// | 8, 8 | *reply:* frames and wire bytes received on this path, including the probe |
+/// | 4, 4, 4 | *reply:* late frames, the harmful ones among them, frames of other paths that it overtook |
+/// | 4 | CRC-32C of all preceding bytes |
 ///
 /// Whatever follows is padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeMessage {
-    /// A question.
+    /// A probe.
     Probe(PathProbe),
-    /// The answer to it.
+    /// The reply to it.
     Reply(Reply),
 }
 
-/// Frames, and what they take of the line.
+/// A number of frames and their wire lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProbeTraffic {
     /// Frames.
     pub frames: u64,
-    /// Bytes of the line.
+    /// Bytes on the wire.
     pub bytes: ByteCount,
 }
 
 impl ProbeTraffic {
-    /// One more frame.
+    /// Counts a frame.
     #[inline]
     pub fn add(&mut self, bytes: ByteCount) {
         self.frames = self.frames.saturating_add(1);
         self.bytes += bytes;
     }
-    /// What has come since `earlier`; none if the count has begun anew.
+    /// The difference to `earlier`; none if the counters have been reset.
     pub fn since(self, earlier: ProbeTraffic) -> Option<ProbeTraffic> {
         let frames = self.frames.checked_sub(earlier.frames)?;
         let bytes = self.bytes.get().checked_sub(earlier.bytes.get())?;
@@ -57,72 +57,72 @@ impl ProbeTraffic {
     }
 }
 
-/// Frames of one lane that did not keep their place among those of other lanes. The counts wrap.
+/// Reordered frames of a path. The counters wrap around.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     /// They came after frames of other lanes that had been sent later.
     pub late: u32,
-    /// Of these, those behind so many that a sender takes them for lost.
+    /// Late frames behind so many others that a sender assumes they are lost.
     pub harmful: u32,
-    /// Frames of other lanes came late because of them.
+    /// Frames of other paths that frames of this path made late.
     pub overtook: u32,
 }
 
 /// A probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathProbe {
-    /// The card of its sender.
+    /// The NIC of the sender.
     pub lane: NicId,
     /// Its number.
     pub seq: u32,
-    /// When it was sent, by its sender's clock.
+    /// Sending time, by the sender's clock.
     pub sent_at: Instant,
-    /// What has been sent on this lane so far, the probe included.
+    /// Traffic sent on this path so far, including the probe.
     pub sent: ProbeTraffic,
-    /// Round trip of the lane; zero: unknown. More than 4.29 s is said as that.
+    /// Round trip time of the path; zero: unknown. Clamped to 4.29 s.
     pub rtt: Span,
 }
 
 /// The reply to a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The probe, as it came.
+    /// The probe, as received.
     pub probe: PathProbe,
-    /// When it came, by the replier's clock, which is not the sender's.
+    /// Arrival time of the probe, by the replier's clock, which is not synchronised.
     pub arrived_at: Instant,
-    /// What has come by this lane so far, the probe included.
+    /// Traffic received on this path so far, including the probe.
     pub received: ProbeTraffic,
-    /// What came out of place.
+    /// Reordered frames.
     pub places: Places,
 }
 
-/// Why a frame of the experimental EtherType is no message.
+/// Why a frame of the experimental EtherType is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// It is somebody else's.
+    /// It is of another protocol.
     #[error("not a probe")]
     Foreign,
-    /// It ends too early.
+    /// It is too short.
     #[error("{have} bytes of a message of {need}")]
     Truncated {
-        /// Bytes that it takes.
+        /// Required bytes.
         need: usize,
-        /// Bytes that are there.
+        /// Available bytes.
         have: usize,
     },
-    /// A version that is not known here.
+    /// The version is unknown.
     #[error("version {0} of probes")]
     Version(u8),
-    /// Neither probe nor reply.
+    /// It is neither a probe nor a reply.
     #[error("kind {0} of probes")]
     Kind(u8),
-    /// A card that no machine has.
+    /// The number of the NIC is out of range.
     #[error("card {0}")]
     Lane(u8),
     /// A field that is to be zero is not.
     #[error("a reserved byte is {0}")]
     Reserved(u8),
-    /// It was damaged.
+    /// The CRC is wrong.
     #[error("wrong check sequence")]
     Damaged,
 }
@@ -132,24 +132,24 @@ const VERSION: u8 = 1;
 const PROBE: u8 = 1;
 const REPLY: u8 = 2;
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
-/// Bytes of a probe, and of a reply, with their check sequences.
+/// Lengths of a probe and of a reply, including the CRC.
 const PROBE_LEN: usize = 44;
 const REPLY_LEN: usize = 80;
-/// The payload of the shortest frame that Ethernet has, and of the longest one.
+/// Payload lengths of the minimum and the maximum Ethernet frame.
 const SHORTEST: usize = 46;
 const LONGEST: usize = 1500;
 const _: () = assert!(PROBE_LEN <= SHORTEST);
 
 impl ProbeMessage {
-    /// The message in a frame; none if the frame is of another EtherType, or ends at the port.
+    /// The message in a frame; none if the frame has another EtherType, or ends at the port.
     pub fn of(packet: &Packet) -> Option<Result<ProbeMessage, MessageError>> {
         let carries = packet.ethernet().is_ok_and(|header| header.ether_type == EtherType::EXPERIMENTAL);
         (carries && !farpace_path::ends_at_port(packet)).then(|| ProbeMessage::parse(packet.payload()))
     }
-    /// Reads it.
+    /// Parses a message.
     ///
     /// # Errors
-    /// See [`MessageError`]: nothing is believed of a message with any fault.
+    /// See [`MessageError`]. An invalid message has no effect.
     pub fn parse(bytes: &[u8]) -> Result<ProbeMessage, MessageError> {
         let have = bytes.len();
         let mut fields = Fields(bytes);
@@ -186,11 +186,11 @@ impl ProbeMessage {
 }
 
 impl PathProbe {
-    /// The frame that carries it, the shortest there is.
+    /// The probe in a frame of minimum length.
     pub fn frame(&self, from: MacAddr, to: MacAddr) -> Packet {
         packed(from, to, self.fields(PROBE), SHORTEST)
     }
-    /// The frame that carries it, as long as those of data are.
+    /// The probe in a frame of maximum length.
     pub fn long_frame(&self, from: MacAddr, to: MacAddr) -> Packet {
         packed(from, to, self.fields(PROBE), LONGEST)
     }
@@ -210,7 +210,7 @@ impl PathProbe {
 }
 
 impl Reply {
-    /// The frame that carries it.
+    /// The reply in a frame.
     pub fn frame(&self, from: MacAddr, to: MacAddr) -> Packet {
         let mut out = self.probe.fields(REPLY);
         for number in [self.arrived_at.as_nanos(), self.received.frames, self.received.bytes.get()] {
@@ -223,7 +223,7 @@ impl Reply {
     }
 }
 
-/// Checked and padded.
+/// Appends the CRC and padding.
 fn packed(from: MacAddr, to: MacAddr, mut fields: Vec<u8>, len: usize) -> Packet {
     let check = CRC.checksum(&fields);
     fields.extend_from_slice(&check.to_be_bytes());
@@ -232,7 +232,7 @@ fn packed(from: MacAddr, to: MacAddr, mut fields: Vec<u8>, len: usize) -> Packet
     Packet::from_link(from, to, EtherType::EXPERIMENTAL, fields.into())
 }
 
-/// What is still to be read.
+/// The rest of a message that is being parsed.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -288,7 +288,7 @@ mod tests {
         Reply { probe: probe(), arrived_at: Instant::from_nanos(99), received, places }
     }
 
-    /// Breaks: a machine does not understand the probes of another of the same version.
+    /// Breaks: messages have the documented format, so that hosts of the same version understand each other.
     #[test]
     fn messages_have_the_bytes_that_the_table_says() {
         let frame = probe().frame(A, B);
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(ProbeMessage::of(&answer), Some(Ok(ProbeMessage::Reply(reply()))));
     }
 
-    /// Breaks: gap frames, which share the EtherType, are taken for probes that are damaged.
+    /// Breaks: gap frames, which share the EtherType, are not mistaken for damaged probes.
     #[test]
     fn frames_that_end_at_the_port_are_nobodys_message() {
         assert_eq!(ProbeMessage::of(&probe().frame(A, A)), None);
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(ProbeMessage::of(&ip), None);
     }
 
-    /// Breaks: a message that was cut, damaged, or made up moves traffic from one way to another.
+    /// Breaks: truncated, damaged and forged messages have no effect.
     #[test]
     fn faulty_messages_are_refused() {
         let good = reply().frame(A, B).into_payload();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: bytes from the line crash the machine, or a message says something else after a round trip.
+        /// Breaks: no input causes a panic, and valid messages read back unchanged.
         #[test]
         fn any_bytes_are_refused_or_read_without_loss(bytes in prop::collection::vec(any::<u8>(), 0..120), valid in any::<bool>()) {
             let mut bytes = bytes;

@@ -1,18 +1,18 @@
-//! What the ways between two machines are worth: each is asked again and again, and the answers tell whether it works, how
-//! long frames are under way, how much of it comes too late, and what it carries.
+//! Measures the paths between two hosts with periodic probes: whether a path works, its delay, its late
+//! frames and its rate.
 //!
-//! The frames of data say nothing of themselves: they are left as the stack made them. So everything is known from probes,
-//! from what both ends count, and from the order in which segments of TCP come in.
+//! Data frames are not modified. All knowledge comes from probes, from counters at both ends, and from the
+//! order in which TCP segments arrive.
 //!
 //! | concept | file |
 //! |---|---|
-//! | probe and reply as bytes | `message` |
-//! | whose turn it is; replies that are none | `prober` |
-//! | one way: what is outstanding, whether it works | `way` |
-//! | how long frames are under way, and how sure that is | `delays` |
-//! | what the way carries | `capacity`; before it is used, `train` |
-//! | all that is said of a way | `estimator` |
-//! | the other end: counting, answering | `responder` |
+//! | format of probes and replies | `message` |
+//! | scheduling of probes; validation of replies | `prober` |
+//! | one path: outstanding probes, liveness | `probed_path` |
+//! | one-way delay and its variation | `delays` |
+//! | rate of a path | `capacity`; before it is used, `train` |
+//! | all estimates of a path | `estimator` |
+//! | the other end: counters, replies | `responder` |
 
 mod capacity;
 mod delays;

@@ -1,4 +1,4 @@
-//! One way: what is outstanding, and whether it works.
+//! One probed path: outstanding probes, and whether it works.
 
 use super::delays::LONG;
 use super::estimator::{Estimator, Outstanding, PathEstimate};
@@ -10,9 +10,9 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
 
-/// Probes without an answer that are remembered: at the shortest distance those of a second and a half.
+/// Maximum number of outstanding probes: those of a second and a half at the shortest interval.
 const MAX_OUTSTANDING: usize = 256;
-/// So many answers in a row show that a way works again.
+/// Number of consecutive replies that show that a path works again.
 const ENOUGH_REPLIES: u32 = 2;
 /// Probes follow each other faster by this as long as it is in doubt whether the way works: then a few that are lost by chance are
 /// not taken for a failure.
@@ -23,10 +23,10 @@ const LONG_EVERY: u64 = 4;
 const LONG_SHARE: u64 = 100;
 /// A way that loses probes by chance is given so many more, for each fortieth part that it loses one.
 const MAX_LOSS_ALLOWANCE: f64 = 6.0;
-/// Until something has come back, a round trip is taken for this.
+/// Assumed round trip time before the first reply.
 const UNKNOWN_RTT: Span = Span::from_millis(500);
 
-/// The way from one of our cards to one of a neighbour's.
+/// A probed path from an own NIC to one of a neighbour.
 #[derive(Clone, Debug)]
 pub(super) struct ProbedPath {
     pub from: MacAddr,
@@ -35,23 +35,23 @@ pub(super) struct ProbedPath {
     pub up: bool,
     pub sent: ProbeTraffic,
     pub estimator: Estimator,
-    /// What others were told last.
+    /// The last estimate that was published.
     pub told: Option<PathEstimate>,
     /// A probe is to be sent as soon as the card is free.
     pub waiting: bool,
-    /// When something happens next, as it stands in the agenda.
+    /// Time of the next event, as in the agenda of the prober.
     pub at: Instant,
     next_seq: u32,
     probes: u64,
     last_probe: Option<Instant>,
     last_long: Option<Instant>,
     outstanding: VecDeque<Outstanding>,
-    /// None: none has been sent yet.
+    /// None: no train has been sent yet.
     train: Option<ProbeTrain>,
     in_a_row: u32,
     /// Share of probes that are not answered.
     unanswered: f64,
-    /// When the newest probe was sent that was answered.
+    /// Sending time of the latest probe with a reply.
     pub answered: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ impl ProbedPath {
             answered: None,
         }
     }
-    /// The next probe, which leaves now, `behind` a frame that the line has just sent.
+    /// Creates the next probe, which leaves now, `behind` a frame that the NIC has just sent.
     pub(super) fn probe(&mut self, now: Instant, lane: NicId, behind: ByteCount) -> Packet {
         self.waiting = false;
         self.last_probe = Some(now);
@@ -114,7 +114,7 @@ impl ProbedPath {
             probe.frame(self.from, self.to)
         }
     }
-    /// A reply came. False: it answers nothing that was asked.
+    /// Handles a reply. False if it matches no outstanding probe.
     pub(super) fn on_reply(&mut self, now: Instant, reply: &Reply, interval: Span) -> bool {
         let asked =
             |probe: &Outstanding| probe.seq == reply.probe.seq && probe.sent_at == reply.probe.sent_at;
@@ -138,7 +138,7 @@ impl ProbedPath {
         }
         true
     }
-    /// Something is sent to its neighbour: what the way carries is to be found out. True: a train is to be sent now.
+    /// The path is about to be used, so its rate must be measured. True if a train is to be sent now.
     pub(super) fn begin_train(&mut self) -> bool {
         let begins = self.train.is_none();
         if begins {
@@ -146,18 +146,18 @@ impl ProbedPath {
         }
         begins
     }
-    /// More of a train is to be sent.
+    /// True if more probes of the train are to be sent.
     pub(super) fn wants_more(&self) -> bool {
         self.train.as_ref().is_some_and(ProbeTrain::wants)
     }
-    /// Nothing more of a train will come: what it says of the way.
+    /// Evaluates the train when all of its probes are answered or lost.
     fn conclude(&mut self, now: Instant) {
         let done = !self.wants_more() && !self.outstanding.iter().any(|probe| probe.train);
         if let Some(rate) = self.train.as_mut().filter(|_| done).and_then(ProbeTrain::take_rate) {
             self.estimator.found(now, rate);
         }
     }
-    /// The deadline has come: gives the way up if nothing has come back for too long.
+    /// Handles the deadline: takes the path down if replies are overdue for too long.
     pub(super) fn check(&mut self, now: Instant, interval: Span) {
         if self.up && self.lost_at(interval).is_some_and(|at| at <= now) {
             self.up = false;
@@ -178,14 +178,14 @@ impl ProbedPath {
             _ => last + if used { interval } else { idle },
         }
     }
-    /// When the way is given up if nothing comes until then; none: nothing is expected.
+    /// When the path is taken down unless a reply arrives before; none: no reply is outstanding.
     pub(super) fn lost_at(&self, interval: Span) -> Option<Instant> {
         // The probe itself, and two more that would have been answered; more where many are not.
         let more = (self.unanswered * 40.0).min(MAX_LOSS_ALLOWANCE) as u64;
         self.doubted_at().filter(|_| self.up).map(|at| at + interval * (2 + more))
     }
 
-    /// When the oldest probe should have been answered.
+    /// When the reply to the oldest probe is overdue.
     fn doubted_at(&self) -> Option<Instant> {
         let patience = self.estimator.patience().unwrap_or(UNKNOWN_RTT);
         self.outstanding.front().map(|probe| probe.sent_at + patience)

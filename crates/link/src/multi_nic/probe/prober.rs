@@ -1,4 +1,4 @@
-//! Asks all ways, in turn.
+//! Schedules the probes of all paths.
 
 use super::estimator::PathEstimate;
 use super::message::{ProbeMessage, Reply};
@@ -9,60 +9,61 @@ use farpace_wire::{MacAddr, Packet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use thiserror::Error;
 
-/// Neighbours whose ways are probed.
+/// Maximum number of neighbours whose paths are probed.
 pub const MAX_PROBED: usize = 4_096;
-/// Ways to a neighbour to which nothing was sent for so long are probed as seldom as this.
+/// A neighbour to which nothing was sent for this time is idle; its paths are probed at this interval.
 pub const IDLE: Span = Span::from_secs(1);
 /// Probes are not sent closer together than this, whatever was asked for.
 const SHORTEST_INTERVAL: Span = Span::from_millis(1);
 
-/// How ways are probed.
+/// Parameters of probing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probing {
-    /// From one probe to the next on a way to a neighbour that is sent to; a millisecond at least.
+    /// Interval between probes of a path to a neighbour in use; at least a millisecond.
     pub interval: Span,
-    /// A way of which nothing is known works. Otherwise it is down until the first reply.
+    /// A new path is up. Otherwise it is down until the first reply.
     pub starts_up: bool,
-    /// Lines that a frame is taken to pass one after the other until probes of two lengths say more.
+    /// Assumed number of store-and-forward links, until probes of two lengths have measured the delay.
     pub hops: u8,
 }
 
-/// The way from a card of ours to one of a neighbour's.
+/// A path from an own NIC to one of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathTo {
-    /// Whose.
+    /// The neighbour.
     pub neighbour: NeighbourId,
-    /// Our card.
+    /// The own NIC.
     pub nic: NicId,
     /// Its address.
     pub from: MacAddr,
-    /// The address of the neighbour's.
+    /// The address of the neighbour's NIC.
     pub to: MacAddr,
-    /// What the narrower of the two cards sends.
+    /// The rate of the slower of the two NICs.
     pub nominal: Rate,
 }
 
-/// There are [`MAX_PROBED`] neighbours, or no machine has such a card: this way is not probed.
+/// The path cannot be probed: there are [`MAX_PROBED`] neighbours, or the NIC does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} by {1:?} is beyond what is probed")]
 pub struct NotProbed(pub NeighbourId, pub NicId);
 
-/// Probes every way, and says what it is worth.
+/// Probes every path, and publishes estimates.
 ///
 /// The contract:
-/// * [`on_sent`](Prober::on_sent) is called for every frame of data that leaves by a lane, not for probes.
-/// * After each call of another method, while a card [`wants`](Prober::wants) to send a probe and is idle,
-///   [`poll`](Prober::poll) gives it, and it leaves at once, before any data: the time stands in it.
+/// * [`on_sent`](Prober::on_sent) is called for every data frame sent on a path, not for probes.
+/// * After each call of another method, while a NIC [`wants`](Prober::wants) to send a probe and is idle,
+///   [`poll`](Prober::poll) returns the probe. It must be sent immediately, before any data, because it
+///   carries the time.
 /// * After [`on_deadline`](Prober::on_deadline) at `now`, the deadline is later than `now`, or none.
-/// * What changed is in [`take_changes`](Prober::take_changes).
+/// * [`take_changes`](Prober::take_changes) returns changed estimates.
 #[derive(Clone, Debug)]
 pub struct Prober {
     probing: Probing,
     neighbours: Vec<Option<Box<ProbedNeighbour>>>,
-    /// Who is at the other end of a way.
+    /// The neighbour at the other end of a path.
     by_address: BTreeMap<(NicId, MacAddr), NeighbourId>,
     agenda: BTreeSet<(Instant, NeighbourId, NicId)>,
-    /// For each card: neighbours that are to be probed by it now.
+    /// By NIC: neighbours that it is to probe now.
     waiting: [VecDeque<NeighbourId>; MAX_NICS],
     changed: BTreeSet<NeighbourId>,
     refused: u64,
@@ -72,12 +73,12 @@ pub struct Prober {
 struct ProbedNeighbour {
     ways: [Option<Box<ProbedPath>>; MAX_NICS],
     used_at: Option<Instant>,
-    /// Something was sent within [`IDLE`].
+    /// A data frame was sent within [`IDLE`].
     used: bool,
 }
 
 impl Prober {
-    /// Without any ways.
+    /// A prober without paths.
     pub fn new(probing: Probing) -> Prober {
         let interval = probing.interval.max(SHORTEST_INTERVAL);
         Prober {
@@ -90,10 +91,10 @@ impl Prober {
             refused: 0,
         }
     }
-    /// Probes a way from now on. If that card sent to another address or another rate before, that is forgotten.
+    /// Adds a path. If it replaces one with another address or rate, the state of that is lost.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many paths.
     pub fn add(&mut self, now: Instant, way: PathTo) -> Result<(), NotProbed> {
         let PathTo { neighbour, nic, from, to, nominal } = way;
         let at = neighbour.0 as usize;
@@ -122,7 +123,7 @@ impl Prober {
         self.changed.insert(neighbour);
         Ok(())
     }
-    /// Probes it no longer.
+    /// Removes a path.
     pub fn remove(&mut self, neighbour: NeighbourId, nic: NicId) {
         let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
         let Some(way) = known.ways.get_mut(nic.index()).and_then(Option::take) else { return };
@@ -133,7 +134,7 @@ impl Prober {
         }
         self.changed.insert(neighbour);
     }
-    /// A frame of data that takes `bytes` of the line leaves.
+    /// A data frame with a wire length of `bytes` is sent.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, neighbour: NeighbourId, nic: NicId, bytes: ByteCount) {
         let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
@@ -151,7 +152,8 @@ impl Prober {
             self.plan_all(now, neighbour);
         }
     }
-    /// A reply came in by `nic`, from the address `from`. False: it answers nothing that was asked, and nothing is believed of it.
+    /// Handles a reply that `nic` has received from `from`. False if it matches no outstanding probe; then it
+    /// is ignored.
     pub fn on_reply(&mut self, now: Instant, nic: NicId, from: MacAddr, reply: &Reply) -> bool {
         let interval = self.probing.interval;
         let neighbour = self.by_address.get(&(nic, from)).copied().filter(|_| reply.probe.lane == nic);
@@ -166,20 +168,20 @@ impl Prober {
         self.plan(now, neighbour, nic);
         true
     }
-    /// The same, from a frame. None: it is no reply.
+    /// Like [`on_reply`](Self::on_reply), for a frame. None: it is not a reply.
     pub fn on_packet(&mut self, now: Instant, nic: NicId, packet: &Packet) -> Option<bool> {
         match ProbeMessage::of(packet)? {
             Ok(ProbeMessage::Reply(reply)) => Some(self.on_reply(now, nic, packet.macs().0, &reply)),
             _ => None,
         }
     }
-    /// True if `nic` is to send a probe as soon as it can.
+    /// True if `nic` is to send a probe as soon as it is idle.
     #[inline]
     pub fn wants(&self, nic: NicId) -> bool {
         self.waiting.get(nic.index()).is_some_and(|waiting| !waiting.is_empty())
     }
-    /// The probe that leaves by `nic` now, `behind` a frame that takes so many bytes of the line and has just been sent; zero: the
-    /// line was idle.
+    /// The probe that `nic` sends now, `behind` a frame of this wire length that has just been sent; zero:
+    /// the link was idle.
     pub fn poll(&mut self, now: Instant, nic: NicId, behind: ByteCount) -> Option<Packet> {
         let neighbour = self.waiting.get_mut(nic.index())?.pop_front()?;
         let way = self.way_mut(neighbour, nic)?;
@@ -190,11 +192,11 @@ impl Prober {
         self.plan(now, neighbour, nic);
         Some(packet)
     }
-    /// When something is to be done next, not counting probes that wait for a card. Pure.
+    /// Time of the next action other than probes that wait for a NIC. Pure.
     pub fn deadline(&self) -> Option<Instant> {
         self.agenda.first().map(|(at, ..)| *at)
     }
-    /// The deadline has come.
+    /// Handles the deadline.
     pub fn on_deadline(&mut self, now: Instant) {
         while let Some(&(at, neighbour, nic)) = self.agenda.first()
             && at <= now
@@ -216,11 +218,12 @@ impl Prober {
             self.plan(now, neighbour, nic);
         }
     }
-    /// What was sent by this way until then has come, or does not come: a probe that was sent then has been answered.
+    /// The time up to which all frames sent on this path have arrived or are lost: a probe sent then has been
+    /// answered.
     pub fn settled(&self, neighbour: NeighbourId, nic: NicId) -> Option<Instant> {
         self.way(neighbour, nic)?.answered
     }
-    /// All ways whose worth is another than was told before.
+    /// All paths whose estimate has changed since the last call.
     pub fn take_changes(&mut self) -> Vec<(NeighbourId, NicId, PathEstimate)> {
         let mut changes = Vec::new();
         while let Some(neighbour) = self.changed.pop_first() {
@@ -241,7 +244,7 @@ impl Prober {
         }
         changes
     }
-    /// Replies to nothing that was asked: late ones, and made up ones.
+    /// Number of replies that matched no outstanding probe: late or forged ones.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
@@ -252,7 +255,7 @@ impl Prober {
     fn way_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut ProbedPath> {
         self.neighbours.get_mut(neighbour.0 as usize)?.as_mut()?.ways.get_mut(nic.index())?.as_deref_mut()
     }
-    /// A probe is to be sent as soon as the card is free.
+    /// Requests a probe as soon as the NIC is idle.
     fn probe_now(&mut self, neighbour: NeighbourId, nic: NicId) {
         if let Some(way) = self.way_mut(neighbour, nic)
             && !std::mem::replace(&mut way.waiting, true)
@@ -266,7 +269,7 @@ impl Prober {
             self.plan(now, neighbour, nic);
         }
     }
-    /// Puts the next thing that happens to a way into the agenda.
+    /// Updates the entry of a path in the agenda.
     fn plan(&mut self, now: Instant, neighbour: NeighbourId, nic: NicId) {
         let Probing { interval, .. } = self.probing;
         let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { return };

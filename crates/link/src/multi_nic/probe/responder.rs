@@ -1,4 +1,4 @@
-//! The other end: counts what comes by each lane, and answers.
+//! The other end: counts the frames of each path, and replies to probes.
 
 use super::message::{PathProbe, Places, ProbeTraffic, Reply};
 use crate::multi_nic::{Late, NicId, ReorderObserver};
@@ -7,19 +7,19 @@ use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::BTreeMap;
 
-/// Lanes that are counted; the one that was silent for the longest makes room for another.
+/// Maximum number of paths that are counted. A new one replaces the one that was silent for the longest time.
 pub const MAX_PATHS: usize = 1_024;
-/// Probes of one lane that are answered: so many a second, and so many at once.
+/// Maximum rate and burst of replies on one path.
 const REPLIES_PER_SECOND: u64 = 400;
 const REPLIES_AT_ONCE: u64 = 40;
 /// Places of the memory of lanes that were seen last.
 const SEEN: usize = 64;
 
-/// A lane by which frames come in, as it is counted here. The number of one that was forgotten is given to another.
+/// An inbound path. Numbers are reused after a path was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InboundPathId(pub u16);
 
-/// Counts frames for each lane that has been probed, which is a card of ours and the address of another's, and answers probes.
+/// Counts the frames of each probed path (own NIC and address of the foreign one), and replies to probes.
 #[derive(Clone, Debug)]
 pub struct Responder {
     rows: Vec<ResponderRow>,
@@ -36,14 +36,14 @@ struct ResponderRow {
     received: ProbeTraffic,
     places: Places,
     rtt: Span,
-    /// When the last probe came.
+    /// When the last probe arrived.
     probed_at: Instant,
-    /// Probes that may be answered are due by then: a bucket of tokens, as a time.
+    /// A token bucket for replies, as the time at which it will be full.
     answered_until: Instant,
 }
 
 impl Responder {
-    /// Nothing has come yet.
+    /// No paths.
     pub fn new() -> Responder {
         Responder {
             rows: Vec::new(),
@@ -53,10 +53,11 @@ impl Responder {
             unanswered: 0,
         }
     }
-    /// A frame of data for us came in by `nic`, with the addresses that it had on the line. Counts it if its lane is one that is
-    /// probed, and tells whether it came too late.
+    /// Counts a data frame to this host that `nic` has received, if its path is probed, and returns whether
+    /// it was late. The frame must have the addresses that it had on the wire.
     ///
-    /// Frames for groups do not belong here, nor do probes and replies: both ends count the same.
+    /// Multicast frames, probes and replies must not be counted, because the sender does not count them
+    /// either.
     #[inline]
     pub fn on_packet(&mut self, now: Instant, nic: NicId, packet: &Packet) -> Option<Late> {
         let lane = self.on_frame(nic, packet.macs().0, on_the_line(packet.len()))?;
@@ -68,14 +69,15 @@ impl Responder {
         self.out_of_place(&late);
         Some(late)
     }
-    /// The same, of a frame that nobody looks into: it came from that address, and takes `bytes` of the line. Returns its lane.
+    /// Like [`on_packet`](Self::on_packet), without inspecting the frame: its source address and wire length.
+    /// Returns its path.
     #[inline]
     pub fn on_frame(&mut self, nic: NicId, from: MacAddr, bytes: ByteCount) -> Option<InboundPathId> {
         let lane = self.lane(nic, from)?;
         self.rows.get_mut(usize::from(lane.0))?.received.add(bytes);
         Some(lane)
     }
-    /// A probe came in `packet`. Returns the reply, which leaves by the same card, before any data.
+    /// Handles a probe in `packet`. Returns the reply, which the same NIC must send before any data.
     pub fn on_probe(
         &mut self,
         now: Instant,
@@ -102,15 +104,15 @@ impl Responder {
         let reply = Reply { probe, arrived_at: now, received: row.received, places: row.places };
         Some(reply.frame(to, from))
     }
-    /// All lanes that are counted: our card, the sender's address, what came, and what came out of place.
+    /// All counted paths: own NIC, source address, received traffic and reordered frames.
     pub fn lanes(&self) -> impl Iterator<Item = (NicId, MacAddr, ProbeTraffic, Places)> {
         self.rows.iter().map(|row| (row.nic, row.from, row.received, row.places))
     }
-    /// The same lanes, with their round trips as those who probe them know them; zero: unknown.
+    /// The round trip times of these paths, as the probing hosts know them; zero: unknown.
     pub fn ways(&self) -> impl Iterator<Item = (NicId, MacAddr, Span)> {
         self.rows.iter().map(|row| (row.nic, row.from, row.rtt))
     }
-    /// Probes that were too many.
+    /// Number of probes without a reply because of the rate limit.
     pub const fn unanswered(&self) -> u64 {
         self.unanswered
     }
@@ -198,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a sender is told of other counts than it has sent, or not which lane is too slow.
+    /// Breaks: replies contain the exact counters of received and late frames.
     #[test]
     fn replies_say_what_came_and_what_came_late() {
         let mut responder = Responder::new();
@@ -230,7 +232,8 @@ mod tests {
         assert_eq!(told.received.frames, 1);
     }
 
-    /// Breaks: whoever floods a machine with probes gets as much back, or fills its memory, or makes it forget its neighbours.
+    /// Breaks: a flood of probes gets a limited number of replies, uses bounded memory, and does not displace
+    /// a neighbour.
     #[test]
     fn replies_and_lanes_are_bounded() {
         let mut responder = Responder::new();

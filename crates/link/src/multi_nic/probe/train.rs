@@ -1,58 +1,60 @@
-//! A few frames of full length, one right after the other: how far apart they arrive tells what the way carries, before it is used.
+//! Probe trains: a few back-to-back frames of full length. Their distance on arrival shows the rate of the
+//! path before it is used.
 
 use super::message::ProbeTraffic;
 use farpace_units::{Instant, Rate, Span};
 
-/// Frames of a train at most, and at least; between these it takes so long on the card.
+/// Maximum and minimum number of frames. In between, the train takes `TIME` to send.
 const MAX: u64 = 16;
 const MIN: u64 = 4;
 const TIME: Span = Span::from_millis(5);
-/// Standard errors by which frames must be farther apart than the cards send them.
+/// The distance on arrival must exceed that at the sender by this many standard errors.
 const SURE: f64 = 4.0;
 /// And by this part.
 const NARROWER: f64 = 1.05;
 
-/// One train.
+/// A probe train.
 #[derive(Clone, Debug)]
 pub(super) struct ProbeTrain {
     nominal: Rate,
-    /// To be sent.
+    /// Number of frames still to be sent.
     left: u64,
-    /// When it came, in seconds since the first, and bytes that had come by then.
+    /// Arrival times in seconds since the first, with the bytes received by then.
     arrivals: Vec<(f64, f64)>,
     first: Option<(Instant, ProbeTraffic)>,
 }
 
 impl ProbeTrain {
-    /// For a way whose cards send at this rate.
+    /// A train for a path of this nominal rate.
     pub fn new(nominal: Rate) -> ProbeTrain {
         let fit = TIME.as_nanos().checked_div(nominal.time_for(super::delays::LONG).as_nanos());
         let left = fit.unwrap_or(MAX).clamp(MIN, MAX);
         ProbeTrain { nominal, left, arrivals: Vec::new(), first: None }
     }
-    /// Frames are to be sent.
+    /// True if more frames are to be sent.
     pub const fn wants(&self) -> bool {
         self.left > 0
     }
-    /// One leaves.
+    /// A frame has been sent.
     pub fn on_sent(&mut self) {
         self.left = self.left.saturating_sub(1);
     }
-    /// One has come, at `arrived_at` by the neighbour's clock.
+    /// A frame has arrived, at `arrived_at` by the neighbour's clock.
     pub fn on_reply(&mut self, arrived_at: Instant, received: ProbeTraffic) {
         let (at, before) = *self.first.get_or_insert((arrived_at, received));
         if let Some(more) = received.since(before) {
             self.arrivals.push((arrived_at.since(at).as_secs_f64(), more.bytes.get() as f64));
         }
     }
-    /// What the way carries, if that is less than what the cards send: the most that the arrivals allow. It is told once.
+    /// The rate of the path if it is lower than nominal: the upper bound that fits the arrivals. It is
+    /// returned once.
     pub fn take_rate(&mut self) -> Option<Rate> {
         let arrivals = std::mem::take(&mut self.arrivals);
         if arrivals.len() < MIN as usize {
             return None;
         }
         let n = arrivals.len() as f64;
-        // The straight line through (bytes, seconds): its slope is the time per byte.
+        // Linear regression of seconds over bytes. The slope is the time per byte.
         let mean = |of: fn(&(f64, f64)) -> f64| arrivals.iter().map(of).sum::<f64>() / n;
         let (time, bytes) = (mean(|(t, _)| *t), mean(|(_, b)| *b));
         let sum =
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
     use farpace_units::RandomStream;
 
-    /// What a train says that passes a line of so many Mbit/s, with so much jitter.
+    /// The rate that a train measures on a link of `mbit` Mbit/s with this jitter.
     fn measured(mbit: u64, jitter_us: u64, lost: &[u64], seed: u64) -> Option<u64> {
         let mut train = ProbeTrain::new(Rate::from_mbit(1_000));
         let mut dice = RandomStream::new(seed, "jitter");
@@ -91,7 +93,8 @@ mod tests {
         train.take_rate().map(|rate| rate.bits_per_sec() / 1_000_000)
     }
 
-    /// Breaks: a narrow line behind a wide card is flooded until losses tell, or a wide way is taken for narrow.
+    /// Breaks: a slow link behind a fast NIC is detected before it is overloaded, and a fast path is not
+    /// mistaken for a slow one.
     #[test]
     fn the_rate_of_the_narrowest_line_is_found() {
         assert_eq!(measured(1_000, 0, &[], 1), None);
@@ -109,7 +112,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a train keeps a slow card from sending anything else for long.
+    /// Breaks: a train does not block a slow NIC for long.
     #[test]
     fn trains_on_slow_cards_are_short() {
         let frames = |mbit| ProbeTrain::new(Rate::from_mbit(mbit)).left;

@@ -1,4 +1,4 @@
-//! What a receiver says that it misses, and what a sender says that it cannot send again.
+//! Format of repair requests and refusals.
 
 use crate::multi_nic::segment::MultiNicFlowKey;
 use arrayvec::ArrayVec;
@@ -8,23 +8,23 @@ use farpace_wire::{AddressPair, EtherType, MacAddr, Packet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 
-/// Holes that one message tells of.
+/// Maximum number of holes in a message.
 pub const MAX_HOLES: usize = 16;
 
-/// Holes in one flow.
+/// A repair request, or its refusal: holes in one flow.
 ///
-/// It stands alone in a frame of the experimental EtherType, all numbers big-endian:
+/// It is the payload of a frame with the experimental EtherType. All numbers are big-endian:
 ///
-/// | bytes | what |
+/// | bytes | content |
 /// |---|---|
 /// | 4 | `fpms` |
-/// | 1, 1 | version 1; 1: please send again, 2: cannot be sent again |
-/// | 1, 1 | 4 or 6, the version of IP; number of holes, 1 to 16 |
-/// | 4, 4 or 16, 16 | addresses of the segments that are missing: from, to |
-/// | 2, 2 | their ports: from, to |
-/// | 4 | up to where it tells: between the holes, and from the last one to here, all has come |
-/// | 4, 4 each | first number of a hole, first number behind it |
-/// | 4 | CRC-32C of all before |
+/// | 1, 1 | version 1; 1: repair request, 2: refusal |
+/// | 1, 1 | IP version, 4 or 6; number of holes, 1 to 16 |
+/// | 4, 4 or 16, 16 | source and destination address of the missing segments |
+/// | 2, 2 | source and destination port |
+/// | 4 | end of the range that the message covers: outside of the holes, all up to here has arrived |
+/// | 4, 4 each | first sequence number of a hole, first sequence number behind it |
+/// | 4 | CRC-32C of all preceding bytes |
 ///
 /// Whatever follows is padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,48 +33,48 @@ pub struct Missing {
     pub gone: bool,
     /// Whose segments.
     pub flow: MultiNicFlowKey,
-    /// Between the holes, and from the last one to here, all has come.
+    /// End of the covered range: outside of the holes, all up to here has arrived.
     pub upto: Seq,
-    /// Where they are missing; none of them is empty.
+    /// The holes; none of them is empty.
     pub holes: ArrayVec<MissingRange, MAX_HOLES>,
 }
 
-/// Numbers of a flow that have not come.
+/// A range of missing sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingRange {
-    /// The first.
+    /// The first sequence number.
     pub start: Seq,
-    /// Behind the last.
+    /// The sequence number behind the last.
     pub end: Seq,
 }
 
-/// Why a frame tells of no holes.
+/// Why a frame is not a valid repair message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MissingError {
     /// It ends too early.
     #[error("{have} bytes of a message of {need}")]
     Truncated {
-        /// Bytes that it takes.
+        /// Required bytes.
         need: usize,
-        /// Bytes that are there.
+        /// Available bytes.
         have: usize,
     },
-    /// A version that is not known here.
+    /// The version is unknown.
     #[error("version {0} of messages about what is missing")]
     Version(u8),
-    /// Neither a question nor a refusal.
+    /// It is neither a request nor a refusal.
     #[error("kind {0} of messages about what is missing")]
     Kind(u8),
-    /// Neither IPv4 nor IPv6.
+    /// It is neither IPv4 nor IPv6.
     #[error("IP version {0}")]
     Family(u8),
-    /// None, or too many.
+    /// The number of holes is out of range.
     #[error("{0} holes in one message")]
     Holes(u8),
-    /// It ends where it begins, or before.
+    /// A hole ends where it begins, or before.
     #[error("a hole that holds nothing")]
     Empty,
-    /// It was damaged.
+    /// The CRC is wrong.
     #[error("wrong check sequence")]
     Damaged,
 }
@@ -84,13 +84,13 @@ const VERSION: u8 = 1;
 const ASKED: u8 = 1;
 const GONE: u8 = 2;
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
-/// Before the addresses.
+/// Length of the part before the addresses.
 const FIXED: usize = 8;
 const PORTS: usize = 4;
 const UPTO: usize = 4;
 const HOLE: usize = 8;
 const CHECK: usize = 4;
-/// The payload of the shortest frame that Ethernet has.
+/// Payload length of the minimum Ethernet frame.
 const SHORTEST: usize = 46;
 
 impl Missing {
@@ -100,10 +100,10 @@ impl Missing {
         let ours = carries && packet.payload().starts_with(&MAGIC) && !farpace_path::ends_at_port(packet);
         ours.then(|| Missing::parse(packet.payload()))
     }
-    /// Reads it.
+    /// Parses a message.
     ///
     /// # Errors
-    /// See [`MissingError`]: nothing is believed of a message with any fault.
+    /// See [`MissingError`]. An invalid message has no effect.
     pub fn parse(bytes: &[u8]) -> Result<Missing, MissingError> {
         let have = bytes.len();
         let short = |need: usize| MissingError::Truncated { need, have };
@@ -149,7 +149,7 @@ impl Missing {
         let upto = Seq::new(u32::from_be_bytes(*upto));
         Ok(Missing { gone, flow: MultiNicFlowKey::new(addresses, u32::from_be_bytes(*ports)), upto, holes })
     }
-    /// The frame that carries it.
+    /// The message in a frame.
     pub fn frame(&self, from: MacAddr, to: MacAddr) -> Packet {
         let (addresses, ports) = self.flow.parts();
         let mut out = Vec::with_capacity(FIXED + 32 + PORTS + UPTO + self.holes.len() * HOLE + CHECK);
@@ -207,7 +207,7 @@ mod tests {
         Missing { gone, flow, upto: Seq::new(0x0102_0304), holes: holes.iter().map(hole).collect() }
     }
 
-    /// Breaks: a machine does not understand what another of the same version misses.
+    /// Breaks: messages have the documented format, so that hosts of the same version understand each other.
     #[test]
     fn messages_have_the_bytes_that_the_table_says() {
         let frame = missing(false, false, &[(0xffff_fff0, 0x10)]).frame(A, B);
@@ -223,7 +223,8 @@ mod tests {
         }
     }
 
-    /// Breaks: a message that was cut, damaged or made up has frames sent again, or lets go of what waits.
+    /// Breaks: truncated, damaged and forged messages neither cause retransmissions nor release waiting
+    /// frames.
     #[test]
     fn faulty_messages_are_refused() {
         let good = missing(false, false, &[(5, 9)]).frame(A, B).into_payload();
@@ -253,7 +254,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: bytes from the line crash the machine, or a message says something else after a round trip.
+        /// Breaks: no input causes a panic, and valid messages read back unchanged.
         #[test]
         fn any_bytes_are_refused_or_read_without_loss(bytes in prop::collection::vec(any::<u8>(), 0..200), valid in any::<bool>()) {
             let mut bytes = bytes;

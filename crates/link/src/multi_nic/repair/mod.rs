@@ -1,18 +1,19 @@
-//! Frames that were lost on one of the ways, sent again before TCP knows.
+//! Retransmits frames that a path has lost, before TCP notices.
 //!
-//! A receiver that puts segments in order sees a hole when every way has brought something from behind it. It asks for what is
-//! missing; the sender has kept copies of what it sent lately, and sends them again, by another way if there is one. TCP sees a
-//! short delay in place of a loss, and does not take noise on one way for congestion on all of them.
+//! A receiver that puts segments in order detects a hole when every path has delivered a segment behind it.
+//! It sends a repair request. The sender has a cache of recent frames, and retransmits the missing ones, on
+//! another path if there is one. TCP sees a short delay instead of a loss, and does not treat random loss
+//! on one path as congestion on all.
 //!
-//! Congestion is still told: what a way carries is found by probes, the queue stands in the sender's own machine, and what is
-//! dropped there was never sent, so that nobody has a copy of it.
+//! Congestion is still signalled: probes measure the rate of each path, the queue is in the sending host,
+//! and what is dropped there was never sent, so it is not in the cache.
 //!
 //! | concept | file |
 //! |---|---|
-//! | questions and refusals as bytes | `message` |
-//! | what was sent lately | `copies` |
+//! | format of requests and refusals | `message` |
+//! | recently sent frames | `retransmit_cache` |
 //!
-//! Holes are seen by the [`Resequencer`](super::Resequencer).
+//! The [`Resequencer`](super::Resequencer) detects holes.
 
 mod message;
 mod retransmit_cache;

@@ -1,4 +1,4 @@
-//! What was sent lately, to be sent again.
+//! The retransmit cache: recently sent frames.
 
 use crate::multi_nic::segment::{MultiNicFlowKey, SegmentView};
 use crate::multi_nic::{FlowId, NeighbourId, NicId};
@@ -6,26 +6,27 @@ use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::{Packet, TcpFlags};
 use std::collections::VecDeque;
 
-/// Places for flows. Of two that fall together, the one that comes second has no copies as long as the first sends.
+/// Number of slots for flows. Of two flows in the same slot, the second is not cached while the first is
+/// active.
 const FLOWS: usize = 16_384;
-/// So many frames of others later a flow does not send any more.
+/// A flow is inactive after this number of frames of other flows.
 const SILENT: u64 = 65_536;
-/// What a copy takes of memory besides the bytes of the frame.
+/// Memory of a cached frame in addition to its bytes.
 const EACH: ByteCount = ByteCount::new(256);
 /// Numbers farther apart are of different connections.
 const FARTHEST: u32 = 1 << 30;
 
-/// Copies of the segments that were sent last and that nobody has acknowledged, found by their numbers.
+/// Recently sent segments that have not been acknowledged, by flow and sequence number.
 ///
-/// Law: it never holds more than its limit.
+/// Invariant: its size never exceeds its limit.
 #[derive(Clone, Debug)]
 pub struct RetransmitCache {
     limit: ByteCount,
     bytes: ByteCount,
     count: usize,
-    /// Empty until the first is kept.
+    /// Empty before the first frame.
     flows: Vec<Option<Box<CachedFlow>>>,
-    /// In the order in which they were sent: place of the flow, number, turn. Some are not kept any more.
+    /// In order of sending: slot of the flow, sequence number, serial number. Some entries are stale.
     ages: VecDeque<(u32, Seq, u64)>,
     next: u64,
 }
@@ -33,9 +34,9 @@ pub struct RetransmitCache {
 #[derive(Clone, Debug)]
 struct CachedFlow {
     id: FlowId,
-    /// In the order of their numbers.
+    /// In order of sequence numbers.
     kept: VecDeque<CachedSegment>,
-    /// When the last was kept.
+    /// Serial number of the latest segment.
     turn: u64,
 }
 
@@ -44,7 +45,7 @@ struct CachedSegment {
     seq: Seq,
     len: u32,
     packet: Packet,
-    /// None: it still waits to be sent.
+    /// None: it has not been sent yet.
     sent: Option<CachedFrame>,
     turn: u64,
 }
@@ -52,16 +53,16 @@ struct CachedSegment {
 /// How a frame was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedFrame {
-    /// When.
+    /// Sending time.
     pub at: Instant,
-    /// By which card.
+    /// The NIC.
     pub nic: NicId,
-    /// To whom.
+    /// The destination.
     pub neighbour: NeighbourId,
 }
 
 impl RetransmitCache {
-    /// So many bytes of memory at most.
+    /// An empty cache with a limit of `limit` bytes of memory.
     pub const fn new(limit: ByteCount) -> RetransmitCache {
         RetransmitCache {
             limit,
@@ -72,8 +73,8 @@ impl RetransmitCache {
             next: 0,
         }
     }
-    /// A frame is to be sent. Only what a receiver holds others back for is kept: segments with data, without SYN, FIN or RST. Returns its
-    /// number, if it is kept.
+    /// Caches a frame that is to be sent. Only frames whose loss blocks a receiver are cached: segments with
+    /// data, without SYN, FIN or RST. Returns the sequence number if the frame was cached.
     pub fn keep(&mut self, id: FlowId, packet: &Packet) -> Option<Seq> {
         let segment = segment_of(packet).filter(|_| cost(packet) <= self.limit)?;
         let SegmentView { seq, len, .. } = segment;
@@ -111,7 +112,8 @@ impl RetransmitCache {
         self.tidy();
         Some(seq)
     }
-    /// It leaves, perhaps again: what is asked for once more must have been lost once more.
+    /// Records that a frame is sent, possibly again. It is retransmitted on request only if it was sent
+    /// before the request.
     pub fn on_sent(&mut self, id: FlowId, seq: Seq, sent: CachedFrame) {
         if let Some(flow) = flow_mut(&mut self.flows, id)
             && let Ok(at) = flow.find(seq)
@@ -120,7 +122,7 @@ impl RetransmitCache {
             kept.sent = Some(sent);
         }
     }
-    /// It was dropped before it left: it is TCP's to send it again.
+    /// Removes a frame that was dropped before it was sent. TCP will retransmit it.
     pub fn on_dropped(&mut self, id: FlowId, seq: Seq) {
         if let Some(flow) = flow_mut(&mut self.flows, id)
             && let Ok(at) = flow.find(seq)
@@ -130,7 +132,7 @@ impl RetransmitCache {
             self.count -= 1;
         }
     }
-    /// The other end has all before `ack`: nobody will ask for that.
+    /// Removes everything before `ack`, which the receiver has acknowledged.
     pub fn on_acked(&mut self, id: FlowId, ack: Seq) {
         let flow = flow_mut(&mut self.flows, id);
         let Some(flow) = flow else { return };
@@ -139,7 +141,7 @@ impl RetransmitCache {
             self.count -= 1;
         }
     }
-    /// What was sent last by this card to `neighbour`, of each flow in its order.
+    /// All frames last sent on this NIC to `neighbour`, per flow in order of sequence numbers.
     pub fn sent_by(
         &self,
         nic: NicId,
@@ -149,14 +151,15 @@ impl RetransmitCache {
         let sent = kept.filter_map(|kept| Some((&kept.packet, kept.seq, kept.sent?)));
         sent.filter(move |(.., sent)| sent.nic == nic && sent.neighbour == neighbour)
     }
-    /// The frame that begins there, and how it was sent last; not at all: it still waits.
+    /// The frame that begins at `seq`, and how it was last sent; none: it has not been sent yet.
     pub fn find(&self, flow: &MultiNicFlowKey, seq: Seq) -> Option<(&Packet, Option<CachedFrame>)> {
         let known = self.flow(flow.id())?;
         let kept = known.kept.get(known.find(seq).ok()?)?;
         let same = SegmentView::of(&kept.packet).is_some_and(|segment| segment.flow == *flow);
         same.then_some((&kept.packet, kept.sent))
     }
-    /// The frames of the flow that begin from `from` to before `to`, `most` at most: where, how long, and how they were sent.
+    /// At most `max` frames of the flow that begin at `from` or later, and before `to`: sequence number,
+    /// length, and how they were sent.
     pub fn between(
         &self,
         flow: &MultiNicFlowKey,
@@ -171,7 +174,7 @@ impl RetransmitCache {
         });
         kept.take(most).map(|kept| (kept.seq, kept.len, kept.sent))
     }
-    /// What is kept.
+    /// Size of the cached frames in memory.
     pub const fn bytes(&self) -> ByteCount {
         self.bytes
     }
@@ -179,7 +182,7 @@ impl RetransmitCache {
     fn flow(&self, id: FlowId) -> Option<&CachedFlow> {
         self.flows.get(place(id) as usize)?.as_deref().filter(|flow| flow.id == id)
     }
-    /// Forgets the oldest until the rest is within the limit, and the ages of what is not kept any more.
+    /// Removes the oldest frames until the limit holds, and stale entries of `ages`.
     fn tidy(&mut self) {
         let place_of = |flow: Option<&CachedFlow>, seq: Seq, turn: u64| {
             let at = flow?.find(seq).ok()?;
@@ -205,9 +208,9 @@ impl RetransmitCache {
 }
 
 impl CachedFlow {
-    /// Where this number is, or would be.
+    /// The index of a sequence number, or where to insert it.
     fn find(&self, seq: Seq) -> Result<usize, usize> {
-        // Nearly all come in their order.
+        // Nearly all frames come in order.
         match self.kept.back() {
             Some(last) if last.seq.before(seq) => Err(self.kept.len()),
             Some(last) if last.seq == seq => Ok(self.kept.len() - 1),
@@ -221,7 +224,7 @@ fn flow_mut(flows: &mut [Option<Box<CachedFlow>>], id: FlowId) -> Option<&mut Ca
     flows.get_mut(place(id) as usize)?.as_deref_mut().filter(|flow| flow.id == id)
 }
 
-/// What a copy takes of memory.
+/// Memory of a cached frame.
 fn cost(packet: &Packet) -> ByteCount {
     packet.len() + EACH
 }
@@ -248,7 +251,7 @@ mod tests {
     fn sent(ms: u64) -> CachedFrame {
         CachedFrame { at: Instant::from_nanos(ms * 1_000_000), nic: NicId(0), neighbour: NeighbourId(1) }
     }
-    /// What is counted is there.
+    /// Checks the counters against a recount.
     fn whole(copies: &RetransmitCache) {
         let kept = || copies.flows.iter().flatten().flat_map(|flow| &flow.kept);
         assert_eq!(kept().map(|kept| cost(&kept.packet)).sum::<ByteCount>(), copies.bytes());
@@ -269,7 +272,8 @@ mod tests {
         SegmentView::of(&packet).expect("a segment").flow
     }
 
-    /// Breaks: what is asked for is not found although it was just sent, or another flow's is sent in its place.
+    /// Breaks: a cached frame is found by flow and sequence number, and not confused with that of another
+    /// flow.
     #[test]
     fn frames_are_found_by_flow_and_number() {
         let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
@@ -288,7 +292,7 @@ mod tests {
         assert_eq!(between(&one, 900, 1_000), []);
     }
 
-    /// Breaks: nothing is found where the circle of numbers turns over.
+    /// Breaks: frames are found where the sequence number wraps around.
     #[test]
     fn numbers_turn_over() {
         let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
@@ -304,7 +308,7 @@ mod tests {
         assert_eq!(numbers(first + 1, 1), [0]);
     }
 
-    /// Breaks: a frame that still waits in a queue is taken for one that is gone, and TCP for one that was lost; or the other way round.
+    /// Breaks: a queued frame is distinguished from a dropped one, which only TCP retransmits.
     #[test]
     fn what_waits_is_told_from_what_was_dropped() {
         let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
@@ -317,7 +321,7 @@ mod tests {
         assert_eq!(copies.bytes(), ByteCount::ZERO);
     }
 
-    /// Breaks: frames that nobody can ask for push out those that are asked for.
+    /// Breaks: only frames that can leave a hole are cached, so that they do not displace others.
     #[test]
     fn only_what_leaves_a_hole_is_kept() {
         let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
@@ -327,7 +331,7 @@ mod tests {
         assert_eq!(copies.bytes(), ByteCount::ZERO);
     }
 
-    /// Breaks: what the other end has long had is sent again when a card fails, or what it has not is forgotten.
+    /// Breaks: acknowledged frames are removed, and others are not.
     #[test]
     fn what_is_acknowledged_is_not_kept() {
         for first in [1_000, u32::MAX - 1_499] {
@@ -356,7 +360,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a connection that is acknowledged all the time makes those of a slow one be forgotten, long before memory is short.
+    /// Breaks: a flow with steady acknowledgments does not evict the frames of a slow flow.
     #[test]
     fn a_busy_flow_leaves_others_their_copies() {
         let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
@@ -369,8 +373,8 @@ mod tests {
         assert!(copies.find(&slow, Seq::new(0)).is_some());
     }
 
-    /// Breaks: a connection that has ended without an answer takes their copies from all that fall together with it, or they take it
-    /// those that are still asked for.
+    /// Breaks: of two flows in the same slot, the active one is cached, and an ended one does not block the
+    /// slot.
     #[test]
     fn flows_that_fall_together_take_turns() {
         let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
@@ -391,14 +395,14 @@ mod tests {
         whole(&copies);
     }
 
-    /// Breaks: memory grows without limit, or what was sent last is forgotten before what was sent first.
+    /// Breaks: memory is bounded, and the oldest frames are evicted first.
     #[test]
     fn the_oldest_make_room() {
         let limit = ByteCount::new(20_000);
         let mut copies = RetransmitCache::new(limit);
         let mut flow = None;
         for n in 0..10_000_u32 {
-            // Every third is one of the last ones, sent again.
+            // Every third frame is a retransmission of a recent one.
             let number = if n % 3 == 2 { n - 2 } else { n };
             flow = Some(keep(&mut copies, n.into(), 1, number * 1_000, 1_000, TcpFlags::ACK));
             assert!(copies.bytes() <= limit);

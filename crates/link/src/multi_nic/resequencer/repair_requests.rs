@@ -1,4 +1,4 @@
-//! What a receiver asks its neighbours for.
+//! Repair requests of a receiver.
 
 use super::{ResequencedFlow, Resequencer};
 use crate::multi_nic::NicId;
@@ -7,58 +7,59 @@ use arrayvec::ArrayVec;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::MacAddr;
 
-/// Whether a sender is to be asked is looked up no more often than this.
+/// Minimum interval between two lookups of where to send requests.
 const LOOK_EVERY: Span = Span::from_millis(25);
 /// Asked again after half a round trip, and not sooner than this. The sender leaves what it has just sent again.
 const MIN_REPEAT_INTERVAL: Span = Span::from_millis(1);
-/// Messages to one flow's sender at once.
+/// Maximum number of messages at once for a flow.
 const MAX_MESSAGES: usize = 4;
-/// Segments behind holes that are looked at for one message.
+/// Maximum number of held segments that are examined for a message.
 const MAX_EXAMINED: usize = 4_096;
 
-/// By which way a sender is asked.
+/// Where to send repair requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairRequestTime {
     /// Our card.
     pub nic: NicId,
-    /// The sender's.
+    /// The sender's NIC.
     pub to: MacAddr,
-    /// Round trip of the way.
+    /// Round trip time of the path.
     pub rtt: Span,
 }
 
-/// What is asked of one flow.
+/// State of the repair requests of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RepairRequests {
-    /// None: it is not asked at all.
+    /// None: no requests are sent.
     by: Option<RepairRequestTime>,
     looked_at: Option<Instant>,
-    /// Holes below have been asked for.
+    /// Holes below have been requested.
     upto: u64,
-    /// When they are asked for again.
+    /// When to repeat the requests.
     again_at: Option<Instant>,
-    /// What the sender does not have any more, from and to.
+    /// Ranges that the sender has refused.
     gone: ArrayVec<(u64, u64), MAX_HOLES>,
 }
 
 impl RepairRequests {
-    /// When something is to be asked again.
+    /// When to repeat the requests.
     pub fn deadline(&self) -> Option<Instant> {
         self.again_at
     }
-    /// What comes there has most likely been asked for: the lane by which it is sent again need not be one of the flow's.
+    /// True if a segment there has probably been requested. A retransmission may use a path that the flow
+    /// does not use.
     pub const fn asked(&self, start: u64) -> bool {
         start < self.upto
     }
-    /// The sender keeps copies.
+    /// True if the sender has a retransmit cache.
     pub const fn asks(&self) -> bool {
         self.by.is_some()
     }
-    /// The sender has nothing of what begins there.
+    /// True if the sender has refused to retransmit what begins at `next`.
     pub fn is_gone(&self, next: u64) -> bool {
         self.gone.iter().any(|(start, end)| (*start..*end).contains(&next))
     }
-    /// A segment has come from the address `from`, and a hole stands before it.
+    /// Updates where to send requests. A segment from `from` has arrived behind a hole.
     pub fn look(
         &mut self,
         now: Instant,
@@ -68,14 +69,14 @@ impl RepairRequests {
     ) {
         if self.looked_at.is_none_or(|at| now.since(at) >= LOOK_EVERY) {
             self.looked_at = Some(now);
-            // Whatever were sent again would come too late.
+            // With a longer round trip, a retransmission would be too late.
             self.by = by(from).filter(|by| by.rtt <= most);
         }
     }
 }
 
 impl Resequencer {
-    /// The sender has nothing of these holes any more: nobody need wait for them.
+    /// Handles a refusal of the sender: these holes are not waited for.
     pub fn gone(&mut self, now: Instant, missing: &Missing, out: &mut Vec<farpace_wire::Packet>) {
         if self.flows.is_empty() {
             return;
@@ -98,13 +99,13 @@ impl Resequencer {
         self.plan(&mut flow, at);
         self.put(at, flow);
     }
-    /// What is to be asked, since the last call.
+    /// Takes the pending requests.
     pub fn take_questions(&mut self) -> Vec<(RepairRequestTime, Missing)> {
         std::mem::take(&mut self.questions)
     }
 
-    /// Asks for what all lanes of a flow have passed by; and every half round trip for all that is missing, whether it may still come or
-    /// not: the sender knows what it has sent when.
+    /// Requests holes that all paths of a flow have passed. Every half round trip, it requests all holes,
+    /// including those that may still be filled, because the sender knows what it has sent when.
     pub(super) fn ask(&mut self, flow: &mut ResequencedFlow, now: Instant, silent: Span) {
         let next = flow.next;
         flow.asking.gone.retain(|(_, end)| *end > next);
@@ -131,7 +132,7 @@ impl Resequencer {
         }
         flow.asking.again_at.get_or_insert(now + (by.rtt / 2).max(MIN_REPEAT_INTERVAL));
     }
-    /// Asks for the first holes between these places, and says up to where.
+    /// Requests the first holes of a range. Returns how far it got.
     fn question(&mut self, flow: &ResequencedFlow, by: RepairRequestTime, from: u64, upto: u64) -> u64 {
         let mut holes: ArrayVec<MissingRange, MAX_HOLES> = ArrayVec::new();
         let before = flow.held.range(..from).next_back().map_or(0, |(_, held)| held.end);
@@ -150,13 +151,13 @@ impl Resequencer {
         if !holes.is_empty() {
             self.questions.push((by, Missing { gone: false, flow: flow.key, upto: number(at), holes }));
         }
-        // Where it stopped, or the end.
+        // The position where it stopped, or the end.
         if holes_full { at } else { upto }
     }
 }
 
 impl ResequencedFlow {
-    /// The place of a number near the next one.
+    /// Extends a sequence number near the next one to 64 bits.
     fn place_of(&self, number: Seq) -> u64 {
         self.position(number.distance(self.next_seq()))
     }

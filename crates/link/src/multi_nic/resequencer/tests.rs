@@ -1,4 +1,4 @@
-//! Order, bounds, and that nothing is lost.
+//! Order, limits, and conservation.
 
 use super::*;
 use crate::multi_nic::segment::made::segment;
@@ -13,7 +13,7 @@ fn us(n: u64) -> Instant {
 fn limits(time_us: u64, bytes: u64) -> Resequence {
     Resequence { time: Span::from_micros(time_us), bytes: ByteCount::new(bytes) }
 }
-/// Segment number `n` of a flow whose numbers turn over at the third.
+/// Segment number `n` of a flow whose sequence number wraps around at the third.
 fn data(lane: u8, port: u16, n: u32) -> Packet {
     segment(lane, port, (u32::MAX - 2_999).wrapping_add(n * LEN as u32), LEN, ACK, None)
 }
@@ -22,11 +22,11 @@ fn number(packet: &Packet) -> (u16, u32) {
     (tcp.src_port(), tcp.seq().get().wrapping_sub(u32::MAX - 2_999) / LEN as u32)
 }
 
-/// Drives one resequencer, and keeps an account of it.
+/// Drives one resequencer and checks its invariants.
 struct Bench {
     line: Resequencer,
     limits: Resequence,
-    /// How senders are asked for what is missing.
+    /// Where to send repair requests.
     ask: Option<RepairRequestTime>,
     /// What they were asked for: the ports, and which segments.
     asked: Vec<(u16, Vec<u32>)>,
@@ -40,7 +40,7 @@ impl Bench {
         let line = Resequencer::new(limits);
         Bench { line, limits, ask: None, asked: Vec::new(), now: us(1), pushed: Vec::new(), out: Vec::new() }
     }
-    /// Senders keep copies, and are a round trip away.
+    /// Senders have retransmit caches, at this round trip time.
     fn asking(limits: Resequence, rtt_us: u64) -> Bench {
         let rtt = Span::from_micros(rtt_us);
         Bench {
@@ -89,7 +89,7 @@ impl Bench {
         assert!(self.line.held_bytes() <= self.limits.bytes);
         assert_eq!(self.line.held() == 0, self.line.held_bytes().is_zero() && self.line.deadline().is_none());
     }
-    /// Everything has come out, once, and in time.
+    /// Everything has been passed on, once, and in time.
     fn finish(mut self) -> Vec<(Instant, (u16, u32))> {
         self.until(Instant::from_nanos(u64::MAX / 2));
         let sorted = |list: &[(Instant, (u16, u32))]| {
@@ -109,7 +109,7 @@ impl Bench {
     }
 }
 
-/// Breaks: a receiver sees frames of two lanes out of order, and answers with duplicate ACKs.
+/// Breaks: segments of two paths are put in order, so that the receiver sends no duplicate ACKs.
 #[test]
 fn segments_wait_for_those_before_them() {
     let mut bench = Bench::new(limits(10_000, 1_000_000));
@@ -123,7 +123,7 @@ fn segments_wait_for_those_before_them() {
     bench.finish();
 }
 
-/// Breaks: a connection stands still because of a segment that was lost.
+/// Breaks: a lost segment does not block a connection.
 #[test]
 fn what_is_lost_is_not_waited_for() {
     // By time: the other lane might still bring it.
@@ -145,7 +145,7 @@ fn what_is_lost_is_not_waited_for() {
     bench.finish();
 }
 
-/// Breaks: loss on a single lane costs the longest wait each time.
+/// Breaks: a loss on a single path does not cost the timeout.
 #[test]
 fn a_flow_with_one_lane_is_not_held() {
     let mut bench = Bench::new(limits(1_000, 1_000_000));
@@ -158,8 +158,8 @@ fn a_flow_with_one_lane_is_not_held() {
     bench.finish();
 }
 
-/// Breaks: over a satellite, a connection with a small window gets its frames out of order: all its lanes are silent for most of each
-/// round trip, and none is waited for.
+/// Breaks: a connection with a small window and a long round trip, as over a satellite, is put in order,
+/// though all its paths are silent for most of each round trip.
 #[test]
 fn a_flow_that_pauses_keeps_its_lanes() {
     let mut bench = Bench::new(limits(1_000, 1_000_000));
@@ -174,7 +174,7 @@ fn a_flow_that_pauses_keeps_its_lanes() {
     bench.finish();
 }
 
-/// Breaks: ACKs, connections that begin or end, and other protocols wait for data.
+/// Breaks: ACKs, the beginning and end of connections, and other protocols do not wait for data.
 #[test]
 fn what_is_not_data_passes_at_once() {
     let mut bench = Bench::new(limits(10_000, 1_000_000));
@@ -196,7 +196,7 @@ fn what_is_not_data_passes_at_once() {
     assert_eq!((bench.line.held(), bench.line.deadline()), (0, None));
 }
 
-/// Breaks: a connection between the ports of an older one is never put in order, or stands still.
+/// Breaks: a connection that reuses the ports of an older one is put in order, though its SYN was not seen.
 #[test]
 fn a_flow_whose_beginning_nobody_saw_is_taken_up() {
     let mut bench = Bench::new(limits(10_000, 1_000_000));
@@ -212,7 +212,7 @@ fn a_flow_whose_beginning_nobody_saw_is_taken_up() {
     bench.finish();
 }
 
-/// Breaks: a peer fills the memory.
+/// Breaks: the size of held segments is bounded.
 #[test]
 fn no_more_is_held_than_allowed() {
     let mut bench = Bench::new(limits(10_000, 3_500));
@@ -235,7 +235,7 @@ fn no_more_is_held_than_allowed() {
     assert!(bench.line.held() <= FLOWS as u64);
 }
 
-/// Breaks: a segment that one way lost is told to TCP, which takes noise for congestion, although its sender could send it again.
+/// Breaks: a segment that a path has lost is requested from its sender, so that TCP does not see the loss.
 #[test]
 fn a_sender_that_keeps_copies_is_asked_for_what_all_lanes_have_passed() {
     let mut bench = Bench::asking(limits(100_000, 1_000_000), 5_000);
@@ -261,7 +261,7 @@ fn a_sender_that_keeps_copies_is_asked_for_what_all_lanes_have_passed() {
     bench.finish();
 }
 
-/// Breaks: a connection stands still for the longest wait, though its sender has said that it has nothing to send again.
+/// Breaks: after a refusal of the sender, segments do not wait until the timeout.
 #[test]
 fn what_is_gone_is_not_waited_for() {
     let mut bench = Bench::asking(limits(100_000, 1_000_000), 5_000);
@@ -296,7 +296,7 @@ fn what_is_gone_is_not_waited_for() {
 }
 
 proptest! {
-    /// Breaks: frames are lost, doubled, held beyond the bounds, or a deadline is missed, whatever comes.
+    /// Breaks: for all input, frames are passed on exactly once, within the limits, and deadlines are met.
     #[test]
     fn what_goes_in_comes_out_once_and_in_time(
         time in 1_u64..2_000,
@@ -316,8 +316,8 @@ proptest! {
         bench.finish();
     }
 
-    /// Breaks: lanes that keep their order and are not too far apart do not give the flow in order; or frames that are in
-    /// order are delayed.
+    /// Breaks: if each path keeps its order and delays differ by less than the timeout, the flow is in order,
+    /// and segments in order are not delayed.
     #[test]
     fn lanes_that_keep_their_order_give_the_flow_in_order(
         lanes in prop::collection::vec(0_u8..4, 1..120),
@@ -332,7 +332,7 @@ proptest! {
         for (n, lane) in (4..).zip(&lanes) {
             queues[usize::from(*lane)].push_back(n);
         }
-        // The flow is no longer young.
+        // The flow is past its startup phase.
         let mut at = us(90_000);
         let mut next = 4;
         for (lane, gap) in picks.into_iter().chain((0..480).map(|n| (n % 4, 1))) {

@@ -1,4 +1,4 @@
-//! What filters look at, of a packet or of a filter.
+//! The key that filters compare.
 
 use crate::pacing::config::ClassFilter;
 use farpace_path::Prefix;
@@ -6,25 +6,25 @@ use farpace_wire::Packet;
 use farpace_wire::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 use std::net::IpAddr;
 
-/// All that filters look at. Of a packet: what it has. Of a filter: the bits that it asks for, and as a mask, which
-/// bits these are.
+/// The header fields that filters can compare. Of a packet: its fields. Of a filter: the required values, and
+/// as a mask, the bits that they cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ClassifierKey {
-    /// IPv4 addresses are in the low 32 bits.
+    /// IPv4 addresses occupy the low 32 bits.
     dst: u128,
     src: u128,
     rest: u64,
 }
 
-// Places in `rest`; two ports at its bottom.
+// Bit positions in `rest`. The destination port is at position 0.
 const SRC_PORT: u32 = 16;
 const PROTOCOL: u32 = 32;
 const DSCP: u32 = 40;
-/// Any IP. What is asked of an IP header implies it.
+/// Any IP packet. A condition on an IP header field implies it.
 const IP: u64 = 1 << 48;
 const V4: u64 = 1 << 49;
 const V6: u64 = 1 << 50;
-/// There are ports to look at.
+/// The packet has ports.
 const PORTS: u64 = 1 << 51;
 
 impl ClassifierKey {
@@ -33,7 +33,7 @@ impl ClassifierKey {
         ClassifierKey { dst: self.dst & mask.dst, src: self.src & mask.src, rest: self.rest & mask.rest }
     }
 
-    /// Of a packet.
+    /// The key of a packet.
     #[inline]
     pub fn of_packet(packet: &Packet) -> ClassifierKey {
         let Some(ip) = packet.ip() else { return ClassifierKey { dst: 0, src: 0, rest: 0 } };
@@ -51,7 +51,7 @@ impl ClassifierKey {
         ClassifierKey { dst, src, rest: IP | family | head | ports }
     }
 
-    /// Of a filter: which bits it asks for, and what they must be.
+    /// Mask and value of a filter.
     pub fn of_filter(filter: &ClassFilter) -> (ClassifierKey, ClassifierKey) {
         let ClassFilter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
         let (mut mask, mut value) =
@@ -64,7 +64,7 @@ impl ClassifierKey {
             ask(0xff, PROTOCOL, protocol.number().into());
         }
         if let Some(dscp) = dscp {
-            // More than 63 is more than any packet has.
+            // Eight bits, so that a value above 63 matches no packet.
             ask(0xff, DSCP, (*dscp).into());
         }
         for (port, at) in [(src_port, SRC_PORT), (dst_port, 0)] {
@@ -78,7 +78,7 @@ impl ClassifierKey {
             let Some(net) = net else { continue };
             let (bits, address, family) = prefix(*net);
             (*mask_at, *at) = (bits, address);
-            // Both families: no packet has both.
+            // The mask covers both family bits, because each packet has exactly one.
             mask.rest |= IP | V4 | V6;
             value.rest |= IP | family;
         }
@@ -86,7 +86,7 @@ impl ClassifierKey {
     }
 }
 
-/// The bits that count, what they are, and the family.
+/// Mask, address and family of a prefix.
 fn prefix(net: Prefix) -> (u128, u128, u64) {
     let ones = |whole: u32| u128::MAX.checked_shl(whole.saturating_sub(net.bits().into())).unwrap_or(0);
     match net.net() {

@@ -48,7 +48,7 @@ fn config(classes: usize, filters: Vec<ClassFilter>) -> PacingConfig {
     PacingConfig { classes: (0..classes).map(class).collect(), filters, ..PacingConfig::default() }
 }
 
-/// What a filter means, word for word.
+/// A reference implementation of filter matching, field by field.
 fn plainly(filter: &ClassFilter, packet: &Packet) -> bool {
     let Some(ip) = packet.ip() else {
         return *filter
@@ -125,7 +125,7 @@ fn small_packet() -> impl Strategy<Value = Packet> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Breaks: the quick search finds another class than trying every filter in its order.
+    /// Breaks: the classifier finds the same class as a linear search in the order of evaluation.
     #[test]
     fn it_finds_what_a_walk_finds(
         filters in prop::collection::vec(small_filter(4), 0..30),
@@ -147,7 +147,7 @@ proptest! {
         }
     }
 
-    /// Breaks: a filter that is said never to match is the first that matches some packet.
+    /// Breaks: a filter that is reported never to match is not the first match of any packet.
     #[test]
     fn covered_filters_never_match(
         filters in prop::collection::vec(small_filter(2), 0..12),
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// Breaks: which packets of a flow a filter catches: tagged ones, fragments, other families, other protocols.
+/// Breaks: which packets a filter matches: tagged packets, fragments, both families, all protocols.
 #[test]
 fn packets_of_all_kinds_find_their_class() {
     let filter = |key: &str| -> ClassFilter { toml::from_str(&format!("class = \"0\"\n{key}")).unwrap() };
@@ -210,7 +210,8 @@ fn on_address(i: u32) -> ClassFilter {
     ClassFilter { class: "0".into(), dst: Some(dst), ..ClassFilter::default() }
 }
 
-/// Breaks: ten thousand filters on addresses and ports cost a walk, or many searches, for each packet.
+/// Breaks: ten thousand filters on addresses and ports cost one search for each shape, not one for each
+/// filter.
 #[test]
 fn many_filters_are_few_shapes() {
     let port = |i: u16| ClassFilter { class: "1".into(), dst_port: Some(i), ..ClassFilter::default() };
@@ -224,7 +225,7 @@ fn many_filters_are_few_shapes() {
     assert_eq!(classifier.classify(&udp("10.9.9.9", "10.0.39.16", (1, 10_000), 20)), None);
 }
 
-/// Breaks: a file with more filters, or more shapes of them, than a device can bear is taken, or one at the limit is not.
+/// Breaks: the maximum numbers of filters and shapes are accepted, and more are refused.
 #[test]
 fn filters_have_limits() {
     let says = |filters: Vec<ClassFilter>| {
@@ -248,7 +249,7 @@ fn filters_have_limits() {
     assert!(bad("protocol = \"icmp\"\ndst_port = 1").contains("icmp have no ports"));
 }
 
-/// Breaks: people are not told of a filter that never matches, or which one is in its way, or are told of a good one.
+/// Breaks: a warning names each filter that never matches and the filter that covers it, and no other filter.
 #[test]
 fn covered_filters_are_warned_of() {
     let warned = |filters: &str| {

@@ -1,19 +1,19 @@
-//! Classes that wait for their time, by that time: a timing wheel in bytes of the line.
+//! Classes that are not yet eligible, by start time: a hierarchical timing wheel in bytes on the wire.
 
 use super::ClassEntry;
 
-/// Bits of a byte count that the lowest wheel does not tell apart: a slot of it is as long as a shortest frame, so that
-/// each is looked at only a few times.
+/// Low bits of a byte count that the lowest wheel ignores. A slot of the lowest wheel is as long as a minimum
+/// frame, so that an entry is examined only a few times.
 const FINEST: u32 = 6;
 /// Each wheel has 1024 slots; a slot is a whole turn of the wheel below.
 const TURN: u32 = 10;
 const SLOTS: usize = 1 << TURN;
 /// Four wheels reach 2^46 B ahead: 156 hours of a line of 1 Gbit/s.
 const WHEELS: usize = 4;
-/// Bits of the last wheel's turn.
+/// Bits that a revolution of the highest wheel covers.
 const LAST_TURN: u32 = FINEST + TURN * WHEELS as u32;
 const WORDS: usize = SLOTS / 64;
-/// An empty slot keeps no more memory than for so many entries.
+/// An empty slot of the lowest wheel keeps memory for at most so many entries.
 const KEPT: usize = 32;
 /// The same for slots of higher wheels, which change their memory with each other.
 const SPARE: usize = 128;
@@ -21,7 +21,7 @@ const SPARE: usize = 128;
 #[derive(Clone, Debug)]
 struct CalendarSlot {
     entries: Vec<ClassEntry>,
-    /// The start of the first of them; [`u64::MAX`] if there are none.
+    /// The earliest start of its entries; [`u64::MAX`] if it is empty.
     first: u64,
 }
 
@@ -29,45 +29,45 @@ struct CalendarSlot {
 struct Wheel {
     slots: Box<[CalendarSlot; SLOTS]>,
     occupied: [u64; WORDS],
-    /// Words of `occupied` that are not zero.
+    /// Bit mask of the words of `occupied` that are not zero.
     words: u16,
 }
 
-/// What becomes of an entry.
+/// What happens to an entry when the calendar advances.
 pub(super) enum Change {
-    /// It has come down to the lowest wheel.
+    /// It has moved to the lowest wheel.
     Soon(ClassEntry),
-    /// Its time has come, and it is no longer in the calendar.
+    /// Its start has come, and the calendar has removed it.
     Due(ClassEntry),
 }
 
-/// Entries whose start is still to come, in order of it.
+/// Entries with a start in the future, in order of start.
 ///
-/// Putting one in and moving it down a wheel take the same time however many there are; each moves down at most three
-/// times. What is taken out is exact to the byte: a slot tells where to look, the entry when. Entries are copied from slot to
-/// slot, so that none of this touches a class.
+/// Insertion and moving down a wheel take constant time, and each entry moves down at most three times.
+/// Expiry is exact to the byte: slots only narrow the search, and entries hold the exact start. Entries are
+/// copied between slots, so none of this touches a class.
 #[derive(Debug)]
 pub(super) struct Calendar {
     wheels: Box<[Wheel; WHEELS]>,
-    /// Beyond the last wheel's turn.
+    /// Entries beyond the current revolution of the highest wheel.
     far: Vec<ClassEntry>,
-    /// Memory without entries.
+    /// An empty buffer for reuse.
     spare: Vec<ClassEntry>,
-    /// All that started up to here has been taken out.
+    /// All entries that start up to this byte have been removed.
     at: u64,
-    /// Before this, nothing is to be done: no start comes, and no slot of a higher wheel begins that holds something.
+    /// Before this byte there is no work: no entry starts, and no occupied slot of a higher wheel begins.
     soonest: u64,
     len: usize,
 }
 
 impl Calendar {
-    /// All that starts up to `at` is due.
+    /// An empty calendar whose current time is `at`.
     pub fn new(at: u64) -> Self {
         let wheels = Box::new(std::array::from_fn(|_| Wheel::new()));
         Calendar { wheels, far: Vec::new(), spare: Vec::new(), at, soonest: u64::MAX, len: 0 }
     }
 
-    /// Entries in it.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -75,9 +75,9 @@ impl Calendar {
     #[inline]
     pub fn push(&mut self, entry: ClassEntry) {
         self.len += 1;
-        // What has been due for some time is found in the slot of the present.
+        // An entry that is already due goes to the current slot.
         let start = entry.start.max(self.at);
-        // The lowest wheel of which this turn reaches to the start.
+        // The lowest wheel whose current revolution contains the start.
         let beyond = (start ^ self.at) >> (FINEST + TURN);
         if beyond == 0 {
             self.soonest = self.soonest.min(entry.start);
@@ -98,8 +98,8 @@ impl Calendar {
         }
     }
 
-    /// Takes out all that starts up to `to`. The order is that of slots, and in each that in which entries came: classes that
-    /// start together do so in the same order each time.
+    /// Removes all entries that start up to `to`, slot by slot, and within a slot in order of insertion. So
+    /// classes that start together always keep the same order.
     #[inline]
     pub fn advance(&mut self, to: u64, tell: impl FnMut(Change)) {
         if to < self.soonest {
@@ -135,7 +135,7 @@ impl Calendar {
                 self.at = self.at.max(to);
                 return;
             }
-            // From here on, the wheels below turn through this slot.
+            // From here on, the lower wheels revolve within this slot.
             self.at = self.at.max(begin);
             let spare = std::mem::take(&mut self.spare);
             let mut entries = match first {
@@ -158,8 +158,8 @@ impl Calendar {
         }
     }
 
-    /// The first start of all, and the interval of its class; none if there are no entries. (Beyond the last wheel's
-    /// turn: the end of that turn.)
+    /// The earliest start and the interval of its class; none if the calendar is empty. For entries beyond
+    /// the current revolution of the highest wheel it returns the end of that revolution.
     pub fn first(&self) -> Option<(u64, u64)> {
         match self.first_slot() {
             Some((level, index)) => {
@@ -172,20 +172,21 @@ impl Calendar {
         }
     }
 
-    /// Entries of a wheel all start before those of the wheels above it.
+    /// The first occupied slot. All entries of a wheel start before those of higher wheels.
     #[inline]
     fn first_slot(&self) -> Option<(usize, usize)> {
         self.wheels.iter().enumerate().find_map(|(level, wheel)| wheel.first().map(|index| (level, index)))
     }
 
-    /// The byte at which a slot of this turn begins.
+    /// The byte at which a slot of the current revolution begins.
     fn begin_of(&self, level: usize, index: usize) -> u64 {
         let shift = FINEST + TURN * level as u32;
         let turn = self.at >> (shift + TURN);
         ((turn << TURN) + index as u64) << shift
     }
 
-    /// The first byte of the last wheel's next turn. Never asked for in the last turn that there is: nothing starts after it.
+    /// The first byte of the next revolution of the highest wheel. It does not overflow: in the last
+    /// revolution, no entry is beyond it.
     const fn turns_end(&self) -> u64 {
         ((self.at >> LAST_TURN) + 1) << LAST_TURN
     }
@@ -208,13 +209,13 @@ impl Wheel {
         self.occupied[index / 64] |= 1 << (index % 64);
         self.words |= 1 << (index / 64);
     }
-    /// Empties a slot, which gets the memory of `spare` for what will come.
+    /// Empties a slot and returns its entries. The slot keeps the buffer `spare`.
     fn take(&mut self, index: usize, spare: Vec<ClassEntry>) -> Vec<ClassEntry> {
         self.clear(index);
         self.slots[index].first = u64::MAX;
         std::mem::replace(&mut self.slots[index].entries, spare)
     }
-    /// Takes out of a slot what starts up to `to`, in the order in which it came, and says how many that were.
+    /// Removes the entries of a slot that start up to `to`, in order of insertion, and returns their number.
     #[inline]
     fn take_due(&mut self, index: usize, to: u64, mut due: impl FnMut(ClassEntry)) -> usize {
         let slot = &mut self.slots[index];
@@ -244,7 +245,7 @@ impl Wheel {
             self.words &= !(1 << (index / 64));
         }
     }
-    /// Nothing stands in slots that have passed: the first is the lowest.
+    /// The first occupied slot. Slots in the past are empty, so it is the one with the lowest index.
     #[inline]
     fn first(&self) -> Option<usize> {
         let word = self.words.trailing_zeros() as usize;
@@ -263,8 +264,8 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: a class gets its turn early, late or never: against a sorted list, with steps from single bytes to
-        /// whole turns of the highest wheel.
+        /// Breaks: every class becomes due exactly at its start. The test compares with a sorted list, with
+        /// steps from one byte to whole revolutions of the highest wheel.
         #[test]
         fn it_is_a_sorted_list(steps in prop::collection::vec((0u32..48, any::<u64>(), prop::bool::weighted(0.7)), 1..300)) {
             let mut calendar = Calendar::new(0);
@@ -273,7 +274,7 @@ mod tests {
             for (class, (bits, random, push)) in (0..).zip(steps) {
                 let ahead = random % (1 << bits);
                 if push {
-                    // Some have been due for a while.
+                    // Some entries are already due.
                     let start = (now + ahead).saturating_sub(random % 3 * 100);
                     calendar.push(entry(class, start));
                     model.push((start, class));
@@ -304,7 +305,8 @@ mod tests {
         }
     }
 
-    /// Breaks: what starts beyond the turn of the last wheel, or turns later, is never due.
+    /// Breaks: entries that start beyond the current revolution of the highest wheel become due at their
+    /// start.
     #[test]
     fn what_is_far_comes_too() {
         for far in [1 << LAST_TURN, (1 << LAST_TURN) + 5, 3 << LAST_TURN, u64::MAX] {

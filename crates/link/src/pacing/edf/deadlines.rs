@@ -1,38 +1,38 @@
-//! Classes whose time has come, by deadline: rings of slots, one for each magnitude of interval.
+//! Eligible classes by deadline: rings of slots, one ring for each magnitude of interval.
 
 use super::ClassEntry;
 use std::collections::VecDeque;
 
-/// A slot is so much shorter than the intervals of its ring: 2^5, so that a deadline is rounded by a thirty-second of an
-/// interval at most.
+/// A slot is 2^5 times shorter than the intervals of its ring, so that a deadline is rounded by at most 1/32
+/// of an interval.
 const PRECISION: u32 = 5;
 /// Deadlines of a ring lie within two intervals before and two after the present: 128 slots, and a word says which hold
 /// something.
 const SLOTS: u64 = 128;
 const MAGNITUDES: usize = 64;
-/// An empty slot keeps no more memory than for so many entries.
+/// An empty slot keeps memory for at most so many entries.
 const KEPT: usize = 32;
 
 #[derive(Clone, Debug)]
 struct DeadlineRing {
-    /// The number of the first slot that holds something; a slot's number is its deadline over its length.
+    /// Number of the first occupied slot. The number of a slot is its deadline divided by its length.
     first: u64,
-    /// By the slot's number, modulo 128.
+    /// Bit mask of occupied slots, by slot number modulo 128.
     occupied: u128,
     slots: Vec<VecDeque<ClassEntry>>,
 }
 
-/// Entries that may leave now, the most urgent first.
+/// Eligible entries, earliest deadline first.
 ///
-/// Deadlines are rounded up, more coarsely for slower classes: a class waits for another that should have come after it
-/// only if their deadlines differ by less than a thirty-second of its own interval. So both operations take the same time
-/// however many classes there are, and burstiness grows by a thirty-second of a frame at most.
+/// Deadlines are rounded up to 1/32 of the interval of their class. So a class may wait for a later one only
+/// if their deadlines differ by less than 1/32 of its own interval. Both operations take constant time, and
+/// rounding raises burstiness by at most 1/32 of a frame.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     rings: Box<[DeadlineRing; MAGNITUDES]>,
-    /// Rings that hold something.
+    /// Bit mask of rings that are not empty.
     nonempty: u64,
-    /// The first rounded deadline of each ring.
+    /// The earliest rounded deadline of each ring.
     earliest: [u64; MAGNITUDES],
     len: usize,
 }
@@ -44,7 +44,7 @@ impl Deadlines {
         Deadlines { rings, nonempty: 0, earliest: [0; MAGNITUDES], len: 0 }
     }
 
-    /// Entries in it.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -64,7 +64,7 @@ impl Deadlines {
             }
             self.earliest[magnitude] = slot.saturating_mul(1 << shift);
         } else if slot < ring.first {
-            // Only classes that come too late all together can lie so far apart that they have to share a slot.
+            // On an overbooked link deadlines can be so far apart that they must share a slot.
             slot = slot.max(ring.last() - (SLOTS - 1).min(ring.last()));
             ring.first = slot;
             self.earliest[magnitude] = slot.saturating_mul(1 << shift);
@@ -76,8 +76,8 @@ impl Deadlines {
         ring.slots[at].push_back(entry);
     }
 
-    /// Takes the entry with the earliest deadline; of those that are rounded to the same one, of the shortest interval, and of
-    /// those the one that came first.
+    /// Removes the entry with the earliest deadline. Ties of rounded deadlines go to the shortest interval,
+    /// then to the entry that came first.
     #[inline]
     pub fn pop(&mut self) -> Option<ClassEntry> {
         let mut magnitude = self.nonempty.trailing_zeros() as usize;
@@ -110,14 +110,14 @@ impl Deadlines {
 }
 
 impl DeadlineRing {
-    /// The number of the last slot that holds something.
+    /// Number of the last occupied slot.
     fn last(&self) -> u64 {
         let from_first = self.occupied.rotate_right((self.first % SLOTS) as u32);
         self.first + u64::from(127 - from_first.leading_zeros().min(127))
     }
 }
 
-/// The highest bit of an interval.
+/// Position of the highest bit of an interval.
 const fn magnitude_of(interval: u64) -> usize {
     63 - (interval | 1).leading_zeros() as usize
 }
@@ -133,8 +133,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Breaks: a class overtakes one that is more urgent by more than a thirty-second of that one's interval, or is
-        /// lost. Deadlines lie as they do when all classes are in time.
+        /// Breaks: no class overtakes another that is more urgent by more than 1/32 of the other's interval,
+        /// and none is lost. Deadlines are distributed as if all classes were on time.
         #[test]
         fn the_most_urgent_comes_first(steps in prop::collection::vec((6u32..34, any::<u64>(), prop::bool::weighted(0.6)), 1..300)) {
             let mut deadlines = Deadlines::new();
@@ -161,7 +161,7 @@ mod tests {
             }
         }
 
-        /// Breaks: classes that are too late for their ring, as on a line that is promised twice, are lost.
+        /// Breaks: classes that are later than their ring covers, as on an overbooked link, are not lost.
         #[test]
         fn nothing_is_lost_however_late(deadlines_at in prop::collection::vec(0u64..1 << 50, 1..200)) {
             let mut deadlines = Deadlines::new();
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a class whose deadline is further away than its ring reaches comes before those that are more urgent.
+    /// Breaks: a class whose deadline is beyond the range of its ring comes after more urgent ones.
     #[test]
     fn what_is_beyond_a_ring_comes_last() {
         let mut deadlines = Deadlines::new();

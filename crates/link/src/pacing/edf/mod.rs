@@ -1,13 +1,13 @@
-//! Eligible earliest deadline first: of the classes whose time has come, the one whose next frame is due first.
+//! Eligible earliest deadline first (EEDF): of the eligible classes, the one with the earliest deadline.
 //!
-//! A frame of a class may begin at the class's clock C, in bytes of the line, and should have begun before C + T, where the
-//! class's next frame may begin. Whatever the rates, if they fit the line each frame begins by its deadline and at most
-//! one foreign frame later; so no class ever has more than two frames in the queue of a line of its own rate: pacing is
-//! precise. Serving the highest rate first, as the paper does, does not have this property.
+//! A frame of a class may begin at the clock C of its class, in bytes on the wire. It should begin before C +
+//! T, when the next frame of the class may begin. If the rates fit the link, each frame begins at most one
+//! foreign frame after its deadline. So no class ever has more than two frames in the queue of a link of its
+//! own rate: pacing is precise. Highest rate first, the order of the paper, does not have this property.
 //!
-//! Classes stand in one of two places: the [`Calendar`] holds those whose time has not come, [`Deadlines`] those whose time has. Both take
-//! the same time per frame however many classes there are. What stands there are copies of a few numbers; they are
-//! not looked for when a rate changes or a class ends, but found out when their turn comes.
+//! The [`Calendar`] holds classes that are not yet eligible, and [`Deadlines`] holds eligible ones. Both take
+//! constant time per frame. They hold copies of a few numbers of each class. When a rate changes or a class
+//! ends, its old copy stays in place as a stale entry, and is discarded when it reaches the head.
 
 mod calendar;
 mod deadlines;
@@ -25,19 +25,19 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 use state::{ClassEntry, EdfState};
 use std::collections::VecDeque;
 
-/// With [`Gaps::Hybrid`], a class whose interval is more than so many times as long as timers are late needs no gap frames: what a timer is
-/// late adds less than a tenth of a frame to its burst.
+/// With [`Gaps::Hybrid`], a class whose interval exceeds the jitter of timers by this factor needs no gap
+/// frames: a late timer adds less than a tenth of a frame to its burst.
 const LONG_INTERVAL: u64 = 10;
 
-/// The default scheduler: precise for any set of classes that fits the line.
+/// The default scheduler. Pacing is precise for every set of classes that fits the link.
 #[derive(Debug)]
 pub struct Edf<P> {
     classes: Classes<P, EdfState>,
     clock: LineClock,
     gaps: Gaps,
-    /// Bytes of the line in the time by which timers are late.
+    /// Jitter of timers, in bytes on the wire.
     jitter: u64,
-    /// Up to this interval timers are too late; 0 if they are not to be looked at.
+    /// Intervals up to this are too short for timers; 0 if this does not matter.
     short: u64,
     /// Classes that stand somewhere with such an interval.
     fine: usize,
@@ -47,18 +47,18 @@ pub struct Edf<P> {
     stood_still: bool,
     calendar: Calendar,
     deadlines: Deadlines,
-    /// Normal classes with packets, and followers whose time has come.
+    /// Normal classes with packets, and eligible following classes, served in round robin.
     turns: VecDeque<ClassEntry>,
     /// Classes that stand somewhere; all other entries are left-overs.
     standing: usize,
 }
 
 impl<P: PacedFrame> Edf<P> {
-    /// On a line of this rate that carries IP packets of up to `mtu` bytes, with timers that come late by `jitter` (of
-    /// use for [`Gaps::Hybrid`] alone).
+    /// A scheduler for a link of `link_rate` that carries IP packets of up to `mtu` bytes. `jitter` is the
+    /// lateness of timers, which only [`Gaps::Hybrid`] uses.
     ///
     /// # Errors
-    /// A line or an MTU that cannot be.
+    /// The rate or the MTU is out of range.
     pub fn new(line: Rate, mtu: ByteCount, gaps: Gaps, jitter: Span) -> Result<Self, PacingError> {
         let classes = Classes::new(line, mtu)?;
         let jitter = line.bytes_in(jitter).get();
@@ -84,8 +84,8 @@ impl<P: PacedFrame> Edf<P> {
         }
     }
 
-    /// A class has its first packet: it takes its place. Its clock may be ahead, if it has just sent; time that it has
-    /// not used is gone, so that it does not restart with a burst.
+    /// Activates a class that has received its first packet. Its clock may be ahead if it has just sent.
+    /// Unused time does not accumulate, so the class does not restart with a burst.
     fn wake(&mut self, id: ClassId) {
         let now = self.clock.bytes();
         let Some(class) = self.classes.get_mut(id) else { return };
@@ -100,7 +100,7 @@ impl<P: PacedFrame> Edf<P> {
         self.place(entry, tag);
     }
 
-    /// Puts the entry of a class where it belongs.
+    /// Inserts an entry into the structure for its state.
     #[inline]
     fn place(&mut self, entry: ClassEntry, tag: Tag) {
         if tag == Tag::Normal {
@@ -114,7 +114,7 @@ impl<P: PacedFrame> Edf<P> {
         }
     }
 
-    /// The time of some has come.
+    /// Moves entries that have become eligible.
     #[inline]
     fn admit(&mut self) {
         let Edf { classes, calendar, deadlines, turns, clock, .. } = self;
@@ -127,7 +127,7 @@ impl<P: PacedFrame> Edf<P> {
         });
     }
 
-    /// Sends the next frame of the class that an entry means; none if the entry is a left-over.
+    /// Sends the next frame of the class of an entry; none if the entry is stale.
     #[inline]
     fn send(&mut self, entry: ClassEntry) -> Option<Next<P>> {
         let id = entry.class();
@@ -138,7 +138,8 @@ impl<P: PacedFrame> Edf<P> {
             let late = u32::try_from(begin.saturating_sub(class.state.start)).unwrap_or(u32::MAX);
             class.latest = class.latest.max(late);
             class.state.start = class.state.deadline;
-            // Classes that fit the line are never later than this. It bounds what one may catch up with that did not fit.
+            // Classes that fit the link are never later. On an overbooked link this bounds how much a class
+            // makes up for.
             let bound = self.clock.bytes().saturating_sub(self.catches_up);
             if class.state.start < bound {
                 (class.state.start, class.state.rest) = (bound, 0);
@@ -159,15 +160,15 @@ impl<P: PacedFrame> Edf<P> {
         Some(Next::Packet { class: id, packet })
     }
 
-    /// Nothing may be sent before the byte `start`, where the interval of a class begins. None if that is over: the line was
-    /// asked for too late.
+    /// Fills the time until byte `start`, before which no class is eligible. `interval` is that of the class
+    /// that starts there. None if `start` has passed, because the caller asked late.
     fn pass_time(&mut self, now: Instant, start: u64, interval: u64) -> Option<Next<P>> {
         let missing = start.saturating_sub(self.clock.bytes());
         let full = self.classes.full_frame();
         let wait_to = match self.gaps {
             Gaps::Frames => None,
             Gaps::Timers => Some(start),
-            // A timer that is late must not make another class late.
+            // A late timer must not delay a class with a short interval.
             Gaps::Hybrid if interval > self.short && self.fine == 0 => Some(start),
             // The timer may come late by the jitter; before that, it must be worth setting.
             Gaps::Hybrid => (missing > self.jitter.saturating_add(full.get())).then(|| start - self.jitter),
@@ -186,7 +187,7 @@ impl<P: PacedFrame> Edf<P> {
         Some(Next::Gap(gap))
     }
 
-    /// Left-overs are bounded: when most entries are, all that is meant is put down anew.
+    /// Bounds the number of stale entries: rebuilds all structures when most entries are stale.
     fn tidy(&mut self) {
         /// So many left-overs are not worth the work.
         const FEW: usize = 1_024;
@@ -212,9 +213,9 @@ impl<P: PacedFrame> Edf<P> {
     }
 }
 
-/// What of a gap of `missing` bytes is made with one frame: never less than the shortest, and never so much that less than
-/// that is left. What is rounded up makes frames late by less than a shortest gap, and is not made again: a class's clock
-/// knows when its frame should have left.
+/// Wire length of the next gap frame of a gap of `missing` bytes. It never leaves a remainder shorter than
+/// the minimum. Rounding up delays frames by less than a minimum gap, and does not accumulate, because each
+/// class has its own clock.
 fn gap_frame(missing: u64, full: ByteCount) -> ByteCount {
     let (shortest, full) = (SHORTEST_GAP.get(), full.get());
     ByteCount::new(if missing <= full {
@@ -227,8 +228,7 @@ fn gap_frame(missing: u64, full: ByteCount) -> ByteCount {
 }
 
 impl<P: PacedFrame> Edf<P> {
-    /// The interval of a class has changed from `old`: what is left of the time that it waits is scaled, and it takes its
-    /// new place.
+    /// Adapts a class whose interval has changed from `old`: scales its remaining time, and inserts it again.
     fn rescale(&mut self, id: ClassId, old: PacingInterval) {
         let now = self.clock.bytes();
         let Some(class) = self.classes.get_mut(id) else { return };
@@ -241,7 +241,7 @@ impl<P: PacedFrame> Edf<P> {
         self.replace(id);
     }
 
-    /// A class takes its place anew.
+    /// Inserts the entry of an active class again; the old entry becomes stale.
     fn replace(&mut self, id: ClassId) {
         let Some(class) = self.classes.get_mut(id) else { return };
         class.state.rest = 0;
@@ -253,9 +253,10 @@ impl<P: PacedFrame> Edf<P> {
         }
     }
 
-    /// A follower's connection has another rate. It holds from the next frame on; only what was counted for less than half of
-    /// it is counted anew: a frame waits for a full frame's interval at most. However rates jump, no frame leaves sooner after
-    /// another than the highest of them allows, and each takes a new place a few times at most.
+    /// Sets the rate of a following class, which applies from the next frame on. The pending frame keeps its
+    /// time unless that is more than two of the new intervals away; then it waits for one interval of a full
+    /// frame. So the distance of two frames is at least that of the highest rate, and a class is reinserted a
+    /// few times at most.
     fn follow(&mut self, id: ClassId, hint: Option<Rate>) {
         if self.classes.follow(id, hint).is_none() {
             return;
@@ -329,7 +330,7 @@ impl<P: PacedFrame> Scheduler<P> for Edf<P> {
                     return next;
                 }
             }
-            // The first may be a left-over: its time is passed all the same, nothing comes before it.
+            // The first entry may be stale. Its time can still be passed, because no class starts before it.
             let Some((start, interval)) = self.calendar.first() else { return Next::Empty };
             if let Some(next) = self.pass_time(now, start, interval) {
                 return next;

@@ -22,8 +22,8 @@ fn class(edf: &mut Edf<SaturatingFrame>, kind: ClassKind) -> ClassId {
     edf.add_class(ClassSpec { kind, limit: QueueLimit::Unlimited }).unwrap()
 }
 
-/// Breaks: a rate that is not exact to the byte: frame n of a single class must begin at byte n x 1518 x line / rate, rounded
-/// down, plus less than a shortest gap where gaps cannot be that short.
+/// Breaks: rates are exact to the byte. Frame n of a single class begins at byte n x 1518 x link rate / rate,
+/// rounded down, and less than a minimum gap later where the gap would be shorter than that.
 #[test]
 fn one_class_is_exact() {
     for mbit in [1, 10, 300, 500, 700, 930, 935] {
@@ -39,8 +39,8 @@ fn one_class_is_exact() {
     }
 }
 
-/// Breaks: pacing is not precise: for random classes that fill up to 99 % of the line, some class has more than two frames
-/// in the queue of a line of its own rate. (The issue of serving the highest rate first.)
+/// Breaks: pacing is precise: with random classes that load the link up to 99 %, no class has more than two
+/// frames in the queue of a link of its own rate. (Highest rate first fails this test.)
 #[test]
 fn never_more_than_two_frames() {
     let mut worst = 0.0f64;
@@ -53,7 +53,7 @@ fn never_more_than_two_frames() {
     assert!(worst > 1.5, "the sets are too easy: {worst}");
 }
 
-/// The greatest burstiness of a class of a random set, in frames of its length.
+/// The maximum burstiness of a class of a random set, in frames of its length.
 fn most_of_random_set(dice: &mut RandomStream, end: u64) -> f64 {
     let count = 2 + dice.below(31) as usize;
     let load = 0.5 + 0.49 * dice.unit();
@@ -65,15 +65,15 @@ fn most_of_random_set(dice: &mut RandomStream, end: u64) -> f64 {
     for weight in weights {
         let rate = Rate::from_bits_per_sec((load * weight / sum * 1e9 * 1_518.0 / 1_538.0) as u64);
         classes.push((paced(&mut edf, rate), FULL));
-        // Layer 2 bytes against bytes of the line.
+        // Layer 2 bytes per byte on the wire.
         meters.push(Burstiness::new(ByteCount::new(rate.bits_per_sec()), LINE.bits_per_sec()));
     }
     saturate(&mut edf, &classes, end, |class, start, len| meters[class].arrive(start, layer_2(len)));
     meters.iter().map(|meter| meter.most().get() as f64 / 1_518.0).fold(0.0, f64::max)
 }
 
-/// Breaks: classes of one rate change places from round to round, which makes some come early and some late: 96 classes of
-/// 10 Mbit/s that begin together keep exact distances.
+/// Breaks: classes of the same rate keep their order in every round: 96 classes of 10 Mbit/s that begin
+/// together keep exact intervals.
 #[test]
 fn equal_classes_keep_their_order() {
     let mut edf = edf(Gaps::Frames);
@@ -89,7 +89,8 @@ fn equal_classes_keep_their_order() {
     assert!(last.iter().all(Option::is_some));
 }
 
-/// Sends until nothing is queued or the line has carried `end` bytes; where each frame began, by class.
+/// Sends until the queues are empty or the link has carried `end` bytes. Returns the class and start of each
+/// frame.
 fn drain(edf: &mut Edf<SaturatingFrame>, at: &mut u64, end: u64) -> Vec<(ClassId, u64)> {
     let mut sent = vec![];
     while *at < end {
@@ -112,8 +113,8 @@ fn queue(edf: &mut Edf<SaturatingFrame>, at: u64, id: ClassId, frames: usize) {
     }
 }
 
-/// Breaks: a class that has been silent, for a moment or for an hour, makes up for it with a burst; or one that is silent
-/// for less than its interval sends too early.
+/// Breaks: a class that was idle, for a moment or for an hour, does not catch up with a burst, and one that
+/// was idle for less than its interval does not send early.
 #[test]
 fn silence_is_not_saved_up() {
     for silence in [0, 5_000, 1_000_000, 450_000_000_000] {
@@ -131,8 +132,8 @@ fn silence_is_not_saved_up() {
     }
 }
 
-/// Breaks: normal traffic delays a paced class by more than the frame that is being sent, or does not get all that is left,
-/// or not in turn.
+/// Breaks: normal traffic delays a paced class by at most the frame in transmission, uses all remaining
+/// capacity, and is served in round robin.
 #[test]
 fn normal_classes_fill_what_is_left() {
     let mut edf = edf(Gaps::Frames);
@@ -151,8 +152,8 @@ fn normal_classes_fill_what_is_left() {
     assert!(bulk.abs_diff(15_380_000 * 3 / 10 / 1_518) <= 1 && a.abs_diff(b) <= 1, "{counts:?}");
 }
 
-/// Breaks: a rate that changes while a frame waits: the frame must leave after the part of its interval that was left, scaled,
-/// and later ones at the new rate, in both directions.
+/// Breaks: when a rate changes while a frame waits, the frame leaves after the scaled rest of its interval,
+/// and later frames leave at the new rate, for increases and decreases.
 #[test]
 fn rates_change_while_frames_wait() {
     for (old, new) in [(1, 100), (100, 1)] {
@@ -171,7 +172,8 @@ fn rates_change_while_frames_wait() {
     }
 }
 
-/// Breaks: a rate is lost to rounding over hours: 8 kbit/s, whose gaps are longer than a hundred thousand frames.
+/// Breaks: rounding does not accumulate over hours at 8 kbit/s, where a gap is longer than a hundred thousand
+/// frames.
 #[test]
 fn hours_at_8_kbit_per_second_do_not_drift() {
     let mut edf = edf(Gaps::Hybrid);
@@ -185,7 +187,7 @@ fn hours_at_8_kbit_per_second_do_not_drift() {
     }
 }
 
-/// Breaks: what rates and classes leave behind when they change grows without limit.
+/// Breaks: the number of stale entries is bounded when rates and classes change.
 #[test]
 fn left_overs_are_bounded() {
     let mut edf = edf(Gaps::Frames);
@@ -206,8 +208,8 @@ fn left_overs_are_bounded() {
     assert_eq!(sent.len(), 2, "a class that has ended sends nothing");
 }
 
-/// Breaks: timers wake too early or too late, or gap frames are sent where timers would do: 10 Mbit/s needs none with timers
-/// that are late by 10 us, 500 Mbit/s needs nothing else.
+/// Breaks: the hybrid mode uses timers where they suffice and gap frames elsewhere: with timers that are late
+/// by 10 us, 10 Mbit/s needs no gap frames, and 500 Mbit/s needs no timers.
 #[test]
 fn hybrid_uses_timers_where_they_are_good_enough() {
     for (mbit, waits, gaps) in [(10, true, false), (500, false, true)] {
@@ -240,7 +242,7 @@ fn hybrid_uses_timers_where_they_are_good_enough() {
     }
 }
 
-/// A frame whose connection wants a rate.
+/// A frame of a connection that requests a rate.
 #[derive(Clone, Debug)]
 struct Wish(Rate);
 
@@ -253,8 +255,8 @@ impl PacedFrame for Wish {
     }
 }
 
-/// Breaks: a connection is not paced at the rate it wants, one that wants more than there is takes from a guaranteed class, or a
-/// frame waits for a rate that has long been exceeded.
+/// Breaks: a following class is paced at the rate of its hint, takes no capacity from guaranteed classes, and
+/// no frame waits for an old rate that was much lower.
 #[test]
 fn followers_have_their_rate_and_no_more_than_is_left() {
     let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).unwrap();
@@ -284,7 +286,7 @@ fn followers_have_their_rate_and_no_more_than_is_left() {
     assert!((share(greedy) - rest).abs() < 1e-3, "{bytes:?}");
     assert_eq!(edf.stats(slow).unwrap().rate, Rate::from_mbit(100));
 
-    // From 8 kbit/s to 800 Mbit/s, with a frame waiting.
+    // The hint rises from 8 kbit/s to 800 Mbit/s while a frame is queued.
     let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Timers, Span::ZERO).unwrap();
     let id = edf.add_class(spec(ClassKind::Follows)).unwrap();
     for rate in [Rate::from_bits_per_sec(8_000); 2] {
@@ -298,14 +300,14 @@ fn followers_have_their_rate_and_no_more_than_is_left() {
     assert!(short < Instant::from_nanos(40_000), "{short:?}");
 }
 
-/// Breaks: a class without packets takes more than 128 B.
+/// Breaks: an idle class takes 128 B.
 #[test]
 fn a_class_is_small() {
     assert_eq!(size_of::<ClassState<EdfState>>(), 128);
 }
 
-/// Breaks: the sets of `never_more_than_two_frames` are only a part of those that were tried when this was made. Ten thousand of
-/// them take a minute: for `make soak`.
+/// Breaks: pacing is precise for ten thousand sets, of which `never_more_than_two_frames` tests only some. It
+/// takes a minute, so only `make soak` runs it.
 #[test]
 #[ignore = "long: make soak runs it"]
 fn never_more_than_two_frames_in_ten_thousand_sets() {

@@ -7,7 +7,7 @@ use farpace_path::QueueLimit;
 const LINE: Rate = Rate::from_mbit(1_000);
 const MTU: ByteCount = ByteCount::new(1_500);
 const SLACK: Span = Span::from_micros(10);
-/// A full frame on the line, in ns.
+/// Transmission time of a full frame in nanoseconds.
 const FRAME: u64 = 1_538 * 8;
 
 fn fq() -> Fq<SaturatingFrame> {
@@ -24,7 +24,8 @@ fn feed(fq: &mut Fq<SaturatingFrame>, now: u64, id: ClassId, frames: usize) {
     }
 }
 
-/// When so many packets begin, in ns, and whose they are, on a line that is free from `now` on.
+/// Start times in nanoseconds and classes of the next `packets` packets, on a link that is idle from `now`
+/// on.
 fn sent(fq: &mut Fq<SaturatingFrame>, now: u64, packets: usize) -> Vec<(u64, usize)> {
     let mut clock = LineClock::new(LINE);
     let (mut now, mut sent) = (Instant::from_nanos(now), Vec::new());
@@ -46,8 +47,8 @@ fn sent(fq: &mut Fq<SaturatingFrame>, now: u64, packets: usize) -> Vec<(u64, usi
     sent
 }
 
-/// Breaks: a new flow does not begin with ten frames, then does not send two frames at a time, or its timer is not late by
-/// the slack, or the lateness lowers its rate. 2 x 1514 B at 24.224 Mbit/s take 1 ms.
+/// Breaks: a new flow begins with ten frames and then sends two at a time; its timer is late by the slack,
+/// which does not lower its rate. 2 x 1514 B at 24.224 Mbit/s take 1 ms.
 #[test]
 fn ten_frames_then_two_at_a_time() {
     let mut fq = fq();
@@ -59,14 +60,14 @@ fn ten_frames_then_two_at_a_time() {
     // The pause begins with the first frame.
     let begin = 1_000_000 + 10_000;
     assert_eq!(sent[10..12], [begin, begin + FRAME]);
-    // From then on each pair leaves a slack late.
+    // From then on each pair leaves late by the slack.
     assert_eq!(
         sent[12..16],
         [1_000_000 + begin, 1_000_000 + begin + FRAME, 2_000_000 + begin, 2_000_000 + begin + FRAME]
     );
 }
 
-/// Breaks: lateness is made up for by more than half of a pause.
+/// Breaks: a flow makes up for lateness by at most half of a pause.
 #[test]
 fn at_most_half_of_a_pause_is_made_up_for() {
     let mut fq = fq();
@@ -74,14 +75,13 @@ fn at_most_half_of_a_pause_is_made_up_for() {
     feed(&mut fq, 0, id, 100);
     sent(&mut fq, 0, 10);
     assert!(matches!(fq.dequeue(Instant::from_nanos(10 * FRAME)), Next::Wait(_)));
-    // The line was taken away for 10 ms.
+    // The link was unavailable for 10 ms.
     let late: Vec<_> = sent(&mut fq, 11_000_000, 4).into_iter().map(|(at, _)| at).collect();
     let (pair, next) = (11_000_000 + FRAME, 11_000_000 + 500_000 + 10_000);
     assert_eq!(late, [11_000_000, pair, next, next + FRAME]);
 }
 
-/// Breaks: a flow saves up time while it is idle; or, idle for more than 40 ms, does not get the one quantum that it may
-/// send at once.
+/// Breaks: an idle flow does not accumulate credit, but gets one quantum after 40 ms.
 #[test]
 fn an_idle_flow_gets_a_quantum_and_no_more() {
     let mut fq = fq();
@@ -95,8 +95,7 @@ fn an_idle_flow_gets_a_quantum_and_no_more() {
     assert_eq!(sent[2], 1_000_000 + 10_000, "a whole pause after its turn began");
 }
 
-/// Breaks: one timer does not serve all flows whose time is within the slack; or flows do not leave in the order of their
-/// times.
+/// Breaks: one timer serves all flows whose pauses end within the slack, in order of these times.
 #[test]
 fn a_timer_serves_all_flows_of_its_slack() {
     let mut fq = fq();
@@ -105,17 +104,17 @@ fn a_timer_serves_all_flows_of_its_slack() {
     for id in ids.into_iter().rev() {
         feed(&mut fq, 0, id, 3);
     }
-    // Up to 550 kbit/s each packet has a pause: 24.224 ms, 24.273 ms after the first, 30.28 ms.
+    // Up to 550 kbit/s each packet is followed by a pause: 24.224 ms, 24.273 ms after the first, 30.28 ms.
     let sent = sent(&mut fq, 0, 6);
     assert_eq!(sent[..3], [(0, 2), (FRAME, 1), (2 * FRAME, 0)]);
-    // The first was told to begin after two frames that had their turn before it.
+    // The first flow was served after two frames of the others.
     let wake = 24_224_000 + 10_000;
     assert_eq!(sent[3], (wake, 0));
     assert!(sent[4].0 > wake + FRAME && sent[4].1 == 1, "{sent:?}");
     assert_eq!(sent[5].1, 2);
 }
 
-/// Breaks: flows without a rate do not take turns of a quantum each with the others.
+/// Breaks: flows without a rate are served in round robin, a quantum each.
 #[test]
 fn normal_flows_take_turns() {
     let mut fq = fq();
@@ -129,7 +128,7 @@ fn normal_flows_take_turns() {
     assert_eq!(order, expected);
 }
 
-/// Breaks: a new rate does not change what is left of a pause: half of 1 ms at twice the rate.
+/// Breaks: a new rate scales the rest of a pause: it halves at twice the rate.
 #[test]
 fn a_pause_is_scaled() {
     let mut fq = fq();
@@ -142,7 +141,7 @@ fn a_pause_is_scaled() {
     assert_eq!(fq.dequeue(now), Next::Wait(Instant::from_nanos(200_000 + 400_000 + 10_000)));
 }
 
-/// Breaks: a flow of single packets is always a new one, and comes before others each time.
+/// Breaks: a flow of single packets is new only once, and does not take precedence each time.
 #[test]
 fn a_flow_is_new_once() {
     let quantum = Some(ByteCount::new(4 * 1_514));
@@ -165,7 +164,7 @@ fn a_flow_is_new_once() {
     assert_eq!([next(true), next(false), next(false)], [bulk, bulk, single]);
 }
 
-/// Breaks: a class that has the number of one that was removed takes that one's turns as well.
+/// Breaks: a class that reuses the number of a removed class does not inherit its place in the lists.
 #[test]
 fn a_number_that_is_used_again_takes_one_turn() {
     let mut fq = fq();

@@ -1,4 +1,4 @@
-//! The ends of all ranges, for every scheduler.
+//! Limits of all ranges, for every scheduler.
 
 use super::*;
 
@@ -10,9 +10,9 @@ fn frame(number: usize, len: u64) -> Numbered {
     Numbered { number, len, hint: None }
 }
 
-/// Breaks: the rates together may be more than the line carries, or must be less: full frames are 1518 of 1538 B of the
-/// line; the paper's scheduler takes the line's rate itself. A refused rate changes the one there is, or a class that
-/// has gone keeps its share.
+/// Breaks: the sum of rates may be exactly what the link carries. Full frames use 1518 of 1538 B on the wire;
+/// the scheduler of the paper admits the rate of the link itself. A refused rate leaves the current one
+/// unchanged, and a removed class frees its share.
 #[test]
 fn the_line_is_promised_to_the_bit() {
     for (name, new) in SCHEDULERS {
@@ -35,7 +35,7 @@ fn the_line_is_promised_to_the_bit() {
     }
 }
 
-/// Breaks: a line or an MTU that cannot be is taken, or one that can be is not.
+/// Breaks: rates and MTUs in range are accepted, and others are refused.
 #[test]
 fn lines_and_mtus_that_cannot_be() {
     for (name, new) in SCHEDULERS {
@@ -51,8 +51,8 @@ fn lines_and_mtus_that_cannot_be() {
     }
 }
 
-/// Breaks: frames with up to two VLAN tags do not pass, or longer ones do; the shortest and the longest frames of small
-/// and jumbo MTUs do not come out.
+/// Breaks: frames of all lengths pass, with up to two VLAN tags and for small and jumbo MTUs; longer ones are
+/// refused.
 #[test]
 fn frames_of_all_lengths() {
     for (name, new) in SCHEDULERS {
@@ -96,8 +96,8 @@ fn frames_of_all_lengths() {
     }
 }
 
-/// Breaks: a rate from the paper's range, 8 kbit/s to 930 Mbit/s, does not hold: the mean from the start of one frame to
-/// the start of a much later one. Token buckets and fq count frames without check sequences.
+/// Breaks: rates hold over the range of the paper, 8 kbit/s to 930 Mbit/s, as the mean from the start of a
+/// frame to the start of a much later one. Token buckets and fq count frames without check sequences.
 #[test]
 fn rates_hold_from_end_to_end_of_the_range() {
     let unpaced = ["fifo", "small bucket"];
@@ -108,7 +108,7 @@ fn rates_hold_from_end_to_end_of_the_range() {
             let mut scheduler = new(LINE, MTU).unwrap();
             let class = scheduler.add_class(paced(Rate::from_bits_per_sec(rate))).unwrap();
             let starts = starts(&mut *scheduler, class, frames + 12);
-            // What has been saved up before is not part of the rate.
+            // The initial burst is not part of the rate.
             let first = 11.min(starts.len() - 1);
             let bytes = (starts.len() - 1 - first) as u64 * if paces_layer_2(name) { 1_518 } else { 1_514 };
             let measured = bytes as f64 * 1e9 / (starts[starts.len() - 1] - starts[first]) as f64;
@@ -116,7 +116,8 @@ fn rates_hold_from_end_to_end_of_the_range() {
             let most = match name {
                 // Intervals are cut to whole bytes of the line.
                 "psp" => 5e-4,
-                // Frames leave in bursts, and the first and the last one counted may have other places in theirs.
+                // Frames leave in bursts, and the first and last frame may have different positions in
+                // theirs.
                 "token bucket" | "fq" => 5e-3 + 2.0 / frames as f64,
                 // A wait ends at a whole nanosecond.
                 "edf, timers" => 1e-3,
@@ -131,7 +132,7 @@ fn paces_layer_2(name: &str) -> bool {
     name == "psp" || name.starts_with("edf")
 }
 
-/// The bytes of the line at which so many full frames of a class that always has some begin.
+/// The bytes on the wire at which `frames` full frames of an always backlogged class begin.
 fn starts(scheduler: &mut dyn Scheduler<Numbered>, class: ClassId, frames: usize) -> Vec<u64> {
     let (mut clock, mut starts) = (LineClock::new(LINE), Vec::new());
     for number in 0..2 {

@@ -1,24 +1,25 @@
-//! Lines, times and callers that no test of the middle of the range meets: 1 bit/s to 1 Tbit/s, centuries of time, every
-//! MTU, rates that change at every step, numbers of classes that come again, and somebody who asks too early or too late.
+//! Extremes: link rates from 1 bit/s to 1 Tbit/s, centuries of time, every MTU, rates that change at every
+//! step, reused class numbers, and callers that are early or late.
 
 use super::*;
 use farpace_units::RandomStream;
 
-/// A trial is drawn from one number.
+/// A random scenario, derived from a seed.
 struct Trial {
     dice: RandomStream,
     scheduler: Box<dyn Scheduler<Numbered>>,
     line: Rate,
     mtu: u64,
     now: Instant,
-    /// Until when it was told to wait; somebody who asks before that is told to wait again.
+    /// The end of the wait that the scheduler asked for. A caller that asks earlier must get a wait
+    /// again.
     waits: Instant,
-    /// What each class has queued; none: there is no such class.
+    /// Packet numbers queued per class; none if the class does not exist.
     queues: Vec<Option<VecDeque<usize>>>,
     number: usize,
 }
 
-/// Log-uniform from 1 to `most`.
+/// Log-uniform from 1 to `max`.
 fn spread(dice: &mut RandomStream, most: u64) -> u64 {
     let bits = dice.below(u64::from(most.max(1).ilog2()) + 1);
     ((1 << bits) + dice.below(1 << bits)).min(most.max(1))
@@ -40,7 +41,7 @@ impl Trial {
         Rate::from_bits_per_sec(spread(&mut self.dice, self.line.bits_per_sec()))
     }
 
-    /// A number that was given to a class once, or never.
+    /// The number of a class that exists, existed, or never existed.
     fn any(&mut self) -> u32 {
         self.dice.below(self.queues.len() as u64 + 1) as u32
     }
@@ -109,8 +110,8 @@ impl Trial {
         self.queues.iter().flatten().map(VecDeque::len).sum()
     }
 
-    /// The line is free, and does what it is told to; if `loosely`, somebody may ask before a wait is over, or later than he
-    /// should. False if nothing is queued.
+    /// Asks the scheduler when the link is idle, and does what it returns. If `loosely`, it may ask before a
+    /// wait is over, or late. False if nothing is queued.
     fn serve(&mut self, loosely: bool) -> bool {
         if !loosely || self.dice.chance(0.7) {
             self.now = self.now.max(self.waits);
@@ -143,7 +144,7 @@ impl Trial {
         true
     }
 
-    /// All that is not slow comes out in no more steps than it needs.
+    /// Empties all queues except those of very slow classes, within a bounded number of steps.
     fn drain(&mut self) {
         for class in 0..self.queues.len() as u32 {
             let rate = self.scheduler.stats(ClassId(class)).unwrap_or_default().rate.bits_per_sec();
@@ -161,8 +162,8 @@ impl Trial {
     }
 }
 
-/// Breaks: a scheduler stops, loops, loses packets or computes beyond its numbers at the ends of all ranges, or waits for what
-/// has been.
+/// Breaks: at the ends of all ranges, a scheduler makes progress, loses no packet, does not overflow, and
+/// never waits for a past time.
 #[test]
 fn nothing_breaks_at_the_ends_of_all_ranges() {
     let trials = std::env::var("FARPACE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);

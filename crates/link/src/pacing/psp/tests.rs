@@ -1,4 +1,4 @@
-//! The paper's algorithm, with its flaws, step by step.
+//! The algorithm of the paper with its flaws, step by step.
 
 use super::*;
 use crate::pacing::{ClassKind, SaturatingFrame};
@@ -10,7 +10,8 @@ fn spec(kind: ClassKind) -> ClassSpec {
     ClassSpec { kind, limit: QueueLimit::Unlimited }
 }
 
-/// A scheduler on a line of so many Mbit/s with paced classes of these, which have `frames` full frames each.
+/// A scheduler on a link of `link_rate` Mbit/s with paced classes of `rates` that have `frames` full frames
+/// each.
 fn backlogged(line: u64, rates: &[u64], frames: usize) -> (Psp<SaturatingFrame>, Vec<ClassId>) {
     let mut psp = Psp::new(Rate::from_mbit(line), ByteCount::new(1_500)).unwrap();
     let add = |rate: &u64| psp.add_class(spec(ClassKind::Paced(Rate::from_mbit(*rate)))).unwrap();
@@ -27,7 +28,7 @@ fn feed(psp: &mut Psp<SaturatingFrame>, id: ClassId, frames: usize) {
     }
 }
 
-/// What it sends next: the place of a class, or a gap.
+/// What it sends next: the index of a class, or a gap.
 fn next(psp: &mut Psp<SaturatingFrame>) -> Result<usize, u64> {
     match psp.dequeue(Instant::ZERO) {
         Next::Packet { class, .. } => Ok(class.index()),
@@ -36,8 +37,8 @@ fn next(psp: &mut Psp<SaturatingFrame>) -> Result<usize, u64> {
     }
 }
 
-/// Breaks: the algorithm is not the paper's: Fig. 3, with rates that make up for what surrounds frames (1518 of 1538),
-/// so that P1 takes two of four frames of the line, P2 one, and a gap the fourth.
+/// Breaks: the trace of Fig. 3 of the paper, with rates that include framing overhead (1518 of 1538): of four
+/// frames, P1 sends two, P2 one, and the fourth is a gap.
 #[test]
 fn the_papers_trace() {
     let (mut psp, _) = backlogged(3_076, &[1_518, 759], 20);
@@ -48,8 +49,8 @@ fn the_papers_trace() {
     }
 }
 
-/// Breaks: a flaw is missing, or a gap is not split at a full frame. One class whose packets are to be so many
-/// bytes of the line apart: what the line is given, and by how much G grows.
+/// Breaks: gaps have the flaws of the paper, and are split at a full frame. For one class with packets
+/// `apart` bytes on the wire: the length of the gap frame and the growth of G.
 #[test]
 fn gaps_are_as_wrong_as_the_papers() {
     for (apart, given, counted) in [
@@ -74,7 +75,8 @@ fn gaps_are_as_wrong_as_the_papers() {
     }
 }
 
-/// Breaks: a class that stopped bursts when it goes on; or one that could not send does not (the flaw).
+/// Breaks: a class that stopped does not burst when it continues, and one that could not send does (the
+/// flaw).
 #[test]
 fn arrears_are_kept_but_not_over_a_stop() {
     // Each sends one frame of four: one stops, the other goes on.
@@ -87,7 +89,7 @@ fn arrears_are_kept_but_not_over_a_stop() {
     assert_eq!(after[..4], [Ok(0), Ok(1), Err(1_538), Err(1_538)]);
     assert_eq!(after[4..6], [Ok(0), Ok(1)]);
 
-    // A slow class, a frame in 116,734 B, behind one that may have the whole line.
+    // A slow class with a frame per 116,734 B, behind one that may use the whole link.
     let (mut psp, ids) = backlogged(1_538, &[1_518, 20], 0);
     feed(&mut psp, ids[1], 9);
     assert_eq!(next(&mut psp), Ok(1));
@@ -95,12 +97,12 @@ fn arrears_are_kept_but_not_over_a_stop() {
     assert!((0..400).all(|_| next(&mut psp) == Ok(0)));
     let after: Vec<_> = (0..7).map(|_| next(&mut psp)).collect();
     assert_eq!(after, [Ok(1), Ok(1), Ok(1), Ok(1), Ok(1), Err(1_538), Err(1_538)]);
-    // Its second packet should have left 116,734 B after the start of its first, and left 401 frames after it; the
-    // last one of the burst was less late.
+    // Its second packet was due 116,734 B after the start of its first, and left after 401 frames. The last
+    // packet of the burst was less late.
     assert_eq!(psp.stats(ids[1]).unwrap().latest, ByteCount::new(401 * 1_538 - 116_734));
 }
 
-/// Breaks: on an idle line G goes on, or gaps are sent.
+/// Breaks: on an idle link G stops, and no gaps are sent.
 #[test]
 fn the_clock_stands_still_on_an_idle_line() {
     let (mut psp, ids) = backlogged(6_152, &[1_518], 1);
@@ -112,7 +114,8 @@ fn the_clock_stands_still_on_an_idle_line() {
     assert_eq!(next(&mut psp), Ok(0));
 }
 
-/// Breaks: a normal class sends before a paced one whose time has come, or not in turn, or gaps take its place.
+/// Breaks: eligible paced classes precede normal ones, normal ones precede gaps and are served in round
+/// robin.
 #[test]
 fn normal_classes_take_what_is_left_in_turn() {
     let (mut psp, _) = backlogged(6_152, &[1_518], 9);
@@ -126,8 +129,8 @@ fn normal_classes_take_what_is_left_in_turn() {
     assert_eq!(sent, expected);
 }
 
-/// Breaks: the slowest rate of the paper: 8 kbit/s is a frame in 189.75 MB of the line (1.5 s), and the sum of rates
-/// may be the line's to the bit, but not above.
+/// Breaks: the lowest rate of the paper: 8 kbit/s is a frame per 189.75 MB on the wire (1.5 s). The sum of
+/// rates may equal the rate of the link, and no more.
 #[test]
 fn the_ends_of_the_range() {
     let mut psp = Psp::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
@@ -151,19 +154,19 @@ fn the_ends_of_the_range() {
     assert!(psp.add_class(spec(ClassKind::Paced(rest))).is_ok());
 }
 
-/// Breaks: a new rate does not change what is left of a gap, nor the order of classes.
+/// Breaks: a new rate scales the rest of a gap and changes the order of classes.
 #[test]
 fn rates_change_while_they_wait() {
     // Four frames apart each.
     let (mut psp, ids) = backlogged(6_152, &[1_518, 1_518], 9);
     assert_eq!([next(&mut psp), next(&mut psp)], [Ok(0), Ok(1)]);
-    // Three of its four frames are left: half of that, and its next time is two frames after.
+    // Three of its four frames of waiting are left: they halve, and the next packet follows two frames later.
     psp.set_rate(ids[1], Rate::from_mbit(2 * 1_518)).unwrap();
     let sent: Vec<_> = (0..5).map(|_| next(&mut psp)).collect();
     assert_eq!(sent, [Err(1_538), Err(769), Ok(1), Ok(0), Ok(1)]);
 }
 
-/// Breaks: a normal class loses its turn when one before it goes.
+/// Breaks: the round robin continues at the same class when an earlier one is removed.
 #[test]
 fn turns_stay_when_a_class_goes() {
     let (mut psp, _) = backlogged(1_000, &[], 0);
@@ -178,7 +181,7 @@ fn turns_stay_when_a_class_goes() {
     assert_eq!([next(&mut psp), next(&mut psp)], [Ok(1), Ok(1)]);
 }
 
-/// A frame whose connection says how fast it wants to be.
+/// A frame of a connection that requests a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hinted(Option<Rate>);
 
@@ -191,7 +194,7 @@ impl PacedFrame for Hinted {
     }
 }
 
-/// Breaks: a class that follows is faster than its hint, or makes good for the time before it had one.
+/// Breaks: a following class does not exceed its hint, and does not make up for the time before it had one.
 #[test]
 fn a_class_that_follows_keeps_to_its_hint() {
     let mut psp = Psp::new(Rate::from_mbit(3_076), ByteCount::new(1_500)).unwrap();
@@ -208,9 +211,9 @@ fn a_class_that_follows_keeps_to_its_hint() {
         (0..steps).map(step).collect::<String>()
     };
     assert_eq!(next(&[None; 9], 9), "ppppppppp");
-    // Half of the line.
+    // Half the rate of the link.
     assert_eq!(next(&[Some(1_518), None, None], 5), "pgpgp");
-    // As fast as the line is, and half again.
+    // The full rate of the link, then half again.
     assert_eq!(next(&[Some(3_076); 9], 9), "ppppppppp");
     assert_eq!(next(&[Some(1_518), None, None], 5), "pgpgp");
 }

@@ -80,7 +80,7 @@ impl Tc {
         Ok(())
     }
 
-    /// The name of a class that may be new.
+    /// The name of a class, which may be new.
     fn class_name(&mut self, word: &str, words: &Words<'_>) -> Result<String, TcError> {
         if self.places.contains_key(word) {
             return Ok(word.to_owned());
@@ -174,7 +174,7 @@ impl Tc {
         Ok(())
     }
 
-    /// `tc qdisc` below a class: what its queue holds.
+    /// `tc qdisc` below a class: the limit of its queue.
     pub(super) fn leaf(
         &mut self,
         verb: Verb,

@@ -7,12 +7,12 @@ use crate::pacing::{ClassFilter, MAX_FILTERS};
 use farpace_path::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The priorities that Linux gives to filters without one: from the last on downwards, so that the latest filter is
-/// looked at first, after all that have a priority below these.
+/// Priorities that Linux assigns to filters without one: descending, so that the latest of these filters is
+/// evaluated first, after all filters with lower values.
 pub(super) const FIRST_GIVEN: u16 = 0x8000;
 const LAST_GIVEN: u16 = 0xc000;
 
-/// Classifiers of Linux that people may try.
+/// Classifiers of Linux that are not supported.
 const OTHERS: [&str; 8] = ["basic", "bpf", "cgroup", "flow", "fw", "route", "rsvp", "tcindex"];
 const KINDS: [&str; 3] = ["u32", "flower", "matchall"];
 
@@ -69,7 +69,7 @@ impl Tc {
         };
         let mut filter = selector.filter();
         filter.priority = priority.unwrap_or(0);
-        // A family that no address tells.
+        // A family without an address.
         match selector.family {
             Family::V4 if filter.src.or(filter.dst).is_none() => {
                 filter.src = whole(Ipv4Addr::UNSPECIFIED.into())
@@ -147,7 +147,7 @@ impl Tc {
         Ok(())
     }
 
-    /// Reads what a filter matches with `one`, up to its class and the end.
+    /// Parses the match of a filter with `one`, up to the class and the end.
     fn class_of(
         &mut self,
         words: &mut Words<'_>,

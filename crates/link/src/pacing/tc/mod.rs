@@ -1,5 +1,5 @@
-//! Pacing in the words of `tc`, the command by which Linux's queueing disciplines are set up: those of PSPacer (§3.6 of
-//! the paper), and the ones that people know for what pacing has, too.
+//! The pacing configuration as `tc` commands: those of PSPacer (§3.6 of the paper), and those of Linux's
+//! queueing disciplines as far as pacing has the same function.
 //!
 //! ```
 //! use farpace_link::pacing::tc::Tc;
@@ -19,12 +19,12 @@
 //!
 //! | concept | file |
 //! |---|---|
-//! | lines, words, errors that point at one | `words` |
+//! | lines, words, errors with positions | `words` |
 //! | rates, sizes, times, identifiers | `units` |
 //! | `tc qdisc` of the device | `root` |
 //! | `tc class`, and `tc qdisc` below a class | `class` |
 //! | `tc filter` | `filter`, `selector` |
-//! | a configuration as such words | `write` |
+//! | a configuration as commands | `write` |
 
 mod class;
 mod filter;
@@ -41,24 +41,24 @@ use super::{PacingConfig, SchedulerKind};
 use std::collections::BTreeMap;
 use words::{TcLine, Words};
 
-/// What commands change: the pacing of one device.
+/// The pacing configuration of one device, changed by commands.
 ///
-/// Classes have the names that `tc` gives them, like `1:3`; commands may also name classes that a configuration
-/// calls otherwise. After an error, some commands of a text may have had their effect and others not.
+/// Classes have the identifiers of `tc`, like `1:3`, as names. Commands also accept other names of existing
+/// classes. If a text has an error, the commands before it have taken effect.
 #[derive(Clone, Debug, Default)]
 pub struct Tc {
     config: Option<PacingConfig>,
     device: Option<String>,
     /// The handle of the root.
     major: Option<u16>,
-    /// Places of classes by name.
+    /// Indices of classes by name.
     places: BTreeMap<String, usize>,
     /// The least priority that was given to a filter without one.
     least_given: Option<u16>,
     notes: Vec<String>,
 }
 
-/// What to do with a thing.
+/// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Add,
@@ -68,17 +68,17 @@ enum Verb {
 }
 
 impl Tc {
-    /// Changes to `config`; none: the device has no pacing yet.
+    /// Starts from `config`; none: the device has no pacing yet.
     pub fn new(config: Option<PacingConfig>) -> Self {
         let mut tc = Tc { config, ..Tc::default() };
         tc.index();
         tc
     }
-    /// What the commands made; none: no pacing.
+    /// The resulting configuration; none: no pacing.
     pub const fn config(&self) -> Option<&PacingConfig> {
         self.config.as_ref()
     }
-    /// What may not have been meant.
+    /// Notes about commands that may not mean what the user intended.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -86,16 +86,16 @@ impl Tc {
     /// Runs one command, with or without a leading `tc`.
     ///
     /// # Errors
-    /// What is wrong with it, at which word. Nothing has changed then.
+    /// The error and the word at which it is. The configuration is unchanged.
     pub fn apply(&mut self, words: &[String]) -> Result<(), TcError> {
         self.run(&TcLine { number: 0, words: words.to_vec() })
     }
 
-    /// Runs the commands of a text, one a line, up to the first that is wrong. `\` at the end of a line goes on on the
-    /// next, `#` begins a comment. Returns how many commands there were.
+    /// Runs the commands of a text, one per line, up to the first error. `\` at the end of a line continues
+    /// it, `#` begins a comment. Returns the number of commands.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply), with the number of the line.
+    /// Like [`apply`](Self::apply), with the line number.
     pub fn apply_text(&mut self, text: &str) -> Result<usize, TcError> {
         let lines = words::lines(text);
         for line in &lines {
@@ -140,7 +140,7 @@ impl Tc {
         }
     }
 
-    /// The device must be the same in all commands. `dev` has been read.
+    /// Reads the name of the device, after `dev`. It must be the same in all commands.
     fn device(&mut self, words: &mut Words<'_>) -> Result<(), TcError> {
         let name = words.next("the name of a device, like eth0")?;
         match &self.device {
@@ -160,7 +160,7 @@ impl Tc {
         self.config.as_mut().ok_or_else(|| words.error_at(0, problem))
     }
 
-    /// The next word must be the handle of the root.
+    /// Reads the handle of the root.
     fn parent_root(&mut self, words: &mut Words<'_>) -> Result<(), TcError> {
         let major = words.value("the root's handle, like 1:", units::handle)?;
         match self.major {
@@ -174,7 +174,7 @@ impl Tc {
         }
     }
 
-    /// The next word must be a class that there is; its place.
+    /// Reads the identifier of an existing class, and returns its index.
     fn known_class(&self, words: &mut Words<'_>) -> Result<usize, TcError> {
         let word = words.next("a class, like 1:3")?;
         if let Some(place) = self.places.get(word) {
@@ -188,7 +188,7 @@ impl Tc {
         })
     }
 
-    /// Works out anew what is known of the configuration.
+    /// Derives the other fields from the configuration.
     fn index(&mut self) {
         self.places.clear();
         self.least_given = None;
@@ -204,7 +204,7 @@ impl Tc {
     }
 }
 
-/// The word of `tc` for a scheduler: of its root, and of its classes.
+/// The `tc` kind of a scheduler, for its root and its classes.
 const fn kind(scheduler: SchedulerKind) -> &'static str {
     match scheduler {
         SchedulerKind::Edf => "edf",
@@ -231,7 +231,7 @@ fn verb(words: &mut Words<'_>) -> Result<Verb, TcError> {
     }
 }
 
-/// The name that a word is the beginning of.
+/// The name that `word` abbreviates.
 fn abbreviated<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     names.iter().find(|name| !word.is_empty() && name.starts_with(word)).copied()
 }

@@ -7,10 +7,10 @@ use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Rate, Span};
 use farpace_wire::ethernet::ETHERNET_LEN;
 
-/// Packets that a device's queue holds, as Linux has it.
+/// Default limit of a device's queue in Linux, in packets.
 const QUEUE_LENGTH: u64 = 1_000;
 const KINDS: [&str; 7] = ["edf", "psp", "htb", "tbf", "fq", "pfifo", "bfifo"];
-/// Queueing disciplines of Linux that people may try.
+/// Queueing disciplines of Linux that are not supported.
 const OTHERS: [&str; 22] = [
     "cake",
     "cbq",
@@ -36,10 +36,10 @@ const OTHERS: [&str; 22] = [
     "taprio",
 ];
 
-/// What a `tc qdisc` is about.
+/// The parent of a `tc qdisc`.
 enum QdiscPlace {
     Root,
-    /// Below the class of this place.
+    /// The class with this index.
     Class(usize),
 }
 
@@ -123,7 +123,7 @@ impl Tc {
     }
 }
 
-/// The kind, if it is one of ours.
+/// The kind, if it is supported.
 pub(super) fn known_kind(word: &str, words: &Words<'_>) -> Result<&'static str, TcError> {
     match KINDS.iter().find(|kind| **kind == word) {
         Some(kind) => Ok(kind),
@@ -132,7 +132,7 @@ pub(super) fn known_kind(word: &str, words: &Words<'_>) -> Result<&'static str, 
     }
 }
 
-/// The scheduler that a kind stands for.
+/// The scheduler of a kind.
 fn scheduler(kind: &str) -> SchedulerKind {
     match kind {
         "psp" => SchedulerKind::Psp,
@@ -143,7 +143,8 @@ fn scheduler(kind: &str) -> SchedulerKind {
     }
 }
 
-/// Options of a root that may have classes. Those that no qdisc of Linux has are the keys of the configuration.
+/// Options of a root that may have classes. Options without a counterpart in Linux have the names of
+/// configuration keys.
 fn options(
     config: &mut PacingConfig,
     name: &str,
@@ -203,7 +204,7 @@ fn options(
     if name == "bfifo" && !has_limit && verb != Verb::Change {
         config.limit = default_bytes(config.mtu);
     }
-    // Linux's fq has no classes: each flow has the rate that its connection wants.
+    // Linux's fq has no classes: each flow has the rate of its connection.
     if name == "fq" && !has_default && verb != Verb::Change {
         the_only_class(config, major, ClassRate::Connection, None);
     }
@@ -254,7 +255,7 @@ fn token_bucket(
     let Some(rate) = rate.or(now) else {
         return Err(words.error("tbf needs `rate`"));
     };
-    // What it may hold so that nothing waits longer.
+    // The limit that bounds the queueing delay.
     let held = |latency| QueueLimit::Bytes(rate.bytes_in(latency) + config.burst.unwrap_or_default());
     let limit = limit.or_else(|| latency.map(held));
     if verb == Verb::Change
@@ -277,7 +278,7 @@ fn the_only_class(config: &mut PacingConfig, major: u16, rate: ClassRate, limit:
     config.classes = vec![ClassConfig { name, rate: Some(rate), limit }];
 }
 
-/// What `bfifo` holds if nobody says.
+/// Default limit of `bfifo`.
 pub(super) fn default_bytes(mtu: ByteCount) -> QueueLimit {
     let frame = mtu + ByteCount::of_len(ETHERNET_LEN);
     QueueLimit::Bytes(ByteCount::new(frame.get().saturating_mul(QUEUE_LENGTH)))
@@ -305,7 +306,7 @@ fn gap_frame(words: &mut Words<'_>) -> Result<GapFrameKind, TcError> {
     }
 }
 
-/// The kinds of classes below a root of this scheduler.
+/// True if `word` is a kind of class below a root of this scheduler.
 pub(super) fn is_kind_of(word: &str, of: SchedulerKind) -> bool {
     word == kind_of(of) || (of == SchedulerKind::Fifo && word == "bfifo")
 }

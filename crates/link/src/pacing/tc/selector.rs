@@ -1,11 +1,11 @@
-//! What a filter of `tc` matches: the selectors of u32, and the keys of flower.
+//! The match of a `tc` filter: selectors of u32, keys of flower.
 
 use super::units;
 use super::words::{TcError, Words};
 use crate::pacing::{ClassFilter, Protocol};
 use farpace_path::Prefix;
 
-/// Which IP a filter is about.
+/// The address family of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     All,
@@ -13,7 +13,7 @@ pub(super) enum Family {
     V6,
 }
 
-/// A filter to be.
+/// The match of a filter, while it is parsed.
 pub(super) struct Selector {
     pub family: Family,
     protocol: Option<Protocol>,
@@ -51,7 +51,7 @@ impl Selector {
                 return Err(words.error("the filter is of protocol ip: expected `match ip`"));
             }
             "ip6" => self.family = Family::V6,
-            // The way to say: any packet.
+            // Matches any packet.
             "u32" if words.take("0") && words.take("0") => {
                 if words.take("at") {
                     words.next("a place, like 0")?;
@@ -120,7 +120,7 @@ impl Selector {
                 let word = words.next("a number and a mask, like 0xb8/0xfc")?;
                 let wrong = |problem: String| words.error(problem);
                 let (byte, mask) = word.split_once('/').unwrap_or((word, "ff"));
-                // Hexadecimal, as `tc` reads it.
+                // Hexadecimal, as in `tc`.
                 let byte = units::mask(byte)
                     .map_err(|_| wrong(format!("`{word}` is not a number and a mask, like 0xb8/0xfc")))?;
                 if units::mask(mask).map_err(wrong)? != 0xfc {
@@ -140,7 +140,7 @@ impl Selector {
         }
     }
 
-    /// An address or a network, of the family of the filter.
+    /// Reads an address or a prefix of the family of the filter.
     fn address(&mut self, src: bool, words: &mut Words<'_>) -> Result<(), TcError> {
         let mut net: Option<Prefix> = None;
         let expected = "an address, like 192.168.2.0/24";
@@ -183,7 +183,7 @@ fn port(words: &mut Words<'_>) -> Result<u16, TcError> {
     })
 }
 
-/// The mask, which must be this one.
+/// Reads the mask, which must be `mask`.
 fn masked(mask: u16, why: &str, words: &mut Words<'_>) -> Result<(), TcError> {
     let found = words.value(&format!("the mask {mask:#x}"), units::mask)?;
     match found == mask {
@@ -192,7 +192,7 @@ fn masked(mask: u16, why: &str, words: &mut Words<'_>) -> Result<(), TcError> {
     }
 }
 
-/// A protocol by number, or by name as flower has it.
+/// A protocol by number, or by name as in flower.
 fn protocol(text: &str) -> Result<Protocol, String> {
     text.parse()
         .or_else(|error: String| units::number(text, 0xff).map(|n| Protocol::new(n as u8)).map_err(|_| error))

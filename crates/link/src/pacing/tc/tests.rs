@@ -7,7 +7,7 @@ use farpace_units::{ByteCount, Packets, Rate, Span};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// §3.6 of the paper, word for word.
+/// §3.6 of the paper, verbatim.
 const PAPER: &str = "\
 tc qdisc add dev eth0 root handle 1: \\
 psp default 3
@@ -37,12 +37,12 @@ fn made(text: &str) -> PacingConfig {
     tc.config().unwrap().clone()
 }
 
-/// The same as a table.
+/// A configuration from TOML.
 fn table(text: &str) -> PacingConfig {
     toml::from_str(text).unwrap()
 }
 
-/// Breaks: the example of the paper (§3.6): who knows PSPacer's words cannot use them here.
+/// Breaks: the example of the paper (§3.6) works, for users who know the commands of PSPacer.
 #[test]
 fn the_papers_example_is_understood() {
     let config = made(PAPER);
@@ -73,7 +73,7 @@ fn the_papers_example_is_understood() {
     assert_eq!(config.warnings(), []);
 }
 
-/// Breaks: what each form of a command makes.
+/// Breaks: each form of a command has its effect.
 #[test]
 fn commands_make_what_they_say() {
     let root = "qdisc add dev eth0 root handle 1: edf default 2\nclass add dev eth0 parent 1: classid 1:1 edf rate 1mbit\n\
@@ -134,7 +134,7 @@ fn commands_make_what_they_say() {
     assert_eq!(tc.config(), None);
 }
 
-/// Breaks: which packets a filter in the words of `tc` catches.
+/// Breaks: a `tc` filter matches the same packets as in Linux.
 #[test]
 fn filters_mean_what_they_mean_in_tc() {
     let root = "qdisc add root edf\nclass add parent 1: classid 1:1 edf rate 1mbit\n";
@@ -176,8 +176,8 @@ fn filters_mean_what_they_mean_in_tc() {
     }
 }
 
-/// Breaks: filters without a priority are looked at in another order than Linux does (the numbers are those that
-/// Linux 6.18 gave), or filters are changed and deleted that were not meant.
+/// Breaks: filters without a priority are evaluated in the order of Linux (with the numbers of Linux 6.18),
+/// and commands change and delete only the filters that they name.
 #[test]
 fn filters_come_and_go() {
     let root = "qdisc add root edf\nclass add parent 1: classid 1:1 edf rate 1mbit\nclass add parent 1: classid 1:2 edf rate 1mbit\n";
@@ -337,7 +337,7 @@ fn errors_help() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// Breaks: a command that fails has half an effect, or the next ones suffer from it.
+/// Breaks: a failed command has no effect, also on later commands.
 #[test]
 fn a_failed_command_changes_nothing() {
     let mut tc = Tc::new(None);
@@ -355,7 +355,7 @@ fn a_failed_command_changes_nothing() {
     tc.apply(&words("class add dev eth0 parent 1: classid 1:3 psp mode normal")).unwrap();
 }
 
-/// Breaks: people who take `mbps` for megabits are not told.
+/// Breaks: a note warns users who write `mbps` for megabits per second.
 #[test]
 fn bytes_per_second_are_noted() {
     let mut tc = Tc::new(None);
@@ -448,7 +448,7 @@ fn configs() -> impl Strategy<Value = PacingConfig> {
 }
 
 proptest! {
-    /// Breaks: a configuration in the words of `tc` is another one.
+    /// Breaks: a configuration written as `tc` commands reads back unchanged.
     #[test]
     fn words_make_the_configuration_again(config in configs()) {
         let text = to_tc(&config, "eth0").unwrap().join("\n");
@@ -457,7 +457,7 @@ proptest! {
         prop_assert_eq!(tc.config(), Some(&config), "{}", text);
     }
 
-    /// Breaks: "bad input gets an error, not a panic".
+    /// Breaks: every input yields a configuration or an error, never a panic.
     #[test]
     fn any_words_are_answered(words in prop::collection::vec(prop::sample::select(vec![
         "tc", "qdisc", "class", "filter", "add", "del", "change", "replace", "dev", "eth0", "root", "parent", "1:", "1:1",
@@ -472,7 +472,7 @@ proptest! {
     }
 }
 
-/// Breaks: configurations with names of their own cannot be shown as `tc` commands, or nobody can tell which is which.
+/// Breaks: classes with names that `tc` does not know get numbers, and comments tell which.
 #[test]
 fn other_names_are_numbered() {
     let config = table(

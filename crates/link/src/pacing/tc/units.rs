@@ -1,10 +1,10 @@
-//! Numbers as `tc` writes them: rates, sizes, times, identifiers. They differ from ours: `mbps` counts bytes, and the
-//! `k` of a size is 1024.
+//! Numbers in the syntax of `tc`: rates, sizes, times, identifiers. `mbps` counts bytes, and the `k` of a
+//! size is 1024.
 
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Packets, Rate, Span};
 
-/// Units in lower case, with their size as a fraction in the base unit.
+/// Units in lower case, with their size in base units.
 type Units = &'static [(&'static str, u64)];
 
 /// In bit/s.
@@ -60,7 +60,7 @@ const TIMES: Units = &[
     ("secs", 1_000_000_000),
 ];
 
-/// A number with its unit, exactly. What is finer than the base unit is an error: nothing is rounded in silence.
+/// Parses a number with its unit exactly. A fraction of the base unit is an error.
 fn quantity(text: &str, units: Units, expected: &str, base: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not {expected}");
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -72,7 +72,7 @@ fn quantity(text: &str, units: Units, expected: &str, base: &str) -> Result<u64,
     let known = units.iter().find(|(name, _)| *name == unit.to_lowercase());
     let Some((_, size)) = known else {
         let names: Vec<&str> = units.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
-        // Between short units, everything is near.
+        // Short units are all similar to each other.
         let near =
             Some(unit).filter(|unit| unit.len() > 2).and_then(|unit| super::words::nearest(unit, &names));
         let near = near.map(|near| format!("; did you mean `{number}{near}`?"));
@@ -92,7 +92,7 @@ fn quantity(text: &str, units: Units, expected: &str, base: &str) -> Result<u64,
     u64::try_from(value / scale).map_err(|_| exact())
 }
 
-/// A rate: `500mbit`; `62500kbps` is the same, in bytes.
+/// A rate: `500mbit`, or in bytes `62500kbps`.
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
     if text.ends_with('%') {
         return Err(format!(
@@ -102,7 +102,7 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
     quantity(text, RATES, "a rate, like 500mbit", "bit/s").map(Rate::from_bits_per_sec)
 }
 
-/// True for a rate that is given in bytes per second.
+/// True if the rate is given in bytes per second.
 pub(super) fn counts_bytes(text: &str) -> bool {
     text.to_lowercase().ends_with("ps")
 }
@@ -141,7 +141,7 @@ pub(super) fn limit(text: &str) -> Result<QueueLimit, String> {
     })
 }
 
-/// A number in decimal, or in hexadecimal after `0x`, or in octal after `0`, of at most `most`.
+/// A number of at most `max`: decimal, hexadecimal after `0x`, or octal after `0`.
 pub(super) fn number(text: &str, most: u16) -> Result<u16, String> {
     let value = match (text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")), text.strip_prefix('0')) {
         (Some(hex), _) => u16::from_str_radix(hex, 16),
@@ -189,7 +189,7 @@ pub(super) fn name((major, minor): (u16, u16)) -> String {
     format!("{major:x}:{minor:x}")
 }
 
-/// A rate in the largest unit that keeps it exact.
+/// A rate in the largest exact unit.
 pub(super) fn write_rate(rate: Rate) -> String {
     let n = rate.bits_per_sec();
     match () {
@@ -205,7 +205,7 @@ pub(super) fn write_size(size: ByteCount) -> String {
     format!("{}b", size.get())
 }
 
-/// A time in the largest unit that keeps it exact.
+/// A time in the largest exact unit.
 pub(super) fn write_time(time: Span) -> String {
     let n = time.as_nanos();
     match () {
@@ -216,7 +216,7 @@ pub(super) fn write_time(time: Span) -> String {
     }
 }
 
-/// A limit, as [`limit`] reads it.
+/// A limit in the syntax of [`limit`].
 pub(super) fn write_limit(limit: QueueLimit) -> String {
     match limit {
         QueueLimit::Packets(n) => n.get().to_string(),
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Breaks: numbers mean something else than in `tc` (the values are those that iproute2 6.1 prints).
+    /// Breaks: numbers have the meaning of `tc` (with values that iproute2 6.1 prints).
     #[test]
     fn numbers_mean_what_they_mean_in_tc() {
         for (text, bits) in [
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(limit("64kb"), Ok(QueueLimit::Bytes(ByteCount::new(65_536))));
     }
 
-    /// Breaks: bad numbers are taken, or nobody says what would be right.
+    /// Breaks: bad numbers are refused, and the error names a correction.
     #[test]
     fn bad_numbers_are_explained() {
         let says = |error: Option<String>, part: &str| {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: what is written is read back as something else.
+        /// Breaks: a written number reads back unchanged.
         #[test]
         fn numbers_come_back(n in any::<u64>(), p in any::<u32>()) {
             prop_assert_eq!(rate(&write_rate(Rate::from_bits_per_sec(n))), Ok(Rate::from_bits_per_sec(n)));
@@ -295,7 +295,7 @@ mod tests {
             }
         }
 
-        /// Breaks: "bad input gets an error, not a panic".
+        /// Breaks: every input yields a value or an error, never a panic.
         #[test]
         fn any_text_is_answered(text in "[0-9.]{0,25}[a-z%:]{0,5}|.{0,20}") {
             let _ = (rate(&text), size(&text), time(&text), limit(&text), class(&text), handle(&text));

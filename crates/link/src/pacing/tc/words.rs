@@ -1,32 +1,32 @@
-//! Lines of words, and what is wrong with one of them.
+//! Commands as lines of words, and errors at a word.
 
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Most words of one command.
+/// Maximum number of words of a command.
 pub const MAX_WORDS: usize = 1_000;
 /// An error shows the command if it is at most so long.
 const SHOWN: usize = 400;
 
-/// A command: its words, and the line of a text where it begins.
+/// A command: its words, and the line of the text where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TcLine {
-    /// From 1; 0 if it came from no text.
+    /// From 1; 0 if the command does not come from a text.
     pub number: usize,
     pub words: Vec<String>,
 }
 
-/// What is wrong with a command, at which word, and what would be right.
+/// An error in a command, with the position of the wrong word and a correction.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct TcError {
-    /// The line of the text at which the command begins, from 1; 0 if it is the only one.
+    /// The line of the text at which the command begins, from 1; 0 for a single command.
     pub line: usize,
     /// The words of the command.
     pub words: Vec<String>,
-    /// The place of the word, from 0; after the last one if something is missing there.
+    /// Index of the word, from 0; the number of words if something is missing at the end.
     pub at: usize,
-    /// What is wrong with it, and what was expected.
+    /// What is wrong, and what was expected.
     pub problem: String,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for TcError {
     }
 }
 
-/// The commands of a text: a line each, `\` at its end to go on, `#` for the rest of a line that does not count.
+/// Splits a text into commands: one per line, `\` at the end continues a line, `#` begins a comment.
 pub(super) fn lines(text: &str) -> Vec<TcLine> {
     let mut lines = Vec::new();
     let mut open: Option<TcLine> = None;
@@ -75,7 +75,7 @@ pub(super) fn lines(text: &str) -> Vec<TcLine> {
     lines
 }
 
-/// Reads the words of a command one after another.
+/// Reads the words of a command in order.
 pub(super) struct Words<'a> {
     line: &'a TcLine,
     at: usize,
@@ -88,7 +88,7 @@ impl<'a> Words<'a> {
     pub fn peek(&self) -> Option<&'a str> {
         self.line.words.get(self.at).map(String::as_str)
     }
-    /// The next word; without one, an error that says what was expected.
+    /// The next word; at the end, an error with what was `expected`.
     pub fn next(&mut self, expected: impl fmt::Display) -> Result<&'a str, TcError> {
         let Some(word) = self.peek() else {
             let after = self.at.checked_sub(1).and_then(|at| self.line.words.get(at));
@@ -98,7 +98,7 @@ impl<'a> Words<'a> {
         self.at += 1;
         Ok(word)
     }
-    /// The next word, if it is this one.
+    /// Consumes the next word if it is `word`.
     pub fn take(&mut self, word: &str) -> bool {
         let found = self.peek() == Some(word);
         self.at += usize::from(found);
@@ -113,18 +113,18 @@ impl<'a> Words<'a> {
         let word = self.next(expected)?;
         read(word).map_err(|problem| self.error(problem))
     }
-    /// The next word as what its type reads.
+    /// The next word, parsed.
     pub fn parse<T: FromStr<Err = String>>(&mut self, expected: &str) -> Result<T, TcError> {
         self.value(expected, str::parse)
     }
-    /// Sets a value that a command names once.
+    /// Sets an option that may be given only once.
     pub fn once<T>(&self, place: &mut Option<T>, value: T, name: &str) -> Result<(), TcError> {
         match place.replace(value) {
             None => Ok(()),
             Some(_) => Err(self.error(format!("`{name}` is given twice"))),
         }
     }
-    /// Nothing may follow.
+    /// Requires the end of the command.
     pub fn end(&mut self, valid: &[&str]) -> Result<(), TcError> {
         match self.peek() {
             None => Ok(()),
@@ -134,7 +134,7 @@ impl<'a> Words<'a> {
             }
         }
     }
-    /// The word read last is none of the valid ones.
+    /// Error: the previous word is not one of the valid ones.
     pub fn unknown(&self, valid: &[&str]) -> TcError {
         let word = self.at.checked_sub(1).and_then(|at| self.line.words.get(at)).map_or("", String::as_str);
         let near = nearest(word, valid).map(|near| format!(": did you mean `{near}`?"));
@@ -145,16 +145,16 @@ impl<'a> Words<'a> {
         };
         self.error(format!("unknown word `{word}`{}", near.unwrap_or(expected)))
     }
-    /// The word read last is `tc`'s, but nothing that pacing has.
+    /// Error: the previous word is valid in `tc`, but pacing does not support it.
     pub fn not_here(&self, why: &str) -> TcError {
         let word = self.at.checked_sub(1).and_then(|at| self.line.words.get(at)).map_or("", String::as_str);
         self.error(format!("`{word}` is a word of tc that pacing does not have: {why}"))
     }
-    /// Something is wrong with the word read last.
+    /// Error at the previous word.
     pub fn error(&self, problem: impl fmt::Display) -> TcError {
         self.error_at(self.at.saturating_sub(1), problem)
     }
-    /// The place of the word read last.
+    /// Index of the previous word.
     pub fn place(&self) -> usize {
         self.at.saturating_sub(1)
     }
@@ -164,9 +164,9 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The candidate that a person most likely meant.
+/// The most similar candidate, if one is similar enough.
 pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    // Longer words than any of ours would only cost time.
+    // Longer words match nothing.
     if word.len() > 40 {
         return None;
     }
@@ -181,7 +181,7 @@ pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
 mod tests {
     use super::*;
 
-    /// Breaks: batch files: continuation, comments, and the numbers of lines in errors.
+    /// Breaks: continuation lines, comments, and the line numbers in errors of batch files.
     #[test]
     fn lines_are_joined_and_numbered() {
         let text = "# head \\\nqdisc add \\\n  dev eth0 # why \\\n\n  class \\\n\\\n add\nlast \\";
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(lines, [(2, "qdisc add dev eth0".into()), (5, "class add".into()), (8, "last".into())]);
     }
 
-    /// Breaks: where errors point to.
+    /// Breaks: an error underlines the wrong word.
     #[test]
     fn errors_point_at_the_word() {
         let line = TcLine { number: 3, words: ["one", "twö", "three"].map(String::from).to_vec() };

@@ -1,4 +1,4 @@
-//! A configuration as commands of `tc`.
+//! Writes a configuration as `tc` commands.
 
 use super::selector::Family;
 use super::{kind, units};
@@ -7,28 +7,28 @@ use farpace_path::QueueLimit;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Most classes below one handle.
+/// Maximum number of classes below one handle.
 const MAX_MINORS: usize = 0xffff;
 
-/// Why a configuration cannot be said in the words of `tc`.
+/// Why a configuration cannot be written as `tc` commands.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotWords {
     /// The minor number of a class has 16 bits.
     #[error("tc tells at most {MAX_MINORS} classes of a device apart, and there are {0}")]
     TooManyClasses(usize),
-    /// The configuration is not a checked one.
+    /// The configuration has not been checked.
     #[error("there is no class `{0}`")]
     UnknownClass(String),
 }
 
-/// The commands that make `config` on `device`, one each, without line breaks.
+/// The commands that configure `device` like `config`, one per element, without line breaks.
 ///
-/// [`Tc`](super::Tc) reads them back as the same configuration, if its classes have names like `1:3`. Others get such
-/// names, and a comment says which. What only pacing has (such as `gaps`) are options of the root that no `tc` of Linux
-/// knows.
+/// [`Tc`](super::Tc) reads them back as the same configuration if its classes have names like `1:3`. Other
+/// classes get such names, with a comment. Keys without a counterpart in Linux (such as `gaps`) become
+/// options of the root that the `tc` of Linux does not know.
 ///
 /// # Errors
-/// More classes than `tc` can tell apart, or names of classes that there are not.
+/// More classes than `tc` supports, or names of classes that do not exist.
 pub fn to_tc(config: &PacingConfig, device: &str) -> Result<Vec<String>, NotWords> {
     let names = Names::new(config)?;
     let (major, kind_word) = (names.major, kind(config.scheduler));
@@ -65,10 +65,10 @@ pub fn to_tc(config: &PacingConfig, device: &str) -> Result<Vec<String>, NotWord
     Ok(lines)
 }
 
-/// Classes as `tc` calls them.
+/// Identifiers of classes in `tc`.
 struct Names<'a> {
     major: u16,
-    /// None: as in the configuration.
+    /// None: the names of the configuration.
     given: Option<BTreeMap<&'a str, String>>,
 }
 
@@ -126,7 +126,7 @@ fn root(config: &PacingConfig, device: &str, names: &Names<'_>) -> Result<String
     };
     let default = default.as_deref().map(|name| names.of(name)).transpose()?;
     let minor = default.as_deref().and_then(|name| name.split_once(':')).map(|(_, minor)| minor.to_owned());
-    // Without it, Linux's fq has a class of its own.
+    // `default 0` is explicit, because fq without a default gets a class of its own.
     say("default", minor.or_else(|| (*scheduler == SchedulerKind::Fq).then(|| "0".to_owned())));
     let gaps_word = match gaps {
         Gaps::Frames => "frames",
@@ -159,7 +159,7 @@ fn fifo(limit: QueueLimit) -> &'static str {
     }
 }
 
-/// What a filter matches, in the words of u32.
+/// The u32 selectors of a filter, and its family.
 fn selector(filter: &ClassFilter) -> (String, Family) {
     let ClassFilter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
     let family = match src.or(*dst) {

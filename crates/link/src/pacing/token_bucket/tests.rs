@@ -1,4 +1,4 @@
-//! Buckets at their ticks.
+//! Token buckets at their ticks.
 
 use super::*;
 use crate::pacing::{ClassKind, LineClock, SaturatingFrame, on_the_line};
@@ -21,7 +21,8 @@ fn feed(tb: &mut TokenBucket<SaturatingFrame>, now: Instant, id: ClassId, frames
     }
 }
 
-/// All that it sends until `end`, at the speed of the line: when each burst began, and the classes of its packets.
+/// Everything that it sends until `end`, at the rate of the link: the start of each burst, and the classes of
+/// its packets.
 fn bursts(tb: &mut TokenBucket<SaturatingFrame>, from: Instant, end: Instant) -> Vec<(Instant, Vec<usize>)> {
     let mut clock = LineClock::new(LINE);
     clock.catch_up(from);
@@ -46,15 +47,15 @@ fn bursts(tb: &mut TokenBucket<SaturatingFrame>, from: Instant, end: Instant) ->
     bursts
 }
 
-/// Breaks: the paper's §2 (500 Mbit/s, a tick of 1 ms: bursts of 42 packets, 62.5 kB), where 62.5 kB are 41 or 42 full
-/// frames; or they are not sent at ticks.
+/// Breaks: the bursts of §2 of the paper: 500 Mbit/s and a tick of 1 ms yield bursts of 62.5 kB, 41 or 42
+/// full frames, at ticks.
 #[test]
 fn bursts_of_the_paper() {
     let mut tb = bucket(1, None);
     let id = class(&mut tb, ClassKind::Paced(Rate::from_mbit(500)));
     feed(&mut tb, Instant::ZERO, id, 3_000);
     let bursts = bursts(&mut tb, Instant::ZERO, Instant::from_nanos(50_000_000));
-    // A full bucket has a frame in reserve.
+    // A full bucket has a frame in addition.
     let sizes: Vec<_> = bursts.iter().map(|(_, packets)| packets.len()).collect();
     assert_eq!(sizes[0], 42);
     assert!(sizes[1..49].iter().all(|n| [41, 42].contains(n)), "{sizes:?}");
@@ -68,13 +69,13 @@ fn bursts_of_the_paper() {
     }
 }
 
-/// Breaks: a bucket holds more than its burst after a long pause, or less than the longest frame.
+/// Breaks: a bucket holds exactly its burst after a long pause, and at least the longest frame.
 #[test]
 fn a_bucket_holds_its_burst() {
     let later = Instant::from_nanos(3_600_000_000_000);
     for (burst, frames) in [(Some(10 * 1_514), 10), (Some(10 * 1_514 - 1), 9), (Some(1), 1), (None, 1)] {
         let mut tb = bucket(1, burst);
-        // 12.5 B in a tick.
+        // 12.5 B per tick.
         let id = class(&mut tb, ClassKind::Paced(Rate::from_bits_per_sec(100_000)));
         feed(&mut tb, later, id, 40);
         let bursts = bursts(&mut tb, later, later + Span::from_micros(900));
@@ -83,7 +84,7 @@ fn a_bucket_holds_its_burst() {
             Some(1) | None => 1_514 - 1_522 % 1_514,
             Some(burst) => (frames as u64 + 1) * 1_514 - burst,
         };
-        // The tick that adds the last of these, counted from the start of time.
+        // The tick that adds the last missing token, counted from the start of time.
         let ticks = (2 * missing).div_ceil(25);
         let reserve = if burst.is_none() { 12 } else { 0 };
         let ticks = if reserve > 0 { (2 * missing - 25).div_ceil(25) } else { ticks };
@@ -91,7 +92,8 @@ fn a_bucket_holds_its_burst() {
     }
 }
 
-/// Breaks: a rate drifts by the fractions that a tick adds: 12345 bit/s and 3 ms are 4.629375 B in a tick.
+/// Breaks: a rate does not drift by fractions of a byte per tick: 12345 bit/s and 3 ms are 4.629375 B per
+/// tick.
 #[test]
 fn fractions_of_a_byte_are_kept() {
     let mut tb = bucket(3, None);
@@ -102,7 +104,7 @@ fn fractions_of_a_byte_are_kept() {
     assert_eq!(sent as u64, (1_522 + 4 + 600 * 12_345 / 8) / 1_514);
 }
 
-/// Breaks: classes with tokens do not take turns, a normal class comes before them, or does not get what is left.
+/// Breaks: paced classes with tokens send in round robin, and then normal classes use the remaining capacity.
 #[test]
 fn paced_classes_in_turn_then_the_rest() {
     let mut tb = bucket(1, Some(2 * 1_522));
@@ -114,21 +116,21 @@ fn paced_classes_in_turn_then_the_rest() {
     }
     let bursts = bursts(&mut tb, Instant::ZERO, Instant::from_nanos(1_500_000));
     assert_eq!(bursts[0].1, [0, 1, 0, 1, 2, 2, 2]);
-    // 1250 B in a tick; 16 were left: a packet in the second one.
+    // 1250 B per tick, and 16 B were left: a packet at the second tick.
     assert_eq!(bursts[1].0, Instant::from_nanos(2_000_000));
     assert_eq!(tb.stats(a).unwrap().packets, 2);
-    // Three others came first.
+    // Three other packets came first.
     assert_eq!(tb.stats(b).unwrap().latest, ByteCount::new(3 * 1_538));
 }
 
-/// Breaks: a new rate makes tokens, takes some, or counts only after the wait that the old one had.
+/// Breaks: a new rate keeps the tokens, and applies to a wait that has already begun.
 #[test]
 fn rates_change_with_the_tokens_there_are() {
     let mut tb = bucket(1, Some(1_522));
     let id = class(&mut tb, ClassKind::Paced(Rate::from_bits_per_sec(8_000)));
     feed(&mut tb, Instant::ZERO, id, 9);
     assert!(matches!(tb.dequeue(Instant::ZERO), Next::Packet { .. }));
-    // 8 B are left, a tick adds 1.
+    // 8 B are left, and a tick adds 1 B.
     assert_eq!(tb.dequeue(Instant::ZERO), Next::Wait(Instant::from_nanos(1_506 * 1_000_000)));
     let now = Instant::from_nanos(506 * 1_000_000);
     assert_eq!(tb.dequeue(now), Next::Wait(Instant::from_nanos(1_506 * 1_000_000)));
@@ -138,10 +140,11 @@ fn rates_change_with_the_tokens_there_are() {
     assert_eq!(tb.dequeue(now), Next::Wait(Instant::from_nanos(1_006 * 1_000_000)));
 }
 
-/// Breaks: a bucket that becomes larger is full, or one that becomes smaller holds more than it can.
+/// Breaks: a bucket that becomes deeper is not full, and one that becomes shallower holds no more than its
+/// depth.
 #[test]
 fn buckets_change_their_size() {
-    // 125 B in a tick, then 12,500 B, then 125 B again; a frame in reserve each time.
+    // 125 B per tick, then 12,500 B, then 125 B again, with a frame in addition each time.
     let [slow, fast] = [1, 100].map(Rate::from_mbit);
     let sent = |tb: &mut TokenBucket<SaturatingFrame>, now| {
         let end = now + Span::from_micros(900);
@@ -159,7 +162,7 @@ fn buckets_change_their_size() {
     assert_eq!(sent(&mut tb, Instant::from_nanos(19_000_000)), 1, "1647 B");
 }
 
-/// Breaks: a class that has the number of one that was removed takes that one's turns as well.
+/// Breaks: a class that reuses the number of a removed class does not inherit its place in the round robin.
 #[test]
 fn a_number_that_is_used_again_takes_one_turn() {
     let mut tb = bucket(1, None);
@@ -172,7 +175,7 @@ fn a_number_that_is_used_again_takes_one_turn() {
     let bursts = bursts(&mut tb, Instant::ZERO, Instant::from_nanos(900_000));
     assert_eq!(bursts[0].1, [0, 1, 0, 1, 0, 1]);
 
-    // The same for one with a rate whose turns come first.
+    // The same for a paced class.
     let mut tb = bucket(1, Some(10 * 1_522));
     let [a, b] = [0; 2].map(|_| class(&mut tb, ClassKind::Paced(Rate::from_mbit(1))));
     feed(&mut tb, Instant::ZERO, a, 1);
@@ -184,7 +187,7 @@ fn a_number_that_is_used_again_takes_one_turn() {
     assert_eq!(bursts[0].1, [0, 1, 0, 1, 0, 1]);
 }
 
-/// Breaks: a tick of no time is taken.
+/// Breaks: a tick of zero is refused.
 #[test]
 fn a_tick_takes_time() {
     assert!(TokenBucket::<SaturatingFrame>::new(LINE, MTU, Span::ZERO, None).is_err());

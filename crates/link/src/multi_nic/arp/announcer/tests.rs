@@ -13,8 +13,8 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(ms)
 }
 
-/// A machine on a LAN: a stack that resolves addresses, with or without a speaker. Machine 1 is 10.0.0.1 and fe80::1 with the
-/// cards 11 and 12, and so on.
+/// A host on a LAN: a stack that resolves addresses, with or without an announcer. Host 1 is 10.0.0.1 and
+/// fe80::1 with the NICs 11 and 12, and so on.
 struct Machine {
     n: u8,
     speaker: Option<ArpAnnouncer>,
@@ -43,7 +43,7 @@ impl Machine {
         machine.speaker = Some(ArpAnnouncer::new(machine.mac(1), &cards, BOTH, generation));
         machine
     }
-    /// The stack sends; returns the frames that leave.
+    /// The stack sends a packet. Returns the frames that leave.
     fn send(&mut self, now: Instant, packet: Packet) -> Vec<Packet> {
         let Some(speaker) = &mut self.speaker else { return vec![packet] };
         let mut out = vec![speaker.outgoing(now, packet)];
@@ -63,7 +63,7 @@ impl Machine {
         }
         out
     }
-    /// A frame comes in; the stack answers questions for its addresses.
+    /// A frame arrives. The stack answers requests for its addresses.
     fn receive(&mut self, now: Instant, packet: Packet) -> Vec<Packet> {
         let (ip, ip6, mac) = (self.ip(), self.ip6(), self.mac(1));
         let packet = match &mut self.speaker {
@@ -86,7 +86,7 @@ impl Machine {
         self.seen.push(packet);
         out
     }
-    /// How many cards of machine `n` it knows.
+    /// Number of known NICs of host `n`.
     fn knows(&self, n: u8, v6: bool) -> usize {
         let other = Machine::ordinary(n);
         let address = if v6 { IpAddr::V6(other.ip6()) } else { other.ip().into() };
@@ -113,7 +113,7 @@ fn request(from: &Machine, to: &Machine) -> Packet {
     Arp::request(from.mac(1), from.ip(), to.ip()).packet(MacAddr::BROADCAST)
 }
 
-/// Lets machine `from` send `packet`, and everybody answer until all is quiet. Returns all frames that were on the wire.
+/// Host `from` sends `packet`, and all hosts answer until no frame is left. Returns all frames on the wire.
 fn exchange(lan: &mut [Machine], now: Instant, from: u8, packet: Packet) -> Vec<Packet> {
     let sent = lan.iter_mut().find(|m| m.n == from).map(|m| m.send(now, packet)).unwrap();
     deliver(lan, now, sent)
@@ -134,7 +134,7 @@ fn deliver(lan: &mut [Machine], now: Instant, mut on_wire: Vec<Packet>) -> Vec<P
     on_wire
 }
 
-/// Breaks: machines with several cards do not find each other, or those without notice anything of it.
+/// Breaks: hosts with lists learn each other's NICs, and hosts without lists see ordinary ARP only.
 #[test]
 fn a_lan_of_both_kinds() {
     let mut lan =
@@ -151,7 +151,7 @@ fn a_lan_of_both_kinds() {
         (&[(0x21, 2)][..], &[(0x11, 2)][..]),
         "once and for all"
     );
-    // An answer lists what its sender knows of the one who asked.
+    // A reply lists the NICs that its sender knows of the requester.
     let frames = ask(&mut lan, 0, 1);
     let lists: Vec<_> =
         frames.iter().map(|frame| Extension::parse_arp(frame.payload()).unwrap().unwrap()).collect();
@@ -162,7 +162,7 @@ fn a_lan_of_both_kinds() {
     ask(&mut lan, 0, 2);
     ask(&mut lan, 2, 3);
     assert_eq!((lan[0].knows(3, false), lan[3].knows(3, false)), (0, 0));
-    // The ordinary one got its answers, readable as ever.
+    // The ordinary host received a valid reply.
     let answers = lan[2].seen.iter().filter(|frame| frame.macs().1 == lan[2].mac(1));
     let answers: Vec<_> = answers.map(|frame| frame.arp().unwrap().sender).collect();
     assert_eq!(answers, [lan[3].ip()]);
@@ -177,7 +177,7 @@ fn a_lan_of_both_kinds() {
     }
 }
 
-/// Breaks: over IPv6 one card is used, or what the stack meant is lost.
+/// Breaks: neighbour discovery carries lists too, and the messages of the stack stay valid.
 #[test]
 fn neighbour_discovery_tells_the_same() {
     let mut lan = [Machine::extended(1, 7), Machine::extended(2, 9), Machine::ordinary(3)];
@@ -188,7 +188,7 @@ fn neighbour_discovery_tells_the_same() {
     assert_eq!((lan[0].knows(2, true), lan[1].knows(1, true), lan[0].knows(3, true)), (2, 2, 0));
     let seen = lan[2].seen.iter().filter(|frame| matches!(frame.icmp(), Ok(Icmp::Neighbour(_))));
     assert_eq!(seen.count(), lan[2].seen.len());
-    // The same machines over IPv4: nothing new to learn, and what ends there ends here.
+    // Over IPv4 the same hosts have nothing new to learn, and an eviction applies to both families.
     let learned = lan[0].learned.clone();
     assert_eq!(learned, [(0x21, 2)]);
     let packet = request(&lan[0], &lan[1]);
@@ -198,7 +198,7 @@ fn neighbour_discovery_tells_the_same() {
     lan[0].receive(at(1), plain);
     assert_eq!((lan[0].knows(2, false), lan[0].knows(2, true)), (0, 0));
 
-    // From beyond a router, or damaged: not even heard.
+    // Messages from beyond a router and damaged ones are ignored.
     let mut speaker = Machine::extended(4, 1);
     let far = Below::new(lan[1].mac(1), lan[0].mac(1), AddressPair::V6(lan[1].ip6(), lan[0].ip6()), 254);
     let message = NeighbourDiscovery::Solicitation { target: lan[0].ip6(), source_link: Some(lan[1].mac(1)) };
@@ -212,7 +212,7 @@ fn neighbour_discovery_tells_the_same() {
     assert_eq!(speaker.stats(), &ArpStats::default());
 }
 
-/// Breaks: neighbours send to a card that has failed until they ask again.
+/// Breaks: a failed NIC is announced immediately, so that neighbours stop sending to it.
 #[test]
 fn cards_that_fail_are_announced_at_once() {
     let mut lan = [Machine::extended(1, 7), Machine::extended(2, 9)];
@@ -220,7 +220,7 @@ fn cards_that_fail_are_announced_at_once() {
         exchange(&mut lan, at(0), 1, packet);
     }
     let (first, second) = (lan[0].mac(1), lan[0].mac(2));
-    // Whatever is still to be repeated from the start.
+    // Send the pending repetitions of the first announcements.
     for machine in &mut lan {
         machine.speaker.as_mut().unwrap().on_deadline(at(40));
         machine.speaker.as_mut().unwrap().on_deadline(at(3000));
@@ -239,7 +239,7 @@ fn cards_that_fail_are_announced_at_once() {
         deliver(&mut lan[1..], at(ms), frames);
         assert_eq!((lan[1].knows(1, false), lan[1].knows(1, true)), (expected.1, expected.1));
         assert_eq!(lan[1].learned.last(), Some(&(expected.0.0[5], expected.1)));
-        // It is repeated twice, and then no more.
+        // The announcement is repeated exactly twice.
         for again in [40, 2040] {
             let speaker = lan[0].speaker.as_mut().unwrap();
             assert_eq!(speaker.deadline(), Some(at(ms + again)));
@@ -259,7 +259,7 @@ fn cards_that_fail_are_announced_at_once() {
     assert_eq!(lan[1].stats().refused, [].into());
 }
 
-/// Breaks: a stack whose first card has failed asks in the name of that card, and no answer arrives.
+/// Breaks: the requests of a stack whose first NIC has failed name a working NIC, so that replies arrive.
 #[test]
 fn the_stack_speaks_by_the_first_card_that_works() {
     let mut machine = Machine::extended(1, 7);
@@ -279,7 +279,8 @@ fn the_stack_speaks_by_the_first_card_that_works() {
     assert_eq!(frames[0].payload().len(), 28);
 }
 
-/// Breaks: after a start its neighbours take a machine's lists for old ones, for half an hour.
+/// Breaks: neighbours accept the lists of a host that has restarted, instead of taking them for old ones for
+/// half an hour.
 #[test]
 fn a_machine_that_begins_anew_is_no_replay() {
     for generation in [6, 7, 8, 7 + 0x8000, 0] {
@@ -300,7 +301,7 @@ fn a_machine_that_begins_anew_is_no_replay() {
     }
 }
 
-/// Breaks: two machines with one address announce it against each other for ever.
+/// Breaks: two hosts with the same address do not send announcements against each other without end.
 #[test]
 fn an_address_that_was_taken_is_not_announced() {
     let mut machine = Machine::extended(1, 7);
@@ -328,7 +329,7 @@ fn an_address_that_was_taken_is_not_announced() {
     assert!(machine.poll().is_empty(), "it is probed for anew");
 }
 
-/// Breaks: a bad list takes the ordinary ARP around it along, or what is not address resolution is touched.
+/// Breaks: the stack gets the ordinary ARP message around a bad list, and other packets pass unchanged.
 #[test]
 fn whatever_comes_the_stack_gets_its_part() {
     let mut machine = Machine::extended(1, 7);
@@ -356,7 +357,7 @@ fn whatever_comes_the_stack_gets_its_part() {
         frame.extend_from_slice(packet.payload());
         Packet::from_frame(&frame).unwrap()
     };
-    // A VLAN's tag stays, for both kinds.
+    // The VLAN tag stays.
     for packet in [request(&machine, &other), solicitation(&machine, &other)] {
         machine.send(at(1), packet.clone());
         let sent = machine.send(at(1), tagged(packet)).remove(0);

@@ -24,7 +24,7 @@ fn list(owner: u32, generation: u16, cards: &[u8]) -> Extension {
     Extension::new(ip(owner), &cards, NicFlags::ANSWERS_PROBES, generation)
 }
 
-/// A cache, and what it has learned, as text: `11+12` are cards, `-11` an ordinary neighbour.
+/// A cache, and its changes as text: `11+12` are NICs, `-11` is an ordinary neighbour.
 #[derive(Default)]
 struct Bench(Cache);
 
@@ -35,7 +35,7 @@ impl Bench {
         self.0.hear(now, from, false, Ok(Some(list)), &ours());
         self.learned()
     }
-    /// An ordinary message.
+    /// A message without a list.
     fn plain(&mut self, now: Instant, address: u32, card: u8) -> String {
         self.0.hear(now, (ip(address), mac(card)), false, Ok(None), &ours());
         self.learned()
@@ -56,7 +56,7 @@ impl Bench {
         self.check();
         words.join(", ")
     }
-    /// What holds at all times.
+    /// Checks the invariants.
     fn check(&self) {
         let cache = &self.0;
         assert!(cache.addresses.len() <= MAX_NEIGHBOURS && cache.asked.len() <= MAX_NEIGHBOURS);
@@ -80,7 +80,7 @@ impl Bench {
     }
 }
 
-/// One that knows 10.0.0.5 with the cards 11 and 12, in generation 100.
+/// A bench whose cache has 10.0.0.5 with the NICs 11 and 12, in generation 100.
 fn knowing() -> Bench {
     let mut bench = Bench::default();
     bench.0.ask(at(0), ip(5));
@@ -88,7 +88,7 @@ fn knowing() -> Bench {
     bench
 }
 
-/// Breaks: a machine never learns of its neighbours' cards, or believes whoever tells it something.
+/// Breaks: lists are accepted from known and requested neighbours, and from no other.
 #[test]
 fn who_is_believed() {
     let mut bench = Bench::default();
@@ -103,7 +103,7 @@ fn who_is_believed() {
     assert_eq!(bench.tell(at(500), list(5, 2, &[0x11])), "11", "it is known, and need not be asked");
     assert_eq!(bench.refused(ArpRefusal::Unsolicited), 3);
 
-    // An ordinary answer makes known as well.
+    // An ordinary answer makes a neighbour known too.
     bench.0.ask(at(500), ip(7));
     assert_eq!(bench.plain(at(500), 7, 0x31), "");
     assert_eq!(bench.plain(at(500), 8, 0x41), "", "that one was not asked");
@@ -111,7 +111,7 @@ fn who_is_believed() {
     assert_eq!(bench.tell(at(900), list(8, 1, &[0x41, 0x42])), "");
 }
 
-/// Breaks: a server never learns of its clients' cards: it answers and does not ask.
+/// Breaks: a server, which answers and does not ask, learns the NICs of its clients.
 #[test]
 fn whoever_asks_and_is_answered_becomes_known() {
     let ask = |bench: &mut Bench, now, list: Extension| {
@@ -142,7 +142,7 @@ fn whoever_asks_and_is_answered_becomes_known() {
     assert_eq!((bench.learned().as_str(), bench.refused(ArpRefusal::TakenCard)), ("", 1));
 }
 
-/// Breaks: frames go to the cards of whoever lied about them, or to our own.
+/// Breaks: a false list does not divert frames, neither to NICs of others nor to those of this host.
 #[test]
 fn hostile_lists_change_nothing() {
     let malformed = |why| ArpRefusal::Malformed(why);
@@ -176,7 +176,8 @@ fn hostile_lists_change_nothing() {
     }
 }
 
-/// Breaks: a list that was overtaken on a slow way undoes the newer one, or newer ones are refused when the number wraps.
+/// Breaks: a delayed list does not replace a newer one, and newer ones are accepted when the number wraps
+/// around.
 #[test]
 fn generations_are_serial_numbers() {
     for (known, new, is_newer) in [
@@ -197,7 +198,8 @@ fn generations_are_serial_numbers() {
     }
 }
 
-/// Breaks: frames are lost for half an hour after a neighbour was replaced, or begins anew without its list.
+/// Breaks: a list is removed when the host is replaced or restarts without it, so that no frames go to absent
+/// NICs.
 #[test]
 fn what_evicts_a_list() {
     // The same card without a list, the other card, and another machine's.
@@ -209,7 +211,7 @@ fn what_evicts_a_list() {
         // Then any generation will do.
         assert_eq!(bench.tell(at(3), list(5, 7, &[0x11, 0x12])), "11+12");
     }
-    // Another machine with a list of its own, and one with a list that is refused.
+    // Another host with a list, and one with a list that is refused.
     let mut bench = knowing();
     assert_eq!(bench.tell(at(2), list(5, 7, &[0x41, 0x42])), "-11, 41+42");
     let mut bench = knowing();
@@ -223,7 +225,7 @@ fn what_evicts_a_list() {
     assert_eq!(bench.plain(at(2), 6, 0x41), "");
 }
 
-/// Breaks: a neighbour whose first card fails, or returns, loses its other ways, or is taken for another machine.
+/// Breaks: a neighbour whose first NIC fails or returns keeps its other paths and its identity.
 #[test]
 fn the_first_card_may_change() {
     let mut bench = knowing();
@@ -240,7 +242,7 @@ fn the_first_card_may_change() {
     assert_eq!(bench.0.stats().refused, BTreeMap::new());
 }
 
-/// Breaks: neighbours that are gone are sent to for ever, or those that are there are forgotten.
+/// Breaks: silent neighbours are removed, and others stay.
 #[test]
 fn silence_ends_it() {
     let mut bench = knowing();
@@ -260,7 +262,7 @@ fn silence_ends_it() {
     assert_eq!(bench.tell(end, list(5, 99, &[0x11, 0x12])), "", "it is a stranger now");
 }
 
-/// Breaks: a flood of questions from invented neighbours takes all memory, or pushes the useful ones out.
+/// Breaks: requests from many invented neighbours use bounded memory and evict no neighbour with a list.
 #[test]
 fn room_is_made() {
     let mut bench = knowing();
@@ -294,7 +296,7 @@ fn room_is_made() {
 }
 
 proptest! {
-    /// Breaks: some order of messages leaves a card that belongs to two neighbours, or to none that is known.
+    /// Breaks: in any order of messages, each NIC has exactly one owner, which is known.
     #[test]
     fn any_messages_keep_the_books(
         messages in proptest::collection::vec((0u8..6, 0u32..6, 0u16..5, proptest::collection::vec(0u8..12, 1..4)), 1..60),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Our two cards, and two of somebody else.
+/// Two NICs of this host, and one of another.
 const OURS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const OUR_SECOND: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 const THEIRS: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x11]);
@@ -19,7 +19,7 @@ fn is_ours(mac: MacAddr) -> bool {
 fn claim(seed: u64) -> ConflictDetection {
     ConflictDetection::new(Instant::ZERO, ADDRESS, OURS, RandomStream::new(seed, "claim"))
 }
-/// What is to be done, as words.
+/// All pending actions as text.
 fn actions(claim: &mut ConflictDetection) -> String {
     let word = |action| match action {
         ConflictAction::Usable(ADDRESS) => "usable".to_owned(),
@@ -42,7 +42,7 @@ fn actions(claim: &mut ConflictDetection) -> String {
     };
     std::iter::from_fn(|| claim.poll()).map(word).collect::<Vec<_>>().join(", ")
 }
-/// Runs it for so long; what it did and when.
+/// Runs until `until`. Returns the actions with their times.
 fn run(claim: &mut ConflictDetection, until: Instant) -> Vec<(Instant, String)> {
     let mut done = Vec::new();
     while let Some(at) = claim.deadline().filter(|at| *at <= until) {
@@ -52,12 +52,12 @@ fn run(claim: &mut ConflictDetection, until: Instant) -> Vec<(Instant, String)> 
     }
     done
 }
-/// Somebody says that it has `ADDRESS`.
+/// A reply from a host that has `ADDRESS`.
 fn taken(mac: MacAddr) -> Arp {
     Arp::request(OTHER_MAC, OTHER, ADDRESS).reply(mac)
 }
 const OTHER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x33]);
-/// One whose address is in use and announced, and since when.
+/// A detection whose address is in use and announced, and the time of the last announcement.
 fn held(seed: u64) -> (ConflictDetection, Instant) {
     let mut claim = claim(seed);
     let done = run(&mut claim, Instant::ZERO + Span::from_secs(30));
@@ -65,7 +65,7 @@ fn held(seed: u64) -> (ConflictDetection, Instant) {
 }
 
 proptest! {
-    /// Breaks: the times of RFC 5227 §2.1 and §2.3, for some dice.
+    /// Breaks: the times of RFC 5227 §2.1 and §2.3 hold for all seeds.
     #[test]
     fn an_address_nobody_has(seed: u64) {
         let mut claim = claim(seed);
@@ -83,7 +83,8 @@ proptest! {
         prop_assert_eq!((ANNOUNCE_WAIT, ANNOUNCE_INTERVAL), (Span::from_secs(2), Span::from_secs(2)));
     }
 
-    /// Breaks: all machines of a rack probe at the same moment when the power returns.
+    /// Breaks: hosts that start at the same time, as after a power failure, send their probes at different
+    /// times.
     #[test]
     fn dice_differ(a: u64, b: u64) {
         prop_assume!(a != b);
@@ -91,7 +92,8 @@ proptest! {
     }
 }
 
-/// Breaks: an address that somebody has is used, or one that nobody has is not, because of what has nothing to do with it.
+/// Breaks: an address of another host is not used, and unrelated packets do not prevent the use of a free
+/// one.
 #[test]
 fn what_is_a_conflict_while_probing() {
     let probe = |mac, target| Arp::request(mac, Ipv4Addr::UNSPECIFIED, target);
@@ -108,7 +110,7 @@ fn what_is_a_conflict_while_probing() {
         ("our own announcement", Arp::request(OUR_SECOND, ADDRESS, ADDRESS), false),
     ];
     for (what, arp, is_conflict) in table {
-        // Before the first probe, between probes, and until two seconds after the last.
+        // Before the first probe, between probes, and up to two seconds after the last.
         for ms in [0, 1500, 3500, 5000] {
             let mut claim = claim(7);
             let now = after(Instant::ZERO, ms);
@@ -123,7 +125,8 @@ fn what_is_a_conflict_while_probing() {
     }
 }
 
-/// Breaks: an address that has become free is never used, or two machines that both insist flood the LAN (RFC 5227 §2.1.1).
+/// Breaks: an address that has become free is used, and two hosts that insist do not flood the LAN (RFC 5227
+/// §2.1.1).
 #[test]
 fn a_taken_address_is_tried_again() {
     let mut claim = claim(1);
@@ -146,7 +149,8 @@ fn a_taken_address_is_tried_again() {
     assert_eq!(done[3].1, "usable, announce", "it is free now");
 }
 
-/// Breaks: two machines with one address fight for ever, or the first mistake of another takes ours away (RFC 5227 §2.4 b).
+/// Breaks: an address is defended at most once in ten seconds, and one conflict does not end its use (RFC
+/// 5227 §2.4 b).
 #[test]
 fn an_address_in_use_is_defended_once_in_ten_seconds() {
     let (mut claim, start) = held(3);
@@ -170,12 +174,12 @@ fn an_address_in_use_is_defended_once_in_ten_seconds() {
     let done = run(&mut claim, after(start, 40_000) + RATE_LIMIT_INTERVAL + Span::from_secs(20));
     let words: Vec<_> = done.iter().map(|(_, words)| words.as_str()).collect();
     assert_eq!(words, ["", "probe", "probe", "probe", "usable, announce", "announce"]);
-    // That it was defended before is forgotten.
+    // An earlier defence is forgotten.
     claim.on_arp(after(start, 200_000), &taken(THEIRS), is_ours);
     assert_eq!(actions(&mut claim), "conflict 11, announce");
 }
 
-/// Breaks: a machine whose cables come back uses an address that somebody has taken meanwhile.
+/// Breaks: after a lost carrier, the host probes before it uses an address that another may have taken.
 #[test]
 fn it_probes_anew_after_a_lost_carrier() {
     let (mut claim, start) = held(3);

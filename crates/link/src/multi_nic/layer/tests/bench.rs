@@ -1,4 +1,4 @@
-//! A LAN: layers under small stacks, cards, and a switch that learns.
+//! A LAN: layers under small stacks, NICs, and a learning switch.
 
 use crate::multi_nic::{MultiNic, MultiNicConfig, NeighbourId, NicId, NicPath, NicSpec};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use farpace_wire::{AddressPair, Arp, ArpOperation, Below, EtherType, MacAddr, Ni
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// From a card to the switch and on to another.
+/// Delay from one NIC through the switch to another.
 const LATENCY: Span = Span::from_micros(10);
 /// Payload of a datagram.
 const LEN: usize = 1_472;
@@ -23,24 +23,24 @@ pub fn mac(host: usize, card: usize) -> MacAddr {
     MacAddr([2, 0, 0, 0, host as u8 + 1, card as u8])
 }
 
-/// What happens at a host.
+/// An event at a host.
 enum Event {
-    /// A frame comes in by a card.
+    /// A NIC receives a frame.
     Line(usize, Packet),
     /// The stack sends.
     Stack(Packet),
 }
 
-/// A machine: an ordinary one has no layer and one card.
+/// A host. An ordinary one has no layer and one NIC.
 pub struct Host {
     pub layer: Option<MultiNic>,
-    /// When each datagram reached the stack, by where it came from and its number.
+    /// When each datagram reached the stack, with the source host and the number.
     pub got: Vec<(Instant, usize, u32)>,
     /// Where it has heard others to be.
     arp: BTreeMap<Ipv4Addr, MacAddr>,
     /// Datagrams that the layer dropped.
     pub dropped: Vec<DropReason>,
-    /// When a datagram last left by each card.
+    /// When each NIC last sent a datagram.
     pub left: BTreeMap<usize, Instant>,
     dice: RandomStream,
 }
@@ -48,7 +48,7 @@ pub struct Host {
 pub struct Net {
     pub now: Instant,
     pub hosts: Vec<Host>,
-    /// Cards whose frames vanish, both ways, without anybody being told.
+    /// NICs whose frames are lost in both directions, without a carrier loss.
     pub silent: BTreeSet<(usize, usize)>,
     /// When datagrams vanished, by the card that they came from or were for.
     pub vanished: Vec<Instant>,
@@ -61,7 +61,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// Hosts with so many cards each of 1 Gbit/s; with one: ordinary ones.
+    /// Hosts with these numbers of NICs of 1 Gbit/s. Hosts with one NIC are ordinary.
     pub fn new(cards: &[usize], config: &MultiNicConfig) -> Net {
         let rate = Rate::from_mbit(1_000);
         let host = |(n, cards): (usize, &usize)| {
@@ -96,16 +96,17 @@ impl Net {
     pub fn layer(&self, host: usize) -> &MultiNic {
         self.hosts[host].layer.as_ref().unwrap()
     }
-    /// The lanes of `host` to its first neighbour.
+    /// The paths of `host` to its first neighbour.
     pub fn lanes(&self, host: usize) -> Vec<(NicId, NicPath)> {
         self.layer(host).lanes().working(NeighbourId(1)).map(|(nic, lane)| (nic, *lane)).collect()
     }
-    /// `host` asks where `other` is.
+    /// `host` sends an ARP request for `other`.
     pub fn ask(&mut self, at: Instant, host: usize, other: usize) {
         let ask = Arp::request(mac(host, 0), ip(host), ip(other));
         self.plan(at, host, Event::Stack(ask.packet(MacAddr::BROADCAST)));
     }
-    /// `from` sends datagrams to `to`, one each `every`, numbered from `first`. Returns the number after the last.
+    /// `from` sends datagrams to `to` at intervals of `every`, numbered from `first`. Returns the number
+    /// after the last.
     pub fn load(&mut self, (from, to): (usize, usize), first: u32, span: [Instant; 2], every: Span) -> u32 {
         let (mut at, mut number) = (span[0], first);
         let addresses = AddressPair::V4(ip(from), ip(to));
@@ -120,14 +121,14 @@ impl Net {
         }
         number
     }
-    /// A frame reaches a card, wherever it comes from.
+    /// A NIC receives a frame, from anywhere.
     pub fn inject(&mut self, at: Instant, (host, card): (usize, usize), packet: Packet) {
         self.plan(at, host, Event::Line(card, packet));
     }
     pub fn set_carrier(&mut self, host: usize, card: usize, up: bool) {
         self.with(host, |layer, cx| layer.set_carrier(NicId(card as u8), up, cx));
     }
-    /// Numbers that reached `to` from `from`, each with how often.
+    /// Numbers of datagrams that reached `to` from `from`, with their counts.
     pub fn numbers(&self, from: usize, to: usize) -> BTreeMap<u32, usize> {
         let mut numbers = BTreeMap::new();
         for (_, _, number) in self.hosts[to].got.iter().filter(|(_, source, _)| *source == from) {
@@ -135,7 +136,7 @@ impl Net {
         }
         numbers
     }
-    /// All that is to happen until `then`.
+    /// Runs until `then`.
     pub fn run(&mut self, then: Instant) {
         loop {
             let deadlines = self.hosts.iter().enumerate();
@@ -189,7 +190,7 @@ impl Net {
             }
         }
     }
-    /// A datagram as the stack sends it: to where its receiver was last heard to be.
+    /// Addresses a datagram according to the ARP cache.
     fn addressed(&self, host: usize, mut packet: Packet) -> Packet {
         let to = packet.ipv4().and_then(|ip| self.hosts[host].arp.get(&ip.dst()).copied());
         if let Some(to) = to {
@@ -197,7 +198,7 @@ impl Net {
         }
         packet
     }
-    /// A card sends; the switch learns, and passes on or floods.
+    /// A NIC sends a frame. The switch learns, and forwards or floods.
     fn out_to_line(&mut self, host: usize, card: usize, packet: Packet) {
         let (from, to) = packet.macs();
         let is_data = packet.udp().is_ok();
@@ -226,7 +227,7 @@ impl Net {
             self.plan(self.now + LATENCY, host, Event::Line(card, packet.clone()));
         }
     }
-    /// A small stack: it answers for its address, and takes datagrams.
+    /// A small stack: it answers ARP requests, and accepts datagrams.
     fn up_to_stack(&mut self, host: usize, packet: Packet) {
         if let Ok(arp) = packet.arp() {
             self.hosts[host].arp.insert(arp.sender, arp.sender_mac);
@@ -249,5 +250,5 @@ impl Net {
     }
 }
 
-/// The EtherType of probes and their answers.
+/// The EtherType of probes and replies.
 pub const PROBES: u16 = EtherType::EXPERIMENTAL.0;

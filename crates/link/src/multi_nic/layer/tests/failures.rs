@@ -1,14 +1,15 @@
-//! Cards that fail and return under load.
+//! NICs that fail and return under load.
 
 use super::bench::{Net, ms};
 use crate::multi_nic::MultiNicConfig;
 use farpace_path::Element;
 use farpace_units::Span;
 
-/// From one datagram of each card to the next, which takes 12.3 us of a card. All of them fit one card less.
+/// Interval between datagrams of a NIC, which takes 12.3 us for one. One NIC less can carry all of them.
 const PER_CARD: Span = Span::from_micros(14);
 
-/// Two hosts with so many cards that send to each other from 50 ms on: for each card a datagram at once, so that all are used.
+/// Two hosts with `nics` NICs that send to each other from 50 ms on, in bursts of a datagram per NIC, so that
+/// all are used.
 fn loaded(cards: usize, until: u64) -> (Net, u32) {
     let mut net = Net::new(&[cards, cards], &MultiNicConfig::default());
     net.ask(ms(1), 0, 1);
@@ -21,7 +22,7 @@ fn loaded(cards: usize, until: u64) -> (Net, u32) {
     (net, count)
 }
 
-/// Every number of `count` but so many arrived, and none twice.
+/// Number of datagrams of `count` that have not arrived. Checks that none has arrived twice.
 fn missing(net: &Net, from: usize, to: usize, count: u32) -> usize {
     let numbers = net.numbers(from, to);
     assert!(numbers.values().all(|times| *times == 1), "some came twice");
@@ -34,7 +35,8 @@ fn nothing_waits(net: &Net) {
     }
 }
 
-/// Breaks: frames wait for a card without a carrier, or neighbours go on sending to it, or it is not used again.
+/// Breaks: after a loss of carrier, frames move to other NICs and neighbours stop sending to the NIC; it is
+/// used again later.
 #[test]
 fn traffic_moves_at_once_when_a_carrier_is_lost() {
     for (cards, failed) in [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)] {
@@ -69,7 +71,7 @@ fn traffic_moves_at_once_when_a_carrier_is_lost() {
     }
 }
 
-/// Breaks: a way that swallows frames without a word swallows them for longer than 100 ms, or is never used again.
+/// Breaks: a path that silently loses frames is detected within 100 ms, and used again when it recovers.
 #[test]
 fn traffic_moves_within_100_ms_when_a_card_falls_silent() {
     for (cards, failed) in [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)] {
@@ -94,7 +96,8 @@ fn traffic_moves_within_100_ms_when_a_card_falls_silent() {
     }
 }
 
-/// Breaks: frames wait for ever in a machine all of whose cards have failed, or it is mute when one returns.
+/// Breaks: a host without a working NIC drops frames instead of holding them, and recovers when a NIC
+/// returns.
 #[test]
 fn without_any_card_nothing_waits() {
     let (mut net, count) = loaded(2, 200);

@@ -1,4 +1,4 @@
-//! Frames of somebody who means harm, while others talk.
+//! Forged frames during a transfer.
 
 use super::bench::{Net, PROBES, ip, mac, ms};
 use crate::multi_nic::arp::ArpRefusal;
@@ -10,7 +10,7 @@ use farpace_wire::{AddressPair, Arp, EtherType, Extension, MacAddr, NicFlags, Ni
 
 const G: NicKind = NicKind(3);
 
-/// Host 2 says, with these cards, that it is host `owner`.
+/// A list of host 2 with these NICs, for the address of host `owner`.
 fn list(owner: usize, cards: &[MacAddr], generation: u16) -> Packet {
     let cards: Vec<_> = cards.iter().map(|mac| (*mac, G)).collect();
     let extension = Extension::new(ip(owner).into(), &cards, NicFlags::ANSWERS_PROBES, generation);
@@ -24,7 +24,7 @@ fn with_byte(packet: &Packet, at: usize, byte: u8) -> Packet {
     Packet::from_link(from, to, EtherType::ARP, payload.into())
 }
 
-/// Two hosts that talk, and an ordinary one that host 0 has asked for.
+/// Two hosts with a transfer, and an ordinary host for which host 0 has sent a request.
 fn talking(until: u64) -> (Net, u32) {
     let mut net = Net::new(&[2, 2, 1], &MultiNicConfig::default());
     net.ask(ms(1), 0, 1);
@@ -33,14 +33,14 @@ fn talking(until: u64) -> (Net, u32) {
     (net, count)
 }
 
-/// Breaks: a made-up list turns a transfer away from its neighbour or stops it, or nobody is told why it was refused.
+/// Breaks: a forged list neither diverts nor stops a transfer, and its refusal is counted with the reason.
 #[test]
 fn made_up_lists_do_not_disturb_a_transfer() {
     let (mut net, count) = talking(400);
     net.run(ms(90));
     let genuine = net.last[&(0, 0, EtherType::ARP.0)].clone();
     net.run(ms(100));
-    // It has other cards for a while, so that what it said before is old.
+    // The NICs change for a while, so that the earlier list is old.
     net.set_carrier(1, 1, false);
     net.run(ms(110));
     net.set_carrier(1, 1, true);
@@ -70,7 +70,7 @@ fn made_up_lists_do_not_disturb_a_transfer() {
         }
     }
     net.run(ms(500));
-    // What was on the line when the card lost its carrier was for it.
+    // Frames in flight to the NIC when it lost its carrier.
     assert!(net.vanished.iter().all(|at| *at < ms(101)) && net.vanished.len() <= 2, "{:?}", net.vanished);
     let got = net.numbers(0, 1).len() + net.vanished.len();
     assert_eq!(got, count as usize, "the transfer has lost something");
@@ -87,7 +87,7 @@ fn made_up_lists_do_not_disturb_a_transfer() {
     assert_eq!((stats.learned, stats.evicted), (3, 0));
 }
 
-/// Breaks: answers to probes that were made up, changed or sent again move traffic.
+/// Breaks: forged, modified and replayed replies to probes do not move traffic.
 #[test]
 fn forged_answers_to_probes_change_no_lane() {
     let (mut net, count) = talking(300);
@@ -121,7 +121,8 @@ fn forged_answers_to_probes_change_no_lane() {
     assert_eq!(net.numbers(0, 1).len(), count as usize);
 }
 
-/// Breaks: whoever asks for frames that were never sent has the machine work for them, or is answered although nobody knows who that is.
+/// Breaks: repair requests for frames that were never sent cause no work, and those of unknown hosts no
+/// answer.
 #[test]
 fn questions_of_strangers_are_not_answered() {
     let (mut net, count) = talking(200);

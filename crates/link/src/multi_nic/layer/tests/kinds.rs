@@ -1,11 +1,11 @@
-//! Ordinary hosts beside others, and addresses that are claimed.
+//! Ordinary hosts beside others, and address conflict detection.
 
 use super::bench::{Net, mac, ms};
 use crate::multi_nic::MultiNicConfig;
 use farpace_units::Span;
 use farpace_wire::{Arp, MacAddr};
 
-/// Breaks: an ordinary host loses frames of one with several cards, or those send to it by more than one card.
+/// Breaks: traffic between an ordinary host and one with several NICs loses nothing, and uses one NIC.
 #[test]
 fn ordinary_hosts_and_others_talk_on_one_lan() {
     let mut net = Net::new(&[2, 3, 1], &MultiNicConfig::default());
@@ -31,7 +31,7 @@ fn ordinary_hosts_and_others_talk_on_one_lan() {
     assert!(net.hosts.iter().all(|host| host.dropped.is_empty()));
 }
 
-/// Breaks: two neighbours with several cards get in each other's way.
+/// Breaks: transfers to two neighbours with several NICs do not disturb each other.
 #[test]
 fn two_neighbours_at_once_get_all_frames() {
     let mut net = Net::new(&[3, 2, 2], &MultiNicConfig::default());
@@ -48,7 +48,8 @@ fn two_neighbours_at_once_get_all_frames() {
     assert_eq!(net.hosts[0].left.len(), 3, "all cards are used");
 }
 
-/// Breaks: frames leave from an address before it is known to be free, or another machine that has it is not noticed.
+/// Breaks: no frame leaves from an address before conflict detection has finished, and a conflict is
+/// detected.
 #[test]
 fn nothing_leaves_from_an_address_that_is_not_usable() {
     let config = MultiNicConfig { claim: true, ..MultiNicConfig::default() };
@@ -63,7 +64,7 @@ fn nothing_leaves_from_an_address_that_is_not_usable() {
     net.load((0, 1), 1_000, [ms(7_600), ms(7_700)], Span::from_millis(1));
     net.run(ms(8_000));
     assert_eq!(net.numbers(0, 1).len(), 100);
-    // Another machine has had it all the time, and says so while it is probed for.
+    // Another host uses the address, and announces it during the probes.
     let mut net = Net::new(&[2, 2], &config);
     let other = Arp::request(mac(7, 0), super::bench::ip(0), super::bench::ip(0)).packet(MacAddr::BROADCAST);
     for at in [1_200, 1_800] {

@@ -1,4 +1,4 @@
-//! Ways that fail and return.
+//! Paths that fail and return.
 
 use super::*;
 use crate::multi_nic::probe::{
@@ -8,7 +8,7 @@ use crate::multi_nic::{NeighbourId, NicId};
 use farpace_units::ByteCount;
 use farpace_units::Instant;
 
-/// Breaks: frames are sent into a way that has failed for longer than a tenth of a second, or never again into one that works.
+/// Breaks: the failure of a path is detected within a tenth of a second, and its return too.
 #[test]
 fn a_way_that_fails_is_known_within_a_tenth_of_a_second() {
     let lan = || Line::new(G, G, Span::from_micros(20));
@@ -35,7 +35,7 @@ fn a_way_that_fails_is_known_within_a_tenth_of_a_second() {
     }
 }
 
-/// Breaks: probes that are lost by chance move traffic to and fro.
+/// Breaks: random losses of probes are not mistaken for a failure.
 #[test]
 fn loss_by_chance_is_no_failure() {
     for (seed, loss) in [(1, 0.01), (2, 0.05), (3, 0.1)] {
@@ -47,7 +47,7 @@ fn loss_by_chance_is_no_failure() {
     }
 }
 
-/// Breaks: a machine that is silent fills the network with probes, or a first frame finds a way that failed long ago.
+/// Breaks: unused paths are probed at a low rate, and their failures are still detected.
 #[test]
 fn ways_that_are_not_used_are_probed_seldom() {
     let idle = |_| Line { load: Some(Rate::default()), ..Line::new(G, G, Span::from_micros(20)) };
@@ -59,7 +59,7 @@ fn ways_that_are_not_used_are_probed_seldom() {
     model.lines[0].alive = false;
     model.run(ms(1_200));
     assert!(!model.up(0) && model.up(1));
-    // Both ways are probed when one of them is used.
+    // Both paths are probed when one of them is used.
     model.clear();
     model.lines[0].alive = true;
     model.lines[1].load = None;
@@ -68,7 +68,8 @@ fn ways_that_are_not_used_are_probed_seldom() {
     assert!((38..=60).contains(&probes(&model)), "{}", probes(&model));
 }
 
-/// Breaks: whoever can guess an address keeps dead ways alive, or moves traffic.
+/// Breaks: replies that match no outstanding probe have no effect, so that forged ones do not keep dead paths
+/// alive.
 #[test]
 fn replies_to_nothing_that_was_asked_are_refused() {
     let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
@@ -108,7 +109,7 @@ fn replies_to_nothing_that_was_asked_are_refused() {
     assert!(!prober.wants(NicId(0)) && prober.poll(now, NicId(0), ByteCount::ZERO).is_none());
 }
 
-/// Breaks: an answer that claims absurd times and counts crashes the machine or leaves the rate absurd.
+/// Breaks: replies with absurd times and counters cause no panic and leave the estimates in range.
 #[test]
 fn absurd_answers_do_no_harm() {
     use farpace_units::{ByteCount, RandomStream};

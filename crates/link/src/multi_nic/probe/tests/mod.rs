@@ -1,4 +1,4 @@
-//! Probing over a model of a way, in virtual time.
+//! Probing on a model of paths, in virtual time.
 
 mod liveness;
 mod model;
@@ -12,7 +12,7 @@ const G: Rate = Rate::from_mbit(1_000);
 fn ms(n: u64) -> Span {
     Span::from_millis(n)
 }
-/// A card of 1 Gbit/s before a way that carries `mbit` and takes `one_way` milliseconds.
+/// A NIC of 1 Gbit/s before a path of `mbit` Mbit/s with a one-way delay of `one_way` milliseconds.
 fn modem(mbit: u64, one_way: u64) -> Line {
     Line::new(G, Rate::from_mbit(mbit), ms(one_way))
 }

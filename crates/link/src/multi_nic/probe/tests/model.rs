@@ -1,4 +1,5 @@
-//! Two machines, and the ways between them in virtual time: a card, a narrow place with its queue, a delay with jitter.
+//! Two hosts and the paths between them in virtual time: a NIC, a bottleneck with a queue, a delay with
+//! jitter.
 
 use super::super::*;
 use crate::multi_nic::{NeighbourId, NicId};
@@ -10,7 +11,7 @@ pub const PEER: NeighbourId = NeighbourId(1);
 const START: Instant = Instant::from_nanos(10_000_000_000);
 const FRAME: ByteCount = ByteCount::new(1_538);
 
-/// One way.
+/// A path.
 pub struct Line {
     pub(super) card: Serialiser,
     pub(super) narrow: Serialiser,
@@ -19,13 +20,13 @@ pub struct Line {
     pub jitter: Span,
     pub loss: f64,
     pub alive: bool,
-    /// What the program sends at most; none: as much as there is room for.
+    /// Maximum sending rate of the application; none: unlimited.
     pub load: Option<Rate>,
     pub(super) free: Instant,
     pub(super) last: Instant,
     pub(super) arrivals: VecDeque<(Instant, Option<Packet>)>,
     pub(super) replies: VecDeque<(Instant, Packet)>,
-    /// Time in the queue of each frame.
+    /// Queueing delay of each frame.
     pub queued: Vec<Span>,
     pub delivered: u64,
 }
@@ -66,14 +67,14 @@ impl Line {
     }
 }
 
-/// Both machines.
+/// Both hosts.
 pub struct Model {
     pub now: Instant,
     pub prober: Prober,
     responder: Responder,
     pub lines: Vec<Line>,
     pub estimates: Vec<Option<PathEstimate>>,
-    /// When, which card, what.
+    /// Time, NIC, estimate.
     pub history: Vec<(Instant, usize, PathEstimate)>,
     dice: RandomStream,
     /// By how much the clock of the other machine is behind.
@@ -116,14 +117,14 @@ impl Model {
         }
         self.now = end;
     }
-    /// What the card is used at now.
+    /// The current rate of the path in Mbit/s.
     pub fn rate(&self, at: usize) -> f64 {
         self.estimates[at].map_or(0.0, |estimate| estimate.rate.as_mbit_f64())
     }
     pub fn up(&self, at: usize) -> bool {
         self.estimates[at].is_some_and(|estimate| estimate.up)
     }
-    /// Forgets what was counted.
+    /// Clears the statistics.
     pub fn clear(&mut self) {
         self.history.clear();
         for line in &mut self.lines {
@@ -131,7 +132,7 @@ impl Model {
             line.delivered = 0;
         }
     }
-    /// Time in the queue that so many of a hundred frames did not exceed.
+    /// A percentile of the queueing delay.
     pub fn queued(&mut self, at: usize, percent: usize) -> Span {
         let queued = &mut self.lines[at].queued;
         queued.sort_unstable();

@@ -1,12 +1,12 @@
-//! What ways carry, and how soon that is known.
+//! Estimated rates, and how fast they converge.
 
 use super::*;
 
-/// The rate is `wanted` Mbit/s, but for one part in twenty.
+/// True if the estimated rate is within 5 % of `wanted` Mbit/s.
 fn near(model: &Model, wanted: f64) -> bool {
     (model.rate(0) / wanted - 1.0).abs() < 0.05
 }
-/// Runs on until it is so for 100 ms; says how long that took before.
+/// Runs until `is` has held for 100 ms. Returns how long that took, without the 100 ms.
 fn until(model: &mut Model, most: Span, is: impl Fn(&Model) -> bool) -> Span {
     let (begin, mut since) = (model.now, None);
     while model.now.since(begin) < most {
@@ -19,7 +19,7 @@ fn until(model: &mut Model, most: Span, is: impl Fn(&Model) -> bool) -> Span {
     Span::MAX
 }
 
-/// Breaks: cards of a healthy LAN are throttled.
+/// Breaks: the NICs of a healthy LAN keep their nominal rates.
 #[test]
 fn a_way_that_carries_what_its_cards_send_stays_at_that() {
     for (jitter, loss) in [(0, 0.0), (50, 0.0), (500, 0.0), (0, 0.01), (100, 0.001)] {
@@ -39,7 +39,7 @@ fn a_way_that_carries_what_its_cards_send_stays_at_that() {
     }
 }
 
-/// Breaks: on an idle LAN lanes are predicted to take another time than they do, or jitter is not guarded against.
+/// Breaks: predicted delays on an idle LAN are exact, and the guard covers jitter.
 #[test]
 fn delays_are_those_of_the_lines() {
     let m = Rate::from_mbit(100);
@@ -50,7 +50,7 @@ fn delays_are_those_of_the_lines() {
         model.run(ms(2_000));
         let [fast, slow] = [0, 1].map(|at| model.estimates[at].expect("it is up"));
         let long = farpace_units::ByteCount::new(1_538);
-        // Two lines, one after the other.
+        // Two store-and-forward links.
         let apart = m.time_for(long) * 2 - G.time_for(long) * 2;
         let found = slow.delay.of(long) - fast.delay.of(long);
         assert!(found.abs_diff(apart) < Span::from_micros(3), "{load:?}: {found}, not {apart}");
@@ -59,7 +59,7 @@ fn delays_are_those_of_the_lines() {
     }
 }
 
-/// Breaks: a modem behind a fast card is flooded, or left half empty.
+/// Breaks: a modem behind a fast NIC is neither overloaded nor underused.
 #[test]
 fn a_narrow_place_behind_the_card_is_found() {
     for (seed, one_way) in [(1, 1), (2, 10), (3, 45)] {
@@ -78,7 +78,7 @@ fn a_narrow_place_behind_the_card_is_found() {
     }
 }
 
-/// Breaks: a way that carries less than before is flooded for seconds; one that carries more stays half empty.
+/// Breaks: the rate follows a path whose rate halves or doubles.
 #[test]
 fn the_rate_follows_a_way_that_changes() {
     for (seed, one_way) in [(1, 5), (2, 20), (3, 45)] {
@@ -93,7 +93,7 @@ fn the_rate_follows_a_way_that_changes() {
         model.lines[0].set_rate(Rate::from_mbit(80));
         let took = until(&mut model, ms(6_000), |model| near(model, 80.0));
         assert!(took < ms(3_000), "doubled, {one_way} ms: {took}");
-        // More is tried by an eighth at most, and a queue shows after a round trip.
+        // The gain is at most an eighth, and the queue shows after a round trip.
         let most = ms(12) + ms(one_way) / 3;
         assert!(model.queued(0, 90) < most, "doubled, {one_way} ms: {}", model.queued(0, 90));
         // Back to what the card sends.
@@ -103,7 +103,7 @@ fn the_rate_follows_a_way_that_changes() {
     }
 }
 
-/// Breaks: a mobile way, whose frames come with jitter, is taken for a full one and used less and less.
+/// Breaks: jitter, as on mobile paths, is not mistaken for a queue, and does not lower the rate.
 #[test]
 fn jitter_is_no_queue() {
     for (seed, jitter) in [(1, 500), (2, 2_000), (3, 8_000)] {
@@ -122,7 +122,7 @@ fn jitter_is_no_queue() {
     }
 }
 
-/// Breaks: the rate of a way that loses frames by chance falls until nothing is left.
+/// Breaks: random loss does not lower the rate.
 #[test]
 fn loss_by_chance_does_not_take_the_rate_away() {
     for (seed, loss) in [(1, 0.01), (2, 0.03), (3, 0.10)] {
@@ -135,7 +135,8 @@ fn loss_by_chance_does_not_take_the_rate_away() {
     }
 }
 
-/// Breaks: a way with a short queue, which drops before it delays, loses a part of all frames for ever.
+/// Breaks: a path with a short queue, which drops frames before it delays them, is not overloaded
+/// permanently.
 #[test]
 fn a_short_queue_is_not_run_over() {
     let buffer = farpace_units::ByteCount::new(15_000);
@@ -149,7 +150,7 @@ fn a_short_queue_is_not_run_over() {
     assert!(delivered * 1_538.0 * 8.0 / 10.0 > 0.90 * 80e6, "{delivered}");
 }
 
-/// Breaks: a way that is hardly used is taken for one that carries little.
+/// Breaks: a rarely used path is not mistaken for a slow one.
 #[test]
 fn a_lane_that_is_not_used_keeps_its_rate() {
     let load = Some(Rate::from_mbit(5));

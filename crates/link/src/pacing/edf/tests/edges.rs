@@ -1,8 +1,9 @@
-//! The ends of the clock, callers that are late, rates that jump.
+//! Limits of the clock, late callers, and rates that change abruptly.
 
 use super::*;
 
-/// Breaks: the clock's last byte is reached (1 Tbit/s: after 4.7 years) and packets no longer leave, or leave in another order.
+/// Breaks: packets still leave, and in order, when the clock reaches its last byte (1 Tbit/s: after 4.7
+/// years).
 #[test]
 fn the_end_of_the_clock_is_not_the_end() {
     let line = LineClock::FASTEST;
@@ -34,7 +35,7 @@ fn the_end_of_the_clock_is_not_the_end() {
     }
 }
 
-/// Breaks: timers that are said to be late by more than there is time stop the scheduler.
+/// Breaks: a jitter longer than the range of time does not stop the scheduler.
 #[test]
 fn timers_may_be_of_no_use() {
     let mut edf: Edf<SaturatingFrame> = Edf::new(LineClock::FASTEST, MTU, Gaps::Hybrid, Span::MAX).unwrap();
@@ -45,7 +46,8 @@ fn timers_may_be_of_no_use() {
     assert_eq!(starts, [0, 15_180, 30_360], "gap frames alone");
 }
 
-/// Breaks: with timers, whoever asks too late is told to wait for what has been, or a class makes up for more than two frames.
+/// Breaks: with timers, a late caller never gets a wait for a past time, and a class makes up for two
+/// frames at most.
 #[test]
 fn late_callers_do_not_wait_for_the_past() {
     for gaps in [Gaps::Timers, Gaps::Hybrid] {
@@ -75,7 +77,7 @@ fn late_callers_do_not_wait_for_the_past() {
         }
         assert_eq!(sent, 200);
     }
-    // Late not after a wait, but after a frame.
+    // Late after a frame instead of after a wait.
     let mut edf = edf(Gaps::Timers);
     let id = paced(&mut edf, Rate::from_mbit(50));
     queue(&mut edf, 0, id, 2);
@@ -83,7 +85,8 @@ fn late_callers_do_not_wait_for_the_past() {
     assert!(matches!(edf.dequeue(Instant::from_nanos(1_000_000)), Next::Packet { .. }));
 }
 
-/// Breaks: timers that are late by as much as was said make frames late, though gap frames could fill the rest.
+/// Breaks: timers that are late by the configured jitter do not delay frames, because gap frames fill the
+/// rest.
 #[test]
 fn timers_may_be_as_late_as_they_say() {
     let mut edf = edf(Gaps::Hybrid);
@@ -109,7 +112,7 @@ fn timers_may_be_as_late_as_they_say() {
     assert_eq!(starts, (0..20).map(|n| n * 10_120).collect::<Vec<_>>());
 }
 
-/// Breaks: a gap is not made to the byte, or with frames that cannot be.
+/// Breaks: every gap is filled to the byte, with frames of valid lengths.
 #[test]
 fn gaps_are_made_to_the_byte() {
     for full in [168, 1_538, 9_038] {
@@ -127,7 +130,7 @@ fn gaps_are_made_to_the_byte() {
     }
 }
 
-/// Breaks: with timers that are late, a slow class for which they are good enough makes a fast one late, for which they are not.
+/// Breaks: with late timers, a slow class that could use timers does not delay a fast class that cannot.
 #[test]
 fn slow_classes_do_not_put_fast_ones_to_sleep() {
     let jitter = Span::from_micros(50);
@@ -162,7 +165,7 @@ fn slow_classes_do_not_put_fast_ones_to_sleep() {
     assert!(q.most().get() <= 2 * 1_518, "{} with {waits} waits", q.most());
 }
 
-/// Breaks: a frame waits for a rate that its connection has long exceeded, step by step.
+/// Breaks: a waiting frame follows a rate that grows in many small steps.
 #[test]
 fn a_rate_that_grows_slowly_is_heard() {
     let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Timers, Span::ZERO).unwrap();
@@ -181,8 +184,8 @@ fn a_rate_that_grows_slowly_is_heard() {
     assert!(until < Instant::from_nanos(60_000), "{until:?}");
 }
 
-/// Breaks: when left-overs are cleared away, a class without a rate loses its turn, or has two from then on; or a new class has
-/// those of one that had its number.
+/// Breaks: a rebuild without stale entries keeps the place of each class without a rate in the round robin,
+/// exactly once; and a class that reuses a number does not inherit entries.
 #[test]
 fn turns_are_turns_whatever_is_cleared_away() {
     let mut edf = edf(Gaps::Frames);
@@ -206,8 +209,8 @@ fn turns_are_turns_whatever_is_cleared_away() {
     assert!(count(old).abs_diff(count(new)) <= 1 && count(old) >= 49, "{} and {}", count(old), count(new));
 }
 
-/// Breaks: connections that want more than there is, though each wants little, make a guaranteed class late by more than the
-/// frame that is being sent.
+/// Breaks: many following classes whose rates exceed the link delay a guaranteed class by at most the frame
+/// in transmission.
 #[test]
 fn followers_do_not_delay_what_is_guaranteed() {
     let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).unwrap();
@@ -228,8 +231,8 @@ fn followers_do_not_delay_what_is_guaranteed() {
     assert!(latest.get() < 1_538, "{latest} late");
 }
 
-/// Breaks: rates that jump with every packet leave something behind each time, or let a connection send more than the highest
-/// of its rates allows.
+/// Breaks: rates that change with every packet leave a bounded number of stale entries, and no connection
+/// sends more than its highest rate allows.
 #[test]
 fn rates_that_jump_leave_nothing_behind() {
     let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Timers, Span::ZERO).unwrap();
