@@ -1,14 +1,14 @@
-//! Why a segment was sent, the congestion window was cut, or a timer fired.
+//! Causes of segments, window reductions and timers.
 
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// Why a segment was sent, a window cut, or a timer fired.
+        /// Why a segment was sent, the congestion window was reduced, or a timer fired.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Cause { $($(#[$doc])* $variant),* }
         impl Cause {
-            /// All of them, in the order of reports.
+            /// All causes, in the order of reports.
             pub const ALL: &'static [Cause] = &[$(Cause::$variant),*];
-            /// The name in files and tables, snake_case.
+            /// The name in files and tables, in snake_case.
             pub const fn name(self) -> &'static str {
                 match self { $(Cause::$variant => $name),* }
             }
@@ -17,7 +17,7 @@ macro_rules! causes {
 }
 
 causes! {
-    // Segments that carry nothing new
+    // Segments with new data or control flags
     /// SYN or SYN-ACK, first transmission.
     Syn = "syn",
     /// FIN, first transmission.
@@ -27,32 +27,33 @@ causes! {
     /// Data or FIN sent for the first time.
     NewData = "new_data",
     // Retransmissions
-    /// SYN or SYN-ACK again.
+    /// SYN or SYN-ACK, retransmitted.
     SynRetransmit = "syn_retransmit",
-    /// Marked lost by duplicate ACKs or SACK, sent again for the first time.
+    /// Marked lost by duplicate ACKs or SACK, and retransmitted for the first time.
     FastRetransmit = "fast_retransmit",
     /// A hole below the highest SACK that is not marked lost (Linux 2.6 forward retransmission).
     ForwardRetransmit = "forward_retransmit",
-    /// A retransmission found lost and sent once more.
+    /// A lost retransmission, retransmitted again.
     LostRetransmission = "lost_retransmission",
-    /// The head, because the retransmission timer fired.
+    /// The first unacknowledged segment, when the retransmission timer fires.
     TimeoutRetransmit = "timeout_retransmit",
-    /// Marked lost by a timeout, sent again after it.
+    /// Marked lost by a timeout, and retransmitted after it.
     LossRetransmit = "loss_retransmit",
-    /// The last segment, because nothing was heard for two round trips (RFC 8985 §7).
+    /// The last segment, after two round trips without an ACK (RFC 8985 §7).
     TailLossProbe = "tail_loss_probe",
-    /// The newest segment, because the retransmission timer fired: what comes back tells what was lost (TCP-STAR, AEN).
+    /// The newest segment, when the retransmission timer fires. The answer reveals what was lost (TCP-STAR,
+    /// AEN).
     AenProbe = "aen_probe",
-    /// One byte or segment into a closed window.
+    /// One byte or segment beyond a zero window.
     WindowProbe = "window_probe",
-    /// New data in a segment that tries a larger size (RFC 4821 §7).
+    /// New data in a segment that probes a larger MTU (RFC 4821 §7).
     MtuProbe = "mtu_probe",
-    /// An old number on an idle connection, to see whether the peer is still there (RFC 9293 §3.8.4).
+    /// Keep-alive: an old sequence number on an idle connection (RFC 9293 §3.8.4).
     KeepAlive = "keep_alive",
-    /// An old byte, so that the peer does not hold its ACK back (CDL with a peer that knows nothing of it).
+    /// An old byte, so that the peer does not delay its ACK (CDL with a peer without CDL).
     AckProbe = "ack_probe",
     // Pure acknowledgments
-    /// ACK at once: every second segment, or quick-ACK mode.
+    /// Immediate ACK: every second segment, or quick-ACK mode.
     AckNow = "ack_now",
     /// ACK because of out-of-order or duplicate data.
     AckOutOfOrder = "ack_out_of_order",
@@ -62,36 +63,36 @@ causes! {
     AckWindow = "ack_window",
     /// ACK to an unacceptable segment (RFC 9293 §3.10.7.4).
     AckUnacceptable = "ack_unacceptable",
-    /// ACK at once because the peer asked for it (CDL, TARR).
+    /// Immediate ACK that the peer requested (CDL, TARR).
     AckAsked = "ack_asked",
     // Window cuts
     /// ssthresh cut on entering fast recovery.
     CutFastRetransmit = "cut_fast_retransmit",
-    /// Window cut by a retransmission timeout.
+    /// Window reduced by a retransmission timeout.
     CutTimeout = "cut_timeout",
-    /// Window cut by ECN.
+    /// Window reduced by ECN.
     CutEcn = "cut_ecn",
-    /// Window cut because a tail loss probe repaired a loss (RFC 8985 §7.4.2).
+    /// Window reduced because a tail loss probe repaired a loss (RFC 8985 §7.4.2).
     CutTailLoss = "cut_tail_loss",
-    /// A cut was taken back: the loss was none.
+    /// A reduction undone: the retransmission was spurious.
     Undo = "undo",
-    /// The same, proved by a timestamp (Eifel, RFC 3522).
+    /// A reduction undone because of a timestamp (Eifel, RFC 3522).
     UndoTimestamp = "undo_timestamp",
-    /// The same, proved by D-SACKs for all that was sent again (RFC 2883).
+    /// A reduction undone because D-SACKs reported all retransmissions as duplicates (RFC 2883).
     UndoDsack = "undo_d_sack",
-    /// A timeout was taken back: data sent before it arrived after it (F-RTO, RFC 5682).
+    /// A timeout undone: data sent before it was acknowledged after it (F-RTO, RFC 5682).
     UndoFRto = "undo_f_rto",
-    /// AEN: a timeout without any data lost; the window stays.
+    /// AEN: a timeout without lost data; the window stays.
     AenAcksLost = "aen_acks_lost",
-    /// AEN: the newest segment alone was lost, and the probe has repaired it.
+    /// AEN: only the newest segment was lost, and the probe has repaired it.
     AenTailLost = "aen_tail_lost",
-    /// AEN: data was lost; repair begins.
+    /// AEN: data was lost; recovery begins.
     AenDataLost = "aen_data_lost",
-    /// AEN: the probe was not answered; repair begins.
+    /// AEN: the probe was lost; recovery begins.
     AenProbeLost = "aen_probe_lost",
-    /// The peer has dropped data it had SACKed.
+    /// The peer has discarded SACKed data.
     Reneging = "reneging",
-    /// A probe of a larger size was lost, which is no sign of congestion.
+    /// An MTU probe was lost, which does not indicate congestion.
     MtuProbeLost = "mtu_probe_lost",
     // Timers
     /// Retransmission timeout.
@@ -104,20 +105,20 @@ causes! {
     TimerDelayedAck = "timer_delayed_ack",
     /// Zero-window probe.
     TimerPersist = "timer_persist",
-    /// Nothing was heard of an idle peer for so long that it is asked.
+    /// Keep-alive: nothing has been received for the keep-alive time.
     TimerKeepAlive = "timer_keep_alive",
-    /// What waits made no progress for as long as the application allows (RFC 5482).
+    /// Data was not acknowledged for as long as the application allows (RFC 5482).
     TimerUserTimeout = "timer_user_timeout",
-    /// The program has left the connection, and the peer made no progress for too long.
+    /// The application has closed the connection, and the peer made no progress for too long.
     TimerOrphan = "timer_orphan",
-    /// The program has left the connection, and the host has too many such: the oldest ends.
+    /// The application has closed the connection, and the host has too many of these: the oldest is aborted.
     OrphanLimit = "orphan_limit",
     /// End of TIME-WAIT.
     TimerTimeWait = "timer_time_wait",
 }
 
 impl Cause {
-    /// True for a segment that does nothing but acknowledge.
+    /// True for a segment that only acknowledges.
     pub const fn is_acknowledgment(self) -> bool {
         matches!(
             self,
@@ -130,7 +131,7 @@ impl Cause {
         )
     }
 
-    /// True for a segment that had been sent before.
+    /// True for a retransmitted segment.
     pub const fn is_retransmission(self) -> bool {
         matches!(
             self,

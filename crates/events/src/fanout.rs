@@ -1,4 +1,4 @@
-//! One record to several sinks.
+//! Sinks that forward a record to several sinks.
 
 use crate::{Record, RecordSink};
 
@@ -14,8 +14,8 @@ impl<S: RecordSink + ?Sized> RecordSink for Box<S> {
     }
 }
 
-/// Every sink gets every record, in order. `Vec<&mut dyn RecordSink>` lets the caller keep the sinks and finish
-/// them; an empty one records nothing.
+/// Every sink gets every record, in order. With `Vec<&mut dyn RecordSink>` the caller keeps the sinks and can
+/// finish them. An empty vector discards records.
 impl<S: RecordSink> RecordSink for Vec<S> {
     fn record(&mut self, record: &Record) {
         for sink in self {
@@ -24,7 +24,7 @@ impl<S: RecordSink> RecordSink for Vec<S> {
     }
 }
 
-/// Keeps the records in memory, for tests and small runs.
+/// Stores the records in memory, for tests and small runs.
 impl RecordSink for Vec<Record> {
     fn record(&mut self, record: &Record) {
         self.push(record.clone());

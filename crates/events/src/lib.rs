@@ -1,8 +1,8 @@
-//! What happens in a connection, as values: one [`Record`] per segment, acknowledgment, window cut and timer, with its
+//! Events of a connection as values: one [`Record`] per segment, ACK, window reduction and timer, with its
 //! [`Cause`] and the [`RecoveryState`] after it.
 //!
-//! Start reading at [`Record`]. The engine produces records; `farpace-trace` writes them to files. This crate never depends on
-//! either.
+//! Start reading at [`Record`]. The engine produces records, and `farpace-trace` writes them to files. This
+//! crate depends on neither.
 
 #![forbid(unsafe_code)]
 

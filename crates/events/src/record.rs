@@ -1,17 +1,17 @@
-//! One row per segment sent, ACK processed, window cut and timer.
+//! One row per segment sent, ACK processed, window reduction and timer.
 
 use crate::{Cause, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlocks;
 
-/// Which way a segment went, or that there was none.
+/// The direction of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordDirection {
     /// The connection sent it.
     Sent,
     /// The connection received and processed it.
     Received,
-    /// No segment: a timer fired or the window was cut.
+    /// No segment: a timer fired or the window was reduced.
     Internal,
 }
 
@@ -26,19 +26,19 @@ impl RecordDirection {
     }
 }
 
-/// One row: a segment sent or an ACK processed, with the connection's variables *after* it. The columns are
-/// the paper's (§3.5 "epool") and more.
+/// One row: a segment sent or an ACK processed, with the variables of the connection *after* it. The columns
+/// contain those of the paper (§3.5 "epool").
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// When.
+    /// Time of the event.
     pub time: Instant,
-    /// Which connection (index within the run).
+    /// Index of the connection within the run.
     pub connection: u32,
-    /// Sent, received, or internal.
+    /// Direction of the segment.
     pub direction: RecordDirection,
     /// SEG.SEQ (internal rows: SND.NXT).
     pub seq: Seq,
-    /// Payload bytes.
+    /// Payload length.
     pub len: ByteCount,
     /// SEG.ACK (internal rows: RCV.NXT).
     pub ack: Seq,
@@ -50,38 +50,38 @@ pub struct Record {
     pub snd_nxt: Seq,
     /// Congestion window.
     pub cwnd: Packets,
-    /// Slow-start threshold; [`Packets::MAX`] while there is none.
+    /// Slow-start threshold; [`Packets::MAX`] before the first reduction.
     pub ssthresh: Packets,
     /// packets_out - (sacked_out + lost_out) + retrans_out.
     pub in_flight: Packets,
     /// Segments sent and not cumulatively acknowledged.
     pub packets_out: Packets,
-    /// Segments believed lost.
+    /// Segments marked lost.
     pub lost_out: Packets,
     /// Segments SACKed.
     pub sacked_out: Packets,
     /// Segments from SND.UNA up to the highest SACKed one.
     pub fackets_out: Packets,
-    /// Retransmissions believed in flight.
+    /// Retransmissions in flight.
     pub retrans_out: Packets,
     /// Congestion state.
     pub state: RecoveryState,
-    /// Smoothed round-trip time; zero before the first sample.
+    /// Smoothed round trip time; zero before the first sample.
     pub srtt: Span,
-    /// Its variation, in the same form as the algorithm in use keeps it.
+    /// Variation of the round trip time, in the scaling of the algorithm in use.
     pub rttvar: Span,
-    /// Retransmission timeout in force, back-off included.
+    /// Current retransmission timeout, with back-off.
     pub rto: Span,
     /// The peer's receive window.
     pub rwnd: ByteCount,
-    /// Bandwidth that congestion control has estimated; zero if it estimates none.
+    /// Bandwidth estimate of congestion control; zero if it has none.
     pub bandwidth: Rate,
-    /// Why; none for a received segment.
+    /// The cause; none for a received segment.
     pub cause: Option<Cause>,
 }
 
-/// Where records go.
+/// Receives records.
 pub trait RecordSink {
-    /// Takes one record. A sink that can fail remembers its first error and reports it when it is finished.
+    /// Handles one record. A sink that can fail stores its first error and reports it when it is finished.
     fn record(&mut self, record: &Record);
 }

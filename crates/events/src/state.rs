@@ -1,18 +1,18 @@
 //! The states of loss recovery.
 
-/// The congestion state of Linux, which the paper names in §2.
+/// The congestion state of Linux, as in §2 of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub enum RecoveryState {
-    /// Nothing is wrong.
+    /// No problem detected.
     #[default]
     Open,
-    /// Duplicate ACKs or SACKs have been seen.
+    /// Duplicate ACKs or SACKs have been received.
     Disorder,
-    /// The window is being reduced for another reason than loss.
+    /// The window is being reduced for a reason other than loss.
     Cwr,
-    /// Fast retransmit is under way.
+    /// Fast recovery.
     Recovery,
-    /// A retransmission timeout has happened.
+    /// Recovery after a retransmission timeout.
     Loss,
 }
 

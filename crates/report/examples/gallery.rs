@@ -1,4 +1,4 @@
-//! Every figure and a whole page from made-up data, to be looked at:
+//! Every figure and a page, from synthetic data:
 //! `cargo run -p farpace-report --example gallery -- DIRECTORY`.
 
 use farpace_events::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
@@ -15,7 +15,7 @@ fn at(us: u64) -> Instant {
     Instant::ZERO + Span::from_micros(us)
 }
 
-/// A transfer that stops `stops` times within `seconds`.
+/// A transfer of `seconds` with stops in these intervals, in units of 1 s.
 fn stopping(seconds: u64, stops: &[(u64, u64)], jitter: u64) -> BinnedSeries {
     let mut dice = RandomStream::new(1, "gallery");
     let bin = |i: u64| {
@@ -59,7 +59,7 @@ fn row(time: Instant) -> Record {
     }
 }
 
-/// 70 s of windows: growth, recovery down to one packet, a stop, a timeout now and then.
+/// Windows of 70 s: growth, recovery down to one packet, a stop, occasional timeouts.
 fn windows() -> WindowHistory {
     let mut history = WindowHistory::new(0);
     let mut cwnd = 2.0f64;
@@ -94,7 +94,7 @@ fn windows() -> WindowHistory {
 const MSS: u32 = 1448;
 const ORIGIN: Seq = Seq::new(u32::MAX - 20_000 * MSS);
 
-/// The first stop: packets lost twenty at a time, half of the retransmissions lost too, then one packet per
+/// The first stop: bursts of twenty lost packets, half of the retransmissions lost too, then one packet per
 /// round trip.
 fn first_stop() -> Vec<Record> {
     const BEGIN: u64 = 1_420_000;
@@ -106,7 +106,7 @@ fn first_stop() -> Vec<Record> {
             (RecordDirection::Sent, seq(n), ByteCount::new(1448), Some(cause));
         r
     };
-    // 0..2000 get through, 2000..4000 are policed, twenty lost and twenty not.
+    // Packets 0..2000 arrive. Of 2000..4000 the policer drops every other burst of twenty.
     for n in 0..4_000 {
         rows.push(sent(BEGIN + n * 12, n, Cause::NewData));
     }
@@ -146,7 +146,7 @@ fn first_stop() -> Vec<Record> {
         }
         rows.push(r);
     }
-    // The retransmissions come back, every other twenty of them.
+    // Every other burst of twenty retransmissions arrives.
     for i in 0..1_000u64 {
         if (i / 20) % 2 == 1 {
             continue;

@@ -1,13 +1,13 @@
-//! Bytes per time bin, as a bandwidth meter counts them, and the stretches in which there were hardly any.
+//! Bytes per time bin, as a bandwidth meter counts them, and intervals with hardly any traffic.
 
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
-/// From `start` up to, not including, `end`.
+/// The interval from `start` up to, but not including, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinInterval {
-    /// The first instant.
+    /// The first instant of the interval.
     pub start: Instant,
-    /// The first instant after it.
+    /// The first instant after the interval.
     pub end: Instant,
 }
 
@@ -20,13 +20,13 @@ impl BinInterval {
     pub fn span(&self) -> Span {
         self.end.since(self.start)
     }
-    /// True for an instant inside.
+    /// True for an instant in the interval.
     pub fn contains(&self, at: Instant) -> bool {
         self.start <= at && at < self.end
     }
 }
 
-/// Bytes that passed a point in each bin of time. The first bin begins at the start of the run.
+/// Number of bytes that passed a point in each time bin. The first bin begins at the start of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BinnedSeries {
     bin: Span,
@@ -34,7 +34,7 @@ pub struct BinnedSeries {
 }
 
 impl BinnedSeries {
-    /// A series from what a meter has counted; `bin` is the width of a bin (zero counts as 1 ns).
+    /// A series of `bytes` per bin of width `bin` (zero becomes 1 ns).
     pub fn new(bin: Span, bytes: Vec<ByteCount>) -> Self {
         BinnedSeries { bin: if bin.is_zero() { Span::from_nanos(1) } else { bin }, bytes }
     }
@@ -42,7 +42,7 @@ impl BinnedSeries {
     pub fn bin(&self) -> Span {
         self.bin
     }
-    /// The bytes of each bin.
+    /// The number of bytes in each bin.
     pub fn bytes(&self) -> &[ByteCount] {
         &self.bytes
     }
@@ -50,18 +50,18 @@ impl BinnedSeries {
     pub fn end(&self) -> Instant {
         Instant::ZERO + self.bin * self.bytes.len() as u64
     }
-    /// The mean rate over all bins; zero for none.
+    /// The mean rate over all bins; zero if there are none.
     pub fn mean(&self) -> Rate {
         Rate::of(self.bytes.iter().copied().sum(), self.end().since(Instant::ZERO))
     }
-    /// The rate within bin `index`; zero beyond the end.
+    /// The rate in bin `index`; zero beyond the end.
     pub fn rate(&self, index: usize) -> Rate {
         self.bytes.get(index).map_or(Rate::default(), |b| Rate::of(*b, self.bin))
     }
 
-    /// Stretches of at least `at_least` in which no bin held more than `limit`. "Hardly any traffic" is the
-    /// paper's silence (§3.2): one packet per round trip still passes, so `limit` should be one packet per
-    /// bin. A last stretch that reaches the end of the series counts too.
+    /// Intervals of at least `at_least` in which no bin contains more than `limit`. These are the
+    /// communication stops of the paper (§3.2): one packet per round trip still passes, so `limit` should be
+    /// one packet per bin. An interval may end with the series.
     pub fn silences(&self, limit: ByteCount, at_least: Span) -> Vec<BinInterval> {
         let mut found = Vec::new();
         let mut since: Option<u64> = None;
@@ -96,7 +96,7 @@ mod tests {
         BinnedSeries::new(Span::from_millis(10), bytes.iter().map(|b| ByteCount::new(*b)).collect())
     }
 
-    /// Breaks: silent stretches are missed, cut short or invented.
+    /// Breaks: silent intervals are found with their exact limits.
     #[test]
     fn silences_are_found() {
         let ms = |a, b| {
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(series(&[]).silences(ByteCount::new(1500), Span::ZERO), vec![]);
     }
 
-    /// Breaks: the bandwidth printed in figures is off by a unit.
+    /// Breaks: bandwidth in figures has the right unit.
     #[test]
     fn rates_are_bits_per_second() {
         let s = series(&[625_000, 0]);

@@ -1,18 +1,18 @@
 //! The frame of a figure: title, legend, panels with axes, grid and labels.
 //!
-//! A figure is one or more panels above each other that share the horizontal axis. It is drawn twice, for
-//! wide and for narrow screens, because a wide one shrunk to a phone cannot be read.
+//! A figure has one or more panels above each other with a common horizontal axis. It is drawn twice, for
+//! wide and for narrow screens, because a wide figure is illegible on a phone.
 
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape, text_width, wrap};
 use std::fmt::Write;
 
-/// A figure as SVG text for two widths. Both are complete files.
+/// A figure as SVG for two widths. Both are complete files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drawing {
-    /// 900 pixels wide: screens, print, files.
+    /// 900 pixels wide, for screens, print and files.
     pub wide: String,
-    /// 420 pixels wide: phones.
+    /// 420 pixels wide, for phones.
     pub narrow: String,
 }
 
@@ -21,7 +21,7 @@ impl Drawing {
     pub(crate) fn of(draw: impl Fn(Size) -> String) -> Drawing {
         Drawing { wide: draw(Size::Wide), narrow: draw(Size::Narrow) }
     }
-    /// The drawing with what a page needs to show it.
+    /// The drawing with a caption, to be shown on a page.
     pub fn figure(self, file_name: &str, caption: &str) -> Figure {
         Figure {
             svg: self.wide,
@@ -35,17 +35,17 @@ impl Drawing {
 /// A drawing on a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The drawing, wide; also what goes into the file.
+    /// The wide drawing, which is also written to the file.
     pub svg: String,
-    /// The drawing for phones.
+    /// The narrow drawing.
     pub svg_narrow: String,
-    /// What a newcomer should look at.
+    /// The caption: what to look at.
     pub caption: String,
-    /// The name of the file the drawing is written to, `bandwidth.svg`.
+    /// The name of the file, `bandwidth.svg`.
     pub file_name: String,
 }
 
-/// Which of the two drawings.
+/// The width of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     Wide,
@@ -53,7 +53,7 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    /// `wide` or `narrow`, whichever this is.
+    /// `wide` or `narrow`, according to the size.
     pub(crate) fn pick<T>(self, wide: T, narrow: T) -> T {
         match self {
             Size::Wide => wide,
@@ -65,7 +65,7 @@ impl Size {
     }
 }
 
-/// How a legend entry looks.
+/// The sample of a legend entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LegendEntry {
     /// A line with an SVG dash pattern, empty for none.
@@ -74,38 +74,38 @@ pub(crate) enum LegendEntry {
     Area(Colour, f64),
     /// A square mark.
     Mark(Colour),
-    /// A circle, hollow or full.
+    /// A circle, hollow or filled.
     Circle(Colour, bool),
 }
 
-/// One panel as asked for.
+/// Description of a panel.
 pub(crate) struct PanelSpec {
-    /// Stands above the panel on the left, in small bold type. May be empty.
+    /// Heading above the panel on the left, in small bold type. May be empty.
     pub heading: String,
-    /// What the vertical axis shows, with its unit.
+    /// Label of the vertical axis, with its unit.
     pub y_label: String,
     /// Height of the plot in pixels.
     pub height: f64,
-    /// The vertical axis; none for panels that label their own rows.
+    /// The vertical axis; none for panels that label their rows.
     pub y: Option<Scale>,
 }
 
-/// The whole figure as asked for.
+/// Description of a figure.
 pub(crate) struct ChartSpec<'a> {
     pub size: Size,
     pub title: &'a str,
     pub legend: Vec<(LegendEntry, String)>,
     pub panels: Vec<PanelSpec>,
-    /// What the horizontal axis shows, with its unit.
+    /// Label of the horizontal axis, with its unit.
     pub x_label: &'a str,
     pub x: Scale,
-    /// Room left of the plots for labels.
+    /// Space left of the plots for labels.
     pub left: f64,
-    /// Room right of the plots.
+    /// Space right of the plots.
     pub right: f64,
 }
 
-/// Where a panel has come to lie.
+/// Position of a panel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panel {
     pub left: f64,
@@ -129,20 +129,20 @@ impl Panel {
     pub(crate) fn right(&self) -> f64 {
         self.left + self.width
     }
-    /// True for a value on the horizontal axis that the panel shows.
+    /// True for a value within the horizontal axis.
     pub(crate) fn shows(&self, x: f64) -> bool {
         x >= self.x.lo() && x <= self.x.hi()
     }
-    /// True for a value on the vertical axis that the panel shows.
+    /// True for a value within the vertical axis.
     pub(crate) fn shows_y(&self, y: f64) -> bool {
         y >= self.y.lo() && y <= self.y.hi()
     }
 }
 
-/// Small type.
+/// Size of small type.
 pub(crate) const SMALL: f64 = 12.0;
 const TITLE: f64 = 16.0;
-/// Bold type is this much wider than the estimate, in the widest of the common fonts.
+/// Bold type is wider than the estimate by this factor, in the widest of the common fonts.
 const BOLD: f64 = 1.2;
 const MARGIN: f64 = 4.0;
 
@@ -153,7 +153,7 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// Draws the frame of everything.
+    /// Draws the title, the legend and the axes.
     pub(crate) fn new(spec: ChartSpec<'_>) -> Chart {
         let width = spec.size.width();
         let mut body = String::new();
@@ -230,7 +230,7 @@ impl Chart {
         }
     }
 
-    /// Shades a panel between two places on the horizontal axis, at least 1.5 pixels wide.
+    /// Shades a panel between two values of the horizontal axis, at least 1.5 pixels wide.
     pub(crate) fn shade(
         &mut self,
         panel: &Panel,
@@ -252,9 +252,9 @@ impl Chart {
         ));
     }
 
-    /// Writes `text` with a halo, so that it can be read on top of lines.
+    /// Writes `text` with a halo, so that it is legible on top of lines.
     pub(crate) fn note(&mut self, x: f64, y: f64, anchor: &str, colour: Colour, text: &str) {
-        // The halo is a text of its own: not every viewer knows `paint-order`.
+        // The halo is a separate text, because not every viewer supports `paint-order`.
         let (at, text) = (
             format!("x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" font-size=\"{SMALL}\"", Px(x), Px(y)),
             escape(text),
@@ -266,7 +266,7 @@ impl Chart {
         ));
     }
 
-    /// Says in each panel that there is nothing to see.
+    /// Writes into each panel that there is no data.
     pub(crate) fn nothing(&mut self, text: &str) {
         for panel in self.panels.clone() {
             let (x, y) = (panel.left + panel.width / 2.0, panel.top + panel.height / 2.0);
@@ -281,7 +281,7 @@ impl Chart {
     }
 }
 
-/// Lays the legend out in rows from `y` down; returns where it ends.
+/// Draws the legend in rows, starting at `y`. Returns where it ends.
 fn draw_legend(body: &mut String, legend: &[(LegendEntry, String)], mut y: f64, width: f64) -> f64 {
     const ROW: f64 = 18.0;
     const SWATCH: f64 = 24.0;
@@ -343,7 +343,7 @@ fn draw_legend(body: &mut String, legend: &[(LegendEntry, String)], mut y: f64, 
     y + 4.0
 }
 
-/// Heading and axis name above a panel, in one line if they fit; returns where the plot can begin.
+/// Draws the heading and the axis label above a panel. Returns where the plot begins.
 fn draw_labels(body: &mut String, p: &PanelSpec, mut y: f64, width: f64) -> f64 {
     let room = width - 2.0 * MARGIN;
     for line in wrap(&p.heading, SMALL * BOLD, room) {

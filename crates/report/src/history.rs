@@ -1,4 +1,4 @@
-//! The congestion window of a whole run, reduced while it runs: what Fig. 4 of the paper shows.
+//! The congestion window of a run, reduced during the run (Fig. 4 of the paper on communication stops).
 //!
 //! Start reading at [`WindowHistory`].
 
@@ -6,18 +6,19 @@ use crate::{BinInterval, Reduced};
 use farpace_events::{Cause, Record, RecordSink, RecoveryState};
 use farpace_units::{Instant, Packets, Span};
 
-/// A stretch of time in one congestion state.
+/// An interval in one congestion state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateBand {
-    /// When.
+    /// The interval.
     pub interval: BinInterval,
-    /// Which state.
+    /// The state.
     pub state: RecoveryState,
 }
 
-/// Window, threshold, timeouts and states of one connection, in bounded memory for any length of run.
+/// Window, threshold, timeouts and states of one connection, in bounded memory.
 ///
-/// It takes rows of a trace as a [`RecordSink`], or readings by [`sample`](WindowHistory::sample); not both.
+/// Its input is rows of a trace (as a [`RecordSink`]) or readings (with [`sample`](WindowHistory::sample)),
+/// but not both.
 #[derive(Clone, Debug)]
 pub struct WindowHistory {
     connection: u32,
@@ -26,17 +27,17 @@ pub struct WindowHistory {
     timeouts: Vec<Instant>,
     timeout_count: u64,
     bands: Vec<StateBand>,
-    /// The last band has not ended.
+    /// True if the last band has not ended.
     open: bool,
-    /// Gaps between bands of one state that are closed when bands are too many.
+    /// Gaps between bands of one state up to this are closed if there are too many bands.
     resolution: Span,
     now: Instant,
 }
 
 impl WindowHistory {
-    /// Most timeouts whose time is kept; later ones are counted only.
+    /// Maximum number of timeouts whose time is stored; later ones are only counted.
     pub const MAX_TIMEOUTS: usize = 4_000;
-    /// Most state bands kept; beyond this, bands of one state that lie close together are joined.
+    /// Maximum number of state bands. If there are more, adjacent bands of one state are joined.
     pub const MAX_BANDS: usize = 4_000;
 
     /// An empty history of `connection`.
@@ -58,19 +59,19 @@ impl WindowHistory {
     pub fn cwnd(&self) -> &Reduced {
         &self.cwnd
     }
-    /// The slow-start threshold, in packets, from when there first is one.
+    /// The slow-start threshold in packets, from its first value on.
     pub fn ssthresh(&self) -> &Reduced {
         &self.ssthresh
     }
-    /// When the retransmission timer fired.
+    /// Times at which the retransmission timer fired.
     pub fn timeouts(&self) -> &[Instant] {
         &self.timeouts
     }
-    /// How often it fired.
+    /// Number of times that it fired.
     pub fn timeout_count(&self) -> u64 {
         self.timeout_count
     }
-    /// The times spent in Recovery and Loss, in order.
+    /// Intervals in the states Recovery and Loss, in order.
     pub fn bands(&self) -> &[StateBand] {
         &self.bands
     }
@@ -79,9 +80,9 @@ impl WindowHistory {
         self.now
     }
 
-    /// One reading of the connection, in order of time, as the paper's Web100 took them every so often.
-    /// `timeouts` is how many there have been so far. What comes and goes between two readings is not seen;
-    /// a timeout is dated at the reading that tells of it.
+    /// Adds a reading of the connection, in order of time, as the paper's Web100 took them periodically.
+    /// `timeouts` is their number so far. Changes between two readings are not visible. A timeout gets the
+    /// time of the next reading.
     pub fn sample(
         &mut self,
         time: Instant,
@@ -123,7 +124,8 @@ impl WindowHistory {
             let mut joined: Vec<StateBand> = Vec::new();
             for band in self.bands.drain(..) {
                 match joined.last_mut() {
-                    // At the coarsest resolution even unlike neighbours are joined, so this ends.
+                    // At the coarsest resolution, bands of different states are joined too, so this
+                    // terminates.
                     Some(last)
                         if band.interval.start.since(last.interval.end) <= resolution
                             && (last.state == band.state || last.interval.span() <= resolution) =>
@@ -171,7 +173,7 @@ mod tests {
         history.record(&r);
     }
 
-    /// Breaks: the background of the window figure shows recovery at the wrong time.
+    /// Breaks: the background of the window figure shows the states at the right time.
     #[test]
     fn bands_follow_the_state() {
         let mut history = WindowHistory::new(0);
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!((history.timeouts(), history.timeout_count()), (&[at(20)][..], 1));
     }
 
-    /// Breaks: the window figure of a run whose rows are not recorded: its timeouts, states or values.
+    /// Breaks: readings yield the same figure as rows: timeouts, states and values.
     #[test]
     fn readings_show_the_same_as_rows() {
         let mut history = WindowHistory::new(0);
@@ -208,7 +210,7 @@ mod tests {
         assert_eq!(history.end(), at(20));
     }
 
-    /// Breaks: a run with very many losses takes memory without limit, or the end of it is not shown.
+    /// Breaks: the memory of a run with many losses is bounded, and its end is shown.
     #[test]
     fn bands_and_timeouts_are_bounded() {
         let mut history = WindowHistory::new(0);

@@ -1,4 +1,4 @@
-//! A report as one HTML file that needs nothing else: no scripts, no fonts, no network.
+//! A report as one self-contained HTML file: no scripts, fonts or network access.
 //!
 //! Start reading at [`Page`].
 
@@ -6,8 +6,7 @@ use crate::svg::{Colour, escape};
 use crate::{Figure, Reproduction, ReproductionClaim, Table};
 use std::fmt::Write;
 
-/// A page under construction. Everything given to it is text and is escaped; only figures are markup, and
-/// they come from this crate.
+/// A page under construction. All input is text and is escaped, except figures, which this crate creates.
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
@@ -16,7 +15,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with nothing but its title.
+    /// A page with a title.
     pub fn new(title: &str) -> Self {
         Page { title: title.to_owned(), body: String::new(), figures: 0 }
     }
@@ -27,7 +26,7 @@ impl Page {
         self
     }
 
-    /// What came out, in a sentence or two, set off under the title; `good` decides its colour.
+    /// The result in one or two sentences, highlighted under the title. `good` selects its colour.
     pub fn verdict(&mut self, text: &str, good: bool) -> &mut Self {
         let class = if good { "good" } else { "bad" };
         self.add(&format!("<p class=\"verdict {class}\">{}</p>", escape(text)))
@@ -68,7 +67,7 @@ impl Page {
         self.add(&html)
     }
 
-    /// Claims with their verdicts and evidence.
+    /// Claims with verdicts and evidence.
     pub fn claims(&mut self, claims: &[ReproductionClaim]) -> &mut Self {
         let mut html = String::from("<ul class=\"claims\">");
         for claim in claims {
@@ -85,7 +84,7 @@ impl Page {
         self.add(&html)
     }
 
-    /// A paper's numbers, assumptions and claims, with headings.
+    /// Values, assumptions and claims of a paper, with headings.
     pub fn reproduction(&mut self, reproduction: &Reproduction) -> &mut Self {
         self.heading("Claims").claims(&reproduction.claims);
         self.heading("Numbers").table(&reproduction.table());
@@ -102,21 +101,21 @@ impl Page {
         self
     }
 
-    /// Whatever `fill` adds, folded away under a title.
+    /// Content added by `fill`, collapsed under a title.
     pub fn folded(&mut self, title: &str, fill: impl FnOnce(&mut Page)) -> &mut Self {
         self.add(&format!("<details><summary>{}</summary>", escape(title)));
         fill(self);
         self.add("</details>")
     }
 
-    /// Text kept as it is (a scenario), folded away.
+    /// Preformatted text, such as a scenario, collapsed under a title.
     pub fn details(&mut self, title: &str, text: &str) -> &mut Self {
         let html =
             format!("<details><summary>{}</summary><pre>{}</pre></details>", escape(title), escape(text));
         self.add(&html)
     }
 
-    /// A command line the reader can type.
+    /// A command to type.
     pub fn command(&mut self, line: &str) -> &mut Self {
         self.add(&format!("<pre class=\"command\">{}</pre>", escape(line)))
     }
@@ -137,7 +136,7 @@ impl Page {
     }
 }
 
-/// A figure's SVG fit for the inside of HTML, which needs no name space.
+/// The SVG of a figure for inline use in HTML, which needs no namespace.
 fn inline(svg: &str) -> String {
     svg.replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1)
 }
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
     use crate::{Drawing, TableColumn};
 
-    /// Breaks: a scenario name or payload path runs as a script in the reader's browser.
+    /// Breaks: input such as scenario names cannot run scripts in the browser.
     #[test]
     fn everything_given_is_escaped() {
         let evil = "<script>alert(1)</script>\"'&";

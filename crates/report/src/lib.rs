@@ -1,11 +1,12 @@
-//! What a run looks like: tables, figures, and self-contained HTML.
+//! Reports of runs: tables, figures, and self-contained HTML.
 //!
 //! Figures are functions from data to a [`Drawing`] (SVG for wide and narrow screens). Their data is
-//! gathered while a run goes on, in bounded memory: [`WindowHistory`] and [`FlightRecorder`] take the rows
-//! of a trace, [`BinnedSeries`] what a bandwidth meter counted, [`Reduced`] any series of numbers. A
-//! [`Page`] puts them together; a [`Reproduction`] says how a paper's numbers and claims came out.
+//! collected during a run in bounded memory: [`WindowHistory`] and [`FlightRecorder`] from rows of a trace,
+//! [`BinnedSeries`] from a bandwidth meter, [`Reduced`] from any series of numbers. A [`Page`] combines them.
+//! A [`Reproduction`] contains the values and claims of a paper with their results.
 //!
-//! Start reading at [`Page`]. It never knows the engine or the lab: it sees rows, bins and tables. A page never loads anything: it stands alone as a file.
+//! Start reading at [`Page`]. This crate does not depend on the engine or the lab: its input is rows, bins
+//! and tables.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! Any number of points as paths of bounded length that look the same.
+//! Paths of bounded length for any number of points.
 
 use crate::chart::Panel;
 use crate::svg::Px;
 use std::fmt::Write;
 
-/// A step line: each value holds until the next. Points that fall into one pixel column are reduced to
-/// first, smallest, largest and last, so the path has at most a few commands per column whatever the number
-/// of points, and no peak is lost. Points must come in order of x.
+/// A step line: each value holds until the next. Points in one pixel column are reduced to first, minimum,
+/// maximum and last. So the path has at most a few commands per column, and no peak is lost. Points must be
+/// in order of x.
 pub(crate) struct StepLine {
     path: String,
     column: Option<PixelColumn>,
@@ -62,7 +62,7 @@ impl StepLine {
         self.end = Some(at);
     }
 
-    /// The path, its last value held until `x` (pixels).
+    /// The path, with the last value held until `x` (pixels).
     pub(crate) fn finish(mut self, x: f64) -> String {
         self.flush();
         if self.end.is_some() {
@@ -72,8 +72,8 @@ impl StepLine {
     }
 }
 
-/// Marks on a grid of pixels: any number of them, drawn as at most one short vertical stroke per run of
-/// covered pixels.
+/// Marks on a grid of pixels. Each run of covered pixels is drawn as one vertical stroke, however many marks
+/// there are.
 pub(crate) struct PathMarks {
     panel: Panel,
     columns: usize,
@@ -83,12 +83,12 @@ pub(crate) struct PathMarks {
 
 impl PathMarks {
     pub(crate) fn new(panel: &Panel) -> Self {
-        // A panel is at most the width of a figure wide.
+        // The width of a panel is bounded by that of a figure.
         let (columns, rows) = (panel.width.ceil() as usize + 1, panel.height.ceil() as usize + 1);
         PathMarks { panel: *panel, columns, rows, covered: vec![false; columns * rows] }
     }
 
-    /// Covers the pixels from `low` to `high` (values) at `x` (value); outside the panel nothing happens.
+    /// Covers the pixels from `low` to `high` (values) at `x` (value). Values outside the panel are ignored.
     pub(crate) fn cover(&mut self, x: f64, low: f64, high: f64) {
         if !self.panel.shows(x) {
             return;
@@ -103,7 +103,8 @@ impl PathMarks {
         }
     }
 
-    /// The path, to be drawn with the stroke width `thickness` (a single mark is half as high again, so that it is seen).
+    /// The path, for the stroke width `thickness`. A single mark is half as high again, so that it is
+    /// visible.
     pub(crate) fn finish(self, thickness: f64) -> String {
         let mut path = String::new();
         for column in 0..self.columns {
@@ -134,7 +135,7 @@ impl PathMarks {
 mod tests {
     use super::*;
 
-    /// Breaks: a short peak among many points vanishes from a line, or a figure grows with the run.
+    /// Breaks: a short peak among many points stays visible, and the size of a figure is bounded.
     #[test]
     fn a_step_line_keeps_peaks_and_stays_short() {
         let mut line = StepLine::new();
@@ -147,7 +148,7 @@ mod tests {
         assert!(path.len() < 6_000, "{}", path.len());
     }
 
-    /// Breaks: lines that begin at the wrong place, or an empty line that draws something.
+    /// Breaks: a step line has the right commands, and an empty line draws nothing.
     #[test]
     fn a_step_line_is_a_staircase() {
         let mut line = StepLine::new();

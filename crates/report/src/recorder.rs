@@ -1,4 +1,4 @@
-//! The rows around the first loss, kept without keeping the whole run.
+//! The rows around the first retransmission.
 //!
 //! Start reading at [`FlightRecorder`].
 
@@ -7,12 +7,11 @@ use farpace_events::{Cause, Record, RecordSink};
 use farpace_units::{Instant, Seq, Span};
 use std::collections::VecDeque;
 
-/// Keeps the newest rows of one connection until it first retransmits data, then the rows from `before`
-/// ahead of that retransmission to `after` behind it, and stops. What it holds is what Figs. 5 and 6 of the
-/// paper on communication stops show.
+/// Records the rows of one connection from `before` ahead of its first retransmission of data to `after`
+/// behind it, then stops. Figs. 5 and 6 of the paper on communication stops show these rows.
 ///
-/// Contract: feed it rows in order of time; once [`done`](FlightRecorder::done) is true it ignores all more,
-/// so the caller can stop recording.
+/// Rows must be in order of time. Once [`done`](FlightRecorder::done) is true, further rows are ignored, so
+/// the caller can stop recording.
 #[derive(Clone, Debug)]
 pub struct FlightRecorder {
     connection: u32,
@@ -26,11 +25,11 @@ pub struct FlightRecorder {
 }
 
 impl FlightRecorder {
-    /// Most rows ever kept (about 12 MB): ten round trips of 2,500 packets, sent and acknowledged.
+    /// Maximum number of rows (about 12 MB): ten round trips of 2,500 packets, sent and acknowledged.
     pub const MAX_RECORDS: usize = 60_000;
-    /// Of these, most that lie ahead of the first retransmission, so that there is room behind it.
+    /// Maximum number of rows before the first retransmission, to leave space for those behind it.
     const MAX_AHEAD: usize = Self::MAX_RECORDS / 2;
-    /// Round trips kept ahead of the first retransmission unless the caller knows better.
+    /// Default number of round trips before the first retransmission.
     pub const ROUND_TRIPS_AHEAD: u64 = 3;
 
     /// A recorder for `connection`, from `before` ahead of its first retransmission to `after` behind it.
@@ -47,33 +46,33 @@ impl FlightRecorder {
         }
     }
 
-    /// True once the window is complete or [`FlightRecorder::MAX_RECORDS`] rows are kept.
+    /// True if the interval is complete or [`FlightRecorder::MAX_RECORDS`] rows are stored.
     pub fn done(&self) -> bool {
         self.done
     }
 
-    /// When data was first sent again; none so far if there was no loss.
+    /// Time of the first retransmission of data; none without one.
     pub fn trigger(&self) -> Option<Instant> {
         self.trigger
     }
 
-    /// The sequence number of the first data byte of the connection, if its sending was seen.
+    /// The first sequence number of data of the connection, if its transmission was recorded.
     pub fn origin(&self) -> Option<Seq> {
         self.origin
     }
 
-    /// True if the window had to end early because it was full.
+    /// True if the interval ended early because the recorder was full.
     pub fn cut_short(&self) -> bool {
         self.cut_short
     }
 
-    /// The time the kept rows cover; none without rows.
+    /// The interval of the stored rows; none without rows.
     pub fn interval(&self) -> Option<BinInterval> {
         let (first, last) = (self.rows.front()?, self.rows.back()?);
         Some(BinInterval::new(first.time, last.time + Span::from_nanos(1)))
     }
 
-    /// The rows kept, in order. Without a loss: the newest ones.
+    /// The stored rows in order; without a retransmission the newest ones.
     pub fn into_records(self) -> Vec<Record> {
         self.rows.into()
     }
@@ -95,7 +94,7 @@ impl RecordSink for FlightRecorder {
         if self.origin.is_none() && record.cause == Some(Cause::NewData) {
             self.origin = Some(record.seq);
         }
-        // A SYN that is sent again is no loss episode of data.
+        // A retransmitted SYN is not a loss of data.
         let again = record.cause.is_some_and(|c| c.is_retransmission() && c != Cause::SynRetransmit);
         let frozen = self.trigger.is_some();
         if !frozen && again {
@@ -126,7 +125,7 @@ mod tests {
         recorder.record(&r);
     }
 
-    /// Breaks: Figs. 5 and 6 show the wrong part of the run, or recording never ends.
+    /// Breaks: recording covers the interval around the first retransmission, and ends.
     #[test]
     fn the_window_lies_around_the_first_retransmission() {
         let mut recorder = FlightRecorder::new(0, Span::from_millis(30), Span::from_millis(50));
@@ -151,7 +150,7 @@ mod tests {
         assert_eq!((rows.len(), rows[0].time), (81, at(70)));
     }
 
-    /// Breaks: memory grows with the run, or a long stretch ahead leaves no room for the loss itself.
+    /// Breaks: memory is bounded, and many rows before the loss leave space for the loss itself.
     #[test]
     fn rows_are_bounded() {
         let mut recorder = FlightRecorder::new(0, Span::MAX, Span::MAX);
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!(recorder.into_records().len(), FlightRecorder::MAX_RECORDS);
     }
 
-    /// Breaks: rows of another connection get into the figure.
+    /// Breaks: rows of other connections are ignored.
     #[test]
     fn other_connections_are_left_out() {
         let mut recorder = FlightRecorder::new(7, Span::from_millis(30), Span::from_millis(50));

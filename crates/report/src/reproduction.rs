@@ -1,4 +1,4 @@
-//! How a paper's numbers and claims came out: the form of `--json`, the same for every paper.
+//! Results of reproducing a paper: its values and claims. `--json` has the same form for every paper.
 //!
 //! Start reading at [`Reproduction`].
 
@@ -6,44 +6,44 @@ use crate::{Table, TableCell, TableColumn};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// One paper, its numbers beside ours, and its claims with our verdicts.
+/// A paper: its values with measured ones, and its claims with verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reproduction {
-    /// Which paper.
+    /// The paper.
     pub paper: String,
-    /// Its numbers.
+    /// Its values.
     pub rows: Vec<ReproductionRow>,
     /// Its claims.
     pub claims: Vec<ReproductionClaim>,
 }
 
-/// One number.
+/// A value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReproductionRow {
-    /// A stable name for programs, `table2/linux-2.6.17/goodput`.
+    /// A stable identifier for programs, `table2/linux-2.6.17/goodput`.
     pub id: String,
-    /// What it is, for people.
+    /// Description.
     pub quantity: String,
     /// Its unit; empty for plain numbers.
     pub unit: String,
-    /// What the paper states, if it does.
+    /// The published value, if there is one.
     pub paper: Option<f64>,
-    /// What was measured, if it was.
+    /// The measured value, if there is one.
     pub measured: Option<f64>,
-    /// What had to be assumed because the paper leaves it open.
+    /// Assumptions, where the paper does not specify a detail.
     pub assumptions: Vec<String>,
 }
 
-/// One claim.
+/// A claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReproductionClaim {
-    /// A stable name for programs.
+    /// A stable identifier for programs.
     pub id: String,
-    /// What the paper says, or what follows from it.
+    /// What the paper states, or what follows from it.
     pub text: String,
-    /// Whether it came out.
+    /// True if the measurement confirms it.
     pub holds: bool,
-    /// The numbers that say so.
+    /// The values that confirm or refute it.
     pub evidence: String,
 }
 
@@ -60,7 +60,7 @@ impl Reproduction {
         self.claims.iter().all(|c| c.holds)
     }
 
-    /// The assumptions of all rows, each once, in the order in which rows make them.
+    /// The assumptions of all rows without duplicates, in order of their first use.
     pub fn assumptions(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for a in self.rows.iter().flat_map(|r| &r.assumptions) {
@@ -71,8 +71,8 @@ impl Reproduction {
         all
     }
 
-    /// The numbers: paper | measured | their ratio. The last column points into
-    /// [`assumptions`](Reproduction::assumptions), counted from 1.
+    /// The table of published values, measured values and ratios. The last column contains indices into
+    /// [`assumptions`](Reproduction::assumptions), from 1.
     pub fn table(&self) -> Table {
         let notes = self.assumptions();
         let columns = vec![
@@ -103,7 +103,7 @@ impl Reproduction {
         table
     }
 
-    /// Everything for a terminal.
+    /// Table, assumptions and claims as text for a terminal.
     pub fn to_text(&self) -> String {
         let mut out = self.table().to_text();
         let notes = self.assumptions();
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Breaks: every program that reads `farpace papers ... --json`.
+    /// Breaks: the format of `farpace papers ... --json`.
     #[test]
     fn the_json_has_exactly_this_shape() {
         let expected = concat!(
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!((back.rows[0].paper, back.rows[1].measured), (Some(187.0), None));
     }
 
-    /// Breaks: the terminal shows a number without its assumptions, or a claim without its verdict.
+    /// Breaks: the text contains the assumptions of each value and the verdict of each claim.
     #[test]
     fn the_text_has_notes_and_verdicts() {
         let text = sample().to_text();

@@ -1,9 +1,9 @@
-//! Made-up rows for tests.
+//! Synthetic rows for tests.
 
 use farpace_events::{Record, RecordDirection, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 
-/// A row of connection 0 in which nothing is wrong: a segment of 1448 bytes sent at `seq`.
+/// A row of connection 0: a segment of 1448 bytes sent at `seq`, without loss.
 pub(crate) fn row(time: Instant, seq: u32) -> Record {
     Record {
         time,

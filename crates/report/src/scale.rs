@@ -1,17 +1,17 @@
-//! From values to places on an axis, and where its ticks are.
+//! Axes: positions of values, and ticks.
 
-/// How an axis grows.
+/// Type of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ScaleKind {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By factors; values below the low end stand at it.
+    /// Logarithmic. Values below the lower end are drawn at it.
     Log,
-    /// Evenly, for cases that are named, not numbered: no ticks.
+    /// Linear, for named cases without ticks.
     Cases,
 }
 
-/// One axis: values `lo` to `hi`, always with `lo < hi`, and above zero when logarithmic.
+/// An axis with values `lo` to `hi`, always with `lo < hi`, and above zero if logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     lo: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// An axis from `lo` to `hi`; whatever cannot be an axis is widened until it can.
+    /// An axis from `lo` to `hi`. A range that is empty or not finite is widened.
     pub(crate) fn linear(lo: f64, hi: f64) -> Scale {
         let lo = if lo.is_finite() { lo } else { 0.0 };
         let least = (lo.abs() * 1e-9).max(1e-9);
@@ -44,7 +44,7 @@ impl Scale {
         self.hi
     }
 
-    /// Where `value` lies, 0 at the low end and 1 at the high; values beyond an end stand at it.
+    /// The position of `value`: 0 at the lower end and 1 at the upper. Values beyond an end are drawn at it.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let at = match self.kind {
             ScaleKind::Linear | ScaleKind::Cases => (value - self.lo) / (self.hi - self.lo),
@@ -53,7 +53,7 @@ impl Scale {
         if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) }
     }
 
-    /// About `wanted` round values with their labels.
+    /// About `wanted` round values with labels.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         match self.kind {
             ScaleKind::Linear => self.linear_ticks(wanted.clamp(1, 50)),
@@ -89,11 +89,10 @@ impl Scale {
         };
         let low = libm::floor(libm::log10(self.lo) + 1e-9) as i32;
         let high = libm::ceil(libm::log10(self.hi)) as i32;
-        // A run of axes beyond 20 decades has no use; the step keeps the labels apart.
-        // The round step nearest to the wanted one, rather finer than coarser.
+        // A step above one decade keeps the labels apart.
         let step = (libm::ceil(decades / wanted.max(1) as f64) as usize).max(1);
         let mut ticks = Vec::new();
-        // Decades that are skipped are counted from 1, so that 1 itself has a tick.
+        // Counted from exponent 0, so that 1 has a tick.
         for exponent in (low..=high).filter(|e| (e.unsigned_abs() as usize).is_multiple_of(step)) {
             for m in multiples {
                 let value = m * libm::pow(10.0, f64::from(exponent));
@@ -113,7 +112,7 @@ impl Scale {
     }
 }
 
-/// A number as ticks show it: fixed decimals, or in the largest of k, M and G that `step` reaches.
+/// The label of a tick: with fixed decimals, or with the largest prefix k, M or G that `step` reaches.
 fn plain(value: f64, decimals: usize, step: f64) -> String {
     let value = value + 0.0; // no "-0"
     for (unit, name) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
@@ -147,7 +146,7 @@ mod tests {
         scale.ticks(wanted).into_iter().map(|t| t.1).collect()
     }
 
-    /// Breaks: axes with labels nobody can read.
+    /// Breaks: ticks are at round numbers with short labels.
     #[test]
     fn ticks_are_round() {
         assert_eq!(labels(Scale::linear(0.0, 1000.0), 5), ["0", "200", "400", "600", "800", "1000"]);
@@ -167,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: odd data makes an axis panic, loop, or put points outside the figure.
+        /// Breaks: absurd data cause no panic, no endless loop, and no points outside the figure.
         #[test]
         fn any_axis_works(lo in prop::num::f64::ANY, hi in prop::num::f64::ANY, v in prop::num::f64::ANY) {
             for scale in [Scale::linear(lo, hi), Scale::log(lo, hi)] {

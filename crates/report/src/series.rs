@@ -1,21 +1,21 @@
-//! A series of any length in bounded memory, with its peaks kept.
+//! A series of any length in bounded memory that keeps its peaks.
 //!
 //! Start reading at [`Reduced`].
 
 use farpace_units::{Instant, Span};
 
-/// Values that fell into one stretch of time.
+/// The values in an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesBucket {
-    /// The value pushed first.
+    /// The first value.
     pub first: f64,
-    /// The value pushed last.
+    /// The last value.
     pub last: f64,
-    /// The smallest value.
+    /// The minimum.
     pub min: f64,
-    /// The largest value.
+    /// The maximum.
     pub max: f64,
-    /// How many values there were.
+    /// The number of values.
     pub count: u64,
 }
 
@@ -23,7 +23,7 @@ impl SeriesBucket {
     fn of(value: f64) -> SeriesBucket {
         SeriesBucket { first: value, last: value, min: value, max: value, count: 1 }
     }
-    /// This bucket and the one after it in one.
+    /// This bucket and the next one, joined.
     fn joined(self, next: SeriesBucket) -> SeriesBucket {
         SeriesBucket {
             first: self.first,
@@ -35,13 +35,13 @@ impl SeriesBucket {
     }
 }
 
-/// A series of (time, value) reduced while it grows: at most a fixed number of time buckets, each with its
-/// first, last, smallest and largest value. When time grows past the last bucket, neighbours are joined and
-/// every bucket becomes twice as wide. Peaks and dips never vanish; only their place is rounded to a bucket.
+/// A series of (time, value) that is reduced as it grows: a limited number of time buckets with first, last,
+/// minimum and maximum. When the series exceeds the last bucket, adjacent buckets are joined, and the width
+/// of all doubles. Peaks never disappear; only their time is rounded to a bucket.
 #[derive(Clone, Debug)]
 pub struct Reduced {
     limit: usize,
-    /// The time of the first value; earlier times count as this one.
+    /// Time of the first value; earlier times are replaced by it.
     origin: Instant,
     width: Span,
     buckets: Vec<Option<SeriesBucket>>,
@@ -54,18 +54,19 @@ impl Default for Reduced {
 }
 
 impl Reduced {
-    /// Twice the pixels of a wide figure.
+    /// Twice the width of a wide figure in pixels.
     pub const DEFAULT_BUCKETS: usize = 2000;
-    /// More buckets than this are never kept, whatever is asked for.
+    /// Maximum number of buckets.
     pub const MAX_BUCKETS: usize = 1 << 20;
 
-    /// An empty series of at most `buckets` buckets (made even, 2 to [`Reduced::MAX_BUCKETS`]).
+    /// An empty series of at most `buckets` buckets (rounded to an even number from 2 to
+    /// [`Reduced::MAX_BUCKETS`]).
     pub fn new(buckets: usize) -> Self {
         let limit = buckets.clamp(2, Self::MAX_BUCKETS) & !1;
         Reduced { limit, origin: Instant::ZERO, width: Span::from_nanos(1), buckets: Vec::new() }
     }
 
-    /// Adds a value. Values that are not finite are left out. A time before the first one counts as that.
+    /// Adds a value. Values that are not finite are ignored. A time before the first one is replaced by it.
     pub fn push(&mut self, time: Instant, value: f64) {
         if !value.is_finite() {
             return;
@@ -77,7 +78,7 @@ impl Reduced {
         while offset / self.width.as_nanos() >= self.limit as u64 {
             self.double();
         }
-        // Below `limit`, which is a usize.
+        // Below `limit`, so it fits.
         let index = (offset / self.width.as_nanos()) as usize;
         if index >= self.buckets.len() {
             self.buckets.resize(index + 1, None);
@@ -103,22 +104,22 @@ impl Reduced {
         self.width
     }
 
-    /// The buckets that hold a value, with the time each begins, in order of time.
+    /// The buckets with values and their start times, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Instant, SeriesBucket)> + '_ {
         (0u64..).zip(&self.buckets).filter_map(|(i, b)| b.map(|b| (self.origin + self.width * i, b)))
     }
 
-    /// How many buckets there are in memory, empty ones included; never above the limit given.
+    /// Number of buckets in memory, including empty ones; at most the limit.
     pub fn len(&self) -> usize {
         self.buckets.len()
     }
 
-    /// True if no value has been pushed.
+    /// True if there is no value.
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }
 
-    /// Smallest and largest value of all.
+    /// The minimum and maximum of all values.
     pub fn range(&self) -> Option<(f64, f64)> {
         let mut all = self.iter().map(|(_, b)| b);
         let first = all.next()?;
@@ -133,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Breaks: figures that hide a peak, a dip or the ends of a series, or that grow without limit.
+        /// Breaks: a reduced series keeps its minimum, maximum and ends, in bounded memory.
         #[test]
         fn nothing_that_matters_is_lost(
             limit in 0usize..64,
@@ -156,7 +157,7 @@ mod tests {
             prop_assert_eq!(buckets.iter().map(|b| b.count).sum::<u64>(), values.len() as u64);
         }
 
-        /// Breaks: a value shown at a time at which it was not.
+        /// Breaks: each value is in the bucket of its time.
         #[test]
         fn a_bucket_holds_its_own_time(times in prop::collection::vec(0u64..1_000_000_000_000, 1..50)) {
             let mut times = times;
@@ -172,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a run that jumps to the end of time hangs or overflows the reduction; a NaN spoils the range.
+    /// Breaks: a jump to the maximum time neither hangs nor overflows, and NaN does not affect the range.
     #[test]
     fn extremes_are_taken() {
         let mut series = Reduced::default();

@@ -1,9 +1,9 @@
-//! Writing SVG and HTML text safely: escaping, numbers, text widths, colours.
+//! Safe output of SVG and HTML: escaping, numbers, text widths, colours.
 
 use std::fmt::{self, Write};
 
-/// `text` with everything that means something to HTML or XML escaped, fit for text and for attribute
-/// values in double quotes. Control characters, which XML does not allow, become spaces.
+/// Escapes `text` for HTML and XML, for use in text and in quoted attribute values. Control characters, which
+/// XML does not allow, become spaces.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -21,7 +21,7 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// A coordinate with at most one decimal, as short as can be.
+/// A coordinate with at most one decimal.
 pub(crate) struct Px(pub f64);
 
 impl fmt::Display for Px {
@@ -35,7 +35,7 @@ impl fmt::Display for Px {
     }
 }
 
-/// The width of `text` in a common sans-serif font of `size` pixels, roughly, to lay out legends.
+/// The approximate width of `text` in a common sans-serif font of `size` pixels.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -53,7 +53,7 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     em * size
 }
 
-/// Breaks `text` at spaces into lines of at most `width` pixels; a word longer than a line stays whole.
+/// Breaks `text` at spaces into lines of at most `width` pixels. A longer word is not broken.
 pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -68,8 +68,8 @@ pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
-/// The colours of figures: Okabe and Ito's set, which readers with the common colour-vision deficiencies can
-/// tell apart. The class name lets a page replace them in dark mode.
+/// The colours of figures: the set of Okabe and Ito, which is distinguishable with common colour vision
+/// deficiencies. A page replaces them in dark mode by their class names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     Ink,
@@ -83,7 +83,7 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// All of them with light and dark value.
+    /// All colours with their light and dark values.
     pub(crate) const ALL: [(Colour, &'static str, &'static str); 8] = [
         (Colour::Ink, "#1a1a1a", "#ececec"),
         (Colour::Grey, "#767676", "#a0a0a0"),
@@ -117,7 +117,7 @@ impl Colour {
     pub(crate) fn fill(self) -> String {
         format!("class=\"f-{}\" fill=\"{}\"", self.class(), self.hex())
     }
-    /// CSS rules that replace the colours by their dark forms.
+    /// CSS rules for dark mode.
     pub(crate) fn dark_css() -> String {
         let mut css = String::new();
         for (c, _, dark) in Self::ALL {
@@ -131,20 +131,20 @@ impl Colour {
 mod tests {
     use super::*;
 
-    /// Breaks: a file name or scenario title can inject markup into a report.
+    /// Breaks: a file name or scenario title cannot inject markup into a report.
     #[test]
     fn markup_is_escaped() {
         assert_eq!(escape("<a b=\"c\" d='e'>&\u{1b}[0m"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp; [0m");
     }
 
-    /// Breaks: figures are larger than need be, or coordinates lose their sign.
+    /// Breaks: coordinates have at most one decimal, and keep their sign.
     #[test]
     fn coordinates_are_short() {
         let text: Vec<String> = [12.0, 12.34, -0.04, 0.96].iter().map(|x| Px(*x).to_string()).collect();
         assert_eq!(text, ["12", "12.3", "-0", "1"]);
     }
 
-    /// Breaks: long titles run out of the figure on a phone.
+    /// Breaks: long titles fit narrow figures.
     #[test]
     fn text_is_wrapped() {
         assert_eq!(wrap("one two three", 10.0, 40.0), ["one two", "three"]);

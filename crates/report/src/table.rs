@@ -1,4 +1,4 @@
-//! Tables, and their three forms: HTML, plain text for terminals, JSON.
+//! Tables in three formats: HTML, plain text for terminals, JSON.
 //!
 //! Start reading at [`Table`].
 
@@ -7,16 +7,16 @@ use crate::svg::escape;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Where the cells of a column stand.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// At the left: words.
+    /// Left, for text.
     Left,
-    /// At the right: numbers.
+    /// Right, for numbers.
     Right,
 }
 
-/// The head of a column.
+/// The header of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableColumn {
     name: String,
@@ -25,7 +25,7 @@ pub struct TableColumn {
 }
 
 impl TableColumn {
-    /// A column of words.
+    /// A column of text.
     pub fn text(name: &str) -> Self {
         TableColumn { name: name.to_owned(), unit: String::new(), align: Align::Left }
     }
@@ -35,14 +35,14 @@ impl TableColumn {
     }
 }
 
-/// One value in a table.
+/// A value in a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableCell {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A number, shown with this many decimals, or with about three digits if none are given.
+    /// A number with this number of decimals, or with about three digits if it is not given.
     Number(f64, Option<u8>),
-    /// Not known: `–`.
+    /// Unknown: `–`.
     Missing,
 }
 
@@ -83,14 +83,14 @@ impl TableCell {
             TableCell::Missing => "–".to_owned(),
         }
     }
-    /// For a terminal: one line, without control characters, which could steer it.
+    /// For a terminal: one line, without control characters.
     fn plain(&self) -> String {
         plain(&self.shown())
     }
     fn json(&self) -> Value {
         match self {
             TableCell::Text(text) => json!(text),
-            // Not finite becomes null.
+            // A value that is not finite becomes null.
             TableCell::Number(value, _) => json!(value),
             TableCell::Missing => Value::Null,
         }
@@ -101,7 +101,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Columns on a terminal; East Asian characters take two.
+/// Width on a terminal in columns. East Asian characters take two.
 fn columns_of(text: &str) -> usize {
     text.chars()
         .map(|c| match u32::from(c) {
@@ -113,7 +113,7 @@ fn columns_of(text: &str) -> usize {
         .sum()
 }
 
-/// A table with a title. Rows may be shorter than the columns (the rest is missing); longer ones are cut.
+/// A table with a title. Missing cells at the end of a row are unknown; surplus cells are discarded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     title: String,
@@ -134,12 +134,12 @@ impl Table {
         self
     }
 
-    /// True without rows.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// For terminals: aligned by spaces, a line under the heads, a line feed at the end of each row.
+    /// Text for terminals: columns padded with spaces, and a line under the header.
     pub fn to_text(&self) -> String {
         let units = self.columns.iter().any(|c| !c.unit.is_empty());
         let mut lines: Vec<Vec<String>> = vec![self.columns.iter().map(|c| plain(&c.name)).collect()];
@@ -170,14 +170,15 @@ impl Table {
         out
     }
 
-    /// `{"title", "columns": [{"name", "unit"}], "rows": [[...]]}`; numbers stay numbers, missing is null.
+    /// `{"title", "columns": [{"name", "unit"}], "rows": [[...]]}`. Numbers stay numbers, and unknown cells
+    /// are null.
     pub fn to_json(&self) -> Value {
         let columns = self.columns.iter().map(|c| json!({ "name": c.name, "unit": c.unit }));
         let rows = self.rows.iter().map(|r| r.iter().map(TableCell::json).collect::<Value>());
         json!({ "title": self.title, "columns": columns.collect::<Value>(), "rows": rows.collect::<Value>() })
     }
 
-    /// A `<table>` in a box that scrolls sideways on narrow screens.
+    /// A `<table>` in a box that scrolls horizontally on narrow screens.
     pub fn to_html(&self) -> String {
         let class = |c: &TableColumn| if c.align == Align::Right { " class=\"n\"" } else { "" };
         let mut out = String::from("<div class=\"scroll\"><table>");
@@ -221,7 +222,7 @@ mod tests {
         t
     }
 
-    /// Breaks: columns on a terminal do not line up, or a name with escape codes steers the terminal.
+    /// Breaks: columns on a terminal are aligned, and escape sequences are removed.
     #[test]
     fn text_is_aligned() {
         let expected = "\
@@ -236,7 +237,7 @@ none               –
         assert_eq!(table().to_text(), expected);
     }
 
-    /// Breaks: programs that read tables get strings for numbers, or cells of the wrong column.
+    /// Breaks: JSON contains numbers as numbers, in the right columns.
     #[test]
     fn json_keeps_numbers() {
         let expected = json!({
@@ -247,7 +248,7 @@ none               –
         assert_eq!(table().to_json(), expected);
     }
 
-    /// Breaks: a cell can inject markup; numbers stand at the wrong side.
+    /// Breaks: cells cannot inject markup, and numbers are aligned right.
     #[test]
     fn html_is_escaped() {
         let mut t = Table::new("<script>", vec![TableColumn::text("<b>"), TableColumn::number("n", "<i>")]);

@@ -1,4 +1,4 @@
-//! Laws of every figure, and of a page that holds them all.
+//! Properties of all figures, and of a page with all of them.
 
 use farpace_events::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
 use farpace_report::{
@@ -9,7 +9,7 @@ use farpace_report::{
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlock;
 
-/// Panics unless `svg` is one element tree: tags match, attributes are quoted, nothing is left unescaped.
+/// Asserts that `svg` is well-formed: tags match, attributes are quoted, and special characters are escaped.
 fn assert_well_formed(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = svg.trim_end();
@@ -86,7 +86,7 @@ fn row(us: u64, n: u32) -> Record {
 const TITLE: &str =
     "<script>alert(\"1\")</script> & a title long enough to need more than one line on a phone";
 
-/// Every figure, from `n` points of data.
+/// All figures, from `n` points of data.
 fn all(n: u32) -> Vec<Drawing> {
     let bins = BinnedSeries::new(
         Span::from_millis(10),
@@ -126,7 +126,7 @@ fn all(n: u32) -> Vec<Drawing> {
     ]
 }
 
-/// Breaks: a run in which nothing or one thing happened gives no report, or a broken file.
+/// Breaks: figures of runs with no events or a single one are well-formed.
 #[test]
 fn nothing_and_little_give_figures() {
     for n in [0, 1, 2] {
@@ -135,7 +135,7 @@ fn nothing_and_little_give_figures() {
     check(&bandwidth("", &[], &[]));
 }
 
-/// Breaks: reports of long runs are broken files, or of a size no browser opens.
+/// Breaks: figures of long runs are well-formed and of bounded size.
 #[test]
 fn very_much_gives_figures_of_bounded_size() {
     for drawing in all(200_000) {
@@ -144,7 +144,7 @@ fn very_much_gives_figures_of_bounded_size() {
     }
 }
 
-/// Breaks: a peak of one bin among ten thousand, or a silence of one, is not to be seen in Figs. 1 and 8.
+/// Breaks: a peak or a dip of a single bin among many is visible in Figs. 1 and 8.
 #[test]
 fn single_bins_are_seen() {
     let picture = |odd: u64| {
@@ -161,7 +161,7 @@ fn single_bins_are_seen() {
     let bottom = rest.split_once('H').expect("right").0;
     let (top, bottom): (f64, f64) = (top.parse().expect("a number"), bottom.parse().expect("a number"));
     let visits = |svg: &str, mbit: f64| {
-        // The scale ends 8 % above the line rate.
+        // The scale ends 8 % above the link rate.
         let y = top + (bottom - top) * (1.0 - mbit / 1_080.0);
         svg.matches(&format!("V{}H", (y * 10.0).round() / 10.0)).count()
     };
@@ -169,7 +169,7 @@ fn single_bins_are_seen() {
     assert!(visits(&dip, 0.0) > visits(&flat, 0.0), "the silence is drawn");
 }
 
-/// Breaks: a report needs the network, or runs scripts; figures are missing from it.
+/// Breaks: a page with all figures works without network access and scripts.
 #[test]
 fn a_page_needs_nothing_else() {
     let mut page = Page::new(TITLE);
@@ -196,7 +196,7 @@ fn a_page_needs_nothing_else() {
     assert!(html.contains("Figure 11."));
 }
 
-/// Breaks: what the flight recorder keeps cannot be drawn.
+/// Breaks: the rows of the flight recorder can be drawn.
 #[test]
 fn a_flight_is_drawn() {
     let mut recorder = FlightRecorder::new(0, Span::from_millis(30), Span::from_millis(200));
@@ -208,7 +208,7 @@ fn a_flight_is_drawn() {
     check(&variables("t", &rows, ByteCount::new(1448), interval));
 }
 
-/// Breaks: two algorithms at nearly the same place have names that cover each other.
+/// Breaks: labels of close points do not overlap.
 #[test]
 fn names_of_points_stand_apart() {
     let dots: Vec<Dot<'_>> =
@@ -229,7 +229,7 @@ fn names_of_points_stand_apart() {
     }
 }
 
-/// Breaks: a curve's cases have no names on the axis, or its points are out of place.
+/// Breaks: the cases of curves are labelled on the axis, and missing points are not drawn.
 #[test]
 fn curves_stand_over_their_cases() {
     let at = |mean| Some(ComparedEstimate { mean, range: Some((mean - 1.0, mean + 1.0)) });

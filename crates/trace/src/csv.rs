@@ -1,11 +1,11 @@
-//! The trace as CSV: a row of column names, then one line per record; no value is an empty field.
+//! The trace as CSV: a row of column names, then one line per record. A null value is an empty field.
 
 use crate::error::TraceError;
 use crate::schema::{COLUMNS, cells};
 use farpace_events::{Record, RecordSink};
 use std::io::Write;
 
-/// Writes records as CSV (RFC 4180, but with line feeds alone). It buffers by itself.
+/// Writes records as CSV (RFC 4180, but with LF line ends). It buffers its output.
 pub struct CsvSink<W: Write> {
     writer: csv::Writer<W>,
     rows: u64,
@@ -13,25 +13,23 @@ pub struct CsvSink<W: Write> {
 }
 
 impl<W: Write> CsvSink<W> {
-    /// A sink that writes to `out`; the header row comes first.
-    ///
-    /// # Errors
-    /// None here: like every other, an error with the header is reported by [`finish`](Self::finish).
+    /// A sink that writes to `out`, starting with the header row. An error is reported by
+    /// [`finish`](Self::finish).
     pub fn new(out: W) -> Self {
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
         let failed = writer.write_record(COLUMNS.iter().map(|c| c.name)).err().map(TraceError::from);
         CsvSink { writer, rows: 0, failed }
     }
 
-    /// Rows taken so far, the header not counted.
+    /// Number of rows accepted, without the header.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Writes out what is buffered and gives the writer back.
+    /// Flushes the buffer and returns the writer.
     ///
     /// # Errors
-    /// The first error since the sink was made.
+    /// The first error of this sink.
     pub fn finish(self) -> Result<W, TraceError> {
         match self.failed {
             Some(error) => Err(error),
@@ -69,7 +67,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: values in CSV: numbers at the ends of their range, nulls, the order of rows.
+        /// Breaks: values in CSV: limits of numbers, nulls, and the order of rows.
         #[test]
         fn any_record_survives(records in proptest::collection::vec(any_record(), 0..20)) {
             let mut sink = CsvSink::new(Vec::new());
@@ -94,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a full disk would pass for a complete trace.
+    /// Breaks: a trace on a full disk is reported as incomplete.
     #[test]
     fn the_first_error_is_reported_at_the_end() {
         let mut sink = CsvSink::new(full_disk());

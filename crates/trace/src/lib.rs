@@ -1,11 +1,11 @@
-//! Files of what happened: tables of the records of connections (the paper's "epool"), and captures.
+//! Trace files: tables of the records of connections (the paper's "epool"), and captures.
 //!
-//! * A connection gives [`Record`](farpace_events::Record)s to a [`RecordSink`](farpace_events::RecordSink):
-//!   [`ParquetSink`] for analysis, [`CsvSink`] for spreadsheets. [`COLUMNS`] says what the columns are; every writer
-//!   takes them from there.
-//! * A tap gives packets to a [`PcapngWriter`]; [`CaptureReader`] reads captures back, ours and others'.
+//! * A connection passes [`Record`](farpace_events::Record)s to a [`RecordSink`](farpace_events::RecordSink):
+//!   [`ParquetSink`] for analysis, [`CsvSink`] for spreadsheets. [`COLUMNS`] defines the columns of both.
+//! * A tap passes packets to a [`PcapngWriter`]. [`CaptureReader`] reads captures, also those of other
+//!   programs.
 //!
-//! Start reading at [`COLUMNS`]. A writer never opens a file: it writes to what it is given.
+//! Start reading at [`COLUMNS`]. A writer does not open files: it writes to the writer that it is given.
 //!
 //! ```
 //! use farpace_events::{Record, RecordSink};
@@ -33,7 +33,6 @@ mod error;
 mod parquet;
 mod pcapng;
 mod reader;
-
 mod schema;
 #[cfg(test)]
 mod test_records;

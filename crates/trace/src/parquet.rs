@@ -1,7 +1,7 @@
-//! The trace as Parquet: the form for pandas, polars and duckdb.
+//! The trace as Parquet, for pandas, polars and duckdb.
 //!
-//! Values are collected column by column and written as one row group when [`ROW_GROUP_ROWS`] of them have
-//! come, so that memory does not grow with the run (but for some kilobytes of file index per row group).
+//! Values are collected by column and written as a row group after every [`ROW_GROUP_ROWS`] rows. So memory
+//! does not grow with the run, except for a few kilobytes of file index per row group.
 
 use crate::columns::{ColumnBuffer, ColumnValues};
 use crate::error::TraceError;
@@ -18,17 +18,17 @@ use parquet::schema::types::{ColumnPath, Type};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows of a row group: enough to compress well, and about 10 MB of memory.
+/// Rows per row group: enough to compress well, at about 10 MB of memory.
 pub const ROW_GROUP_ROWS: usize = 64 * 1024;
 
-/// Rows that are taken apart into columns at a time.
+/// Number of rows that are split into columns at a time.
 const PENDING_ROWS: usize = 256;
 const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(PENDING_ROWS));
 
-/// Columns that grow in small steps and hardly repeat, which only differences make small.
+/// Columns that grow in small steps, and so compress well as differences.
 const GROWING: [&str; 5] = ["time_ns", "seq", "ack", "snd_una", "snd_nxt"];
 
-/// What a trace file says about the run it comes from.
+/// The run that a trace file belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunInfo {
     /// The name of the scenario.
@@ -37,16 +37,16 @@ pub struct RunInfo {
     pub seed: u64,
 }
 
-/// Writes records as Parquet (Snappy). Key-value metadata: `farpace.scenario`, `farpace.seed`, and for each column
-/// `farpace.unit.NAME` (where it has one) and `farpace.description.NAME`.
+/// Writes records as Parquet (Snappy). The key-value metadata is `farpace.scenario`, `farpace.seed`, and for
+/// each column `farpace.unit.NAME` (if it has a unit) and `farpace.description.NAME`.
 ///
-/// The file can be read only after [`finish`](Self::finish) has succeeded. Same records, same bytes.
+/// The file is readable only after [`finish`](Self::finish) has succeeded. Equal records yield equal bytes.
 pub struct ParquetSink<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    /// Rows that are not yet in `columns`: few enough to stay in the cache.
+    /// Rows that are not yet in `columns`; few enough to stay in the cache.
     pending: Vec<Record>,
     columns: [ColumnBuffer; COLUMN_COUNT],
-    /// Rows in `columns`.
+    /// Number of rows in `columns`.
     gathered: usize,
     rows: u64,
     failed: Option<TraceError>,
@@ -56,7 +56,7 @@ impl<W: Write + Send> ParquetSink<W> {
     /// A sink that writes to `out`.
     ///
     /// # Errors
-    /// If the first bytes cannot be written.
+    /// The first bytes cannot be written.
     pub fn new(out: W, info: &RunInfo) -> Result<Self, TraceError> {
         let writer = SerializedFileWriter::new(out, Arc::new(file_schema()?), Arc::new(properties(info)))?;
         Ok(ParquetSink {
@@ -69,15 +69,15 @@ impl<W: Write + Send> ParquetSink<W> {
         })
     }
 
-    /// Rows taken so far.
+    /// Number of rows accepted.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Writes the last row group and the file's index, and gives the writer back.
+    /// Writes the last row group and the index, and returns the writer.
     ///
     /// # Errors
-    /// The first error since the sink was made.
+    /// The first error of this sink.
     pub fn finish(mut self) -> Result<W, TraceError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -172,12 +172,13 @@ fn properties(info: &RunInfo) -> WriterProperties {
     ];
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
-        // Readers skip row groups by time and connection; other smallest and largest values are not worth their cost.
+        // Readers skip row groups by time and connection. Statistics of other columns are not worth their
+        // cost.
         .set_statistics_enabled(EnabledStatistics::None)
         .set_column_statistics_enabled("time_ns".into(), EnabledStatistics::Chunk)
         .set_column_statistics_enabled("connection".into(), EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
-        // Cheap to write; Snappy finds the repetitions.
+        // Fast to write; Snappy compresses repetitions.
         .set_dictionary_enabled(false)
         .set_encoding(Encoding::PLAIN);
     for column in &COLUMNS {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: values in Parquet: numbers at the ends of their range, nulls, names, the order of rows.
+        /// Breaks: values in Parquet: limits of numbers, nulls, names, and the order of rows.
         #[test]
         fn any_record_survives(records in proptest::collection::vec(any_record(), 0..50)) {
             let reader = written(&records);
@@ -243,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Breaks: bounded memory (one endless row group), or rows at the seam of two groups.
+    /// Breaks: memory is bounded by the row groups, and no row is lost between two groups.
     #[test]
     fn row_groups_are_bounded() {
         let count = ROW_GROUP_ROWS + 3;
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(times.len(), count);
     }
 
-    /// Breaks: a file found later cannot be traced back to its run, and its numbers have no units.
+    /// Breaks: a file identifies its run, and the units of its columns.
     #[test]
     fn the_file_says_what_it_is() {
         let reader = written(&[]);
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(value("farpace.description.cwnd"), Some("Congestion window"));
     }
 
-    /// Breaks: the compression and encodings the file sizes depend on.
+    /// Breaks: the compression and encodings on which the file size depends.
     #[test]
     fn columns_are_encoded_as_intended() {
         let reader = written(&[distinct(), distinct()]);
@@ -297,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a full disk would pass for a complete trace.
+    /// Breaks: a trace on a full disk is reported as incomplete.
     #[test]
     fn the_first_error_is_reported_at_the_end() {
         let mut sink = ParquetSink::new(full_disk(), &info()).unwrap();
@@ -308,7 +309,7 @@ mod tests {
         }
         assert_eq!(sink.rows(), ROW_GROUP_ROWS as u64);
         assert!(sink.finish().unwrap_err().to_string().contains("cannot write the Parquet trace"));
-        // The last, partial group counts too.
+        // An error in the last, partial group is reported too.
         let mut sink = ParquetSink::new(full_disk(), &info()).unwrap();
         sink.record(&distinct());
         assert!(sink.finish().is_err());

@@ -1,14 +1,14 @@
-//! Captures as pcapng (draft-ietf-opsawg-pcapng), with nanosecond times, for Wireshark and tshark.
+//! Captures as pcapng (draft-ietf-opsawg-pcapng) with nanosecond time stamps, for Wireshark and tshark.
 //!
-//! One section; one interface per tap; enhanced packet blocks. Little-endian.
+//! A file has one section, an interface per tap, and enhanced packet blocks. It is little-endian.
 
 use farpace_units::{ByteCount, Instant, Packets, Span};
 use farpace_wire::Packet;
 use std::io::{self, Write};
 
-/// Bytes a capture may have unless the caller says otherwise.
+/// Default limit of the size of a capture.
 pub const DEFAULT_CAPTURE_LIMIT: ByteCount = ByteCount::new(4_000_000_000);
-/// Bytes of a name, a description or a comment; longer ones are cut.
+/// Maximum length of a name, description or comment in bytes; longer ones are truncated.
 pub const MAX_TEXT: usize = 4_000;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -17,7 +17,7 @@ const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const LINKTYPE_ETHERNET: u16 = 1;
 
-// Option codes; the same code means different things in different blocks.
+// Option codes. The meaning of a code depends on the block.
 const END_OF_OPTIONS: u16 = 0;
 const COMMENT: u16 = 1;
 const SHB_HARDWARE: u16 = 2;
@@ -26,7 +26,7 @@ const IF_NAME: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 
-/// How fine the times of a capture are.
+/// Resolution of the time stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Resolution {
     /// 1 ns.
@@ -58,14 +58,14 @@ impl Resolution {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceId(pub u32);
 
-/// Writes packets as one pcapng file.
+/// Writes packets to a pcapng file.
 ///
-/// It writes a block at a time: give it a `BufWriter` for a file. When the next block would exceed the limit, or
-/// after an error, the capture stops for good: it stays a well-formed file with the first packets, and
-/// [`skipped`](Self::skipped) counts the rest.
+/// It writes one block at a time, so use a `BufWriter` for a file. When the next block would exceed the
+/// limit, or after an error, the capture stops for good. The file remains well-formed with the first packets,
+/// and [`skipped`](Self::skipped) counts the rest.
 pub struct PcapngWriter<W: Write> {
     out: W,
-    /// One block under construction; its allocation is reused.
+    /// The block under construction; its allocation is reused.
     block: Vec<u8>,
     /// Snap length of each interface.
     snaplens: Vec<Option<u32>>,
@@ -78,11 +78,11 @@ pub struct PcapngWriter<W: Write> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Starts a capture. `info` says where the packets come from, such as the scenario and its seed; Wireshark shows it
-    /// among the capture file properties.
+    /// Starts a capture. `info` describes its origin, such as the scenario and its seed. Wireshark shows it
+    /// in the capture file properties.
     ///
     /// # Errors
-    /// If the header cannot be written.
+    /// The header cannot be written.
     pub fn new(out: W, info: &str) -> io::Result<Self> {
         let mut writer = PcapngWriter {
             out,
@@ -108,7 +108,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// The time since 1970-01-01 that the start of the run has in the file. The default, none, makes Wireshark show
+    /// Sets the time since 1970-01-01 at which the run starts. By default it is zero, so that Wireshark shows
     /// times of the run.
     #[must_use]
     pub fn with_epoch(mut self, epoch: Span) -> Self {
@@ -116,24 +116,26 @@ impl<W: Write> PcapngWriter<W> {
         self
     }
 
-    /// How fine times are; nanoseconds if not called. To be called before interfaces are declared.
+    /// Sets the resolution of time stamps; the default is nanoseconds. Call it before interfaces are
+    /// declared.
     #[must_use]
     pub fn with_resolution(mut self, resolution: Resolution) -> Self {
         self.resolution = resolution;
         self
     }
 
-    /// Bytes the whole file may have; [`DEFAULT_CAPTURE_LIMIT`] if not called.
+    /// Sets the maximum size of the file; the default is [`DEFAULT_CAPTURE_LIMIT`].
     #[must_use]
     pub fn with_limit(mut self, limit: ByteCount) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Declares a tap, before or between packets. `snaplen`: bytes kept of each frame; all of them if `None` or 0.
+    /// Declares a tap, before or between packets. `snaplen` is the number of bytes to store of each frame;
+    /// all of them if `None` or 0. The limit does not apply to the declaration.
     ///
     /// # Errors
-    /// If it cannot be written. The limit does not apply to it.
+    /// It cannot be written.
     pub fn add_interface(
         &mut self,
         name: &str,
@@ -155,10 +157,11 @@ impl<W: Write> PcapngWriter<W> {
         Ok(InterfaceId(id))
     }
 
-    /// Writes one packet that passed the tap `interface` at `now`, or counts it as skipped if the capture has stopped.
+    /// Writes a packet that passed the tap `interface` at `now`, or counts it as skipped if the capture has
+    /// stopped.
     ///
     /// # Errors
-    /// `InvalidInput` if this writer has not declared `interface`; what the underlying writer reports, once.
+    /// `InvalidInput` if this writer has not declared `interface`; an error of the underlying writer, once.
     pub fn packet(
         &mut self,
         interface: InterfaceId,
@@ -201,20 +204,20 @@ impl<W: Write> PcapngWriter<W> {
         self.end().inspect_err(|_| self.skipped += Packets::new(1))
     }
 
-    /// Packets left out because the capture had reached its limit or could not be written.
+    /// Number of packets omitted because the capture had reached its limit or could not be written.
     pub fn skipped(&self) -> Packets {
         self.skipped
     }
 
-    /// Bytes written.
+    /// Number of bytes written.
     pub fn written(&self) -> ByteCount {
         self.written
     }
 
-    /// Flushes and gives the writer back.
+    /// Flushes and returns the writer.
     ///
     /// # Errors
-    /// What the underlying writer reports.
+    /// An error of the underlying writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -230,7 +233,7 @@ impl<W: Write> PcapngWriter<W> {
         let total = length(self.block.len() + 4)?;
         self.patch(4, total);
         self.u32(total);
-        // After an error nobody knows how much of the block is in the file.
+        // After an error it is unknown how much of the block is in the file.
         self.out.write_all(&self.block).inspect_err(|_| self.stopped = true)?;
         self.written += ByteCount::of_len(self.block.len());
         Ok(())
@@ -250,12 +253,12 @@ impl<W: Write> PcapngWriter<W> {
         }
     }
 
-    /// Blocks and options end on multiples of four bytes.
+    /// Pads to a multiple of four bytes, as blocks and options require.
     fn pad(&mut self) {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 
-    /// `value` must be at most [`MAX_TEXT`] long.
+    /// Appends an option. `value` has at most [`MAX_TEXT`] bytes.
     fn option(&mut self, code: u16, value: &[u8]) {
         self.u16(code);
         self.u16(value.len() as u16);
@@ -291,8 +294,8 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: what was captured is not what is read: bytes, times to the nanosecond, interfaces, comments,
-        /// snap lengths, padding.
+        /// Breaks: captured packets are read without change: bytes, times to the nanosecond, interfaces,
+        /// comments, snap lengths, padding.
         #[test]
         fn what_is_written_is_read(
             snaplens in proptest::collection::vec(proptest::option::of(1..200u32), 1..4),
@@ -328,7 +331,7 @@ mod tests {
                 prop_assert_eq!(&read.comment, comment);
             }
             prop_assert!(reader.next_packet().unwrap().is_none());
-            // Blocks without packets are read by now, too.
+            // Blocks without packets have been read by now.
             for (n, (interface, snaplen)) in reader.interfaces().iter().zip(&snaplens).enumerate() {
                 prop_assert_eq!(interface.name.clone(), Some(format!("tap{n}")));
                 prop_assert_eq!(interface.description.as_deref(), Some("a tap"));
@@ -338,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a capture could fill the disk, or hide that it is incomplete.
+    /// Breaks: a capture has a maximum size, and reports that it is incomplete.
     #[test]
     fn the_limit_stops_the_capture_for_good() {
         let mut capture = writer();
@@ -349,7 +352,7 @@ mod tests {
         for n in 0..5 {
             capture.packet(tap, Instant::from_nanos(n), &packet(0, 1000), None).unwrap();
         }
-        // It would fit, but a capture with holes would tell lies.
+        // It would fit, but a capture with gaps would be misleading.
         capture.packet(tap, Instant::from_nanos(5), &packet(0, 0), None).unwrap();
         assert_eq!(capture.skipped(), Packets::new(4));
         assert_eq!(capture.written(), empty + block + block);
@@ -360,7 +363,7 @@ mod tests {
         assert!(reader.next_packet().unwrap().is_none());
     }
 
-    /// Breaks: after an error the file would get half blocks, or the error would be lost.
+    /// Breaks: after an error no partial blocks are written, and the error is reported.
     #[test]
     fn a_full_disk_is_reported_once_and_then_counted() {
         let mut capture = PcapngWriter::new(full_disk(), "test").unwrap();
@@ -373,7 +376,7 @@ mod tests {
         assert_eq!(capture.skipped(), Packets::new(9));
     }
 
-    /// Breaks: the file, by an option whose length does not fit its 16 bits, or a comment cut within a character.
+    /// Breaks: texts that exceed an option are truncated at a character boundary.
     #[test]
     fn long_texts_are_cut() {
         let long = "a".to_owned() + &"\u{e9}".repeat(40_000);
@@ -387,7 +390,7 @@ mod tests {
         assert!(long.starts_with(&comment));
     }
 
-    /// Breaks: real dates in captures, for runs that stand for a real moment.
+    /// Breaks: captures can have absolute dates.
     #[test]
     fn the_epoch_is_added() {
         let mut capture = writer().with_epoch(Span::from_secs(1_700_000_000));
@@ -399,7 +402,7 @@ mod tests {
         assert_eq!(time, Instant::from_nanos(1_700_000_000_000_000_005));
     }
 
-    /// Breaks: a capture has finer times than the device that it stands for, or other times than it says.
+    /// Breaks: a capture has the resolution that it declares.
     #[test]
     fn coarse_clocks_are_written_and_read() {
         let mut capture = writer().with_resolution(Resolution::Gtrcnet);
@@ -417,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a packet would be shown at a tap it never passed.
+    /// Breaks: a packet of an undeclared tap is refused.
     #[test]
     fn an_interface_of_another_capture_is_refused() {
         let error = writer().packet(InterfaceId(0), Instant::ZERO, &packet(0, 1), None).unwrap_err();

@@ -1,7 +1,7 @@
-//! Reads captures: ours, which are pcapng, and other people's, pcapng or classic pcap.
+//! Reads captures in pcapng and classic pcap format.
 //!
-//! The framing of blocks is done here, so that lengths are checked before memory is taken; the blocks themselves are
-//! parsed by `pcap-parser`.
+//! This module reads the block headers, so that lengths are checked before memory is allocated. `pcap-parser`
+//! parses the blocks.
 
 mod classic;
 
@@ -13,9 +13,9 @@ use pcap_parser::pcapng::{
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Bytes a block may have: more than four times the largest frame with segmentation offload.
+/// Maximum length of a block: more than four times the largest frame with segmentation offload.
 pub const MAX_BLOCK: usize = 1 << 20;
-/// Interfaces a file may declare.
+/// Maximum number of interfaces of a file.
 pub const MAX_INTERFACES: usize = 65_536;
 
 const SECTION_HEADER: [u8; 4] = 0x0a0d_0d0a_u32.to_le_bytes();
@@ -23,18 +23,18 @@ const ENHANCED_PACKET_HEADER: usize = 28;
 /// if_fcslen.
 const IF_FCSLEN: OptionCode = OptionCode(13);
 
-/// One interface that a capture declares.
+/// An interface that a capture declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureInterface {
-    /// Its name, if given.
+    /// Its name, if present.
     pub name: Option<String>,
-    /// Its description, if given.
+    /// Its description, if present.
     pub description: Option<String>,
     /// The link type: 1 for Ethernet, 101 for bare IP.
     pub link_type: u16,
-    /// Bytes kept of each frame; none if all.
+    /// Number of bytes stored of each frame; none if all.
     pub snaplen: Option<u32>,
-    /// Bytes of frame check sequence that its frames end with; 0 if none, or if the file does not say.
+    /// Length of the frame check sequence at the end of its frames; 0 if there is none or it is not declared.
     pub fcs_bytes: u8,
     /// if_tsresol: units of time per second, 10^n, or 2^n if the highest bit is set.
     resolution: u8,
@@ -42,85 +42,86 @@ pub struct CaptureInterface {
     offset: i64,
 }
 
-/// One packet of a capture.
+/// A packet of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
-    /// Where it was captured; see [`CaptureReader::interface`].
+    /// The interface; see [`CaptureReader::interface`].
     pub interface: InterfaceId,
-    /// When: nanoseconds since the epoch of the file, which is 1970 for real captures.
+    /// Time stamp: nanoseconds since the epoch of the file, which is 1970 for captures of real networks.
     pub time: Instant,
     /// Length of the frame before truncation.
     pub original_len: ByteCount,
-    /// The bytes kept.
+    /// The stored bytes.
     pub data: &'a [u8],
-    /// The first comment on it, if there is one.
+    /// The first comment, if there is one.
     pub comment: Option<String>,
 }
 
-/// A capture could not be read. Offsets are those of the block at fault, in bytes from the start of the file.
+/// A capture could not be read. Offsets are those of the faulty block, in bytes from the start of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureReadError {
     /// The file could not be read.
     #[error("cannot read the capture at byte {offset}: {source}")]
     Io {
-        /// Where.
+        /// Offset in the file.
         offset: u64,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// The file begins like neither pcapng nor pcap.
+    /// The file begins neither like pcapng nor like pcap.
     #[error("not a capture: it begins neither as pcapng nor as pcap do (editcap converts other formats)")]
     NotACapture,
     /// The file ends within a block.
     #[error("the capture ends within the block at byte {offset}")]
     Truncated {
-        /// Where the block begins.
+        /// Offset of the block.
         offset: u64,
     },
     /// A block is longer than [`MAX_BLOCK`].
     #[error("the block at byte {offset} claims {length} bytes; at most {MAX_BLOCK} are allowed")]
     BlockTooLong {
-        /// Where.
+        /// Offset of the block.
         offset: u64,
-        /// The length it claims.
+        /// Its length field.
         length: u32,
     },
-    /// A block contradicts the format.
+    /// A block violates the format.
     #[error("the block at byte {offset} is malformed: {what}")]
     Malformed {
-        /// Where.
+        /// Offset of the block.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
-    /// A packet names an interface that its section has not declared.
+    /// A packet refers to an interface that its section has not declared.
     #[error("the packet at byte {offset} names interface {interface}, which is not declared")]
     UnknownInterface {
-        /// Where.
+        /// Offset of the block.
         offset: u64,
-        /// The number it gives.
+        /// The number of the interface.
         interface: u32,
     },
-    /// More than [`MAX_INTERFACES`].
+    /// The file declares more than [`MAX_INTERFACES`].
     #[error("the capture declares more than {MAX_INTERFACES} interfaces")]
     TooManyInterfaces,
-    /// A time does not fit nanoseconds from 1970 to 2554.
+    /// A time stamp is outside of the range of nanoseconds from 1970 to 2554.
     #[error("the packet at byte {offset} has a time outside of the years 1970 to 2554")]
     TimeOutOfRange {
-        /// Where.
+        /// Offset of the block.
         offset: u64,
     },
 }
 
-/// Reads a pcapng file block by block, or a pcap file packet by packet; memory is bounded by [`MAX_BLOCK`] and [`MAX_INTERFACES`].
+/// Reads a pcapng file block by block, or a pcap file packet by packet. [`MAX_BLOCK`] and [`MAX_INTERFACES`]
+/// bound its memory.
 ///
-/// After an error the reader is at an undefined place of the file: stop.
+/// After an error, the position in the file is undefined: do not continue.
 pub struct CaptureReader<R: Read> {
     input: R,
-    /// Where the block in `block` begins.
+    /// Offset of the block in `block`.
     offset: u64,
     block: Vec<u8>,
-    /// The file is pcap, not pcapng.
+    /// True for pcap, false for pcapng.
     classic: bool,
     big_endian: bool,
     interfaces: Vec<CaptureInterface>,
@@ -129,10 +130,10 @@ pub struct CaptureReader<R: Read> {
 }
 
 impl<R: Read> CaptureReader<R> {
-    /// Opens a capture. Give it a `BufReader` for a file.
+    /// Opens a capture. Use a `BufReader` for a file.
     ///
     /// # Errors
-    /// [`CaptureReadError::NotACapture`] and whatever is wrong with the first block.
+    /// [`CaptureReadError::NotACapture`], and errors of the first block.
     pub fn new(input: R) -> Result<Self, CaptureReadError> {
         let mut reader = CaptureReader {
             input,
@@ -155,20 +156,21 @@ impl<R: Read> CaptureReader<R> {
         Ok(reader)
     }
 
-    /// The interface a packet names.
+    /// The interface with this number.
     pub fn interface(&self, id: InterfaceId) -> Option<&CaptureInterface> {
         self.interfaces.get(id.0 as usize)
     }
 
-    /// All interfaces declared so far. Those of a second section follow those of the first.
+    /// All interfaces declared so far. Those of a later section follow those of earlier ones.
     pub fn interfaces(&self) -> &[CaptureInterface] {
         &self.interfaces
     }
 
-    /// The next packet, or none at the end of the file. Blocks that are neither packets nor interfaces are passed over.
+    /// The next packet, or none at the end of the file. Blocks that are neither packets nor interfaces are
+    /// skipped.
     ///
     /// # Errors
-    /// What is wrong with the file and where.
+    /// The file is malformed or cannot be read.
     pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureReadError> {
         if self.classic {
             return self.next_classic();
@@ -187,17 +189,17 @@ impl<R: Read> CaptureReader<R> {
         Ok(None)
     }
 
-    /// Reads the next block whole. False at the end of the file.
+    /// Reads the whole next block. False at the end of the file.
     fn read_block(&mut self) -> Result<bool, CaptureReadError> {
         self.offset += self.block.len() as u64;
         self.block.clear();
         self.read_rest()
     }
 
-    /// The same for a block of which the first bytes may have been read.
+    /// Reads the rest of a block, whose first bytes may have been read.
     fn read_rest(&mut self) -> Result<bool, CaptureReadError> {
         let offset = self.offset;
-        // Type, length, and what tells the byte order of a section.
+        // Type, length, and the byte order of a section.
         if !self.fill(12)? {
             return if self.block.is_empty() {
                 Ok(false)
@@ -242,12 +244,12 @@ impl<R: Read> CaptureReader<R> {
         if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    /// Parses the block just read; gives the packet if it is one.
+    /// Parses the block that was just read. Returns the packet if it is one.
     fn take_block(&mut self) -> Result<Option<FoundPacket>, CaptureReadError> {
         let offset = self.offset;
         let malformed = |what| CaptureReadError::Malformed { offset, what };
         let parse = if self.big_endian { parse_block_be } else { parse_block_le };
-        // The block is whole: a parser that asks for more has found lengths inside that exceed it.
+        // The block is complete, so an incomplete parse means that lengths inside exceed it.
         let (_, block) = parse(&self.block).map_err(|_| malformed("its contents do not fit its length"))?;
         match block {
             Block::SectionHeader(header) => {
@@ -289,7 +291,7 @@ impl<R: Read> CaptureReader<R> {
     }
 }
 
-/// A packet whose bytes are still in the block.
+/// A packet whose bytes are in the block buffer.
 struct FoundPacket {
     interface: InterfaceId,
     time: Instant,
@@ -317,11 +319,11 @@ impl CaptureInterface {
         Ok(CaptureInterface {
             name: text(&block.options, OptionCode::IfName)?,
             description: text(&block.options, OptionCode::IfDescription)?,
-            // The library widens the field, which has 16 bits.
+            // The field has 16 bits; the library widens it.
             link_type: block.linktype.0 as u16,
             snaplen: Some(block.snaplen).filter(|&n| n > 0),
             fcs_bytes: match bytes(IF_FCSLEN) {
-                // The format says bits; many writers say bytes.
+                // The standard defines bits; many programs write bytes.
                 Some(Ok(&[bits @ (16 | 32 | 64)])) => bits / 8,
                 Some(Ok(&[bytes @ 1..=8])) => bytes,
                 _ => 0,
@@ -331,20 +333,19 @@ impl CaptureInterface {
         })
     }
 
-    /// A tick of the clock that stamps its packets, rounded up to a nanosecond: what the file can tell apart. The clock
-    /// itself may be coarser.
+    /// Resolution of its time stamps, rounded up to a nanosecond. The clock itself may be coarser.
     pub fn tick(&self) -> Span {
         let per_second = self.per_second().and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX);
         Span::from_nanos(1_000_000_000u64.div_ceil(per_second.max(1)))
     }
 
-    /// Units of time per second; none for more than anybody counts.
+    /// Time units per second; none if there are too many.
     fn per_second(&self) -> Option<u128> {
         let exponent = u32::from(self.resolution & 0x7f);
         if self.resolution & 0x80 == 0 { 10u128.checked_pow(exponent) } else { 1u128.checked_shl(exponent) }
     }
 
-    /// The instant that `ticks` stands for; none if it is before 1970 or after 2554.
+    /// The instant of `ticks`; none if it is before 1970 or after 2554.
     fn time(&self, ticks: u64) -> Option<Instant> {
         const NANOS: u128 = 1_000_000_000;
         let per_second = self.per_second()?;
@@ -354,7 +355,8 @@ impl CaptureInterface {
     }
 }
 
-/// The first option `code` as text. Bytes that are not UTF-8 are replaced: other writers do not always obey.
+/// The first option with `code` as text. Bytes that are not UTF-8 are replaced, because some programs write
+/// them.
 fn text(options: &[PcapNGOption<'_>], code: OptionCode) -> Result<Option<String>, &'static str> {
     let Some(option) = options.iter().find(|o| o.code == code) else { return Ok(None) };
     let bytes = option.as_bytes().map_err(|_| "an option does not fit its block")?;
@@ -368,7 +370,7 @@ mod tests {
     use crate::test_records::packet;
     use proptest::prelude::*;
 
-    /// A block of either byte order around `body`.
+    /// A block with `body`, in either byte order.
     fn block(big_endian: bool, block_type: u32, body: &[u8]) -> Vec<u8> {
         let number = |n: u32| if big_endian { n.to_be_bytes() } else { n.to_le_bytes() };
         let length = number(body.len() as u32 + 12);
@@ -408,7 +410,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: a damaged capture would crash the program, or never end.
+        /// Breaks: a damaged capture causes neither a panic nor an endless loop.
         #[test]
         fn no_damage_panics(
             changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8),
@@ -424,7 +426,7 @@ mod tests {
             prop_assert!(read_all(&bytes).is_ok_and(|n| n <= 3) || read_all(&bytes).is_err());
         }
 
-        /// Breaks: blocks of every type the library knows, with any contents, would crash the program.
+        /// Breaks: blocks of any type with any contents do not cause a panic.
         #[test]
         fn no_block_panics(
             big_endian in any::<bool>(),
@@ -438,7 +440,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a capture cut off by a full disk or a crash would pass for a whole one.
+    /// Breaks: a capture that is truncated within a block is reported.
     #[test]
     fn every_cut_within_a_block_is_noticed() {
         let whole = sample();
@@ -459,7 +461,7 @@ mod tests {
         }
     }
 
-    /// Breaks: clear words about what is wrong with a file and where.
+    /// Breaks: errors state the problem and its offset.
     #[test]
     fn errors_say_what_and_where() {
         let start = section(false);
@@ -500,7 +502,7 @@ mod tests {
         assert!(after(&block(false, 3, &[0; 4])).contains("simple packet blocks have no time"));
     }
 
-    /// Breaks: memory, by a file that declares interfaces without end.
+    /// Breaks: the number of interfaces is limited, and so is memory.
     #[test]
     fn interfaces_are_limited() {
         let mut bytes = section(false);
@@ -525,7 +527,7 @@ mod tests {
         }
     }
 
-    /// Breaks: check sequences that a capture has kept are counted twice.
+    /// Breaks: frame check sequences in a capture are not counted twice.
     #[test]
     fn check_sequences_are_known() {
         for (said, expected) in [(0u8, 0), (4, 4), (32, 4), (200, 0)] {
@@ -537,7 +539,7 @@ mod tests {
         }
     }
 
-    /// Breaks: captures of other machines and programs: big-endian, microseconds, powers of two, time offsets.
+    /// Breaks: time stamps of other hosts and programs: big-endian, microseconds, powers of two, offsets.
     #[test]
     fn times_of_other_writers_are_understood() {
         let tick = |resolution| CaptureInterface { resolution, ..interface() }.tick().as_nanos();
@@ -590,7 +592,7 @@ mod tests {
         }
     }
 
-    /// Breaks: captures made by joining files: a packet would be shown at an interface of the first file.
+    /// Breaks: in concatenated captures, packets belong to the interfaces of their own section.
     #[test]
     fn a_new_section_has_its_own_interfaces() {
         let both = [sample(), sample()].concat();

@@ -1,5 +1,4 @@
-//! The columns of a trace: one table from which every writer and the documentation take names, types, units
-//! and values.
+//! The columns of a trace: a table of names, types, units and values for all writers and the documentation.
 
 use crate::columns::ColumnBuffer;
 use farpace_events::Record;
@@ -7,7 +6,7 @@ use farpace_units::{Packets, Seq};
 use farpace_wire::tcp::SackBlock;
 use serde::{Serialize, Serializer};
 
-/// One column of the table of [`Record`]s.
+/// Associates the type of a column's values with its [`ColumnKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     /// The name in files, snake_case.
@@ -106,10 +105,10 @@ impl<V: ColumnValue> ColumnValue for Option<V> {
 
 macro_rules! schema {
     ($row:pat => $($name:ident: $type:ty, $unit:literal, $description:literal = $value:expr;)*) => {
-        /// How many columns there are.
+        /// Number of columns.
         pub const COLUMN_COUNT: usize = [$(stringify!($name)),*].len();
 
-        /// All columns, in the order of the files.
+        /// All columns, in file order.
         pub const COLUMNS: [Column; COLUMN_COUNT] = [$(Column {
             name: stringify!($name),
             kind: <$type as ColumnValue>::KIND,
@@ -125,8 +124,8 @@ macro_rules! schema {
             [$(<$type as ColumnValue>::cell($value)),*]
         }
 
-        /// Appends the values of many rows, column by column: faster than row by row, because each loop deals with
-        /// one type.
+        /// Appends the values of many rows, column by column. This is faster than row by row, because each
+        /// loop handles one type.
         pub(crate) fn gather(records: &[Record], buffers: &mut [ColumnBuffer; COLUMN_COUNT]) {
             let mut buffers = buffers.iter_mut();
             $(if let Some(buffer) = buffers.next() {
@@ -141,7 +140,7 @@ macro_rules! schema {
 }
 
 schema! {
-    // Without `..`: a new field of the record does not compile until it has its columns.
+    // No `..`, so that a new field of the record requires columns.
     Record {
         time, connection, direction, seq, len, ack, sack, snd_una, snd_nxt, cwnd, ssthresh, in_flight,
         packets_out, lost_out, sacked_out, fackets_out, retrans_out, state, srtt, rttvar, rto, rwnd, bandwidth,
@@ -203,8 +202,7 @@ mod tests {
         cells(record)[at]
     }
 
-    /// Breaks: the link between a column's name and its field; a swapped pair would plot one variable as
-    /// another.
+    /// Breaks: each column contains its own field.
     #[test]
     fn every_column_holds_its_own_field() {
         let record = distinct();
@@ -246,7 +244,8 @@ mod tests {
         assert_eq!(cells(&record), expected.map(|(_, cell)| cell));
     }
 
-    /// Breaks: "no value": a missing threshold would plot as 4 billion packets, a missing block as byte 0.
+    /// Breaks: absent values are null. A missing threshold would otherwise be 4 billion packets, a missing
+    /// block byte 0.
     #[test]
     fn what_is_absent_is_null() {
         let mut record = distinct();
@@ -259,14 +258,14 @@ mod tests {
         assert_eq!(cell(&record, "sack1_end"), TraceCell::U32(7));
     }
 
-    /// Breaks: the file if the wire format ever carries more SACK blocks than there are columns.
+    /// Breaks: there are columns for all SACK blocks that a header can contain.
     #[test]
     fn there_is_a_pair_of_columns_for_every_sack_block() {
         let pairs = COLUMNS.iter().filter(|c| c.name.starts_with("sack") && c.nullable).count();
         assert_eq!(pairs, 2 * SackBlocks::new().capacity());
     }
 
-    /// Breaks: readers that look columns up by name, and the documentation.
+    /// Breaks: columns can be looked up by name, and are documented.
     #[test]
     fn names_are_unique_and_columns_are_described() {
         let names: BTreeSet<_> = COLUMNS.iter().map(|c| c.name).collect();

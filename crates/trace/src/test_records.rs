@@ -7,7 +7,7 @@ use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpFlags, TcpHeader};
 use proptest::prelude::*;
 use std::io;
 
-/// A record in which no two fields have the same number.
+/// A record whose fields all have different numbers.
 pub(crate) fn distinct() -> Record {
     let block = |start, end| SackBlock { start: Seq::new(start), end: Seq::new(end) };
     Record {
@@ -38,7 +38,7 @@ pub(crate) fn distinct() -> Record {
     }
 }
 
-/// Any record at all, ends of the ranges included.
+/// Any record, including limits of the ranges.
 pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let numbers32 =
         proptest::array::uniform16(prop_oneof![4 => any::<u32>(), 1 => Just(u32::MAX), 1 => Just(0)]);
@@ -115,7 +115,7 @@ impl io::Write for FullDisk {
     }
 }
 
-/// A TCP segment with `len` bytes from sequence number `seq` on.
+/// A TCP segment with `len` bytes, starting at sequence number `seq`.
 pub(crate) fn packet(seq: u32, len: usize) -> Packet {
     let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let lower = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);

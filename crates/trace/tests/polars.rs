@@ -1,4 +1,4 @@
-//! The Parquet trace as polars reads it.
+//! The Parquet trace, read by polars.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -32,7 +32,7 @@ print("late", pl.scan_parquet(sys.argv[1]).filter(pl.col("time_ns") >= 66_000_00
 print("seed", pl.read_parquet_metadata(sys.argv[1])["farpace.seed"])
 "#;
 
-/// Exit code of the script if there is no polars.
+/// Exit code of the script if polars is not installed.
 const NO_POLARS: i32 = 77;
 
 fn record(n: u64) -> Record {
@@ -78,7 +78,8 @@ fn write_trace(path: &Path) {
     sink.finish().unwrap();
 }
 
-/// `FARPACE_PYTHON`, or the environment of the checkout, or the machine's.
+/// The Python interpreter: `FARPACE_PYTHON`, or that of the virtual environment of the checkout, or that of
+/// the system.
 fn python() -> PathBuf {
     if let Some(path) = std::env::var_os("FARPACE_PYTHON") {
         return path.into();
@@ -87,7 +88,7 @@ fn python() -> PathBuf {
     if local.exists() { local } else { "python3".into() }
 }
 
-/// Breaks: the promise that pandas, polars and duckdb read the trace: rows, names, types, values, nulls, row groups,
+/// Breaks: pandas, polars and duckdb can read the trace: rows, names, types, values, nulls, row groups,
 /// selection by time, metadata.
 #[test]
 fn polars_reads_our_traces() {

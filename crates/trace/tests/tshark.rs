@@ -1,4 +1,4 @@
-//! The real tshark on a capture of ours.
+//! A capture, read by tshark.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -14,8 +14,8 @@ use std::process::Command;
 
 const MSS: u32 = 1448;
 
-/// A connection with a lost segment and its retransmission, seen at the sender and, cut to 96 bytes, behind the
-/// policer. Times are odd nanoseconds.
+/// A connection with a lost segment and its retransmission, captured at the sender and, truncated to 96
+/// bytes, behind the policer. Times are odd nanoseconds.
 fn write_capture(path: &Path) {
     let macs = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
     let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
@@ -45,7 +45,7 @@ fn write_capture(path: &Path) {
         dst_port: 40_000,
         ..header(flags, seq, ack, options)
     };
-    // Odd bytes and an odd length at the end: the checksum's last byte counts.
+    // Odd bytes and an odd length at the end, so that the last byte of the checksum matters.
     let payload = |n: u32, len: u32| Bytes::from_iter((0..len).map(|i| (i * 7 + n) as u8));
     let data = |n: u32, len| {
         there.tcp(10 + n as u16, &header(TcpFlags::ACK, 101 + n * MSS, 501, &timestamps), payload(n, len))
@@ -85,10 +85,10 @@ fn write_capture(path: &Path) {
     capture.finish().unwrap();
 }
 
-/// What tshark says about `path`: one line a packet with the fields given. None if there is no tshark.
+/// Output of tshark for `path`: one row per packet with the given fields. None if tshark is not installed.
 fn fields(path: &Path, options: &[&str], names: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
-    // Complaints in English, whatever the machine speaks.
+    // Messages in English, independent of the locale.
     command.env("LC_ALL", "C.UTF-8").arg("-n").arg("-r").arg(path);
     command.args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]).args(options);
     command.args(["-o", "tcp.relative_sequence_numbers:FALSE"]);
@@ -105,8 +105,8 @@ fn fields(path: &Path, options: &[&str], names: &[&str]) -> Option<Vec<Vec<Strin
     Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
 }
 
-/// Breaks: captures that open in Wireshark without a complaint: right checksums, well-formed headers and options,
-/// names of taps, nanoseconds, comments, truncated lengths, and the analysis that users read from them.
+/// Breaks: Wireshark opens captures without errors: valid checksums, well-formed headers and options, names
+/// of taps, nanoseconds, comments, truncated lengths, and the analysis of retransmissions.
 #[test]
 fn tshark_reads_our_captures_without_a_complaint() {
     let directory = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn tshark_reads_our_captures_without_a_complaint() {
     assert_eq!(rows.len(), 10);
     let column = |n: usize| rows.iter().map(|row| row[n].as_str()).collect::<Vec<_>>();
     let times = column(0);
-    // Some versions write 1970-01-01T00:00:00.000000001Z, others 0.000000001.
+    // The format depends on the version: 1970-01-01T00:00:00.000000001Z or 0.000000001.
     let endings = [
         "0.000000001",
         "0.010000001",
@@ -149,11 +149,11 @@ fn tshark_reads_our_captures_without_a_complaint() {
         assert_eq!(row[1], if behind { "policer:out" } else { "sender:eth0" });
         assert_eq!(row[2], if behind { "behind the policer" } else { "the sender's card" });
         assert_eq!(row[6], "1", "IPv4 checksum of packet {n}");
-        // Of a truncated packet it cannot be verified.
+        // The checksum of a truncated packet cannot be verified.
         assert_eq!(row[7], if behind { "2" } else { "1" }, "TCP checksum of packet {n}");
         assert_eq!(row[4], if behind { "96" } else { row[3].as_str() });
         assert_eq!(row[5], if n == 5 { "dropped at policer: policed, \u{3bc}" } else { "" });
-        // tshark does not tell taps apart and takes a segment at its second tap for a retransmission.
+        // tshark does not distinguish taps, so a segment at its second tap is a retransmission.
         assert_eq!(!row[8].is_empty(), n == 8 || behind, "retransmission: packet {n}");
     }
     assert_eq!(rows[4][3], "1514");
@@ -163,7 +163,7 @@ fn tshark_reads_our_captures_without_a_complaint() {
     assert_eq!(fields(&path, &["-Y", complaints], &["frame.number"]), Some(vec![]));
 }
 
-/// Breaks: the test above: a tshark that never checks checksums would let any capture pass.
+/// Breaks: tshark verifies checksums, so that the test above can fail.
 #[test]
 fn tshark_notices_a_wrong_checksum() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Control of acknowledgments as tshark shows it: by itself, and with our script for it.
+//! ACK control, shown by tshark: without and with the Wireshark script.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -27,7 +27,7 @@ const NAMES: [&str; 9] = [
     "cdl.capabilities",
 ];
 
-/// One segment of each kind, and what the fields in [`NAMES`] should be.
+/// One segment of each kind, with the expected fields of [`NAMES`].
 fn segments() -> Vec<(Packet, [&'static str; 9])> {
     let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let there = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);
@@ -71,7 +71,7 @@ fn segments() -> Vec<(Packet, [&'static str; 9])> {
         (segment(ack, AckControl { tarr: Some(Tarr::Rate(0)), ..NONE }, 10), [""; 9]),
         (segment(ack, AckControl { tarr: Some(Tarr::Rate(2)), ..NONE }, 10), [""; 9]),
         (segment(ack, NONE, 10), [""; 9]),
-        // What an error quotes is not the packet itself.
+        // A quoted packet is not decoded.
         (there.icmp(1, &Icmp::TimeExceeded { code: 0, quoted: &quoted[14..] }).unwrap(), [""; 9]),
     ]
 }
@@ -85,7 +85,7 @@ fn write(path: &Path, packets: impl IntoIterator<Item = Packet>) {
     capture.finish().unwrap();
 }
 
-/// The fields of each packet; none without tshark.
+/// The fields of each packet; none if tshark is not installed.
 fn fields(path: &Path, options: &[&str], names: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.env("LC_ALL", "C.UTF-8").args(options).arg("-n").arg("-r").arg(path);
@@ -98,12 +98,12 @@ fn fields(path: &Path, options: &[&str], names: &[&str]) -> Option<Vec<Vec<Strin
     Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
 }
 
-/// Versions write true as 1 or as True.
+/// Some versions write true as 1, others as True.
 fn plain(value: &str) -> &str {
     if value == "True" { "1" } else { value }
 }
 
-/// Breaks: the script: what CDL says is not seen in Wireshark, or seen where there is none.
+/// Breaks: the script shows CDL in Wireshark, and only where it is present.
 #[test]
 fn the_script_shows_cdl() {
     let dir = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn the_script_shows_cdl() {
         assert_eq!(values, expected, "packet {n}");
         assert_eq!(row[9].ends_with(" [CDL]"), expected.iter().any(|value| !value.is_empty()), "{}", row[9]);
     }
-    // As a filter, and with the flag elsewhere: then only options are left.
+    // As a filter, and with another flag bit: then only options are found.
     let requests = |options: &[&str]| {
         let options = [&["-X", &script, "-Y", "cdl.request"], options].concat();
         fields(&path, &options, &["frame.number"]).map(|rows| rows.concat())
@@ -128,7 +128,7 @@ fn the_script_shows_cdl() {
     assert_eq!(requests(&["-o", "cdl.bit:6"]).unwrap(), ["6"]);
 }
 
-/// Breaks: TARR for peers of other make: tshark, which knows the draft, reads other numbers than we write.
+/// Breaks: TARR for other implementations: tshark decodes it as in the draft.
 #[test]
 fn tshark_knows_tarr() {
     let dir = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn tshark_knows_tarr() {
     assert_eq!(rows[5], "0xcd1a ");
 }
 
-/// Breaks: the script ends in an error of Lua, or never, on options that are malformed or of other people.
+/// Breaks: the script handles malformed and unknown options without a Lua error.
 #[test]
 fn the_script_survives_anything() {
     let dir = tempfile::tempdir().unwrap();

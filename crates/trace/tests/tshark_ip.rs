@@ -1,4 +1,4 @@
-//! The real tshark on what lies around TCP: IPv6, UDP, ICMP, ARP and fragments.
+//! Captures of protocols other than TCP over IPv4, read by tshark: IPv6, UDP, ICMP, ARP and fragments.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -63,8 +63,7 @@ fn packets() -> Vec<Packet> {
     packets
 }
 
-/// Breaks: captures of anything but TCP over IPv4 that open in Wireshark without a complaint; fragments that tshark
-/// cannot put together.
+/// Breaks: Wireshark opens captures of all protocols without errors, and reassembles fragments.
 #[test]
 fn tshark_reads_all_protocols_without_a_complaint() {
     let directory = tempfile::tempdir().unwrap();
@@ -103,6 +102,6 @@ fn tshark_reads_all_protocols_without_a_complaint() {
     assert_eq!(count("icmpv6.nd.na.flag.s == 1 && icmpv6.opt.linkaddr == 02:00:00:00:00:02"), 1);
     assert_eq!(count("icmp.mtu == 1300 || icmpv6.mtu == 1300"), 2);
     assert_eq!(count("udp.checksum.status == 1 && (ip.dsfield.ecn == 3 || ipv6.tclass.ecn == 3)"), 2);
-    // Put together by tshark, and found whole: the checksum over 3008 bytes is right.
+    // Reassembled by tshark, with a valid checksum over 3008 bytes.
     assert_eq!(count("udp.length == 3008 && udp.checksum.status == 1"), 2);
 }

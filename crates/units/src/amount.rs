@@ -1,4 +1,4 @@
-//! An amount of data that is counted in packets or in bytes.
+//! An amount of data in packets or in bytes.
 
 use crate::{ByteCount, Packets, UnitError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -7,20 +7,20 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// An amount of data, counted as its author likes: `"1000 packets"` or `"256 kB"`.
+/// An amount of data in packets or in bytes: `"1000 packets"` or `"256 kB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(ByteCount),
-    /// So many packets.
+    /// This many packets.
     Packets(Packets),
 }
 
 impl Amount {
-    /// The units that it is written with, as a regular expression's alternatives.
+    /// Its units, as alternatives of a regular expression.
     pub const UNITS: &str = "packets|packet|B|kB|MB|GB|TB|KiB|MiB|GiB";
 
-    /// The amount in bytes, where every packet has `packet` bytes.
+    /// The amount in bytes, if every packet has `packet` bytes.
     pub fn in_bytes(self, packet: ByteCount) -> ByteCount {
         match self {
             Amount::Bytes(bytes) => bytes,
@@ -47,7 +47,7 @@ impl FromStr for Amount {
         };
         match (text.parse::<ByteCount>(), packets) {
             (Ok(b), _) => Ok(Amount::Bytes(b)),
-            // The unit is right and the number does not fit: that error is the more precise one.
+            // The unit is valid but the number is not: this error is more precise.
             (Err(e @ UnitError::NotExact { .. }), _) | (_, e @ UnitError::NotExact { .. }) => {
                 Err(e.to_string())
             }
@@ -87,7 +87,7 @@ impl JsonSchema for Amount {
 mod tests {
     use super::*;
 
-    /// Breaks: windows and queues are written in packets or in bytes, and an error names both forms.
+    /// Breaks: windows and queues can be configured in packets or in bytes, and errors name both forms.
     #[test]
     fn packets_or_bytes() {
         assert_eq!("1000 packets".parse(), Ok(Amount::Packets(Packets::new(1_000))));

@@ -1,4 +1,4 @@
-//! Amounts of bytes and of packets.
+//! Numbers of bytes and packets.
 
 use std::fmt;
 use std::iter::Sum;
@@ -7,11 +7,11 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 macro_rules! saturating_count {
     ($name:ident, $inner:ty) => {
         impl $name {
-            /// None at all.
+            /// Zero.
             pub const ZERO: $name = $name(0);
-            /// More than anything that is counted here.
+            /// The maximum; it stands for "unlimited".
             pub const MAX: $name = $name(<$inner>::MAX);
-            /// The amount `n`.
+            /// The number `n`.
             pub const fn new(n: $inner) -> Self {
                 $name(n)
             }
@@ -19,7 +19,7 @@ macro_rules! saturating_count {
             pub const fn get(self) -> $inner {
                 self.0
             }
-            /// True for none at all.
+            /// True for zero.
             pub const fn is_zero(self) -> bool {
                 self.0 == 0
             }
@@ -54,7 +54,7 @@ macro_rules! saturating_count {
     };
 }
 
-/// An amount of bytes. Addition and subtraction saturate.
+/// A number of bytes. Addition and subtraction saturate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteCount(u64);
 saturating_count!(ByteCount, u64);
@@ -64,11 +64,11 @@ impl ByteCount {
     pub const fn of_len(len: usize) -> Self {
         ByteCount(len as u64)
     }
-    /// As a length in memory; saturates on machines with small addresses.
+    /// As a length in memory; saturates.
     pub fn as_len(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
-    /// Bits.
+    /// The number of bits.
     pub const fn bits(self) -> u64 {
         self.0.saturating_mul(8)
     }
@@ -94,7 +94,7 @@ impl fmt::Display for ByteCount {
     }
 }
 
-/// An amount of packets (full-size segments, where TCP counts its windows in them). Saturating.
+/// A number of packets, or of full-sized segments for TCP windows. Addition and subtraction saturate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Packets(u32);
 saturating_count!(Packets, u32);

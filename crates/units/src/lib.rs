@@ -1,9 +1,9 @@
-//! The quantities farpace computes with, each its own type: instants and spans of time, rates, byte and
-//! packet counts, TCP sequence numbers, and named random streams.
+//! The quantities of farpace, each with its own type: instants and spans of time, rates, numbers of bytes and
+//! packets, TCP sequence numbers, and named random streams.
 //!
-//! Nothing here reads a clock. Arithmetic never panics: counts and times saturate, sequence numbers wrap
-//! (RFC 9293 §3.4), so no peer and no scenario can crash a computation. Every quantity is written and read
-//! with its unit (`"500 Mbit/s"`, `"16 MB"`, `"10 ms"`).
+//! Nothing here reads a clock. Arithmetic never panics: counts and times saturate, and sequence numbers wrap
+//! around (RFC 9293 §3.4). Every quantity is formatted and parsed with its unit (`"500 Mbit/s"`, `"16 MB"`,
+//! `"10 ms"`).
 //!
 //! Start reading at [`Instant`].
 

@@ -1,4 +1,4 @@
-//! Quantities as people write them: a number, a space, a unit.
+//! Parsing of quantities: a number, a space, a unit.
 
 use crate::{ByteCount, Packets, Rate, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -7,53 +7,53 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Why a text is not a quantity. The message names the expected form.
+/// A text is not a quantity. The message contains the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// The text does not begin with a number.
     #[error("`{text}` is not a {kind}: expected a number and a unit, like \"{example}\"")]
     NoNumber {
-        /// What was read.
+        /// The text.
         text: String,
-        /// What was expected: "rate", "size", ...
+        /// The expected quantity: "rate", "size", ...
         kind: &'static str,
-        /// A correct value.
+        /// A valid value.
         example: &'static str,
     },
     /// The unit is missing.
     #[error("`{text}` has no unit: a {kind} needs one of {units}, like \"{example}\"")]
     NoUnit {
-        /// What was read.
+        /// The text.
         text: String,
-        /// What was expected.
+        /// The expected quantity.
         kind: &'static str,
-        /// The units known.
+        /// The known units.
         units: String,
-        /// A correct value.
+        /// A valid value.
         example: &'static str,
     },
-    /// The unit is not one of this quantity.
+    /// The quantity does not have this unit.
     #[error("unknown unit `{unit}` in `{text}`: a {kind} takes one of {units}, like \"{example}\"")]
     UnknownUnit {
-        /// The unit that was read.
+        /// The unit.
         unit: String,
         /// The whole text.
         text: String,
-        /// What was expected.
+        /// The expected quantity.
         kind: &'static str,
-        /// The units known.
+        /// The known units.
         units: String,
-        /// A correct value.
+        /// A valid value.
         example: &'static str,
     },
-    /// More than the quantity can hold, or finer than it can tell.
+    /// The value exceeds the range or the resolution of the quantity.
     #[error("`{text}` cannot be held exactly: a {kind} is a whole number of {base} below 2^64")]
     NotExact {
-        /// What was read.
+        /// The text.
         text: String,
-        /// What was expected.
+        /// The expected quantity.
         kind: &'static str,
-        /// The smallest unit.
+        /// The base unit.
         base: &'static str,
     },
 }
@@ -107,7 +107,7 @@ const PACKETS: UnitKind = UnitKind {
     units: &[("packets", 1), ("packet", 1)],
 };
 
-/// Reads `text` exactly, in decimal arithmetic: "0.1 ms" is 100000 ns, not nearly so.
+/// Parses `text` exactly, with decimal arithmetic: "0.1 ms" is exactly 100000 ns.
 fn parse(text: &str, k: &UnitKind) -> Result<u64, UnitError> {
     let t = text.trim();
     let split = t.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(t.len());
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Breaks: what a scenario author may write.
+    /// Breaks: the syntax of quantities in scenarios.
     #[test]
     fn quantities_are_read_exactly() {
         assert_eq!("500 Mbit/s".parse(), Ok(Rate::from_mbit(500)));
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!("10_000 packets".parse(), Ok(Packets::new(10_000)));
     }
 
-    /// Breaks: the advice in error messages.
+    /// Breaks: error messages contain the expected form.
     #[test]
     fn errors_name_the_expected_form() {
         let says = |e: UnitError, part: &str| assert!(e.to_string().contains(part), "{e}");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: writing a quantity and reading it back.
+        /// Breaks: a formatted quantity parses to the same value.
         #[test]
         fn display_reads_back(n in any::<u64>(), p in any::<u32>()) {
             prop_assert_eq!(Span::from_nanos(n).to_string().parse(), Ok(Span::from_nanos(n)));
@@ -229,7 +229,7 @@ mod tests {
             prop_assert_eq!(Packets::new(p).to_string().parse(), Ok(Packets::new(p)));
         }
 
-        /// Breaks: "bad input gets an error, not a panic".
+        /// Breaks: malformed text yields an error instead of a panic.
         #[test]
         fn any_text_is_answered(s in ".{0,40}") {
             let _ = s.parse::<Span>();

@@ -1,4 +1,4 @@
-//! Bit rates, and the time bytes take at them without drift.
+//! Bit rates, and serialisation times without drift.
 
 use crate::{ByteCount, Instant, Span};
 use std::fmt;
@@ -18,24 +18,24 @@ impl Rate {
     pub const fn from_mbit(n: u64) -> Self {
         Rate(n.saturating_mul(1_000_000))
     }
-    /// Bit/s.
+    /// The rate in bit/s.
     pub const fn bits_per_sec(self) -> u64 {
         self.0
     }
-    /// So many bytes per second; negative ones are none, and what is too much is the greatest rate.
+    /// A rate of `bytes` per second, limited to the range of this type.
     pub fn from_bytes_per_sec_f64(bytes: f64) -> Self {
         Rate((bytes * 8.0) as u64)
     }
-    /// Byte/s, for estimates that need fractions.
+    /// The rate in byte/s, for estimates with fractions.
     pub fn as_bytes_per_sec_f64(self) -> f64 {
         self.0 as f64 / 8.0
     }
-    /// Mbit/s, for people and figures.
+    /// The rate in Mbit/s, for figures.
     pub fn as_mbit_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// Time one run of `bytes` takes, rounded up to a nanosecond. For a stream of packets use
-    /// [`Serialiser`], which carries the remainder. A rate of zero takes for ever.
+    /// Serialisation time of `bytes`, rounded up to a nanosecond; [`Span::MAX`] for a rate of zero. For a
+    /// series of packets use [`Serialiser`], which carries the remainder.
     pub fn time_for(self, bytes: ByteCount) -> Span {
         if self.0 == 0 {
             return Span::MAX;
@@ -43,7 +43,7 @@ impl Rate {
         let ns = (u128::from(bytes.bits()) * NS_PER_S).div_ceil(u128::from(self.0));
         Span::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
-    /// Whole bytes that pass in `span`.
+    /// Number of whole bytes in `span`.
     pub fn bytes_in(self, span: Span) -> ByteCount {
         let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / (8 * NS_PER_S);
         ByteCount::new(u64::try_from(bytes).unwrap_or(u64::MAX))
@@ -78,10 +78,10 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A serial line of one rate: says when each packet has left it. The part of a nanosecond that a packet
-/// leaves over is carried to the next, so the line never drifts from its rate.
+/// A serial link: it computes when the last bit of each packet leaves. The remainder of a nanosecond is
+/// carried to the next packet, so that the rate does not drift.
 ///
-/// The rate must not be zero (the scenario reader refuses it); a zero rate never finishes a packet.
+/// The rate must not be zero, which the scenario parser ensures. With a rate of zero no packet ever leaves.
 #[derive(Clone, Debug)]
 pub struct Serialiser {
     rate: Rate,
@@ -91,29 +91,29 @@ pub struct Serialiser {
 }
 
 impl Serialiser {
-    /// An idle line.
+    /// An idle link.
     pub const fn new(rate: Rate) -> Self {
         Serialiser { rate, busy_until: Instant::ZERO, remainder: 0 }
     }
-    /// The line's rate.
+    /// The rate of the link.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
-    /// From now on the line has this rate. What it has begun to send ends when it would have ended.
+    /// Changes the rate. A transmission in progress ends at its old time.
     pub fn set_rate(&mut self, rate: Rate) {
         if rate != self.rate {
-            // The fraction of a nanosecond stays the same one; it is rounded down.
+            // The fraction of a nanosecond stays the same, rounded down.
             let fraction = u128::from(self.remainder) * u128::from(rate.0) / u128::from(self.rate.0.max(1));
             self.remainder = u64::try_from(fraction).unwrap_or(0);
             self.rate = rate;
         }
     }
-    /// The line is free from here on.
+    /// When the link becomes free.
     pub const fn busy_until(&self) -> Instant {
         self.busy_until
     }
-    /// Starts `bytes` as soon as the line is free, at `now` at the earliest; returns the instant at which
-    /// the last bit has left (rounded down to a nanosecond; the remainder is carried).
+    /// Starts `bytes` when the link is free, at `now` at the earliest. Returns when the last bit has left,
+    /// rounded down to a nanosecond; the remainder is carried.
     pub fn send(&mut self, now: Instant, bytes: ByteCount) -> Instant {
         if self.rate.bits_per_sec() == 0 {
             self.busy_until = Instant::FAR_FUTURE;
@@ -124,7 +124,7 @@ impl Serialiser {
             self.remainder = 0;
         }
         let rate = self.rate.bits_per_sec();
-        // Packets are far below 2^34 bits: 64-bit arithmetic holds for all but absurd lengths.
+        // Packets are far below 2^34 bits, so 64-bit arithmetic suffices except for absurd lengths.
         let (whole, rest) =
             match bytes.bits().checked_mul(1_000_000_000).and_then(|n| n.checked_add(self.remainder)) {
                 Some(n) => (n / rate, n % rate),
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Breaks: pacing and link rates drift over long runs.
+    /// Breaks: pacing and link rates do not drift over long runs.
     #[test]
     fn a_third_of_a_nanosecond_is_not_lost() {
         // 3 Gbit/s: 1 byte takes 2 2/3 ns.
@@ -156,7 +156,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: the law that a back-to-back stream takes exactly its bits divided by its rate.
+        /// Breaks: a back-to-back stream takes exactly its number of bits divided by its rate.
         #[test]
         fn a_stream_takes_its_total(rate in 1u64..100_000_000_000, sizes in prop::collection::vec(1u64..70_000, 1..60)) {
             let mut line = Serialiser::new(Rate::from_bits_per_sec(rate));

@@ -1,43 +1,43 @@
-//! TCP sequence numbers (RFC 9293 §3.4): a circle of 2^32.
+//! TCP sequence numbers (RFC 9293 §3.4), modulo 2^32.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A TCP sequence or acknowledgment number. It has no order of its own (a circle has none), only
-/// [`before`](Seq::before) and its kin, which hold while the two numbers are less than 2^31 apart.
+/// A TCP sequence or acknowledgment number. It has no total order. Comparisons such as
+/// [`before`](Seq::before) hold while two numbers are less than 2^31 apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Seq(u32);
 
 impl Seq {
-    /// The number as it stands on the wire.
+    /// From the number on the wire.
     pub const fn new(n: u32) -> Self {
         Seq(n)
     }
-    /// The number as it stands on the wire.
+    /// The number on the wire.
     pub const fn get(self) -> u32 {
         self.0
     }
-    /// Signed distance from `from` to `self`: positive when `self` is later.
+    /// Signed distance from `from` to `self`: positive if `self` is later.
     pub const fn distance(self, from: Seq) -> i32 {
         self.0.wrapping_sub(from.0) as i32
     }
-    /// `self < other` on the circle.
+    /// `self < other` modulo 2^32.
     pub const fn before(self, other: Seq) -> bool {
         self.distance(other) < 0
     }
-    /// `self <= other` on the circle.
+    /// `self <= other` modulo 2^32.
     pub const fn before_eq(self, other: Seq) -> bool {
         self.distance(other) <= 0
     }
-    /// `self > other` on the circle.
+    /// `self > other` modulo 2^32.
     pub const fn after(self, other: Seq) -> bool {
         self.distance(other) > 0
     }
-    /// `self >= other` on the circle.
+    /// `self >= other` modulo 2^32.
     pub const fn after_eq(self, other: Seq) -> bool {
         self.distance(other) >= 0
     }
-    /// Bytes from `start` up to `self`; zero when `self` is not after it.
+    /// Bytes from `start` up to `self`; zero if `self` is not after it.
     pub const fn bytes_since(self, start: Seq) -> u32 {
         let d = self.distance(start);
         if d > 0 { d as u32 } else { 0 }
@@ -90,7 +90,7 @@ impl fmt::Display for Seq {
 mod tests {
     use super::Seq;
 
-    /// Breaks: comparisons across the wrap at 2^32, i.e. every transfer beyond 4 GB.
+    /// Breaks: comparisons across 2^32, which every transfer beyond 4 GB needs.
     #[test]
     fn order_survives_the_wrap() {
         let (a, b) = (Seq::new(u32::MAX - 1), Seq::new(3));

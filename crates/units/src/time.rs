@@ -1,18 +1,18 @@
-//! Points in time and lengths of time, in nanoseconds.
+//! Points in time and spans of time, in nanoseconds.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// A point in time: nanoseconds since the start of the run (virtual or real). Range: 584 years.
 ///
-/// It is always passed in; nothing below `live` can ask for the present.
+/// It is always a parameter: nothing below `live` reads a clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
 impl Instant {
     /// The start of the run.
     pub const ZERO: Instant = Instant(0);
-    /// Later than everything that happens: "never" where an instant is needed.
+    /// Later than every event: "never", where an instant is required.
     pub const FAR_FUTURE: Instant = Instant(u64::MAX);
 
     /// The instant `ns` nanoseconds after the start.
@@ -27,7 +27,7 @@ impl Instant {
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
-    /// Seconds since the start, for people and figures.
+    /// Seconds since the start, for figures.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -62,12 +62,12 @@ impl fmt::Display for Instant {
     }
 }
 
-/// A length of time in nanoseconds, never negative. Subtraction saturates at zero.
+/// A span of time in nanoseconds, never negative. Subtraction saturates at zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
 impl Span {
-    /// No time.
+    /// Zero.
     pub const ZERO: Span = Span(0);
     /// Longer than any run.
     pub const MAX: Span = Span(u64::MAX);
@@ -100,15 +100,15 @@ impl Span {
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
-    /// Seconds, for people and figures.
+    /// Seconds, for figures.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// True for no time at all.
+    /// True for zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
-    /// The difference in either direction.
+    /// The absolute difference.
     pub const fn abs_diff(self, other: Span) -> Span {
         Span(self.0.abs_diff(other.0))
     }
@@ -149,7 +149,7 @@ impl Mul<u64> for Span {
 
 impl Div<u64> for Span {
     type Output = Span;
-    /// Division by zero gives the longest span.
+    /// Division by zero yields the maximum.
     fn div(self, rhs: u64) -> Span {
         Span(self.0.checked_div(rhs).unwrap_or(u64::MAX))
     }

@@ -1,4 +1,4 @@
-//! ARP for IPv4 over Ethernet (RFC 826), and the list of cards that may follow it.
+//! ARP for IPv4 over Ethernet (RFC 826), and the list of NICs that may follow it.
 
 mod extension;
 
@@ -15,14 +15,14 @@ pub const ARP_LEN: usize = 28;
 /// Hardware type Ethernet, protocol type IPv4, and the lengths of their addresses.
 const PREFIX: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
-/// What an ARP packet is for.
+/// Operation of an ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArpOperation {
-    /// Who has the target address?
+    /// Asks for the MAC address of the target.
     Request,
-    /// The sender says who it is.
+    /// Returns the MAC address of the sender.
     Reply,
-    /// Any other.
+    /// Any other operation.
     Other(u16),
 }
 
@@ -46,21 +46,21 @@ impl ArpOperation {
 /// An ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Arp {
-    /// What it is for.
+    /// The operation.
     pub operation: ArpOperation,
-    /// Who sent it.
+    /// MAC address of the sender.
     pub sender_mac: MacAddr,
-    /// Who sent it. Unspecified in a probe (RFC 5227).
+    /// IP address of the sender. Unspecified in a probe (RFC 5227).
     pub sender: Ipv4Addr,
-    /// Whom it is about; meaningless in a request.
+    /// MAC address of the target; unused in a request.
     pub target_mac: MacAddr,
-    /// Whom it is about.
+    /// IP address of the target.
     pub target: Ipv4Addr,
 }
 
 impl Arp {
-    /// Reads what follows the Ethernet header; padding behind it is left alone. Refuses other networks than
-    /// IPv4 over Ethernet.
+    /// Parses the bytes after the Ethernet header and ignores padding. Refuses networks other than IPv4 over
+    /// Ethernet.
     pub fn parse(bytes: &[u8]) -> Result<Arp, WireError> {
         let Some(fields) = bytes.first_chunk::<ARP_LEN>() else {
             return Err(WireError::Truncated { layer: Layer::Arp, need: ARP_LEN, have: bytes.len() });
@@ -91,12 +91,12 @@ impl Arp {
         out
     }
 
-    /// A request for `target`, as it is sent to everybody.
+    /// A request for `target`, to be broadcast.
     pub const fn request(sender_mac: MacAddr, sender: Ipv4Addr, target: Ipv4Addr) -> Arp {
         Arp { operation: ArpOperation::Request, sender_mac, sender, target_mac: MacAddr([0; 6]), target }
     }
 
-    /// The answer of the one who is asked for.
+    /// The reply of the target.
     #[must_use]
     pub const fn reply(&self, own_mac: MacAddr) -> Arp {
         Arp {

@@ -1,4 +1,4 @@
-//! The short way to a packet: TCP, UDP or ICMP over IPv4 or IPv6 and Ethernet between two fixed addresses.
+//! Builds packets: TCP, UDP or ICMP over IPv4 or IPv6 and Ethernet between two fixed addresses.
 
 use crate::checksum::Sum;
 use crate::departure::OfOriginal;
@@ -13,7 +13,7 @@ use crate::tcp::TcpHeader;
 use crate::udp::{UDP_LEN, UdpHeader};
 use bytes::Bytes;
 
-/// What all packets of one connection have in common below their transport header.
+/// The fields that all packets of a connection share below the transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Below {
     /// Ethernet source.
@@ -26,28 +26,28 @@ pub struct Below {
     pub ttl: u8,
     /// DSCP and ECN: the byte as on the wire.
     pub tos: u8,
-    /// The don't fragment flag of IPv4. Nobody cuts IPv6 packets on their way.
+    /// The don't fragment flag of IPv4. Routers never fragment IPv6 packets.
     pub dont_fragment: bool,
     /// Flow label of IPv6, 20 bits.
     pub flow_label: u32,
 }
 
 impl Below {
-    /// Between two hosts, with the don't fragment flag and without ECN or flow label.
+    /// Between two hosts, with the don't fragment flag, without ECN or flow label.
     pub const fn new(src_mac: MacAddr, dst_mac: MacAddr, addresses: AddressPair, ttl: u8) -> Self {
         Below { src_mac, dst_mac, addresses, ttl, tos: 0, dont_fragment: true, flow_label: 0 }
     }
 
-    /// The way back.
+    /// The reverse direction.
     #[must_use]
     pub const fn reversed(self) -> Self {
         let (src_mac, dst_mac) = (self.dst_mac, self.src_mac);
         Below { src_mac, dst_mac, addresses: self.addresses.reversed(), ..self }
     }
 
-    /// The packet for one TCP segment. The IPv4 checksum is right, the TCP checksum is [`Checksum::Partial`].
-    /// `ident` goes into IPv4 alone. A payload that is too long for an IP packet (65535 bytes with its headers)
-    /// is cut to what fits: cutting streams into segments is TCP's business.
+    /// The packet of a TCP segment. The IPv4 checksum is complete, the TCP checksum is [`Checksum::Partial`].
+    /// `ident` is used in IPv4 only. A payload that is too long for an IP packet (65535 bytes with its
+    /// headers) is truncated: segmentation is the task of TCP.
     #[inline]
     pub fn tcp(&self, ident: u16, header: &TcpHeader, mut payload: Bytes) -> Packet {
         let mut inner = self.frame(Checksum::Partial);
@@ -58,8 +58,8 @@ impl Below {
         self.finish(inner, ident, PROTOCOL_TCP, len, payload)
     }
 
-    /// The packet for one UDP datagram, its checksum [`Checksum::Partial`]. It may be longer than any link
-    /// takes; see [`fragment`](crate::fragment).
+    /// The packet of a UDP datagram, with checksum [`Checksum::Partial`]. It may exceed the MTU of a link;
+    /// see [`fragment`](crate::fragment).
     ///
     /// # Errors
     /// The payload is too long for an IPv4 packet: more than 65507 bytes, for IPv6 as well.
@@ -76,7 +76,7 @@ impl Below {
         Ok(self.finish(inner, ident, PROTOCOL_UDP, UDP_LEN, payload))
     }
 
-    /// The packet for one ICMP message, with its checksum. The message is copied.
+    /// The packet of an ICMP message, with its checksum. The message is copied.
     ///
     /// # Errors
     /// A message that this IP version does not have, or one too long for an IP packet.
@@ -94,7 +94,7 @@ impl Below {
         Ok(self.finish(self.frame(Checksum::Complete), ident, protocol, 0, message.into()))
     }
 
-    /// A frame to be filled in place, so that the headers are not moved once more.
+    /// A frame that is filled in place, so that headers are not moved again.
     #[inline]
     fn frame(&self, checksum: Checksum) -> Box<PacketInner> {
         let ip_len = self.addresses.ip_header_len();
@@ -111,7 +111,8 @@ impl Below {
         })
     }
 
-    /// Writes what lies below a transport header of `transport_len` bytes. The whole has been made to fit.
+    /// Writes the headers below a transport header of `transport_len` bytes. The caller has checked the
+    /// lengths.
     #[inline]
     fn finish(
         &self,

@@ -1,23 +1,23 @@
-//! The Internet checksum (RFC 1071), over as many pieces as a packet has.
+//! The Internet checksum (RFC 1071), over the pieces of a packet.
 
-/// A checksum in the making. Pieces may have any length: an odd one shifts the pieces after it by a byte, as
+/// A checksum in progress. Pieces may have any length: an odd one shifts the pieces after it by a byte, as
 /// if all had been one run of bytes (RFC 1071 §2(A) and (B)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    /// Sum of little-endian 16-bit words. The one's complement sum does not mind the byte order
-    /// (RFC 1071 §2(B)), so the swap is left to the end.
+    /// Sum of little-endian 16-bit words. The one's complement sum does not depend on the byte order
+    /// (RFC 1071 §2(B)), so bytes are swapped only at the end.
     acc: u64,
-    /// An odd number of bytes so far.
+    /// True after an odd number of bytes.
     odd: bool,
 }
 
 impl Sum {
-    /// Over no bytes.
+    /// The checksum of no bytes.
     pub const fn new() -> Self {
         Sum { acc: 0, odd: false }
     }
 
-    /// Goes on with `bytes`.
+    /// Adds `bytes`.
     #[must_use]
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> Sum {
@@ -26,29 +26,29 @@ impl Sum {
         Sum { acc: self.acc + piece, odd: self.odd ^ (bytes.len() % 2 == 1) }
     }
 
-    /// Goes on with a 16-bit field.
+    /// Adds a 16-bit field.
     #[must_use]
     #[inline]
     pub fn word(self, word: u16) -> Sum {
         self.bytes(&word.to_be_bytes())
     }
 
-    /// The value for the checksum field: the complement of the sum. Over a piece that includes a right
-    /// checksum field it is zero.
+    /// The value for the checksum field: the complement of the sum. It is zero over a piece that includes a
+    /// valid checksum field.
     #[inline]
     pub fn finish(self) -> u16 {
         !fold(self.acc).swap_bytes()
     }
 }
 
-/// The checksum of one run of bytes.
+/// The checksum of contiguous bytes.
 #[inline]
 pub fn checksum(bytes: &[u8]) -> u16 {
     Sum::new().bytes(bytes).finish()
 }
 
-/// Sum of the little-endian 32-bit words, a last part filled up with zeros. Two accumulators of 64 bits: the
-/// carries gather in the upper halves (they would overflow at 32 GiB), and the loop becomes vector code.
+/// Sum of little-endian 32-bit words, with zeros as padding. Two accumulators of 64 bits collect the carries
+/// in their upper halves (they would overflow at 32 GiB), and the loop can be vectorised.
 #[inline]
 fn sum_words(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();

@@ -1,10 +1,10 @@
-//! Which packets of a connection have left their host, for whoever would send them again.
+//! Tracks which packets of a connection have left their host, so that queued ones are not retransmitted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The packets of one connection, numbered in the order in which it sends them (with 31 bits, which wrap around), and the
-/// latest that has left the queues of its host. A kernel knows the same of a socket by the memory of its packets.
+/// The packets of a connection, numbered in order of sending (31 bits, which wrap around), and the latest
+/// that has left the queues of its host. A kernel derives the same from the memory accounting of a socket.
 ///
 /// ```
 /// use farpace_wire::Departures;
@@ -23,13 +23,14 @@ impl Departures {
     pub fn latest(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
-    /// Packet `number` is on its way out.
+    /// Packet `number` is about to leave.
     pub fn expect(&self, number: u32) -> Departure {
         Departure { departures: self.clone(), number }
     }
 }
 
-/// Goes with a packet while it waits in a queue of its host. The packet has left, or was dropped, when this is dropped.
+/// Held by a packet while it is queued in its host. Dropping it means that the packet has left or was
+/// dropped.
 #[derive(Debug)]
 pub struct Departure {
     departures: Departures,
@@ -40,12 +41,12 @@ impl Drop for Departure {
     fn drop(&mut self) {
         let is_later = |latest: u32| (self.number << 1).wrapping_sub(latest << 1) as i32 > 0;
         let later = |latest| is_later(latest).then_some(self.number);
-        // It fails where a later one has left before.
+        // It fails if a later packet has left before.
         let _ = self.departures.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
     }
 }
 
-/// A copy of a packet is not the packet that its connection waits for.
+/// The token of a packet. A copy of the packet has none.
 #[derive(Debug, Default)]
 pub(crate) struct OfOriginal(
     #[expect(dead_code, reason = "it acts when it is dropped")] pub Option<Departure>,
@@ -69,8 +70,8 @@ mod tests {
         packet
     }
 
-    /// Breaks: a connection sends again what still waits, because a copy of it was thrown away; or it never does, because a
-    /// packet was dropped on its way out, or numbers have wrapped around.
+    /// Breaks: a queued packet is not retransmitted though a copy of it was dropped; and a packet that has
+    /// left or was dropped may be retransmitted, also after numbers have wrapped around.
     #[test]
     fn the_original_tells_when_it_leaves() {
         let departures = Departures::default();

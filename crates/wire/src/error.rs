@@ -1,8 +1,8 @@
-//! Why bytes are not what they claim to be.
+//! Errors of parsing and building packets.
 
 use std::fmt;
 
-/// The part of a frame that an error is about.
+/// The layer that an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     /// Ethernet, with its VLAN tags.
@@ -38,92 +38,92 @@ impl fmt::Display for Layer {
     }
 }
 
-/// Bytes that are not a well-formed header, or a header that is not the one asked for.
+/// Bytes that are not a well-formed header, or an unexpected header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The bytes end inside the header.
     #[error("{layer} header needs {need} bytes, there are {have}")]
     Truncated {
-        /// Where.
+        /// The layer.
         layer: Layer,
-        /// Bytes the header needs, as far as it can be known.
+        /// Required bytes, as far as known.
         need: usize,
-        /// Bytes there are.
+        /// Available bytes.
         have: usize,
     },
-    /// The version nibble is not the one the EtherType promised.
+    /// The version field contradicts the EtherType.
     #[error("{layer} header says version {version}")]
     Version {
-        /// Where.
+        /// The layer.
         layer: Layer,
-        /// What the header says.
+        /// The version field.
         version: u8,
     },
-    /// The header length field is below the least one, or no longer where the payload begins.
+    /// The header length field is below the minimum, or inconsistent with the position of the payload.
     #[error("{layer} header length of {len} bytes is impossible here")]
     HeaderLength {
-        /// Where.
+        /// The layer.
         layer: Layer,
-        /// What the header says, in bytes.
+        /// The header length field, in bytes.
         len: usize,
     },
-    /// The length field of the IP or UDP header does not agree with the bytes there are.
+    /// The length field of the IP or UDP header contradicts the number of bytes.
     #[error("{layer} length field says {says} bytes, there are {have}")]
     TotalLength {
-        /// Where.
+        /// The layer.
         layer: Layer,
-        /// What the header says, in bytes.
+        /// The length field, in bytes.
         says: usize,
         /// Bytes there are.
         have: usize,
     },
-    /// A header written with options that are not whole 32-bit words or do not fit, or with a payload beyond
-    /// what the length field can say.
+    /// The header cannot be written: options are not whole 32-bit words or do not fit, or the payload exceeds
+    /// the length field.
     #[error("{layer} header cannot be written with these lengths")]
     CannotEncode {
-        /// Where.
+        /// The layer.
         layer: Layer,
     },
     /// A TCP option whose length is below 2 or reaches past the header (RFC 9293 §3.1, MUST-7).
     #[error("TCP option {kind} has a bad length")]
     Option {
-        /// The option's kind.
+        /// The kind of the option.
         kind: u8,
     },
-    /// The frame carries no IP.
+    /// The frame does not carry IP.
     #[error("EtherType {0:#06x} is not IP")]
     NotIp(u16),
-    /// The IP packet carries no TCP.
+    /// The IP packet does not carry TCP.
     #[error("IP protocol {0} is not TCP")]
     NotTcp(u8),
-    /// The IP packet carries no UDP.
+    /// The IP packet does not carry UDP.
     #[error("IP protocol {0} is not UDP")]
     NotUdp(u8),
-    /// The IP packet carries no ICMP of its own IP version.
+    /// The IP packet does not carry the ICMP of its IP version.
     #[error("IP protocol {0} is not ICMP")]
     NotIcmp(u8),
-    /// The frame carries no ARP.
+    /// The frame does not carry ARP.
     #[error("EtherType {0:#06x} is not ARP")]
     NotArp(u16),
-    /// The frame carries no MAC control.
+    /// The frame does not carry MAC control.
     #[error("EtherType {0:#06x} is not MAC control")]
     NotMacControl(u16),
-    /// ARP for other networks than Ethernet and IPv4.
+    /// ARP for networks other than IPv4 over Ethernet.
     #[error("ARP for something other than IPv4 over Ethernet")]
     ForeignArp,
-    /// An option of neighbour discovery whose length is zero or reaches past the message (RFC 4861 §4.6).
+    /// The length of a neighbour discovery option is zero or exceeds the message (RFC 4861 §4.6).
     #[error("neighbour discovery option {kind} has a bad length")]
     NeighbourOption {
-        /// The option's kind.
+        /// The kind of the option.
         kind: u8,
     },
-    /// The IP packet is a fragment where a whole one is needed, or the other way round.
+    /// The IP packet is a fragment where a whole packet is required, or the reverse.
     #[error("a fragment of an IP packet")]
     Fragment,
     /// A checksum is wrong.
     #[error("{layer} checksum is wrong")]
     Checksum {
-        /// Where.
+        /// The layer.
         layer: Layer,
     },
 }

@@ -1,10 +1,10 @@
-//! The Ethernet header (IEEE 802.3) with its 802.1Q tags, which pass through unread.
+//! The Ethernet header (IEEE 802.3) with its 802.1Q tags, which are not interpreted.
 
 use crate::error::{Layer, WireError};
 use arrayvec::ArrayVec;
 use std::fmt;
 
-/// VLAN tags that are passed through; a frame with more is one of an unknown EtherType.
+/// Maximum number of VLAN tags. A frame with more has an unknown EtherType.
 pub const MAX_VLAN_TAGS: usize = 2;
 /// Bytes of the header without tags.
 pub const ETHERNET_LEN: usize = 14;
@@ -16,12 +16,12 @@ pub const MAX_ETHERNET_LEN: usize = ETHERNET_LEN + 4 * MAX_VLAN_TAGS;
 pub struct MacAddr(pub [u8; 6]);
 
 impl MacAddr {
-    /// Everybody on the link.
+    /// The broadcast address.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
-    /// Where PAUSE frames go (IEEE 802.3 Annex 31B): to whoever is at the other end of the line.
+    /// Destination of PAUSE frames (IEEE 802.3 Annex 31B): the port at the other end of the link.
     pub const MAC_CONTROL: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x01]);
-    /// The nearest bridge (IEEE 802.1Q Table 8-1). No relay of any kind, not even one with two ports, forwards what is sent
-    /// there, whatever its EtherType.
+    /// The nearest bridge (IEEE 802.1Q Table 8-1). No relay forwards frames to it, not even a two-port relay,
+    /// whatever their EtherType.
     pub const NEAREST_BRIDGE: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
     /// True for a group address, broadcast included.
     pub const fn is_multicast(self) -> bool {
@@ -62,7 +62,7 @@ impl EtherType {
     pub const IPV6: EtherType = EtherType(0x86dd);
     /// MAC control: PAUSE.
     pub const MAC_CONTROL: EtherType = EtherType(0x8808);
-    /// Local experimental EtherType 1 (IEEE 802): nobody else means anything by it.
+    /// Local experimental EtherType 1 (IEEE 802).
     pub const EXPERIMENTAL: EtherType = EtherType(0x88b5);
     /// An 802.1ad service tag follows.
     pub const SERVICE_VLAN: EtherType = EtherType(0x88a8);
@@ -78,7 +78,7 @@ impl fmt::Debug for EtherType {
     }
 }
 
-/// One VLAN tag, unread.
+/// A VLAN tag, not interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VlanTag {
     /// [`EtherType::VLAN`] or [`EtherType::SERVICE_VLAN`].
@@ -87,7 +87,7 @@ pub struct VlanTag {
     pub control: u16,
 }
 
-/// The Ethernet header in host form.
+/// The Ethernet header in parsed form.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct EthernetHeader {
     /// Destination.
@@ -96,12 +96,12 @@ pub struct EthernetHeader {
     pub src: MacAddr,
     /// Tags, outermost first.
     pub tags: ArrayVec<VlanTag, MAX_VLAN_TAGS>,
-    /// What follows.
+    /// The EtherType after the tags.
     pub ether_type: EtherType,
 }
 
 impl EthernetHeader {
-    /// Reads the header at the start of `bytes` and says how long it is.
+    /// Parses the header at the start of `bytes` and returns its length.
     pub fn parse(bytes: &[u8]) -> Result<(EthernetHeader, usize), WireError> {
         let (ether_type, len) = extent(bytes)?;
         let mut header = EthernetHeader { ether_type, ..EthernetHeader::default() };
@@ -119,7 +119,7 @@ impl EthernetHeader {
         Ok((header, len))
     }
 
-    /// Writes the header and says how long it is.
+    /// Writes the header and returns its length.
     #[inline]
     pub fn encode(&self, out: &mut [u8; MAX_ETHERNET_LEN]) -> usize {
         out[..6].copy_from_slice(&self.dst.0);
@@ -135,7 +135,7 @@ impl EthernetHeader {
     }
 }
 
-/// What the frame carries behind its tags, and where that begins.
+/// The EtherType after the tags, and the offset of the payload.
 #[inline]
 pub(crate) fn extent(bytes: &[u8]) -> Result<(EtherType, usize), WireError> {
     let mut len = ETHERNET_LEN;

@@ -1,4 +1,4 @@
-//! Cutting IP packets into fragments, and putting them together (RFC 791 §3.2, RFC 8200 §4.5).
+//! Fragmentation and reassembly of IP packets (RFC 791 §3.2, RFC 8200 §4.5).
 
 use crate::departure::OfOriginal;
 use crate::error::{Layer, WireError};
@@ -10,17 +10,17 @@ use crate::packet::{Checksum, HEADER_ROOM, Packet, PacketInner};
 use bytes::Bytes;
 use farpace_units::Rate;
 
-/// The option bit that says that every fragment carries the option (RFC 791 §3.1).
+/// The "copied" flag of an option (RFC 791 §3.1).
 const COPIED: u8 = 0x80;
 
-/// Cuts an IP packet into fragments of at most `mtu` bytes each, without looking at the don't fragment flag:
-/// that is the caller's business. A packet that fits comes back as it is. In IPv6 only the source may do this;
-/// `ident` is the identification it chose for the fragment header, while IPv4 fragments keep that of the
-/// packet. IPv4 fragments of a fragment are right.
+/// Fragments an IP packet to at most `mtu` bytes, without regard to the don't fragment flag, which the caller
+/// must check. A packet that fits is returned unchanged. In IPv6 only the source may fragment; `ident` is the
+/// identification for the fragment header, while IPv4 fragments keep that of the packet. IPv4 fragments can
+/// be fragmented again.
 ///
 /// # Errors
 /// The packet is not IP or malformed, the MTU leaves no room for 8 bytes of data, or the packet is IPv6 with
-/// extension headers, which this does not cut.
+/// extension headers, which are not supported here.
 pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, WireError> {
     if packet.network_len().as_len() <= mtu {
         return Ok(vec![packet]);
@@ -39,7 +39,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
         IpView::V6(ip) if ip.extensions().is_empty() => IPV6_LEN + FRAGMENT_LEN,
         IpView::V6(_) => return Err(cannot),
     };
-    // All but the last carry whole units of 8 bytes.
+    // All fragments but the last carry a multiple of 8 bytes.
     let room = mtu.saturating_sub(header_len) / 8 * 8;
     if room == 0 {
         return Err(cannot);
@@ -74,12 +74,12 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
     Ok(parts)
 }
 
-/// The datagram that begins with the fragment `first` and carries `data` in all, with the header of the first
-/// fragment. Which fragments belong together, and whether they are all there, the caller knows.
+/// Reassembles the datagram that begins with the fragment `first` and carries `data` in total, with the
+/// header of the first fragment. The caller must know that all fragments are present.
 ///
 /// # Errors
-/// `first` is no fragment, or the data does not fit into an IP packet or begins with a transport header that
-/// cannot be.
+/// `first` is not a fragment, or the data does not fit into an IP packet or begins with an invalid transport
+/// header.
 pub fn join(first: &Packet, data: &[u8]) -> Result<Packet, WireError> {
     let (_, at) = crate::ethernet::EthernetHeader::parse(first.headers())?;
     let mut frame = first.headers().to_vec();
@@ -103,7 +103,7 @@ pub fn join(first: &Packet, data: &[u8]) -> Result<Packet, WireError> {
             frame.extend_from_slice(&out[..len]);
         }
         Some(IpView::V6(ip)) if first.ip().is_some_and(|ip| ip.is_fragment()) => {
-            // The fragment header is the last that was walked.
+            // The fragment header is the last one parsed.
             frame.truncate(at + ip.header_len() - FRAGMENT_LEN);
             let payload_len = frame.len() - at - IPV6_LEN + data.len();
             let payload_len = u16::try_from(payload_len);
@@ -117,7 +117,7 @@ pub fn join(first: &Packet, data: &[u8]) -> Result<Packet, WireError> {
     Packet::from_frame(&frame)
 }
 
-/// All bytes of the packet from `from` on, in one piece.
+/// All bytes of the packet from `from` on, contiguous.
 fn joined(packet: &Packet, from: usize) -> Bytes {
     let transport = packet.headers().get(from..).unwrap_or(&[]);
     if transport.is_empty() {
@@ -126,7 +126,7 @@ fn joined(packet: &Packet, from: usize) -> Bytes {
     [transport, packet.payload()].concat().into()
 }
 
-/// The IP header of one fragment, and its length; none if there is no room for it.
+/// Writes the IP header of a fragment and returns its length; none if there is no room.
 fn write_ip(ip: &IpView<'_>, part: Fragment, len: usize, out: &mut [u8]) -> Result<Option<usize>, WireError> {
     const _: () = assert!(MAX_ETHERNET_LEN + MAX_IPV4_LEN <= HEADER_ROOM);
     match ip {
@@ -176,7 +176,7 @@ fn write_ip(ip: &IpView<'_>, part: Fragment, len: usize, out: &mut [u8]) -> Resu
     }
 }
 
-/// The options that every fragment carries, filled up to whole words.
+/// The options that every fragment carries, padded to whole words.
 fn copied_options(mut options: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(MAX_IPV4_LEN - IPV4_LEN);
     while let Some(&kind) = options.first() {

@@ -1,4 +1,5 @@
-//! ICMP for IPv4 (RFC 792, RFC 1191) and IPv6 (RFC 4443) in one form, with neighbour discovery (RFC 4861).
+//! ICMP for IPv4 (RFC 792, RFC 1191) and IPv6 (RFC 4443) in a common form, with neighbour discovery (RFC
+//! 4861).
 
 mod neighbour;
 mod nic_list;
@@ -10,12 +11,12 @@ use crate::checksum::Sum;
 use crate::error::{Layer, WireError};
 use crate::quoted::Quoted;
 
-/// Bytes that every message of this crate has.
+/// Length of the fixed part of a message.
 pub const ICMP_LEN: usize = 8;
-/// Where the checksum field is.
+/// Offset of the checksum field.
 const CHECKSUM_AT: usize = 2;
 
-/// Which IP a message travels in: numbers differ, meanings do not.
+/// The IP version of a message: type numbers differ, meanings do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IpVersion {
     /// IPv4.
@@ -24,16 +25,16 @@ pub enum IpVersion {
     V6,
 }
 
-/// Why something cannot be reached.
+/// Why a destination is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unreachable {
-    /// No way to the network.
+    /// No route to the network.
     Route,
-    /// No such host.
+    /// The host does not exist.
     Host,
-    /// The host does not know the protocol. Over IPv6 this is a parameter problem instead.
+    /// The host does not support the protocol. Over IPv6 this is a parameter problem instead.
     Protocol,
-    /// Nobody listens at the port.
+    /// The port is closed.
     Port,
     /// Forbidden by an administrator.
     Prohibited,
@@ -53,7 +54,7 @@ impl Unreachable {
             (_, code) => Unreachable::Other(code),
         }
     }
-    /// The code field, if the version has one for it.
+    /// The code field, if the version has one.
     pub const fn code(self, version: IpVersion) -> Option<u8> {
         Some(match (version, self) {
             (_, Unreachable::Route) => 0,
@@ -70,19 +71,19 @@ impl Unreachable {
     }
 }
 
-/// One message. What it carries is borrowed.
+/// An ICMP message. Its payload is borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Icmp<'a> {
-    /// Are you there?
+    /// Echo request.
     EchoRequest {
-        /// Whose requests these are.
+        /// Identifies the series of requests.
         ident: u16,
-        /// Which of them this is.
+        /// Sequence number in the series.
         seq: u16,
-        /// Comes back as it is.
+        /// Data to be returned.
         data: &'a [u8],
     },
-    /// I am here.
+    /// Echo reply.
     EchoReply {
         /// As in the request.
         ident: u16,
@@ -91,14 +92,14 @@ pub enum Icmp<'a> {
         /// As in the request.
         data: &'a [u8],
     },
-    /// Could not be delivered.
+    /// Destination unreachable.
     Unreachable {
-        /// Why.
+        /// The reason.
         why: Unreachable,
-        /// The beginning of the packet; see [`Quoted::parse`].
+        /// The beginning of the packet in question; see [`Quoted::parse`].
         quoted: &'a [u8],
     },
-    /// Is too big for the next link: over IPv4 "fragmentation needed" with the MTU of RFC 1191.
+    /// Packet too big; over IPv4 "fragmentation needed" with the MTU of RFC 1191.
     TooBig {
         /// The MTU of that link, in bytes. Zero from routers older than RFC 1191. Written into 16 bits over
         /// IPv4.
@@ -106,31 +107,31 @@ pub enum Icmp<'a> {
         /// The beginning of the packet.
         quoted: &'a [u8],
     },
-    /// Was too long under way.
+    /// Time exceeded.
     TimeExceeded {
-        /// 0: time to live. 1: fragments did not come together.
+        /// 0: time to live. 1: reassembly of fragments.
         code: u8,
         /// The beginning of the packet.
         quoted: &'a [u8],
     },
-    /// Has a header that was not understood.
+    /// Parameter problem.
     ParameterProblem {
         /// Over IPv6 1 means an unknown next header, 2 an unknown option.
         code: u8,
-        /// Which byte of the packet. Written into 8 bits over IPv4.
+        /// Offset of the problem in the packet. 8 bits over IPv4.
         pointer: u32,
         /// The beginning of the packet.
         quoted: &'a [u8],
     },
-    /// Neighbour discovery; over IPv6 alone.
+    /// Neighbour discovery; only over IPv6.
     Neighbour(NeighbourDiscovery),
-    /// Anything else.
+    /// Any other message.
     Other {
         /// The type field.
         kind: u8,
         /// The code field.
         code: u8,
-        /// What follows the checksum: at least four bytes.
+        /// The bytes after the checksum: at least four.
         body: &'a [u8],
     },
 }
@@ -171,8 +172,8 @@ const V4_FRAGMENTATION_NEEDED: u8 = 4;
 const V6_TOO_BIG: u8 = 2;
 
 impl<'a> Icmp<'a> {
-    /// Reads a message of the given version. The checksum is not looked at. Refuses one that is cut off before
-    /// its eighth byte, and neighbour discovery with options that cannot be.
+    /// Parses a message of the given version, without verifying the checksum. Refuses messages shorter than
+    /// eight bytes, and neighbour discovery with invalid options.
     pub fn parse(version: IpVersion, bytes: &'a [u8]) -> Result<Icmp<'a>, WireError> {
         let Some((header, rest)) = bytes.split_first_chunk::<ICMP_LEN>() else {
             return Err(WireError::Truncated { layer: Layer::Icmp, need: ICMP_LEN, have: bytes.len() });
@@ -203,10 +204,10 @@ impl<'a> Icmp<'a> {
         })
     }
 
-    /// The bytes of the message, with a checksum over them and `pseudo`: nothing for IPv4, the pseudo header
+    /// The bytes of the message, with a checksum over them and `pseudo`: nothing for IPv4, the pseudo-header
     /// for IPv6 (RFC 4443 §2.3).
     ///
-    /// None if the version has no such message.
+    /// None if the message does not exist in this version.
     pub(crate) fn encode(&self, version: IpVersion, pseudo: impl FnOnce(usize) -> Sum) -> Option<Vec<u8>> {
         let numbers = version.numbers();
         let is_v4 = version == IpVersion::V4;
@@ -244,8 +245,7 @@ impl<'a> Icmp<'a> {
         Some(message(kind, code, word, body, pseudo))
     }
 
-    /// True for the messages that say that something went wrong: there is never an error about one of these
-    /// (RFC 1122 §3.2.2, RFC 4443 §2.4).
+    /// True for error messages. An error message must not cause another one (RFC 1122 §3.2.2, RFC 4443 §2.4).
     pub fn is_error(&self, version: IpVersion) -> bool {
         match self {
             Icmp::Unreachable { .. }
@@ -253,7 +253,7 @@ impl<'a> Icmp<'a> {
             | Icmp::TimeExceeded { .. }
             | Icmp::ParameterProblem { .. } => true,
             Icmp::EchoRequest { .. } | Icmp::EchoReply { .. } | Icmp::Neighbour(_) => false,
-            // Source quench and redirect; over IPv6 the upper half of the numbers informs.
+            // Source quench and redirect; over IPv6 types from 128 on are informational.
             Icmp::Other { kind, .. } => match version {
                 IpVersion::V4 => matches!(kind, 4 | 5),
                 IpVersion::V6 => *kind < 128,
@@ -261,7 +261,7 @@ impl<'a> Icmp<'a> {
         }
     }
 
-    /// The packet that an error is about, if this is an error and enough of the packet is there.
+    /// The packet that an error message quotes, if enough of it is present.
     pub fn quoted(&self) -> Option<Quoted> {
         match self {
             Icmp::Unreachable { quoted, .. }

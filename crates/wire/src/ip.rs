@@ -1,4 +1,4 @@
-//! What IPv4 and IPv6 have in common, so that others need not ask which one it is.
+//! The common parts of IPv4 and IPv6.
 
 use crate::checksum::Sum;
 use crate::ipv4::Ipv4View;
@@ -17,12 +17,12 @@ pub const PROTOCOL_ICMPV6: u8 = 58;
 /// The two bits of explicit congestion notification (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Ecn {
-    /// The sender does not take part.
+    /// The sender does not support ECN.
     #[default]
     NotEct = 0,
-    /// ECT(1): takes part; L4S (RFC 9331) gives it a meaning of its own.
+    /// ECT(1): supports ECN; also the identifier of L4S (RFC 9331).
     Ect1 = 1,
-    /// ECT(0): takes part.
+    /// ECT(0): supports ECN.
     Ect0 = 2,
     /// Congestion experienced.
     Ce = 3,
@@ -76,7 +76,7 @@ pub enum AddressPair {
 }
 
 impl AddressPair {
-    /// A pair; none if the two are not of one family.
+    /// A pair; none if the families differ.
     pub const fn new(src: IpAddr, dst: IpAddr) -> Option<AddressPair> {
         match (src, dst) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => Some(AddressPair::V4(src, dst)),
@@ -98,7 +98,7 @@ impl AddressPair {
             AddressPair::V6(_, dst) => IpAddr::V6(*dst),
         }
     }
-    /// The pair of an answer.
+    /// The pair of the reverse direction.
     #[must_use]
     pub const fn reversed(self) -> AddressPair {
         match self {
@@ -113,8 +113,8 @@ impl AddressPair {
             AddressPair::V6(..) => crate::ipv6::IPV6_LEN,
         }
     }
-    /// The pseudo header that transport checksums begin with (RFC 9293 §3.1, RFC 8200 §8.1), for `len` bytes of
-    /// header and payload.
+    /// The pseudo header that transport checksums begin with (RFC 9293 §3.1, RFC 8200 §8.1), for `len` bytes
+    /// of header and payload.
     pub fn pseudo_header(&self, protocol: u8, len: u32) -> Sum {
         let addresses = match self {
             AddressPair::V4(src, dst) => Sum::new().bytes(&src.octets()).bytes(&dst.octets()),
@@ -124,12 +124,12 @@ impl AddressPair {
     }
 }
 
-/// An IP header of either version as it stands in a packet.
+/// A view of an IP header of either version in a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum IpView<'a> {
     /// IPv4.
     V4(Ipv4View<'a>),
-    /// IPv6, with the extension headers that were walked.
+    /// IPv6, with the extension headers that were parsed.
     V6(Ipv6View<'a>),
 }
 
@@ -150,7 +150,7 @@ impl<'a> IpView<'a> {
             IpView::V6(ip) => ip.dst().into(),
         }
     }
-    /// Both.
+    /// Source and destination.
     #[inline]
     pub fn addresses(&self) -> AddressPair {
         match self {
@@ -158,7 +158,7 @@ impl<'a> IpView<'a> {
             IpView::V6(ip) => AddressPair::V6(ip.src(), ip.dst()),
         }
     }
-    /// Bytes of the header, with options or the extension headers that were walked.
+    /// Length of the header, with options or parsed extension headers.
     #[inline]
     pub const fn header_len(&self) -> usize {
         match self {
@@ -166,7 +166,7 @@ impl<'a> IpView<'a> {
             IpView::V6(ip) => ip.header_len(),
         }
     }
-    /// Header and payload in bytes, as the header says: at most 65575.
+    /// Length of header and payload according to the header: at most 65575.
     #[inline]
     pub const fn total_len(&self) -> usize {
         match self {
@@ -200,8 +200,8 @@ impl<'a> IpView<'a> {
     pub const fn ecn(&self) -> Ecn {
         Ecn::from_bits(self.tos())
     }
-    /// What the packet carries after its extension headers. For IPv6 this may be the number of an extension
-    /// header that was not walked (see [`Ipv6View::protocol`]).
+    /// The protocol after the extension headers. For IPv6 this may be the number of an extension header that
+    /// was not parsed (see [`Ipv6View::protocol`]).
     #[inline]
     pub const fn protocol(&self) -> u8 {
         match self {
@@ -209,7 +209,7 @@ impl<'a> IpView<'a> {
             IpView::V6(ip) => ip.protocol(),
         }
     }
-    /// Which fragment this is; none for a whole datagram.
+    /// The position of a fragment; none for a whole datagram.
     #[inline]
     pub fn fragment(&self) -> Option<Fragment> {
         match self {
@@ -222,7 +222,7 @@ impl<'a> IpView<'a> {
             IpView::V6(ip) => ip.fragment().filter(|fragment| !fragment.is_whole()),
         }
     }
-    /// True for a part of a datagram: [`fragment`](Self::fragment) tells which.
+    /// True for a fragment of a datagram.
     #[inline]
     pub const fn is_fragment(&self) -> bool {
         match self {
@@ -233,7 +233,7 @@ impl<'a> IpView<'a> {
             },
         }
     }
-    /// True if a router must not cut the packet: always in IPv6.
+    /// True if routers must not fragment the packet: always in IPv6.
     #[inline]
     pub const fn dont_fragment(&self) -> bool {
         match self {
@@ -241,7 +241,7 @@ impl<'a> IpView<'a> {
             IpView::V6(_) => true,
         }
     }
-    /// The ICMP that belongs to this version.
+    /// The protocol number of ICMP for this version.
     #[inline]
     pub const fn icmp_protocol(&self) -> u8 {
         match self {
@@ -249,11 +249,11 @@ impl<'a> IpView<'a> {
             IpView::V6(_) => PROTOCOL_ICMPV6,
         }
     }
-    /// The pseudo header for `len` bytes after the header.
+    /// The pseudo-header for `len` bytes after the header.
     #[inline]
     pub fn pseudo_header(&self, protocol: u8, len: usize) -> Sum {
         match self {
-            // A packet in memory agrees with its length field of 16 bits.
+            // The length of a packet in memory equals its length field of 16 bits.
             IpView::V4(ip) => ip.pseudo_header(protocol, len as u16),
             IpView::V6(ip) => ip.pseudo_header(protocol, len as u32),
         }

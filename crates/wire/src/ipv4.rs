@@ -13,8 +13,8 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
 
-/// An IPv4 header as it stands in a packet. Version, header length and total length have been found to be
-/// possible; the checksum has not been looked at.
+/// A view of an IPv4 header. Version, header length and total length are valid; the checksum has not been
+/// verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4View<'a> {
     fixed: &'a [u8; IPV4_LEN],
@@ -22,11 +22,12 @@ pub struct Ipv4View<'a> {
 }
 
 impl<'a> Ipv4View<'a> {
-    /// Finds the header at the start of `bytes`. What follows it need not be there: comparing
-    /// [`total_len`](Self::total_len) with the payload is left to whoever has the payload.
+    /// Parses the header at the start of `bytes`. The payload may be missing: the caller compares
+    /// [`total_len`](Self::total_len) with its length.
     ///
-    /// Refuses a version other than 4, a header length below 20 or beyond `bytes`, and a total length below
-    /// the header length.
+    /// # Errors
+    /// A version other than 4, a header length below 20 or beyond `bytes`, or a total length below the header
+    /// length.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         let layer = Layer::Ipv4;
@@ -56,7 +57,7 @@ impl<'a> Ipv4View<'a> {
     pub const fn header_len(&self) -> usize {
         IPV4_LEN + self.options.len()
     }
-    /// DSCP and ECN: the byte as on the wire.
+    /// The TOS byte: DSCP and ECN.
     pub const fn tos(&self) -> u8 {
         self.fixed[1]
     }
@@ -68,7 +69,7 @@ impl<'a> Ipv4View<'a> {
     pub const fn ecn(&self) -> u8 {
         self.fixed[1] & 3
     }
-    /// Header and payload in bytes, as the header says.
+    /// Length of header and payload in bytes.
     pub const fn total_len(&self) -> u16 {
         self.word(2)
     }
@@ -88,11 +89,11 @@ impl<'a> Ipv4View<'a> {
     pub const fn more_fragments(&self) -> bool {
         self.word(6) & MORE_FRAGMENTS != 0
     }
-    /// Where this fragment belongs, in units of 8 bytes.
+    /// Offset of the fragment, in units of 8 bytes.
     pub const fn fragment_offset(&self) -> u16 {
         self.word(6) & OFFSET
     }
-    /// True if the packet is only a part of one.
+    /// True if the packet is a fragment.
     pub const fn is_fragment(&self) -> bool {
         self.word(6) & (MORE_FRAGMENTS | OFFSET) != 0
     }
@@ -100,7 +101,7 @@ impl<'a> Ipv4View<'a> {
     pub const fn ttl(&self) -> u8 {
         self.fixed[8]
     }
-    /// What the packet carries: one of the numbers in [`ip`](crate::ip).
+    /// The protocol of the payload: one of the numbers in [`ip`](crate::ip).
     pub const fn protocol(&self) -> u8 {
         self.fixed[9]
     }
@@ -116,19 +117,19 @@ impl<'a> Ipv4View<'a> {
     pub const fn dst(&self) -> Ipv4Addr {
         Ipv4Addr::new(self.fixed[16], self.fixed[17], self.fixed[18], self.fixed[19])
     }
-    /// The options, unread.
+    /// The options, unparsed.
     pub const fn options(&self) -> &'a [u8] {
         self.options
     }
-    /// Whether the header checksum is right.
+    /// Verifies the header checksum.
     pub fn verify_checksum(&self) -> Result<(), WireError> {
         match Sum::new().bytes(self.fixed).bytes(self.options).finish() {
             0 => Ok(()),
             _ => Err(WireError::Checksum { layer: Layer::Ipv4 }),
         }
     }
-    /// The pseudo header that the checksums of TCP and UDP begin with (RFC 9293 §3.1, RFC 768), for `len` bytes
-    /// after this header.
+    /// The pseudo header, with which the checksums of TCP and UDP begin (RFC 9293 §3.1, RFC 768), for `len`
+    /// bytes after this header.
     pub(crate) fn pseudo_header(&self, protocol: u8, len: u16) -> Sum {
         Sum::new().bytes(&self.fixed[12..20]).word(u16::from(protocol)).word(len)
     }
@@ -138,10 +139,10 @@ impl<'a> Ipv4View<'a> {
     }
 }
 
-/// What an IPv4 header says, for writing one. Version, lengths and checksum are worked out.
+/// The fields of an IPv4 header to encode. Version, lengths and checksum are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Header<'a> {
-    /// DSCP and ECN: the byte as on the wire.
+    /// The TOS byte: DSCP and ECN.
     pub tos: u8,
     /// Identification.
     pub ident: u16,
@@ -153,19 +154,21 @@ pub struct Ipv4Header<'a> {
     pub fragment_offset: u16,
     /// Time to live.
     pub ttl: u8,
-    /// What follows.
+    /// The protocol of the payload.
     pub protocol: u8,
     /// Source.
     pub src: Ipv4Addr,
     /// Destination.
     pub dst: Ipv4Addr,
-    /// Options, filled up to whole 32-bit words, at most 40 bytes.
+    /// Options, padded to whole 32-bit words, at most 40 bytes.
     pub options: &'a [u8],
 }
 
 impl Ipv4Header<'_> {
-    /// Writes the header for `payload_len` bytes after it, with its checksum, and says how long it is.
-    /// Refuses options that are not whole words or do not fit, and a total length beyond 65535.
+    /// Writes the header for `payload_len` bytes after it, with its checksum, and returns its length.
+    ///
+    /// # Errors
+    /// The options are not whole words or too long, or the total length exceeds 65535.
     #[inline]
     pub fn encode(&self, payload_len: usize, out: &mut [u8; MAX_IPV4_LEN]) -> Result<usize, WireError> {
         let cannot = WireError::CannotEncode { layer: Layer::Ipv4 };

@@ -7,11 +7,11 @@ use std::net::Ipv6Addr;
 
 /// Bytes of the header without extension headers.
 pub const IPV6_LEN: usize = 40;
-/// Extension headers that are walked at most in one packet.
+/// Maximum number of extension headers parsed per packet.
 pub const MAX_EXTENSIONS: usize = 8;
-/// Bytes of extension headers that are walked at most in one packet.
+/// Maximum length of the extension headers parsed per packet, in bytes.
 pub const MAX_EXTENSIONS_LEN: usize = 64;
-/// Bytes of the longest header this crate walks.
+/// Maximum length of the headers that this crate parses.
 pub const MAX_IPV6_LEN: usize = IPV6_LEN + MAX_EXTENSIONS_LEN;
 /// Bytes of the fragment header (RFC 8200 §4.5).
 pub const FRAGMENT_LEN: usize = 8;
@@ -24,30 +24,29 @@ pub const ROUTING: u8 = 43;
 pub const FRAGMENT: u8 = 44;
 /// Next header number of destination options (§4.6).
 pub const DESTINATION_OPTIONS: u8 = 60;
-/// Next header number that says that nothing follows (§4.7).
+/// Next header number for "no next header" (§4.7).
 pub const NO_NEXT_HEADER: u8 = 59;
 
-/// An IPv6 header as it stands in a packet, with the extension headers behind it that could be walked. The
-/// version has been found to be 6.
+/// A view of an IPv6 header with the extension headers behind it that could be parsed. The version is 6.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv6View<'a> {
     bytes: &'a [u8; IPV6_LEN],
     extensions: &'a [u8],
     protocol: u8,
-    /// Where the field is that names the protocol, from the start of the header.
+    /// Offset of the field that contains the protocol, from the start of the header.
     protocol_at: u8,
-    /// The same field one header before: of a fragment, the one that names the fragment header.
+    /// The same field of the previous header. For a fragment, it contains the number of the fragment header.
     before_at: u8,
     fragment: Option<Fragment>,
 }
 
 impl<'a> Ipv6View<'a> {
-    /// Finds the header at the start of `bytes`, and walks hop-by-hop options, routing, destination options and
-    /// the fragment header behind it. What follows need not be there.
+    /// Parses the header at the start of `bytes`, and the hop-by-hop options, routing, destination options
+    /// and fragment headers behind it. The payload may be missing.
     ///
-    /// The walk ends at the first header of another kind, behind a fragment header of a datagram that is not
-    /// whole, and before a header that is not all there or would exceed [`MAX_EXTENSIONS`] or
-    /// [`MAX_EXTENSIONS_LEN`]. None of this is an error: [`protocol`](Self::protocol) tells where it ended.
+    /// Parsing ends at the first header of another type, after the fragment header of a fragment, and before
+    /// a header that is truncated or would exceed [`MAX_EXTENSIONS`] or [`MAX_EXTENSIONS_LEN`]. None of this
+    /// is an error: [`protocol`](Self::protocol) returns the type of the next header.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         let layer = Layer::Ipv6;
@@ -89,7 +88,7 @@ impl<'a> Ipv6View<'a> {
             };
             let is_fragment = self.protocol == FRAGMENT;
             self.before_at = self.protocol_at;
-            // Below `MAX_IPV6_LEN`.
+            // At most `MAX_IPV6_LEN`, so it fits.
             (self.protocol, self.protocol_at) = (*next, (IPV6_LEN + len) as u8);
             len += this;
             if is_fragment && let &[_, _, o0, o1, i0, i1, i2, i3] = header {
@@ -105,7 +104,7 @@ impl<'a> Ipv6View<'a> {
         self.extensions = bytes.get(..len).unwrap_or(&[]);
     }
 
-    /// Bytes of this header and the extension headers that were walked: 40 to 104.
+    /// Length of this header and the parsed extension headers: 40 to 104 bytes.
     pub const fn header_len(&self) -> usize {
         IPV6_LEN + self.extensions.len()
     }
@@ -117,33 +116,33 @@ impl<'a> Ipv6View<'a> {
     pub const fn flow_label(&self) -> u32 {
         u32::from_be_bytes([0, self.bytes[1] & 15, self.bytes[2], self.bytes[3]])
     }
-    /// Bytes after the fixed header of 40 bytes, as the header says.
+    /// Number of bytes after the fixed header of 40 bytes, according to the header.
     pub const fn payload_len(&self) -> u16 {
         u16::from_be_bytes([self.bytes[4], self.bytes[5]])
     }
-    /// What follows the fixed header: a protocol or an extension header.
+    /// The next header field of the fixed header: a protocol or an extension header.
     pub const fn next_header(&self) -> u8 {
         self.bytes[6]
     }
-    /// What follows the extension headers that were walked: a protocol, or an extension header where the walk
-    /// ended. Of a fragment it is what the datagram carries.
+    /// What follows the parsed extension headers: a protocol, or an extension header that was not parsed. For
+    /// a fragment, it is the protocol of the datagram.
     pub const fn protocol(&self) -> u8 {
         self.protocol
     }
-    /// Where the field is that gives [`protocol`](Self::protocol), in bytes from the start of the IPv6 header:
-    /// what a parameter problem points to (RFC 4443 §3.4).
+    /// Offset of the field that contains [`protocol`](Self::protocol), in bytes from the start of the IPv6
+    /// header. A parameter problem message points to it (RFC 4443 §3.4).
     pub const fn protocol_at(&self) -> usize {
         self.protocol_at as usize
     }
-    /// Of a fragment: where the field is that names the fragment header.
+    /// For a fragment: offset of the field that contains the number of the fragment header.
     pub(crate) const fn before_at(&self) -> usize {
         self.before_at as usize
     }
-    /// The extension headers that were walked.
+    /// The parsed extension headers.
     pub const fn extensions(&self) -> &'a [u8] {
         self.extensions
     }
-    /// The fragment header, if there is one, even of a whole datagram.
+    /// The fragment header, if there is one. An atomic fragment has one too.
     pub const fn fragment(&self) -> Option<Fragment> {
         self.fragment
     }
@@ -159,9 +158,9 @@ impl<'a> Ipv6View<'a> {
     pub fn dst(&self) -> Ipv6Addr {
         self.address(24)
     }
-    /// The pseudo header that transport checksums begin with (RFC 8200 §8.1), for `len` bytes after the
-    /// extension headers. The destination is that of the header: a packet whose routing header still has
-    /// places to go has another one.
+    /// The pseudo header, with which transport checksums begin (RFC 8200 §8.1), for `len` bytes after the
+    /// extension headers. It contains the destination of the fixed header, which is not the final one if a
+    /// routing header has segments left.
     pub(crate) fn pseudo_header(&self, protocol: u8, len: u32) -> Sum {
         Sum::new().bytes(&self.bytes[8..40]).bytes(&len.to_be_bytes()).word(u16::from(protocol))
     }
@@ -177,14 +176,14 @@ const fn is_extension(number: u8) -> bool {
     matches!(number, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS)
 }
 
-/// What an IPv6 header says, for writing one.
+/// The fields of an IPv6 header to encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Header {
     /// DSCP and ECN as in IPv4.
     pub traffic_class: u8,
     /// Flow label; bits beyond 20 are ignored.
     pub flow_label: u32,
-    /// What follows.
+    /// The type of the next header.
     pub next_header: u8,
     /// Hop limit.
     pub hop_limit: u8,
@@ -195,7 +194,10 @@ pub struct Ipv6Header {
 }
 
 impl Ipv6Header {
-    /// Writes the header for `payload_len` bytes after it. Refuses more than 65535 (no jumbograms).
+    /// Writes the header for `payload_len` bytes after it.
+    ///
+    /// # Errors
+    /// The payload exceeds 65535 bytes (no jumbograms).
     #[inline]
     pub fn encode(&self, payload_len: usize, out: &mut [u8; IPV6_LEN]) -> Result<(), WireError> {
         let Ok(payload_len) = u16::try_from(payload_len) else {

@@ -1,9 +1,9 @@
-//! Ethernet, PAUSE, ARP, IP, ICMP, UDP and TCP as bytes: packets that carry real headers, and lossless views over them.
+//! Packets with real headers: Ethernet, PAUSE, ARP, IP, ICMP, UDP and TCP, and lossless views of them.
 //!
-//! This crate parses and writes; it never decides anything. Bytes that are not a well-formed header give a
-//! [`WireError`], never a panic. All twelve TCP flag bits and unknown options survive.
+//! This crate parses and encodes, and makes no decisions. Malformed headers yield a [`WireError`], never a
+//! panic. All twelve TCP flag bits and unknown options are kept.
 //!
-//! A packet of the lab is the frame a network card would send:
+//! A packet of the lab is the frame that a NIC would send:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -16,7 +16,7 @@
 //! let packet = below.tcp(1, &header, Bytes::from_static(b"hello"));
 //!
 //! let mut frame = Vec::new();
-//! packet.write_frame(&mut frame); // with the right checksums
+//! packet.write_frame(&mut frame); // with valid checksums
 //! let same = Packet::from_frame(&frame)?;
 //! same.verify_checksums()?;
 //! assert_eq!(same.tcp()?.header(), header);

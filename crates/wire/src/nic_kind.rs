@@ -1,13 +1,13 @@
-//! Kinds of network cards, as the list of an extended ARP message numbers them.
+//! Kinds of NICs, with their numbers in extended ARP messages.
 
 use farpace_units::Rate;
 use std::fmt;
 
-/// What a network card is: its nominal rate. The number is what stands in messages.
+/// The nominal rate of a NIC, as a number in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NicKind(pub u8);
 
-/// Number, rate in Mbit/s, and what people call it.
+/// Number, rate in Mbit/s, and name.
 const KINDS: [(u8, u64, &str); 12] = [
     (1, 10, "10M"),
     (2, 100, "100M"),
@@ -24,7 +24,7 @@ const KINDS: [(u8, u64, &str); 12] = [
 ];
 
 impl NicKind {
-    /// Nobody has said.
+    /// Not known.
     pub const UNKNOWN: NicKind = NicKind(0);
 
     /// The kind with exactly this nominal rate; unknown if there is none.
@@ -32,7 +32,7 @@ impl NicKind {
         let kind = KINDS.iter().find(|(_, mbit, _)| Rate::from_mbit(*mbit) == rate);
         kind.map_or(NicKind::UNKNOWN, |(number, ..)| NicKind(*number))
     }
-    /// Its nominal rate; none for kinds that are not known here.
+    /// Its nominal rate; none for unknown kinds.
     pub fn rate(self) -> Option<Rate> {
         KINDS.iter().find(|(number, ..)| *number == self.0).map(|(_, mbit, _)| Rate::from_mbit(*mbit))
     }
@@ -52,7 +52,7 @@ impl fmt::Display for NicKind {
 mod tests {
     use super::*;
 
-    /// Breaks: two machines call the same card by different numbers.
+    /// Breaks: two hosts use the same numbers for the kinds of NICs.
     #[test]
     fn kinds_have_the_numbers_of_the_specification() {
         for (number, mbit) in [(1, 10), (2, 100), (3, 1_000), (4, 2_500), (6, 10_000), (12, 400_000)] {

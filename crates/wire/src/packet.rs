@@ -18,19 +18,19 @@ use crate::udp::{self, UdpView};
 use bytes::Bytes;
 use farpace_units::{ByteCount, Rate};
 
-/// Room for the longest headers: Ethernet with its tags, IPv6 with the extension headers that are walked or
-/// IPv4 with 40 bytes of options, and TCP with 40 bytes of options.
+/// Room for the longest headers: Ethernet with tags, IPv6 with the extension headers that are parsed or IPv4
+/// with 40 bytes of options, and TCP with 40 bytes of options.
 pub(crate) const HEADER_ROOM: usize = 192;
 const _: () = assert!(MAX_ETHERNET_LEN + MAX_IPV4_LEN + MAX_TCP_LEN <= HEADER_ROOM);
 const _: () = assert!(MAX_ETHERNET_LEN + MAX_IPV6_LEN + MAX_TCP_LEN <= HEADER_ROOM);
 
-/// One Ethernet frame (without FCS) in flight: real header bytes, and the payload by reference. Moving it moves
-/// one pointer; on its way the payload is never copied, except to damage it.
+/// One Ethernet frame (without FCS) in flight: real header bytes, and the payload by reference. Moving it
+/// moves one pointer. The payload is not copied, except when a bit of it is flipped.
 ///
-/// The headers are what was found when the packet was made: Ethernet, then IP with its options and extension
-/// headers if it is IP, then TCP or UDP if it is a whole segment or datagram. Everything after them is the
-/// payload: ICMP and ARP messages too, and what a fragment carries. If [`flip_bit`](Packet::flip_bit) makes the bytes
-/// tell another story, the views refuse them.
+/// The extents of the headers are fixed when the packet is created: Ethernet, then IP with its options and
+/// extension headers, then TCP or UDP if the packet contains a whole segment or datagram. Everything after
+/// them is the payload, including ICMP and ARP messages and the contents of fragments. If
+/// [`flip_bit`](Packet::flip_bit) makes the headers contradict the extents, the views return errors.
 #[derive(Clone)]
 pub struct Packet(Box<PacketInner>);
 
@@ -39,30 +39,30 @@ pub(crate) struct PacketInner {
     pub(crate) payload: Bytes,
     pub(crate) header: [u8; HEADER_ROOM],
     pub(crate) header_len: u8,
-    /// Where the IP header begins, or whatever follows Ethernet.
+    /// Offset of the IP header, or of what follows Ethernet.
     pub(crate) network_offset: u8,
-    /// Where the bytes after the IP header begin; `header_len` if the headers end there.
+    /// Offset of what follows the IP header; `header_len` if the headers end there.
     pub(crate) transport_offset: u8,
     pub(crate) checksum: Checksum,
-    /// Payload of each of the segments that it is made of; zero for one.
+    /// Payload length of each segment of a super-segment; zero for an ordinary packet.
     pub(crate) segment_size: u16,
-    /// Bit/s; zero if its sender has not said.
+    /// In bit/s; zero if not set.
     pub(crate) wanted_rate: u64,
     /// None: nobody waits for it to leave, or it has left.
     pub(crate) departure: OfOriginal,
 }
 
-/// What the transport checksum field is worth.
+/// State of the transport checksum field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checksum {
-    /// The field is as it came, or as it was worked out; a receiver verifies it.
+    /// The field is as received or as computed; a receiver verifies it.
     Complete,
-    /// The field is not yet right, as with checksum offload: it is worked out when the packet is written or
-    /// damaged. A receiver trusts such a packet.
+    /// The field is not yet computed, as with checksum offload. It is computed when the packet is written or
+    /// damaged. A receiver accepts such a packet.
     Partial,
 }
 
-/// What follows Ethernet, found to agree with the packet's extents.
+/// What follows Ethernet, consistent with the extents of the packet.
 enum NetworkHeader<'a> {
     Ip(IpView<'a>),
     Other(EtherType),
@@ -73,7 +73,7 @@ impl Packet {
         Packet(inner)
     }
 
-    /// A frame of anything that is not IP, or that nobody needs to look into.
+    /// A frame that is not IP, or whose contents need not be parsed.
     pub fn from_link(src: MacAddr, dst: MacAddr, ether_type: EtherType, payload: Bytes) -> Packet {
         let mut header = [0; HEADER_ROOM];
         header[0..6].copy_from_slice(&dst.0);
@@ -92,30 +92,31 @@ impl Packet {
         }))
     }
 
-    /// Reads a whole frame without FCS, of any EtherType and protocol. What this crate does not know, and every
-    /// IP fragment, is payload after the last known header. Bytes beyond the IP length (Ethernet padding) are
-    /// not part of the packet. Checksums are not looked at; the packet is [`Checksum::Complete`].
+    /// Parses a whole frame without FCS, of any EtherType and protocol. Unknown protocols and IP fragments
+    /// become payload after the last known header. Bytes beyond the IP length (Ethernet padding) are
+    /// discarded. Checksums are not verified; the packet is [`Checksum::Complete`].
     ///
-    /// An Ethernet, IP, TCP or UDP header that is cut short or whose lengths are impossible is an error.
+    /// # Errors
+    /// An Ethernet, IP, TCP or UDP header is truncated, or its lengths are invalid.
     pub fn from_frame(frame: &[u8]) -> Result<Packet, WireError> {
         Packet::from_shared_frame(Bytes::copy_from_slice(frame))
     }
 
-    /// Bytes of the frame, without FCS, preamble and padding.
+    /// Length of the frame, without FCS, preamble and padding.
     #[inline]
     pub fn len(&self) -> ByteCount {
         ByteCount::of_len(self.frame_len())
     }
-    /// Bytes of the IP packet (the length that the IP header says), or of whatever follows the Ethernet header.
+    /// Length of the IP packet (from its header), or of what follows the Ethernet header.
     #[inline]
     pub fn network_len(&self) -> ByteCount {
         ByteCount::of_len(self.frame_len() - usize::from(self.0.network_offset))
     }
-    /// Never: a packet has at least an Ethernet header.
+    /// False: a packet has at least an Ethernet header.
     pub fn is_empty(&self) -> bool {
         false
     }
-    /// The bytes of all headers. With [`Checksum::Partial`] the TCP or UDP checksum field among them is not right.
+    /// The bytes of all headers. With [`Checksum::Partial`], the TCP or UDP checksum field is not valid.
     #[inline]
     pub fn headers(&self) -> &[u8] {
         &self.0.header[..usize::from(self.0.header_len)]
@@ -125,30 +126,31 @@ impl Packet {
     pub fn payload(&self) -> &Bytes {
         &self.0.payload
     }
-    /// Keeps the payload alone.
+    /// Returns the payload.
     #[inline]
     pub fn into_payload(self) -> Bytes {
         self.0.payload
     }
-    /// The rate at which whatever sent it would like to send, in layer 2: a word from a machine's transport to its network
-    /// card, like the pacing rate of a socket that a kernel shows to its queues. It is not on the wire.
+    /// The pacing rate that the sender requests for this flow, in layer 2. The transport of a host passes it
+    /// to the NIC, like `sk_pacing_rate` in Linux. It is not on the wire.
     pub fn wanted_rate(&self) -> Option<Rate> {
         (self.0.wanted_rate > 0).then_some(Rate::from_bits_per_sec(self.0.wanted_rate))
     }
-    /// Says so. None, and a rate of zero, take it back.
+    /// Sets the pacing rate. None or zero removes it.
     pub fn set_wanted_rate(&mut self, rate: Option<Rate>) {
         self.0.wanted_rate = rate.map_or(0, Rate::bits_per_sec);
     }
-    /// From now on it counts as waiting in its host, until it [departs](Self::depart), or ends. Copies do not count.
+    /// Counts the packet as waiting in its host until it [departs](Self::depart) or is dropped. Clones do not
+    /// count.
     pub fn set_departure(&mut self, departure: Option<Departure>) {
         self.0.departure = OfOriginal(departure);
     }
-    /// A line has taken it: it has left its host.
+    /// A link has accepted the packet: it has left its host.
     #[inline]
     pub fn depart(&mut self) {
         self.0.departure = OfOriginal(None);
     }
-    /// What the transport checksum field is worth.
+    /// The state of the transport checksum field.
     #[inline]
     pub fn checksum(&self) -> Checksum {
         self.0.checksum
@@ -160,7 +162,10 @@ impl Packet {
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = self.0.header;
         (MacAddr([s0, s1, s2, s3, s4, s5]), MacAddr([d0, d1, d2, d3, d4, d5]))
     }
-    /// The Ethernet header. An error only if damage made it another length.
+    /// The Ethernet header.
+    ///
+    /// # Errors
+    /// Damage has changed its length.
     pub fn ethernet(&self) -> Result<EthernetHeader, WireError> {
         let (header, len) = EthernetHeader::parse(self.headers())?;
         match len == usize::from(self.0.network_offset) {
@@ -168,7 +173,7 @@ impl Packet {
             false => Err(WireError::HeaderLength { layer: Layer::Ethernet, len }),
         }
     }
-    /// The IP header of either version, if the packet has one and its lengths agree with the packet.
+    /// The IP header of either version, if the packet has one and its lengths are consistent.
     #[inline]
     pub fn ip(&self) -> Option<IpView<'_>> {
         match self.network() {
@@ -176,7 +181,7 @@ impl Packet {
             _ => None,
         }
     }
-    /// The IPv4 header, if the packet has one and its lengths agree with the packet.
+    /// The IPv4 header, if the packet has one and its lengths are consistent.
     #[inline]
     pub fn ipv4(&self) -> Option<Ipv4View<'_>> {
         match self.network() {
@@ -184,21 +189,22 @@ impl Packet {
             _ => None,
         }
     }
-    /// The IPv6 header, if the packet has one and its length agrees with the packet.
+    /// The IPv6 header, if the packet has one and its length is consistent.
     pub fn ipv6(&self) -> Option<Ipv6View<'_>> {
         match self.network() {
             Ok(NetworkHeader::Ip(IpView::V6(view))) => Some(view),
             _ => None,
         }
     }
-    /// The TCP header. An error if the packet is not a whole TCP segment in IPv4 or IPv6, or if damage made a
-    /// length disagree with the packet.
+    /// The TCP header.
+    ///
+    /// # Errors
+    /// The packet is not a whole TCP segment in IPv4 or IPv6, or damage has made its lengths inconsistent.
     #[inline]
     pub fn tcp(&self) -> Result<TcpView<'_>, WireError> {
         self.tcp_within(&self.network()?)
     }
-    /// IP and TCP headers together, as [`ip`](Self::ip) and [`tcp`](Self::tcp) would give them, for the price
-    /// of one look.
+    /// The IP and TCP headers, like [`ip`](Self::ip) and [`tcp`](Self::tcp), but parsed only once.
     #[inline]
     pub fn ip_tcp(&self) -> Result<(IpView<'_>, TcpView<'_>), WireError> {
         let network = self.network()?;
@@ -208,7 +214,7 @@ impl Packet {
             NetworkHeader::Other(other) => Err(WireError::NotIp(other.0)),
         }
     }
-    /// True for a TCP segment that carries nothing but an acknowledgment: no data, and neither SYN nor FIN nor RST.
+    /// True for a TCP segment with ACK but no data, SYN, FIN or RST.
     pub fn is_pure_ack(&self) -> bool {
         let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
         self.0.payload.is_empty()
@@ -216,14 +222,18 @@ impl Packet {
                 .tcp()
                 .is_ok_and(|tcp| tcp.flags().contains(TcpFlags::ACK) && !tcp.flags().intersects(turn))
     }
-    /// The UDP header. An error if the packet is not a whole UDP datagram, or if its length field is not that
-    /// of the IP packet.
+    /// The UDP header.
+    ///
+    /// # Errors
+    /// The packet is not a whole UDP datagram, or its length field disagrees with the IP packet.
     #[inline]
     pub fn udp(&self) -> Result<UdpView<'_>, WireError> {
         self.udp_within(&self.network()?)
     }
-    /// The ICMP message, of the packet's own IP version. An error if the packet carries none or a fragment of
-    /// one, or if it is malformed.
+    /// The ICMP message, of the IP version of the packet.
+    ///
+    /// # Errors
+    /// The packet contains no ICMP message, a fragment of one, or a malformed one.
     pub fn icmp(&self) -> Result<Icmp<'_>, WireError> {
         let ip = match self.network()? {
             NetworkHeader::Ip(ip) => ip,
@@ -251,10 +261,12 @@ impl Packet {
         }
     }
 
-    /// Whether the checksums are right: of the IPv4 header, and of TCP, UDP or ICMP that is whole. The first
-    /// wrong one is the error, or the header that cannot be read. A packet that has no checksum is right,
-    /// and so is one with [`Checksum::Partial`]: it has not left the hands of this program. UDP over IPv4 may
-    /// go without (RFC 768), over IPv6 not (RFC 8200 §8.1).
+    /// Verifies the checksums: of the IPv4 header, and of whole TCP, UDP and ICMP messages. A packet without
+    /// a checksum is accepted, and so is one with [`Checksum::Partial`], which has not left this program. UDP
+    /// over IPv4 may omit the checksum (RFC 768), over IPv6 not (RFC 8200 §8.1).
+    ///
+    /// # Errors
+    /// The first wrong checksum, or a header that cannot be parsed.
     #[inline]
     pub fn verify_checksums(&self) -> Result<(), WireError> {
         if self.0.checksum == Checksum::Partial { Ok(()) } else { self.verify_complete() }
@@ -284,7 +296,7 @@ impl Packet {
         }
     }
 
-    /// Appends the whole frame, without FCS, to `out`. A [`Checksum::Partial`] is worked out on the way.
+    /// Appends the whole frame, without FCS, to `out`. A [`Checksum::Partial`] is computed.
     pub fn write_frame(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.reserve(self.frame_len());
@@ -299,7 +311,7 @@ impl Packet {
         usize::from(self.0.header_len) + self.0.payload.len()
     }
 
-    /// The network header, if its bytes still agree with the extents found when the packet was made.
+    /// The network header, if its bytes are consistent with the extents of the packet.
     #[inline]
     fn network(&self) -> Result<NetworkHeader<'_>, WireError> {
         let (network, transport) = (usize::from(self.0.network_offset), usize::from(self.0.transport_offset));
@@ -324,7 +336,7 @@ impl Packet {
         Ok(NetworkHeader::Ip(view))
     }
 
-    /// The bytes after the IP header among the headers, if the packet is whole and carries `protocol`.
+    /// The transport header, if the packet is not a fragment and contains `protocol`.
     #[inline]
     fn transport(
         &self,
@@ -361,8 +373,8 @@ impl Packet {
         Ok(view)
     }
 
-    /// The sum over what the checksum of `protocol` covers, with the checksum field as it is: pseudo header
-    /// (but for ICMP over IPv4), transport header and payload.
+    /// The sum over what the checksum of `protocol` covers, including the checksum field: pseudo header
+    /// (except for ICMP over IPv4), transport header and payload.
     fn transport_sum(&self, ip: &IpView<'_>, protocol: u8) -> Sum {
         let header = &self.headers()[usize::from(self.0.transport_offset)..];
         let len = header.len() + self.0.payload.len();
@@ -373,8 +385,7 @@ impl Packet {
         pseudo.bytes(header).bytes(&self.0.payload)
     }
 
-    /// Where the checksum goes and what it is, if it is still to be worked out. A field that is to be filled
-    /// holds zero until then.
+    /// Offset and value of the checksum, if it is not yet computed. Until then the field is zero.
     fn missing_checksum(&self) -> Option<(usize, [u8; 2])> {
         if self.0.checksum == Checksum::Complete {
             return None;

@@ -1,24 +1,25 @@
-//! PAUSE: a station asks the other end of its line to be silent for a while (IEEE 802.3 Annex 31B).
+//! PAUSE frames: a station requests that the other end of its link stops sending for a while (IEEE 802.3
+//! Annex 31B).
 
 use crate::error::{Layer, WireError};
 use crate::ethernet::{EtherType, MacAddr};
 use crate::packet::Packet;
 use bytes::Bytes;
 
-/// What a MAC control frame says. One with a time of 0 asks for nothing: whoever was silent may send again.
+/// A MAC control frame. PAUSE with a time of 0 ends an earlier pause.
 ///
 /// ```
 /// use farpace_wire::{MacAddr, PauseFrame};
 ///
 /// let pause = PauseFrame::pause(0).packet(MacAddr([2, 0, 0, 0, 0, 1]));
-/// assert_eq!(pause.len().get(), 60); // the shortest frame
+/// assert_eq!(pause.len().get(), 60); // the minimum length
 /// assert_eq!(PauseFrame::read(&pause), Ok(PauseFrame { opcode: 1, time: 0 }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PauseFrame {
-    /// What it is: [`PAUSE`](Self::PAUSE), or another kind of MAC control, of which `time` is then the first parameter.
+    /// [`PAUSE`](Self::PAUSE), or another opcode; then `time` is its first parameter.
     pub opcode: u16,
-    /// For how long, in 512 bit times of the line.
+    /// Duration in units of 512 bit times of the link.
     pub time: u16,
 }
 
@@ -27,14 +28,14 @@ impl PauseFrame {
     pub const PAUSE: u16 = 1;
     /// Bytes of opcode and time.
     pub const LEN: usize = 4;
-    /// Bytes after the Ethernet header in the shortest frame: opcode, time and zeros.
+    /// Payload length of the shortest frame: opcode, time and zeros.
     const PADDED: usize = 46;
 
     /// PAUSE for `time`.
     pub const fn pause(time: u16) -> Self {
         PauseFrame { opcode: Self::PAUSE, time }
     }
-    /// Reads what follows the Ethernet header. Padding behind it is left alone.
+    /// Parses what follows the Ethernet header. Padding is ignored.
     ///
     /// # Errors
     /// Fewer than four bytes.
@@ -48,7 +49,7 @@ impl PauseFrame {
         };
         Ok(PauseFrame { opcode: u16::from_be_bytes([o0, o1]), time: u16::from_be_bytes([t0, t1]) })
     }
-    /// The MAC control that `packet` carries.
+    /// Parses the MAC control frame in `packet`.
     ///
     /// # Errors
     /// Another EtherType, or too few bytes.
@@ -63,7 +64,7 @@ impl PauseFrame {
         let ([a, b], [c, d]) = (self.opcode.to_be_bytes(), self.time.to_be_bytes());
         [a, b, c, d]
     }
-    /// The frame from `src`, padded with zeros to the shortest there is.
+    /// The frame from `src`, padded with zeros to the minimum length.
     pub fn packet(self, src: MacAddr) -> Packet {
         let mut payload = [0; Self::PADDED];
         payload[..Self::LEN].copy_from_slice(&self.encode());
@@ -77,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Breaks: a PAUSE frame reads as something else than was written, or a short one is taken.
+        /// Breaks: an encoded PAUSE frame parses to the same values, and a truncated one is refused.
         #[test]
         fn what_is_written_is_read(opcode: u16, time: u16, src: [u8; 6], cut in 0usize..4) {
             let pause = PauseFrame { opcode, time };
@@ -86,7 +87,8 @@ mod tests {
         }
     }
 
-    /// Breaks: the bytes of IEEE 802.3 Annex 31B, or the addresses that bridges keep back.
+    /// Breaks: frames have the bytes of IEEE 802.3 Annex 31B, and addresses that bridges do not forward are
+    /// recognised.
     #[test]
     fn the_bytes_are_those_of_the_standard() {
         let mut frame = Vec::new();

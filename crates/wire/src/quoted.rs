@@ -1,4 +1,4 @@
-//! The packet inside an ICMP error, of which often only the beginning is there.
+//! The packet quoted in an ICMP error. It is often truncated.
 
 use crate::error::WireError;
 use crate::ip::{AddressPair, IpView, PROTOCOL_TCP, PROTOCOL_UDP};
@@ -6,26 +6,26 @@ use crate::ipv4::Ipv4View;
 use crate::ipv6::Ipv6View;
 use farpace_units::Seq;
 
-/// What a quoted packet says about itself: enough to find the connection it belonged to and to judge whether
-/// that connection can have sent it (RFC 5927 §4).
+/// A quoted packet: enough to find the connection, and to check whether that connection can have sent the
+/// packet (RFC 5927 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
-    /// Whence and whither it was going.
+    /// Source and destination address.
     pub addresses: AddressPair,
-    /// What it carried.
+    /// The protocol of the payload.
     pub protocol: u8,
-    /// Source and destination port; none if it is neither TCP nor UDP, not the first fragment, or cut off.
+    /// Source and destination port; none if it is neither TCP nor UDP, not the first fragment, or truncated.
     pub ports: Option<(u16, u16)>,
-    /// SEG.SEQ; none if it is not TCP, not the first fragment, or cut off.
+    /// SEG.SEQ; none if it is not TCP, not the first fragment, or truncated.
     pub seq: Option<Seq>,
-    /// Its length in bytes, as its IP header says: an MTU is below it when a router says "too big" without
-    /// saying more (RFC 1191 §5).
+    /// Its length in bytes, from the IP header. A router that reports "too big" without an MTU has an MTU
+    /// below it (RFC 1191 §5).
     pub total_len: usize,
 }
 
 impl Quoted {
-    /// Reads what an error quotes: an IP header of either version and, as far as it is there, what follows.
-    /// Neither lengths nor checksums of the quoted packet are judged: routers change and cut it.
+    /// Parses the quoted packet: an IP header of either version, and what follows as far as it is present.
+    /// Lengths and checksums are not verified, because routers change and truncate quoted packets.
     pub fn parse(bytes: &[u8]) -> Result<Quoted, WireError> {
         let ip = match bytes.first().map(|byte| byte >> 4) {
             Some(6) => IpView::V6(Ipv6View::parse(bytes)?),

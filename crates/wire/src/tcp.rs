@@ -20,8 +20,8 @@ pub const MAX_TCP_LEN: usize = TCP_LEN + MAX_OPTIONS_LEN;
 /// Where the checksum field is.
 pub(crate) const CHECKSUM_AT: usize = 16;
 
-/// What TCP knows of one segment besides its payload: the header in host form. `encode` and `parse` keep
-/// every field; options that this crate does not know stay readable through [`raw_options`].
+/// The TCP header of a segment in host form. `encode` and `parse` keep every field. Unknown options can be
+/// read with [`raw_options`].
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TcpHeader {
     /// Source port.
@@ -43,19 +43,20 @@ pub struct TcpHeader {
 }
 
 impl TcpHeader {
-    /// Reads the header at the start of `bytes` and says how long it is (20 to 60 bytes).
+    /// Parses the header at the start of `bytes`, and returns it with its length (20 to 60 bytes). The
+    /// checksum is not verified. Malformed options are skipped: see [`TcpOptions::parse`].
     ///
-    /// An error means that the bytes end inside the header or that the data offset is below 5. Malformed
-    /// options are no error: see [`TcpOptions::parse`] for what is skipped. The checksum is not looked at.
+    /// # Errors
+    /// The header is truncated, or the data offset is below 5.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<(TcpHeader, usize), WireError> {
         let view = TcpView::parse(bytes)?;
         Ok((view.header(), view.header_len()))
     }
 
-    /// Writes the header, with a checksum field of zero, and says how long it is (a multiple of 4). The options
-    /// stand in Linux's order: MSS, SACK-permitted and timestamps, window scale, control of acknowledgments, SACK. What
-    /// does not fit beside those before it is left out: control of acknowledgments as a whole, and trailing SACK blocks.
+    /// Writes the header with a zero checksum field, and returns its length (a multiple of 4). Options are in
+    /// the order of Linux: MSS, SACK-permitted and timestamps, window scale, ACK control, SACK. If they do
+    /// not fit, ACK control is omitted as a whole, and then trailing SACK blocks.
     #[inline]
     pub fn encode(&self, out: &mut [u8; MAX_TCP_LEN]) -> usize {
         let len = TCP_LEN + self.options.encode(&mut out[TCP_LEN..]);
@@ -72,7 +73,7 @@ impl TcpHeader {
     }
 }
 
-/// A TCP header as it stands in a packet: nothing is lost, unknown options included.
+/// A view of a TCP header, including unknown options.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpView<'a> {
     fixed: &'a [u8; TCP_LEN],
@@ -80,7 +81,7 @@ pub struct TcpView<'a> {
 }
 
 impl<'a> TcpView<'a> {
-    /// Finds the header at the start of `bytes`; what follows it is left alone. Errors as in
+    /// Parses the header at the start of `bytes`; the payload may be missing. Errors as for
     /// [`TcpHeader::parse`].
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
@@ -149,7 +150,7 @@ impl<'a> TcpView<'a> {
     pub const fn urgent(&self) -> u16 {
         self.word(18)
     }
-    /// The bytes of the options.
+    /// The options, unparsed.
     pub const fn options(&self) -> &'a [u8] {
         self.options
     }

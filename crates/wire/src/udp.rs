@@ -2,23 +2,25 @@
 
 use crate::error::{Layer, WireError};
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const UDP_LEN: usize = 8;
-/// Where the checksum field is.
+/// Offset of the checksum field.
 pub(crate) const CHECKSUM_AT: usize = 6;
 
-/// The ports of a datagram; lengths and checksum are worked out.
+/// The ports of a datagram. Lengths and checksum are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct UdpHeader {
-    /// Source port; zero if no answer is wanted.
+    /// Source port; zero if no reply is expected.
     pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
 }
 
 impl UdpHeader {
-    /// Writes the header, with a checksum field of zero, for `payload_len` bytes after it. Refuses a total
-    /// beyond 65535.
+    /// Writes the header for `payload_len` bytes after it, with a zero checksum field.
+    ///
+    /// # Errors
+    /// The total length exceeds 65535.
     #[inline]
     pub fn encode(&self, payload_len: usize, out: &mut [u8; UDP_LEN]) -> Result<(), WireError> {
         let len = payload_len.checked_add(UDP_LEN).and_then(|len| u16::try_from(len).ok());
@@ -31,15 +33,15 @@ impl UdpHeader {
     }
 }
 
-/// A UDP header as it stands in a packet.
+/// A view of a UDP header.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpView<'a> {
     bytes: &'a [u8; UDP_LEN],
 }
 
 impl<'a> UdpView<'a> {
-    /// Finds the header at the start of `bytes`; what follows it need not be there. Comparing
-    /// [`total_len`](Self::total_len) with the payload is left to whoever has the payload.
+    /// Parses the header at the start of `bytes`. The payload may be missing: the caller compares
+    /// [`total_len`](Self::total_len) with its length.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         match bytes.first_chunk() {
@@ -60,11 +62,11 @@ impl<'a> UdpView<'a> {
     pub const fn dst_port(&self) -> u16 {
         self.word(2)
     }
-    /// Header and payload in bytes, as the header says.
+    /// Length of header and payload in bytes.
     pub const fn total_len(&self) -> u16 {
         self.word(4)
     }
-    /// The checksum field. Zero says that there is none, which only IPv4 allows.
+    /// The checksum field. Zero means no checksum, which only IPv4 allows.
     pub const fn checksum(&self) -> u16 {
         self.word(CHECKSUM_AT)
     }
@@ -74,7 +76,7 @@ impl<'a> UdpView<'a> {
     }
 }
 
-/// What goes into the field for the checksum `sum`: a sum of zero is sent as its other form (RFC 768).
+/// The value of the checksum field for `sum`. A sum of zero is sent as 0xffff (RFC 768).
 pub(crate) const fn checksum_field(sum: u16) -> u16 {
     if sum == 0 { 0xffff } else { sum }
 }

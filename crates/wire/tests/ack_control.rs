@@ -1,4 +1,4 @@
-//! Options by which acknowledgments are controlled: exact bytes, and what is refused.
+//! ACK control options: exact bytes, and which options are refused.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -24,7 +24,8 @@ fn parse(bytes: &[u8]) -> AckControl {
     ack_control
 }
 
-/// Breaks: farpace no longer understands another version of itself, or other makers of TARR.
+/// Breaks: options have the documented bytes, so that other versions of farpace and other implementations of
+/// TARR understand them.
 #[test]
 fn each_option_byte_by_byte() {
     let confirmation = |units| Some(AckDelay::from_wire(units));
@@ -44,7 +45,7 @@ fn each_option_byte_by_byte() {
     ];
     for (bytes, control) in table {
         assert_eq!(control.to_wire().as_slice(), bytes, "{control:?}");
-        // RFC 6994: both kinds mean the same.
+        // RFC 6994: both kinds have the same meaning.
         for kind in [254, 253] {
             let mut bytes = bytes.to_vec();
             bytes[0] = kind;
@@ -57,7 +58,7 @@ fn each_option_byte_by_byte() {
     assert!(NONE.is_empty() && NONE.to_wire().is_empty());
 }
 
-/// Breaks: where the options stand in a SYN, beside all those that Linux sends, and that 40 bytes are enough.
+/// Breaks: ACK control options fit into a SYN with all options of Linux, at their place.
 #[test]
 fn a_syn_with_everything() {
     let options = TcpOptions {
@@ -81,7 +82,7 @@ fn a_syn_with_everything() {
     assert_eq!(TcpHeader::parse(&out), Ok((header, len)));
 }
 
-/// Breaks: half an option is written where a whole one does not fit.
+/// Breaks: ACK control that does not fit is omitted as a whole.
 #[test]
 fn what_does_not_fit_is_left_out_as_a_whole() {
     let ack_control = AckControl {
@@ -106,7 +107,8 @@ fn what_does_not_fit_is_left_out_as_a_whole() {
     }
 }
 
-/// Breaks: options of others in the experimental kinds, or malformed ones, are taken for ours, or hide what follows.
+/// Breaks: other options of the experimental kinds, and malformed ones, are skipped, and the options after
+/// them are read.
 #[test]
 fn options_of_others_are_skipped() {
     let mss = [2, 4, 5, 180];
@@ -136,22 +138,22 @@ fn options_of_others_are_skipped() {
             "{option:x?}"
         );
         assert_eq!(AckControl::of_option(option[0], &option[2..]), None, "{option:x?}");
-        // They can still be read.
+        // They remain readable as raw options.
         let raw: Vec<_> = raw_options(&bytes).collect();
         assert_eq!(raw, [Ok((option[0], &option[2..])), Ok((2, &mss[2..]))]);
     }
-    // A length past the end: what came before counts.
+    // A length beyond the end: the options before it are valid.
     let cut = [0xfe, 5, 0xcd, 0x1a, 0x01, 0xfe, 7, 0xcd, 0x1a, 0x02, 0x00];
     assert_eq!(parse(&cut), AckControl { request: true, ..NONE });
     assert_eq!(raw_options(&cut).last(), Some(Err(WireError::Option { kind: 254 })));
 }
 
-/// Breaks: the receiver's account of its delay: a sender that takes off more than was waited has a wrong RTT.
+/// Breaks: a receiver never reports more than its delay, so the RTT of the sender is not too low.
 #[test]
 fn delays_are_rounded_down_and_saturate() {
     let units = |nanos| AckDelay::of(Span::from_nanos(nanos)).to_wire();
     assert_eq!([units(0), units(7_999), units(8_000), units(15_999)], [0, 0, 1, 1]);
-    // The greatest delay that can be told is 65 534 units of 8 us.
+    // The maximum known delay is 65 534 units of 8 us.
     assert_eq!([units(524_272_000), units(524_279_999), units(524_280_000)], [65_534, 65_534, 65_535]);
     assert_eq!([units(1_000_000_000), units(u64::MAX)], [65_535; 2]);
     assert_eq!(AckDelay::NONE.span(), Some(Span::ZERO));
@@ -160,7 +162,8 @@ fn delays_are_rounded_down_and_saturate() {
     assert_eq!((AckDelay::UNKNOWN.span(), AckDelay::from_wire(65_535)), (None, AckDelay::UNKNOWN));
 }
 
-/// Breaks: a rate beyond seven bits becomes another request; 128 would become "at once".
+/// Breaks: a rate beyond seven bits is limited to the maximum; 128 would become a request for an immediate
+/// ACK.
 #[test]
 fn a_rate_too_great_is_the_greatest() {
     let wire = |rate| AckControl { tarr: Some(Tarr::Rate(rate)), ..NONE }.to_wire()[4];
@@ -169,7 +172,7 @@ fn a_rate_too_great_is_the_greatest() {
     assert_eq!(parse(&[254, 5, 0, 0xac, 0x05]), AckControl { tarr: Some(Tarr::Rate(2)), ..NONE });
 }
 
-/// Breaks: the capability byte: what an end offers is not what its peer reads.
+/// Breaks: a peer reads the capabilities that an end offers.
 #[test]
 fn capabilities_are_four_bits() {
     assert_eq!(ALL_CAPABILITIES.bits(), 0x0f);
@@ -181,7 +184,7 @@ fn capabilities_are_four_bits() {
     assert!(!asks.contains(ALL_CAPABILITIES) && !CdlCapability::FLAG.contains(asks));
 }
 
-/// Breaks: the flag bit that is configured is not the one on the wire (numbers of RFC 9293 §3.1, from the left).
+/// Breaks: the configured flag bit is set on the wire (numbers of RFC 9293 §3.1, from the left).
 #[test]
 fn reserved_bits_have_the_numbers_of_the_rfc() {
     for (bit, bytes) in [(4, [0x58, 0]), (5, [0x54, 0]), (6, [0x52, 0])] {
@@ -196,7 +199,7 @@ fn reserved_bits_have_the_numbers_of_the_rfc() {
 }
 
 proptest! {
-    /// Breaks: an option of one mode changes another that stands beside it.
+    /// Breaks: options of one mode do not change those of another.
     #[test]
     fn all_combinations_survive(control in ack_control()) {
         let bytes = control.to_wire();

@@ -1,4 +1,4 @@
-//! Exact bytes: what must stand on the wire, and what must be refused.
+//! Exact bytes: encoded headers, and headers that are refused.
 
 use bytes::Bytes;
 use farpace_units::{ByteCount, Seq};
@@ -43,14 +43,15 @@ fn blocks(n: u32) -> farpace_wire::SackBlocks {
     (0..n).map(|i| SackBlock { start: Seq::new(i), end: Seq::new(i + 1) }).collect()
 }
 
-/// A frame of `packet`, for damaging.
+/// The frame of `packet`.
 fn frame(packet: &Packet) -> Vec<u8> {
     let mut frame = Vec::new();
     packet.write_frame(&mut frame);
     frame
 }
 
-/// Breaks: header sizes and option order are no longer those of Linux, which the paper's numbers rest on.
+/// Breaks: header lengths and the order of options are those of Linux, which the results of the paper depend
+/// on.
 #[test]
 fn options_stand_in_linux_order() {
     let syn = TcpOptions {
@@ -70,7 +71,7 @@ fn options_stand_in_linux_order() {
     assert_eq!(option_bytes(ack), ack_bytes);
 }
 
-/// Breaks: a header with more SACK blocks than fit overflows, or loses something other than the last blocks.
+/// Breaks: SACK blocks that do not fit are omitted, last ones first.
 #[test]
 fn blocks_that_do_not_fit_are_left_out() {
     let all = TcpOptions {
@@ -91,24 +92,24 @@ fn blocks_that_do_not_fit_are_left_out() {
     assert_eq!(option_bytes(TcpOptions { sack: blocks(4), ..Default::default() }).len(), 36);
 }
 
-/// Breaks: options of the right kind but the wrong length are believed, or end the parse.
+/// Breaks: options of a known kind with a wrong length are skipped, and parsing continues.
 #[test]
 fn known_options_of_wrong_length_are_skipped() {
     let bytes = [2, 3, 9, 3, 4, 1, 1, 4, 3, 0, 8, 3, 0, 5, 9, 0, 0, 0, 0, 0, 0, 0, 2, 4, 1, 0];
     assert_eq!(TcpOptions::parse(&bytes), TcpOptions { mss: Some(256), ..Default::default() });
-    // Nothing after the end-of-options option counts.
+    // Options after the end-of-options option are ignored.
     assert_eq!(TcpOptions::parse(&[0, 2, 4, 5, 180]), TcpOptions::default());
-    // Of two, the last.
+    // Of repeated options the last one is used.
     assert_eq!(TcpOptions::parse(&[3, 3, 1, 3, 3, 2]).window_scale, Some(2));
 }
 
-/// Breaks: the checksum itself (the example of RFC 1071 §3).
+/// Breaks: the checksum of the example of RFC 1071 §3.
 #[test]
 fn the_example_of_rfc_1071() {
     assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
 }
 
-/// Breaks: checksum offload: the field is worked out when nobody looks, or never.
+/// Breaks: checksum offload: the checksum is computed when the packet is written.
 #[test]
 fn a_partial_checksum_is_trusted_and_then_completed() {
     let mut packet = LOWER.tcp(7, &segment(TcpOptions::default()), Bytes::from_static(b"abc"));
@@ -121,7 +122,7 @@ fn a_partial_checksum_is_trusted_and_then_completed() {
     assert_ne!(packet.tcp().unwrap().checksum(), 0);
 }
 
-/// Breaks: byte counts, on which rates, policers and queues rest.
+/// Breaks: lengths in bytes, on which rates, policers and queues depend.
 #[test]
 fn lengths_are_those_of_the_wire() {
     let header = segment(TcpOptions { timestamps: TS, ..Default::default() });
@@ -131,14 +132,14 @@ fn lengths_are_those_of_the_wire() {
     assert_eq!(packet.headers().len(), 66);
 }
 
-/// Breaks: the promise that moving a packet moves one pointer.
+/// Breaks: moving a packet moves one pointer.
 #[test]
 fn a_packet_is_one_pointer() {
     assert_eq!(size_of::<Packet>(), size_of::<usize>());
     assert_eq!(size_of::<Option<Packet>>(), size_of::<usize>());
 }
 
-/// Breaks: a payload beyond an IPv4 packet panics or gives a packet that nobody can read.
+/// Breaks: a payload that exceeds an IPv4 packet is truncated to a readable packet.
 #[test]
 fn a_payload_too_long_is_cut() {
     let packet = LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from(vec![1; 70_000]));
@@ -146,7 +147,7 @@ fn a_payload_too_long_is_cut() {
     assert_eq!(Packet::from_frame(&frame(&packet)).unwrap().payload().len(), 65_495);
 }
 
-/// Breaks: impossible IP and TCP headers are taken for packets.
+/// Breaks: invalid IP and TCP headers are refused.
 #[test]
 fn impossible_headers_are_refused() {
     let good = frame(&LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc")));
@@ -167,7 +168,7 @@ fn impossible_headers_are_refused() {
     assert_eq!(Packet::from_frame(&good[..13]).map(|_| ()), Err(short));
 }
 
-/// Breaks: frames that are not TCP do not pass through unchanged.
+/// Breaks: frames without TCP pass through unchanged.
 #[test]
 fn other_frames_pass_through() {
     let mut arp = vec![0xff; 12];
@@ -194,7 +195,7 @@ fn other_frames_pass_through() {
     }
 }
 
-/// Breaks: a header that cannot be written is written wrongly.
+/// Breaks: a header that cannot be encoded is refused.
 #[test]
 fn what_does_not_fit_into_ipv4_is_refused() {
     let header = |options| Ipv4Header { options, ..IP };
@@ -207,7 +208,7 @@ fn what_does_not_fit_into_ipv4_is_refused() {
     assert_eq!(header(&[]).encode(65_515, &mut out), Ok(20));
 }
 
-/// Breaks: logs and test failures that people read.
+/// Breaks: logs and test failures show packets readably.
 #[test]
 fn debug_is_one_readable_line() {
     let mut packet = LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc"));
@@ -222,7 +223,7 @@ fn debug_is_one_readable_line() {
     assert_eq!(format!("{:?}", TcpFlags::NONE), "-");
 }
 
-/// Breaks: after bit errors a packet's headers are read from the wrong place, and with them ports or payload.
+/// Breaks: after bit errors in lengths, headers are refused instead of read from the wrong offset.
 #[test]
 fn damaged_lengths_are_refused() {
     let bit = |byte: u64, mask: u8| byte * 8 + u64::from(mask.leading_zeros());
@@ -240,7 +241,7 @@ fn damaged_lengths_are_refused() {
     let total = WireError::TotalLength { layer: Layer::Ipv4, says: 50, have: 51 };
     assert_eq!(damaged(&good, bit(17, 1)), Err(total));
 
-    // A tag is one no more.
+    // A VLAN tag becomes another EtherType.
     let tagged = [&good[..12], &[0x81, 0, 0, 5], &good[12..]].concat();
     assert_eq!(
         damaged(&tagged, bit(13, 1)),

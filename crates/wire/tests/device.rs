@@ -1,4 +1,4 @@
-//! How packets meet devices: cutting, reading without copies, checksums that a device works out.
+//! Packets at devices: segmentation, parsing without copies, checksum offload.
 
 mod common;
 
@@ -19,13 +19,13 @@ fn frame(packet: &Packet) -> Vec<u8> {
     out
 }
 
-/// What two packets have in common if nothing of them differs that can be seen.
+/// The visible properties of a packet, for comparisons.
 fn seen(packet: &Packet) -> (Vec<u8>, Bytes, Checksum, usize) {
     let transport = packet.headers().len() - packet.headers_from_ip().len();
     (frame(packet), packet.payload().clone(), packet.checksum(), transport)
 }
 
-/// The segments that a sender would have sent one by one.
+/// The segments that a sender would have sent without segmentation offload.
 fn one_by_one(header: &TcpHeader, payload: &Bytes, size: usize) -> Vec<(TcpHeader, Bytes)> {
     let count = payload.len().div_ceil(size);
     let part = |i: usize| {
@@ -43,8 +43,8 @@ fn one_by_one(header: &TcpHeader, payload: &Bytes, size: usize) -> Vec<(TcpHeade
 }
 
 proptest! {
-    /// Breaks: a super-segment that a device cannot cut leaves as other segments than it stands for: numbers, flags,
-    /// lengths, IPv4 numbers, or checksums.
+    /// Breaks: a split super-segment has the segments that would have been sent without offload: sequence
+    /// numbers, flags, lengths, IPv4 identifications and checksums.
     #[test]
     fn cut_it_is_what_would_have_been_sent(
         below in below(),
@@ -73,8 +73,8 @@ proptest! {
         }
     }
 
-    /// Breaks: datagrams that a kernel has left in one packet (USO) come out as others than were sent: lengths, IPv4 numbers,
-    /// checksums, or where one ends.
+    /// Breaks: a super-segment of datagrams (USO) is split into those that were sent: lengths, IPv4
+    /// identifications, checksums and boundaries.
     #[test]
     fn datagrams_are_cut_apart(
         below in below(),
@@ -102,20 +102,20 @@ proptest! {
         }
     }
 
-    /// Breaks: packets of other kinds are damaged where super-segments are cut.
+    /// Breaks: splitting leaves packets that are not super-segments unchanged.
     #[test]
     fn what_is_no_super_segment_passes_whole(packet in any_packet(), size: u16) {
         let mut parts = Vec::new();
         packet.clone().cut(|part| parts.push(part));
         prop_assert_eq!(parts.len(), 1);
         prop_assert_eq!(frame(&parts[0]), frame(&packet));
-        // Whatever a device says of a packet, its parts are to be cut no more.
+        // Whatever the segment size, the parts are ordinary packets.
         let mut called = packet.clone();
         called.set_segment_size(size);
         called.cut(|part| assert_eq!(part.segment_size(), None));
     }
 
-    /// Breaks: what is read without a copy is another packet than what is read with one, or an error of another kind.
+    /// Breaks: parsing without a copy yields the same packet or error as parsing with one.
     #[test]
     fn shared_bytes_are_read_as_copied_ones(
         packet in any_packet(),
@@ -143,7 +143,7 @@ proptest! {
         }
         let mac = |at: usize| MacAddr([0, 1, 2, 3, 4, 5].map(|i| below[at + i]));
         let bare = Packet::from_shared_ip(mac(6), mac(0), Bytes::copy_from_slice(ip));
-        // The first byte says which IP it is, so a frame whose type says otherwise is another thing.
+        // The version in the first byte may contradict the EtherType.
         let agrees = ip.first().is_some_and(|b| b >> 4 == if below[12] == 8 { 4 } else { 6 });
         if agrees {
             prop_assert_eq!(copied.as_ref().map(seen), bare.as_ref().map(seen));
@@ -154,7 +154,7 @@ proptest! {
         }
     }
 
-    /// Breaks: any bytes at all from a device make it panic.
+    /// Breaks: no bytes from a device cause a panic.
     #[test]
     fn any_bytes_may_come(bytes in vec(any::<u8>(), 0..120), first in prop_oneof![Just(0x45u8), Just(0x60), any::<u8>()], size: u16) {
         let mut bytes = bytes;
@@ -177,7 +177,7 @@ proptest! {
         }
     }
 
-    /// Breaks: a device that finishes a checksum gets another one than we would have worked out.
+    /// Breaks: a device completes an offloaded checksum to the same value that software computes.
     #[test]
     fn a_device_finishes_what_we_began(packet in any_packet()) {
         let mut ours = packet.clone();
@@ -200,7 +200,7 @@ proptest! {
         }
     }
 
-    /// Breaks: a packet whose checksum the device vouches for is dropped for a wrong one, or sent on with it.
+    /// Breaks: a packet whose checksum a device has verified is accepted, and sent with a valid checksum.
     #[test]
     fn a_trusted_checksum_is_worked_out_anew(packet in any_packet()) {
         let mut right = packet.clone();
@@ -209,7 +209,7 @@ proptest! {
         if sent.partial_sum().is_none() {
             return Ok(());
         }
-        // As it comes from the device: headers and payload as they are, the sum of the pseudo header in the field.
+        // As a device passes it up: with the sum of the pseudo header in the field.
         let mut bytes = sent.headers().to_vec();
         bytes.extend_from_slice(sent.payload());
         let mut came = Packet::from_shared_frame(Bytes::from(bytes)).expect("our own packet");

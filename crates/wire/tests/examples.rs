@@ -1,4 +1,4 @@
-//! Exact bytes around TCP, and what people read.
+//! Exact bytes of protocols other than TCP, and text output.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -26,7 +26,7 @@ fn frame(packet: &Packet) -> Vec<u8> {
     frame
 }
 
-/// Breaks: ARP frames as every Ethernet sees them.
+/// Breaks: the bytes of ARP frames.
 #[test]
 fn an_arp_request_byte_by_byte() {
     let packet = Arp::request(A, [10, 0, 0, 1].into(), [10, 0, 0, 2].into()).packet(MacAddr::BROADCAST);
@@ -43,7 +43,7 @@ fn an_arp_request_byte_by_byte() {
     assert_eq!(Packet::from_frame(&token_ring).unwrap().arp(), Err(WireError::ForeignArp));
 }
 
-/// Breaks: path MTU discovery: the numbers of "too big" in both versions.
+/// Breaks: path MTU discovery: the type and code of "too big" in both versions.
 #[test]
 fn too_big_byte_by_byte() {
     let message = Icmp::TooBig { mtu: 1400, quoted: b"quoted!!" };
@@ -53,12 +53,12 @@ fn too_big_byte_by_byte() {
     assert_eq!(packet.payload()[..2], [2, 0]);
     assert_eq!(packet.payload()[4..8], [0, 0, 5, 0x78]);
     assert_eq!(packet.headers()[14 + 6], 58);
-    // 16 bits are all that IPv4 has.
+    // IPv4 has a field of 16 bits.
     let packet = v4().icmp(0, &Icmp::TooBig { mtu: 70_000, quoted: &[] }).unwrap();
     assert_eq!(packet.icmp(), Ok(Icmp::TooBig { mtu: 65_535, quoted: &[] }));
 }
 
-/// Breaks: neighbour discovery does not reach its group (the example of RFC 4291 §2.7.1).
+/// Breaks: neighbour discovery uses the solicited-node group (the example of RFC 4291 §2.7.1).
 #[test]
 fn the_group_of_a_neighbour() {
     let target = "4037::01:800:200e:8c6c".parse().unwrap();
@@ -66,7 +66,7 @@ fn the_group_of_a_neighbour() {
     assert_eq!(solicited_node_mac(target), MacAddr([0x33, 0x33, 0xff, 0x0e, 0x8c, 0x6c]));
 }
 
-/// Breaks: a solicitation with options that cannot be is believed, or one with options unknown to us is not.
+/// Breaks: a solicitation with malformed options is refused, and one with unknown options is accepted.
 #[test]
 fn options_of_neighbour_discovery() {
     let solicitation = |options: &[u8]| {
@@ -93,7 +93,7 @@ fn options_of_neighbour_discovery() {
     assert_eq!(cut, Err(WireError::Truncated { layer: Layer::Icmp, need: 24, have: 9 }));
 }
 
-/// Breaks: a message goes out in a version that does not have it.
+/// Breaks: a message that an IP version does not have is refused.
 #[test]
 fn what_a_version_does_not_have() {
     let cannot = Err(WireError::CannotEncode { layer: Layer::Icmp });
@@ -112,7 +112,7 @@ fn what_a_version_does_not_have() {
     assert_eq!(v4().icmp(0, &Icmp::EchoReply { ident: 1, seq: 1, data: &[0; 65_508] }).map(|_| ()), cannot);
 }
 
-/// Breaks: logs and test failures that people read.
+/// Breaks: logs and test failures show packets readably.
 #[test]
 fn debug_is_one_readable_line() {
     let show = |packet: &Packet| format!("{packet:?}");
@@ -145,7 +145,7 @@ fn debug_is_one_readable_line() {
     );
 }
 
-/// Breaks: fragments carry options they should not, or lack those they should have (RFC 791 §3.1).
+/// Breaks: fragments contain exactly the options that must be copied (RFC 791 §3.1).
 #[test]
 fn options_that_are_copied() {
     let ip = farpace_wire::Ipv4Header {
@@ -173,12 +173,12 @@ fn options_that_are_copied() {
     assert!(parts.iter().all(|part| part.verify_checksums().is_ok()));
 }
 
-/// Breaks: a datagram whose checksum comes out as zero says that it has none, and IPv6 hosts refuse it.
+/// Breaks: a checksum of zero is sent as 0xffff. Zero would mean no checksum, and IPv6 hosts refuse it.
 #[test]
 fn a_sum_of_zero_is_sent_as_ones() {
     for below in [v4(), v6()] {
         let with = |n: u16| below.udp(0, UdpHeader::default(), n.to_be_bytes().to_vec().into()).unwrap();
-        // One of all words makes the sum zero.
+        // One of all 16-bit words makes the sum zero.
         let ones = (0..=u16::MAX).map(with).map(|packet| Packet::from_frame(&frame(&packet)).unwrap());
         let ones: Vec<_> = ones.filter(|packet| packet.udp().unwrap().checksum() == 0xffff).collect();
         assert_eq!(ones.len(), 1);
@@ -186,8 +186,8 @@ fn a_sum_of_zero_is_sent_as_ones() {
     }
 }
 
-/// Breaks: data of a fragment is taken for extension headers or ports. Only the first fragment begins with headers,
-/// and even there the walk ends: they may go on in the next one.
+/// Breaks: data of a fragment is not parsed as extension headers or ports. Only the first fragment begins
+/// with headers, and even there parsing ends, because they may continue in the next one.
 #[test]
 fn nothing_is_read_behind_a_fragment_header() {
     let big = v6().udp(0, UdpHeader { src_port: 5, dst_port: 6 }, vec![0; 2000].into()).unwrap();
@@ -200,7 +200,7 @@ fn nothing_is_read_behind_a_fragment_header() {
     assert_eq!((ip.protocol(), ip.header_len()), (60, 48));
 }
 
-/// Breaks: errors about errors: which messages are errors (RFC 1122 §3.2.2, RFC 4443 §2.1).
+/// Breaks: error messages are distinguished from others (RFC 1122 §3.2.2, RFC 4443 §2.1).
 #[test]
 fn which_messages_are_errors() {
     let errors = |version| -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Laws of what lies around TCP: both IP versions, UDP, ICMP, ARP, extension headers and fragments.
+//! Properties of protocols other than TCP: both IP versions, UDP, ICMP, ARP, extension headers and fragments.
 
 mod common;
 
@@ -13,7 +13,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Bytes that begin like a frame of any kind this crate knows, with some damage.
+/// Damaged frames of any kind that this crate knows.
 fn near_frame() -> impl Strategy<Value = Vec<u8>> {
     let noise = vec((any::<Index>(), any::<u8>()), 0..4);
     (any_packet(), noise, 0usize..260).prop_map(|(packet, noise, len)| {
@@ -48,7 +48,7 @@ fn extended(packet: &Packet, (first, extensions): (u8, Vec<u8>)) -> Vec<u8> {
 }
 
 proptest! {
-    /// Breaks: IPv6 is second-class: a TCP segment does not come out of a packet as it went in.
+    /// Breaks: a TCP segment is encoded and parsed without change over both IP versions.
     #[test]
     fn tcp_survives_either_ip(
         below in below(), ident in any::<u16>(), header in header(), payload in vec(any::<u8>(), 0..200),
@@ -73,7 +73,7 @@ proptest! {
         }
     }
 
-    /// Breaks: UDP flows: ports, data or checksums of datagrams.
+    /// Breaks: ports, data and checksums of datagrams.
     #[test]
     fn udp_survives_either_ip(below in below(), ports in any::<(u16, u16)>(), payload in vec(any::<u8>(), 0..200)) {
         let header = UdpHeader { src_port: ports.0, dst_port: ports.1 };
@@ -86,7 +86,7 @@ proptest! {
         prop_assert_ne!(again.udp().unwrap().checksum(), 0, "zero would say that there is none");
         prop_assert_eq!(again.tcp().map(|_| ()), Err(WireError::NotTcp(17)));
 
-        // Without a checksum: allowed in IPv4 alone.
+        // Without a checksum: allowed in IPv4 only.
         let mut bytes = frame(&packet);
         let at = 14 + below.addresses.ip_header_len() + 6;
         bytes[at..at + 2].fill(0);
@@ -94,7 +94,7 @@ proptest! {
         prop_assert_eq!(none.is_ok(), matches!(below.addresses, AddressPair::V4(..)));
     }
 
-    /// Breaks: an ICMP message is not read as it was written, or goes out with a wrong checksum.
+    /// Breaks: an ICMP message is encoded and parsed without change, with a valid checksum.
     #[test]
     fn icmp_survives_the_wire((below, message) in below().prop_flat_map(|b| (Just(b), icmp(version(&b))))) {
         let packet = below.icmp(1, &message).unwrap();
@@ -104,7 +104,7 @@ proptest! {
         prop_assert_eq!(again.ip().unwrap().protocol(), again.ip().unwrap().icmp_protocol());
     }
 
-    /// Breaks: a damaged datagram or message is delivered as good, also over IPv6, whose header has no checksum.
+    /// Breaks: a damaged datagram or message is detected, also over IPv6, whose header has no checksum.
     #[test]
     fn damage_above_ip_is_caught(packet in any_packet(), bit in any::<u64>()) {
         let first = (14 + packet.ip().unwrap().header_len() as u64) * 8;
@@ -116,7 +116,7 @@ proptest! {
         prop_assert!(damaged.verify_checksums().is_err());
     }
 
-    /// Breaks: an ARP packet is not read as it was written.
+    /// Breaks: an ARP packet is encoded and parsed without change.
     #[test]
     fn arp_survives_the_wire(
         operation in any::<u16>(), macs in (mac(), mac(), mac()), addresses in any::<([u8; 4], [u8; 4])>(),
@@ -141,7 +141,7 @@ proptest! {
         prop_assert_eq!((reply.sender, reply.target, reply.target_mac), (arp.target, arp.sender, arp.sender_mac));
     }
 
-    /// Breaks: a peer or a capture file crashes the program, or bytes are lost that we do not understand.
+    /// Breaks: no bytes of a peer or a capture cause a panic, and unknown bytes are kept.
     #[test]
     fn no_bytes_are_fatal(bytes in prop_oneof![near_frame(), vec(any::<u8>(), 0..200)], n in any::<u64>()) {
         for version in [IpVersion::V4, IpVersion::V6] {
@@ -169,7 +169,7 @@ proptest! {
         }
     }
 
-    /// Breaks: a router damages a packet when it counts the time down or marks it.
+    /// Breaks: a router changes only TTL and ECN, and keeps checksums valid.
     #[test]
     fn routers_change_only_what_they_should(packet in any_packet(), ecn in 0u8..4) {
         let ttl = packet.ip().unwrap().ttl();
@@ -195,14 +195,14 @@ proptest! {
         prop_assert_eq!(&frame(&changed)[at..], &frame(&packet)[at..]);
     }
 
-    /// Breaks: fragments that do not add up to the datagram, or do not fit through the link.
+    /// Breaks: fragments add up to the datagram, and do not exceed the MTU.
     #[test]
     fn fragments_are_the_datagram(packet in any_packet(), mtu in 68usize..150, again in 68usize..150) {
         let whole = frame(&packet);
         let header_len = 14 + packet.ip().unwrap().header_len();
         let parts = fragment(packet.clone(), mtu, 99).unwrap();
         let v4 = packet.ipv4().is_some();
-        // A router with a smaller MTU cuts IPv4 fragments once more.
+        // A router with a smaller MTU fragments IPv4 fragments again.
         let parts: Vec<_> = parts
             .into_iter()
             .flat_map(|part| if v4 { fragment(part, again, 0).unwrap() } else { vec![part] })
@@ -233,7 +233,7 @@ proptest! {
         }
     }
 
-    /// Breaks: a segment behind extension headers is not found, or the walk has no end.
+    /// Breaks: a segment behind extension headers is found, and parsing of extension headers is bounded.
     #[test]
     fn extension_headers_are_walked(
         below in below(), header in header(),
@@ -271,7 +271,7 @@ proptest! {
         prop_assert_eq!(read.headers()[14 + ip.protocol_at()], ip.protocol());
     }
 
-    /// Breaks: an ICMP error cannot be matched with the connection it is about, or only if all is quoted.
+    /// Breaks: an ICMP error is matched with its connection, even if the quoted packet is truncated.
     #[test]
     fn a_quote_is_read_as_far_as_it_goes(below in below(), header in header(), keep in 0usize..80) {
         let packet = below.tcp(1, &header, Bytes::from_static(&[0; 100]));
@@ -290,7 +290,7 @@ proptest! {
     }
 }
 
-/// Breaks: a datagram whose length field lies is taken for whole.
+/// Breaks: a datagram with a wrong length field is refused.
 #[test]
 fn a_udp_length_that_lies_is_refused() {
     let here = MacAddr([2; 6]);
@@ -310,8 +310,8 @@ fn a_udp_length_that_lies_is_refused() {
     assert!(below.udp(1, UdpHeader::default(), Bytes::from(vec![0; 65_507])).is_ok());
 }
 
-/// Breaks: fragments of other senders, with extension headers before the fragment header, lose them or the way to
-/// the transport header.
+/// Breaks: datagrams keep extension headers before the fragment header of other senders, and the transport
+/// header is found behind them.
 #[test]
 fn a_datagram_keeps_the_headers_before_its_fragment_header() {
     let here = MacAddr([2; 6]);

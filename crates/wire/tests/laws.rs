@@ -1,4 +1,4 @@
-//! Laws of the headers, over random ones.
+//! Properties of headers, for random headers.
 
 mod common;
 
@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Bytes that begin like a frame of IPv4 or IPv6 with TCP as often as not, so that the inner parsers are met.
+/// Random bytes, and damaged frames of IPv4 and IPv6 with TCP, so that the inner parsers run.
 fn near_frame() -> impl Strategy<Value = Vec<u8>> {
     let noise = vec((any::<Index>(), any::<u8>()), 0..4);
     let damaged = (packet(), noise, 0usize..200).prop_map(|(packet, noise, len)| {
@@ -26,7 +26,7 @@ fn near_frame() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Breaks: a field, one of the twelve flag bits or an option changes between two hosts.
+    /// Breaks: a TCP header is encoded and parsed without change: fields, all twelve flag bits and options.
     #[test]
     fn a_header_survives_the_wire(header in header()) {
         let mut out = [0xaa; 60];
@@ -35,7 +35,7 @@ proptest! {
         prop_assert_eq!(TcpHeader::parse(&out[..len]), Ok((fitting(&header), len)));
     }
 
-    /// Breaks: a packet read from a capture is not the packet that was written.
+    /// Breaks: a packet parsed from a capture is the packet that was written.
     #[test]
     fn a_packet_survives_the_capture(packet in packet()) {
         let bytes = frame(&packet);
@@ -49,7 +49,7 @@ proptest! {
         prop_assert_eq!(frame(&again), bytes);
     }
 
-    /// Breaks: a peer or a capture file crashes the program.
+    /// Breaks: no bytes of a peer or a capture cause a panic.
     #[test]
     fn no_bytes_are_fatal(bytes in near_frame(), bit in any::<u64>()) {
         let _ = EthernetHeader::parse(&bytes);
@@ -73,7 +73,7 @@ proptest! {
         }
     }
 
-    /// Breaks: a damaged packet is delivered as good. Both before and after a capture.
+    /// Breaks: a damaged packet is detected, both before and after a capture.
     #[test]
     fn a_flipped_bit_is_caught(packet in packet(), bit in any::<u64>()) {
         let below_ip = 14 * 8;
@@ -89,7 +89,8 @@ proptest! {
         prop_assert_eq!(frame(&damaged), frame(&packet));
     }
 
-    /// Breaks: damage to one copy of a packet shows in another, e.g. in the sender's buffer.
+    /// Breaks: damage to one clone of a packet does not affect another, for example in the buffer of the
+    /// sender.
     #[test]
     fn damage_stays_in_one_copy(payload in vec(any::<u8>(), 1..100), header in header(), bit in any::<u64>()) {
         let payload = Bytes::from(payload);
@@ -105,7 +106,7 @@ proptest! {
         prop_assert_eq!(packet.into_payload(), before);
     }
 
-    /// Breaks: checksums of packets whose headers and payload lie apart.
+    /// Breaks: checksums of packets whose headers and payload are in separate memory.
     #[test]
     fn a_sum_may_be_cut_anywhere(bytes in vec(any::<u8>(), 0..300), cuts in any::<(Index, Index)>()) {
         let (a, b) = (cuts.0.index(bytes.len() + 1), cuts.1.index(bytes.len() + 1));
@@ -115,7 +116,7 @@ proptest! {
         prop_assert_eq!(pieces, by_the_book(&bytes));
     }
 
-    /// Breaks: options behind an unknown one are lost, or options before a malformed one are.
+    /// Breaks: options behind an unknown one are parsed, and options before a malformed one are kept.
     #[test]
     fn strange_options_do_no_harm(kind in 9u8..=252, data in vec(any::<u8>(), 0..12), bad_len in 0u8..2) {
         let mut bytes = vec![2, 4, 5, 180, kind, data.len() as u8 + 2];
@@ -131,7 +132,7 @@ proptest! {
     }
 }
 
-/// RFC 1071 §1 word for word: 16 bits at a time, with end-around carry.
+/// The algorithm of RFC 1071 §1: 16 bits at a time, with end-around carry.
 fn by_the_book(bytes: &[u8]) -> u16 {
     let mut sum = 0u32;
     for pair in bytes.chunks(2) {

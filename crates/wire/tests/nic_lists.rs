@@ -1,4 +1,4 @@
-//! The list of cards behind ARP and in neighbour discovery: its bytes, what survives, and what is refused.
+//! The list of NICs in ARP and neighbour discovery: its bytes, parsing, and refusals.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -20,7 +20,7 @@ fn mac(n: u8) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, n])
 }
 
-/// Two cards of A, which knows one of B's.
+/// A list of A with two NICs, which contains one NIC of B.
 fn example(owner: impl Into<IpAddr>) -> Extension {
     let cards = [(mac(0x11), NicKind(3)), (mac(0x12), NicKind(2))];
     let flags = NicFlags::ANSWERS_PROBES.with(NicFlags(0x80));
@@ -28,7 +28,7 @@ fn example(owner: impl Into<IpAddr>) -> Extension {
     Extension { targets, ..Extension::new(owner.into(), &cards, flags, 0x1234) }
 }
 
-/// The bytes of a list whose CRC is right, whatever it says.
+/// A list with a valid CRC.
 fn sealed(mut list: Vec<u8>) -> Vec<u8> {
     let crc_at = list.len() - 4;
     let crc = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI).checksum(&list[..crc_at]);
@@ -36,7 +36,7 @@ fn sealed(mut list: Vec<u8>) -> Vec<u8> {
     list
 }
 
-/// Breaks: farpace no longer understands another version of itself.
+/// Breaks: lists have the documented bytes, so that other versions of farpace understand them.
 #[test]
 fn the_bytes_of_an_extended_request() {
     let bytes = Arp::request(mac(0x11), A, B).encode_with(&example(A));
@@ -57,11 +57,11 @@ fn the_bytes_of_an_extended_request() {
     );
 }
 
-/// The CRC of the request above, by a bitwise implementation in another language.
+/// The CRC of the request above, computed by another implementation.
 const CRC: u32 = 0x9b36_1ff9;
 
 proptest! {
-    /// Breaks: a list arrives as another one, or is lost because of what stands around it.
+    /// Breaks: a list is encoded and parsed without change, whatever surrounds it.
     #[test]
     fn what_is_written_is_read(
         n_s in 1..=MAX_LISTED_NICS, n_t in 0..=MAX_LISTED_NICS, kinds: [u8; 32], flags: u8, generation: u16, v6: bool,
@@ -89,10 +89,10 @@ proptest! {
         }
     }
 
-    /// Breaks: a frame from anywhere ends the program, or a list is read that nobody would write so.
+    /// Breaks: no frame causes a panic, and only lists with the documented encoding are accepted.
     #[test]
     fn any_bytes_are_safe(mut bytes in vec(any::<u8>(), 0..300), n_s in 0u8..20, n_t in 0u8..20, own: bool) {
-        // Often enough something that begins like a list.
+        // Often bytes that begin like a list.
         if own && bytes.len() > 52 {
             bytes[46] = n_s;
             bytes[47] = n_t;
@@ -104,7 +104,7 @@ proptest! {
         }
     }
 
-    /// Breaks: one bit that is damaged behind the Ethernet header's checksum is believed.
+    /// Breaks: a single bit error in a list is detected.
     #[test]
     fn one_wrong_bit_is_found(bit in 0usize..33 * 8) {
         let mut bytes = example(A).encode();
@@ -113,7 +113,8 @@ proptest! {
     }
 }
 
-/// Breaks: padding of ordinary hosts, or their questions whether an address is free, are taken for lists and counted as attacks.
+/// Breaks: padding and probes (RFC 5227) of ordinary hosts are not mistaken for lists, and not counted as
+/// refusals.
 #[test]
 fn ordinary_arp_has_no_list() {
     let request = Arp::request(mac(0x11), A, B);
@@ -128,7 +129,7 @@ fn ordinary_arp_has_no_list() {
     assert_eq!(Extension::parse_arp(&[0; 17]), Ok(None));
 }
 
-/// Breaks: a frame that lies about its list, or was cut, changes where other machines send.
+/// Breaks: a malformed, truncated or forged list is refused.
 #[test]
 fn every_rule_has_its_refusal() {
     let request = Arp::request(mac(0x11), A, B);
@@ -214,7 +215,7 @@ fn many() -> Vec<(MacAddr, NicKind)> {
     (0x11..0x11 + 16).map(|n| (mac(n), NicKind(3))).collect()
 }
 
-/// Breaks: half a list is believed.
+/// Breaks: a truncated list is refused.
 #[test]
 fn every_truncation_is_refused_or_ordinary() {
     let whole = Arp::request(mac(0x11), A, B).encode_with(&example(A));
@@ -231,7 +232,7 @@ fn solicitation() -> Packet {
     below.icmp(0, &message).unwrap()
 }
 
-/// Breaks: neighbour discovery with a list is malformed to others, or says something else.
+/// Breaks: a message of neighbour discovery with a list stays valid and unchanged for other hosts.
 #[test]
 fn neighbour_discovery_carries_the_list() {
     let advertisement = NeighbourDiscovery::Advertisement {
@@ -263,7 +264,8 @@ fn neighbour_discovery_carries_the_list() {
     assert!(with_cards(&echo, mac(0x11), Some(&example(A6))).is_none());
 }
 
-/// Breaks: a list of neighbour discovery escapes the rules, or an experiment of somebody else counts as an attack.
+/// Breaks: lists in neighbour discovery are validated, and options of other experiments are not counted as
+/// refusals.
 #[test]
 fn rules_hold_in_neighbour_discovery() {
     let extended = with_cards(&solicitation(), mac(0x11), Some(&example(B6))).unwrap();

@@ -1,4 +1,4 @@
-//! Against etherparse: UDP, ICMP, ARP and IPv6 extension headers.
+//! Comparison with etherparse: UDP, ICMP, ARP and IPv6 extension headers.
 
 mod common;
 
@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 proptest! {
-    /// Breaks: datagrams of the lab have wrong checksums or lengths in a capture.
+    /// Breaks: datagrams in captures have valid checksums and lengths.
     #[test]
     fn etherparse_reads_our_udp(
         below in below(), src_port in any::<u16>(), dst_port in any::<u16>(), payload in vec(any::<u8>(), 0..1500),
@@ -30,7 +30,7 @@ proptest! {
         prop_assert_eq!(header.checksum, sum.unwrap());
     }
 
-    /// Breaks: ICMP messages that nobody else understands.
+    /// Breaks: other implementations understand ICMP messages.
     #[test]
     fn etherparse_reads_our_icmp((below, message) in below().prop_flat_map(|b| (Just(b), icmp(version(&b))))) {
         let bytes = frame(&below.icmp(1, &message).unwrap());
@@ -40,7 +40,7 @@ proptest! {
             Some(TransportSlice::Icmpv4(theirs)) => {
                 let read = Icmpv4Slice::from_slice(theirs.slice()).unwrap();
                 let header = read.header();
-                // Over the bytes as they are: its header types do not keep all of them.
+                // Over the bytes, because the header types of etherparse do not keep all of them.
                 let sum = etherparse::checksum::Sum16BitWords::new().add_slice(theirs.slice());
                 prop_assert_eq!(sum.ones_complement(), 0);
                 match (header.icmp_type, message) {
@@ -99,7 +99,7 @@ proptest! {
         }
     }
 
-    /// Breaks: datagrams and echoes of other stacks are misread.
+    /// Breaks: datagrams and echoes of other stacks are parsed.
     #[test]
     fn we_read_what_etherparse_writes(
         src in any::<[u8; 4]>(), dst in any::<[u8; 4]>(), v6 in any::<bool>(), which in 0u8..3,
@@ -126,12 +126,12 @@ proptest! {
             1 => prop_assert_eq!(packet.icmp(), Ok(Icmp::EchoRequest { ident: a, seq: b, data: &payload })),
             _ => prop_assert_eq!(packet.icmp(), Ok(Icmp::EchoReply { ident: a, seq: b, data: &payload })),
         }
-        // The same packet as an error quotes it.
+        // The same packet, quoted in an error.
         let quoted = Quoted::parse(&bytes[14..]).unwrap();
         prop_assert_eq!((quoted.ports, quoted.seq), ((which == 0).then_some((a, b)), None));
     }
 
-    /// Breaks: address resolution with anybody else.
+    /// Breaks: other implementations understand ARP.
     #[test]
     fn etherparse_reads_our_arp(macs in (mac(), mac()), addresses in any::<([u8; 4], [u8; 4])>()) {
         let request = Arp::request(macs.0, addresses.0.into(), addresses.1.into());
@@ -146,7 +146,7 @@ proptest! {
         }
     }
 
-    /// Breaks: fragments that nobody else can put together, in particular the IPv6 fragment header.
+    /// Breaks: other implementations can reassemble fragments, in particular with the IPv6 fragment header.
     #[test]
     fn etherparse_reads_our_fragments(below in below(), len in 200usize..2000, mtu in 68usize..1500) {
         let packet = below.tcp(5, &TcpHeader::default(), Bytes::from(vec![7; len]));

@@ -6,19 +6,19 @@ use crate::svg::{Colour, Px, text_width};
 use crate::{BinInterval, BinnedSeries};
 use farpace_units::{Instant, Rate, Span};
 
-/// One run in a bandwidth figure; each gets a panel of its own, because two that swing between nothing and
-/// the line rate would hide each other.
+/// A run in a bandwidth figure. Each gets a separate panel, because two curves between zero and the link rate
+/// would hide each other.
 #[derive(Clone, Debug)]
 pub struct BandwidthSeries<'a> {
-    /// What the run is called.
+    /// Name of the run.
     pub label: &'a str,
-    /// What the meter counted.
+    /// Bytes per bin.
     pub bins: &'a BinnedSeries,
-    /// Stretches to shade, in order; see [`BinnedSeries::silences`].
+    /// Intervals to shade, in order; see [`BinnedSeries::silences`].
     pub silences: &'a [BinInterval],
 }
 
-/// A rate to draw as a dashed line: the policed rate, the line rate.
+/// A rate to draw as a dashed line, such as the policed rate or the link rate.
 #[derive(Clone, Debug)]
 pub struct RateLimit<'a> {
     /// Its name.
@@ -27,8 +27,8 @@ pub struct RateLimit<'a> {
     pub rate: Rate,
 }
 
-/// Bandwidth per bin over time. Where several bins share a pixel column, the band spans the smallest to the
-/// largest of them and the line is their mean, so that neither peaks nor silences vanish.
+/// Bandwidth per bin over time. If several bins share a pixel column, the band shows their minimum and
+/// maximum and the line their mean, so that neither peaks nor silent intervals disappear.
 pub fn bandwidth(title: &str, series: &[BandwidthSeries<'_>], limits: &[RateLimit<'_>]) -> Drawing {
     Drawing::of(|size| draw(size, title, series, limits))
 }
@@ -42,7 +42,7 @@ fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[RateL
     let mut legend = Vec::new();
     let many = size.pick(800, 340);
     if series.iter().any(|s| s.bins.bytes().len() > many) {
-        // Panels have colours of their own.
+        // Each panel has its own colour.
         let colour = if series.len() == 1 { Colour::Blue } else { Colour::Grey };
         legend.push((LegendEntry::Area(colour, 0.4), "smallest to largest bin".to_owned()));
         legend.push((LegendEntry::Line(colour, ""), "mean".to_owned()));
@@ -98,11 +98,11 @@ fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[RateL
     chart.finish()
 }
 
-/// Dashes of limits, which the legend names, so that no label hides a peak.
+/// Dashes of limits. The legend contains their names, so that no label hides a peak.
 const DASHES: [&str; 3] = ["7 4", "2 3", "10 3 2 3"];
-/// Opacity of silent stretches.
+/// Opacity of silent intervals.
 const SILENCE: f64 = 0.22;
-/// More stretches than this are not labelled one by one, and not drawn beyond ten times as many.
+/// Maximum number of labelled intervals. Ten times as many are drawn.
 const MAX_LABELS: usize = 200;
 
 fn heading(s: &BandwidthSeries<'_>) -> String {
@@ -141,7 +141,7 @@ fn label_silences(chart: &mut Chart, panel: &Panel, silences: &[BinInterval]) {
     }
 }
 
-/// The band from smallest to largest (empty if there is no more than one bin a column) and the mean line.
+/// The band from minimum to maximum (empty if there is at most one bin per column) and the mean line.
 fn paths(panel: &Panel, bins: &BinnedSeries) -> (String, String) {
     let n = bins.bytes().len();
     let right = panel.px(bins.end().as_secs_f64());

@@ -1,51 +1,52 @@
-//! Paper against measurement, one row per profile (Table 2 of the paper on communication stops as a picture).
+//! Published and measured values, one row per profile (Table 2 of the paper on communication stops as a
+//! figure).
 
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
 use crate::scale::{Scale, number};
 use crate::svg::{Colour, Px, text_width};
 
-/// A mean with the range it comes from.
+/// A mean with its range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ComparedEstimate {
     /// The mean, or the only value.
     pub mean: f64,
-    /// The smallest and largest value, if known.
+    /// Minimum and maximum, if known.
     pub range: Option<(f64, f64)>,
 }
 
-/// One profile.
+/// A row of the figure, such as a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonRow<'a> {
     /// Its name.
     pub label: &'a str,
-    /// Its values, in the order of [`Sides`]: what a paper says, and what was measured.
+    /// Its values, in the order of [`Sides`].
     pub values: [Option<ComparedEstimate>; 2],
 }
 
-/// What the two values of each row are, and what is said where one is missing.
+/// The meaning of the two values of each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sides<'a> {
-    /// Their names.
+    /// Names of the values, such as "paper" and "measured".
     pub names: [&'a str; 2],
-    /// In the place of a value.
+    /// Text in place of a missing value.
     pub missing: [&'a str; 2],
 }
 
-/// [`comparison_of`] a paper and what was measured.
+/// [`comparison_of`] published and measured values.
 pub fn comparison(title: &str, quantity: &str, rows: &[ComparisonRow<'_>]) -> Drawing {
     let sides = Sides { names: ["paper", "measured"], missing: ["not stated", "not measured"] };
     comparison_of(title, quantity, sides, rows)
 }
 
-/// Dots for means, whiskers from smallest to largest, the first value above the second in each row. `quantity` names
-/// the horizontal axis with its unit: `"completion time (s)"`.
+/// Dots for means, whiskers from minimum to maximum, with the first value above the second in each row.
+/// `quantity` is the label of the horizontal axis with its unit: `"completion time (s)"`.
 pub fn comparison_of(title: &str, quantity: &str, sides: Sides<'_>, rows: &[ComparisonRow<'_>]) -> Drawing {
     Drawing::of(|size| draw(size, title, quantity, sides, rows))
 }
 
 /// Height of a row.
 const ROW: f64 = 46.0;
-/// Rows beyond this are left out.
+/// Maximum number of rows; further ones are omitted.
 const MAX_ROWS: usize = 60;
 
 fn draw(size: Size, title: &str, quantity: &str, sides: Sides<'_>, rows: &[ComparisonRow<'_>]) -> String {
@@ -54,9 +55,10 @@ fn draw(size: Size, title: &str, quantity: &str, sides: Sides<'_>, rows: &[Compa
     let ends = values.flat_map(|e| [Some(e.mean), e.range.map(|r| r.0), e.range.map(|r| r.1)]).flatten();
     let (lo, hi) =
         ends.filter(|v| v.is_finite()).fold((f64::MAX, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
-    // Dots are read by their place, not by their distance from zero: where all of them are far from it, it is left out.
+    // The position of a dot matters, not its distance from zero. If all values are far from zero, the axis
+    // does not start there.
     let lo = if lo > hi / 2.0 && lo < hi { lo - (hi - lo) * 0.25 } else { lo.min(0.0) };
-    // Room for the value behind the last whisker.
+    // Space for the value behind the last whisker.
     let hi = hi + (hi - lo) * size.pick(0.1, 0.22);
     let widest = rows.iter().map(|r| text_width(r.label, 12.0)).fold(0.0, f64::max);
     let mut chart = Chart::new(ChartSpec {

@@ -1,4 +1,4 @@
-//! One value over a few named cases, one curve per algorithm: throughput over bit error rates.
+//! A value over a few named cases, one curve per algorithm, for example throughput over bit error rates.
 
 use super::ComparedEstimate;
 use super::lines::style;
@@ -6,24 +6,24 @@ use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, SMALL, Siz
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape};
 
-/// One curve.
+/// A curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve<'a> {
     /// Its name.
     pub label: &'a str,
-    /// One estimate per case; none where there was no measurement.
+    /// One estimate per case; none without a measurement.
     pub points: Vec<Option<ComparedEstimate>>,
 }
 
-/// Curves over `cases`, which stand evenly spaced; whiskers show the range of each estimate. The labels name the
-/// axes with their units.
+/// Curves over evenly spaced `cases`. Whiskers show the range of each estimate. The labels are those of the
+/// axes, with units.
 pub fn curves(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves: &[Curve<'_>]) -> Drawing {
     Drawing::of(|size| draw(size, title, x_label, y_label, cases, curves))
 }
 
-/// Curves stand beside each other by so much of the room of a case, so that whiskers do not cover each other.
+/// Offset between curves, relative to the width of a case, so that whiskers do not cover each other.
 const ASIDE: f64 = 0.05;
-/// Curves and cases beyond this are left out.
+/// Maximum number of curves and cases; further ones are omitted.
 const MAX: usize = 40;
 
 fn draw(

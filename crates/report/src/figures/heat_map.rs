@@ -1,29 +1,30 @@
-//! Gains and losses over two lists of cases: the number in each field, and a colour as strong as it is large.
+//! A matrix of positive and negative values, with colours that show their magnitude.
 
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
 use crate::scale::{Scale, number};
 use crate::svg::{Colour, Px, escape, text_width};
 
-/// One row.
+/// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatRow<'a> {
     /// Its name.
     pub label: &'a str,
-    /// One value for each column; none where there was no measurement.
+    /// One value per column; none without a measurement.
     pub values: Vec<Option<f64>>,
 }
 
-/// Fields of `rows` by `columns`. `signs` say what is positive and what negative, with the unit.
+/// A heat map of `rows` by `columns`. `signs` are the meanings of positive and negative values, with the
+/// unit.
 pub fn heat_map(title: &str, signs: [&str; 2], columns: &[&str], rows: &[HeatRow<'_>]) -> Drawing {
     Drawing::of(|size| draw(size, title, signs, columns, rows))
 }
 
 const ROW: f64 = 20.0;
-/// Type of the numbers and of the heads of columns.
+/// Size of the type of numbers and column labels.
 const TYPE: f64 = 11.0;
-/// Rows and columns beyond this are left out.
+/// Maximum number of rows and columns; further ones are omitted.
 const MAX: usize = 60;
-/// The strongest colour: numbers can still be read on it.
+/// Opacity of the largest value; numbers remain legible on it.
 const STRONGEST: f64 = 0.75;
 
 fn draw(
@@ -79,7 +80,7 @@ fn draw(
         for (i, value) in row.values.iter().take(columns.len()).enumerate() {
             let (from, to) = (panel.px(i as f64 - 0.5), panel.px(i as f64 + 0.5));
             let Some(value) = value.filter(|v| v.is_finite()) else { continue };
-            // What is shown as nothing has no colour.
+            // A value that is rounded to zero has no colour.
             let shown = if value.abs() < 10.0 { (value * 10.0).round() / 10.0 } else { value.round() } + 0.0;
             let colour = if value < 0.0 { Colour::Vermillion } else { Colour::Blue };
             let strength = (shown.abs() / largest.max(1e-9)).sqrt() * STRONGEST;
@@ -115,7 +116,7 @@ fn text(chart: &mut Chart, x: f64, y: f64, anchor: &str, text: &str) {
 mod tests {
     use super::*;
 
-    /// Breaks: a field has another's number or the other sign's colour; what was not measured looks like a zero.
+    /// Breaks: each field has its number and the colour of its sign, and a missing value has no field.
     #[test]
     fn fields_show_their_numbers() {
         let rows = [

@@ -1,5 +1,4 @@
-//! How often values came: bars over a logarithmic axis, as high as the logarithm of their number, so that one value among
-//! millions is seen.
+//! A histogram with logarithmic axes, so that one value among millions is visible.
 
 use super::Level;
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
@@ -7,18 +6,19 @@ use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape};
 use std::fmt::Write;
 
-/// One bar.
+/// A bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
-    /// Where it begins.
+    /// Lower limit of the values.
     pub from: f64,
-    /// Where it ends.
+    /// Upper limit of the values.
     pub to: f64,
-    /// How many values are between.
+    /// Number of values.
     pub count: u64,
 }
 
-/// Bars over a logarithmic axis; `mark` is a value to draw a line at. The labels name the axes with their units.
+/// A histogram with logarithmic axes. A line marks the value `mark`. The labels are those of the axes, with
+/// units.
 pub fn histogram(
     title: &str,
     x_label: &str,
@@ -29,11 +29,11 @@ pub fn histogram(
     Drawing::of(|size| draw(size, title, x_label, y_label, bars, mark))
 }
 
-/// Bars beyond this are left out.
+/// Maximum number of bars; further ones are omitted.
 const MAX: usize = 1_000;
-/// Room left and right of the bars, as a factor: a single bar still stands on an axis.
+/// Space left and right of the bars, as a factor.
 const AROUND: f64 = 2.0;
-/// The foot of the bars: below one, so that a bar of one can be seen.
+/// The lower end of the vertical axis: below one, so that a bar with one value is visible.
 const FOOT: f64 = 0.7;
 
 fn draw(
@@ -100,7 +100,8 @@ const DASH: &str = "3 3";
 mod tests {
     use super::*;
 
-    /// Breaks: one value among millions cannot be seen, or bars of nothing are drawn, or odd numbers make it panic.
+    /// Breaks: one value among millions is visible, empty bars are not drawn, and absurd numbers do not cause
+    /// a panic.
     #[test]
     fn the_rare_ones_are_seen() {
         let bar = |from, to, count| Bar { from, to, count };

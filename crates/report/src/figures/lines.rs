@@ -1,34 +1,35 @@
-//! Several values over time in one panel: the windows of algorithms side by side, or what each delivers.
+//! Several values over time in one panel, for example the windows or rates of several algorithms.
 
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
 use crate::paths::StepLine;
 use crate::scale::Scale;
 use crate::svg::{Colour, Px};
 
-/// One line.
+/// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeLine<'a> {
     /// Its name.
     pub label: &'a str,
-    /// Seconds and values, in order of time. Each value holds until the next.
+    /// Seconds and values in order of time. Each value holds until the next.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A level to draw across the panel.
+/// A horizontal line across the panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level<'a> {
     /// Its name.
     pub label: &'a str,
-    /// Where it is.
+    /// Its value.
     pub value: f64,
 }
 
-/// Step lines over time from 0 s on, in one panel. `y_label` names the vertical axis with its unit.
+/// Step lines over time, starting at 0 s, in one panel. `y_label` is the label of the vertical axis with its
+/// unit.
 pub fn lines(title: &str, y_label: &str, series: &[TimeLine<'_>], level: Option<&Level<'_>>) -> Drawing {
     Drawing::of(|size| draw(size, title, y_label, series, level))
 }
 
-/// Colour and dash of the line with this number: told apart in print as well.
+/// Colour and dash of the line with this index, which differ in print too.
 pub(super) fn style(index: usize) -> (Colour, &'static str) {
     const STYLES: [(Colour, &str); 7] = [
         (Colour::Blue, ""),
@@ -97,7 +98,7 @@ fn draw(
     chart.finish()
 }
 
-/// Lines beyond this are left out.
+/// Maximum number of lines; further ones are omitted.
 const MAX: usize = 40;
 /// Dash of a level.
 const LEVEL: &str = "2 3";

@@ -1,4 +1,4 @@
-//! The figures: one function each, from data to a [`Drawing`](crate::Drawing).
+//! The figures: functions from data to a [`Drawing`](crate::Drawing).
 
 mod bandwidth;
 mod comparison;
@@ -28,7 +28,7 @@ use crate::svg::{Colour, Px};
 use crate::{BinInterval, StateBand};
 use farpace_events::{Cause, Record, RecoveryState};
 
-/// How states look in the background.
+/// Colour and opacity of a state in the background.
 fn state_colour(state: RecoveryState) -> Option<(Colour, f64)> {
     match state {
         RecoveryState::Recovery => Some((Colour::Sky, 0.28)),
@@ -37,7 +37,7 @@ fn state_colour(state: RecoveryState) -> Option<(Colour, f64)> {
     }
 }
 
-/// Legend entries for the states that `bands` show.
+/// Legend entries of the states in `bands`.
 fn state_keys(bands: &[StateBand]) -> Vec<(LegendEntry, String)> {
     let shown = |s: &RecoveryState| bands.iter().any(|b| b.state == *s);
     let states = [RecoveryState::Recovery, RecoveryState::Loss].into_iter().filter(shown);
@@ -48,8 +48,8 @@ fn state_keys(bands: &[StateBand]) -> Vec<(LegendEntry, String)> {
         .collect()
 }
 
-/// The states in the background: one area per state, no finer than half a pixel, so that thousands of short
-/// recoveries stay small. Bands must be in order.
+/// Draws states in the background: one area per state, at least half a pixel wide, so that thousands of short
+/// recoveries yield a short path. Bands must be in order.
 fn draw_states(chart: &mut Chart, panel: &Panel, bands: &[StateBand]) {
     for state in [RecoveryState::Recovery, RecoveryState::Loss] {
         let Some((colour, opacity)) = state_colour(state) else { continue };
@@ -79,21 +79,21 @@ fn time_axis(interval: Option<BinInterval>) -> Scale {
     interval.map_or(Scale::linear(0.0, 1.0), |i| Scale::linear(i.start.as_secs_f64(), i.end.as_secs_f64()))
 }
 
-/// The time from the first row to the last.
+/// The interval from the first row to the last.
 fn covered(records: &[Record]) -> Option<BinInterval> {
     let start = records.iter().map(|r| r.time).min()?;
     let end = records.iter().map(|r| r.time).max()?;
     Some(BinInterval::new(start, end))
 }
 
-/// When the retransmission timer fired within `interval`, in seconds.
+/// When the retransmission timer fired in `interval`, in seconds.
 fn timeouts_within(records: &[Record], interval: Option<BinInterval>) -> Vec<f64> {
     let within = |r: &&Record| interval.is_some_and(|i| i.start <= r.time && r.time <= i.end);
     let fired = records.iter().filter(|r| r.cause == Some(Cause::TimerRto)).filter(within);
     fired.map(|r| r.time.as_secs_f64()).collect()
 }
 
-/// A dashed line down each panel for each of `timeouts`, at most one per pixel.
+/// Draws a dashed vertical line in each panel for each of `timeouts`, at most one per pixel.
 fn timeout_lines(chart: &mut Chart, timeouts: &[f64]) {
     let mut path = String::new();
     for panel in &chart.panels {

@@ -1,26 +1,26 @@
-//! Points with names: goodput against delay, one point per algorithm.
+//! Labelled points, for example goodput over delay, one point per algorithm.
 
 use crate::chart::{Chart, ChartSpec, Drawing, Panel, PanelSpec, SMALL, Size};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, text_width};
 
-/// One point.
+/// A point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dot<'a> {
-    /// Its name, written beside it.
+    /// Its label, written beside it.
     pub label: &'a str,
-    /// Along.
+    /// Horizontal coordinate.
     pub x: f64,
-    /// Up.
+    /// Vertical coordinate.
     pub y: f64,
 }
 
-/// Points in a plane from (0, 0), each with its name. The labels name the axes with their units.
+/// Labelled points in a plane from (0, 0). The labels are those of the axes, with units.
 pub fn scatter(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> Drawing {
     Drawing::of(|size| draw(size, title, x_label, y_label, dots))
 }
 
-/// Points beyond this are left out.
+/// Maximum number of points; further ones are omitted.
 const MAX: usize = 200;
 /// Radius of a point.
 const RADIUS: f64 = 4.0;
@@ -70,7 +70,7 @@ fn draw(size: Size, title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>])
     chart.finish()
 }
 
-/// What a label or a point covers, in pixels.
+/// The area of a label or a point, in pixels.
 #[derive(Clone, Copy, Debug)]
 struct Area {
     left: f64,
@@ -97,7 +97,8 @@ impl Area {
     }
 }
 
-/// The nearest free place for a label: right, left, above, below, ever further out. If none is free, the right.
+/// The nearest free position of a label: right, left, above, below, in increasing distance. If none is free,
+/// the right.
 fn place(panel: &Panel, (x, y): (f64, f64), width: f64, taken: &[Area]) -> Area {
     let height = SMALL + 3.0;
     let at = |left: f64, middle: f64| Area {

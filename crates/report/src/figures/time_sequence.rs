@@ -9,15 +9,15 @@ use crate::svg::Colour;
 use farpace_events::{Cause, Record, RecordDirection};
 use farpace_units::Seq;
 
-/// Sequence numbers in MB since `origin` (the first data byte) over `interval`, or over all of `records`:
-/// data sent for the first time and again, the cumulative ACK, and both ends of the first SACK block of each
-/// ACK, which RFC 2018 §4 reserves for the newest news.
+/// Sequence numbers in MB since `origin` (the first data byte) over `interval`, or over all of `records`: new
+/// data and retransmissions, the cumulative ACK, and both edges of the first SACK block of each ACK, which
+/// reports the newest segment (RFC 2018 §4).
 pub fn time_sequence(title: &str, records: &[Record], origin: Seq, interval: Option<BinInterval>) -> Drawing {
     let rows = Rows::of(records, origin, interval);
     Drawing::of(|size| draw(size, title, &rows))
 }
 
-/// A stretch of sequence space at a time, in seconds and MB.
+/// A range of sequence numbers at a time, in seconds and MB.
 struct SequencePiece {
     time: f64,
     from: f64,
@@ -41,7 +41,7 @@ impl Rows {
         let interval = interval.or_else(|| covered(records));
         let mut rows = Rows { interval, timeouts: timeouts_within(records, interval), ..Rows::default() };
         let (Some(interval), Some(first)) = (interval, records.first()) else { return rows };
-        // Signed distances from the first row, so that a transfer beyond 4 GB keeps its order.
+        // Signed distances from the first row keep the order in a transfer beyond 4 GB.
         let base = f64::from(first.snd_una.bytes_since(origin));
         let place = |seq: Seq| (base + f64::from(seq.distance(first.snd_una))) / MB;
         for r in records.iter().filter(|r| interval.start <= r.time && r.time <= interval.end) {
@@ -69,8 +69,8 @@ impl Rows {
         rows
     }
 
-    /// The sequence numbers to show: what was sent and acknowledged. SACK blocks do not count, a peer may
-    /// put anything there.
+    /// The vertical axis: what was sent and acknowledged. SACK blocks are ignored, because a peer may send
+    /// any values.
     fn range(&self) -> Scale {
         let sent = self.sent.iter().chain(&self.again).flat_map(|p| [p.from, p.to]);
         let acked = self.acked.iter().map(|a| a.1);

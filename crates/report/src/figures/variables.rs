@@ -1,4 +1,4 @@
-//! The sender's variables after each ACK (Fig. 6 of the paper on communication stops, its "epool" dump).
+//! Variables of the sender after each ACK (Fig. 6 of the paper on communication stops, its "epool" dump).
 
 use super::{covered, draw_states, state_keys, time_axis, timeout_key, timeout_lines, timeouts_within};
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
@@ -9,7 +9,7 @@ use crate::{BinInterval, StateBand};
 use farpace_events::{Record, RecordDirection};
 use farpace_units::{ByteCount, Packets};
 
-/// One variable: its name, look, and value after a row.
+/// A variable: its name, style, and value after a row.
 struct Variable {
     name: &'static str,
     colour: Colour,
@@ -17,22 +17,22 @@ struct Variable {
     of: fn(&Record) -> Packets,
 }
 
-/// Above: what the sender believes of its packets, and the ends of its window relative to the first row.
+/// Upper panel: packet counters. Sequence numbers relative to the first row are added.
 const BELIEFS: [Variable; 4] = [
     Variable { name: "fackets_out", colour: Colour::Grey, dash: "2 2", of: |r| r.fackets_out },
     Variable { name: "sacked_out", colour: Colour::Green, dash: "", of: |r| r.sacked_out },
     Variable { name: "lost_out", colour: Colour::Vermillion, dash: "", of: |r| r.lost_out },
     Variable { name: "retrans_out", colour: Colour::Purple, dash: "5 3", of: |r| r.retrans_out },
 ];
-/// Below: what it may send.
+/// Lower panel: the window.
 const WINDOW: [Variable; 2] = [
     Variable { name: "cwnd", colour: Colour::Blue, dash: "", of: |r| r.cwnd },
     Variable { name: "in_flight", colour: Colour::Orange, dash: "3 2", of: |r| r.in_flight },
 ];
 
-/// Every variable of the connection after each ACK it processed within `interval` (or all of `records`), in
-/// segments. `ack` (SND.UNA) and `snd_nxt` are relative to the ACK at the beginning, in units of `mss`, as
-/// the paper draws them. The window has a logarithmic panel of its own, where 1 and 0 can be told apart.
+/// The variables of the connection after each ACK processed in `interval` (or in all of `records`), in
+/// segments. `ack` (SND.UNA) and `snd_nxt` are relative to the first ACK, in units of `mss`, as in the paper.
+/// The window has a separate panel with a logarithmic axis, where 0 and 1 are distinguishable.
 pub fn variables(title: &str, records: &[Record], mss: ByteCount, interval: Option<BinInterval>) -> Drawing {
     let interval = interval.or_else(|| covered(records));
     let shown = |r: &&Record| {
@@ -121,7 +121,7 @@ fn draw(
     chart.finish()
 }
 
-/// Runs of one state.
+/// Consecutive rows in the same state.
 fn states(rows: &[&Record]) -> Vec<StateBand> {
     let mut bands: Vec<StateBand> = Vec::new();
     for row in rows {

@@ -9,8 +9,8 @@ use crate::svg::{Colour, Px};
 use crate::{Reduced, WindowHistory};
 use farpace_units::Instant;
 
-/// The window of a run, in packets, on a logarithmic axis: the drop to one packet that stops a transfer is
-/// as plain as the thousands before it.
+/// The window of a run in packets, on a logarithmic axis, which shows both thousands of packets and the drop
+/// to one.
 pub fn window(title: &str, history: &WindowHistory) -> Drawing {
     Drawing::of(|size| draw(size, title, history))
 }
@@ -59,7 +59,7 @@ fn draw(size: Size, title: &str, history: &WindowHistory) -> String {
     chart.line(&cwnd, Colour::Blue, 1.3, "");
     let mut ticks = String::new();
     for at in history.timeouts() {
-        // Down-pointing triangles at the upper edge, with a faint line to the axis.
+        // Triangles at the upper edge.
         let x = panel.px(at.as_secs_f64());
         ticks.push_str(&format!("M{} {}l4 8l4 -8Z", Px(x - 4.0), Px(panel.top - 4.0)));
     }
@@ -67,7 +67,7 @@ fn draw(size: Size, title: &str, history: &WindowHistory) -> String {
     chart.finish()
 }
 
-/// The series as a step line; each bucket shows its peak and dip at its beginning.
+/// The series as a step line. The minimum and maximum of a bucket are drawn at its beginning.
 fn steps(panel: &Panel, series: &Reduced, end: Instant) -> String {
     let mut line = StepLine::new();
     for (start, b) in series.iter() {

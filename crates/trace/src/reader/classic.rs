@@ -1,4 +1,4 @@
-//! The classic pcap format (draft-ietf-opsawg-pcap): one header, one link type, then packets.
+//! The classic pcap format (draft-ietf-opsawg-pcap): a header with one link type, then packets.
 
 use super::{CaptureInterface, CaptureReadError, CaptureReader, CapturedPacket, MAX_BLOCK};
 use crate::pcapng::InterfaceId;
@@ -7,12 +7,12 @@ use std::io::Read;
 
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
-/// Magic numbers for times in microseconds and in nanoseconds.
+/// Magic numbers of files with times in microseconds and in nanoseconds.
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 
-/// What the first four bytes of a file say, if it is classic: whether it is big-endian, and the power of ten by which it
-/// divides seconds.
+/// Byte order and resolution from the first four bytes of a classic file: whether it is big-endian, and the
+/// decimal exponent of its time units.
 fn magic(start: &[u8]) -> Option<(bool, u8)> {
     let &start = start.first_chunk()?;
     match (u32::from_be_bytes(start), u32::from_le_bytes(start)) {
@@ -25,7 +25,7 @@ fn magic(start: &[u8]) -> Option<(bool, u8)> {
 }
 
 impl<R: Read> CaptureReader<R> {
-    /// Takes the first bytes of the file for a classic header, if they are one, and reads the rest of it. False if not.
+    /// Reads the header of a classic file, if the first bytes are one. Otherwise returns false.
     pub(super) fn begin_classic(&mut self) -> Result<bool, CaptureReadError> {
         let Some((big_endian, resolution)) = magic(&self.block) else { return Ok(false) };
         self.classic = true;
@@ -39,7 +39,8 @@ impl<R: Read> CaptureReader<R> {
             description: None,
             link_type: link as u16,
             snaplen: Some(self.u32_at(16)).filter(|&n| n > 0),
-            // The upper half: whether it is said how many words of a frame check sequence there are, and how many.
+            // The upper half: whether the length of the frame check sequence is given, and that length in
+            // 16-bit words.
             fcs_bytes: if link & 0x0400_0000 == 0 { 0 } else { (link >> 28) as u8 * 2 },
             resolution,
             offset: 0,
@@ -107,7 +108,7 @@ mod tests {
         Ok(packets)
     }
 
-    /// Breaks: captures of tcpdump, of either byte order and either unit of time.
+    /// Breaks: captures of tcpdump are read, in either byte order and either resolution.
     #[test]
     fn all_four_kinds_are_read() {
         for big_endian in [false, true] {
@@ -128,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a file that ends within a packet passes for a whole one, or one that lies about lengths takes memory.
+    /// Breaks: truncation within a packet is reported, and a wrong length does not allocate memory.
     #[test]
     fn cuts_and_lies_are_noticed() {
         let whole = file(false, MICROSECONDS);

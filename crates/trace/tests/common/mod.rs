@@ -1,9 +1,9 @@
-//! Running foreign programs from tests.
+//! Runs external programs.
 
 use std::process::{Command, Output};
 
-/// Runs `command` if it can be started. If not, fails where `CI` is set, and elsewhere says that `what` was not there
-/// and gives none.
+/// Runs `command` if it can be started. Otherwise it fails if `CI` is set, or reports that `what` is missing
+/// and returns none.
 pub fn run_if_installed(command: &mut Command, what: &str) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
@@ -11,7 +11,7 @@ pub fn run_if_installed(command: &mut Command, what: &str) -> Option<Output> {
     }
 }
 
-/// What to do when `what` is missing.
+/// Handles a missing program: fails if `CI` is set.
 pub fn skip<T>(what: &str, why: &str) -> Option<T> {
     assert!(std::env::var_os("CI").is_none(), "{what} is needed for this test: {why}");
     println!("skipped: {what} not installed");

@@ -1,6 +1,6 @@
-//! The list of all network cards of a machine, as it travels behind an ARP packet or in neighbour discovery
-//! (Kato and Higaki, *Reduction of TCP Retransmission for Higher Throughput with Multiple-Route Transmission in Ethernet
-//! LAN*; the bytes that the paper leaves open are this house's).
+//! The list of all NICs of a host, behind an ARP packet or in neighbour discovery (Kato and Higaki,
+//! *Reduction of TCP Retransmission for Higher Throughput with Multiple-Route Transmission in Ethernet LAN*;
+//! the paper does not define the format).
 
 use crate::arp::{ARP_LEN, Arp, ArpOperation, PREFIX};
 use crate::ethernet::MacAddr;
@@ -10,51 +10,51 @@ use crc::{CRC_32_ISCSI, Crc};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Most cards of one machine in a list.
+/// Maximum number of NICs of a host in a list.
 pub const MAX_LISTED_NICS: usize = 16;
 
-/// Cards with their kinds, in the order in which their machine names them.
+/// NICs with their kinds, in the order of their host.
 pub type NicList = ArrayVec<(MacAddr, NicKind), MAX_LISTED_NICS>;
 
-/// All cards of the machine that has an IP address.
+/// All NICs of the host with an IP address.
 ///
 /// # On the wire
-/// Big-endian: number of senders, number of targets (a byte each), the owner's address (4 bytes, 16 for IPv6), the kind of
-/// the first sender, whose MAC address stands in the message itself; then six bytes of MAC address and one of kind for each
-/// other sender and each target; then `0xe5a1`, version 1, flags, generation (2 bytes), the length of all of this (2 bytes), and
-/// a CRC-32C over all that is before it.
+/// Big-endian: number of senders, number of targets (a byte each), the owner's address (4 bytes, 16 for
+/// IPv6), the kind of the first sender, whose MAC address is in the message itself; then six bytes of MAC
+/// address and one of kind for each other sender and each target; then `0xe5a1`, version 1, flags, generation
+/// (2 bytes), the total length (2 bytes), and a CRC-32C over all preceding bytes.
 ///
-/// Behind an ARP packet it begins at byte [`ARP_AT`](Self::ARP_AT), where the shortest frame ends, with zeros before it. A machine
-/// that does not know it takes it for padding. In neighbour discovery it is an option (see
+/// Behind an ARP packet it begins at byte [`ARP_AT`](Self::ARP_AT), the end of a minimum frame, after zeros.
+/// A host without this extension takes it for padding. In neighbour discovery it is an option (see
 /// [`ND_OPTION`](Self::ND_OPTION)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// Whose cards the senders are: the sender of the ARP packet.
+    /// The owner of the senders: the sender of the ARP packet.
     pub owner: IpAddr,
-    /// All cards of the owner; the first is the one that the message itself names. Between 1 and [`MAX_LISTED_NICS`] of them: a list
-    /// without any is refused by whoever reads it.
+    /// All NICs of the owner, first the one that the message itself names. Between 1 and [`MAX_LISTED_NICS`]:
+    /// an empty list is invalid.
     pub senders: NicList,
-    /// What the owner knows of the cards of the machine it talks to.
+    /// The NICs of the peer, as far as the owner knows them.
     pub targets: NicList,
-    /// What the owner can do.
+    /// Capabilities of the owner.
     pub flags: NicFlags,
-    /// Counts up (RFC 1982) whenever the owner has other cards.
+    /// Incremented (RFC 1982) with each change of the owner's NICs.
     pub generation: u16,
 }
 
-/// What a machine with several cards can do. Bits without a name are kept as they came.
+/// Capabilities of a host with several NICs. Unknown bits are preserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NicFlags(pub u8);
 
 impl NicFlags {
-    /// It answers probes of the ways between cards.
+    /// It replies to probes of paths between NICs.
     pub const ANSWERS_PROBES: NicFlags = NicFlags(1);
-    /// It puts frames that have overtaken others in order.
+    /// It puts reordered frames in order.
     pub const RESEQUENCES: NicFlags = NicFlags(2);
-    /// It asks for frames that are missing, and sends again what is asked for.
+    /// It requests missing frames, and retransmits frames on request.
     pub const REPAIRS: NicFlags = NicFlags(4);
 
-    /// Both together.
+    /// The union of both.
     #[must_use]
     pub const fn with(self, other: NicFlags) -> NicFlags {
         NicFlags(self.0 | other.0)
@@ -65,7 +65,7 @@ impl NicFlags {
     }
 }
 
-/// Why a list of cards is not taken. There is one, or what looks like one.
+/// Why a list of NICs is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum ExtensionError {
     /// The ARP packet is for other networks than IPv4 over Ethernet.
@@ -83,13 +83,13 @@ pub enum ExtensionError {
     /// The frame ends before the list does.
     #[error("the frame is shorter than its list")]
     Truncated,
-    /// The number that marks a list is not there.
+    /// The magic number of a list is missing.
     #[error("the mark of a list is missing")]
     Mark,
     /// Another version.
     #[error("another version")]
     Version,
-    /// The length field is not the length of a list with these numbers of cards.
+    /// The length field does not match the numbers of NICs.
     #[error("the length field is wrong")]
     Length,
     /// The CRC is wrong.
@@ -98,10 +98,10 @@ pub enum ExtensionError {
     /// The owner is not the sender of the message, or is not one host's address.
     #[error("the owner is not the sender, or not one host")]
     Owner,
-    /// A group's MAC address, or none.
+    /// A MAC address is a group address or zero.
     #[error("a group's MAC address, or none")]
     GroupMac,
-    /// A MAC address stands in the list twice.
+    /// The list contains a MAC address twice.
     #[error("a MAC address twice")]
     Repeated,
 }
@@ -117,15 +117,15 @@ const VERSION: u8 = 1;
 const CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 impl Extension {
-    /// Where it begins in the bytes that follow the Ethernet header of an ARP packet: the shortest frame ends there.
+    /// Offset in the bytes after the Ethernet header of an ARP packet: the end of a minimum frame.
     pub const ARP_AT: usize = 46;
-    /// The kind of the option of neighbour discovery that carries it: the first that RFC 4727 §5 gives to experiments. Behind
-    /// kind and length stands the list, with the 16 bytes of the IPv6 address for the owner and zeros up to a multiple of 8.
-    /// The message's own link-layer address is the first card's. The owner is the source of a solicitation and the target of an
-    /// advertisement.
+    /// Kind of the neighbour discovery option: the first that RFC 4727 §5 reserves for experiments. After
+    /// kind and length follow the list, with the 16 bytes of the owner's IPv6 address, and zeros up to a
+    /// multiple of 8. The link-layer address of the message is that of the first NIC. The owner is the source
+    /// of a solicitation and the target of an advertisement.
     pub const ND_OPTION: u8 = 253;
 
-    /// A list of `owner`'s cards, without targets. Of more than [`MAX_LISTED_NICS`] the rest is left out.
+    /// A list of `owner`'s NICs, without targets. NICs beyond [`MAX_LISTED_NICS`] are ignored.
     pub fn new(owner: IpAddr, cards: &[(MacAddr, NicKind)], flags: NicFlags, generation: u16) -> Extension {
         let senders = cards.iter().copied().take(MAX_LISTED_NICS).collect();
         Extension { owner, senders, targets: NicList::new(), flags, generation }
@@ -152,12 +152,13 @@ impl Extension {
         out
     }
 
-    /// Reads the list that `bytes` begin with, in a message in which `owner` says that it is at `first`. None if there is none:
-    /// neither the owner's address nor the mark stand where they would. What follows the list is left alone.
+    /// Parses the list at the beginning of `bytes`, in a message that maps `owner` to `first`. None if there
+    /// is no list: neither the owner's address nor the magic number is in its place. Bytes after the list are
+    /// ignored.
     ///
     /// # Errors
-    /// A list that breaks a rule; no part of it is to be believed. What it says of the machine that asks (whether the cards are that one's
-    /// own, or the generation an old one) cannot be judged here.
+    /// The list is invalid; no part of it may be used. Checks that depend on the receiver (own NICs, old
+    /// generations) are left to the caller.
     pub fn parse(owner: IpAddr, first: MacAddr, bytes: &[u8]) -> Result<Option<Extension>, ExtensionError> {
         let owner_len = if owner.is_ipv4() { 4 } else { 16 };
         let (Some(&[n_s, n_t]), Some(says)) = (bytes.first_chunk(), bytes.get(2..2 + owner_len)) else {
@@ -224,10 +225,11 @@ impl Extension {
         }))
     }
 
-    /// The list behind the ARP packet in `bytes`, which follow the Ethernet header. None if it is an ordinary one.
+    /// The list behind the ARP packet in `bytes`, the bytes after the Ethernet header. None if there is no
+    /// list.
     ///
     /// # Errors
-    /// A list that breaks a rule; the ARP packet before it may be a good one.
+    /// The list is invalid; the ARP packet before it may be valid.
     pub fn parse_arp(bytes: &[u8]) -> Result<Option<Extension>, ExtensionError> {
         let Some(&[h0, h1, p0, p1, hln, pln, o0, o1, a, b, c, d, e, f, s0, s1, s2, s3]) = bytes.first_chunk()
         else {
@@ -247,7 +249,7 @@ impl Extension {
         }
     }
 
-    /// The option of neighbour discovery, with its kind, its length and what fills it up.
+    /// The neighbour discovery option, with kind, length and padding.
     pub fn encode_option(&self) -> Vec<u8> {
         let mut out = vec![Self::ND_OPTION, 0];
         out.extend_from_slice(&self.encode());
@@ -258,7 +260,7 @@ impl Extension {
 }
 
 impl Arp {
-    /// The bytes after the Ethernet header, with a list of cards behind them.
+    /// The bytes after the Ethernet header, followed by a list of NICs.
     pub fn encode_with(&self, extension: &Extension) -> Vec<u8> {
         let mut out = Vec::from(self.encode());
         debug_assert!(out.len() == ARP_LEN);

@@ -19,34 +19,34 @@ const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
-/// A message of neighbour discovery. Options other than the link-layer address are skipped; a list of cards is read by
-/// [`neighbour_cards`](super::neighbour_cards).
+/// A neighbour discovery message. Options other than the link-layer address are ignored;
+/// [`neighbour_nics`](super::neighbour_nics) parses a list of NICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NeighbourDiscovery {
-    /// Who has the target address?
+    /// Asks for the link-layer address of the target.
     Solicitation {
-        /// Whom it is about.
+        /// The requested address.
         target: Ipv6Addr,
-        /// Link-layer address of who asks. None while its address is not yet its own (RFC 4862).
+        /// Link-layer address of the sender. None during duplicate address detection (RFC 4862).
         source_link: Option<MacAddr>,
     },
-    /// The target is here.
+    /// Announces the link-layer address of the target.
     Advertisement {
-        /// Whom it is about.
+        /// The announced address.
         target: Ipv6Addr,
         /// Its link-layer address.
         target_link: Option<MacAddr>,
         /// The target is a router.
         router: bool,
-        /// This answers a solicitation.
+        /// It answers a solicitation.
         solicited: bool,
-        /// A link-layer address that is known shall be replaced.
+        /// It overrides a cached link-layer address.
         overrides: bool,
     },
 }
 
 impl NeighbourDiscovery {
-    /// Reads what follows the word of flags of a message of type `kind`.
+    /// Parses the bytes after the flags of a message of type `kind`.
     pub(super) fn parse(kind: u8, flags: u8, bytes: &[u8]) -> Result<NeighbourDiscovery, WireError> {
         let Some((octets, options)) = bytes.split_first_chunk::<TARGET_LEN>() else {
             let (need, have) = (super::ICMP_LEN + TARGET_LEN, super::ICMP_LEN + bytes.len());
@@ -67,7 +67,7 @@ impl NeighbourDiscovery {
         })
     }
 
-    /// Type, flags and what follows the word of flags.
+    /// Type, flags, and the bytes after the flags.
     pub(super) fn encode(&self) -> (u8, u8, Vec<u8>) {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let (kind, flags, target, option, link) = match *self {
@@ -88,8 +88,8 @@ impl NeighbourDiscovery {
     }
 }
 
-/// The Ethernet address in the first option of the given kind. Every option is walked: a message with one of
-/// length zero is to be discarded as a whole (RFC 4861 §7.1).
+/// The Ethernet address in the first option of the given kind. All options are checked: a message with an
+/// option of length zero must be discarded (RFC 4861 §7.1).
 fn link_address(wanted: u8, bytes: &[u8]) -> Result<Option<MacAddr>, WireError> {
     let mut found = None;
     for option in options(bytes) {
@@ -103,7 +103,7 @@ fn link_address(wanted: u8, bytes: &[u8]) -> Result<Option<MacAddr>, WireError> 
     Ok(found)
 }
 
-/// The options of a message, each with its kind and length; the last is an error if it has a length that cannot be.
+/// The options of a message, each with kind and length. The last item is an error if its length is invalid.
 pub(super) fn options(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], WireError>> {
     std::iter::from_fn(move || {
         let &kind = bytes.first()?;
@@ -114,13 +114,13 @@ pub(super) fn options(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Wi
     })
 }
 
-/// The group that a solicitation for `target` goes to (RFC 4291 §2.7.1).
+/// The solicited-node multicast address of `target` (RFC 4291 §2.7.1).
 pub const fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
     let [.., g, h] = target.segments();
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | g & 0xff, h)
 }
 
-/// The Ethernet group of [`solicited_node`] (RFC 2464 §7).
+/// The Ethernet multicast address of [`solicited_node`] (RFC 2464 §7).
 pub const fn solicited_node_mac(target: Ipv6Addr) -> MacAddr {
     let [.., b, c, d] = target.octets();
     MacAddr([0x33, 0x33, 0xff, b, c, d])

@@ -1,4 +1,4 @@
-//! The list of a machine's network cards in neighbour discovery: an option that who does not know it skips.
+//! The list of a host's NICs in neighbour discovery: an option that other hosts ignore.
 
 use super::neighbour::{SOURCE_LINK, TARGET_LEN, TARGET_LINK, options};
 use super::{CHECKSUM_AT, ICMP_LEN, Icmp, NeighbourDiscovery};
@@ -8,14 +8,14 @@ use crate::ip::{AddressPair, PROTOCOL_ICMPV6};
 use crate::packet::Packet;
 use std::net::IpAddr;
 
-/// Where the payload length stands in an IPv6 header.
+/// Offset of the payload length in an IPv6 header.
 const PAYLOAD_LEN_AT: usize = 4;
 
-/// The list of cards in a message of neighbour discovery. None if the packet is no such message, carries no list, or does not say
-/// where its sender is. Neither checksum nor hop limit are looked at.
+/// The list of NICs in a neighbour discovery message. None if the packet is no such message, carries no list,
+/// or contains no link-layer address. The function checks neither checksum nor hop limit.
 ///
 /// # Errors
-/// A list that breaks a rule; the message around it may be a good one.
+/// The list is invalid; the message around it may be valid.
 pub fn neighbour_cards(packet: &Packet) -> Result<Option<Extension>, ExtensionError> {
     let (Some(ip), Ok(Icmp::Neighbour(message))) = (packet.ipv6(), packet.icmp()) else { return Ok(None) };
     let (owner, first) = match message {
@@ -25,7 +25,7 @@ pub fn neighbour_cards(packet: &Packet) -> Result<Option<Extension>, ExtensionEr
     let Some(first) = first else { return Ok(None) };
     for option in options(packet.payload().get(ICMP_LEN + TARGET_LEN..).unwrap_or_default()).flatten() {
         if let Some((&[Extension::ND_OPTION, _], list)) = option.split_first_chunk() {
-            // Somebody else may use the option for something else.
+            // Another protocol may use the option for something else.
             let found = Extension::parse(IpAddr::V6(owner), first, list);
             if found != Ok(None) {
                 return found;
@@ -35,9 +35,9 @@ pub fn neighbour_cards(packet: &Packet) -> Result<Option<Extension>, ExtensionEr
     Ok(None)
 }
 
-/// The same message of neighbour discovery with `mac` for the link-layer address that it gives, and with the list if there is
-/// one. All else, options that are not known too, stays. None if it is no such message, gives no link-layer address, or would become longer than
-/// a packet can be.
+/// The neighbour discovery message with `mac` as its link-layer address, and with the list if given.
+/// Everything else is kept, including unknown options. None if it is no such message, contains no link-layer
+/// address, or would be too long for a packet.
 pub fn with_cards(packet: &Packet, mac: MacAddr, extension: Option<&Extension>) -> Option<Packet> {
     let (ip, Ok(Icmp::Neighbour(message))) = (packet.ipv6()?, packet.icmp()) else { return None };
     let link = match message {

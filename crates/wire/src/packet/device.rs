@@ -1,5 +1,5 @@
-//! How packets meet devices: without an Ethernet header where there is none, without copies where that can be, and as
-//! super-segments that a card cuts or has put together.
+//! Packets at devices: without Ethernet headers, without copies where possible, and as super-segments (TSO,
+//! GRO).
 
 use super::{Checksum, HEADER_ROOM, Packet, PacketInner};
 use crate::departure::OfOriginal;
@@ -12,19 +12,19 @@ use crate::tcp::{self, TcpView};
 use crate::udp::{self, UDP_LEN, UdpView};
 use bytes::Bytes;
 
-/// A transport checksum that is still to be worked out by whoever sends the packet on, as a virtual card is told of it
-/// (virtio 1.2 §5.1.6): where the bytes that it covers begin, and where in them it goes.
+/// A transport checksum that a device is to compute, as in virtio 1.2 §5.1.6: where the covered bytes begin,
+/// and where the checksum is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialSum {
     /// Offset of the transport header in the bytes that [`Packet::headers`] returns.
     pub start: u16,
-    /// Offset of the checksum field from there.
+    /// Offset of the checksum field from `start`.
     pub offset: u16,
 }
 
 impl Packet {
-    /// Reads a whole frame without FCS, as [`from_frame`](Packet::from_frame) does, but keeps the payload as a part of
-    /// `frame` rather than to copy it. So the packet keeps all of `frame` in memory.
+    /// Parses a whole frame without FCS, like [`from_frame`](Packet::from_frame), but references the payload
+    /// in `frame` instead of copying it. The packet keeps all of `frame` in memory.
     ///
     /// # Errors
     /// As [`from_frame`](Packet::from_frame).
@@ -33,11 +33,11 @@ impl Packet {
         Self::assemble([0; ETHERNET_LEN], ether_type, network, frame, 0)
     }
 
-    /// Reads an IP packet as it comes from a device without an Ethernet header, such as TUN. It gets one from `src` to
-    /// `dst`. The payload stays a part of `packet`.
+    /// Parses an IP packet of a device without Ethernet headers, such as TUN. It gets an Ethernet header from
+    /// `src` to `dst`. The payload references `packet`.
     ///
     /// # Errors
-    /// Neither IPv4 nor IPv6, or a header that is cut short or whose lengths are impossible.
+    /// Neither IPv4 nor IPv6, or a header is truncated or has invalid lengths.
     pub fn from_shared_ip(src: MacAddr, dst: MacAddr, packet: Bytes) -> Result<Packet, WireError> {
         let ether_type = match packet.first().map(|byte| byte >> 4) {
             Some(4) => EtherType::IPV4,
@@ -51,8 +51,8 @@ impl Packet {
         Self::assemble(below, ether_type, 0, packet, ETHERNET_LEN)
     }
 
-    /// `bytes` begin with `network` bytes of Ethernet header; if that is none, `below` (of which `extra` bytes count) goes
-    /// before them.
+    /// `bytes` begin with `network` bytes of Ethernet header. If `network` is zero, the first `extra` bytes
+    /// of `below` precede them.
     fn assemble(
         below: [u8; ETHERNET_LEN],
         ether_type: EtherType,
@@ -94,7 +94,7 @@ impl Packet {
         })))
     }
 
-    /// The headers without those below IP, for devices that have none.
+    /// The headers from IP on, for devices without Ethernet headers.
     pub fn headers_from_ip(&self) -> &[u8] {
         &self.headers()[usize::from(self.0.network_offset)..]
     }
@@ -104,36 +104,37 @@ impl Packet {
         self.0.transport_offset > self.0.network_offset
     }
 
-    /// Payload bytes of each segment that this packet is to be cut into, or was put together from; the last may be shorter.
-    /// None: it is one segment.
+    /// Payload bytes of each segment of a super-segment; the last may be shorter. None for an ordinary
+    /// packet.
     ///
-    /// Such a super-segment is longer than a link takes. Devices that can (TSO, GRO) take it as it is; before all others,
-    /// and before elements that count packets, it is cut by [`cut`](Packet::cut).
+    /// A super-segment may exceed the MTU. Devices with TSO or GRO accept it. Before other devices, and
+    /// before elements that count packets, [`cut`](Packet::cut) splits it.
     #[inline]
     pub fn segment_size(&self) -> Option<u16> {
         (self.0.segment_size > 0).then_some(self.0.segment_size)
     }
 
-    /// Says so. Zero, and a size that is not below that of the payload, take it back.
+    /// Sets the segment size. Zero, or a size not below the payload length, makes it an ordinary packet.
     #[inline]
     pub fn set_segment_size(&mut self, size: u16) {
         self.0.segment_size = if usize::from(size) < self.0.payload.len() { size } else { 0 };
     }
 
-    /// Segments it counts for.
+    /// Number of segments.
     #[inline]
     pub fn segments(&self) -> usize {
         self.segment_size().map_or(1, |size| self.0.payload.len().div_ceil(usize::from(size)))
     }
 
-    /// Cuts a super-segment of TCP or UDP into its segments or datagrams, as a card does: IPv4 numbers count up, and the
-    /// flags FIN and PSH of TCP go with the last, CWR with the first (as TSO and USO in Linux). Anything else comes back as it
-    /// is, and as one packet. The checksums are still to be worked out.
+    /// Splits a super-segment of TCP or UDP into its segments or datagrams, as a NIC does. The IPv4
+    /// identification counts up. FIN and PSH are set in the last segment only, CWR in the first only (as with
+    /// TSO and USO in Linux). Any other packet is returned as it is, as one ordinary packet. The checksums
+    /// are [`Checksum::Partial`].
     pub fn cut(mut self, mut take: impl FnMut(Packet)) {
         let Some(size) = self.segment_size() else { return take(self) };
         let is_tcp = self.tcp().is_ok();
         if !is_tcp && self.udp().is_err() {
-            // Whoever cuts until nothing is left to be cut must come to an end.
+            // A caller that splits packets until none is a super-segment must terminate.
             self.0.segment_size = 0;
             return take(self);
         }
@@ -191,14 +192,14 @@ impl Packet {
         }
     }
 
-    /// Copies the payload out of whatever larger memory it is a part of, so that keeping the packet does not keep that.
+    /// Copies the payload, so that the packet does not keep a larger buffer in memory.
     pub fn detach_payload(&mut self) {
         self.0.payload = Bytes::copy_from_slice(&self.0.payload);
     }
 
-    /// Leaves the transport checksum to a device that works it out: the field then holds the sum of the pseudo header, and
-    /// the answer says where. None if there is nothing to leave; the checksum is right then. After this the packet is good
-    /// for that device alone.
+    /// Prepares checksum offload: stores the sum of the pseudo header in the checksum field, and returns
+    /// where the device computes and stores the checksum. None if the checksum is already complete, or not of
+    /// TCP or UDP. Afterwards the packet is valid for that device only.
     pub fn partial_sum(&mut self) -> Option<PartialSum> {
         if self.0.checksum == Checksum::Complete {
             return None;
@@ -212,16 +213,16 @@ impl Packet {
                 _ => return None,
             };
             let len = self.frame_len() - transport;
-            // Not complemented: the device goes on from it.
+            // Not complemented: the device continues the sum.
             (at, !ip.pseudo_header(ip.protocol(), len).finish())
         };
         self.0.header[transport + len..transport + len + 2].copy_from_slice(&field.to_be_bytes());
         Some(PartialSum { start: transport as u16, offset: len as u16 })
     }
 
-    /// The checksum field holds the sum of the pseudo header alone, as a device that trusts its driver hands packets up:
-    /// the packet becomes [`Checksum::Partial`], whose field holds zero. Nothing happens to a packet that is neither TCP nor
-    /// UDP.
+    /// Marks a received packet as trusted: its checksum field contains only the sum of the pseudo header, as
+    /// with a device that trusts its driver. The packet becomes [`Checksum::Partial`] with a zero field.
+    /// Packets that are neither TCP nor UDP stay unchanged.
     pub fn trust_checksum(&mut self) {
         let transport = usize::from(self.0.transport_offset);
         let at = match self.ip().map(|ip| ip.protocol()) {

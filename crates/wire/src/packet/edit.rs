@@ -1,4 +1,4 @@
-//! What may happen to a packet on its way: routers count its time down and mark it, links damage it.
+//! Changes of packets in flight: routers decrement the TTL and mark ECN, links damage packets.
 
 use super::{Checksum, Packet};
 use crate::ethernet::MacAddr;
@@ -6,7 +6,7 @@ use crate::ip::{Ecn, IpView};
 use bytes::Bytes;
 
 impl Packet {
-    /// Works the transport checksum out and writes it into its field, if that is still to be done.
+    /// Computes the transport checksum and stores it, if that is still to be done.
     pub fn complete_checksum(&mut self) {
         if let Some((at, sum)) = self.missing_checksum() {
             self.0.header[at..at + 2].copy_from_slice(&sum);
@@ -14,12 +14,11 @@ impl Packet {
         self.0.checksum = Checksum::Complete;
     }
 
-    /// Inverts one bit of the frame, number `bit` modulo the bits there are, counted as they stand on the wire:
-    /// bit 0 is the top bit of the first byte. The checksum is completed first, so that a receiver sees the
-    /// damage. The payload is copied only if the bit lies in it.
+    /// Inverts one bit of the frame: `bit` modulo the number of bits, in order of transmission of bytes, most
+    /// significant bit first. The checksum is completed first, so that a receiver detects the damage. The
+    /// payload is copied only if the bit is in it.
     ///
-    /// Nothing is found anew: what the headers and the payload are stays as it was, and the views refuse header
-    /// bytes that now say otherwise.
+    /// The extents of headers and payload do not change. Views of headers that contradict them return errors.
     pub fn flip_bit(&mut self, bit: u64) {
         self.complete_checksum();
         let bit = bit % self.len().bits();
@@ -34,15 +33,15 @@ impl Packet {
         }
     }
 
-    /// Puts other Ethernet addresses in, as whoever sends the packet over its next link does.
+    /// Replaces the Ethernet addresses, as a sender on the next link does.
     #[inline]
     pub fn set_macs(&mut self, src: MacAddr, dst: MacAddr) {
         self.0.header[0..6].copy_from_slice(&dst.0);
         self.0.header[6..12].copy_from_slice(&src.0);
     }
 
-    /// Counts the time to live (IPv4) or hop limit (IPv6) down, as a router does. A packet that is not IP, or
-    /// whose time is over, stays as it is. An IPv4 header that came in wrong goes out wrong.
+    /// Decrements the TTL (IPv4) or hop limit (IPv6), as a router does. A packet that is not IP or whose TTL
+    /// is zero stays unchanged. A wrong IPv4 header checksum stays wrong.
     #[inline]
     pub fn decrement_ttl(&mut self) {
         let at = usize::from(self.0.network_offset);
@@ -56,8 +55,8 @@ impl Packet {
         }
     }
 
-    /// Marks the packet: congestion was met (RFC 3168 §5). False if its sender does not take part or it is not
-    /// IP: then it stays as it is, and a router drops it instead.
+    /// Sets CE (RFC 3168 §5). Returns false if the sender is not ECN-capable or the packet is not IP: it
+    /// stays unchanged, and a router drops it instead.
     #[inline]
     pub fn mark_ce(&mut self) -> bool {
         let capable = self.ip().is_some_and(|ip| ip.ecn().is_capable());
@@ -67,8 +66,7 @@ impl Packet {
         capable
     }
 
-    /// Puts another ECN codepoint in, as a middlebox that bleaches or a faulty one does. A packet that is not
-    /// IP stays as it is.
+    /// Sets the ECN codepoint, as a middlebox that bleaches it does. A packet that is not IP stays unchanged.
     pub fn set_ecn(&mut self, ecn: Ecn) {
         let at = usize::from(self.0.network_offset);
         match self.ip() {
@@ -84,7 +82,7 @@ impl Packet {
         }
     }
 
-    /// Changes 16 bits of the IPv4 header and adjusts its checksum by the difference alone (RFC 1624 eq. 3).
+    /// Changes 16 bits of the IPv4 header, and updates its checksum incrementally (RFC 1624 eq. 3).
     #[inline]
     pub(super) fn set_ipv4_word(&mut self, word_at: usize, word: u16) {
         let at = usize::from(self.0.network_offset);

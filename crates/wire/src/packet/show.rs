@@ -1,4 +1,4 @@
-//! A packet as one line for people.
+//! A packet as one line of text.
 
 use super::{NetworkHeader, Packet};
 use crate::arp::{Arp, ArpOperation};

@@ -1,21 +1,20 @@
-//! Options by which the two ends control each other's acknowledgments: CDL and TARR, both in the experimental kinds
-//! (RFC 6994).
+//! TCP options that control the ACKs of the peer: CDL and TARR, both with the experimental kinds (RFC 6994).
 //!
-//! | bytes | what |
+//! | bytes | meaning |
 //! |---|---|
-//! | `fe 04 cd 1a` | CDL-Allow, classic CDL, with SYN |
-//! | `fe 05 cd 1a 1f` | safe CDL, with SYN: version 1, and what the sender of it can do ([`CdlCapability`]) |
-//! | `fe 05 cd 1a 01` | safe CDL: this segment asks for an ACK at once |
-//! | `fe 07 cd 1a 02 dd dd` | safe CDL: this ACK answers, and was held back for so long ([`AckDelay`]) |
+//! | `fe 04 cd 1a` | CDL-Allow: classic CDL, with SYN |
+//! | `fe 05 cd 1a 1f` | safe CDL, with SYN: version 1, and the [`CdlCapability`] of the sender |
+//! | `fe 05 cd 1a 01` | safe CDL: this segment requests an immediate ACK |
+//! | `fe 07 cd 1a 02 dd dd` | safe CDL: this ACK answers a request, after this [`AckDelay`] |
 //! | `fe 04 00 ac` | TARR (draft-ietf-tcpm-ack-rate-request), with SYN |
-//! | `fe 05 00 ac xx` | TARR: `xx >> 1` segments per ACK from now on; 0: this segment is answered at once |
+//! | `fe 05 00 ac xx` | TARR: one ACK for `xx >> 1` segments from now on; 0: an immediate ACK |
 //!
-//! The identifier `cd1a` is our own choice, registered nowhere.
+//! The identifier `cd1a` is not registered.
 
 use arrayvec::ArrayVec;
 use farpace_units::Span;
 
-/// All of them in one header, padded.
+/// Maximum length of all of them in one header, padded.
 const MAX_LEN: usize = 28;
 const NOP: u8 = 1;
 /// Kinds for experiments (RFC 6994).
@@ -27,36 +26,36 @@ const CONFIRMATION: u8 = 2;
 /// Version 1 in the high half of the capability byte.
 const VERSION: u8 = 0x10;
 
-/// What a header says about the control of acknowledgments.
+/// The ACK control options of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckControl {
     /// CDL-Allow.
     pub cdl_allow: bool,
-    /// What the sender of a SYN can do in the safe form of CDL.
+    /// The capabilities of the sender of a SYN for safe CDL.
     pub capability: Option<CdlCapability>,
-    /// The segment asks for an ACK at once.
+    /// The segment requests an immediate ACK.
     pub request: bool,
-    /// The ACK answers such a segment.
+    /// The ACK answers such a request.
     pub confirmation: Option<AckDelay>,
     /// TARR.
     pub tarr: Option<Tarr>,
 }
 
-/// What an end can do in the safe form of CDL: the low four bits of the capability byte.
+/// Capabilities of an end for safe CDL: the low four bits of the capability byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CdlCapability(u8);
 
 impl CdlCapability {
-    /// It may ask.
+    /// It may send requests.
     pub const ASKS: CdlCapability = CdlCapability(1);
     /// It answers, and says so.
     pub const CONFIRMS: CdlCapability = CdlCapability(2);
-    /// A flag bit in place of the option will do.
+    /// A flag bit may replace the option.
     pub const FLAG: CdlCapability = CdlCapability(4);
-    /// Its answers say how long they were held back.
+    /// Its answers contain their delay.
     pub const TELLS_DELAY: CdlCapability = CdlCapability(8);
 
-    /// Both.
+    /// Both sets together.
     #[must_use]
     pub const fn with(self, other: CdlCapability) -> CdlCapability {
         CdlCapability(self.0 | other.0)
@@ -75,22 +74,22 @@ impl CdlCapability {
     }
 }
 
-/// How long an acknowledgment was held back, in units of 8 us; the greatest value stands for "longer, or unknown".
+/// How long an ACK was delayed, in units of 8 us. The maximum stands for "longer, or unknown".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AckDelay(u16);
 
 impl AckDelay {
-    /// Not at all.
+    /// No delay.
     pub const NONE: AckDelay = AckDelay(0);
-    /// Longer than can be told (524 ms), or unknown.
+    /// Longer than the option can contain (524 ms), or unknown.
     pub const UNKNOWN: AckDelay = AckDelay(u16::MAX);
     const UNIT: u64 = 8;
 
-    /// From what stands in the option.
+    /// From the value in the option.
     pub const fn from_wire(units: u16) -> AckDelay {
         AckDelay(units)
     }
-    /// What stands in the option.
+    /// The value in the option.
     pub const fn to_wire(self) -> u16 {
         self.0
     }
@@ -109,23 +108,23 @@ impl AckDelay {
 pub enum Tarr {
     /// With SYN: the option is understood.
     Capable,
-    /// One ACK for so many segments from now on (1 to 127); 0: this segment is answered at once.
+    /// One ACK for this many segments from now on (1 to 127); 0: this segment requests an immediate ACK.
     Rate(u8),
 }
 
 impl AckControl {
-    /// True if nothing is said.
+    /// True if there are no options.
     pub fn is_empty(&self) -> bool {
         *self == AckControl::default()
     }
 
-    /// What a single option says; none if it is not one of those above. `data`: what follows its length.
+    /// Parses a single option; none if it is none of the above. `data` is what follows its length.
     pub fn of_option(kind: u8, data: &[u8]) -> Option<AckControl> {
         let mut control = AckControl::default();
         (EXPERIMENT.contains(&kind) && control.take(data)).then_some(control)
     }
 
-    /// Takes in an option of an experimental kind. False: it is nobody's that is known here, or malformed.
+    /// Adds an option of an experimental kind. False: it is unknown or malformed.
     pub(super) fn take(&mut self, data: &[u8]) -> bool {
         let Some((&id, data)) = data.split_first_chunk::<2>() else { return false };
         match (id, data) {
@@ -144,7 +143,7 @@ impl AckControl {
         true
     }
 
-    /// The options as they stand in a header, padded to whole words.
+    /// The encoded options, padded to whole words.
     pub fn to_wire(&self) -> ArrayVec<u8, MAX_LEN> {
         let ([kind, _], [c, d], [t, r]) = (EXPERIMENT, CDL, TARR);
         let mut out = ArrayVec::new();

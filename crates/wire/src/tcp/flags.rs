@@ -3,13 +3,13 @@
 use std::fmt;
 use std::ops::BitOr;
 
-/// The twelve bits between data offset and window: four reserved or experimental ones (AE among them,
-/// RFC 9768) and the eight of RFC 9293 and RFC 3168. Nothing is masked away.
+/// The twelve bits between data offset and window: four reserved or experimental ones (with AE, RFC 9768) and
+/// the eight of RFC 9293 and RFC 3168. All are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct TcpFlags(u16);
 
 impl TcpFlags {
-    /// Sender has finished.
+    /// The sender has finished.
     pub const FIN: TcpFlags = TcpFlags(0x001);
     /// Synchronise sequence numbers.
     pub const SYN: TcpFlags = TcpFlags(0x002);
@@ -17,9 +17,9 @@ impl TcpFlags {
     pub const RST: TcpFlags = TcpFlags(0x004);
     /// Push.
     pub const PSH: TcpFlags = TcpFlags(0x008);
-    /// The acknowledgment field counts.
+    /// The acknowledgment field is valid.
     pub const ACK: TcpFlags = TcpFlags(0x010);
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: TcpFlags = TcpFlags(0x020);
     /// ECN echo (RFC 3168).
     pub const ECE: TcpFlags = TcpFlags(0x040);
@@ -27,7 +27,7 @@ impl TcpFlags {
     pub const CWR: TcpFlags = TcpFlags(0x080);
     /// Accurate ECN (RFC 9768), once NS.
     pub const AE: TcpFlags = TcpFlags(0x100);
-    /// Bit 4 of the header's 13th and 14th byte, counted from the most significant one: the first reserved one.
+    /// Bit 4 of the 13th and 14th byte, counted from the most significant bit: reserved.
     pub const RESERVED_4: TcpFlags = TcpFlags(0x800);
     /// Bit 5, reserved.
     pub const RESERVED_5: TcpFlags = TcpFlags(0x400);
@@ -36,11 +36,11 @@ impl TcpFlags {
     /// No flag.
     pub const NONE: TcpFlags = TcpFlags(0);
 
-    /// All twelve bits as they stand on the wire; higher bits of `bits` are ignored.
+    /// The low twelve bits of `bits`.
     pub const fn from_bits(bits: u16) -> Self {
         TcpFlags(bits & 0x0fff)
     }
-    /// The reserved bit of that number, 4 to 6, counted as in RFC 9293 §3.1 from the left; none for other numbers.
+    /// The reserved bit with this number, 4 to 6, counted from the left as in RFC 9293 §3.1.
     pub const fn reserved(bit: u8) -> Option<TcpFlags> {
         match bit {
             4 => Some(TcpFlags::RESERVED_4),
@@ -66,7 +66,7 @@ impl TcpFlags {
     pub const fn with(self, other: TcpFlags) -> TcpFlags {
         TcpFlags(self.0 | other.0)
     }
-    /// `self` less the flags of `other`.
+    /// `self` without the flags of `other`.
     #[must_use]
     pub const fn without(self, other: TcpFlags) -> TcpFlags {
         TcpFlags(self.0 & !other.0)
@@ -91,7 +91,8 @@ impl fmt::Debug for TcpFlags {
 }
 
 impl fmt::Display for TcpFlags {
-    /// Names from the lowest bit up, `SYN|ACK`; a bit without a name as its value, `0x200`; `-` for none.
+    /// Names from the lowest bit up, such as `SYN|ACK`; a bit without a name as its value, `0x200`; `-` for
+    /// none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NAMES: [&str; 9] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
         if self.is_empty() {

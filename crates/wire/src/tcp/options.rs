@@ -1,11 +1,11 @@
-//! TCP options (RFC 9293 §3.2): the ones the engine uses, decoded, and all of them, raw.
+//! TCP options (RFC 9293 §3.2): those that the engine uses, decoded, and all of them, raw.
 
 use super::ack_control::{AckControl, EXPERIMENT};
 use crate::error::WireError;
 use arrayvec::ArrayVec;
 use farpace_units::Seq;
 
-/// Bytes of options that a TCP header can hold.
+/// Maximum length of the options of a TCP header.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
 const END: u8 = 0;
@@ -21,26 +21,26 @@ const TIMESTAMPS: u8 = 8;
 pub struct Timestamps {
     /// TSval: the sender's clock.
     pub value: u32,
-    /// TSecr: the value that is echoed.
+    /// TSecr: the echoed value.
     pub echo: u32,
 }
 
-/// One SACK block (RFC 2018 §3): `start` is the first byte received, `end` the first one after.
+/// A SACK block (RFC 2018 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SackBlock {
-    /// Left edge.
+    /// Left edge: the first byte received.
     pub start: Seq,
-    /// Right edge, exclusive.
+    /// Right edge: the byte after the last one received.
     pub end: Seq,
 }
 
-/// SACK blocks that a header can hold (RFC 2018 §3).
+/// Maximum number of SACK blocks in a header (RFC 2018 §3).
 pub const SACK_BLOCKS: usize = 4;
 
-/// SACK blocks raw, in wire order.
+/// SACK blocks in wire order.
 pub type SackBlocks = ArrayVec<SackBlock, SACK_BLOCKS>;
 
-/// The options the engine uses, decoded.
+/// The options that the engine uses, decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TcpOptions {
     /// Maximum segment size (kind 2, only with SYN).
@@ -51,21 +51,21 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// Timestamps (kind 8).
     pub timestamps: Option<Timestamps>,
-    /// Control of acknowledgments (kinds 253 and 254).
+    /// ACK control (kinds 253 and 254).
     pub ack_control: AckControl,
-    /// SACK blocks (kind 5), raw, in wire order.
+    /// SACK blocks (kind 5) in wire order.
     pub sack: SackBlocks,
 }
 
 impl TcpOptions {
-    /// Decodes the options of a header. An option of an unknown kind, or of a known kind with a length that is
-    /// not that kind's, is skipped; of a repeated option the last one counts. At a length that is below 2 or
-    /// reaches past the end nobody can tell where the next option begins: what came before counts, the rest is
-    /// skipped (RFC 9293 §3.1, MUST-7: it must do no harm). [`raw_options`] shows where that happened.
+    /// Decodes the options of a header. Options of unknown kinds, and those with a wrong length for their
+    /// kind, are skipped. Of repeated options the last one is used. A length below 2 or beyond the end hides
+    /// where the next option begins, so the rest is skipped (RFC 9293 §3.1, MUST-7). [`raw_options`] reports
+    /// this error.
     #[inline]
     pub fn parse(bytes: &[u8]) -> TcpOptions {
         let mut options = TcpOptions::default();
-        // The form nearly every segment of an established connection has (RFC 7323 appendix A).
+        // The options of nearly every segment of an established connection (RFC 7323 appendix A).
         if let [NOP, NOP, TIMESTAMPS, 10, data @ ..] = bytes
             && let Some((data, [])) = data.split_first_chunk::<8>()
         {
@@ -96,10 +96,10 @@ impl TcpOptions {
         options
     }
 
-    /// Writes the options in Linux's order, filled up to whole 32-bit words, and says how many bytes they take
-    /// (0 to 40): MSS; SACK-permitted and timestamps; window scale; control of acknowledgments; SACK blocks. All before
-    /// the control of acknowledgments take at most 20 bytes. That is left out as a whole if it does not fit beside them,
-    /// which takes four of its options at least; then as many SACK blocks as still fit are written, the first ones.
+    /// Writes the options in the order of Linux, padded to whole 32-bit words, and returns their length (0 to
+    /// 40): MSS; SACK-permitted and timestamps; window scale; ACK control; SACK blocks. The options before
+    /// ACK control take at most 20 bytes. If ACK control does not fit, it is omitted as a whole; this takes
+    /// at least four of its options. Then as many SACK blocks are written as fit, first ones first.
     #[inline]
     pub(crate) fn encode(&self, out: &mut [u8]) -> usize {
         let mut at = 0;
@@ -160,15 +160,15 @@ impl SackBlock {
     }
 }
 
-/// Every option as it stands in the header; see [`raw_options`].
+/// Iterator over the options of a header; see [`raw_options`].
 #[derive(Clone, Debug)]
 pub struct RawOptions<'a> {
     rest: &'a [u8],
 }
 
-/// Every option in `bytes` (the part of the header after its first 20 bytes) as kind and data, NOPs and unknown
-/// kinds included. The list ends at the end-of-options option, at the end of the bytes, or after an `Err` for an
-/// option whose length is below 2 or reaches past the end.
+/// Iterates over the options in `bytes` (the header after its first 20 bytes) as kind and data, with NOPs and
+/// unknown kinds. It ends at the end-of-options option, at the end of the bytes, or after an `Err` for an
+/// option whose length is below 2 or reaches beyond the end.
 pub const fn raw_options(bytes: &[u8]) -> RawOptions<'_> {
     RawOptions { rest: bytes }
 }

@@ -1,4 +1,4 @@
-//! What the tests draw: any TCP header, and packets around it.
+//! Strategies of the tests: any TCP header, and packets with it.
 
 #![allow(dead_code)] // each test file uses its part
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -32,7 +32,7 @@ pub fn options() -> impl Strategy<Value = TcpOptions> {
     )
 }
 
-/// Any control of acknowledgments, none at all as often as not.
+/// Any ACK control options; often none.
 pub fn ack_control() -> impl Strategy<Value = AckControl> {
     let tarr = prop_oneof![Just(Tarr::Capable), (0u8..=127).prop_map(Tarr::Rate)];
     let some = (
@@ -66,7 +66,7 @@ pub fn header() -> impl Strategy<Value = TcpHeader> {
     )
 }
 
-/// Over IPv4, with the don't fragment flag.
+/// IPv4 with the don't fragment flag.
 pub fn lower() -> impl Strategy<Value = Below> {
     (mac(), mac(), any::<([u8; 4], [u8; 4], u8, u8)>()).prop_map(
         |(src_mac, dst_mac, (src, dst, ttl, tos))| {
@@ -76,7 +76,7 @@ pub fn lower() -> impl Strategy<Value = Below> {
     )
 }
 
-/// The addresses of what [`lower`] makes.
+/// The addresses of a value of [`lower`].
 pub fn ipv4(lower: &Below) -> (Ipv4Addr, Ipv4Addr) {
     match lower.addresses {
         AddressPair::V4(src, dst) => (src, dst),
@@ -99,7 +99,7 @@ pub fn addresses() -> impl Strategy<Value = AddressPair> {
     prop_oneof![v4, v6]
 }
 
-/// Over both versions of IP.
+/// Both versions of IP.
 pub fn below() -> impl Strategy<Value = Below> {
     (mac(), mac(), addresses(), any::<(u8, u8, bool)>(), 0u32..1 << 20).prop_map(
         |(src_mac, dst_mac, addresses, (ttl, tos, dont_fragment), flow_label)| Below {
@@ -121,7 +121,7 @@ pub fn version(below: &Below) -> IpVersion {
     }
 }
 
-/// Any message that both versions or only `version` has. What it borrows is leaked: tests are short.
+/// Any message that both versions have, or that only `version` has. It leaks its data.
 pub fn icmp(version: IpVersion) -> impl Strategy<Value = Icmp<'static>> {
     let v4 = version == IpVersion::V4;
     let data = || vec(any::<u8>(), 0..120).prop_map(|data| &*data.leak());
@@ -155,7 +155,7 @@ pub fn icmp(version: IpVersion) -> impl Strategy<Value = Icmp<'static>> {
             })
         },
     );
-    // A number that neither version uses for anything known here.
+    // A type that neither version defines.
     let unknown = (any::<u8>(), vec(any::<u8>(), 4..40)).prop_map(|(code, body)| Icmp::Other {
         kind: 200,
         code,
@@ -178,8 +178,8 @@ pub fn any_packet() -> impl Strategy<Value = Packet> {
     prop_oneof![tcp, udp, icmp]
 }
 
-/// What is left of the options when the header is written. Control of acknowledgments that does not fit beside the
-/// options before it is gone as a whole; then the SACK blocks that do not fit are gone.
+/// The header after encoding: ACK control that does not fit beside the options before it is omitted as a
+/// whole, and then SACK blocks that do not fit.
 pub fn fitting(header: &TcpHeader) -> TcpHeader {
     let mut header = header.clone();
     let o = &mut header.options;
@@ -199,7 +199,7 @@ pub fn fitting(header: &TcpHeader) -> TcpHeader {
     header
 }
 
-/// Bytes that the control of acknowledgments takes, padded.
+/// Length of the ACK control options, padded.
 fn ack_control_len(control: &AckControl) -> usize {
     let bytes = 4 * usize::from(control.cdl_allow)
         + 5 * usize::from(control.capability.is_some())
