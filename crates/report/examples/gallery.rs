@@ -17,13 +17,13 @@ fn at(us: u64) -> Instant {
 
 /// A transfer of `seconds` with stops in these intervals, in units of 1 s.
 fn stopping(seconds: u64, stops: &[(u64, u64)], jitter: u64) -> BinnedSeries {
-    let mut dice = RandomStream::new(1, "gallery");
+    let mut rng = RandomStream::new(1, "gallery");
     let bin = |i: u64| {
         let silent = stops.iter().any(|(from, to)| (from * 100..to * 100).contains(&i));
         let mbit = match () {
             () if silent => 1,
             () if i % 180 < 12 => 900 - 30 * (i % 12),
-            () => 500 - dice.below(jitter),
+            () => 500 - rng.below(jitter),
         };
         ByteCount::new(mbit * 1_250)
     };
@@ -180,7 +180,7 @@ fn figures() -> Vec<Figure> {
     let silences = old.silences(ByteCount::new(3_000), Span::from_secs(1));
     let limits = [
         RateLimit { label: "policed rate 500 Mbit/s", rate: Rate::from_mbit(500) },
-        RateLimit { label: "line rate 1 Gbit/s", rate: Rate::from_mbit(1_000) },
+        RateLimit { label: "link rate 1 Gbit/s", rate: Rate::from_mbit(1_000) },
     ];
     let one = [BandwidthSeries { label: "linux-2.6.17", bins: &old, silences: &silences }];
     let newer = stopping(21, &[], 480);
@@ -210,29 +210,29 @@ fn figures() -> Vec<Figure> {
     vec![
         bandwidth("Bandwidth of linux-2.6.17 behind the policer", &one, &limits).figure(
             "bandwidth.svg",
-            "How fast data leaves the router, in bins of 10 ms. A healthy transfer would stay at the dashed policed rate. \
-             In the shaded stretches hardly a packet moves, for seconds at a time.",
+            "Rate of the data that leaves the router, in bins of 10 ms. Without stops it would stay at the dashed policed \
+             rate. In the shaded intervals hardly any packet is sent, for seconds at a time.",
         ),
-        bandwidth("Bandwidth without and with the cure", &several, &limits[..1])
-            .figure("bandwidth-cure.svg", "The same transfer with two later recoveries, on one time axis."),
+        bandwidth("Bandwidth without and with correct recovery", &several, &limits[..1])
+            .figure("bandwidth-cure.svg", "The same transfer with two later recovery algorithms."),
         window("Congestion window of linux-2.6.17", &windows()).figure(
             "window.svg",
-            "How many packets the sender allows itself to have under way. After each burst of losses it falls to one \
-             packet and stays there for seconds.",
+            "Number of packets that the sender may have in flight. After each burst of losses it falls to one packet and \
+             stays there for seconds.",
         ),
         time_sequence("The first stop, packet by packet", &rows, ORIGIN, zoom).figure(
             "time-sequence.svg",
-            "Each mark is a packet: its height says which part of the data it carries. The black line is what the \
-             receiver has acknowledged without gaps. Blue rising: data is sent. The orange marks fill the gaps once; \
-             those that are lost again are not repaired until much later, one every 10 ms.",
+            "Each mark is a packet; its height is its sequence number. The black line is the cumulative ACK. Blue marks are \
+             new data. Orange marks are retransmissions, which fill each gap once; those that are lost again are \
+             retransmitted much later, one every 10 ms.",
         ),
-        variables("What the sender believed during the first stop", &rows, ByteCount::new(1448), zoom).figure(
+        variables("Variables of the sender during the first stop", &rows, ByteCount::new(1448), zoom).figure(
             "variables.svg",
-            "The sender's counters after each ACK. retrans_out should fall when a lost retransmission is noticed. \
-             It does not, so in_flight stays too high until everything collapses to one packet.",
+            "Counters of the sender after each ACK. retrans_out should decrease when a lost retransmission is detected. It \
+             does not, so in_flight stays too high until the window is reduced to one packet.",
         ),
         comparison("Completion time of 1 GB", "completion time (s)", &table2)
-            .figure("comparison.svg", "Table 2 of the paper as a picture: shorter is better."),
+            .figure("comparison.svg", "Table 2 of the paper as a figure: shorter is better."),
     ]
 }
 
@@ -247,7 +247,7 @@ fn reproduction() -> Reproduction {
             assumptions: assumes.iter().map(|a| (*a).to_owned()).collect(),
         };
     let window = "The paper does not state the window; 1554, 2071 and 2500 packets were run.";
-    let phase = "Ten policer phases stand for the ten trials.";
+    let phase = "Ten policer phases represent the ten trials.";
     let claim = |id: &str, text: &str, holds, evidence: &str| ReproductionClaim {
         id: id.to_owned(),
         text: text.to_owned(),
@@ -258,7 +258,7 @@ fn reproduction() -> Reproduction {
         paper: "Analysis and improvement of communication stops".to_owned(),
         rows: vec![
             row("linux-2.6.17", "mean completion time", "s", 52.4, 48.1, &[window, phase]),
-            row("linux-2.6.17", "smallest efficiency", "%", 15.0, 17.6, &[window]),
+            row("linux-2.6.17", "minimum efficiency", "%", 15.0, 17.6, &[window]),
             row("linux-2.6.22", "mean goodput", "Mbit/s", 376.0, 396.0, &[phase]),
             row("aist-fix", "mean goodput", "Mbit/s", 483.0, 482.3, &[phase]),
         ],
@@ -271,9 +271,9 @@ fn reproduction() -> Reproduction {
             ),
             claim(
                 "silent",
-                "Only linux-2.6.17 falls silent for seconds.",
+                "Only linux-2.6.17 stops for seconds.",
                 false,
-                "linux-2.6.22 was silent for 1.2 s at 8.4 s in run 7",
+                "linux-2.6.22 stopped for 1.2 s at 8.4 s in run 7",
             ),
         ],
     }
@@ -285,10 +285,10 @@ fn page(figures: &[Figure]) -> String {
         vec![
             TableColumn::text("profile"),
             TableColumn::number("time, mean", "s"),
-            TableColumn::number("largest", "s"),
+            TableColumn::number("maximum", "s"),
             TableColumn::number("goodput", "Mbit/s"),
             TableColumn::number("timeouts", ""),
-            TableColumn::number("longest silence", "s"),
+            TableColumn::number("longest stop", "s"),
         ],
     );
     summary.row(vec!["linux-2.6.17".into(), 48.1.into(), 91.0.into(), 187.0.into(), 5.6.into(), 9.04.into()]);
@@ -302,9 +302,9 @@ fn page(figures: &[Figure]) -> String {
     ]);
     summary.row(vec!["aist-fix".into(), 16.6.into(), 16.7.into(), 482.3.into(), 0u64.into(), 0.01.into()]);
     let mut page = Page::new("Why linux-2.6.17 stops behind a policer");
-    page.verdict("One of two claims fails. (Made-up data to look at figures.)", false);
+    page.verdict("One of two claims fails. (Synthetic data.)", false);
     page.paragraph(
-        "A gigabyte crosses a path of 10 ms with a policer of 500 Mbit/s, under three recoveries.",
+        "A transfer of 1 GB over a path of 10 ms with a policer of 500 Mbit/s, with three recovery algorithms.",
     );
     page.table(&summary);
     page.heading("Figures");
@@ -312,7 +312,7 @@ fn page(figures: &[Figure]) -> String {
         page.figure(figure);
     }
     page.reproduction(&reproduction());
-    page.heading("Do it again").command("farpace papers stops --out report");
+    page.heading("How to repeat it").command("farpace papers stops --out report");
     page.details("Scenario", "[[link]]\nrate = \"500 Mbit/s\"   # <- the policer\nburst = \"16 MB\"\n");
     page.render()
 }
@@ -334,7 +334,7 @@ fn main() -> std::io::Result<()> {
         (window("No window", &WindowHistory::new(0)), "empty-window.svg"),
         (variables("No rows", &[], ByteCount::new(1448), None), "empty-variables.svg"),
     ];
-    figures.extend(empty.into_iter().map(|(d, name)| d.figure(name, "A run in which nothing happened.")));
+    figures.extend(empty.into_iter().map(|(d, name)| d.figure(name, "A run without events.")));
     std::fs::write(directory.join("index.html"), page(&figures))?;
     print!("\n{}", reproduction().to_text());
     Ok(())

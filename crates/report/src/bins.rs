@@ -66,9 +66,9 @@ impl BinnedSeries {
         let mut found = Vec::new();
         let mut since: Option<u64> = None;
         let mut close = |from: u64, to: u64| {
-            let stretch = BinInterval::new(Instant::ZERO + self.bin * from, Instant::ZERO + self.bin * to);
-            if stretch.span() >= at_least {
-                found.push(stretch);
+            let interval = BinInterval::new(Instant::ZERO + self.bin * from, Instant::ZERO + self.bin * to);
+            if interval.span() >= at_least {
+                found.push(interval);
             }
         };
         for (i, bytes) in (0u64..).zip(&self.bytes) {

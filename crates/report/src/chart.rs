@@ -118,10 +118,10 @@ pub(crate) struct Panel {
 
 impl Panel {
     pub(crate) fn px(&self, x: f64) -> f64 {
-        self.left + self.x.place(x) * self.width
+        self.left + self.x.position(x) * self.width
     }
     pub(crate) fn py(&self, y: f64) -> f64 {
-        self.top + (1.0 - self.y.place(y)) * self.height
+        self.top + (1.0 - self.y.position(y)) * self.height
     }
     pub(crate) fn bottom(&self) -> f64 {
         self.top + self.height

@@ -196,7 +196,7 @@ mod tests {
 
     /// Breaks: readings yield the same figure as rows: timeouts, states and values.
     #[test]
-    fn readings_show_the_same_as_rows() {
+    fn readings_yield_the_same_figure_as_rows() {
         let mut history = WindowHistory::new(0);
         let readings =
             [(0, RecoveryState::Open, 0), (10, RecoveryState::Loss, 2), (20, RecoveryState::Open, 2)];

@@ -90,8 +90,9 @@ impl Page {
         self.heading("Numbers").table(&reproduction.table());
         let notes = reproduction.assumptions();
         if !notes.is_empty() {
-            let mut html =
-                String::from("<p>Assumptions where the paper leaves something open:</p><ol class=\"notes\">");
+            let mut html = String::from(
+                "<p>Assumptions where the paper does not specify a detail:</p><ol class=\"notes\">",
+            );
             for note in notes {
                 let _ = write!(html, "<li>{}</li>", escape(note));
             }
@@ -195,7 +196,7 @@ mod tests {
 
     /// Breaks: input such as scenario names cannot run scripts in the browser.
     #[test]
-    fn everything_given_is_escaped() {
+    fn all_input_is_escaped() {
         let evil = "<script>alert(1)</script>\"'&";
         let claim =
             ReproductionClaim { id: evil.into(), text: evil.into(), holds: false, evidence: evil.into() };

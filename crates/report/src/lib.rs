@@ -27,6 +27,7 @@ mod table;
 
 pub use bins::{BinInterval, BinnedSeries};
 pub use chart::{Drawing, Figure};
+pub use farpace_units::number;
 pub use figures::{
     BandwidthSeries, Bar, ComparedEstimate, ComparisonRow, Curve, Dot, HeatRow, Level, RateLimit, Sides,
     TimeLine, bandwidth, comparison, comparison_of, curves, heat_map, histogram, lines, scatter,
@@ -36,6 +37,5 @@ pub use history::{StateBand, WindowHistory};
 pub use html::Page;
 pub use recorder::FlightRecorder;
 pub use reproduction::{Reproduction, ReproductionClaim, ReproductionRow};
-pub use scale::number;
 pub use series::{Reduced, SeriesBucket};
 pub use table::{Align, Table, TableCell, TableColumn};

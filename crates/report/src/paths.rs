@@ -143,7 +143,7 @@ mod tests {
             line.point(f64::from(i) / 5_000.0, if i == 500_002 { 7.0 } else { f64::from(i % 2) + 100.0 });
         }
         let path = line.finish(210.0);
-        assert!(path.contains("V7V101"), "the peak is there");
+        assert!(path.contains("V7V101"), "the peak is drawn");
         assert!(path.ends_with("H210"));
         assert!(path.len() < 6_000, "{}", path.len());
     }

@@ -21,7 +21,7 @@ pub struct FlightRecorder {
     origin: Option<Seq>,
     trigger: Option<Instant>,
     done: bool,
-    cut_short: bool,
+    truncated: bool,
 }
 
 impl FlightRecorder {
@@ -42,7 +42,7 @@ impl FlightRecorder {
             origin: None,
             trigger: None,
             done: false,
-            cut_short: false,
+            truncated: false,
         }
     }
 
@@ -62,8 +62,8 @@ impl FlightRecorder {
     }
 
     /// True if the interval ended early because the recorder was full.
-    pub fn cut_short(&self) -> bool {
-        self.cut_short
+    pub fn truncated(&self) -> bool {
+        self.truncated
     }
 
     /// The interval of the stored rows; none without rows.
@@ -87,7 +87,7 @@ impl RecordSink for FlightRecorder {
             let in_time = record.time <= trigger + self.after;
             if !in_time || self.rows.len() >= Self::MAX_RECORDS {
                 self.done = true;
-                self.cut_short = in_time;
+                self.truncated = in_time;
                 return;
             }
         }
@@ -95,9 +95,9 @@ impl RecordSink for FlightRecorder {
             self.origin = Some(record.seq);
         }
         // A retransmitted SYN is not a loss of data.
-        let again = record.cause.is_some_and(|c| c.is_retransmission() && c != Cause::SynRetransmit);
+        let retransmits = record.cause.is_some_and(|c| c.is_retransmission() && c != Cause::SynRetransmit);
         let frozen = self.trigger.is_some();
-        if !frozen && again {
+        if !frozen && retransmits {
             self.trigger = Some(record.time);
         }
         self.rows.push_back(record.clone());
@@ -127,7 +127,7 @@ mod tests {
 
     /// Breaks: recording covers the interval around the first retransmission, and ends.
     #[test]
-    fn the_window_lies_around_the_first_retransmission() {
+    fn the_interval_is_around_the_first_retransmission() {
         let mut recorder = FlightRecorder::new(0, Span::from_millis(30), Span::from_millis(50));
         feed(&mut recorder, 0, Cause::SynRetransmit);
         for ms in 1..100 {
@@ -140,7 +140,7 @@ mod tests {
         }
         assert!(!recorder.done());
         feed(&mut recorder, 151, Cause::NewData);
-        assert!(recorder.done() && !recorder.cut_short());
+        assert!(recorder.done() && !recorder.truncated());
         feed(&mut recorder, 152, Cause::NewData);
         assert_eq!(recorder.trigger(), Some(at(100)));
         assert_eq!(recorder.origin(), Some(row(at(1), 0).seq));
@@ -161,13 +161,13 @@ mod tests {
         for i in 0..FlightRecorder::MAX_RECORDS as u64 {
             feed(&mut recorder, 1_000_000 + i, Cause::FastRetransmit);
         }
-        assert!(recorder.done() && recorder.cut_short());
+        assert!(recorder.done() && recorder.truncated());
         assert_eq!(recorder.into_records().len(), FlightRecorder::MAX_RECORDS);
     }
 
     /// Breaks: rows of other connections are ignored.
     #[test]
-    fn other_connections_are_left_out() {
+    fn other_connections_are_ignored() {
         let mut recorder = FlightRecorder::new(7, Span::from_millis(30), Span::from_millis(50));
         feed(&mut recorder, 1, Cause::FastRetransmit);
         assert!(recorder.trigger().is_none());

@@ -108,7 +108,7 @@ impl Reproduction {
         let mut out = self.table().to_text();
         let notes = self.assumptions();
         if !notes.is_empty() {
-            out.push_str("\nAssumptions where the paper leaves something open\n");
+            out.push_str("\nAssumptions where the paper does not specify a detail\n");
         }
         for (i, note) in notes.iter().enumerate() {
             let _ = writeln!(out, "  [{}] {}", i + 1, plain(note));

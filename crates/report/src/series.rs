@@ -136,7 +136,7 @@ mod tests {
     proptest! {
         /// Breaks: a reduced series keeps its minimum, maximum and ends, in bounded memory.
         #[test]
-        fn nothing_that_matters_is_lost(
+        fn extremes_and_ends_are_kept(
             limit in 0usize..64,
             steps in prop::collection::vec((0u64..5_000_000_000, -1e9f64..1e9), 1..400),
         ) {
@@ -159,7 +159,7 @@ mod tests {
 
         /// Breaks: each value is in the bucket of its time.
         #[test]
-        fn a_bucket_holds_its_own_time(times in prop::collection::vec(0u64..1_000_000_000_000, 1..50)) {
+        fn each_value_is_in_the_bucket_of_its_time(times in prop::collection::vec(0u64..1_000_000_000_000, 1..50)) {
             let mut times = times;
             times.sort_unstable();
             let mut series = Reduced::new(16);
@@ -175,7 +175,7 @@ mod tests {
 
     /// Breaks: a jump to the maximum time neither hangs nor overflows, and NaN does not affect the range.
     #[test]
-    fn extremes_are_taken() {
+    fn extreme_times_and_values_are_handled() {
         let mut series = Reduced::default();
         series.push(Instant::ZERO, 1.0);
         series.push(Instant::FAR_FUTURE, 2.0);

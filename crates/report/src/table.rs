@@ -2,8 +2,8 @@
 //!
 //! Start reading at [`Table`].
 
-use crate::number;
 use crate::svg::escape;
+use farpace_units::number;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -146,12 +146,12 @@ impl Table {
         if units {
             lines.push(self.columns.iter().map(|c| plain(&c.unit)).collect());
         }
-        let heads = lines.len();
+        let header_lines = lines.len();
         lines.extend(self.rows.iter().map(|row| row.iter().map(TableCell::plain).collect()));
         let width =
             |i: usize| lines.iter().filter_map(|l| l.get(i)).map(|c| columns_of(c)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        lines.insert(heads, widths.iter().map(|w| "─".repeat(*w)).collect());
+        lines.insert(header_lines, widths.iter().map(|w| "─".repeat(*w)).collect());
         let mut out = String::new();
         if !self.title.is_empty() {
             let _ = writeln!(out, "{}", plain(&self.title));

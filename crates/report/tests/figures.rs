@@ -17,24 +17,24 @@ fn assert_well_formed(svg: &str) {
     while let Some(start) = rest.find('<') {
         let text = &rest[..start];
         assert!(!text.contains('>'), "stray > in {text}");
-        assert!(text.trim().is_empty() || !open.is_empty(), "text outside: {text}");
+        assert!(text.trim().is_empty() || !open.is_empty(), "text outside of elements: {text}");
         for entity in text.split('&').skip(1) {
             assert!(
                 ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|e| entity.starts_with(e)),
                 "{entity}"
             );
         }
-        let end = start + rest[start..].find('>').expect("a tag ends");
+        let end = start + rest[start..].find('>').expect("the end of a tag");
         let tag = &rest[start + 1..end];
         assert!(!tag.contains('<'), "{tag}");
         assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
         if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(name), "closes what is open");
+            assert_eq!(open.pop(), Some(name), "a closing tag matches the open one");
         } else if !tag.ends_with('/') {
             open.push(tag.split([' ', '\n']).next().unwrap_or(tag));
         }
         rest = &rest[end + 1..];
-        assert!(!open.is_empty() || rest.is_empty(), "one root");
+        assert!(!open.is_empty() || rest.is_empty(), "one root element");
     }
     assert!(open.is_empty() && rest.is_empty(), "{open:?} {rest}");
 }
@@ -99,26 +99,26 @@ fn all(n: u32) -> Vec<Drawing> {
     let mut history = WindowHistory::new(0);
     records.iter().for_each(|r| history.record(r));
     let estimate = ComparedEstimate { mean: f64::from(n), range: Some((0.0, f64::INFINITY)) };
-    let odd = ComparedEstimate { mean: f64::NAN, range: None };
+    let invalid = ComparedEstimate { mean: f64::NAN, range: None };
     let rows: Vec<ComparisonRow<'_>> =
-        (0..n).map(|_| ComparisonRow { label: TITLE, values: [Some(estimate), Some(odd)] }).collect();
+        (0..n).map(|_| ComparisonRow { label: TITLE, values: [Some(estimate), Some(invalid)] }).collect();
     let line = TimeLine { label: TITLE, points: (0..n).map(|i| (f64::from(i), f64::from(i % 7))).collect() };
     let level = Level { label: TITLE, value: 3.0 };
     let cases: Vec<&str> = (0..n).map(|_| TITLE).collect();
     let curve =
-        Curve { label: TITLE, points: (0..n).map(|_| Some(estimate)).chain([None, Some(odd)]).collect() };
+        Curve { label: TITLE, points: (0..n).map(|_| Some(estimate)).chain([None, Some(invalid)]).collect() };
     let dots: Vec<Dot<'_>> = (0..n)
         .map(|i| Dot { label: TITLE, x: if i == 1 { f64::NAN } else { f64::from(i) }, y: f64::from(i % 5) })
         .collect();
-    let nowhere = BinInterval::new(Instant::FAR_FUTURE, Instant::ZERO);
+    let empty = BinInterval::new(Instant::FAR_FUTURE, Instant::ZERO);
     vec![
         bandwidth(TITLE, std::slice::from_ref(&series), &limits),
         bandwidth(TITLE, &[series.clone(), series], &[]),
         window(TITLE, &history),
         time_sequence(TITLE, &records, Seq::new(77), None),
-        time_sequence(TITLE, &records, Seq::new(77), Some(nowhere)),
+        time_sequence(TITLE, &records, Seq::new(77), Some(empty)),
         variables(TITLE, &records, ByteCount::ZERO, None),
-        variables(TITLE, &records, ByteCount::new(1448), Some(nowhere)),
+        variables(TITLE, &records, ByteCount::new(1448), Some(empty)),
         comparison(TITLE, TITLE, &rows),
         lines(TITLE, TITLE, &[line, TimeLine { label: "", points: Vec::new() }], Some(&level)),
         curves(TITLE, TITLE, TITLE, &cases, &[curve.clone(), curve]),
@@ -128,7 +128,7 @@ fn all(n: u32) -> Vec<Drawing> {
 
 /// Breaks: figures of runs with no events or a single one are well-formed.
 #[test]
-fn nothing_and_little_give_figures() {
+fn figures_of_little_data_are_well_formed() {
     for n in [0, 1, 2] {
         all(n).iter().for_each(check);
     }
@@ -137,7 +137,7 @@ fn nothing_and_little_give_figures() {
 
 /// Breaks: figures of long runs are well-formed and of bounded size.
 #[test]
-fn very_much_gives_figures_of_bounded_size() {
+fn the_size_of_figures_is_bounded() {
     for drawing in all(200_000) {
         check(&drawing);
         assert!(drawing.wide.len() < 1_000_000, "{}", drawing.wide.len());
@@ -146,19 +146,19 @@ fn very_much_gives_figures_of_bounded_size() {
 
 /// Breaks: a peak or a dip of a single bin among many is visible in Figs. 1 and 8.
 #[test]
-fn single_bins_are_seen() {
-    let picture = |odd: u64| {
-        let bytes = (0..100_000).map(|i| ByteCount::new(if i == 51_234 { odd } else { 600_000 }));
+fn single_bins_are_visible() {
+    let figure_with = |bytes_of_one: u64| {
+        let bytes = (0..100_000).map(|i| ByteCount::new(if i == 51_234 { bytes_of_one } else { 600_000 }));
         let bins = BinnedSeries::new(Span::from_millis(10), bytes.collect());
-        let limits = [RateLimit { label: "line", rate: Rate::from_mbit(1_000) }];
+        let limits = [RateLimit { label: "link", rate: Rate::from_mbit(1_000) }];
         bandwidth("t", &[BandwidthSeries { label: "s", bins: &bins, silences: &[] }], &limits).wide
     };
-    let (flat, peak, dip) = (picture(600_000), picture(1_200_000), picture(0));
+    let (flat, peak, dip) = (figure_with(600_000), figure_with(1_200_000), figure_with(0));
     // The axis is drawn as "M48 <top>V<bottom>H<right>".
     let axis =
-        flat.split("d=\"M48 ").find(|d| d.contains("H880\"/>") && !d.contains("H880M")).expect("an axis");
-    let (top, rest) = axis.split_once('V').expect("down");
-    let bottom = rest.split_once('H').expect("right").0;
+        flat.split("d=\"M48 ").find(|d| d.contains("H880\"/>") && !d.contains("H880M")).expect("the axis");
+    let (top, rest) = axis.split_once('V').expect("the vertical part");
+    let bottom = rest.split_once('H').expect("the horizontal part").0;
     let (top, bottom): (f64, f64) = (top.parse().expect("a number"), bottom.parse().expect("a number"));
     let visits = |svg: &str, mbit: f64| {
         // The scale ends 8 % above the link rate.
@@ -166,12 +166,12 @@ fn single_bins_are_seen() {
         svg.matches(&format!("V{}H", (y * 10.0).round() / 10.0)).count()
     };
     assert!(visits(&peak, 960.0) > visits(&flat, 960.0), "the peak is drawn");
-    assert!(visits(&dip, 0.0) > visits(&flat, 0.0), "the silence is drawn");
+    assert!(visits(&dip, 0.0) > visits(&flat, 0.0), "the dip is drawn");
 }
 
 /// Breaks: a page with all figures works without network access and scripts.
 #[test]
-fn a_page_needs_nothing_else() {
+fn a_page_is_self_contained() {
     let mut page = Page::new(TITLE);
     for (i, drawing) in all(1_000).into_iter().enumerate() {
         page.figure(&drawing.figure(&format!("{i}.svg"), "caption"));
@@ -198,7 +198,7 @@ fn a_page_needs_nothing_else() {
 
 /// Breaks: the rows of the flight recorder can be drawn.
 #[test]
-fn a_flight_is_drawn() {
+fn recorded_rows_are_drawn() {
     let mut recorder = FlightRecorder::new(0, Span::from_millis(30), Span::from_millis(200));
     (0..50_000).for_each(|i| recorder.record(&row(u64::from(i) * 13, i)));
     assert!(recorder.done());
@@ -210,20 +210,20 @@ fn a_flight_is_drawn() {
 
 /// Breaks: labels of close points do not overlap.
 #[test]
-fn names_of_points_stand_apart() {
+fn labels_do_not_overlap() {
     let dots: Vec<Dot<'_>> =
         (0..12).map(|i| Dot { label: "highspeed", x: f64::from(i) * 1e-3, y: 9.0 }).collect();
     let drawing = scatter("t", "x", "y", &[&dots[..], &[Dot { label: "far", x: 100.0, y: 1.0 }]].concat());
     check(&drawing);
     let attribute = |text: &str, name: &str| -> f64 {
         let (_, rest) = text.split_once(&format!("{name}=\"")).expect("an attribute");
-        rest.split_once('"').expect("its end").0.parse().expect("a number")
+        rest.split_once('"').expect("the end of the attribute").0.parse().expect("a number")
     };
     let names = drawing.wide.split("<text ").filter(|t| t.contains(">highspeed<") && !t.contains("halo"));
-    let places: Vec<(f64, f64)> = names.map(|t| (attribute(t, " x"), attribute(t, " y"))).collect();
-    assert_eq!(places.len(), 12);
-    for (i, a) in places.iter().enumerate() {
-        for b in &places[i + 1..] {
+    let positions: Vec<(f64, f64)> = names.map(|t| (attribute(t, " x"), attribute(t, " y"))).collect();
+    assert_eq!(positions.len(), 12);
+    for (i, a) in positions.iter().enumerate() {
+        for b in &positions[i + 1..] {
             assert!((a.0 - b.0).abs() > 50.0 || (a.1 - b.1).abs() >= 12.0, "{a:?} {b:?}");
         }
     }
@@ -231,7 +231,7 @@ fn names_of_points_stand_apart() {
 
 /// Breaks: the cases of curves are labelled on the axis, and missing points are not drawn.
 #[test]
-fn curves_stand_over_their_cases() {
+fn curves_are_drawn_over_labelled_cases() {
     let at = |mean| Some(ComparedEstimate { mean, range: Some((mean - 1.0, mean + 1.0)) });
     let curve = Curve { label: "a", points: vec![at(10.0), None, at(5.0)] };
     let svg = curves("t", "BER", "Mbit/s", &["0", "1e-8", "1e-7"], &[curve]).wide;

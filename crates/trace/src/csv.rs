@@ -53,7 +53,8 @@ impl<W: Write> RecordSink for CsvSink<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{COLUMN_COUNT, TraceCell};
+    use crate::column::TraceCell;
+    use crate::schema::COLUMN_COUNT;
     use crate::test_records::{any_record, full_disk};
     use proptest::prelude::*;
 

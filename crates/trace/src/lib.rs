@@ -27,7 +27,8 @@
 
 #![forbid(unsafe_code)]
 
-mod columns;
+mod column;
+mod column_buffer;
 mod csv;
 mod error;
 mod parquet;
@@ -39,10 +40,10 @@ mod test_records;
 
 pub use self::csv::CsvSink;
 pub use self::parquet::{ParquetSink, ROW_GROUP_ROWS, RunInfo};
+pub use column::{Column, ColumnKind, TraceCell};
 pub use error::TraceError;
 pub use pcapng::{DEFAULT_CAPTURE_LIMIT, InterfaceId, MAX_TEXT, PcapngWriter, Resolution};
 pub use reader::{
     CaptureInterface, CaptureReadError, CaptureReader, CapturedPacket, MAX_BLOCK, MAX_INTERFACES,
 };
-
-pub use schema::{COLUMN_COUNT, COLUMNS, Column, ColumnKind, TraceCell, cells};
+pub use schema::{COLUMN_COUNT, COLUMNS, cells};

@@ -3,9 +3,10 @@
 //! Values are collected by column and written as a row group after every [`ROW_GROUP_ROWS`] rows. So memory
 //! does not grow with the run, except for a few kilobytes of file index per row group.
 
-use crate::columns::{ColumnBuffer, ColumnValues};
+use crate::column::ColumnKind;
+use crate::column_buffer::{ColumnBuffer, ColumnValues};
 use crate::error::TraceError;
-use crate::schema::{COLUMN_COUNT, COLUMNS, ColumnKind, gather};
+use crate::schema::{COLUMN_COUNT, COLUMNS, gather};
 use bytes::Bytes;
 use farpace_events::{Record, RecordSink};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType};
@@ -200,7 +201,8 @@ fn properties(info: &RunInfo) -> WriterProperties {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{TraceCell, cells};
+    use crate::column::TraceCell;
+    use crate::schema::cells;
     use crate::test_records::{any_record, distinct, full_disk};
     use farpace_units::Instant;
     use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -269,7 +271,7 @@ mod tests {
 
     /// Breaks: a file identifies its run, and the units of its columns.
     #[test]
-    fn the_file_says_what_it_is() {
+    fn the_file_has_metadata() {
         let reader = written(&[]);
         let metadata = reader.metadata().file_metadata().key_value_metadata().unwrap();
         let value = |key: &str| metadata.iter().find(|kv| kv.key == key).and_then(|kv| kv.value.as_deref());

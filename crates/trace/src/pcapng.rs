@@ -248,8 +248,8 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     fn patch(&mut self, at: usize, n: u32) {
-        if let Some(place) = self.block.get_mut(at..at + 4) {
-            place.copy_from_slice(&n.to_le_bytes());
+        if let Some(field) = self.block.get_mut(at..at + 4) {
+            field.copy_from_slice(&n.to_le_bytes());
         }
     }
 
@@ -297,7 +297,7 @@ mod tests {
         /// Breaks: captured packets are read without change: bytes, times to the nanosecond, interfaces,
         /// comments, snap lengths, padding.
         #[test]
-        fn what_is_written_is_read(
+        fn written_packets_are_read_without_change(
             snaplens in proptest::collection::vec(proptest::option::of(1..200u32), 1..4),
             packets in proptest::collection::vec(
                 (any::<u64>(), any::<u8>(), 0..100usize, proptest::option::of("\\PC{0,20}")),
@@ -378,7 +378,7 @@ mod tests {
 
     /// Breaks: texts that exceed an option are truncated at a character boundary.
     #[test]
-    fn long_texts_are_cut() {
+    fn long_texts_are_truncated() {
         let long = "a".to_owned() + &"\u{e9}".repeat(40_000);
         let mut capture = PcapngWriter::new(Vec::new(), &long).unwrap();
         let tap = capture.add_interface(&long, &long, None).unwrap();
@@ -404,7 +404,7 @@ mod tests {
 
     /// Breaks: a capture has the resolution that it declares.
     #[test]
-    fn coarse_clocks_are_written_and_read() {
+    fn coarse_time_stamps_are_written_and_read() {
         let mut capture = writer().with_resolution(Resolution::Gtrcnet);
         let tap = capture.add_interface("tap", "", None).unwrap();
         // One tick is 59.604... ns; a second has 2^24.
@@ -413,7 +413,7 @@ mod tests {
             capture.packet(tap, Instant::from_nanos(time), &packet(0, 1), None).unwrap();
         }
         let bytes = capture.finish().unwrap();
-        assert!(bytes.windows(5).any(|w| w == [9, 0, 1, 0, 0x98]), "if_tsresol says 2^-24 s");
+        assert!(bytes.windows(5).any(|w| w == [9, 0, 1, 0, 0x98]), "if_tsresol is 2^-24 s");
         let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
         for (time, read) in cases {
             assert_eq!(reader.next_packet().unwrap().unwrap().time, Instant::from_nanos(read), "{time}");

@@ -69,16 +69,16 @@ pub enum CaptureReadError {
         source: io::Error,
     },
     /// The file begins neither like pcapng nor like pcap.
-    #[error("not a capture: it begins neither as pcapng nor as pcap do (editcap converts other formats)")]
+    #[error("not a capture: the file is neither pcapng nor pcap (editcap converts other formats)")]
     NotACapture,
     /// The file ends within a block.
-    #[error("the capture ends within the block at byte {offset}")]
+    #[error("the capture is truncated within the block at byte {offset}")]
     Truncated {
         /// Offset of the block.
         offset: u64,
     },
     /// A block is longer than [`MAX_BLOCK`].
-    #[error("the block at byte {offset} claims {length} bytes; at most {MAX_BLOCK} are allowed")]
+    #[error("the block at byte {offset} has a length of {length} bytes; the maximum is {MAX_BLOCK}")]
     BlockTooLong {
         /// Offset of the block.
         offset: u64,
@@ -94,7 +94,7 @@ pub enum CaptureReadError {
         what: &'static str,
     },
     /// A packet refers to an interface that its section has not declared.
-    #[error("the packet at byte {offset} names interface {interface}, which is not declared")]
+    #[error("the packet at byte {offset} refers to interface {interface}, which is not declared")]
     UnknownInterface {
         /// Offset of the block.
         offset: u64,
@@ -220,13 +220,16 @@ impl<R: Read> CaptureReader<R> {
             return Err(CaptureReadError::BlockTooLong { offset, length });
         }
         if bytes < 12 || !bytes.is_multiple_of(4) {
-            return Err(CaptureReadError::Malformed { offset, what: "impossible block length" });
+            return Err(CaptureReadError::Malformed { offset, what: "invalid block length" });
         }
         if !self.fill(bytes)? {
             return Err(CaptureReadError::Truncated { offset });
         }
         if self.u32_at(bytes - 4) != length {
-            return Err(CaptureReadError::Malformed { offset, what: "the lengths at its two ends differ" });
+            return Err(CaptureReadError::Malformed {
+                offset,
+                what: "the lengths at its start and end differ",
+            });
         }
         Ok(true)
     }
@@ -250,11 +253,11 @@ impl<R: Read> CaptureReader<R> {
         let malformed = |what| CaptureReadError::Malformed { offset, what };
         let parse = if self.big_endian { parse_block_be } else { parse_block_le };
         // The block is complete, so an incomplete parse means that lengths inside exceed it.
-        let (_, block) = parse(&self.block).map_err(|_| malformed("its contents do not fit its length"))?;
+        let (_, block) = parse(&self.block).map_err(|_| malformed("its contents exceed its length"))?;
         match block {
             Block::SectionHeader(header) => {
                 if header.major_version != 1 {
-                    return Err(malformed("unknown version of the format"));
+                    return Err(malformed("unsupported version of the format"));
                 }
                 self.section_start = self.interfaces.len();
                 Ok(None)
@@ -314,7 +317,7 @@ impl CaptureInterface {
                 let bytes = *bytes.as_array().ok_or("if_tsoffset must have eight bytes")?;
                 if big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
             }
-            Some(Err(_)) => return Err("an option does not fit its block"),
+            Some(Err(_)) => return Err("an option exceeds its block"),
         };
         Ok(CaptureInterface {
             name: text(&block.options, OptionCode::IfName)?,
@@ -359,7 +362,7 @@ impl CaptureInterface {
 /// them.
 fn text(options: &[PcapNGOption<'_>], code: OptionCode) -> Result<Option<String>, &'static str> {
     let Some(option) = options.iter().find(|o| o.code == code) else { return Ok(None) };
-    let bytes = option.as_bytes().map_err(|_| "an option does not fit its block")?;
+    let bytes = option.as_bytes().map_err(|_| "an option exceeds its block")?;
     Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
 }
 
@@ -414,15 +417,16 @@ mod tests {
         #[test]
         fn no_damage_panics(
             changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8),
-            cut in any::<proptest::sample::Index>(),
+            end in any::<proptest::sample::Index>(),
         ) {
             let mut bytes = sample();
             for (at, value) in changes {
                 let at = at.index(bytes.len());
                 bytes[at] = value;
             }
-            bytes.truncate(cut.index(bytes.len()) + 1);
-            // Three packets went in; damage may split a block into several that are well-formed, but not into many.
+            bytes.truncate(end.index(bytes.len()) + 1);
+            // There are three packets. Damage may split a block into several well-formed ones, but not into
+            // many.
             prop_assert!(read_all(&bytes).is_ok_and(|n| n <= 3) || read_all(&bytes).is_err());
         }
 
@@ -442,7 +446,7 @@ mod tests {
 
     /// Breaks: a capture that is truncated within a block is reported.
     #[test]
-    fn every_cut_within_a_block_is_noticed() {
+    fn truncation_within_a_block_is_reported() {
         let whole = sample();
         let mut ends = vec![];
         let mut at = 0;
@@ -463,35 +467,38 @@ mod tests {
 
     /// Breaks: errors state the problem and its offset.
     #[test]
-    fn errors_say_what_and_where() {
+    fn errors_state_problem_and_offset() {
         let start = section(false);
         let after = |bytes: &[u8]| error(&[start.as_slice(), bytes].concat());
         assert_eq!(
             error(b""),
-            "not a capture: it begins neither as pcapng nor as pcap do (editcap converts other formats)"
+            "not a capture: the file is neither pcapng nor pcap (editcap converts other formats)"
         );
         assert_eq!(error(b"PAR1 and so on"), error(b""));
         assert_eq!(
             after(&[1, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0]),
-            "the block at byte 28 claims 2147483647 bytes; at most 1048576 are allowed"
+            "the block at byte 28 has a length of 2147483647 bytes; the maximum is 1048576"
         );
         assert_eq!(
             after(&[1, 0, 0, 0, 13, 0, 0, 0, 0, 0, 0, 0]),
-            "the block at byte 28 is malformed: impossible block length"
+            "the block at byte 28 is malformed: invalid block length"
         );
         let mut uneven = block(false, 1, &[0; 8]);
         uneven[16] += 4;
-        assert_eq!(after(&uneven), "the block at byte 28 is malformed: the lengths at its two ends differ");
+        assert_eq!(
+            after(&uneven),
+            "the block at byte 28 is malformed: the lengths at its start and end differ"
+        );
         assert_eq!(
             after(&block(false, 6, &[0; 20])),
-            "the packet at byte 28 names interface 0, which is not declared"
+            "the packet at byte 28 refers to interface 0, which is not declared"
         );
-        let mut greedy = block(false, 6, &[0; 20]);
-        greedy[20] = 200; // captured length
+        let mut too_long = block(false, 6, &[0; 20]);
+        too_long[20] = 200; // captured length
         let interface = block(false, 1, &[0; 8]);
         assert_eq!(
-            after(&[interface.clone(), greedy].concat()),
-            "the block at byte 48 is malformed: its contents do not fit its length"
+            after(&[interface.clone(), too_long].concat()),
+            "the block at byte 48 is malformed: its contents exceed its length"
         );
         // 2^64 - 1 microseconds.
         let late = block(false, 6, &[&[0; 4][..], &[0xff; 8], &[0; 8]].concat());
@@ -529,19 +536,19 @@ mod tests {
 
     /// Breaks: frame check sequences in a capture are not counted twice.
     #[test]
-    fn check_sequences_are_known() {
-        for (said, expected) in [(0u8, 0), (4, 4), (32, 4), (200, 0)] {
-            let option = [&[1, 0, 0, 0, 0, 0, 0, 0][..], &[13, 0, 1, 0, said, 0, 0, 0]].concat();
+    fn frame_check_sequences_are_recognised() {
+        for (value, expected) in [(0u8, 0), (4, 4), (32, 4), (200, 0)] {
+            let option = [&[1, 0, 0, 0, 0, 0, 0, 0][..], &[13, 0, 1, 0, value, 0, 0, 0]].concat();
             let bytes = [section(false), block(false, 1, &option)].concat();
             let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
             assert_eq!(reader.next_packet().unwrap(), None);
-            assert_eq!(reader.interfaces()[0].fcs_bytes, expected, "{said}");
+            assert_eq!(reader.interfaces()[0].fcs_bytes, expected, "{value}");
         }
     }
 
     /// Breaks: time stamps of other hosts and programs: big-endian, microseconds, powers of two, offsets.
     #[test]
-    fn times_of_other_writers_are_understood() {
+    fn times_of_other_programs_are_understood() {
         let tick = |resolution| CaptureInterface { resolution, ..interface() }.tick().as_nanos();
         let ticks = [6, 9, 12, 0, 0x80 | 24, 0x80 | 10, 0xff, 0x7f].map(tick);
         assert_eq!(ticks, [1_000, 1, 1, 1_000_000_000, 60, 976_563, 1, 1]);

@@ -1,73 +1,12 @@
 //! The columns of a trace: a table of names, types, units and values for all writers and the documentation.
 
-use crate::columns::ColumnBuffer;
+use crate::column::{Column, ColumnKind, TraceCell};
+use crate::column_buffer::ColumnBuffer;
 use farpace_events::Record;
 use farpace_units::{Packets, Seq};
 use farpace_wire::tcp::SackBlock;
-use serde::{Serialize, Serializer};
 
 /// Associates the type of a column's values with its [`ColumnKind`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// The name in files, snake_case.
-    pub name: &'static str,
-    /// What its values are.
-    pub kind: ColumnKind,
-    /// True if a row may have no value here.
-    pub nullable: bool,
-    /// The unit: `ns`, `bytes`, `packets`; empty where there is none.
-    pub unit: &'static str,
-    /// One line for people.
-    pub description: &'static str,
-}
-
-/// What the values of a column are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnKind {
-    /// Unsigned, 32 bits.
-    U32,
-    /// Unsigned, 64 bits.
-    U64,
-    /// One of a few words.
-    Name,
-}
-
-impl ColumnKind {
-    /// The name in documentation.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ColumnKind::U32 => "u32",
-            ColumnKind::U64 => "u64",
-            ColumnKind::Name => "name",
-        }
-    }
-}
-
-/// One value of a row. It serialises as the bare value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TraceCell {
-    /// No value.
-    Null,
-    /// Unsigned, 32 bits.
-    U32(u32),
-    /// Unsigned, 64 bits.
-    U64(u64),
-    /// One of a few words.
-    Name(&'static str),
-}
-
-impl Serialize for TraceCell {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match *self {
-            TraceCell::Null => serializer.serialize_none(),
-            TraceCell::U32(n) => serializer.serialize_u32(n),
-            TraceCell::U64(n) => serializer.serialize_u64(n),
-            TraceCell::Name(name) => serializer.serialize_str(name),
-        }
-    }
-}
-
-/// Ties the type of a column's values to its [`ColumnKind`], so that the two cannot disagree.
 trait ColumnValue {
     const KIND: ColumnKind;
     const NULLABLE: bool = false;
@@ -204,7 +143,7 @@ mod tests {
 
     /// Breaks: each column contains its own field.
     #[test]
-    fn every_column_holds_its_own_field() {
+    fn every_column_contains_its_own_field() {
         let record = distinct();
         let expected = [
             ("time_ns", TraceCell::U64(1)),
@@ -247,7 +186,7 @@ mod tests {
     /// Breaks: absent values are null. A missing threshold would otherwise be 4 billion packets, a missing
     /// block byte 0.
     #[test]
-    fn what_is_absent_is_null() {
+    fn absent_values_are_null() {
         let mut record = distinct();
         record.ssthresh = Packets::MAX;
         record.cause = None;

@@ -19,8 +19,8 @@ const MSS: u32 = 1448;
 fn write_capture(path: &Path) {
     let macs = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
     let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-    let there = Below::new(macs.0, macs.1, addresses, 64);
-    let back = there.reversed();
+    let forward = Below::new(macs.0, macs.1, addresses, 64);
+    let reverse = forward.reversed();
     let syn = TcpOptions {
         mss: Some(1460),
         window_scale: Some(7),
@@ -48,7 +48,7 @@ fn write_capture(path: &Path) {
     // Odd bytes and an odd length at the end, so that the last byte of the checksum matters.
     let payload = |n: u32, len: u32| Bytes::from_iter((0..len).map(|i| (i * 7 + n) as u8));
     let data = |n: u32, len| {
-        there.tcp(10 + n as u16, &header(TcpFlags::ACK, 101 + n * MSS, 501, &timestamps), payload(n, len))
+        forward.tcp(10 + n as u16, &header(TcpFlags::ACK, 101 + n * MSS, 501, &timestamps), payload(n, len))
     };
     let sacked = TcpOptions {
         sack: [SackBlock { start: Seq::new(101 + 2 * MSS), end: Seq::new(101 + 3 * MSS) }]
@@ -59,23 +59,23 @@ fn write_capture(path: &Path) {
 
     let file = BufWriter::new(std::fs::File::create(path).unwrap());
     let mut capture = PcapngWriter::new(file, "scenario: lost segment, seed: 1").unwrap();
-    let sender = capture.add_interface("sender:eth0", "the sender's card", None).unwrap();
+    let sender = capture.add_interface("sender:eth0", "the NIC of the sender", None).unwrap();
     let policer = capture.add_interface("policer:out", "behind the policer", Some(96)).unwrap();
     let ack = TcpFlags::ACK;
     let packets = [
-        (sender, 1, there.tcp(1, &header(TcpFlags::SYN, 100, 0, &syn), Bytes::new()), None),
+        (sender, 1, forward.tcp(1, &header(TcpFlags::SYN, 100, 0, &syn), Bytes::new()), None),
         (
             sender,
             10_000_001,
-            back.tcp(1, &reply(TcpFlags::SYN.with(ack), 500, 101, &syn), Bytes::new()),
+            reverse.tcp(1, &reply(TcpFlags::SYN.with(ack), 500, 101, &syn), Bytes::new()),
             None,
         ),
-        (sender, 10_000_003, there.tcp(2, &header(ack, 101, 501, &timestamps), Bytes::new()), None),
+        (sender, 10_000_003, forward.tcp(2, &header(ack, 101, 501, &timestamps), Bytes::new()), None),
         (sender, 10_000_005, data(0, MSS), None),
         (policer, 10_500_007, data(0, MSS), None),
         (sender, 10_600_001, data(1, MSS), Some("dropped at policer: policed, \u{3bc}")),
         (sender, 10_700_009, data(2, MSS), None),
-        (sender, 20_000_011, back.tcp(2, &reply(ack, 501, 101 + MSS, &sacked), Bytes::new()), None),
+        (sender, 20_000_011, reverse.tcp(2, &reply(ack, 501, 101 + MSS, &sacked), Bytes::new()), None),
         (sender, 330_000_013, data(1, MSS), None),
         (sender, 340_000_017, data(3, 333), None),
     ];
@@ -95,12 +95,12 @@ fn fields(path: &Path, options: &[&str], names: &[&str]) -> Option<Vec<Vec<Strin
     command.args(["-T", "fields", "-E", "separator=|"]);
     command.args(names.iter().flat_map(|name| ["-e", name]));
     let output = common::run_if_installed(&mut command, "tshark")?;
-    let complaints: Vec<_> = String::from_utf8_lossy(&output.stderr)
+    let errors: Vec<_> = String::from_utf8_lossy(&output.stderr)
         .lines()
         .filter(|line| !line.contains("Running as user") && !line.trim().is_empty())
         .map(str::to_owned)
         .collect();
-    assert!(output.status.success() && complaints.is_empty(), "{complaints:?}");
+    assert!(output.status.success() && errors.is_empty(), "{errors:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
 }
@@ -108,7 +108,7 @@ fn fields(path: &Path, options: &[&str], names: &[&str]) -> Option<Vec<Vec<Strin
 /// Breaks: Wireshark opens captures without errors: valid checksums, well-formed headers and options, names
 /// of taps, nanoseconds, comments, truncated lengths, and the analysis of retransmissions.
 #[test]
-fn tshark_reads_our_captures_without_a_complaint() {
+fn tshark_reads_captures_without_errors() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("capture.pcapng");
     write_capture(&path);
@@ -147,7 +147,7 @@ fn tshark_reads_our_captures_without_a_complaint() {
     for (n, row) in rows.iter().enumerate() {
         let behind = n == 4;
         assert_eq!(row[1], if behind { "policer:out" } else { "sender:eth0" });
-        assert_eq!(row[2], if behind { "behind the policer" } else { "the sender's card" });
+        assert_eq!(row[2], if behind { "behind the policer" } else { "the NIC of the sender" });
         assert_eq!(row[6], "1", "IPv4 checksum of packet {n}");
         // The checksum of a truncated packet cannot be verified.
         assert_eq!(row[7], if behind { "2" } else { "1" }, "TCP checksum of packet {n}");
@@ -159,18 +159,18 @@ fn tshark_reads_our_captures_without_a_complaint() {
     assert_eq!(rows[4][3], "1514");
     assert_eq!(rows[7][9], (101 + 2 * MSS).to_string());
 
-    let complaints = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status == 0 || ip.checksum.status == 0";
-    assert_eq!(fields(&path, &["-Y", complaints], &["frame.number"]), Some(vec![]));
+    let errors = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status == 0 || ip.checksum.status == 0";
+    assert_eq!(fields(&path, &["-Y", errors], &["frame.number"]), Some(vec![]));
 }
 
 /// Breaks: tshark verifies checksums, so that the test above can fail.
 #[test]
-fn tshark_notices_a_wrong_checksum() {
+fn tshark_reports_a_wrong_checksum() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("capture.pcapng");
     write_capture(&path);
     let mut bytes = std::fs::read(&path).unwrap();
-    let last = bytes.len() - 40; // within the payload of the last packet
+    let last = bytes.len() - 40; // in the payload of the last packet
     bytes[last] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let Some(rows) = fields(&path, &["-Y", "tcp.checksum.status == 0"], &["frame.number"]) else { return };

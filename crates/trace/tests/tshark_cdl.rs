@@ -30,7 +30,7 @@ const NAMES: [&str; 9] = [
 /// One segment of each kind, with the expected fields of [`NAMES`].
 fn segments() -> Vec<(Packet, [&'static str; 9])> {
     let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-    let there = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);
+    let forward = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);
     let segment = |flags: TcpFlags, control: AckControl, len: usize| {
         let options = TcpOptions {
             timestamps: Some(Timestamps { value: 1, echo: 2 }),
@@ -47,7 +47,7 @@ fn segments() -> Vec<(Packet, [&'static str; 9])> {
             options,
             ..TcpHeader::default()
         };
-        there.tcp(1, &header, Bytes::from(vec![0; len]))
+        forward.tcp(1, &header, Bytes::from(vec![0; len]))
     };
     let (syn, ack, cdl) = (TcpFlags::SYN, TcpFlags::ACK, TcpFlags::RESERVED_4);
     let confirm = |delay| AckControl { confirmation: Some(delay), ..NONE };
@@ -72,7 +72,7 @@ fn segments() -> Vec<(Packet, [&'static str; 9])> {
         (segment(ack, AckControl { tarr: Some(Tarr::Rate(2)), ..NONE }, 10), [""; 9]),
         (segment(ack, NONE, 10), [""; 9]),
         // A quoted packet is not decoded.
-        (there.icmp(1, &Icmp::TimeExceeded { code: 0, quoted: &quoted[14..] }).unwrap(), [""; 9]),
+        (forward.icmp(1, &Icmp::TimeExceeded { code: 0, quoted: &quoted[14..] }).unwrap(), [""; 9]),
     ]
 }
 
@@ -91,9 +91,9 @@ fn fields(path: &Path, options: &[&str], names: &[&str]) -> Option<Vec<Vec<Strin
     command.env("LC_ALL", "C.UTF-8").args(options).arg("-n").arg("-r").arg(path);
     command.args(["-T", "fields", "-E", "separator=|"]).args(names.iter().flat_map(|name| ["-e", name]));
     let output = common::run_if_installed(&mut command, "tshark")?;
-    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
-    let complains = |line: &str| !line.contains("Running as user") && !line.trim().is_empty();
-    assert!(output.status.success() && !complaints.lines().any(complains), "{complaints}");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    let is_error = |line: &str| !line.contains("Running as user") && !line.trim().is_empty();
+    assert!(output.status.success() && !messages.lines().any(is_error), "{messages}");
     let text = String::from_utf8(output.stdout).unwrap();
     Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
 }
@@ -130,7 +130,7 @@ fn the_script_shows_cdl() {
 
 /// Breaks: TARR for other implementations: tshark decodes it as in the draft.
 #[test]
-fn tshark_knows_tarr() {
+fn tshark_decodes_tarr() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.pcapng");
     write(&path, segments().into_iter().map(|(packet, _)| packet));
@@ -143,7 +143,7 @@ fn tshark_knows_tarr() {
 
 /// Breaks: the script handles malformed and unknown options without a Lua error.
 #[test]
-fn the_script_survives_anything() {
+fn the_script_handles_any_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.pcapng");
     let (packet, _) = segments().swap_remove(6);
@@ -157,7 +157,7 @@ fn the_script_survives_anything() {
     let names = ["frame.number", "cdl.confirm", "_ws.lua.error"];
     let Some(rows) = fields(&path, &["-X", &script], &names) else { return };
     assert_eq!(rows.len(), packet.headers().len() * 8);
-    assert!(rows.iter().all(|row| row[2].is_empty()), "an error of Lua");
-    // Damage elsewhere does not hide the option.
+    assert!(rows.iter().all(|row| row[2].is_empty()), "a Lua error");
+    // Damage to other bytes does not hide the option.
     assert!(rows.iter().filter(|row| plain(&row[1]) == "1").count() > 200);
 }

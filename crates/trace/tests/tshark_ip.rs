@@ -22,8 +22,8 @@ fn packets() -> Vec<Packet> {
     let request = Arp::request(a, [10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let mut packets = vec![request.packet(MacAddr::BROADCAST), request.reply(b).packet(a)];
     let solicitation = NeighbourDiscovery::Solicitation { target: there, source_link: Some(a) };
-    let mut question = v6.icmp(0, &Icmp::Neighbour(solicitation)).unwrap();
-    question.set_macs(a, solicited_node_mac(there));
+    let mut packet = v6.icmp(0, &Icmp::Neighbour(solicitation)).unwrap();
+    packet.set_macs(a, solicited_node_mac(there));
     let advertisement = NeighbourDiscovery::Advertisement {
         target: there,
         target_link: Some(b),
@@ -31,7 +31,7 @@ fn packets() -> Vec<Packet> {
         solicited: true,
         overrides: true,
     };
-    packets.extend([question, v6.reversed().icmp(0, &Icmp::Neighbour(advertisement)).unwrap()]);
+    packets.extend([packet, v6.reversed().icmp(0, &Icmp::Neighbour(advertisement)).unwrap()]);
     let payload = Bytes::from_iter((0..333u32).map(|n| (n * 7) as u8));
     let header = TcpHeader { src_port: 5001, dst_port: 5002, flags: TcpFlags::ACK, ..TcpHeader::default() };
     let ports = UdpHeader { src_port: 5001, dst_port: 5002 };
@@ -65,7 +65,7 @@ fn packets() -> Vec<Packet> {
 
 /// Breaks: Wireshark opens captures of all protocols without errors, and reassembles fragments.
 #[test]
-fn tshark_reads_all_protocols_without_a_complaint() {
+fn tshark_reads_all_protocols_without_errors() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("capture.pcapng");
     let file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
@@ -90,8 +90,8 @@ fn tshark_reads_all_protocols_without_a_complaint() {
     let wrong = "_ws.malformed || _ws.expert.severity == \"Error\" || ip.checksum.status == 0 \
                  || tcp.checksum.status == 0 || udp.checksum.status == 0 || icmp.checksum.status == 0 \
                  || icmpv6.checksum.status == 0";
-    let Some(complaints) = rows(&["-Y", wrong]) else { return };
-    assert_eq!(complaints, [""; 0]);
+    let Some(errors) = rows(&["-Y", wrong]) else { return };
+    assert_eq!(errors, [""; 0]);
     let count = |filter: &str| rows(&["-Y", filter]).map_or(0, |rows| rows.len());
     assert_eq!(count("frame"), packets.len());
     assert_eq!(count("arp.opcode == 1 || arp.opcode == 2"), 2);

@@ -11,6 +11,7 @@
 
 mod amount;
 mod count;
+mod format;
 mod parse;
 mod random;
 mod rate;
@@ -19,7 +20,8 @@ mod time;
 
 pub use amount::Amount;
 pub use count::{ByteCount, Packets};
-pub use parse::UnitError;
+pub use format::number;
+pub use parse::{UnitError, exact_decimal};
 pub use random::RandomStream;
 pub use rate::{Rate, Serialiser};
 pub use seq::Seq;

@@ -47,7 +47,7 @@ pub enum UnitError {
         example: &'static str,
     },
     /// The value exceeds the range or the resolution of the quantity.
-    #[error("`{text}` cannot be held exactly: a {kind} is a whole number of {base} below 2^64")]
+    #[error("`{text}` is out of range or too precise: a {kind} is a whole number of {base} below 2^64")]
     NotExact {
         /// The text.
         text: String,
@@ -123,8 +123,8 @@ fn parse(text: &str, k: &UnitKind) -> Result<u64, UnitError> {
         return Err(UnitError::NoUnit { text: t.into(), kind: k.kind, units: units(), example: k.example });
     }
     let size = match k.units.iter().find(|u| u.0 == unit) {
-        Some(u) => u128::from(u.1),
-        None if unit.is_empty() => 1, // a bare zero needs no unit
+        Some(u) => u.1,
+        None if unit.is_empty() => 1, // zero needs no unit
         None => {
             return Err(UnitError::UnknownUnit {
                 unit: unit.into(),
@@ -135,17 +135,21 @@ fn parse(text: &str, k: &UnitKind) -> Result<u64, UnitError> {
             });
         }
     };
-    let frac = frac.trim_end_matches('0');
-    if frac.len() > 18 {
-        return Err(not_exact());
+    exact_decimal(whole, frac, size).ok_or_else(not_exact)
+}
+
+/// The number with these digits before and after the decimal point, times `unit`. None if it is not a whole
+/// number below 2^64, or if there are other characters than digits.
+pub fn exact_decimal(whole: &str, fraction: &str, unit: u64) -> Option<u64> {
+    const MAX_FRACTION: usize = 18;
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > MAX_FRACTION {
+        return None;
     }
-    let digits: u128 = format!("{whole}{frac}").parse().map_err(|_| not_exact())?;
-    let scale = 10u128.pow(frac.len() as u32);
-    let value = digits.checked_mul(size).ok_or_else(not_exact)?;
-    if value % scale != 0 {
-        return Err(not_exact());
-    }
-    u64::try_from(value / scale).map_err(|_| not_exact())
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let scale = 10u128.pow(fraction.len() as u32);
+    let value = digits.checked_mul(u128::from(unit))?;
+    if value % scale == 0 { u64::try_from(value / scale).ok() } else { None }
 }
 
 macro_rules! quantity {
@@ -197,7 +201,7 @@ mod tests {
 
     /// Breaks: the syntax of quantities in scenarios.
     #[test]
-    fn quantities_are_read_exactly() {
+    fn quantities_are_parsed_exactly() {
         assert_eq!("500 Mbit/s".parse(), Ok(Rate::from_mbit(500)));
         assert_eq!("0.1 ms".parse(), Ok(Span::from_micros(100)));
         assert_eq!("16MB".parse(), Ok(ByteCount::new(16_000_000)));
@@ -209,20 +213,20 @@ mod tests {
     /// Breaks: error messages contain the expected form.
     #[test]
     fn errors_name_the_expected_form() {
-        let says = |e: UnitError, part: &str| assert!(e.to_string().contains(part), "{e}");
-        says("fast".parse::<Rate>().unwrap_err(), "500 Mbit/s");
-        says("500".parse::<Rate>().unwrap_err(), "has no unit");
-        says("5 mbit".parse::<Rate>().unwrap_err(), "kbit/s, Mbit/s");
-        says("0.5 ns".parse::<Span>().unwrap_err(), "whole number of nanoseconds");
-        says("99999999999999999999 GB".parse::<ByteCount>().unwrap_err(), "2^64");
-        says("-1 s".parse::<Span>().unwrap_err(), "10 ms");
-        says("1..5 s".parse::<Span>().unwrap_err(), "10 ms");
+        let assert_contains = |e: UnitError, part: &str| assert!(e.to_string().contains(part), "{e}");
+        assert_contains("fast".parse::<Rate>().unwrap_err(), "500 Mbit/s");
+        assert_contains("500".parse::<Rate>().unwrap_err(), "has no unit");
+        assert_contains("5 mbit".parse::<Rate>().unwrap_err(), "kbit/s, Mbit/s");
+        assert_contains("0.5 ns".parse::<Span>().unwrap_err(), "whole number of nanoseconds");
+        assert_contains("99999999999999999999 GB".parse::<ByteCount>().unwrap_err(), "2^64");
+        assert_contains("-1 s".parse::<Span>().unwrap_err(), "10 ms");
+        assert_contains("1..5 s".parse::<Span>().unwrap_err(), "10 ms");
     }
 
     proptest! {
         /// Breaks: a formatted quantity parses to the same value.
         #[test]
-        fn display_reads_back(n in any::<u64>(), p in any::<u32>()) {
+        fn formatted_quantities_parse_to_the_same_value(n in any::<u64>(), p in any::<u32>()) {
             prop_assert_eq!(Span::from_nanos(n).to_string().parse(), Ok(Span::from_nanos(n)));
             prop_assert_eq!(Rate::from_bits_per_sec(n).to_string().parse(), Ok(Rate::from_bits_per_sec(n)));
             prop_assert_eq!(ByteCount::new(n).to_string().parse(), Ok(ByteCount::new(n)));
@@ -231,7 +235,7 @@ mod tests {
 
         /// Breaks: malformed text yields an error instead of a panic.
         #[test]
-        fn any_text_is_answered(s in ".{0,40}") {
+        fn no_text_causes_a_panic(s in ".{0,40}") {
             let _ = s.parse::<Span>();
             let _ = s.parse::<Rate>();
             let _ = s.parse::<ByteCount>();

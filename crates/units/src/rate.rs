@@ -148,21 +148,21 @@ mod tests {
     #[test]
     fn a_third_of_a_nanosecond_is_not_lost() {
         // 3 Gbit/s: 1 byte takes 2 2/3 ns.
-        let mut line = Serialiser::new(Rate::from_mbit(3_000));
+        let mut link = Serialiser::new(Rate::from_mbit(3_000));
         for _ in 0..3_000 {
-            line.send(Instant::ZERO, ByteCount::new(1));
+            link.send(Instant::ZERO, ByteCount::new(1));
         }
-        assert_eq!(line.busy_until(), Instant::from_nanos(8_000));
+        assert_eq!(link.busy_until(), Instant::from_nanos(8_000));
     }
 
     proptest! {
         /// Breaks: a back-to-back stream takes exactly its number of bits divided by its rate.
         #[test]
         fn a_stream_takes_its_total(rate in 1u64..100_000_000_000, sizes in prop::collection::vec(1u64..70_000, 1..60)) {
-            let mut line = Serialiser::new(Rate::from_bits_per_sec(rate));
+            let mut link = Serialiser::new(Rate::from_bits_per_sec(rate));
             let mut end = Instant::ZERO;
             for s in &sizes {
-                end = line.send(Instant::ZERO, ByteCount::new(*s));
+                end = link.send(Instant::ZERO, ByteCount::new(*s));
             }
             let total: u64 = sizes.iter().sum();
             let exact = u128::from(total) * 8 * NS_PER_S / u128::from(rate);

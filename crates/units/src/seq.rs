@@ -92,7 +92,7 @@ mod tests {
 
     /// Breaks: comparisons across 2^32, which every transfer beyond 4 GB needs.
     #[test]
-    fn order_survives_the_wrap() {
+    fn comparisons_work_across_the_wrap() {
         let (a, b) = (Seq::new(u32::MAX - 1), Seq::new(3));
         assert!(a.before(b) && b.after(a) && a.before_eq(a) && !a.before(a));
         assert_eq!(b.bytes_since(a), 5);

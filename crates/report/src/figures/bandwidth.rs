@@ -1,7 +1,7 @@
 //! Bandwidth per time bin over a whole run (Figs. 1 and 8 of the paper on communication stops).
 
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
-use crate::scale::{Scale, number};
+use crate::scale::Scale;
 use crate::svg::{Colour, Px, text_width};
 use crate::{BinInterval, BinnedSeries};
 use farpace_units::{Instant, Rate, Span};
@@ -44,14 +44,11 @@ fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[RateL
     if series.iter().any(|s| s.bins.bytes().len() > many) {
         // Each panel has its own colour.
         let colour = if series.len() == 1 { Colour::Blue } else { Colour::Grey };
-        legend.push((LegendEntry::Area(colour, 0.4), "smallest to largest bin".to_owned()));
+        legend.push((LegendEntry::Area(colour, 0.4), "minimum to maximum bin".to_owned()));
         legend.push((LegendEntry::Line(colour, ""), "mean".to_owned()));
     }
     if series.iter().any(|s| !s.silences.is_empty()) {
-        legend.push((
-            LegendEntry::Area(Colour::Vermillion, SILENCE),
-            "silent stretch (hardly any packet)".to_owned(),
-        ));
+        legend.push((LegendEntry::Area(Colour::Vermillion, SILENCE), "stop (hardly any packet)".to_owned()));
     }
     for (limit, dash) in limits.iter().zip(DASHES.into_iter().cycle()) {
         legend.push((LegendEntry::Line(Colour::Ink, dash), limit.label.to_owned()));
@@ -106,27 +103,19 @@ const SILENCE: f64 = 0.22;
 const MAX_LABELS: usize = 200;
 
 fn heading(s: &BandwidthSeries<'_>) -> String {
-    let mut text = format!("{} · mean {} Mbit/s", s.label, number(s.bins.mean().as_mbit_f64()));
+    let mut text = format!("{} · mean {}", s.label, s.bins.mean().rounded());
     let silent: Span = s.silences.iter().fold(Span::ZERO, |sum, i| sum + i.span());
     if !silent.is_zero() {
-        let total = s.bins.end().as_secs_f64();
-        text.push_str(&format!(
-            " · silent {} of {} s",
-            number(round1(silent.as_secs_f64())),
-            number(round1(total))
-        ));
+        let total = s.bins.end().since(Instant::ZERO);
+        text.push_str(&format!(" · stopped for {} of {}", silent.rounded(), total.rounded()));
     }
     text
 }
-
-fn round1(x: f64) -> f64 {
-    (x * 10.0).round() / 10.0
-}
-
 fn shade_silences(chart: &mut Chart, panel: &Panel, silences: &[BinInterval]) {
     for s in silences.iter().take(10 * MAX_LABELS) {
         let (from, to) = (s.start.as_secs_f64(), s.end.as_secs_f64());
-        let tip = format!("silent from {from:.2} s to {to:.2} s");
+        let since_start = |at: Instant| at.since(Instant::ZERO).rounded();
+        let tip = format!("stopped from {} to {}", since_start(s.start), since_start(s.end));
         chart.shade(panel, from, to, Colour::Vermillion, SILENCE, &tip);
     }
 }
@@ -134,7 +123,7 @@ fn shade_silences(chart: &mut Chart, panel: &Panel, silences: &[BinInterval]) {
 fn label_silences(chart: &mut Chart, panel: &Panel, silences: &[BinInterval]) {
     for s in silences.iter().take(MAX_LABELS) {
         let (a, b) = (panel.px(s.start.as_secs_f64()), panel.px(s.end.as_secs_f64()));
-        let text = format!("{:.1} s", s.span().as_secs_f64());
+        let text = s.span().rounded();
         if text_width(&text, 12.0) + 4.0 < b - a {
             chart.note((a + b) / 2.0, panel.bottom() - 8.0, "middle", Colour::Ink, &text);
         }

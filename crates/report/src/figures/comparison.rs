@@ -2,8 +2,9 @@
 //! figure).
 
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
-use crate::scale::{Scale, number};
+use crate::scale::Scale;
 use crate::svg::{Colour, Px, text_width};
+use farpace_units::number;
 
 /// A mean with its range.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,9 @@
 //! A matrix of positive and negative values, with colours that show their magnitude.
 
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
-use crate::scale::{Scale, number};
+use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape, text_width};
+use farpace_units::number;
 
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,10 +127,10 @@ mod tests {
         ];
         let svg = heat_map("Gain", ["saved", "lost"], &["small", "large"], &rows).wide;
         assert!(svg.contains("&lt;10 ms&gt;, small: 40") && svg.contains("50 ms, small: -10"), "{svg}");
-        assert_eq!(svg.matches("<title>").count(), 5, "the figure's and four fields': {svg}");
+        assert_eq!(svg.matches("<title>").count(), 5, "one title of the figure and four of fields: {svg}");
         assert!(svg.contains(">-0.3<") && svg.contains(">40<"), "{svg}");
         assert!(!svg.contains(">-0<") && svg.contains(">0<"), "{svg}");
-        let field = |says: &str| svg.lines().find(|l| l.contains(says)).unwrap();
+        let field = |text: &str| svg.lines().find(|l| l.contains(text)).unwrap();
         assert!(field(": 40").contains("f-blue") && field(": 40").contains("\"0.75\""));
         assert!(field(": -10").contains("f-vermillion") && field(": -10").contains("\"0.38\""));
     }

@@ -4,6 +4,7 @@ use super::Level;
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape};
+use farpace_units::number;
 use std::fmt::Write;
 
 /// A bar.
@@ -34,7 +35,7 @@ const MAX: usize = 1_000;
 /// Space left and right of the bars, as a factor.
 const AROUND: f64 = 2.0;
 /// The lower end of the vertical axis: below one, so that a bar with one value is visible.
-const FOOT: f64 = 0.7;
+const MIN_COUNT: f64 = 0.7;
 
 fn draw(
     size: Size,
@@ -59,7 +60,7 @@ fn draw(
             heading: String::new(),
             y_label: y_label.to_owned(),
             height: size.pick(220.0, 200.0),
-            y: Some(Scale::log(FOOT, (top * 1.5).max(10.0))),
+            y: Some(Scale::log(MIN_COUNT, (top * 1.5).max(10.0))),
         }],
         x_label,
         x: Scale::log(low / AROUND, high * AROUND),
@@ -82,7 +83,7 @@ fn draw(
             Px(height),
             Px((right - left - 0.5).max(1.5)),
             Px(panel.bottom() - height),
-            escape(&format!("{}: {} to {}", bar.count, crate::number(bar.from), crate::number(bar.to)))
+            escape(&format!("{}: {} to {}", bar.count, number(bar.from), number(bar.to)))
         );
     }
     chart.raw(&elements);
@@ -103,7 +104,7 @@ mod tests {
     /// Breaks: one value among millions is visible, empty bars are not drawn, and absurd numbers do not cause
     /// a panic.
     #[test]
-    fn the_rare_ones_are_seen() {
+    fn rare_values_are_visible() {
         let bar = |from, to, count| Bar { from, to, count };
         let bars = [bar(10.0, 11.0, 1_000_000), bar(500.0, 550.0, 1), bar(0.0, 0.5, 3), bar(5.0, 6.0, 0)];
         let odd = [bar(f64::NAN, 1.0, 1), bar(1.0, f64::INFINITY, 1), bar(-2.0, -1.0, 1)];

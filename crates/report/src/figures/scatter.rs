@@ -47,25 +47,25 @@ fn draw(size: Size, title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>])
     if dots.is_empty() {
         chart.nothing("no data");
     }
-    let places: Vec<(f64, f64)> = dots.iter().map(|d| (panel.px(d.x), panel.py(d.y))).collect();
-    let mut taken: Vec<Area> = places.iter().map(|p| Area::around(*p)).collect();
-    for (dot, at) in dots.iter().zip(&places) {
+    let positions: Vec<(f64, f64)> = dots.iter().map(|d| (panel.px(d.x), panel.py(d.y))).collect();
+    let mut occupied: Vec<Area> = positions.iter().map(|p| Area::around(*p)).collect();
+    for (dot, at) in dots.iter().zip(&positions) {
         chart.raw(&format!(
             "<circle {} cx=\"{}\" cy=\"{}\" r=\"{RADIUS}\"/>",
             Colour::Blue.fill(),
             Px(at.0),
             Px(at.1)
         ));
-        let area = place(&panel, *at, text_width(dot.label, SMALL), &taken);
+        let area = place_label(&panel, *at, text_width(dot.label, SMALL), &occupied);
         let (x, y) = (area.left, area.bottom - 3.0);
-        let near = Area::around(*at).grown(4.0).meets(&area);
+        let near = Area::around(*at).grown(4.0).intersects(&area);
         if !near {
             let (nx, ny) = area.nearest(*at);
             let path = format!("M{} {}L{} {}", Px(at.0), Px(at.1), Px(nx), Px(ny));
             chart.line(&path, Colour::Grey, 0.8, "");
         }
         chart.note(x, y, "start", Colour::Ink, dot.label);
-        taken.push(area);
+        occupied.push(area);
     }
     chart.finish()
 }
@@ -86,7 +86,7 @@ impl Area {
     fn grown(self, by: f64) -> Area {
         Area { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
     }
-    fn meets(&self, other: &Area) -> bool {
+    fn intersects(&self, other: &Area) -> bool {
         self.left < other.right
             && other.left < self.right
             && self.top < other.bottom
@@ -99,7 +99,7 @@ impl Area {
 
 /// The nearest free position of a label: right, left, above, below, in increasing distance. If none is free,
 /// the right.
-fn place(panel: &Panel, (x, y): (f64, f64), width: f64, taken: &[Area]) -> Area {
+fn place_label(panel: &Panel, (x, y): (f64, f64), width: f64, occupied: &[Area]) -> Area {
     let height = SMALL + 3.0;
     let at = |left: f64, middle: f64| Area {
         left,
@@ -123,7 +123,7 @@ fn place(panel: &Panel, (x, y): (f64, f64), width: f64, taken: &[Area]) -> Area 
     let inside = |a: &Area| {
         a.left >= panel.left && a.right <= panel.right() && a.top >= panel.top && a.bottom <= panel.bottom()
     };
-    let free = |a: &Area| inside(a) && !taken.iter().any(|t| t.meets(a));
+    let free = |a: &Area| inside(a) && !occupied.iter().any(|t| t.intersects(a));
     let rings = (0..24).map(|n| f64::from(n) * 8.0);
     rings.flat_map(ring).find(free).unwrap_or_else(|| at(x + RADIUS + 2.0, y))
 }

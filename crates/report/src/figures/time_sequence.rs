@@ -28,7 +28,7 @@ struct SequencePiece {
 struct Rows {
     interval: Option<BinInterval>,
     sent: Vec<SequencePiece>,
-    again: Vec<SequencePiece>,
+    retransmitted: Vec<SequencePiece>,
     acked: Vec<(f64, f64)>,
     sacked: Vec<SequencePiece>,
     timeouts: Vec<f64>,
@@ -43,23 +43,23 @@ impl Rows {
         let (Some(interval), Some(first)) = (interval, records.first()) else { return rows };
         // Signed distances from the first row keep the order in a transfer beyond 4 GB.
         let base = f64::from(first.snd_una.bytes_since(origin));
-        let place = |seq: Seq| (base + f64::from(seq.distance(first.snd_una))) / MB;
+        let position = |seq: Seq| (base + f64::from(seq.distance(first.snd_una))) / MB;
         for r in records.iter().filter(|r| interval.start <= r.time && r.time <= interval.end) {
             let time = r.time.as_secs_f64();
             match r.direction {
                 RecordDirection::Sent if !r.len.is_zero() => {
-                    let from = place(r.seq);
+                    let from = position(r.seq);
                     let piece = SequencePiece { time, from, to: from + r.len.get() as f64 / MB };
-                    let again = r.cause.is_some_and(Cause::is_retransmission);
-                    if again { rows.again.push(piece) } else { rows.sent.push(piece) }
+                    let retransmitted = r.cause.is_some_and(Cause::is_retransmission);
+                    if retransmitted { rows.retransmitted.push(piece) } else { rows.sent.push(piece) }
                 }
                 RecordDirection::Received => {
-                    rows.acked.push((time, place(r.snd_una)));
+                    rows.acked.push((time, position(r.snd_una)));
                     if let Some(block) = r.sack.first() {
                         rows.sacked.push(SequencePiece {
                             time,
-                            from: place(block.start),
-                            to: place(block.end),
+                            from: position(block.start),
+                            to: position(block.end),
                         });
                     }
                 }
@@ -72,7 +72,7 @@ impl Rows {
     /// The vertical axis: what was sent and acknowledged. SACK blocks are ignored, because a peer may send
     /// any values.
     fn range(&self) -> Scale {
-        let sent = self.sent.iter().chain(&self.again).flat_map(|p| [p.from, p.to]);
+        let sent = self.sent.iter().chain(&self.retransmitted).flat_map(|p| [p.from, p.to]);
         let acked = self.acked.iter().map(|a| a.1);
         let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
         for v in sent.chain(acked) {
@@ -87,7 +87,7 @@ impl Rows {
 fn draw(size: Size, title: &str, rows: &Rows) -> String {
     let mut legend = vec![
         (LegendEntry::Mark(Colour::Blue), "data sent".to_owned()),
-        (LegendEntry::Mark(Colour::Vermillion), "data sent again".to_owned()),
+        (LegendEntry::Mark(Colour::Vermillion), "data retransmitted".to_owned()),
         (LegendEntry::Line(Colour::Ink, ""), "cumulative ACK".to_owned()),
         (LegendEntry::Mark(Colour::Sky), "first SACK block: start".to_owned()),
         (LegendEntry::Mark(Colour::Green), "first SACK block: end".to_owned()),
@@ -109,7 +109,7 @@ fn draw(size: Size, title: &str, rows: &Rows) -> String {
         right: 20.0,
     });
     let Some(panel) = chart.panels.first().copied() else { return chart.finish() };
-    if rows.sent.is_empty() && rows.again.is_empty() && rows.acked.is_empty() {
+    if rows.sent.is_empty() && rows.retransmitted.is_empty() && rows.acked.is_empty() {
         chart.nothing("no data");
         return chart.finish();
     }
@@ -129,7 +129,7 @@ fn draw(size: Size, title: &str, rows: &Rows) -> String {
         Colour::Green,
         size.pick(5.0, 3.6),
     );
-    marks(&mut chart, &panel, rows.again.iter().map(whole), Colour::Vermillion, size.pick(3.0, 2.2));
+    marks(&mut chart, &panel, rows.retransmitted.iter().map(whole), Colour::Vermillion, size.pick(3.0, 2.2));
     let mut line = StepLine::new();
     for (time, ack) in &rows.acked {
         line.point(panel.px(*time), panel.py(*ack));

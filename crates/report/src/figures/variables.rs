@@ -18,7 +18,7 @@ struct Variable {
 }
 
 /// Upper panel: packet counters. Sequence numbers relative to the first row are added.
-const BELIEFS: [Variable; 4] = [
+const COUNTERS: [Variable; 4] = [
     Variable { name: "fackets_out", colour: Colour::Grey, dash: "2 2", of: |r| r.fackets_out },
     Variable { name: "sacked_out", colour: Colour::Green, dash: "", of: |r| r.sacked_out },
     Variable { name: "lost_out", colour: Colour::Vermillion, dash: "", of: |r| r.lost_out },
@@ -60,7 +60,7 @@ fn draw(
         (LegendEntry::Line(Colour::Ink, ""), "ack".to_owned()),
     ];
     legend.extend(
-        BELIEFS.iter().chain(&WINDOW).map(|v| (LegendEntry::Line(v.colour, v.dash), v.name.to_owned())),
+        COUNTERS.iter().chain(&WINDOW).map(|v| (LegendEntry::Line(v.colour, v.dash), v.name.to_owned())),
     );
     legend.extend(state_keys(&bands));
     legend.extend(timeout_key(timeouts));
@@ -68,21 +68,21 @@ fn draw(
         let values = rows.iter().flat_map(|r| vars.iter().map(|v| f64::from((v.of)(r).get())));
         values.fold(1.0, f64::max)
     };
-    let top = rows.iter().map(|r| since(r.snd_nxt)).fold(peak(&BELIEFS), f64::max);
+    let top = rows.iter().map(|r| since(r.snd_nxt)).fold(peak(&COUNTERS), f64::max);
     let mut chart = Chart::new(ChartSpec {
         size,
         title,
         legend,
         panels: vec![
             PanelSpec {
-                heading: "What the sender believes of its packets".to_owned(),
-                y_label: "segments; ack and snd_nxt count from the left edge".to_owned(),
+                heading: "Packet counters of the sender".to_owned(),
+                y_label: "segments; ack and snd_nxt relative to the left edge".to_owned(),
                 height: size.pick(240.0, 240.0),
                 y: Some(Scale::linear(0.0, top * 1.04)),
             },
             PanelSpec {
-                heading: "What it lets itself send".to_owned(),
-                y_label: "segments, logarithmic; 0 stands at the bottom".to_owned(),
+                heading: "Congestion window".to_owned(),
+                y_label: "segments, logarithmic; 0 is at the bottom".to_owned(),
                 height: size.pick(140.0, 140.0),
                 y: Some(Scale::log(0.5, peak(&WINDOW).max(10.0) * 1.3)),
             },
@@ -92,14 +92,14 @@ fn draw(
         left: 52.0,
         right: 20.0,
     });
-    let (Some(beliefs), Some(window)) = (chart.panels.first().copied(), chart.panels.get(1).copied()) else {
+    let (Some(counters), Some(window)) = (chart.panels.first().copied(), chart.panels.get(1).copied()) else {
         return chart.finish();
     };
     if rows.is_empty() {
         chart.nothing("no data");
         return chart.finish();
     }
-    for panel in [beliefs, window] {
+    for panel in [counters, window] {
         draw_states(&mut chart, &panel, &bands);
     }
     let mut line = |panel: &Panel, colour, dash, value: &dyn Fn(&Record) -> f64| {
@@ -110,9 +110,9 @@ fn draw(
         let path = steps.finish(panel.right());
         chart.line(&path, colour, 1.4, dash);
     };
-    line(&beliefs, Colour::Ink, "6 3", &|r| since(r.snd_nxt));
-    line(&beliefs, Colour::Ink, "", &|r| since(r.snd_una));
-    for (panel, variables) in [(beliefs, &BELIEFS[..]), (window, &WINDOW[..])] {
+    line(&counters, Colour::Ink, "6 3", &|r| since(r.snd_nxt));
+    line(&counters, Colour::Ink, "", &|r| since(r.snd_una));
+    for (panel, variables) in [(counters, &COUNTERS[..]), (window, &WINDOW[..])] {
         for v in variables {
             line(&panel, v.colour, v.dash, &|r| f64::from((v.of)(r).get()));
         }

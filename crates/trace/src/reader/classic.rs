@@ -110,7 +110,7 @@ mod tests {
 
     /// Breaks: captures of tcpdump are read, in either byte order and either resolution.
     #[test]
-    fn all_four_kinds_are_read() {
+    fn all_four_variants_are_read() {
         for big_endian in [false, true] {
             for (magic, unit) in [(MICROSECONDS, 1_000), (NANOSECONDS, 1)] {
                 let bytes = file(big_endian, magic);
@@ -131,7 +131,7 @@ mod tests {
 
     /// Breaks: truncation within a packet is reported, and a wrong length does not allocate memory.
     #[test]
-    fn cuts_and_lies_are_noticed() {
+    fn truncation_and_wrong_lengths_are_reported() {
         let whole = file(false, MICROSECONDS);
         let ends = [24, 24 + 16 + 5, whole.len()];
         for cut in 4..=whole.len() {
@@ -141,11 +141,11 @@ mod tests {
                 (other, _) => panic!("{cut}: {other:?}"),
             }
         }
-        let mut lie = whole;
-        lie[24 + 8..24 + 12].fill(0xff);
+        let mut wrong = whole;
+        wrong[24 + 8..24 + 12].fill(0xff);
         assert_eq!(
-            count(&lie).unwrap_err().to_string(),
-            "the block at byte 24 claims 4294967295 bytes; at most 1048576 are allowed"
+            count(&wrong).unwrap_err().to_string(),
+            "the block at byte 24 has a length of 4294967295 bytes; the maximum is 1048576"
         );
     }
 }

@@ -1,18 +1,18 @@
-//! Values of many rows, column by column, in the form Parquet takes them.
+//! Values of many rows by column, in the form that Parquet requires.
 
-use crate::schema::{Column, ColumnKind, TraceCell};
+use crate::column::{Column, ColumnKind, TraceCell};
 
 /// The values of one column.
 pub(crate) struct ColumnBuffer {
-    /// Those that are not null.
+    /// The values that are not null.
     pub(crate) values: ColumnValues,
-    /// Parquet's definition levels, 1 for a value and 0 for null; unused in a column without nulls.
+    /// Definition levels of Parquet: 1 for a value and 0 for null. Unused in a column without nulls.
     pub(crate) levels: Vec<i16>,
     pub(crate) nullable: bool,
 }
 
 pub(crate) enum ColumnValues {
-    // Parquet has unsigned integers as a reading of the signed ones.
+    // Parquet stores unsigned integers as signed ones with an annotation.
     U32(Vec<i32>),
     U64(Vec<i64>),
     Name(Vec<&'static str>),
@@ -28,7 +28,7 @@ impl ColumnBuffer {
         ColumnBuffer { values, levels: Vec::new(), nullable: column.nullable }
     }
 
-    /// Appends cells of this column; those of another kind count as null, and the schema makes none.
+    /// Appends cells of this column. A cell of another kind becomes null; the schema creates none.
     #[inline]
     pub(crate) fn extend(&mut self, cells: impl ExactSizeIterator<Item = TraceCell> + Clone) {
         if self.nullable {
@@ -39,7 +39,7 @@ impl ColumnBuffer {
                 ColumnValues::Name(values) => values.extend(cells.filter_map(name)),
             }
         } else {
-            // Of known length, which is faster.
+            // The iterators have a known length, which is faster.
             match &mut self.values {
                 ColumnValues::U32(values) => {
                     values.extend(cells.map(|cell| u32_bits(cell).unwrap_or_default()))
