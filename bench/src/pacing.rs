@@ -1,7 +1,7 @@
 //! Load for pacing schedulers: very many classes of random rates, all with packets or few of them.
 
 use farpace_link::pacing::{
-    ClassId, ClassKind, ClassSpec, Next, PacingError, SaturatingFrame, Scheduler, on_the_line,
+    ClassId, ClassKind, ClassSpec, Next, PacingError, SaturatingFrame, Scheduler, wire_len,
 };
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, RandomStream, Rate};
@@ -60,7 +60,7 @@ impl<S: Scheduler<SaturatingFrame>> PacingLoad<S> {
         loop {
             match self.scheduler.dequeue(Instant::ZERO) {
                 Next::Packet { class, packet } => {
-                    self.line += on_the_line(ByteCount::new(u64::from(packet.0)));
+                    self.line += wire_len(ByteCount::new(u64::from(packet.0)));
                     _ = self.scheduler.enqueue(Instant::ZERO, class, packet);
                     return;
                 }

@@ -13,11 +13,11 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 
 const STACK: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
-const CARDS: [(MacAddr, NicKind); 2] = [(STACK, NicKind(3)), (MacAddr([2, 0, 0, 0, 0, 2]), NicKind(2))];
+const NICS: [(MacAddr, NicKind); 2] = [(STACK, NicKind(3)), (MacAddr([2, 0, 0, 0, 0, 2]), NicKind(2))];
 
 fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::ZERO;
-    let mut speaker = ArpAnnouncer::new(STACK, &CARDS, NicFlags::default(), 0xfffe);
+    let mut announcer = ArpAnnouncer::new(STACK, &NICS, NicFlags::default(), 0xfffe);
     let mut detection =
         ConflictDetection::new(now, [10, 0, 0, 1].into(), STACK, RandomStream::new(1, "claim"));
     let mut rest = bytes;
@@ -32,11 +32,11 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(&frame[Extension::ARP_AT..][..written.len()], written);
         }
         match what & 7 {
-            0 => speaker.set_cards(now, &CARDS[usize::from(len) % 3..]),
+            0 => announcer.set_nics(now, &NICS[usize::from(len) % 3..]),
             1 | 2 => {
-                while let Some(at) = speaker.deadline().filter(|at| *at <= now) {
-                    speaker.on_deadline(now);
-                    assert!(speaker.deadline().is_none_or(|next| next > at));
+                while let Some(at) = announcer.deadline().filter(|at| *at <= now) {
+                    announcer.on_deadline(now);
+                    assert!(announcer.deadline().is_none_or(|next| next > at));
                 }
                 detection.on_deadline(now);
             }
@@ -46,19 +46,19 @@ fuzz_target!(|bytes: &[u8]| {
                 let whole = if way < 5 { frame } else { [header, frame].concat() };
                 let Ok(packet) = Packet::from_frame(&whole) else { continue };
                 if let Ok(arp) = packet.arp() {
-                    detection.on_arp(now, &arp, |mac| CARDS.iter().any(|(card, _)| *card == mac));
-                    let told = Arp::parse(speaker.incoming(now, packet.clone()).payload());
+                    detection.on_arp(now, &arp, |mac| NICS.iter().any(|(card, _)| *card == mac));
+                    let told = Arp::parse(announcer.incoming(now, packet.clone()).payload());
                     assert_eq!(told, Ok(arp), "the stack sees what it would see without us");
                 }
                 if way % 2 == 0 {
-                    speaker.incoming(now, packet);
+                    announcer.incoming(now, packet);
                 } else {
-                    speaker.outgoing(now, packet);
+                    announcer.outgoing(now, packet);
                 }
             }
         }
-        while speaker.poll().is_some() || detection.poll().is_some() {}
-        check(&speaker);
+        while announcer.poll().is_some() || detection.poll().is_some() {}
+        check(&announcer);
     }
 });
 
@@ -73,13 +73,13 @@ fn seal(frame: &mut [u8]) {
     }
 }
 
-fn check(speaker: &ArpAnnouncer) {
-    assert!(speaker.cache().neighbours().count() <= MAX_NEIGHBOURS);
+fn check(announcer: &ArpAnnouncer) {
+    assert!(announcer.cache().neighbours().count() <= MAX_NEIGHBOURS);
     let mut owners = BTreeMap::new();
-    for machine in speaker.cache().neighbours().filter_map(|(.., machine)| machine) {
-        for (mac, _) in &machine.cards {
-            assert!(!mac.is_multicast() && CARDS.iter().all(|(ours, _)| ours != mac));
-            assert_eq!(*owners.entry(*mac).or_insert(machine), machine, "a card of two neighbours");
+    for host in announcer.cache().neighbours().filter_map(|(.., host)| host) {
+        for (mac, _) in &host.nics {
+            assert!(!mac.is_multicast() && NICS.iter().all(|(ours, _)| ours != mac));
+            assert_eq!(*owners.entry(*mac).or_insert(host), host, "a card of two neighbours");
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use farpace_link::multi_nic::probe::{PathTo, ProbeMessage, Prober, Probing, Reply, Responder};
-use farpace_link::multi_nic::repair::Missing;
+use farpace_link::multi_nic::repair::RepairMessage;
 use farpace_link::multi_nic::{NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{EtherType, MacAddr, Packet};
@@ -17,24 +17,24 @@ const NIC: NicId = NicId(0);
 fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
     let nominal = Rate::from_mbit(1_000);
     let mut prober = Prober::new(Probing { interval: Span::from_millis(25), starts_up: false, hops: 2 });
-    let way = PathTo { neighbour: NeighbourId(1), nic: NIC, from: OURS, to: THEIRS, nominal };
-    prober.add(Instant::ZERO, way).expect("there is room");
+    let path = PathTo { neighbour: NeighbourId(1), nic: NIC, from: OURS, to: THEIRS, nominal };
+    prober.add(Instant::ZERO, path).expect("there is room");
     let mut responder = Responder::new();
     let mut now = Instant::ZERO;
-    let mut asked = None;
-    for (us, card, bytes) in steps {
+    let mut request = None;
+    for (us, nic, bytes) in steps {
         now += Span::from_micros(us.into());
         prober.on_deadline(now);
         assert!(prober.deadline().is_none_or(|at| at > now));
         if let Some(packet) = prober.poll(now, NIC, ByteCount::new(1_538)) {
-            asked = ProbeMessage::of(&packet);
+            request = ProbeMessage::of(&packet);
         }
         prober.on_sent(now, NeighbourId(1), NIC, ByteCount::new(u64::from(us % 1_600)));
         if let (Some(Ok(ProbeMessage::Probe(probe))), Some(&[a, b, c, d, ..])) =
-            (&asked, bytes.first_chunk::<4>())
+            (&request, bytes.first_chunk::<4>())
         {
             // An answer to what was asked, with numbers of its own.
-            let number = u64::from(u32::from_be_bytes([a, b, c, d])) << (card % 33);
+            let number = u64::from(u32::from_be_bytes([a, b, c, d])) << (nic % 33);
             let received = farpace_link::multi_nic::probe::ProbeTraffic {
                 frames: number,
                 bytes: ByteCount::new(number),
@@ -44,23 +44,23 @@ fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
                 now,
                 NIC,
                 THEIRS,
-                &Reply { probe: *probe, arrived_at, received, places: Default::default() },
+                &Reply { probe: *probe, arrived_at, received, reordered: Default::default() },
             );
         }
         if let Ok(ProbeMessage::Probe(probe)) = ProbeMessage::parse(&bytes) {
             let packet = Packet::from_link(THEIRS, OURS, EtherType::EXPERIMENTAL, Bytes::from(bytes.clone()));
-            if let Some(reply) = responder.on_probe(now, NicId(card), &packet, probe) {
+            if let Some(reply) = responder.on_probe(now, NicId(nic), &packet, probe) {
                 assert!(
                     matches!(ProbeMessage::of(&reply), Some(Ok(ProbeMessage::Reply(reply))) if reply.probe == probe)
                 );
             }
         }
-        if let Ok(missing) = Missing::parse(&bytes) {
-            assert_eq!(Missing::of(&missing.frame(OURS, THEIRS)), Some(Ok(missing)));
+        if let Ok(missing) = RepairMessage::parse(&bytes) {
+            assert_eq!(RepairMessage::of(&missing.frame(OURS, THEIRS)), Some(Ok(missing)));
         }
         if let Ok(packet) = Packet::from_frame(&bytes) {
-            responder.on_packet(now, NicId(card), &packet);
-            prober.on_packet(now, NicId(card), &packet);
+            responder.on_packet(now, NicId(nic), &packet);
+            prober.on_packet(now, NicId(nic), &packet);
         }
         for (_, _, estimate) in prober.take_changes() {
             assert!(estimate.rate <= nominal && !estimate.rate.eq(&Rate::default()));

@@ -57,7 +57,7 @@ fuzz_target!(|bytes: &[u8]| {
         packet.trust_checksum();
         packet.set_segment_size(u16::from(choice));
         let _ = packet.clone().partial_sum();
-        packet.cut(|part| read_all(&part));
+        packet.split_segments(|part| read_all(&part));
     }
     if let Ok(mut packet) = Packet::from_frame(bytes) {
         let mut frame = Vec::new();

@@ -64,9 +64,9 @@ causes! {
     /// ACK to an unacceptable segment (RFC 9293 §3.10.7.4).
     AckUnacceptable = "ack_unacceptable",
     /// Immediate ACK that the peer requested (CDL, TARR).
-    AckAsked = "ack_asked",
-    // Window cuts
-    /// ssthresh cut on entering fast recovery.
+    AckRequested = "ack_requested",
+    // Window reductions
+    /// ssthresh reduced on entering fast recovery.
     CutFastRetransmit = "cut_fast_retransmit",
     /// Window reduced by a retransmission timeout.
     CutTimeout = "cut_timeout",
@@ -127,7 +127,7 @@ impl Cause {
                 | Cause::AckDelayed
                 | Cause::AckWindow
                 | Cause::AckUnacceptable
-                | Cause::AckAsked
+                | Cause::AckRequested
         )
     }
 

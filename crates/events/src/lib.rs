@@ -2,7 +2,7 @@
 //! [`Cause`] and the [`RecoveryState`] after it.
 //!
 //! Start reading at [`Record`]. The engine produces records, and `farpace-trace` writes them to files. This
-//! crate depends on neither.
+//! crate never depends on either.
 
 #![forbid(unsafe_code)]
 

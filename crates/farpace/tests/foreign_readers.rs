@@ -7,7 +7,7 @@ mod common;
 use common::{LOSSY, PACED, python, run, run_if_installed, skip, with_scenario};
 use farpace_trace::PcapngWriter;
 use farpace_units::Instant;
-use farpace_wire::icmp::with_cards;
+use farpace_wire::icmp::with_nics;
 use farpace_wire::{
     AddressPair, Arp, Below, EtherType, Extension, Icmp, MacAddr, NeighbourDiscovery, NicFlags, NicKind,
     Packet,
@@ -114,7 +114,7 @@ fn tshark_takes_a_list_of_cards_for_a_trailer() {
     for n in [1, 2, cards.len()] {
         let arp = request.encode_with(&list(a.into(), &cards[..n]));
         let arp = Packet::from_link(mac(0x11), MacAddr::BROADCAST, EtherType::ARP, arp.into());
-        let discovery = with_cards(&asked, mac(0x11), Some(&list(a6.into(), &cards[..n]))).unwrap();
+        let discovery = with_nics(&asked, mac(0x11), Some(&list(a6.into(), &cards[..n]))).unwrap();
         for packet in [arp, discovery] {
             capture.packet(tap, Instant::ZERO, &packet, None).unwrap();
         }

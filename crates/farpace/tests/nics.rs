@@ -313,7 +313,7 @@ fn forged_lists_are_counted_and_not_believed() {
     );
     let mut why = forged["refused"].as_array().unwrap().clone();
     why.sort_by_key(|why| why["lists"].as_u64());
-    let (crc, repeated) = ("the CRC is wrong", "a MAC address twice");
+    let (crc, repeated) = ("the CRC is wrong", "a repeated MAC address");
     assert_eq!(why, [json!({ "why": repeated, "lists": 1 }), json!({ "why": crc, "lists": 2 })]);
     assert_eq!((&ordinary["list"], &ordinary["refused"]), (&Value::Null, &json!([])));
 

@@ -129,7 +129,7 @@ fn bad_files_are_answered() {
     for (file, expected) in [
         ("garbage", "not a capture"),
         ("empty", "not a capture"),
-        ("lie.pcap", "at most 1048576 are allowed"),
+        ("lie.pcap", "the maximum is 1048576"),
         ("missing", "`missing`"),
         ("folder", "no capture"),
         ("-", "standard input cannot be"),
@@ -146,7 +146,7 @@ fn bad_files_are_answered() {
         (code, &capture["packets"], &capture["flows"][0]["verdict"]),
         (0, &299.into(), &"precise".into())
     );
-    assert!(capture["cut"].as_str().unwrap().contains("ends within the block at byte"), "{capture}");
+    assert!(capture["cut"].as_str().unwrap().contains("is truncated within the block at byte"), "{capture}");
     for arguments in [&["--flow", "nobody"][..], &["--rate", "5"], &["--require", "speed"]] {
         let (code, _, stderr) = run(dir.path(), &[&["pacing", "report", "cut.pcap"], arguments].concat());
         assert_eq!(code, 2, "{stderr}");

@@ -97,7 +97,7 @@ fn what_cannot_be_built_is_told() {
     };
     let (code, stdout, _) = show(PACED, " --line 500Mbit/s");
     assert!(
-        code == 2 && stdout.contains("error: classes.0.rate: the classes would take 506587616 bit/s"),
+        code == 2 && stdout.contains("error: classes.0.rate: the classes need 506587616 bit/s"),
         "{stdout}"
     );
     let (code, stdout, _) = show(&PACED.replace("dst = \"10.0.0.2\"", "dscp = 64"), " --json");

@@ -277,7 +277,7 @@ fn other_packets() {
 13:37:26.000001 ARP who has 10.0.0.2, tell 10.0.0.1 at 02:02:02:02:02:02
 13:37:26.000002 10.0.0.1 > 10.0.0.2 ICMP echo request 3/4 len 28
 13:37:26.000003 fd00::1.5001 > fd00::2.80: S 0:0(0) win 0 # dropped at wan.forward.policer: policed
-13:37:26.000004 malformed (IPv4 header says version 12) len 45 # line\\nbreak
+13:37:26.000004 malformed (IPv4 header has version 12) len 45 # line\\nbreak
 ";
     assert_eq!(show(dir.path(), &[]), expected);
     let json = json(dir.path(), &[]);
@@ -403,7 +403,7 @@ fn unusable_captures_are_named() {
         (&["show", "missing"][..], 0, "`missing`"),
         (&["show", "folder"], 0, "`folder`"),
         (&["show", "text"], 0, "`text`: not a capture"),
-        (&["show", "cut"], 7, "`cut`: the capture ends within the block at byte"),
+        (&["show", "cut"], 7, "`cut`: the capture is truncated within the block at byte"),
         (&["show", "a.pcapng", "--cdl-bit", "7"], 0, "--cdl-bit"),
         (&["show"], 0, "<CAPTURE>"),
     ] {

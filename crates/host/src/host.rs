@@ -616,7 +616,7 @@ impl Host {
                     packet.set_departure(Some(departures.expect(number)));
                 }
                 if let Some(rate) = wanted {
-                    packet.set_wanted_rate(rate_of_frames(rate, &packet));
+                    packet.set_pacing_rate(rate_of_frames(rate, &packet));
                 }
                 self.internet.send(packet, entry.tuple.remote, cx);
             }

@@ -340,7 +340,7 @@ impl Host {
     /// Datagrams that a sender has left in one packet (USO): each is taken as if it had come alone.
     fn on_super_datagram(&mut self, packet: Packet, cx: &mut Cx<'_>) {
         cx.consume(packet.clone());
-        packet.cut(|mut part| {
+        packet.split_segments(|mut part| {
             cx.made();
             // One that waits must not keep all the others.
             part.detach_payload();

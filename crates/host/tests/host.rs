@@ -516,7 +516,7 @@ fn super_segments_leave_where_the_device_takes_them() {
         b.run_until(now);
         for packet in a.sent() {
             supers += usize::from(packet.segments() > 1);
-            packet.cut(|part| parts.push(part));
+            packet.split_segments(|part| parts.push(part));
         }
         for part in parts.drain(..) {
             assert!(part.len().get() <= 1514);

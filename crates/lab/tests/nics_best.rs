@@ -83,7 +83,7 @@ fn goodput(paths: &[RandomPath], hosts: &str) -> (f64, String) {
         outcome.nics.get(1).map(|n| n
             .readings
             .iter()
-            .filter(|(k, _)| matches!(*k, "too late" | "waited in vain"))
+            .filter(|(k, _)| matches!(*k, "late frames" | "resequencing timeouts"))
             .collect::<Vec<_>>()),
     );
     (flow.delivered.bits() as f64 / SECONDS as f64 / 1e6, more)

@@ -31,7 +31,7 @@ fn lost(outcome: &RunOutcome) -> u64 {
 
 fn retransmitted_by_the_layer(outcome: &RunOutcome) -> u64 {
     let reading =
-        |(key, value): &(&str, String)| (*key == "sent again").then(|| value.parse::<u64>().unwrap());
+        |(key, value): &(&str, String)| (*key == "retransmitted").then(|| value.parse::<u64>().unwrap());
     outcome.nics.iter().flat_map(|nic| nic.readings.iter()).filter_map(reading).sum()
 }
 

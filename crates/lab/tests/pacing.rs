@@ -5,7 +5,7 @@
 use farpace_host::Host;
 use farpace_lab::scenario::{Scenario, explain};
 use farpace_lab::{Inputs, Run, RunOutcome};
-use farpace_link::pacing::{Burstiness, GapFrameKind, layer_2, on_the_line};
+use farpace_link::pacing::{Burstiness, GapFrameKind, layer_2, wire_len};
 use farpace_path::{PortFrames, Router, Switch};
 use farpace_trace::CaptureReader;
 use farpace_units::{ByteCount, Instant};
@@ -116,7 +116,7 @@ fn packets_arrive_with_the_spacing_of_their_class() {
         assert!(gaps.iter().all(|(_, p, _)| GapFrameKind::of(p) == Some(kind)));
         let nic = outcome.pacing[0].nic;
         assert_eq!((gaps.len() as u64, data.len() as u64), (nic.gap_frames, nic.packets));
-        let gap_bytes: ByteCount = gaps.iter().map(|(.., len)| on_the_line(*len)).sum();
+        let gap_bytes: ByteCount = gaps.iter().map(|(.., len)| wire_len(*len)).sum();
         assert_eq!(gap_bytes, nic.gap_bytes);
 
         let mut exact = 0;
@@ -131,10 +131,10 @@ fn packets_arrive_with_the_spacing_of_their_class() {
         assert!(pairs > 1_300 && exact * 100 > pairs * 97, "{exact} of {pairs}");
         let mut burstiness = Burstiness::new(ByteCount::new(1_518), 15_180 * 8);
         data.iter().for_each(|(at, _, len)| burstiness.arrive(at.as_nanos(), layer_2(*len)));
-        assert!(burstiness.most() <= ByteCount::new(2 * 1_518), "{}", burstiness.most());
+        assert!(burstiness.peak() <= ByteCount::new(2 * 1_518), "{}", burstiness.peak());
         // The link is never idle between two frames of a busy class.
         let idle = seen.windows(2).filter(|pair| {
-            let line = on_the_line(pair[1].2).bits();
+            let line = wire_len(pair[1].2).bits();
             pair[1].0.since(pair[0].0).as_nanos() > line
         });
         assert!(idle.count() < 100);

@@ -1,7 +1,7 @@
 //! A NIC that paces: one direction of a link whose transmissions a scheduler controls.
 
 use crate::pacing::{
-    ConfigError, EnqueueRefusal, GapFrames, NamedStats, Next, Pacer, PacingConfig, on_the_line,
+    ConfigError, EnqueueRefusal, GapFrames, NamedStats, Next, Pacer, PacingConfig, wire_len,
 };
 use farpace_path::{Backlog, Cx, DropReason, ElementDirection, Inspection, Port};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
@@ -39,17 +39,16 @@ pub struct NicStats {
 /// that rate, like a device behind a slow bus. Each frame is still transmitted at the rate of the link.
 pub struct PacingNic {
     pacer: Pacer,
-    line: Serialiser,
-    /// When the next frame can be fetched.
+    link: Serialiser,
+    /// Models the device: when the next frame can be fetched.
     device: Serialiser,
     delay: Span,
     gaps: GapFrames,
     /// The NIC's own address: the source address of the first packet.
     mac: Option<MacAddr>,
-    /// What is to be done next.
-    turn: NextFetch,
-    /// On the line and behind it, with arrivals at the far end, in order.
-    on_the_way: VecDeque<(Instant, Packet)>,
+    next_fetch: NextFetch,
+    /// Frames in transmission or propagation, with their arrival times at the far end, in order.
+    in_flight: VecDeque<(Instant, Packet)>,
     stats: NicStats,
 }
 
@@ -72,13 +71,13 @@ impl PacingNic {
     pub fn new(config: &PacingConfig, rate: Rate, delay: Span) -> Result<Self, ConfigError> {
         Ok(PacingNic {
             pacer: Pacer::new(config, rate)?,
-            line: Serialiser::new(rate),
-            device: Serialiser::new(config.line_rate(rate)),
+            link: Serialiser::new(rate),
+            device: Serialiser::new(config.effective_rate(rate)),
             delay,
             gaps: GapFrames::new(config.gap_frame, config.mtu),
             mac: None,
-            turn: NextFetch::Idle,
-            on_the_way: VecDeque::new(),
+            next_fetch: NextFetch::Idle,
+            in_flight: VecDeque::new(),
             stats: NicStats::default(),
         })
     }
@@ -97,19 +96,19 @@ impl PacingNic {
     /// Time to transmit the backlog at the rate of the link without gaps, including the rest of the frame
     /// that is in transmission.
     pub fn drains_in(&self, now: Instant) -> Span {
-        self.line.rate().time_for(self.pacer.backlog().bytes) + self.line.busy_until().since(now)
+        self.link.rate().time_for(self.pacer.backlog().bytes) + self.link.busy_until().since(now)
     }
 
     /// Fetches and transmits frames until the transmitter is busy or the pacer has nothing to send now.
     fn work(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
-        while !matches!(self.turn, NextFetch::Busy(free) if free > now) {
-            self.turn = match self.pacer.dequeue(now) {
+        while !matches!(self.next_fetch, NextFetch::Busy(free) if free > now) {
+            self.next_fetch = match self.pacer.dequeue(now) {
                 Next::Packet { mut packet, .. } => {
                     // The hint is for this NIC only.
-                    packet.set_wanted_rate(None);
+                    packet.set_pacing_rate(None);
                     packet.depart();
-                    let bytes = on_the_line(packet.len());
+                    let bytes = wire_len(packet.len());
                     self.stats.packets += 1;
                     self.stats.line_bytes += bytes;
                     self.send(packet, bytes, now)
@@ -117,8 +116,8 @@ impl PacingNic {
                 Next::Gap(bytes) => {
                     // The pacer returns gaps only while packets are queued, so the address is known.
                     let frame = self.gaps.frame(self.mac.unwrap_or_default(), bytes);
-                    debug_assert_eq!(on_the_line(frame.len()), bytes, "a gap that no frame fills");
-                    let bytes = on_the_line(frame.len());
+                    debug_assert_eq!(wire_len(frame.len()), bytes, "no frame has the length of this gap");
+                    let bytes = wire_len(frame.len());
                     self.stats.gap_frames += 1;
                     self.stats.gap_bytes += bytes;
                     cx.made();
@@ -126,11 +125,11 @@ impl PacingNic {
                 }
                 Next::Wait(until) => {
                     // A deadline in the past would not advance: wait for at least a nanosecond.
-                    self.turn = NextFetch::Wait(until.max(now + Span::from_nanos(1)));
+                    self.next_fetch = NextFetch::Wait(until.max(now + Span::from_nanos(1)));
                     return;
                 }
                 Next::Empty => {
-                    self.turn = NextFetch::Idle;
+                    self.next_fetch = NextFetch::Idle;
                     return;
                 }
             };
@@ -138,15 +137,15 @@ impl PacingNic {
     }
     /// Starts the transmission of a frame. The transmitter must be idle.
     fn send(&mut self, frame: Packet, bytes: ByteCount, now: Instant) -> NextFetch {
-        let left = self.line.send(now, bytes);
-        self.on_the_way.push_back((left + self.delay, frame));
+        let left = self.link.send(now, bytes);
+        self.in_flight.push_back((left + self.delay, frame));
         NextFetch::Busy(self.device.send(now, bytes))
     }
     /// Emits what has arrived at the far end.
     fn arrive(&mut self, out: Port, cx: &mut Cx<'_>) {
-        while let Some((at, _)) = self.on_the_way.front()
+        while let Some((at, _)) = self.in_flight.front()
             && *at <= cx.now()
-            && let Some((_, packet)) = self.on_the_way.pop_front()
+            && let Some((_, packet)) = self.in_flight.pop_front()
         {
             cx.emit(out, packet);
         }
@@ -174,28 +173,28 @@ impl ElementDirection for PacingNic {
         self.arrive(out, cx);
     }
     fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
-        match self.turn {
+        match self.next_fetch {
             NextFetch::Wait(at) | NextFetch::Busy(at) if at <= cx.now() => self.work(cx),
             _ => {}
         }
         self.arrive(out, cx);
     }
     fn deadline(&self) -> Option<Instant> {
-        let arrival = self.on_the_way.front().map(|(at, _)| *at);
-        match (self.turn, arrival) {
+        let arrival = self.in_flight.front().map(|(at, _)| *at);
+        match (self.next_fetch, arrival) {
             (NextFetch::Wait(at) | NextFetch::Busy(at), Some(arrival)) => Some(at.min(arrival)),
             (NextFetch::Wait(at) | NextFetch::Busy(at), None) => Some(at),
             (NextFetch::Idle, arrival) => arrival,
         }
     }
     fn held(&self) -> u64 {
-        self.pacer.backlog().packets + self.on_the_way.len() as u64
+        self.pacer.backlog().packets + self.in_flight.len() as u64
     }
     fn inspect(&self) -> Inspection {
         let s = &self.stats;
         vec![
             ("packets", s.packets.to_string()),
-            ("line bytes", s.line_bytes.to_string()),
+            ("wire bytes", s.line_bytes.to_string()),
             ("gap frames", s.gap_frames.to_string()),
             ("gap bytes", s.gap_bytes.to_string()),
             ("drops", s.drops.to_string()),

@@ -105,7 +105,7 @@ impl Observer for LiveCapture {
         }
         match packet.segment_size() {
             None => open.write(now, packet),
-            Some(_) => packet.clone().cut(|part| open.write(now, &part)),
+            Some(_) => packet.clone().split_segments(|part| open.write(now, &part)),
         }
     }
 }

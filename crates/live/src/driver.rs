@@ -407,7 +407,7 @@ impl Driver {
         self.world.call(*door, &mut *self.observer, |door: &mut BoundaryPort, cx| {
             for packet in arrivals {
                 match cut && packet.segment_size().is_some() {
-                    true => packet.cut(|part| door.enter(part, cx)),
+                    true => packet.split_segments(|part| door.enter(part, cx)),
                     false => door.enter(packet, cx),
                 }
             }

@@ -5,7 +5,7 @@
 //! [`BinnedSeries`] from a bandwidth meter, [`Reduced`] from any series of numbers. A [`Page`] combines them.
 //! A [`Reproduction`] contains the values and claims of a paper with their results.
 //!
-//! Start reading at [`Page`]. This crate does not depend on the engine or the lab: its input is rows, bins
+//! Start reading at [`Page`]. This crate never depends on the engine or the lab: its input is rows, bins
 //! and tables.
 
 #![forbid(unsafe_code)]

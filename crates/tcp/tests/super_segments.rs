@@ -142,7 +142,7 @@ fn run(plan: &Plan, super_segment: u32) -> Seen {
                 seen.headers += usize::from(from_sender);
                 let number = seen.line.len() as u16;
                 seen.largest = seen.largest.max(out.segment.segments());
-                on_line(from_sender, number, out).cut(|mut part| {
+                on_line(from_sender, number, out).split_segments(|mut part| {
                     part.complete_checksum();
                     let lost = from_sender && !part.payload().is_empty() && dice.below(1000) < plan.loss;
                     if from_sender {

@@ -5,7 +5,7 @@
 //! * A tap passes packets to a [`PcapngWriter`]. [`CaptureReader`] reads captures, also those of other
 //!   programs.
 //!
-//! Start reading at [`COLUMNS`]. A writer does not open files: it writes to the writer that it is given.
+//! Start reading at [`COLUMNS`]. This crate never opens files: it reads and writes streams of the caller.
 //!
 //! ```
 //! use farpace_events::{Record, RecordSink};

@@ -5,9 +5,7 @@ mod extension;
 pub use extension::{Extension, ExtensionError, MAX_LISTED_NICS, NicFlags, NicList};
 
 use crate::error::{Layer, WireError};
-use crate::ethernet::{EtherType, MacAddr};
-use crate::packet::Packet;
-use bytes::Bytes;
+use crate::ethernet::MacAddr;
 use std::net::Ipv4Addr;
 
 /// Bytes of an ARP packet for IPv4 over Ethernet.
@@ -106,10 +104,5 @@ impl Arp {
             target_mac: self.sender_mac,
             target: self.sender,
         }
-    }
-
-    /// The packet, to the address `to`.
-    pub fn packet(&self, to: MacAddr) -> Packet {
-        Packet::from_link(self.sender_mac, to, EtherType::ARP, Bytes::copy_from_slice(&self.encode()))
     }
 }

@@ -106,7 +106,7 @@ impl Below {
             transport_offset: (ETHERNET_LEN + ip_len) as u8,
             checksum,
             segment_size: 0,
-            wanted_rate: 0,
+            pacing_rate: 0,
             departure: OfOriginal::default(),
         })
     }

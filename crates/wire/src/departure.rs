@@ -73,7 +73,7 @@ mod tests {
     /// Breaks: a queued packet is not retransmitted though a copy of it was dropped; and a packet that has
     /// left or was dropped may be retransmitted, also after numbers have wrapped around.
     #[test]
-    fn the_original_tells_when_it_leaves() {
+    fn the_original_reports_its_departure() {
         let departures = Departures::default();
         let mut first = packet(departures.expect(1));
         drop(first.clone());
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(departures.latest(), 1);
         let (second, third) = (packet(departures.expect(2)), packet(departures.expect(3)));
         drop(third);
-        assert_eq!(departures.latest(), 3, "dropped, and by another way");
+        assert_eq!(departures.latest(), 3, "dropped, and out of order");
         drop(second);
         assert_eq!(departures.latest(), 3);
         drop(departures.expect((1 << 30) - 1));

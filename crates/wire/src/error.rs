@@ -52,7 +52,7 @@ pub enum WireError {
         have: usize,
     },
     /// The version field contradicts the EtherType.
-    #[error("{layer} header says version {version}")]
+    #[error("{layer} header has version {version}")]
     Version {
         /// The layer.
         layer: Layer,
@@ -68,13 +68,13 @@ pub enum WireError {
         len: usize,
     },
     /// The length field of the IP or UDP header contradicts the number of bytes.
-    #[error("{layer} length field says {says} bytes, there are {have}")]
+    #[error("{layer} length field is {length} bytes, but {have} are present")]
     TotalLength {
         /// The layer.
         layer: Layer,
         /// The length field, in bytes.
-        says: usize,
-        /// Bytes there are.
+        length: usize,
+        /// Available bytes.
         have: usize,
     },
     /// The header cannot be written: options are not whole 32-bit words or do not fit, or the payload exceeds

@@ -3,7 +3,8 @@
 use crate::departure::OfOriginal;
 use crate::error::{Layer, WireError};
 use crate::ethernet::MAX_ETHERNET_LEN;
-use crate::ip::{Fragment, IpView};
+use crate::fragment_position::Fragment;
+use crate::ip::IpView;
 use crate::ipv4::{IPV4_LEN, Ipv4Header, MAX_IPV4_LEN};
 use crate::ipv6::{FRAGMENT, FRAGMENT_LEN, IPV6_LEN, Ipv6Header};
 use crate::packet::{Checksum, HEADER_ROOM, Packet, PacketInner};
@@ -67,7 +68,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             transport_offset: (ethernet_len + ip_len) as u8,
             checksum: Checksum::Complete,
             segment_size: 0,
-            wanted_rate: packet.wanted_rate().map_or(0, Rate::bits_per_sec),
+            pacing_rate: packet.pacing_rate().map_or(0, Rate::bits_per_sec),
             departure: OfOriginal::default(),
         })));
     }

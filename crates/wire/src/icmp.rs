@@ -5,7 +5,7 @@ mod neighbour;
 mod nic_list;
 
 pub use neighbour::{NeighbourDiscovery, solicited_node, solicited_node_mac};
-pub use nic_list::{neighbour_cards, with_cards};
+pub use nic_list::{neighbour_nics, with_nics};
 
 use crate::checksum::Sum;
 use crate::error::{Layer, WireError};

@@ -1,6 +1,7 @@
 //! The common parts of IPv4 and IPv6.
 
 use crate::checksum::Sum;
+use crate::fragment_position::Fragment;
 use crate::ipv4::Ipv4View;
 use crate::ipv6::Ipv6View;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -45,24 +46,6 @@ impl Ecn {
     /// True if a router may mark the packet instead of dropping it.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Ecn::NotEct)
-    }
-}
-
-/// Which part of a datagram a fragment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fragment {
-    /// What all fragments of the datagram share (16 bits in IPv4).
-    pub ident: u32,
-    /// Where its bytes belong, in bytes: 0 to 65528, a multiple of 8.
-    pub offset: u32,
-    /// More fragments come after it.
-    pub more: bool,
-}
-
-impl Fragment {
-    /// True if it is the only one: a whole datagram (RFC 6946).
-    pub const fn is_whole(&self) -> bool {
-        self.offset == 0 && !self.more
     }
 }
 

@@ -48,7 +48,7 @@ impl<'a> Ipv4View<'a> {
         };
         let view = Ipv4View { fixed, options };
         if usize::from(view.total_len()) < len {
-            return Err(WireError::TotalLength { layer, says: view.total_len().into(), have });
+            return Err(WireError::TotalLength { layer, length: view.total_len().into(), have });
         }
         Ok(view)
     }

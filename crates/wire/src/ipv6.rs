@@ -2,7 +2,7 @@
 
 use crate::checksum::Sum;
 use crate::error::{Layer, WireError};
-use crate::ip::Fragment;
+use crate::fragment_position::Fragment;
 use std::net::Ipv6Addr;
 
 /// Bytes of the header without extension headers.
@@ -66,13 +66,13 @@ impl<'a> Ipv6View<'a> {
             fragment: None,
         };
         if is_extension(view.protocol) {
-            view.walk(rest);
+            view.parse_extensions(rest);
         }
         Ok(view)
     }
 
     #[cold]
-    fn walk(&mut self, bytes: &'a [u8]) {
+    fn parse_extensions(&mut self, bytes: &'a [u8]) {
         let mut len = 0;
         for _ in 0..MAX_EXTENSIONS {
             if !is_extension(self.protocol) {

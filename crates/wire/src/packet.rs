@@ -1,10 +1,10 @@
 //! One Ethernet frame in flight.
 
+mod arp;
 pub(crate) mod device;
 mod edit;
 mod show;
 
-use crate::arp::Arp;
 use crate::checksum::Sum;
 use crate::departure::{Departure, OfOriginal};
 use crate::error::{Layer, WireError};
@@ -47,8 +47,8 @@ pub(crate) struct PacketInner {
     /// Payload length of each segment of a super-segment; zero for an ordinary packet.
     pub(crate) segment_size: u16,
     /// In bit/s; zero if not set.
-    pub(crate) wanted_rate: u64,
-    /// None: nobody waits for it to leave, or it has left.
+    pub(crate) pacing_rate: u64,
+    /// None: no [`Departures`](crate::Departures) count it, or it has left.
     pub(crate) departure: OfOriginal,
 }
 
@@ -87,7 +87,7 @@ impl Packet {
             transport_offset: ETHERNET_LEN as u8,
             checksum: Checksum::Complete,
             segment_size: 0,
-            wanted_rate: 0,
+            pacing_rate: 0,
             departure: OfOriginal::default(),
         }))
     }
@@ -133,12 +133,12 @@ impl Packet {
     }
     /// The pacing rate that the sender requests for this flow, in layer 2. The transport of a host passes it
     /// to the NIC, like `sk_pacing_rate` in Linux. It is not on the wire.
-    pub fn wanted_rate(&self) -> Option<Rate> {
-        (self.0.wanted_rate > 0).then_some(Rate::from_bits_per_sec(self.0.wanted_rate))
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        (self.0.pacing_rate > 0).then_some(Rate::from_bits_per_sec(self.0.pacing_rate))
     }
     /// Sets the pacing rate. None or zero removes it.
-    pub fn set_wanted_rate(&mut self, rate: Option<Rate>) {
-        self.0.wanted_rate = rate.map_or(0, Rate::bits_per_sec);
+    pub fn set_pacing_rate(&mut self, rate: Option<Rate>) {
+        self.0.pacing_rate = rate.map_or(0, Rate::bits_per_sec);
     }
     /// Counts the packet as waiting in its host until it [departs](Self::depart) or is dropped. Clones do not
     /// count.
@@ -216,11 +216,11 @@ impl Packet {
     }
     /// True for a TCP segment with ACK but no data, SYN, FIN or RST.
     pub fn is_pure_ack(&self) -> bool {
-        let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
+        let control = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
         self.0.payload.is_empty()
             && self
                 .tcp()
-                .is_ok_and(|tcp| tcp.flags().contains(TcpFlags::ACK) && !tcp.flags().intersects(turn))
+                .is_ok_and(|tcp| tcp.flags().contains(TcpFlags::ACK) && !tcp.flags().intersects(control))
     }
     /// The UDP header.
     ///
@@ -250,15 +250,6 @@ impl Packet {
             return Err(WireError::Fragment);
         }
         Icmp::parse(version, &self.0.payload)
-    }
-    /// The ARP packet.
-    pub fn arp(&self) -> Result<Arp, WireError> {
-        match self.network()? {
-            NetworkHeader::Other(EtherType::ARP) => Arp::parse(&self.0.payload),
-            NetworkHeader::Other(other) => Err(WireError::NotArp(other.0)),
-            NetworkHeader::Ip(IpView::V4(_)) => Err(WireError::NotArp(EtherType::IPV4.0)),
-            NetworkHeader::Ip(IpView::V6(_)) => Err(WireError::NotArp(EtherType::IPV6.0)),
-        }
     }
 
     /// Verifies the checksums: of the IPv4 header, and of whole TCP, UDP and ICMP messages. A packet without
@@ -329,9 +320,9 @@ impl Packet {
         if view.header_len() != transport - network {
             return Err(WireError::HeaderLength { layer, len: view.header_len() });
         }
-        let (says, have) = (view.total_len(), self.frame_len() - network);
-        if says != have {
-            return Err(WireError::TotalLength { layer, says, have });
+        let (length, have) = (view.total_len(), self.frame_len() - network);
+        if length != have {
+            return Err(WireError::TotalLength { layer, length, have });
         }
         Ok(NetworkHeader::Ip(view))
     }
@@ -366,9 +357,9 @@ impl Packet {
     fn udp_within(&self, network: &NetworkHeader<'_>) -> Result<UdpView<'_>, WireError> {
         let bytes = self.transport(network, PROTOCOL_UDP, WireError::NotUdp)?;
         let view = UdpView::parse(bytes)?;
-        let (says, have) = (usize::from(view.total_len()), bytes.len() + self.0.payload.len());
-        if says != have {
-            return Err(WireError::TotalLength { layer: Layer::Udp, says, have });
+        let (length, have) = (usize::from(view.total_len()), bytes.len() + self.0.payload.len());
+        if length != have {
+            return Err(WireError::TotalLength { layer: Layer::Udp, length, have });
         }
         Ok(view)
     }

@@ -80,7 +80,7 @@ mod tests {
     proptest! {
         /// Breaks: an encoded PAUSE frame parses to the same values, and a truncated one is refused.
         #[test]
-        fn what_is_written_is_read(opcode: u16, time: u16, src: [u8; 6], cut in 0usize..4) {
+        fn encoded_frames_parse_to_the_same_values(opcode: u16, time: u16, src: [u8; 6], cut in 0usize..4) {
             let pause = PauseFrame { opcode, time };
             prop_assert_eq!(PauseFrame::read(&pause.packet(MacAddr(src))), Ok(pause));
             prop_assert!(PauseFrame::parse(&pause.encode()[..cut]).is_err());

@@ -12,15 +12,15 @@ use proptest::prelude::*;
 
 const NONE: AckControl =
     AckControl { cdl_allow: false, capability: None, request: false, confirmation: None, tarr: None };
-const ALL_CAPABILITIES: CdlCapability = CdlCapability::ASKS
+const ALL_CAPABILITIES: CdlCapability = CdlCapability::REQUESTS
     .with(CdlCapability::CONFIRMS)
     .with(CdlCapability::FLAG)
-    .with(CdlCapability::TELLS_DELAY);
+    .with(CdlCapability::REPORTS_DELAY);
 
 fn parse(bytes: &[u8]) -> AckControl {
     let options = TcpOptions::parse(bytes);
     let ack_control = options.ack_control;
-    assert_eq!(options, TcpOptions { ack_control, ..TcpOptions::default() }, "nothing else is touched");
+    assert_eq!(options, TcpOptions { ack_control, ..TcpOptions::default() }, "no other option changes");
     ack_control
 }
 
@@ -84,7 +84,7 @@ fn a_syn_with_everything() {
 
 /// Breaks: ACK control that does not fit is omitted as a whole.
 #[test]
-fn what_does_not_fit_is_left_out_as_a_whole() {
+fn options_that_do_not_fit_are_omitted_as_a_whole() {
     let ack_control = AckControl {
         cdl_allow: true,
         capability: Some(ALL_CAPABILITIES),
@@ -112,7 +112,7 @@ fn what_does_not_fit_is_left_out_as_a_whole() {
 #[test]
 fn options_of_others_are_skipped() {
     let mss = [2, 4, 5, 180];
-    let not_ours: [&[u8]; 16] = [
+    let others: [&[u8]; 16] = [
         &[0xfe, 2],
         &[0xfe, 3, 0xcd],
         &[0xfe, 4, 0xcd, 0x1b],
@@ -130,7 +130,7 @@ fn options_of_others_are_skipped() {
         &[0xfc, 5, 0xcd, 0x1a, 0x01],
         &[0x05, 4, 0xcd, 0x1a],
     ];
-    for option in not_ours {
+    for option in others {
         let bytes = [option, &mss].concat();
         assert_eq!(
             TcpOptions::parse(&bytes),
@@ -165,7 +165,7 @@ fn delays_are_rounded_down_and_saturate() {
 /// Breaks: a rate beyond seven bits is limited to the maximum; 128 would become a request for an immediate
 /// ACK.
 #[test]
-fn a_rate_too_great_is_the_greatest() {
+fn rates_beyond_seven_bits_are_limited() {
     let wire = |rate| AckControl { tarr: Some(Tarr::Rate(rate)), ..NONE }.to_wire()[4];
     assert_eq!([wire(127), wire(128), wire(255)], [254; 3]);
     // The lowest bit is reserved.
@@ -177,11 +177,13 @@ fn a_rate_too_great_is_the_greatest() {
 fn capabilities_are_four_bits() {
     assert_eq!(ALL_CAPABILITIES.bits(), 0x0f);
     assert_eq!(CdlCapability::from_bits(0xf2), CdlCapability::CONFIRMS);
-    let asks = CdlCapability::ASKS;
+    let requests = CdlCapability::REQUESTS;
     assert!(
-        ALL_CAPABILITIES.contains(asks) && asks.contains(asks) && asks.contains(CdlCapability::default())
+        ALL_CAPABILITIES.contains(requests)
+            && requests.contains(requests)
+            && requests.contains(CdlCapability::default())
     );
-    assert!(!asks.contains(ALL_CAPABILITIES) && !CdlCapability::FLAG.contains(asks));
+    assert!(!requests.contains(ALL_CAPABILITIES) && !CdlCapability::FLAG.contains(requests));
 }
 
 /// Breaks: the configured flag bit is set on the wire (numbers of RFC 9293 §3.1, from the left).

@@ -73,7 +73,7 @@ fn options_stand_in_linux_order() {
 
 /// Breaks: SACK blocks that do not fit are omitted, last ones first.
 #[test]
-fn blocks_that_do_not_fit_are_left_out() {
+fn blocks_that_do_not_fit_are_omitted() {
     let all = TcpOptions {
         mss: Some(1),
         window_scale: Some(2),
@@ -141,7 +141,7 @@ fn a_packet_is_one_pointer() {
 
 /// Breaks: a payload that exceeds an IPv4 packet is truncated to a readable packet.
 #[test]
-fn a_payload_too_long_is_cut() {
+fn a_payload_too_long_is_truncated() {
     let packet = LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from(vec![1; 70_000]));
     assert_eq!(packet.network_len(), ByteCount::new(65_535));
     assert_eq!(Packet::from_frame(&frame(&packet)).unwrap().payload().len(), 65_495);
@@ -149,7 +149,7 @@ fn a_payload_too_long_is_cut() {
 
 /// Breaks: invalid IP and TCP headers are refused.
 #[test]
-fn impossible_headers_are_refused() {
+fn invalid_headers_are_refused() {
     let good = frame(&LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc")));
     let with = |at: usize, byte: u8| {
         let mut bytes = good.clone();
@@ -160,8 +160,8 @@ fn impossible_headers_are_refused() {
     assert_eq!(with(14, 0x55), Err(WireError::Version { layer: ip, version: 5 }));
     assert_eq!(with(14, 0x44), Err(WireError::HeaderLength { layer: ip, len: 16 }));
     assert_eq!(with(14, 0x4f), Err(WireError::Truncated { layer: ip, need: 60, have: 43 }));
-    assert_eq!(with(17, 19), Err(WireError::TotalLength { layer: ip, says: 19, have: 43 }));
-    assert_eq!(with(17, 44), Err(WireError::TotalLength { layer: ip, says: 44, have: 43 }));
+    assert_eq!(with(17, 19), Err(WireError::TotalLength { layer: ip, length: 19, have: 43 }));
+    assert_eq!(with(17, 44), Err(WireError::TotalLength { layer: ip, length: 44, have: 43 }));
     assert_eq!(with(46, 0x40), Err(WireError::HeaderLength { layer: Layer::Tcp, len: 16 }));
     assert_eq!(with(46, 0x60), Err(WireError::Truncated { layer: Layer::Tcp, need: 24, have: 23 }));
     let short = WireError::Truncated { layer: Layer::Ethernet, need: 14, have: 13 };
@@ -197,7 +197,7 @@ fn other_frames_pass_through() {
 
 /// Breaks: a header that cannot be encoded is refused.
 #[test]
-fn what_does_not_fit_into_ipv4_is_refused() {
+fn headers_that_do_not_fit_into_ipv4_are_refused() {
     let header = |options| Ipv4Header { options, ..IP };
     let cannot = Err(WireError::CannotEncode { layer: Layer::Ipv4 });
     let mut out = [0; 60];
@@ -214,7 +214,7 @@ fn debug_is_one_readable_line() {
     let mut packet = LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc"));
     assert_eq!(format!("{packet:?}"), "10.0.0.1:5001 > 10.0.0.2:80 PSH|ACK seq 0 ack 0 win 229 len 3");
     packet.flip_bit(14 * 8);
-    assert_eq!(format!("{packet:?}"), "malformed (IPv4 header says version 12) len 57");
+    assert_eq!(format!("{packet:?}"), "malformed (IPv4 header has version 12) len 57");
     assert_eq!(format!("{:?}", TcpFlags::SYN | TcpFlags::ACK), "SYN|ACK");
     assert_eq!(
         format!("{:?}", TcpFlags::from_bits(0xffff)),
@@ -238,7 +238,7 @@ fn damaged_lengths_are_refused() {
     // Data offset 7 becomes 5.
     assert_eq!(damaged(&good, bit(46, 0x20)), Err(WireError::HeaderLength { layer: Layer::Tcp, len: 20 }));
     // A total length of 51 becomes 50.
-    let total = WireError::TotalLength { layer: Layer::Ipv4, says: 50, have: 51 };
+    let total = WireError::TotalLength { layer: Layer::Ipv4, length: 50, have: 51 };
     assert_eq!(damaged(&good, bit(17, 1)), Err(total));
 
     // A VLAN tag becomes another EtherType.

@@ -20,7 +20,7 @@ fn frame(packet: &Packet) -> Vec<u8> {
 }
 
 /// The visible properties of a packet, for comparisons.
-fn seen(packet: &Packet) -> (Vec<u8>, Bytes, Checksum, usize) {
+fn visible(packet: &Packet) -> (Vec<u8>, Bytes, Checksum, usize) {
     let transport = packet.headers().len() - packet.headers_from_ip().len();
     (frame(packet), packet.payload().clone(), packet.checksum(), transport)
 }
@@ -46,7 +46,7 @@ proptest! {
     /// Breaks: a split super-segment has the segments that would have been sent without offload: sequence
     /// numbers, flags, lengths, IPv4 identifications and checksums.
     #[test]
-    fn cut_it_is_what_would_have_been_sent(
+    fn a_super_segment_is_split_into_its_segments(
         below in below(),
         ident: u16,
         header in header(),
@@ -62,7 +62,7 @@ proptest! {
         };
         prop_assert_eq!(whole.segments(), expected.len());
         let mut parts = Vec::new();
-        whole.cut(|part| parts.push(part));
+        whole.split_segments(|part| parts.push(part));
         prop_assert_eq!(parts.len(), expected.len());
         for (i, (part, (header, payload))) in parts.iter_mut().zip(expected).enumerate() {
             let alone = below.tcp(ident.wrapping_add(i as u16), &header, payload);
@@ -76,7 +76,7 @@ proptest! {
     /// Breaks: a super-segment of datagrams (USO) is split into those that were sent: lengths, IPv4
     /// identifications, checksums and boundaries.
     #[test]
-    fn datagrams_are_cut_apart(
+    fn a_super_segment_is_split_into_its_datagrams(
         below in below(),
         ident: u16,
         ports: (u16, u16),
@@ -89,7 +89,7 @@ proptest! {
         whole.set_segment_size(size);
         let size = if whole.segment_size().is_some() { usize::from(size) } else { payload.len() };
         let mut parts = Vec::new();
-        whole.cut(|part| parts.push(part));
+        whole.split_segments(|part| parts.push(part));
         prop_assert_eq!(parts.len(), payload.len().div_ceil(size));
         for (i, part) in parts.iter_mut().enumerate() {
             let piece = payload.slice(i * size..payload.len().min((i + 1) * size));
@@ -104,23 +104,23 @@ proptest! {
 
     /// Breaks: splitting leaves packets that are not super-segments unchanged.
     #[test]
-    fn what_is_no_super_segment_passes_whole(packet in any_packet(), size: u16) {
+    fn ordinary_packets_are_not_split(packet in any_packet(), size: u16) {
         let mut parts = Vec::new();
-        packet.clone().cut(|part| parts.push(part));
+        packet.clone().split_segments(|part| parts.push(part));
         prop_assert_eq!(parts.len(), 1);
         prop_assert_eq!(frame(&parts[0]), frame(&packet));
         // Whatever the segment size, the parts are ordinary packets.
-        let mut called = packet.clone();
-        called.set_segment_size(size);
-        called.cut(|part| assert_eq!(part.segment_size(), None));
+        let mut marked = packet.clone();
+        marked.set_segment_size(size);
+        marked.split_segments(|part| assert_eq!(part.segment_size(), None));
     }
 
     /// Breaks: parsing without a copy yields the same packet or error as parsing with one.
     #[test]
-    fn shared_bytes_are_read_as_copied_ones(
+    fn shared_bytes_are_parsed_like_copied_ones(
         packet in any_packet(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-        cut in any::<prop::sample::Index>(),
+        end in any::<prop::sample::Index>(),
         trailing in 0usize..20,
         whole in any::<bool>(),
     ) {
@@ -131,11 +131,11 @@ proptest! {
         }
         match whole {
             true => bytes.resize(bytes.len() + trailing, 0),
-            false => bytes.truncate(cut.index(bytes.len() + 1)),
+            false => bytes.truncate(end.index(bytes.len() + 1)),
         }
         let copied = Packet::from_frame(&bytes);
         let shared = Packet::from_shared_frame(Bytes::from(bytes.clone()));
-        prop_assert_eq!(copied.as_ref().map(seen), shared.as_ref().map(seen));
+        prop_assert_eq!(copied.as_ref().map(visible), shared.as_ref().map(visible));
         let (Some(below), Some(ip)) = (bytes.get(..ETHERNET), bytes.get(ETHERNET..)) else { return Ok(()) };
         let untagged = below[12..14] == [8, 0] || below[12..14] == [0x86, 0xdd];
         if !untagged {
@@ -146,7 +146,7 @@ proptest! {
         // The version in the first byte may contradict the EtherType.
         let agrees = ip.first().is_some_and(|b| b >> 4 == if below[12] == 8 { 4 } else { 6 });
         if agrees {
-            prop_assert_eq!(copied.as_ref().map(seen), bare.as_ref().map(seen));
+            prop_assert_eq!(copied.as_ref().map(visible), bare.as_ref().map(visible));
             if let Ok(packet) = &bare {
                 prop_assert_eq!(packet.headers_from_ip(), &ip[..packet.headers_from_ip().len()]);
                 prop_assert!(packet.has_ip());
@@ -156,7 +156,7 @@ proptest! {
 
     /// Breaks: no bytes from a device cause a panic.
     #[test]
-    fn any_bytes_may_come(bytes in vec(any::<u8>(), 0..120), first in prop_oneof![Just(0x45u8), Just(0x60), any::<u8>()], size: u16) {
+    fn any_bytes_are_parsed(bytes in vec(any::<u8>(), 0..120), first in prop_oneof![Just(0x45u8), Just(0x60), any::<u8>()], size: u16) {
         let mut bytes = bytes;
         if let Some(byte) = bytes.first_mut() {
             *byte = first;
@@ -172,29 +172,29 @@ proptest! {
             let (segments, mut parts) = (packet.segments(), 0);
             let is_tcp = packet.tcp().is_ok();
             _ = packet.clone().partial_sum();
-            packet.cut(|_| parts += 1);
+            packet.split_segments(|_| parts += 1);
             prop_assert_eq!(parts, if is_tcp { segments } else { 1 });
         }
     }
 
     /// Breaks: a device completes an offloaded checksum to the same value that software computes.
     #[test]
-    fn a_device_finishes_what_we_began(packet in any_packet()) {
+    fn a_device_completes_the_checksum(packet in any_packet()) {
         let mut ours = packet.clone();
         ours.complete_checksum();
         let mut theirs = packet.clone();
         match theirs.partial_sum() {
-            None => prop_assert!(packet.checksum() == Checksum::Complete, "there is nothing to leave"),
+            None => prop_assert!(packet.checksum() == Checksum::Complete, "there is nothing to offload"),
             Some(sum) => {
                 let mut bytes = theirs.headers().to_vec();
                 bytes.extend_from_slice(theirs.payload());
                 let (start, at) = (usize::from(sum.start), usize::from(sum.start + sum.offset));
                 let is_udp = packet.udp().is_ok();
-                let finished = match checksum(&bytes[start..]) {
-                    0 if is_udp => 0xffff, // RFC 768: zero says that there is none
+                let completed = match checksum(&bytes[start..]) {
+                    0 if is_udp => 0xffff, // RFC 768: zero means no checksum
                     sum => sum,
                 };
-                bytes[at..at + 2].copy_from_slice(&finished.to_be_bytes());
+                bytes[at..at + 2].copy_from_slice(&completed.to_be_bytes());
                 prop_assert_eq!(bytes, frame(&ours));
             }
         }
@@ -202,7 +202,7 @@ proptest! {
 
     /// Breaks: a packet whose checksum a device has verified is accepted, and sent with a valid checksum.
     #[test]
-    fn a_trusted_checksum_is_worked_out_anew(packet in any_packet()) {
+    fn a_trusted_checksum_is_computed_again(packet in any_packet()) {
         let mut right = packet.clone();
         right.complete_checksum();
         let mut sent = packet.clone();
@@ -212,10 +212,10 @@ proptest! {
         // As a device passes it up: with the sum of the pseudo header in the field.
         let mut bytes = sent.headers().to_vec();
         bytes.extend_from_slice(sent.payload());
-        let mut came = Packet::from_shared_frame(Bytes::from(bytes)).expect("our own packet");
-        came.trust_checksum();
-        prop_assert_eq!(came.checksum(), Checksum::Partial);
-        prop_assert_eq!(came.verify_checksums(), Ok(()));
-        prop_assert_eq!(frame(&came), frame(&right));
+        let mut received = Packet::from_shared_frame(Bytes::from(bytes)).expect("our own packet");
+        received.trust_checksum();
+        prop_assert_eq!(received.checksum(), Checksum::Partial);
+        prop_assert_eq!(received.verify_checksums(), Ok(()));
+        prop_assert_eq!(frame(&received), frame(&right));
     }
 }

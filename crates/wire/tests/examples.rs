@@ -60,7 +60,7 @@ fn too_big_byte_by_byte() {
 
 /// Breaks: neighbour discovery uses the solicited-node group (the example of RFC 4291 §2.7.1).
 #[test]
-fn the_group_of_a_neighbour() {
+fn the_solicited_node_group() {
     let target = "4037::01:800:200e:8c6c".parse().unwrap();
     assert_eq!(solicited_node(target), "ff02::1:ff0e:8c6c".parse::<std::net::Ipv6Addr>().unwrap());
     assert_eq!(solicited_node_mac(target), MacAddr([0x33, 0x33, 0xff, 0x0e, 0x8c, 0x6c]));
@@ -95,7 +95,7 @@ fn options_of_neighbour_discovery() {
 
 /// Breaks: a message that an IP version does not have is refused.
 #[test]
-fn what_a_version_does_not_have() {
+fn messages_of_the_other_version_are_refused() {
     let cannot = Err(WireError::CannotEncode { layer: Layer::Icmp });
     let advertisement = Icmp::Neighbour(NeighbourDiscovery::Advertisement {
         target: "fd00::1".parse().unwrap(),
@@ -189,13 +189,13 @@ fn a_sum_of_zero_is_sent_as_ones() {
 /// Breaks: data of a fragment is not parsed as extension headers or ports. Only the first fragment begins
 /// with headers, and even there parsing ends, because they may continue in the next one.
 #[test]
-fn nothing_is_read_behind_a_fragment_header() {
+fn nothing_is_parsed_behind_a_fragment_header() {
     let big = v6().udp(0, UdpHeader { src_port: 5, dst_port: 6 }, vec![0; 2000].into()).unwrap();
     let parts = fragment(big, 1280, 9).unwrap();
     let ports = |packet: &Packet| Quoted::parse(&frame(packet)[14..]).unwrap().ports;
     assert_eq!([ports(&parts[0]), ports(&parts[1])], [Some((5, 6)), None]);
     let mut bytes = frame(&parts[1]);
-    bytes[54] = 60; // What the datagram carries are destination options.
+    bytes[54] = 60; // The payload of the datagram begins with destination options.
     let ip = Ipv6View::parse(&bytes[14..]).unwrap();
     assert_eq!((ip.protocol(), ip.header_len()), (60, 48));
 }

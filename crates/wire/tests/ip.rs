@@ -83,7 +83,7 @@ proptest! {
         let again = Packet::from_frame(&frame(&packet)).unwrap();
         prop_assert_eq!(again.verify_checksums(), Ok(()));
         prop_assert_eq!((again.udp().unwrap().header(), again.payload()), (header, &payload));
-        prop_assert_ne!(again.udp().unwrap().checksum(), 0, "zero would say that there is none");
+        prop_assert_ne!(again.udp().unwrap().checksum(), 0, "zero would mean no checksum");
         prop_assert_eq!(again.tcp().map(|_| ()), Err(WireError::NotTcp(17)));
 
         // Without a checksum: allowed in IPv4 only.
@@ -106,7 +106,7 @@ proptest! {
 
     /// Breaks: a damaged datagram or message is detected, also over IPv6, whose header has no checksum.
     #[test]
-    fn damage_above_ip_is_caught(packet in any_packet(), bit in any::<u64>()) {
+    fn damage_above_ip_is_detected(packet in any_packet(), bit in any::<u64>()) {
         let first = (14 + packet.ip().unwrap().header_len() as u64) * 8;
         let mut damaged = packet.clone();
         let zero_checksum = |p: &Packet| p.udp().is_ok_and(|udp| udp.checksum() == 0);
@@ -143,7 +143,7 @@ proptest! {
 
     /// Breaks: no bytes of a peer or a capture cause a panic, and unknown bytes are kept.
     #[test]
-    fn no_bytes_are_fatal(bytes in prop_oneof![near_frame(), vec(any::<u8>(), 0..200)], n in any::<u64>()) {
+    fn no_bytes_cause_a_panic(bytes in prop_oneof![near_frame(), vec(any::<u8>(), 0..200)], n in any::<u64>()) {
         for version in [IpVersion::V4, IpVersion::V6] {
             if let Ok(message) = Icmp::parse(version, &bytes) {
                 let _ = (message.quoted(), message.is_error(version));
@@ -156,7 +156,7 @@ proptest! {
         }
         if let Ok(mut packet) = Packet::from_frame(&bytes) {
             let whole = frame(&packet);
-            prop_assert_eq!(&whole[..], &bytes[..whole.len()], "only padding may be left out");
+            prop_assert_eq!(&whole[..], &bytes[..whole.len()], "only padding may be omitted");
             for _ in 0..2 {
                 let _ = (packet.udp().is_ok(), packet.icmp().is_ok(), packet.arp(), format!("{packet:?}"));
                 let _ = (packet.verify_checksums(), packet.ip().map(|ip| ip.fragment()), packet.ip_tcp().is_ok());
@@ -197,7 +197,7 @@ proptest! {
 
     /// Breaks: fragments add up to the datagram, and do not exceed the MTU.
     #[test]
-    fn fragments_are_the_datagram(packet in any_packet(), mtu in 68usize..150, again in 68usize..150) {
+    fn fragments_add_up_to_the_datagram(packet in any_packet(), mtu in 68usize..150, again in 68usize..150) {
         let whole = frame(&packet);
         let header_len = 14 + packet.ip().unwrap().header_len();
         let parts = fragment(packet.clone(), mtu, 99).unwrap();
@@ -235,45 +235,45 @@ proptest! {
 
     /// Breaks: a segment behind extension headers is found, and parsing of extension headers is bounded.
     #[test]
-    fn extension_headers_are_walked(
+    fn extension_headers_are_parsed(
         below in below(), header in header(),
         kinds in vec((prop::sample::select(vec![0u8, 43, 60]), 0u8..4), 0..12), atomic in any::<bool>(),
     ) {
         let AddressPair::V6(..) = below.addresses else { return Ok(()) };
         let mut kinds = kinds;
         if atomic {
-            kinds.insert(0, (44, 0)); // A fragment header of a whole datagram.
+            kinds.insert(0, (44, 0)); // An atomic fragment.
         }
         let packet = below.tcp(0, &header, Bytes::from_static(b"payload"));
         let bytes = extended(&packet, chain(&kinds, 6));
         let read = Packet::from_frame(&bytes).unwrap();
         prop_assert_eq!(frame(&read), bytes);
         let ip = read.ipv6().unwrap();
-        let mut walked = 0;
+        let mut parsed = 0;
         let ends = |n: &usize| {
             let len: usize = kinds[..=*n].iter().map(|(_, units)| 8 + 8 * usize::from(*units)).sum();
             *n >= MAX_EXTENSIONS || len > MAX_EXTENSIONS_LEN
         };
         match (0..kinds.len()).find(ends) {
             Some(end) => {
-                prop_assert_eq!(ip.protocol(), kinds[end].0, "reported as it is");
+                prop_assert_eq!(ip.protocol(), kinds[end].0, "the type is reported");
                 prop_assert_eq!(read.tcp().map(|_| ()), Err(WireError::NotTcp(kinds[end].0)));
-                walked += kinds[..end].iter().map(|(_, units)| 8 + 8 * usize::from(*units)).sum::<usize>();
+                parsed += kinds[..end].iter().map(|(_, units)| 8 + 8 * usize::from(*units)).sum::<usize>();
             }
             None => {
                 prop_assert_eq!(read.tcp().unwrap().header(), fitting(&header));
                 prop_assert_eq!(read.verify_checksums(), Ok(()));
                 prop_assert_eq!(read.payload(), "payload");
-                walked = ip.extensions().len();
+                parsed = ip.extensions().len();
             }
         }
-        prop_assert_eq!(ip.header_len(), 40 + walked);
+        prop_assert_eq!(ip.header_len(), 40 + parsed);
         prop_assert_eq!(read.headers()[14 + ip.protocol_at()], ip.protocol());
     }
 
     /// Breaks: an ICMP error is matched with its connection, even if the quoted packet is truncated.
     #[test]
-    fn a_quote_is_read_as_far_as_it_goes(below in below(), header in header(), keep in 0usize..80) {
+    fn a_truncated_quote_is_parsed_as_far_as_possible(below in below(), header in header(), keep in 0usize..80) {
         let packet = below.tcp(1, &header, Bytes::from_static(&[0; 100]));
         let ip_len = below.addresses.ip_header_len();
         let bytes = frame(&packet);
@@ -292,7 +292,7 @@ proptest! {
 
 /// Breaks: a datagram with a wrong length field is refused.
 #[test]
-fn a_udp_length_that_lies_is_refused() {
+fn a_wrong_udp_length_is_refused() {
     let here = MacAddr([2; 6]);
     let below = farpace_wire::Below::new(here, here, AddressPair::V4([1; 4].into(), [2; 4].into()), 64);
     let packet = below.udp(1, UdpHeader { src_port: 1, dst_port: 2 }, Bytes::from_static(b"abcd")).unwrap();
@@ -301,11 +301,11 @@ fn a_udp_length_that_lies_is_refused() {
         bytes[14 + 20 + 5] = len;
         Packet::from_frame(&bytes).and_then(|packet| packet.udp().map(|udp| udp.total_len()))
     };
-    let says = |says, have| Err(WireError::TotalLength { layer: Layer::Udp, says, have });
+    let wrong_length = |length, have| Err(WireError::TotalLength { layer: Layer::Udp, length, have });
     assert_eq!(with_len(12), Ok(12));
-    assert_eq!(with_len(11), says(11, 12));
-    assert_eq!(with_len(13), says(13, 12));
-    assert_eq!(with_len(7), says(7, 12));
+    assert_eq!(with_len(11), wrong_length(11, 12));
+    assert_eq!(with_len(13), wrong_length(13, 12));
+    assert_eq!(with_len(7), wrong_length(7, 12));
     assert!(below.udp(1, UdpHeader::default(), Bytes::from(vec![0; 65_508])).is_err());
     assert!(below.udp(1, UdpHeader::default(), Bytes::from(vec![0; 65_507])).is_ok());
 }

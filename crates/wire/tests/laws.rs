@@ -51,7 +51,7 @@ proptest! {
 
     /// Breaks: no bytes of a peer or a capture cause a panic.
     #[test]
-    fn no_bytes_are_fatal(bytes in near_frame(), bit in any::<u64>()) {
+    fn no_bytes_cause_a_panic(bytes in near_frame(), bit in any::<u64>()) {
         let _ = EthernetHeader::parse(&bytes);
         let _ = Ipv4View::parse(&bytes);
         let _ = Ipv6View::parse(&bytes);
@@ -62,7 +62,7 @@ proptest! {
         prop_assert!(raw_options(&bytes).count() <= bytes.len());
         if let Ok(mut packet) = Packet::from_frame(&bytes) {
             let whole = frame(&packet);
-            prop_assert_eq!(&whole[..], &bytes[..whole.len()], "only padding may be left out");
+            prop_assert_eq!(&whole[..], &bytes[..whole.len()], "only padding may be omitted");
             packet.flip_bit(bit);
             let _ = (packet.tcp().is_ok(), packet.ipv4().is_some(), packet.ipv6().is_some());
             let _ = (packet.ethernet(), packet.verify_checksums(), format!("{packet:?}"));
@@ -75,7 +75,7 @@ proptest! {
 
     /// Breaks: a damaged packet is detected, both before and after a capture.
     #[test]
-    fn a_flipped_bit_is_caught(packet in packet(), bit in any::<u64>()) {
+    fn a_flipped_bit_is_detected(packet in packet(), bit in any::<u64>()) {
         let below_ip = 14 * 8;
         let bit = below_ip + bit % (packet.len().bits() - below_ip);
         let mut damaged = packet.clone();
@@ -92,7 +92,7 @@ proptest! {
     /// Breaks: damage to one clone of a packet does not affect another, for example in the buffer of the
     /// sender.
     #[test]
-    fn damage_stays_in_one_copy(payload in vec(any::<u8>(), 1..100), header in header(), bit in any::<u64>()) {
+    fn damage_stays_in_one_clone(payload in vec(any::<u8>(), 1..100), header in header(), bit in any::<u64>()) {
         let payload = Bytes::from(payload);
         let before = payload.to_vec();
         let addresses = farpace_wire::AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
@@ -108,12 +108,12 @@ proptest! {
 
     /// Breaks: checksums of packets whose headers and payload are in separate memory.
     #[test]
-    fn a_sum_may_be_cut_anywhere(bytes in vec(any::<u8>(), 0..300), cuts in any::<(Index, Index)>()) {
+    fn a_sum_may_be_split_anywhere(bytes in vec(any::<u8>(), 0..300), cuts in any::<(Index, Index)>()) {
         let (a, b) = (cuts.0.index(bytes.len() + 1), cuts.1.index(bytes.len() + 1));
         let (a, b) = (a.min(b), a.max(b));
         let pieces = Sum::new().bytes(&bytes[..a]).bytes(&bytes[a..b]).bytes(&bytes[b..]).finish();
         prop_assert_eq!(pieces, checksum(&bytes));
-        prop_assert_eq!(pieces, by_the_book(&bytes));
+        prop_assert_eq!(pieces, reference(&bytes));
     }
 
     /// Breaks: options behind an unknown one are parsed, and options before a malformed one are kept.
@@ -133,7 +133,7 @@ proptest! {
 }
 
 /// The algorithm of RFC 1071 §1: 16 bits at a time, with end-around carry.
-fn by_the_book(bytes: &[u8]) -> u16 {
+fn reference(bytes: &[u8]) -> u16 {
     let mut sum = 0u32;
     for pair in bytes.chunks(2) {
         sum += u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u32::from(*b));

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use farpace_wire::icmp::{neighbour_cards, solicited_node, solicited_node_mac, with_cards};
+use farpace_wire::icmp::{neighbour_nics, solicited_node, solicited_node_mac, with_nics};
 use farpace_wire::{
     AddressPair, Arp, ArpOperation, Below, Extension, ExtensionError, Icmp, MAX_LISTED_NICS, MacAddr,
     NeighbourDiscovery, NicFlags, NicKind, NicList, Packet,
@@ -22,10 +22,10 @@ fn mac(n: u8) -> MacAddr {
 
 /// A list of A with two NICs, which contains one NIC of B.
 fn example(owner: impl Into<IpAddr>) -> Extension {
-    let cards = [(mac(0x11), NicKind(3)), (mac(0x12), NicKind(2))];
+    let nics = [(mac(0x11), NicKind(3)), (mac(0x12), NicKind(2))];
     let flags = NicFlags::ANSWERS_PROBES.with(NicFlags(0x80));
     let targets = [(mac(0x21), NicKind(6))].into_iter().collect();
-    Extension { targets, ..Extension::new(owner.into(), &cards, flags, 0x1234) }
+    Extension { targets, ..Extension::new(owner.into(), &nics, flags, 0x1234) }
 }
 
 /// A list with a valid CRC.
@@ -43,7 +43,7 @@ fn the_bytes_of_an_extended_request() {
     let mut expected =
         vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 0x11, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2];
     expected.resize(46, 0);
-    expected.extend_from_slice(&[2, 1, 10, 0, 0, 1, 3]); // numbers, owner, kind of the first
+    expected.extend_from_slice(&[2, 1, 10, 0, 0, 1, 3]); // counts, owner, kind of the first sender
     expected.extend_from_slice(&[2, 0, 0, 0, 0, 0x12, 2]); // the other sender
     expected.extend_from_slice(&[2, 0, 0, 0, 0, 0x21, 6]); // the target
     expected.extend_from_slice(&[0xe5, 0xa1, 1, 0x81, 0x12, 0x34, 0, 33]);
@@ -63,20 +63,20 @@ const CRC: u32 = 0x9b36_1ff9;
 proptest! {
     /// Breaks: a list is encoded and parsed without change, whatever surrounds it.
     #[test]
-    fn what_is_written_is_read(
+    fn encoded_lists_parse_to_the_same_values(
         n_s in 1..=MAX_LISTED_NICS, n_t in 0..=MAX_LISTED_NICS, kinds: [u8; 32], flags: u8, generation: u16, v6: bool,
-        reply: bool, behind in vec(any::<u8>(), 0..20),
+        reply: bool, trailing in vec(any::<u8>(), 0..20),
     ) {
-        let card = |at: usize| (mac(at as u8), NicKind(kinds[at]));
-        let senders: NicList = (0..n_s).map(card).collect();
+        let nic = |at: usize| (mac(at as u8), NicKind(kinds[at]));
+        let senders: NicList = (0..n_s).map(nic).collect();
         let owner = if v6 { IpAddr::from(A6) } else { A.into() };
         let list = Extension {
-            owner, targets: (MAX_LISTED_NICS..MAX_LISTED_NICS + n_t).map(card).collect(),
+            owner, targets: (MAX_LISTED_NICS..MAX_LISTED_NICS + n_t).map(nic).collect(),
             senders, flags: NicFlags(flags), generation,
         };
         let mut bytes = list.encode();
         let len = bytes.len();
-        bytes.extend_from_slice(&behind);
+        bytes.extend_from_slice(&trailing);
         let read = Extension::parse(owner, mac(0), &bytes).unwrap().unwrap();
         prop_assert_eq!(&read, &list);
         prop_assert_eq!(read.encode(), &bytes[..len]);
@@ -140,7 +140,7 @@ fn every_rule_has_its_refusal() {
         list[at..at + bytes.len()].copy_from_slice(bytes);
         sealed(list)
     };
-    let crowd = |n_s: u8, n_t: u8| {
+    let counted = |n_s: u8, n_t: u8| {
         let mut list = vec![n_s, n_t, 10, 0, 0, 1, 3];
         let others = (1..n_s).chain(0..n_t).enumerate();
         list.extend(others.flat_map(|(at, _)| [2, 1, 1, 1, (at >> 8) as u8, at as u8, 3]));
@@ -151,27 +151,27 @@ fn every_rule_has_its_refusal() {
     let mut wrong_crc = good.clone();
     wrong_crc[32] ^= 1;
     let table = [
-        ("no cards", crowd(0, 0), ExtensionError::NoCards),
-        ("17 cards", crowd(17, 0), ExtensionError::TooManyCards),
-        ("17 targets", crowd(1, 17), ExtensionError::TooManyCards),
-        ("200 cards", crowd(200, 0), ExtensionError::TooManyCards),
-        ("200 cards and as many targets", crowd(200, 200), ExtensionError::TooManyCards),
-        ("200 cards that are not there", with(0, &[200]), ExtensionError::TooManyCards),
-        ("more cards than there are", with(0, &[3]), ExtensionError::Truncated),
-        ("fewer cards than there are", with(0, &[1]), ExtensionError::Mark),
-        ("no mark", with(21, &[0xe5, 0xa2]), ExtensionError::Mark),
+        ("no NICs", counted(0, 0), ExtensionError::NoNics),
+        ("17 NICs", counted(17, 0), ExtensionError::TooManyNics),
+        ("17 targets", counted(1, 17), ExtensionError::TooManyNics),
+        ("200 NICs", counted(200, 0), ExtensionError::TooManyNics),
+        ("200 NICs and as many targets", counted(200, 200), ExtensionError::TooManyNics),
+        ("200 NICs that are missing", with(0, &[200]), ExtensionError::TooManyNics),
+        ("more NICs than present", with(0, &[3]), ExtensionError::Truncated),
+        ("fewer NICs than present", with(0, &[1]), ExtensionError::Magic),
+        ("no magic number", with(21, &[0xe5, 0xa2]), ExtensionError::Magic),
         ("version 0", with(23, &[0]), ExtensionError::Version),
         ("version 2", with(23, &[2]), ExtensionError::Version),
         ("too short", with(27, &[0, 32]), ExtensionError::Length),
         ("longer than the frame", with(27, &[0xff, 0xff]), ExtensionError::Length),
         ("wrong CRC", wrong_crc, ExtensionError::Checksum),
-        ("somebody else's list", with(2, &[10, 0, 0, 9]), ExtensionError::Owner),
-        ("a group as a card", with(7, &[3]), ExtensionError::GroupMac),
-        ("everybody as a card", with(7, &[0xff; 6]), ExtensionError::GroupMac),
-        ("nobody as a card", with(7, &[0; 6]), ExtensionError::GroupMac),
-        ("a group as a target", with(14, &[1]), ExtensionError::GroupMac),
-        ("the first card again", with(7, &mac(0x11).0), ExtensionError::Repeated),
-        ("a sender as a target", with(14, &mac(0x12).0), ExtensionError::Repeated),
+        ("the list of another host", with(2, &[10, 0, 0, 9]), ExtensionError::Owner),
+        ("a multicast address of a NIC", with(7, &[3]), ExtensionError::GroupMac),
+        ("the broadcast address of a NIC", with(7, &[0xff; 6]), ExtensionError::GroupMac),
+        ("the zero address of a NIC", with(7, &[0; 6]), ExtensionError::GroupMac),
+        ("a multicast address of a target", with(14, &[1]), ExtensionError::GroupMac),
+        ("the first NIC again", with(7, &mac(0x11).0), ExtensionError::RepeatedMac),
+        ("a sender as a target", with(14, &mac(0x12).0), ExtensionError::RepeatedMac),
     ];
     for (what, list, refusal) in table {
         let mut bytes = request.encode().to_vec();
@@ -202,7 +202,7 @@ fn every_rule_has_its_refusal() {
         assert_eq!(arp_with(7, &[operation]), Err(ExtensionError::Operation));
     }
     assert_eq!(arp_with(14, &[10, 0, 0, 7]), Err(ExtensionError::Owner), "the sender is not the owner");
-    assert_eq!(arp_with(8, &[1]), Err(ExtensionError::GroupMac), "the first card is a group");
+    assert_eq!(arp_with(8, &[1]), Err(ExtensionError::GroupMac), "the first NIC has a multicast address");
     for group in
         [Ipv4Addr::new(224, 0, 0, 1), Ipv4Addr::BROADCAST, Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED]
     {
@@ -244,45 +244,45 @@ fn neighbour_discovery_carries_the_list() {
     };
     let below = Below::new(mac(0x11), mac(0x21), AddressPair::V6(A6, B6), 255);
     for plain in [solicitation(), below.icmp(0, &Icmp::Neighbour(advertisement)).unwrap()] {
-        assert_eq!(neighbour_cards(&plain), Ok(None));
-        let extended = with_cards(&plain, mac(0x11), Some(&example(A6))).unwrap();
+        assert_eq!(neighbour_nics(&plain), Ok(None));
+        let extended = with_nics(&plain, mac(0x11), Some(&example(A6))).unwrap();
         extended.verify_checksums().unwrap();
         assert_eq!(extended.icmp(), plain.icmp(), "the message is the same");
-        assert_eq!(neighbour_cards(&extended), Ok(Some(example(A6))));
+        assert_eq!(neighbour_nics(&extended), Ok(Some(example(A6))));
         let mut frame = Vec::new();
         extended.write_frame(&mut frame);
-        assert_eq!(neighbour_cards(&Packet::from_frame(&frame).unwrap()), Ok(Some(example(A6))));
-        // Another card has become the first.
-        let moved = with_cards(&plain, mac(0x13), Some(&example(A6))).unwrap();
-        let found = neighbour_cards(&moved).unwrap().unwrap();
+        assert_eq!(neighbour_nics(&Packet::from_frame(&frame).unwrap()), Ok(Some(example(A6))));
+        // Another NIC is the first.
+        let moved = with_nics(&plain, mac(0x13), Some(&example(A6))).unwrap();
+        let found = neighbour_nics(&moved).unwrap().unwrap();
         assert_eq!(found.senders.first(), Some(&(mac(0x13), NicKind(3))));
     }
     let echo = below.icmp(0, &Icmp::EchoRequest { ident: 1, seq: 1, data: &[] }).unwrap();
-    let moved = with_cards(&solicitation(), mac(0x13), None).unwrap();
-    assert_eq!((moved.len(), neighbour_cards(&moved)), (solicitation().len(), Ok(None)));
+    let moved = with_nics(&solicitation(), mac(0x13), None).unwrap();
+    assert_eq!((moved.len(), neighbour_nics(&moved)), (solicitation().len(), Ok(None)));
     moved.verify_checksums().unwrap();
-    assert!(with_cards(&echo, mac(0x11), Some(&example(A6))).is_none());
+    assert!(with_nics(&echo, mac(0x11), Some(&example(A6))).is_none());
 }
 
 /// Breaks: lists in neighbour discovery are validated, and options of other experiments are not counted as
 /// refusals.
 #[test]
-fn rules_hold_in_neighbour_discovery() {
-    let extended = with_cards(&solicitation(), mac(0x11), Some(&example(B6))).unwrap();
-    assert_eq!(neighbour_cards(&extended), Err(ExtensionError::Owner), "not the source's list");
-    let mut damaged = with_cards(&solicitation(), mac(0x11), Some(&example(A6))).unwrap();
-    // Of the last four bytes three are the CRC's, and one fills the option up.
+fn lists_in_neighbour_discovery_are_validated() {
+    let extended = with_nics(&solicitation(), mac(0x11), Some(&example(B6))).unwrap();
+    assert_eq!(neighbour_nics(&extended), Err(ExtensionError::Owner), "not the source's list");
+    let mut damaged = with_nics(&solicitation(), mac(0x11), Some(&example(A6))).unwrap();
+    // The last four bytes are three of the CRC and one of padding.
     let bits = damaged.len().bits();
     damaged.flip_bit(bits - 8 * 4);
-    assert_eq!(neighbour_cards(&damaged), Err(ExtensionError::Checksum));
+    assert_eq!(neighbour_nics(&damaged), Err(ExtensionError::Checksum));
 
     let mut body = B6.octets().to_vec();
     body.splice(0..0, [0; 4]);
     body.extend_from_slice(&[1, 1, 2, 0, 0, 0, 0, 0x11, 253, 1, 1, 2, 3, 4, 5, 6, 14, 1, 7, 7, 7, 7, 7, 7]);
     let below = Below::new(mac(0x11), mac(0x21), AddressPair::V6(A6, B6), 255);
     let others = below.icmp(0, &Icmp::Other { kind: 135, code: 0, body: &body }).unwrap();
-    assert_eq!(neighbour_cards(&others), Ok(None));
-    let both = with_cards(&others, mac(0x11), Some(&example(A6))).unwrap();
-    assert_eq!(neighbour_cards(&both), Ok(Some(example(A6))));
+    assert_eq!(neighbour_nics(&others), Ok(None));
+    let both = with_nics(&others, mac(0x11), Some(&example(A6))).unwrap();
+    assert_eq!(neighbour_nics(&both), Ok(Some(example(A6))));
     assert!(both.payload().windows(8).any(|w| w == [14, 1, 7, 7, 7, 7, 7, 7]), "unknown options stay");
 }

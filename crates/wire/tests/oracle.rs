@@ -10,7 +10,7 @@ use etherparse::{
 };
 use farpace_units::Seq;
 use farpace_wire::tcp::AckControl;
-use farpace_wire::{EtherType, MacAddr, Packet, PauseFrame, TcpFlags, TcpHeader};
+use farpace_wire::{Below, EtherType, MacAddr, Packet, PauseFrame, TcpFlags, TcpHeader};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn header() -> impl Strategy<Value = TcpHeader> {
 proptest! {
     /// Breaks: other implementations recognise PAUSE frames.
     #[test]
-    fn etherparse_reads_our_pause(opcode: u16, time: u16, src: [u8; 6]) {
+    fn etherparse_parses_pause_frames(opcode: u16, time: u16, src: [u8; 6]) {
         let bytes = frame(&PauseFrame { opcode, time }.packet(MacAddr(src)));
         let seen = SlicedPacket::from_ethernet(&bytes).unwrap();
         let Some(LinkSlice::Ethernet2(link)) = seen.link else { panic!("Ethernet") };
@@ -40,7 +40,7 @@ proptest! {
 
     /// Breaks: frames in captures contain the segments that were sent, with valid checksums.
     #[test]
-    fn etherparse_reads_what_we_write(
+    fn etherparse_parses_encoded_segments(
         lower in lower(), ident in any::<u16>(), header in header(), payload in vec(any::<u8>(), 0..1500),
     ) {
         let bytes = frame(&lower.tcp(ident, &header, Bytes::from(payload.clone())));
@@ -78,7 +78,7 @@ proptest! {
 
     /// Breaks: segments of other stacks are parsed: IPv4 with options, IPv6, VLAN tags and padding.
     #[test]
-    fn we_read_what_etherparse_writes(
+    fn segments_of_etherparse_are_parsed(
         lower in lower(), header in header(), payload in vec(any::<u8>(), 0..300),
         ip_options in prop::sample::select(vec![0usize, 4, 40]), v6 in any::<bool>(),
         vlan in prop::option::of(0u16..4096), padding in 0usize..20,
@@ -111,27 +111,7 @@ proptest! {
             bytes.extend(SingleVlanHeader { vlan_id, ether_type: network, ..Default::default() }.to_bytes());
         }
         let tcp_len = theirs.header_len() + payload.len();
-        if v6 {
-            let ip = Ipv6Header {
-                payload_length: tcp_len as u16,
-                next_header: IpNumber::TCP,
-                hop_limit: lower.ttl,
-                traffic_class: lower.tos,
-                flow_label: 0xabcde.try_into().unwrap(),
-                source: ipv4(&lower).0.to_ipv6_mapped().octets(),
-                destination: ipv4(&lower).1.to_ipv6_mapped().octets(),
-            };
-            theirs.checksum = theirs.calc_checksum_ipv6(&ip, &payload).unwrap();
-            ip.write(&mut bytes).unwrap();
-        } else {
-            let (src, dst) = (ipv4(&lower).0.octets(), ipv4(&lower).1.octets());
-            let mut ip = Ipv4Header::new(tcp_len as u16, lower.ttl, IpNumber::TCP, src, dst).unwrap();
-            ip.options = vec![1; ip_options].as_slice().try_into().unwrap();
-            ip.set_payload_len(tcp_len).unwrap();
-            ip.header_checksum = ip.calc_header_checksum();
-            theirs.checksum = theirs.calc_checksum_ipv4(&ip, &payload).unwrap();
-            ip.write(&mut bytes).unwrap();
-        }
+        write_ip(&mut bytes, v6.then_some(0xabcde), ip_options, &lower, &mut theirs, &payload).unwrap();
         theirs.write(&mut bytes).unwrap();
         bytes.extend_from_slice(&payload);
         let unpadded = bytes.len();
@@ -177,7 +157,7 @@ proptest! {
 
     /// Breaks: encoded IPv4 headers with any fields are valid.
     #[test]
-    fn etherparse_reads_our_ipv4_headers(
+    fn etherparse_parses_ipv4_headers(
         lower in lower(), ident in any::<u16>(), flags in any::<(bool, bool)>(), fragment_offset in 0u16..8192,
         protocol in any::<u8>(), options in 0usize..=10, payload_len in 0usize..65_000,
     ) {
@@ -201,6 +181,42 @@ proptest! {
         prop_assert_eq!(theirs.identification, ours.ident());
         prop_assert_eq!((theirs.protocol.0, theirs.time_to_live), (ours.protocol(), ours.ttl()));
     }
+}
+
+/// Writes an IP header before the TCP header `tcp`, whose checksum it sets: IPv6 with this flow label, or
+/// IPv4 with `ip_options` bytes of options.
+fn write_ip(
+    bytes: &mut Vec<u8>,
+    flow_label: Option<u32>,
+    ip_options: usize,
+    lower: &Below,
+    tcp: &mut etherparse::TcpHeader,
+    payload: &[u8],
+) -> Result<(), Box<dyn std::error::Error>> {
+    let (src, dst) = ipv4(lower);
+    let tcp_len = tcp.header_len() + payload.len();
+    if let Some(flow_label) = flow_label {
+        let ip = Ipv6Header {
+            payload_length: tcp_len as u16,
+            next_header: IpNumber::TCP,
+            hop_limit: lower.ttl,
+            traffic_class: lower.tos,
+            flow_label: flow_label.try_into()?,
+            source: src.to_ipv6_mapped().octets(),
+            destination: dst.to_ipv6_mapped().octets(),
+        };
+        tcp.checksum = tcp.calc_checksum_ipv6(&ip, payload)?;
+        ip.write(bytes)?;
+    } else {
+        let (src, dst) = (src.octets(), dst.octets());
+        let mut ip = Ipv4Header::new(tcp_len as u16, lower.ttl, IpNumber::TCP, src, dst)?;
+        ip.options = vec![1; ip_options].as_slice().try_into()?;
+        ip.set_payload_len(tcp_len)?;
+        ip.header_checksum = ip.calc_header_checksum();
+        tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload)?;
+        ip.write(bytes)?;
+    }
+    Ok(())
 }
 
 fn compare_options(

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 proptest! {
     /// Breaks: datagrams in captures have valid checksums and lengths.
     #[test]
-    fn etherparse_reads_our_udp(
+    fn etherparse_parses_udp(
         below in below(), src_port in any::<u16>(), dst_port in any::<u16>(), payload in vec(any::<u8>(), 0..1500),
     ) {
         let packet = below.udp(3, UdpHeader { src_port, dst_port }, Bytes::from(payload.clone())).unwrap();
@@ -32,7 +32,7 @@ proptest! {
 
     /// Breaks: other implementations understand ICMP messages.
     #[test]
-    fn etherparse_reads_our_icmp((below, message) in below().prop_flat_map(|b| (Just(b), icmp(version(&b))))) {
+    fn etherparse_parses_icmp((below, message) in below().prop_flat_map(|b| (Just(b), icmp(version(&b))))) {
         let bytes = frame(&below.icmp(1, &message).unwrap());
         let seen = SlicedPacket::from_ethernet(&bytes).unwrap();
         use etherparse::{Icmpv4Type as V4, Icmpv6Type as V6, icmpv4, icmpv6};
@@ -101,7 +101,7 @@ proptest! {
 
     /// Breaks: datagrams and echoes of other stacks are parsed.
     #[test]
-    fn we_read_what_etherparse_writes(
+    fn messages_of_etherparse_are_parsed(
         src in any::<[u8; 4]>(), dst in any::<[u8; 4]>(), v6 in any::<bool>(), which in 0u8..3,
         a in any::<u16>(), b in any::<u16>(), payload in vec(any::<u8>(), 0..300),
     ) {
@@ -133,7 +133,7 @@ proptest! {
 
     /// Breaks: other implementations understand ARP.
     #[test]
-    fn etherparse_reads_our_arp(macs in (mac(), mac()), addresses in any::<([u8; 4], [u8; 4])>()) {
+    fn etherparse_parses_arp(macs in (mac(), mac()), addresses in any::<([u8; 4], [u8; 4])>()) {
         let request = Arp::request(macs.0, addresses.0.into(), addresses.1.into());
         for arp in [request, request.reply(macs.1)] {
             let bytes = frame(&arp.packet(macs.1));
@@ -148,7 +148,7 @@ proptest! {
 
     /// Breaks: other implementations can reassemble fragments, in particular with the IPv6 fragment header.
     #[test]
-    fn etherparse_reads_our_fragments(below in below(), len in 200usize..2000, mtu in 68usize..1500) {
+    fn etherparse_parses_fragments(below in below(), len in 200usize..2000, mtu in 68usize..1500) {
         let packet = below.tcp(5, &TcpHeader::default(), Bytes::from(vec![7; len]));
         let mut at = 0;
         let parts = fragment(packet, mtu, 77).unwrap();

@@ -129,7 +129,7 @@ impl Driven {
             }
             if packet.segment_size().is_some() {
                 let mut parts = VecDeque::new();
-                packet.cut(|part| parts.push_back((at, part)));
+                packet.split_segments(|part| parts.push_back((at, part)));
                 parts.into_iter().rev().for_each(|part| machine.out.push_front(part));
                 continue;
             }

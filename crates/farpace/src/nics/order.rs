@@ -8,7 +8,7 @@ use farpace_link::multi_nic::{
     MAX_NICS, MultiNicConfig, NicPath, NicPaths, NicSpec, OrderKind, PathDelay, PredictedDeparture, Ratio,
     predict, skip_number,
 };
-use farpace_link::pacing::on_the_line;
+use farpace_link::pacing::wire_len;
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{MacAddr, NicKind};
@@ -117,13 +117,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut lanes = NicPaths::new(&args.ways.iter().enumerate().map(card).collect::<Vec<_>>());
     let mut to = [None; MAX_NICS];
     for (way, slot) in args.ways.iter().zip(&mut to) {
-        let delay = PathDelay { fixed: way.delay, ..PathDelay::of_lines(args.hops, way.rate) };
+        let delay = PathDelay { fixed: way.delay, ..PathDelay::of_links(args.hops, way.rate) };
         *slot = Some(NicPath::new(Some(MacAddr::BROADCAST), way.rate, delay));
     }
     let neighbour = lanes.set_neighbour(None, to);
     let skips: Vec<u16> =
         lanes.ids().map(|nic| args.skip.unwrap_or(skip_number(neighbour, nic, &lanes))).collect();
-    let bytes = on_the_line(args.packet + ByteCount::new(14));
+    let bytes = wire_len(args.packet + ByteCount::new(14));
     let sent = predict(&config, lanes, neighbour, args.frames, bytes);
     let outcome = OrderOutcome::new(args, bytes, &sent, skips);
     if args.json {

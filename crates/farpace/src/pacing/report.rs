@@ -148,7 +148,7 @@ impl Args {
             flows: self.flows.clone(),
             rate: self.rate,
             mtu: self.mtu,
-            line: self.line,
+            link_rate: self.line,
             tick: self.tick.unwrap_or_default(),
         }
     }

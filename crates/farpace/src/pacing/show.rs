@@ -63,14 +63,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let config = file::read(&args.file)?;
     if args.tc {
-        let checked = config.check(args.line.unwrap_or(farpace_link::pacing::LineClock::FASTEST));
+        let checked = config.check(args.line.unwrap_or(farpace_link::pacing::LinkClock::MAX_RATE));
         if let Some(error) = checked.first() {
             bail!("{}: {}", args.file.display(), located(error));
         }
         terminal::print(&(to_tc(&config, &args.device)?.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (line, assumed) = match (args.line, config.line) {
+    let (line, assumed) = match (args.line, config.device_rate) {
         (Some(line), _) => (line, false),
         (None, Some(line)) => (line, false),
         (None, None) => (USUAL_LINE, true),
@@ -86,7 +86,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn as_text(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> String {
     let of = |rate: Rate| {
-        if plan.line.bits_per_sec() == 0 { 0.0 } else { rate.as_mbit_f64() / plan.line.as_mbit_f64() }
+        if plan.link_rate.bits_per_sec() == 0 {
+            0.0
+        } else {
+            rate.as_mbit_f64() / plan.link_rate.as_mbit_f64()
+        }
     };
     let gaps = if config.scheduler == SchedulerKind::Edf {
         format!(", gaps by {}", word(&config.gaps))
@@ -96,12 +100,12 @@ fn as_text(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> String {
     let mut text = format!(
         "Scheduler {}{gaps}, on a line of {}{}\nA full frame has {} of layer 2 ({} of IP) and takes {} of the line, {:.3} us.\n\n",
         word(&config.scheduler),
-        plan.line,
+        plan.link_rate,
         if assumed { " (assumed: say --line)" } else { "" },
         plan.full_frame,
         config.mtu,
-        plan.full_frame_on_the_line,
-        micros(plan.line.time_for(plan.full_frame_on_the_line)),
+        plan.full_frame_wire_len,
+        micros(plan.link_rate.time_for(plan.full_frame_wire_len)),
     );
     text += &classes(plan).to_text();
     text += "\n";
@@ -115,10 +119,10 @@ fn as_text(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> String {
     text += &format!(
         "Promised: {:.3} Mbit/s of layer 2, {:.3} Mbit/s of the line with what surrounds full frames: {:.2} % of it. \
          Left: {:.3} Mbit/s of layer 2.\n",
-        plan.promised.as_mbit_f64(),
-        plan.promised_of_the_line.as_mbit_f64(),
-        of(plan.promised_of_the_line) * 100.0,
-        plan.left.as_mbit_f64(),
+        plan.reserved.as_mbit_f64(),
+        plan.reserved_on_wire.as_mbit_f64(),
+        of(plan.reserved_on_wire) * 100.0,
+        plan.available.as_mbit_f64(),
     );
     for (what, list) in [("error", &plan.errors), ("warning", &plan.warnings)] {
         for one in list {
@@ -142,7 +146,7 @@ fn classes(plan: &PacingPlan) -> Table {
     ];
     let mut table = Table::new("Classes", columns);
     for class in &plan.classes {
-        let ClassPlan { name, rate, limit, filters, is_default: _, pace } = class;
+        let ClassPlan { name, rate, limit, filters, is_default: _, spacing: pace } = class;
         table.row(vec![
             name.as_str().into(),
             rate.map_or_else(|| "what is left".to_owned(), |rate| rate.to_string()).into(),
@@ -195,7 +199,7 @@ fn matches(filter: &ClassFilter) -> String {
 
 fn as_json(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> Value {
     let class = |class: &ClassPlan| {
-        let pace = class.pace;
+        let pace = class.spacing;
         json!({
             "name": class.name,
             "rate_bit_s": match class.rate {
@@ -221,13 +225,13 @@ fn as_json(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> Value {
     json!({
         "scheduler": config.scheduler,
         "gaps": config.gaps,
-        "line_bit_s": plan.line.bits_per_sec(),
+        "line_bit_s": plan.link_rate.bits_per_sec(),
         "line_is_assumed": assumed,
         "full_frame_bytes": plan.full_frame.get(),
-        "full_frame_line_bytes": plan.full_frame_on_the_line.get(),
-        "promised_bit_s": plan.promised.bits_per_sec(),
-        "promised_of_line_bit_s": plan.promised_of_the_line.bits_per_sec(),
-        "left_bit_s": plan.left.bits_per_sec(),
+        "full_frame_line_bytes": plan.full_frame_wire_len.get(),
+        "promised_bit_s": plan.reserved.bits_per_sec(),
+        "promised_of_line_bit_s": plan.reserved_on_wire.bits_per_sec(),
+        "left_bit_s": plan.available.bits_per_sec(),
         "classes": plan.classes.iter().map(class).collect::<Vec<_>>(),
         "filters": filters.map(filter).collect::<Vec<_>>(),
         "errors": found(&plan.errors),

@@ -4,7 +4,7 @@ use super::file;
 use crate::terminal;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_link::pacing::tc::Tc;
-use farpace_link::pacing::{LineClock, PacingConfig, has_comments};
+use farpace_link::pacing::{LinkClock, PacingConfig, has_comments};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 Kinds of the root: edf (best), psp (as in the paper), htb and tbf (token buckets), fq (a timer per class), pfifo and \
-bfifo (no pacing). Beside the words of tc, a root takes line, mtu, gaps, gap_frame, jitter, tick, burst, slack and \
+bfifo (no pacing). Beside the words of tc, a root takes device_rate, mtu, gaps, gap_frame, jitter, tick, burst, slack and \
 quantum, which are the keys of the file (docs/pacing.md).
 
 Examples:
@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for note in tc.notes() {
         terminal::note(&format!("note: {note}"));
     }
-    for error in tc.config().map(|config| config.check(LineClock::FASTEST)).unwrap_or_default() {
+    for error in tc.config().map(|config| config.check(LinkClock::MAX_RATE)).unwrap_or_default() {
         terminal::note(&format!("note: not complete yet: {error}"));
     }
     Ok(ExitCode::SUCCESS)

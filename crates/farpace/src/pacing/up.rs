@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         (None, Some(rate)) => single(rate)?,
         (None, None) => PacingConfig::default(),
     };
-    let line = args.line.or(config.line).or_else(|| below::line_rate(&args.iface)).unwrap_or(USUAL);
+    let line = args.line.or(config.device_rate).or_else(|| below::line_rate(&args.iface)).unwrap_or(USUAL);
     let card = PacingNic::new(&config, line, Span::ZERO).map_err(|error| {
         anyhow!("on a line of {line}: {}{}", error.at.join("."), format_args!(" {}", error.problem))
     })?;
@@ -148,7 +148,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// no class is ahead of its rate by more than two frames. Timers are late by tens of microseconds as a rule, which costs no rate this way.
 fn longest_lateness(config: &PacingConfig, line: Rate) -> Span {
     let plan = PacingPlan::new(config, line);
-    let frames = plan.classes.iter().filter_map(|class| class.pace.map(|pace| pace.interval_time));
+    let frames = plan.classes.iter().filter_map(|class| class.spacing.map(|pace| pace.interval_time));
     (frames.min().unwrap_or_default() * 9 / 10).max(USUAL_LATENESS)
 }
 

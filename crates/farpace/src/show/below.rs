@@ -2,15 +2,15 @@
 
 use crate::nics::{cards, list_json};
 use farpace_link::multi_nic::probe::{PathProbe, ProbeMessage, ProbeTraffic};
-use farpace_link::multi_nic::repair::Missing;
-use farpace_wire::icmp::neighbour_cards;
+use farpace_link::multi_nic::repair::RepairMessage;
+use farpace_wire::icmp::neighbour_nics;
 use farpace_wire::{Extension, Packet};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
 /// What is said, in words that follow those for the packet, and as a key of JSON with its value. None for any other packet.
 pub fn said(packet: &Packet) -> Option<(String, &'static str, Value)> {
-    if let Some(message) = Missing::of(packet) {
+    if let Some(message) = RepairMessage::of(packet) {
         return Some(match message {
             Ok(message) => missing(&message),
             Err(why) => (format!("({why})"), "missing", Value::Null),
@@ -24,7 +24,7 @@ pub fn said(packet: &Packet) -> Option<(String, &'static str, Value)> {
         });
     }
     let list =
-        if packet.arp().is_ok() { Extension::parse_arp(packet.payload()) } else { neighbour_cards(packet) };
+        if packet.arp().is_ok() { Extension::parse_arp(packet.payload()) } else { neighbour_nics(packet) };
     match list {
         Ok(list) => list.map(|list| {
             let targets = if list.targets.is_empty() {
@@ -40,7 +40,7 @@ pub fn said(packet: &Packet) -> Option<(String, &'static str, Value)> {
     }
 }
 
-fn missing(message: &Missing) -> (String, &'static str, Value) {
+fn missing(message: &RepairMessage) -> (String, &'static str, Value) {
     let (addresses, ports) = message.flow.parts();
     let flow = format!(
         "{} > {}",
@@ -49,9 +49,9 @@ fn missing(message: &Missing) -> (String, &'static str, Value) {
     );
     let holes: Vec<[u32; 2]> = message.holes.iter().map(|hole| [hole.start.get(), hole.end.get()]).collect();
     let list: Vec<String> = holes.iter().map(|[start, end]| format!("{start}-{end}")).collect();
-    let what = if message.gone { "cannot send again" } else { "asks for" };
+    let what = if message.refused { "cannot send again" } else { "asks for" };
     let value = json!({
-        "kind": if message.gone { "gone" } else { "asked" }, "flow": flow, "holes": holes, "told_up_to": message.upto.get(),
+        "kind": if message.refused { "gone" } else { "asked" }, "flow": flow, "holes": holes, "told_up_to": message.upto.get(),
     });
     (format!("{what} {} of {flow}", list.join(", ")), "missing", value)
 }
@@ -59,23 +59,23 @@ fn missing(message: &Missing) -> (String, &'static str, Value) {
 fn probe(message: &ProbeMessage) -> (String, &'static str, Value) {
     let traffic =
         |ProbeTraffic { frames, bytes }: ProbeTraffic| json!({ "frames": frames, "line_bytes": bytes.get() });
-    let common = |kind: &str, PathProbe { lane, seq, sent_at, sent, rtt }: &PathProbe| {
+    let common = |kind: &str, PathProbe { nic, seq, sent_at, sent, rtt }: &PathProbe| {
         json!({
-            "kind": kind, "card": lane.0, "number": seq, "sent_at_ns": sent_at.as_nanos(), "sent": traffic(*sent),
+            "kind": kind, "card": nic.0, "number": seq, "sent_at_ns": sent_at.as_nanos(), "sent": traffic(*sent),
             "rtt_ns": (!rtt.is_zero()).then_some(rtt.as_nanos()),
         })
     };
     match message {
         ProbeMessage::Probe(probe) => {
             let text =
-                format!("probe {} of card {}, {} frames sent", probe.seq, probe.lane.0, probe.sent.frames);
+                format!("probe {} of card {}, {} frames sent", probe.seq, probe.nic.0, probe.sent.frames);
             (text, "probe", common("probe", probe))
         }
         ProbeMessage::Reply(reply) => {
-            let (probe, places) = (&reply.probe, &reply.places);
+            let (probe, places) = (&reply.probe, &reply.reordered);
             let text = format!(
                 "answer to probe {} of card {}, {} frames sent, {} received, {} late",
-                probe.seq, probe.lane.0, probe.sent.frames, reply.received.frames, places.late
+                probe.seq, probe.nic.0, probe.sent.frames, reply.received.frames, places.late
             );
             let mut value = common("reply", probe);
             value["arrived_at_ns"] = json!(reply.arrived_at.as_nanos());
@@ -102,13 +102,17 @@ mod tests {
         let flow =
             MultiNicFlowKey::new(AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()), 0x1388_0050);
         let hole = MissingRange { start: Seq::new(7), end: Seq::new(1_455) };
-        let mut message =
-            Missing { gone: false, flow, upto: Seq::new(2_903), holes: [hole].into_iter().collect() };
-        let frame = |message: &Missing| message.frame(MacAddr([2; 6]), MacAddr([4; 6]));
+        let mut message = RepairMessage {
+            refused: false,
+            flow,
+            upto: Seq::new(2_903),
+            holes: [hole].into_iter().collect(),
+        };
+        let frame = |message: &RepairMessage| message.frame(MacAddr([2; 6]), MacAddr([4; 6]));
         let (text, key, value) = said(&frame(&message)).expect("it is one of ours");
         assert_eq!((text.as_str(), key), ("asks for 7-1455 of 10.0.0.1:5000 > 10.0.0.2:80", "missing"));
         assert_eq!(value["holes"], json!([[7, 1_455]]));
-        message.gone = true;
+        message.refused = true;
         assert_eq!(
             said(&frame(&message)).map(|(text, ..)| text.starts_with("cannot send again 7-1455")),
             Some(true)

@@ -52,10 +52,10 @@ pub enum TcpOption {
 }
 
 const CAPABILITIES: [(CdlCapability, &str); 4] = [
-    (CdlCapability::ASKS, "asks"),
+    (CdlCapability::REQUESTS, "asks"),
     (CdlCapability::CONFIRMS, "confirms"),
     (CdlCapability::FLAG, "flag"),
-    (CdlCapability::TELLS_DELAY, "delay"),
+    (CdlCapability::REPORTS_DELAY, "delay"),
 ];
 
 /// All options in their order. `first`: from where the numbers in SACK blocks count.

@@ -29,7 +29,7 @@ impl Scenario {
     /// The highest rate at which a NIC sends: its rate, or less if it is paced.
     pub fn nic_max_rate(&self, nic: Hop) -> Option<Rate> {
         let rate = self.nic_rate(nic)?;
-        Some(self.direction(nic)?.pacing.map_or(rate, |config| config.most(rate)))
+        Some(self.direction(nic)?.pacing.map_or(rate, |config| config.max_wire_rate(rate)))
     }
     /// What neighbours learn of the NICs of a host.
     pub fn nic_kinds(&self, nics: &[Hop]) -> Vec<NicKind> {

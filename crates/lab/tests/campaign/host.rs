@@ -177,7 +177,7 @@ impl TestHost {
         // between.
         if let (Some(rate), 1..) = (wanted, packet.payload().len() as u64) {
             let frames = rate.bits_per_sec().saturating_mul(packet.len().get() + 4);
-            packet.set_wanted_rate(Some(Rate::from_bits_per_sec(frames / packet.payload().len() as u64)));
+            packet.set_pacing_rate(Some(Rate::from_bits_per_sec(frames / packet.payload().len() as u64)));
         }
         cx.emit(Port(0), packet);
     }

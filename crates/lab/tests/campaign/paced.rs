@@ -5,7 +5,7 @@ use farpace_lab::{Observer, WireId};
 use farpace_link::nic::PacingNic;
 use farpace_link::pacing::{
     Burstiness, ClassConfig, ClassFilter, ClassRate, Classifier, FCS, GapFrameKind, Gaps, PacingConfig,
-    SchedulerKind, layer_2, on_the_line,
+    SchedulerKind, layer_2, wire_len,
 };
 use farpace_path as path;
 use farpace_path::{Cx, Element, Inspection, Port, QueueLimit, Routes};
@@ -58,14 +58,14 @@ pub fn draw(
         // A switch would drop damaged frames, and ours learns from them wrong addresses.
         let far_end = if corrupt && far_end == FarEnd::Switch { FarEnd::Router } else { far_end };
         let own = direction.rate.bits_per_sec();
-        let link =
+        let device_rate =
             sometimes(r, 0.2, |r| Rate::from_bits_per_sec((own as f64 * (0.5 + 0.5 * r.unit())) as u64));
         let mtu = [1_500, 9_000, 65_535].into_iter().find(|mtu| *mtu >= longest(ends) && r.chance(0.7));
         let mut config = PacingConfig {
             scheduler: pick(r, &[Edf, Edf, Edf, Edf, Psp, TokenBucket, Fq, Fifo]),
             gaps: pick(r, &[Gaps::Frames, Gaps::Frames, Gaps::Timers, Gaps::Hybrid]),
             gap_frame: pick(r, &[GapFrameKind::Pause, GapFrameKind::Experimental, GapFrameKind::ToSelf]),
-            line: link,
+            device_rate,
             mtu: ByteCount::new(mtu.unwrap_or(65_535)),
             jitter: Span::from_micros(r.below(100)),
             tick: Span::from_micros(spread(r, 100, 10_000)),
@@ -73,7 +73,7 @@ pub fn draw(
             limit: QueueLimit::Packets(direction.queue),
             ..PacingConfig::default()
         };
-        classes(r, &mut config, link.unwrap_or(direction.rate));
+        classes(r, &mut config, device_rate.unwrap_or(direction.rate));
         filters(r, &mut config, side, connections);
         if config.follows_connections() && makes_gaps(&config) && direction.rate > SLOW_LINK {
             (config.scheduler, config.gaps) = (Edf, pick(r, &[Gaps::Timers, Gaps::Hybrid]));
@@ -138,7 +138,7 @@ fn filters(r: &mut RandomStream, config: &mut PacingConfig, side: usize, connect
 impl Paced {
     /// The lowest rate at which a full queue drains, and its packets, for bounds.
     pub fn slowest(&self, link: Rate) -> (Rate, u64) {
-        let link = self.config.line_rate(link);
+        let link = self.config.effective_rate(link);
         // The rate left for unpaced classes, with frames of the worst length.
         let rest = Rate::from_bits_per_sec(link.bits_per_sec() / 16);
         let fixed = self.config.classes.iter().filter_map(|class| match class.rate {
@@ -262,7 +262,7 @@ impl Meters {
                 .collect();
             let rounding = |rate: Rate| rate.bytes_in(Span::from_nanos(2)) + ByteCount::new(1);
             let meter = Meter {
-                classifier: Classifier::new(config),
+                classifier: config.classifier(),
                 link: direction.rate,
                 delay: direction.delay,
                 max: rates.iter().map(|r| full + full + rounding(r.unwrap_or_default())).collect(),
@@ -280,7 +280,7 @@ impl Meters {
         for (_, meter) in &self.directions {
             for (number, (class, max)) in meter.classes.iter().zip(&meter.max).enumerate() {
                 let Some(q) = class else { continue };
-                assert!(q.most() <= *max, "class c{number} is not paced precisely: {} of {max}", q.most());
+                assert!(q.peak() <= *max, "class c{number} is not paced precisely: {} of {max}", q.peak());
             }
         }
         let sum = |what: fn(&Meter) -> u64| self.directions.iter().map(|(_, meter)| what(meter)).sum();
@@ -299,7 +299,7 @@ impl Observer for Meters {
         let Some(Some(q)) = meter.classes.get_mut(place) else { return };
         meter.frames += 1;
         // Frames have different lengths: pacing is about when they begin.
-        let took = meter.link.time_for(on_the_line(packet.len())) + meter.delay;
+        let took = meter.link.time_for(wire_len(packet.len())) + meter.delay;
         q.arrive(now.since(Instant::ZERO + took).as_nanos(), packet.len().max(ByteCount::new(60)) + FCS);
     }
 }

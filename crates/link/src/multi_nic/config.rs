@@ -31,9 +31,10 @@ pub struct MultiNicConfig {
     pub extended_arp: bool,
     /// Probe for the address before its use, announce and defend it (RFC 5227). (`claim` is the old name of
     /// this key.)
-    pub claim: bool,
-    /// Every way is probed: only those that answer are used, and what they carry, how long they take and which frames come too
-    /// late is measured. Without it all ways are taken for what their cards say.
+    #[serde(alias = "claim")]
+    pub conflict_detection: bool,
+    /// Probe every path: use only paths that answer, and measure rate, delay and late frames. Otherwise all
+    /// paths have the nominal rates of their NICs.
     pub probe: bool,
     /// Interval between probes of a path in use. A path fails after three probes without a reply.
     pub probe_interval: Span,
@@ -57,7 +58,7 @@ impl Default for MultiNicConfig {
             ratio: None,
             queue: None,
             extended_arp: true,
-            claim: false,
+            conflict_detection: false,
             probe: true,
             probe_interval: Span::from_millis(25),
             hops: 2,
@@ -134,5 +135,20 @@ pub struct Resequence {
 impl Default for Resequence {
     fn default() -> Self {
         Resequence { time: Span::from_millis(10), bytes: ByteCount::new(16_000_000) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: scenarios with the former name of a key stay valid for one release.
+    #[test]
+    fn the_former_name_of_a_key_is_accepted() {
+        let parse =
+            |text: &str| toml::from_str::<MultiNicConfig>(text).map(|config| config.conflict_detection);
+        assert_eq!(parse("claim = true"), Ok(true));
+        assert_eq!(parse("conflict_detection = true"), Ok(true));
+        assert!(parse("claims = true").is_err());
     }
 }

@@ -60,7 +60,7 @@ mod tests {
             assert!(seen.insert(flow), "port {port}");
             remainders[(flow.0 % 3) as usize] += 1;
         }
-        assert!(seen.insert(flow_of(&packet(2, 1, (1, 80)))), "the way back is another flow");
+        assert!(seen.insert(flow_of(&packet(2, 1, (1, 80)))), "the reverse direction is another flow");
         assert!(seen.insert(flow_of(&packet(1, 3, (1, 80)))));
         assert!(remainders.iter().all(|n| (900..1_100).contains(n)), "{remainders:?}");
         assert_eq!(flow_of(&packet(1, 2, (1, 80))), flow_of(&packet(1, 2, (1, 80))));

@@ -50,7 +50,7 @@ pub use order::{
 pub use pairing::pair;
 pub use predict::{PredictedDeparture, predict};
 pub use ratio::{Ratio, Slots};
-pub use resequencer::{RepairRequestTime, Resequencer};
+pub use resequencer::{RepairRequestPath, Resequencer};
 pub use segment::MultiNicFlowKey;
 
 /// Maximum number of NICs of a host: the capacity of the list in an extended ARP message.

@@ -50,20 +50,20 @@ pub struct Nic {
     /// True if it has a carrier.
     pub up: bool,
     /// Its transmitter.
-    pub line: Serialiser,
-    /// Bytes of the line that the last frame took.
+    pub link: Serialiser,
+    /// Wire length of the last frame.
     pub last: ByteCount,
 }
 
 impl Nic {
     fn send(&mut self, now: Instant, bytes: ByteCount) -> Instant {
         self.last = bytes;
-        self.line.send(now, bytes)
+        self.link.send(now, bytes)
     }
     /// Wire length of the last frame, less the bytes that could have been sent since. A frame that leaves now
     /// follows the last one that closely. Zero: a link of this rate would be idle.
     pub fn just_sent(&self, now: Instant) -> ByteCount {
-        self.last - self.line.rate().bytes_in(now.since(self.line.busy_until())).min(self.last)
+        self.last - self.link.rate().bytes_in(now.since(self.link.busy_until())).min(self.last)
     }
 }
 
@@ -127,8 +127,8 @@ pub struct PathDelay {
 
 impl PathDelay {
     /// The delay over `links` store-and-forward links of the same rate, without propagation delay.
-    pub fn of_lines(lines: u8, rate: Rate) -> PathDelay {
-        PathDelay { fixed: Span::ZERO, per_byte: PerByte::of(rate).times(lines.into()) }
+    pub fn of_links(links: u8, rate: Rate) -> PathDelay {
+        PathDelay { fixed: Span::ZERO, per_byte: PerByte::of(rate).times(links.into()) }
     }
     /// The delay of a frame with a wire length of `bytes`.
     #[inline]
@@ -145,8 +145,8 @@ pub struct NicPath {
     /// True if frames arrive.
     pub up: bool,
     /// True if the path is not used because of its low rate: see [`NicPaths::disable_slow_short_paths`].
-    pub thin: bool,
-    /// What the whole way carries: not more than our card sends.
+    pub disabled: bool,
+    /// Rate of the whole path, at most that of the NIC.
     pub rate: Rate,
     /// Time per byte at that rate.
     pub pace: PerByte,
@@ -169,7 +169,7 @@ impl NicPath {
         NicPath {
             to,
             up: true,
-            thin: false,
+            disabled: false,
             rate,
             pace,
             delay,
@@ -182,7 +182,7 @@ impl NicPath {
     /// True if frames use the path, provided its NIC works.
     #[inline]
     pub const fn is_used(&self) -> bool {
-        self.up && !self.thin
+        self.up && !self.disabled
     }
     /// Sets the rate of the path.
     pub fn set_rate(&mut self, rate: Rate) {
@@ -197,7 +197,7 @@ pub struct NicPaths {
     nics: Vec<Nic>,
     neighbours: Vec<[Option<NicPath>; MAX_NICS]>,
     /// When paths that are slower than their NIC become free.
-    narrow: BTreeSet<Instant>,
+    busy_paths: BTreeSet<Instant>,
 }
 
 impl NicPaths {
@@ -208,17 +208,17 @@ impl NicPaths {
             mac: spec.mac,
             kind: spec.kind,
             up: true,
-            line: Serialiser::new(spec.rate),
+            link: Serialiser::new(spec.rate),
             last: ByteCount::ZERO,
         };
-        let mut lanes = NicPaths {
+        let mut paths = NicPaths {
             nics: nics.iter().take(MAX_NICS).map(nic).collect(),
             neighbours: Vec::new(),
-            narrow: BTreeSet::new(),
+            busy_paths: BTreeSet::new(),
         };
-        lanes.neighbours.push([None; MAX_NICS]);
-        lanes.elect_first();
-        lanes
+        paths.neighbours.push([None; MAX_NICS]);
+        paths.elect_first();
+        paths
     }
     /// The own NICs.
     pub fn nics(&self) -> &[Nic] {
@@ -247,24 +247,24 @@ impl NicPaths {
     pub fn set_neighbour(
         &mut self,
         id: Option<NeighbourId>,
-        lanes: [Option<NicPath>; MAX_NICS],
+        paths: [Option<NicPath>; MAX_NICS],
     ) -> NeighbourId {
         let id = id.unwrap_or(NeighbourId(self.neighbours.len() as u32));
         let at = id.0 as usize;
         if self.neighbours.len() <= at {
             self.neighbours.resize(at + 1, [None; MAX_NICS]);
         }
-        self.neighbours[at] = lanes;
+        self.neighbours[at] = paths;
         id
     }
     /// The path of `nic` to `neighbour`, if it is usable and the NIC works.
     #[inline]
     pub fn path(&self, neighbour: NeighbourId, nic: NicId) -> Option<&NicPath> {
-        let lane = self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()?;
-        (lane.is_used() && self.nics.get(nic.index())?.up).then_some(lane)
+        let path = self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()?;
+        (path.is_used() && self.nics.get(nic.index())?.up).then_some(path)
     }
     /// Like [`path`](Self::path), whether it works or not.
-    pub fn any_lane(&self, neighbour: NeighbourId, nic: NicId) -> Option<&NicPath> {
+    pub fn any_path(&self, neighbour: NeighbourId, nic: NicId) -> Option<&NicPath> {
         self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()
     }
     /// Like [`any_path`](Self::any_path), mutable.
@@ -275,16 +275,16 @@ impl NicPaths {
     /// its rate. To keep frames in order, a path with a high delay is used only for frames behind all those
     /// that paths with lower delays carry meanwhile. A connection whose losses keep its window small would
     /// never use it. A disabled path is used again at a third of the rate.
-    pub fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
-        let Some(lanes) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
-        let works =
-            lanes.iter().zip(&self.nics).filter_map(|(lane, nic)| lane.as_ref().filter(|l| l.up && nic.up));
-        let widest = works.max_by_key(|lane| lane.rate).map(|lane| (lane.rate, lane.delay.of(FULL_FRAME)));
-        for lane in lanes.iter_mut().flatten() {
-            lane.thin = widest.is_some_and(|(rate, delay)| {
-                let fixed = lane.delay.of(FULL_FRAME);
-                let part = if lane.thin { 3 } else { 4 };
-                fixed < delay && lane.rate.bits_per_sec() < rate.bits_per_sec() / part
+    pub fn disable_slow_short_paths(&mut self, neighbour: NeighbourId) {
+        let Some(paths) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
+        let working =
+            paths.iter().zip(&self.nics).filter_map(|(path, nic)| path.as_ref().filter(|l| l.up && nic.up));
+        let fastest = working.max_by_key(|path| path.rate).map(|path| (path.rate, path.delay.of(FULL_FRAME)));
+        for path in paths.iter_mut().flatten() {
+            path.disabled = fastest.is_some_and(|(rate, delay)| {
+                let fixed = path.delay.of(FULL_FRAME);
+                let part = if path.disabled { 3 } else { 4 };
+                fixed < delay && path.rate.bits_per_sec() < rate.bits_per_sec() / part
             });
         }
     }
@@ -295,39 +295,39 @@ impl NicPaths {
     /// NICs with a working path to `neighbour`, and the paths.
     #[inline]
     pub fn working(&self, neighbour: NeighbourId) -> impl Iterator<Item = (NicId, &NicPath)> {
-        let lanes = self.neighbours.get(neighbour.0 as usize);
-        let of = lanes.map_or(&[][..], |lanes| &lanes[..self.nics.len()]);
-        of.iter().zip(&self.nics).enumerate().filter_map(|(at, (lane, nic))| {
-            let lane = lane.as_ref().filter(|lane| lane.is_used() && nic.up)?;
-            Some((NicId(at as u8), lane))
+        let paths = self.neighbours.get(neighbour.0 as usize);
+        let of = paths.map_or(&[][..], |paths| &paths[..self.nics.len()]);
+        of.iter().zip(&self.nics).enumerate().filter_map(|(at, (path, nic))| {
+            let path = path.as_ref().filter(|path| path.is_used() && nic.up)?;
+            Some((NicId(at as u8), path))
         })
     }
     /// True if `nic` can begin to send at `now`.
     #[inline]
     pub fn is_idle(&self, nic: NicId, now: Instant) -> bool {
-        self.nics.get(nic.index()).is_some_and(|nic| nic.up && nic.line.busy_until() <= now)
+        self.nics.get(nic.index()).is_some_and(|nic| nic.up && nic.link.busy_until() <= now)
     }
     /// The earliest time, from `now` on, at which a frame can be sent on a path of `nic`: both must be idle.
     #[inline]
-    pub fn begins(&self, nic: NicId, lane: &NicPath, now: Instant) -> Instant {
-        let free = self.nics.get(nic.index()).map_or(Instant::FAR_FUTURE, |nic| nic.line.busy_until());
-        now.max(free).max(lane.free)
+    pub fn begins(&self, nic: NicId, path: &NicPath, now: Instant) -> Instant {
+        let free = self.nics.get(nic.index()).map_or(Instant::FAR_FUTURE, |nic| nic.link.busy_until());
+        now.max(free).max(path.free)
     }
     /// `nic` sends a frame with a wire length of `bytes` now. Returns when the NIC is idle again.
     pub fn send(&mut self, now: Instant, nic: NicId, neighbour: NeighbourId, bytes: ByteCount) -> Instant {
-        let card = self.nics.get_mut(nic.index()).map_or(now, |nic| nic.send(now, bytes));
-        let mut free = card;
-        if let Some(lane) = self.path_mut(neighbour, nic) {
-            lane.free = now.max(lane.free) + lane.pace.span(bytes);
-            free = lane.free;
+        let nic_free = self.nics.get_mut(nic.index()).map_or(now, |nic| nic.send(now, bytes));
+        let mut free = nic_free;
+        if let Some(path) = self.path_mut(neighbour, nic) {
+            path.free = now.max(path.free) + path.pace.span(bytes);
+            free = path.free;
         }
-        if free > card {
-            self.narrow.insert(free);
-            while self.narrow.first().is_some_and(|at| *at < now) {
-                self.narrow.pop_first();
+        if free > nic_free {
+            self.busy_paths.insert(free);
+            while self.busy_paths.first().is_some_and(|at| *at < now) {
+                self.busy_paths.pop_first();
             }
         }
-        card
+        nic_free
     }
     /// `nic` sends a frame outside of the known paths: a probe or a reply.
     pub fn send_own(&mut self, now: Instant, nic: NicId, bytes: ByteCount) {
@@ -337,18 +337,18 @@ impl NicPaths {
     }
     /// When a NIC or a path becomes idle next, after `now`. Paths of failed NICs count too.
     pub fn next_free(&self, now: Instant) -> Option<Instant> {
-        let cards = self.nics.iter().map(|nic| nic.line.busy_until()).filter(|at| *at > now);
+        let nics = self.nics.iter().map(|nic| nic.link.busy_until()).filter(|at| *at > now);
         let after = (std::ops::Bound::Excluded(now), std::ops::Bound::Unbounded);
-        cards.chain(self.narrow.range(after).next().copied()).min()
+        nics.chain(self.busy_paths.range(after).next().copied()).min()
     }
 
     /// Assigns the path to ordinary neighbours to the first working NIC.
     fn elect_first(&mut self) {
-        let mut lanes = [None; MAX_NICS];
+        let mut paths = [None; MAX_NICS];
         if let Some(first) = self.first_up() {
-            let rate = self.nics[first.index()].line.rate();
-            lanes[first.index()] = Some(NicPath::new(None, rate, PathDelay::of_lines(2, rate)));
+            let rate = self.nics[first.index()].link.rate();
+            paths[first.index()] = Some(NicPath::new(None, rate, PathDelay::of_links(2, rate)));
         }
-        self.neighbours[NeighbourId::ORDINARY.0 as usize] = lanes;
+        self.neighbours[NeighbourId::ORDINARY.0 as usize] = paths;
     }
 }

@@ -7,31 +7,31 @@ use farpace_units::{Instant, Seq, Span};
 use farpace_wire::{Packet, TcpFlags};
 
 /// Number of later segments after which a sender assumes that a segment is lost (RFC 5681 §3.2).
-const HARMFUL: u32 = 3;
-/// Flows that are looked at: a new one takes the place of another.
-const FLOWS: usize = 1_024;
-/// Holes that are remembered of a flow: the oldest makes room.
-const HOLES: usize = 4;
-/// A round trip where nobody has measured it.
+const DUP_THRESH: u32 = 3;
+/// Maximum number of observed flows. A new flow replaces another.
+const MAX_FLOWS: usize = 1_024;
+/// Maximum number of holes per flow. A new hole replaces the oldest.
+const MAX_HOLES: usize = 4;
+/// Assumed round trip time if none has been measured.
 const UNKNOWN_RTT: Span = Span::from_millis(20);
 
 /// A segment that arrived after segments sent later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
     /// The path of the segment.
-    pub lane: InboundPathId,
-    /// The first of the others came by this one.
+    pub path: InboundPathId,
+    /// The path of the first of the later segments.
     pub before: InboundPathId,
     /// Number of later segments.
-    pub places: u32,
-    /// Since the first of them.
+    pub extent: u32,
+    /// Time since the first of them.
     pub by: Span,
 }
 
 impl Late {
     /// True if a sender assumes that the segment is lost.
     pub const fn is_harmful(&self) -> bool {
-        self.places >= HARMFUL
+        self.extent >= DUP_THRESH
     }
 }
 
@@ -56,7 +56,7 @@ struct ObservedFlow {
     high: Seq,
     /// Number of segments that have raised `high`.
     advances: u32,
-    holes: ArrayVec<ObservedHole, HOLES>,
+    holes: ArrayVec<ObservedHole, MAX_HOLES>,
 }
 
 /// A range of missing sequence numbers.
@@ -78,7 +78,7 @@ impl ReorderObserver {
     pub fn on_packet(
         &mut self,
         now: Instant,
-        lane: InboundPathId,
+        path: InboundPathId,
         packet: &Packet,
         rtt: impl Fn(InboundPathId) -> Option<Span>,
     ) -> Option<Late> {
@@ -87,17 +87,17 @@ impl ReorderObserver {
             return None;
         }
         if self.flows.is_empty() {
-            self.flows.resize(FLOWS, None);
+            self.flows.resize(MAX_FLOWS, None);
         }
-        let place = self.flows.get_mut(segment.flow.place(FLOWS))?;
+        let slot = self.flows.get_mut(segment.flow.slot(MAX_FLOWS))?;
         let begins = segment.flags.contains(TcpFlags::SYN);
-        let Some(flow) = place.as_mut().filter(|flow| flow.key == segment.flow && !begins) else {
+        let Some(flow) = slot.as_mut().filter(|flow| flow.key == segment.flow && !begins) else {
             let high = segment.end() + u32::from(begins);
-            *place = Some(ObservedFlow { key: segment.flow, high, advances: 0, holes: ArrayVec::new() });
+            *slot = Some(ObservedFlow { key: segment.flow, high, advances: 0, holes: ArrayVec::new() });
             return None;
         };
         if segment.seq.before(flow.high) {
-            return flow.below(now, lane, &segment, packet, rtt);
+            return flow.below(now, path, &segment, packet, rtt);
         }
         if segment.seq.after(flow.high) {
             if flow.holes.is_full() {
@@ -105,7 +105,7 @@ impl ReorderObserver {
             }
             let (start, end) = (flow.high, segment.seq);
             let (stamp, advances) = (stamp(packet), flow.advances);
-            flow.holes.push(ObservedHole { start, end, since: now, by: lane, stamp, advances });
+            flow.holes.push(ObservedHole { start, end, since: now, by: path, stamp, advances });
         }
         flow.high = segment.end();
         flow.advances = flow.advances.wrapping_add(1);
@@ -119,7 +119,7 @@ impl ObservedFlow {
     fn below(
         &mut self,
         now: Instant,
-        lane: InboundPathId,
+        path: InboundPathId,
         segment: &SegmentView,
         packet: &Packet,
         rtt: impl Fn(InboundPathId) -> Option<Span>,
@@ -136,7 +136,7 @@ impl ObservedFlow {
         rest(hole.start, segment.seq);
         let by = now.since(hole.since);
         let soon = || {
-            let known = rtt(lane).into_iter().chain(rtt(hole.by)).min();
+            let known = rtt(path).into_iter().chain(rtt(hole.by)).min();
             by < known.unwrap_or(UNKNOWN_RTT)
         };
         let original =
@@ -145,8 +145,8 @@ impl ObservedFlow {
                 Some(older) if older < 0 => true,
                 _ => soon(),
             };
-        let places = self.advances.wrapping_sub(hole.advances);
-        (original && lane != hole.by).then_some(Late { lane, before: hole.by, places, by })
+        let extent = self.advances.wrapping_sub(hole.advances);
+        (original && path != hole.by).then_some(Late { path, before: hole.by, extent, by })
     }
 }
 
@@ -164,27 +164,27 @@ mod tests {
 
     /// A script of segments (time in us, path, number, timestamp). Returns late segments as (path, before,
     /// extent, us).
-    fn told(script: &[(u64, u16, u32, Option<u32>)]) -> Vec<Option<(u16, u16, u32, u64)>> {
+    fn run(script: &[(u64, u16, u32, Option<u32>)]) -> Vec<Option<(u16, u16, u32, u64)>> {
         let mut observer = ReorderObserver::default();
-        let each = script.iter().map(|&(us, lane, number, stamp)| {
+        let each = script.iter().map(|&(us, path, number, stamp)| {
             let packet = segment(0, 1, (u32::MAX - 2_000).wrapping_add(number * 1_000), 1_000, ACK, stamp);
             let now = Instant::from_nanos(us * 1_000);
             let late =
-                observer.on_packet(now, InboundPathId(lane), &packet, |_| Some(Span::from_micros(500)));
-            late.map(|late| (late.lane.0, late.before.0, late.places, late.by.as_micros()))
+                observer.on_packet(now, InboundPathId(path), &packet, |_| Some(Span::from_micros(500)));
+            late.map(|late| (late.path.0, late.before.0, late.extent, late.by.as_micros()))
         });
         each.collect()
     }
 
     /// Breaks: late frames of a path are detected, and attributed to the right path.
     #[test]
-    fn a_segment_that_was_overtaken_on_another_lane_is_told() {
+    fn an_overtaken_segment_on_another_path_is_detected() {
         let script =
             [(0, 0, 0, None), (10, 0, 2, None), (20, 0, 3, None), (30, 0, 4, None), (40, 1, 1, None)];
-        assert_eq!(told(&script), [None, None, None, None, Some((1, 0, 3, 30))]);
-        // Two holes, the later one filled first; the number circle turns over in between.
+        assert_eq!(run(&script), [None, None, None, None, Some((1, 0, 3, 30))]);
+        // Two holes, the later one filled first. The sequence number wraps around in between.
         let script = [(0, 0, 0, None), (1, 0, 2, None), (2, 0, 4, None), (3, 1, 3, None), (4, 1, 1, None)];
-        assert_eq!(told(&script)[3..], [Some((1, 0, 1, 1)), Some((1, 0, 2, 3))]);
+        assert_eq!(run(&script)[3..], [Some((1, 0, 1, 1)), Some((1, 0, 2, 3))]);
         // A hole of three, filled from the middle.
         let script = [
             (0, 0, 0, None),
@@ -194,41 +194,41 @@ mod tests {
             (4, 1, 3, None),
             (5, 1, 3, None),
         ];
-        assert_eq!(told(&script)[2..], [Some((1, 0, 1, 1)), Some((1, 0, 1, 2)), Some((1, 0, 1, 3)), None]);
+        assert_eq!(run(&script)[2..], [Some((1, 0, 1, 1)), Some((1, 0, 1, 2)), Some((1, 0, 1, 3)), None]);
     }
 
     /// Breaks: retransmissions are not mistaken for late frames, so that losses do not slow a path down.
     #[test]
-    fn what_was_sent_again_is_not_taken_for_late() {
-        let lost = |us, lane, stamp, again| {
-            let script = [(0, 0, 0, stamp), (10, 0, 2, stamp), (us, lane, 1, again)];
-            told(&script)[2]
+    fn retransmissions_are_not_late_frames() {
+        let lost = |us, path, stamp, again| {
+            let script = [(0, 0, 0, stamp), (10, 0, 2, stamp), (us, path, 1, again)];
+            run(&script)[2]
         };
         assert_eq!(lost(600, 1, None, None), None, "a round trip later");
-        assert_eq!(lost(400, 0, None, None), None, "by the same lane");
+        assert_eq!(lost(400, 0, None, None), None, "on the same path");
         assert_eq!(lost(400, 1, Some(7), Some(8)), None, "newer");
-        assert_eq!(lost(900, 1, Some(7), Some(7)), None, "no older, and a round trip later");
+        assert_eq!(lost(900, 1, Some(7), Some(7)), None, "not older, and a round trip later");
         assert!(lost(400, 1, Some(7), Some(7)).is_some());
-        assert!(lost(90_000, 1, Some(7), Some(6)).is_some(), "older: it was sent before");
-        assert!(lost(400, 1, Some(0), Some(u32::MAX)).is_some(), "the clock turned over");
+        assert!(lost(90_000, 1, Some(7), Some(6)).is_some(), "older: sent before");
+        assert!(lost(400, 1, Some(0), Some(u32::MAX)).is_some(), "the timestamp wraps around");
     }
 
     /// Breaks: ACKs, duplicates and new connections are not mistaken for late frames.
     #[test]
-    fn nothing_is_told_of_what_fills_no_hole() {
-        assert_eq!(told(&[(0, 0, 5, None), (1, 1, 1, None), (2, 1, 5, None)]), [None; 3]);
+    fn segments_that_fill_no_hole_are_not_late() {
+        assert_eq!(run(&[(0, 0, 5, None), (1, 1, 1, None), (2, 1, 5, None)]), [None; 3]);
         let mut observer = ReorderObserver::default();
-        let mut see = |lane, seq, len, flags| {
+        let mut see = |path, seq, len, flags| {
             let packet = segment(0, 1, seq, len, flags, None);
-            observer.on_packet(Instant::ZERO, InboundPathId(lane), &packet, |_| None)
+            observer.on_packet(Instant::ZERO, InboundPathId(path), &packet, |_| None)
         };
         assert_eq!(see(0, 1_000, 10, ACK), None);
         assert_eq!(see(0, 2_000, 10, ACK), None);
-        assert_eq!(see(1, 1_500, 0, ACK), None, "nothing in it");
+        assert_eq!(see(1, 1_500, 0, ACK), None, "no payload");
         assert_eq!(see(1, 500, 0, TcpFlags::SYN), None, "a new connection");
         assert_eq!(see(1, 501, 10, ACK), None);
-        assert_eq!(see(0, 1_500, 10, ACK), None, "the hole is the old connection's no more");
-        assert_eq!(see(1, 511, 10, ACK).map(|late| late.places), Some(1));
+        assert_eq!(see(0, 1_500, 10, ACK), None, "the hole belonged to the old connection");
+        assert_eq!(see(1, 511, 10, ACK).map(|late| late.extent), Some(1));
     }
 
     /// Breaks: the table of flows is bounded, and a flow is not mistaken for another in the same slot.
@@ -243,8 +243,8 @@ mod tests {
                 assert_eq!(late, None);
             }
         }
-        assert_eq!(observer.flows.len(), FLOWS);
+        assert_eq!(observer.flows.len(), MAX_FLOWS);
         let used = observer.flows.iter().flatten().count();
-        assert!(used > FLOWS * 9 / 10, "{used} places: they are spread");
+        assert!(used > MAX_FLOWS * 9 / 10, "{used} slots: the hash is uneven");
     }
 }

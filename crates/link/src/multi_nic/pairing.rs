@@ -10,14 +10,14 @@ use farpace_wire::NicKind;
 pub fn pair(ours: &[NicKind], theirs: &[NicKind]) -> Vec<Option<usize>> {
     let mut to = vec![None; ours.len()];
     let mut taken = vec![false; theirs.len()];
-    let (mine, others) = (widest_first(ours), widest_first(theirs));
-    for &i in &mine {
+    let (own, others) = (fastest_first(ours), fastest_first(theirs));
+    for &i in &own {
         let equal = others.iter().find(|&&j| !taken[j] && theirs[j] == ours[i]);
         if let Some(&j) = equal {
             (to[i], taken[j]) = (Some(j), true);
         }
     }
-    for &i in &mine {
+    for &i in &own {
         if to[i].is_none()
             && let Some(&j) = others.iter().find(|&&j| !taken[j])
         {
@@ -25,7 +25,7 @@ pub fn pair(ours: &[NicKind], theirs: &[NicKind]) -> Vec<Option<usize>> {
         }
     }
     let mut surplus = others.iter().cycle();
-    for &i in &mine {
+    for &i in &own {
         if to[i].is_none() {
             to[i] = surplus.next().copied();
         }
@@ -34,7 +34,7 @@ pub fn pair(ours: &[NicKind], theirs: &[NicKind]) -> Vec<Option<usize>> {
 }
 
 /// Indices of a list of kinds, fastest first, stable.
-fn widest_first(kinds: &[NicKind]) -> Vec<usize> {
+fn fastest_first(kinds: &[NicKind]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..kinds.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(kinds[i].rate().unwrap_or_default()), i));
     order
@@ -50,7 +50,7 @@ mod tests {
 
     /// Breaks: a fast NIC is not paired with a slow one while a fast one is free.
     #[test]
-    fn equal_kinds_go_together_the_widest_first() {
+    fn equal_kinds_are_paired_fastest_first() {
         assert_eq!(pair(&[M, G], &[G, M]), [Some(1), Some(0)]);
         assert_eq!(pair(&[G, G, M], &[M, G, G]), [Some(1), Some(2), Some(0)]);
         // No kind is equal: in descending order.
@@ -61,10 +61,10 @@ mod tests {
 
     /// Breaks: surplus NICs are used, and distributed over the neighbour's NICs.
     #[test]
-    fn surplus_cards_share_the_neighbours_cards_in_turn() {
+    fn surplus_nics_share_the_neighbours_nics() {
         assert_eq!(pair(&[G, G, G], &[G]), [Some(0), Some(0), Some(0)]);
         assert_eq!(pair(&[G, G, M, M], &[M, G]), [Some(1), Some(1), Some(0), Some(0)]);
-        assert_eq!(pair(&[G], &[M, G]), [Some(1)], "the neighbour's surplus hears nothing");
+        assert_eq!(pair(&[G], &[M, G]), [Some(1)], "the neighbour's surplus NIC receives nothing");
         assert_eq!(pair(&[G, M], &[]), [None, None]);
         assert!(pair(&[], &[G]).is_empty());
     }

@@ -39,41 +39,41 @@ impl PredictedDeparture {
 /// all queued at once. In order of departure.
 pub fn predict(
     config: &MultiNicConfig,
-    mut lanes: NicPaths,
+    mut paths: NicPaths,
     neighbour: NeighbourId,
     frames: u64,
     bytes: ByteCount,
 ) -> Vec<PredictedDeparture> {
     let config = MultiNicConfig { queue: Some(QueueLimit::Unlimited), ..config.clone() };
-    let mut order = order::make::<u64>(&config, &lanes);
+    let mut order = order::make::<u64>(&config, &paths);
     let (mut now, mut refused, mut out) = (Instant::ZERO, Vec::new(), Vec::new());
     for frame in 0..frames {
         order.enqueue(
             now,
-            QueuedFrame { frame, bytes, flow: FlowId(0), neighbour, copy: None },
-            &lanes,
+            QueuedFrame { frame, bytes, flow: FlowId(0), neighbour, cached: None },
+            &paths,
             &mut refused,
         );
     }
     loop {
         let mut sent = true;
         while std::mem::take(&mut sent) {
-            for nic in lanes.ids() {
-                if lanes.is_idle(nic, now)
-                    && let Some(item) = order.dequeue(now, nic, &lanes)
+            for nic in paths.ids() {
+                if paths.is_idle(nic, now)
+                    && let Some(item) = order.dequeue(now, nic, &paths)
                 {
-                    let delay = lanes.path(neighbour, nic).map(|lane| lane.delay).unwrap_or_default();
+                    let delay = paths.path(neighbour, nic).map(|path| path.delay).unwrap_or_default();
                     let arrives = now + delay.of(item.bytes);
                     out.push(PredictedDeparture { frame: item.frame, nic, leaves: now, arrives });
-                    lanes.send(now, nic, neighbour, item.bytes);
+                    paths.send(now, nic, neighbour, item.bytes);
                     sent = true;
                 }
             }
         }
-        let busy = lanes.working(neighbour).map(|(nic, lane)| lanes.begins(nic, lane, now));
+        let busy = paths.working(neighbour).map(|(nic, path)| paths.begins(nic, path, now));
         let wakes = busy.filter(|at| *at > now && order.held() > 0).chain(order.deadline());
         let Some(at) = wakes.min() else { return out };
         now = now.max(at);
-        order.on_deadline(now, &lanes, &mut refused);
+        order.on_deadline(now, &paths, &mut refused);
     }
 }

@@ -30,7 +30,7 @@ impl FromStr for Ratio {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || {
-            format!("`{text}` is not a ratio: expected a share for each card, like \"90/10\" or \"99.6/0.4\"")
+            format!("`{text}` is not a ratio: expected a share for each NIC, like \"90/10\" or \"99.6/0.4\"")
         };
         let share = |part: &str| {
             let (whole, fraction) = part.trim().split_once('.').unwrap_or((part.trim(), ""));
@@ -78,7 +78,7 @@ impl JsonSchema for Ratio {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "The share of each card, in the order of cards: \"90/10\", \"99.6/0.4\".",
+            "description": "The share of each NIC, in the order of NICs: \"90/10\", \"99.6/0.4\".",
             "pattern": r"^\d+(\.\d{1,3})?(/\d+(\.\d{1,3})?)*$"
         })
     }
@@ -90,14 +90,14 @@ impl JsonSchema for Ratio {
 pub struct Slots {
     weights: Vec<u64>,
     /// Number of slots that each NIC has used.
-    had: Vec<u64>,
+    used: Vec<u64>,
     next: NicId,
 }
 
 impl Slots {
     /// The beginning of the cycle. Without any share, the first NIC has all slots.
     pub fn new(ratio: &Ratio) -> Slots {
-        let mut slots = Slots { weights: ratio.0.clone(), had: vec![0; ratio.0.len()], next: NicId(0) };
+        let mut slots = Slots { weights: ratio.0.clone(), used: vec![0; ratio.0.len()], next: NicId(0) };
         slots.choose();
         slots
     }
@@ -107,16 +107,16 @@ impl Slots {
     }
     /// Moves to the next slot.
     pub fn advance(&mut self) {
-        if let Some(had) = self.had.get_mut(self.next.index()) {
-            *had += 1;
+        if let Some(used) = self.used.get_mut(self.next.index()) {
+            *used += 1;
         }
         self.choose();
     }
     /// How many slots from here on, up to `max`, are of NICs for which `is` is true.
-    pub fn run(&self, most: usize, is: impl Fn(NicId) -> bool) -> usize {
+    pub fn run(&self, max: usize, is: impl Fn(NicId) -> bool) -> usize {
         let mut ahead = self.clone();
         let mut n = 0;
-        while n < most && is(ahead.next) {
+        while n < max && is(ahead.next) {
             ahead.advance();
             n += 1;
         }
@@ -133,16 +133,16 @@ impl Slots {
     /// division.
     fn choose(&mut self) {
         let mut best: Option<(usize, u64, u64)> = None;
-        for (at, (&weight, &had)) in
-            self.weights.iter().zip(&self.had).enumerate().filter(|(_, (w, _))| **w > 0)
+        for (at, (&weight, &used)) in
+            self.weights.iter().zip(&self.used).enumerate().filter(|(_, (w, _))| **w > 0)
         {
-            let earlier = best.is_none_or(|(_, best_weight, best_had)| {
+            let is_earlier = best.is_none_or(|(_, best_weight, best_had)| {
                 let (mine, other) =
-                    (u128::from(had) * u128::from(best_weight), u128::from(best_had) * u128::from(weight));
+                    (u128::from(used) * u128::from(best_weight), u128::from(best_had) * u128::from(weight));
                 mine < other || (mine == other && weight < best_weight)
             });
-            if earlier {
-                best = Some((at, weight, had));
+            if is_earlier {
+                best = Some((at, weight, used));
             }
         }
         self.next = NicId(best.map_or(0, |(at, ..)| at as u8));
@@ -165,13 +165,13 @@ mod tests {
 
     /// Breaks: the order vectors of the paper, whose cycle begins with the slow NIC.
     #[test]
-    fn a_quarter_is_one_narrow_slot_and_three_wide() {
+    fn a_quarter_is_one_slow_slot_and_three_fast_ones() {
         assert_eq!(cycle("75/25", 8), [1, 0, 0, 0, 1, 0, 0, 0]);
     }
 
     /// Breaks: each NIC gets its share, evenly spaced.
     #[test]
-    fn each_card_gets_its_share_evenly() {
+    fn each_nic_gets_its_share_evenly() {
         for (ratio, per) in [("90/10", 10), ("99.6/0.4", 250)] {
             let slots = cycle(ratio, per * 20);
             for window in slots.windows(per) {
@@ -185,7 +185,7 @@ mod tests {
 
     /// Breaks: ratios read back as they were written.
     #[test]
-    fn ratios_are_read_and_written() {
+    fn ratios_read_back() {
         for text in ["90/10", "99.6/0.4", "1", "100/0/0.125"] {
             assert_eq!(text.parse::<Ratio>().map(|r| r.to_string()).as_deref(), Ok(text));
         }

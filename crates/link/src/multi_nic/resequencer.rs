@@ -4,9 +4,9 @@ mod repair_requests;
 #[cfg(test)]
 mod tests;
 
-pub use repair_requests::RepairRequestTime;
+pub use repair_requests::RepairRequestPath;
 
-use crate::multi_nic::repair::Missing;
+use crate::multi_nic::repair::RepairMessage;
 use crate::multi_nic::segment::{MultiNicFlowKey, SegmentView};
 use crate::multi_nic::{NicId, Resequence};
 use arrayvec::ArrayVec;
@@ -18,15 +18,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Maximum number of flows that are put in order. Further flows pass unchanged.
 const FLOWS: usize = 4_096;
 /// Maximum number of paths of a flow.
-const LANES: usize = 16;
-/// A lane that has brought nothing of a flow for so many times the longest wait, and this besides, brings nothing more. Time counts while
-/// the flow brings anything: one with a small window and a long round trip is silent most of the time, on all its lanes.
-const SILENT: u64 = 4;
+const MAX_PATHS: usize = 16;
+/// A path that has delivered nothing of a flow for this multiple of the timeout, plus `MIN_SILENCE`, is not
+/// waited for. Time counts only while the flow delivers something, because a flow with a small window and a
+/// long round trip is silent most of the time.
+const SILENCE_FACTOR: u64 = 4;
 const MIN_SILENCE: Span = Span::from_millis(20);
 /// Up to this multiple of the timeout, slow paths of a new flow may have delivered nothing yet.
-const YOUNG: u64 = 2;
-/// Numbers farther ahead than any window reaches are nothing to wait for.
-const FARTHEST: i32 = 1 << 30;
+const STARTUP_FACTOR: u64 = 2;
+/// Sequence numbers farther ahead are beyond any window.
+const MAX_DISTANCE: i32 = 1 << 30;
 
 /// Holds TCP segments that arrived on a fast path until earlier segments have arrived on a slow one.
 ///
@@ -54,7 +55,7 @@ pub struct Resequencer {
     bytes: ByteCount,
     gave_up: u64,
     /// Pending repair requests; empty between calls.
-    questions: Vec<(RepairRequestTime, Missing)>,
+    pending_requests: Vec<(RepairRequestPath, RepairMessage)>,
 }
 
 #[derive(Clone, Debug)]
@@ -70,8 +71,8 @@ struct ResequencedFlow {
     /// Arrivals of held segments, with some stale entries.
     arrivals: VecDeque<(Instant, u64)>,
     deadline: Option<Instant>,
-    lanes: ArrayVec<PathProgress, LANES>,
-    asking: RepairRequests,
+    paths: ArrayVec<PathProgress, MAX_PATHS>,
+    requests: RepairRequests,
 }
 
 #[derive(Clone, Debug)]
@@ -101,7 +102,7 @@ impl Resequencer {
             frames: 0,
             bytes: ByteCount::ZERO,
             gave_up: 0,
-            questions: Vec::new(),
+            pending_requests: Vec::new(),
         }
     }
     /// Handles a frame that `nic` has received, with the addresses that it had on the wire. Frames to pass on
@@ -112,7 +113,7 @@ impl Resequencer {
         now: Instant,
         nic: NicId,
         packet: Packet,
-        ask: impl Fn(MacAddr) -> Option<RepairRequestTime>,
+        repair_path: impl Fn(MacAddr) -> Option<RepairRequestPath>,
         out: &mut Vec<Packet>,
     ) {
         let Some(segment) = SegmentView::of(&packet) else { return out.push(packet) };
@@ -123,15 +124,15 @@ impl Resequencer {
         if self.flows.is_empty() {
             self.flows.resize(FLOWS, None);
         }
-        let at = segment.flow.place(FLOWS);
-        let Some(place) = self.flows.get_mut(at) else { return out.push(packet) };
-        if place.as_ref().is_some_and(|flow| flow.key != segment.flow && !flow.held.is_empty()) {
+        let at = segment.flow.slot(FLOWS);
+        let Some(slot) = self.flows.get_mut(at) else { return out.push(packet) };
+        if slot.as_ref().is_some_and(|flow| flow.key != segment.flow && !flow.held.is_empty()) {
             return out.push(packet);
         }
         if ends {
-            if let Some(mut flow) = place.take_if(|flow| flow.key == segment.flow) {
+            if let Some(mut flow) = slot.take_if(|flow| flow.key == segment.flow) {
                 self.release(&mut flow, u64::MAX, out);
-                self.plan(&mut flow, at);
+                self.schedule(&mut flow, at);
             }
             if segment.flags.contains(TcpFlags::SYN) {
                 self.put(at, Box::new(ResequencedFlow::new(now, &segment)));
@@ -139,46 +140,46 @@ impl Resequencer {
             return out.push(packet);
         }
         let from = packet.macs().0;
-        if let Some(flow) = place.as_mut().filter(|flow| flow.key == segment.flow && flow.held.is_empty()) {
+        if let Some(flow) = slot.as_mut().filter(|flow| flow.key == segment.flow && flow.held.is_empty()) {
             let distance = segment.seq.distance(flow.next_seq());
-            if (-FARTHEST..=0).contains(&distance) {
+            if (-MAX_DISTANCE..=0).contains(&distance) {
                 let end = flow.position(distance).saturating_add(segment.len.into());
                 flow.see(now, self.limits.time, nic, from, end);
                 flow.next = flow.next.max(end);
                 return out.push(packet);
             }
-            if distance.unsigned_abs() > FARTHEST.unsigned_abs() {
-                // Another connection between the same ports: nobody has seen it begin.
-                *place = None;
+            if distance.unsigned_abs() > MAX_DISTANCE.unsigned_abs() {
+                // Another connection between the same ports, whose SYN was not seen.
+                *slot = None;
             }
         }
-        let same = place.take().filter(|flow| flow.key == segment.flow);
+        let same = slot.take().filter(|flow| flow.key == segment.flow);
         let mut flow = same.unwrap_or_else(|| Box::new(ResequencedFlow::new(now, &segment)));
         let distance = segment.seq.distance(flow.next_seq());
         let start = flow.position(distance);
         let end = start.saturating_add(segment.len.into());
-        if distance <= FARTHEST && !flow.asking.asked(start) {
+        if distance <= MAX_DISTANCE && !flow.requests.is_requested(start) {
             flow.see(now, self.limits.time, nic, from, end);
         }
-        let in_turn = distance <= 0;
-        let hold = (1..=FARTHEST).contains(&distance)
+        let is_next = distance <= 0;
+        let hold = (1..=MAX_DISTANCE).contains(&distance)
             && !segment.flags.contains(TcpFlags::FIN)
             && !flow.held.contains_key(&start)
             && self.make_room(&mut flow, packet.len(), out);
         if hold {
             self.frames += 1;
             self.bytes += packet.len();
-            flow.asking.look(now, self.limits.time, from, ask);
+            flow.requests.look_up(now, self.limits.time, from, repair_path);
             flow.arrivals.push_back((now, start));
             flow.held.insert(start, HeldFrame { packet, end, at: now });
         } else {
             out.push(packet);
-            if in_turn {
+            if is_next {
                 flow.next = flow.next.max(end);
             }
         }
         self.settle(&mut flow, now, out);
-        self.plan(&mut flow, at);
+        self.schedule(&mut flow, at);
         self.put(at, flow);
     }
     /// When to call [`on_deadline`](Self::on_deadline). Pure.
@@ -193,7 +194,7 @@ impl Resequencer {
             self.agenda.pop_first();
             let Some(mut flow) = self.flows.get_mut(at).and_then(Option::take) else { continue };
             self.settle(&mut flow, now, out);
-            self.plan(&mut flow, at);
+            self.schedule(&mut flow, at);
             self.put(at, flow);
         }
     }
@@ -206,7 +207,7 @@ impl Resequencer {
         self.bytes
     }
     /// Number of holes that were not filled in time.
-    pub const fn gave_up(&self) -> u64 {
+    pub const fn timeouts(&self) -> u64 {
         self.gave_up
     }
 
@@ -224,18 +225,21 @@ impl Resequencer {
     fn settle(&mut self, flow: &mut ResequencedFlow, now: Instant, out: &mut Vec<Packet>) {
         self.release(flow, flow.next, out);
         let active = flow.count(now, self.limits.time);
-        let silent = self.limits.time * SILENT + MIN_SILENCE;
+        let silent = self.limits.time * SILENCE_FACTOR + MIN_SILENCE;
         while let Some(first) = flow.held.keys().next().copied() {
-            let may_come = active <= self.limits.time * YOUNG
-                || flow.lanes.iter().any(|lane| lane.high <= flow.next && active - lane.at <= silent);
-            let in_time = flow.seen_at().is_some_and(|at| now < at + self.limits.time);
-            if in_time && !flow.asking.is_gone(flow.next) && (may_come || flow.asking.asks()) {
+            let may_come = active <= self.limits.time * STARTUP_FACTOR
+                || flow.paths.iter().any(|path| path.high <= flow.next && active - path.at <= silent);
+            let before_timeout = flow.seen_at().is_some_and(|at| now < at + self.limits.time);
+            if before_timeout
+                && !flow.requests.is_refused(flow.next)
+                && (may_come || flow.requests.is_enabled())
+            {
                 break;
             }
             self.gave_up += 1;
             self.release(flow, first, out);
         }
-        self.ask(flow, now, silent);
+        self.request_missing(flow, now, silent);
     }
     /// Releases all segments up to `upto`, and those that follow without a hole.
     fn release(&mut self, flow: &mut ResequencedFlow, upto: u64, out: &mut Vec<Packet>) {
@@ -253,13 +257,13 @@ impl Resequencer {
         }
     }
     fn put(&mut self, at: usize, flow: Box<ResequencedFlow>) {
-        if let Some(place) = self.flows.get_mut(at) {
-            *place = Some(flow);
+        if let Some(slot) = self.flows.get_mut(at) {
+            *slot = Some(flow);
         }
     }
-    fn plan(&mut self, flow: &mut ResequencedFlow, at: usize) {
+    fn schedule(&mut self, flow: &mut ResequencedFlow, at: usize) {
         let deadline = flow.seen_at().map(|seen| seen + self.limits.time);
-        let deadline = deadline.into_iter().chain(flow.asking.deadline()).min();
+        let deadline = deadline.into_iter().chain(flow.requests.deadline()).min();
         if deadline != flow.deadline {
             if let Some(old) = flow.deadline {
                 self.agenda.remove(&(old, at));
@@ -284,8 +288,8 @@ impl ResequencedFlow {
             held: BTreeMap::new(),
             arrivals: VecDeque::new(),
             deadline: None,
-            lanes: ArrayVec::new(),
-            asking: RepairRequests::default(),
+            paths: ArrayVec::new(),
+            requests: RepairRequests::default(),
         }
     }
     fn next_seq(&self) -> farpace_units::Seq {
@@ -296,25 +300,25 @@ impl ResequencedFlow {
         self.next.saturating_add_signed(distance.into())
     }
     /// How long the flow has been active. Of a pause, at most `max` counts.
-    fn count(&mut self, now: Instant, most: Span) -> Span {
-        self.active += now.since(self.counted).min(most);
+    fn count(&mut self, now: Instant, max: Span) -> Span {
+        self.active += now.since(self.counted).min(max);
         self.counted = now;
         self.active
     }
     /// Records that a path has delivered a segment that ends at `end`.
-    fn see(&mut self, now: Instant, most: Span, nic: NicId, from: MacAddr, end: u64) {
-        let now = self.count(now, most);
-        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.nic == nic && lane.from == from) {
-            (lane.high, lane.at) = (lane.high.max(end), now);
+    fn see(&mut self, now: Instant, max: Span, nic: NicId, from: MacAddr, end: u64) {
+        let now = self.count(now, max);
+        if let Some(path) = self.paths.iter_mut().find(|path| path.nic == nic && path.from == from) {
+            (path.high, path.at) = (path.high.max(end), now);
             return;
         }
-        if self.lanes.is_full() {
-            let oldest = self.lanes.iter().enumerate().min_by_key(|(_, lane)| lane.at);
+        if self.paths.is_full() {
+            let oldest = self.paths.iter().enumerate().min_by_key(|(_, path)| path.at);
             if let Some((at, _)) = oldest {
-                self.lanes.swap_remove(at);
+                self.paths.swap_remove(at);
             }
         }
-        self.lanes.push(PathProgress { nic, from, high: end, at: now });
+        self.paths.push(PathProgress { nic, from, high: end, at: now });
     }
     /// When the first hole was detected: the arrival of the first held segment.
     fn seen_at(&mut self) -> Option<Instant> {

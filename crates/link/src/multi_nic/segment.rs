@@ -33,7 +33,7 @@ impl MultiNicFlowKey {
     }
     /// A slot among `slots`, for tables with one slot per flow. Zero if there are none.
     #[inline]
-    pub fn place(&self, places: usize) -> usize {
+    pub fn slot(&self, slots: usize) -> usize {
         let mut mix = u64::from(self.ports);
         let mut add = |word: u64| mix = (mix ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         match self.addresses {
@@ -46,7 +46,7 @@ impl MultiNicFlowKey {
             }
         }
         add(0);
-        (mix >> 20) as usize % places.max(1)
+        (mix >> 20) as usize % slots.max(1)
     }
 }
 
@@ -95,15 +95,15 @@ pub(super) mod made {
     pub const TO: MacAddr = MacAddr([2, 0, 0, 0, 9, 0]);
 
     /// The sender's NIC with this number.
-    pub fn from(lane: u8) -> MacAddr {
-        MacAddr([2, 0, 0, 0, 8, lane])
+    pub fn from(nic: u8) -> MacAddr {
+        MacAddr([2, 0, 0, 0, 8, nic])
     }
     /// A segment of the flow with this source port, with `len` bytes from `seq` on.
-    pub fn segment(lane: u8, port: u16, seq: u32, len: usize, flags: TcpFlags, stamp: Option<u32>) -> Packet {
+    pub fn segment(nic: u8, port: u16, seq: u32, len: usize, flags: TcpFlags, stamp: Option<u32>) -> Packet {
         let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         let mut header =
             TcpHeader { src_port: port, dst_port: 80, seq: Seq::new(seq), flags, ..TcpHeader::default() };
         header.options.timestamps = stamp.map(|value| Timestamps { value, echo: 0 });
-        Below::new(from(lane), TO, addresses, 64).tcp(0, &header, Bytes::from(vec![0; len]))
+        Below::new(from(nic), TO, addresses, 64).tcp(0, &header, Bytes::from(vec![0; len]))
     }
 }

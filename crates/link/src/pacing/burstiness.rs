@@ -29,14 +29,14 @@ pub struct Burstiness {
     last: u64,
     /// Current and maximum queue in bytes, times `ticks`.
     queue: u128,
-    most: u128,
+    peak: u128,
 }
 
 impl Burstiness {
     /// A bottleneck that transmits `bytes` in each `ticks` (0 counts as 1). The mean rate of n packets is the
     /// size of all but the last over the time from the first to the last.
     pub fn new(bytes: ByteCount, ticks: u64) -> Self {
-        Burstiness { bytes: bytes.get(), ticks: ticks.max(1), last: 0, queue: 0, most: 0 }
+        Burstiness { bytes: bytes.get(), ticks: ticks.max(1), last: 0, queue: 0, peak: 0 }
     }
     /// A bottleneck of `rate`; ticks are nanoseconds.
     pub fn at(rate: Rate) -> Self {
@@ -47,7 +47,7 @@ impl Burstiness {
         self.queue = self.left(tick);
         self.last = self.last.max(tick);
         self.queue = self.queue.saturating_add(u128::from(bytes.get()) * u128::from(self.ticks));
-        self.most = self.most.max(self.queue);
+        self.peak = self.peak.max(self.queue);
     }
     /// The current queue in bytes, including the packet that has just arrived, rounded up.
     pub fn queue(&self) -> ByteCount {
@@ -58,8 +58,8 @@ impl Burstiness {
         self.whole(self.left(tick))
     }
     /// The maximum queue in bytes, rounded up.
-    pub fn most(&self) -> ByteCount {
-        self.whole(self.most)
+    pub fn peak(&self) -> ByteCount {
+        self.whole(self.peak)
     }
     fn left(&self, tick: u64) -> u128 {
         let passed = tick.saturating_sub(self.last);
@@ -87,6 +87,6 @@ mod tests {
             }
         }
         // 1000 x 0.1 x 0.9 = 90, plus 1 that drains during the last packet's own ten ticks.
-        assert_eq!(q.most(), ByteCount::new(91));
+        assert_eq!(q.peak(), ByteCount::new(91));
     }
 }

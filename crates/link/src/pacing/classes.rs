@@ -88,8 +88,8 @@ pub(crate) struct ClassState<S> {
     sent: u64,
     sent_bytes: u64,
     dropped: u64,
-    most_packets: u32,
-    most_bytes: u64,
+    max_packets: u32,
+    max_bytes: u64,
 }
 
 impl<S> ClassState<S> {
@@ -136,8 +136,8 @@ pub(crate) struct Classes<P, S> {
 
 impl<P: PacedFrame, S: Default> Classes<P, S> {
     /// No classes, on a link that carries IP packets of up to `mtu` bytes.
-    pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        Ok(Self::admitted_by(PacingAdmission::new(line, mtu)?))
+    pub fn new(link_rate: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
+        Ok(Self::admitted_by(PacingAdmission::new(link_rate, mtu)?))
     }
     /// No classes, with this admission control.
     pub fn admitted_by(admission: PacingAdmission) -> Self {
@@ -150,8 +150,8 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
             backlog: Backlog::default(),
         }
     }
-    pub fn line(&self) -> Rate {
-        self.admission.line()
+    pub fn link_rate(&self) -> Rate {
+        self.admission.link_rate()
     }
     /// Wire length of a frame of the MTU.
     pub fn full_frame(&self) -> ByteCount {
@@ -179,13 +179,13 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
                 (Tag::Paced, rate)
             }
             // The rate of the link is no limit.
-            ClassKind::Follows => (Tag::Follows, self.line()),
-            ClassKind::Normal => (Tag::Normal, self.line()),
+            ClassKind::Follows => (Tag::Follows, self.link_rate()),
+            ClassKind::Normal => (Tag::Normal, self.link_rate()),
         };
-        let (most_bytes, most_packets) = spec.limit.bounds();
+        let (max_bytes, max_packets) = spec.limit.bounds();
         let class = ClassState {
             state: S::default(),
-            interval: PacingInterval::new(rate, self.line()),
+            interval: PacingInterval::new(rate, self.link_rate()),
             latest: 0,
             tag,
             first: NONE,
@@ -196,8 +196,8 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
             sent: 0,
             sent_bytes: 0,
             dropped: 0,
-            most_packets: u32::try_from(most_packets).unwrap_or(u32::MAX),
-            most_bytes,
+            max_packets: u32::try_from(max_packets).unwrap_or(u32::MAX),
+            max_bytes,
         };
         Ok(ClassId(match self.free.pop() {
             Some(id) => {
@@ -230,14 +230,14 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
 
     /// Changes the rate of a paced class. Returns the previous interval.
     pub fn set_rate(&mut self, id: ClassId, rate: Rate) -> Result<PacingInterval, PacingError> {
-        let line = self.line();
+        let link_rate = self.link_rate();
         let class = self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free);
         let class = class.ok_or(PacingError::UnknownClass(id))?;
         if class.tag != Tag::Paced {
             return Err(PacingError::NotPaced(id));
         }
         self.admission.replace(class.interval.rate(), rate)?;
-        Ok(std::mem::replace(&mut class.interval, PacingInterval::new(rate, line)))
+        Ok(std::mem::replace(&mut class.interval, PacingInterval::new(rate, link_rate)))
     }
 
     /// Removes a class and returns its packets.
@@ -264,7 +264,7 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
             return Err(Refused { packet, why: EnqueueRefusal::TooLong });
         }
         let len = bytes.get() as u32;
-        if class.queued >= class.most_packets || class.queued_bytes + bytes.get() > class.most_bytes {
+        if class.queued >= class.max_packets || class.queued_bytes + bytes.get() > class.max_bytes {
             class.dropped += 1;
             return Err(Refused { packet, why: EnqueueRefusal::Full });
         }
@@ -333,11 +333,11 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
     /// Sets the rate of a class that [follows](ClassKind::Follows) to this hint. Without a hint the rate
     /// stays. Other classes are unaffected. Returns the previous interval if it has changed.
     pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) -> Option<PacingInterval> {
-        let (line, hint) = (self.line(), hint?);
+        let (link_rate, hint) = (self.link_rate(), hint?);
         let class = self.get_mut(id).filter(|class| class.tag == Tag::Follows)?;
-        let rate = hint.clamp(Rate::from_bits_per_sec(1), line);
+        let rate = hint.clamp(Rate::from_bits_per_sec(1), link_rate);
         let changed = rate != class.interval.rate();
-        changed.then(|| std::mem::replace(&mut class.interval, PacingInterval::new(rate, line)))
+        changed.then(|| std::mem::replace(&mut class.interval, PacingInterval::new(rate, link_rate)))
     }
 
     /// The current rate limit of a class; none if only the link limits it.
@@ -347,7 +347,7 @@ impl<P: PacedFrame, S: Default> Classes<P, S> {
         let rate = class.interval.rate();
         let limited = match class.tag {
             Tag::Paced => true,
-            Tag::Follows => rate < self.line(),
+            Tag::Follows => rate < self.link_rate(),
             Tag::Normal | Tag::Free => false,
         };
         limited.then_some(rate)
@@ -450,7 +450,7 @@ mod tests {
 
     /// Breaks: invalid classes and packets are refused, and valid ones at the limit are accepted.
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_classes_and_packets_are_refused() {
         let mut classes =
             Classes::<(u32, u64), ()>::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
         assert_eq!(classes.add(normal(0)), Err(PacingError::ZeroLimit));

@@ -6,7 +6,7 @@
 
 mod key;
 
-use super::config::{ClassFilter, ConfigError, PacingConfig};
+use super::{ClassFilter, ConfigError};
 use farpace_wire::Packet;
 use key::ClassifierKey;
 use std::collections::BTreeMap;
@@ -54,15 +54,19 @@ impl Shape {
 impl Classifier {
     /// A classifier for `classes`, given by their names, with checked `filters`. `default` is the class of
     /// packets that no filter matches. Filters of classes that do not exist are ignored.
-    pub fn new(config: &PacingConfig) -> Self {
-        let mut places = BTreeMap::new();
-        for (place, class) in config.classes.iter().enumerate() {
-            places.entry(class.name.as_str()).or_insert(place);
+    pub fn new<'a>(
+        classes: impl Iterator<Item = &'a str>,
+        filters: &[ClassFilter],
+        default: Option<&str>,
+    ) -> Self {
+        let mut indices = BTreeMap::new();
+        for (index, name) in classes.enumerate() {
+            indices.entry(name).or_insert(index);
         }
-        let default = config.default.as_deref().and_then(|name| places.get(name).copied());
-        let known = ordered(&config.filters).into_iter().map(|at| &config.filters[at]);
+        let default = default.and_then(|name| indices.get(name).copied());
+        let known = ordered(filters).into_iter().map(|at| &filters[at]);
         let known: Vec<_> =
-            known.filter_map(|f| places.get(f.class.as_str()).map(|at| (f, *at as u32))).collect();
+            known.filter_map(|f| indices.get(f.class.as_str()).map(|at| (f, *at as u32))).collect();
         let classes = known.iter().map(|(_, class)| *class).collect();
         let ranked = (0..).zip(known.iter().map(|(filter, _)| ClassifierKey::of_filter(filter)));
         Classifier { shapes: shapes(ranked), classes, default }
@@ -143,17 +147,14 @@ pub(crate) fn check(filters: &[ClassFilter], errors: &mut Vec<ConfigError>) {
         if let Some(protocol) = filter.protocol.filter(|p| !p.has_ports())
             && (filter.src_port.is_some() || filter.dst_port.is_some())
         {
-            wrong(
-                "protocol",
-                format!("packets of {protocol} have no ports that a filter knows: only TCP and UDP have"),
-            );
+            wrong("protocol", format!("packets of {protocol} have no ports: only TCP and UDP packets have"));
         }
     }
     let shapes = shapes(filters.iter().map(|filter| (0, ClassifierKey::of_filter(filter)))).len();
     if shapes > MAX_SHAPES {
         let problem = format!(
-            "the filters have {shapes} shapes (which keys they name, and how many bits of addresses): at most \
-             {MAX_SHAPES}, because a packet may cost a search in each"
+            "the filters have {shapes} shapes (sets of keys and prefix lengths): at most {MAX_SHAPES} are \
+             allowed, because a packet may cost one search for each"
         );
         errors.push(ConfigError::new(&["filters"], problem));
     }
@@ -178,7 +179,7 @@ pub(crate) fn covered(filters: &[ClassFilter], warnings: &mut Vec<ConfigError>) 
         let by = order[by as usize];
         let (class, same) = (&filters[by].class, filters[by].class == filters[*at].class);
         let problem = format!(
-            "never matches: filter {by}, which is looked at before, takes all of its packets to {}class `{class}`",
+            "never matches: filter {by}, which precedes it, takes all of its packets to {}class `{class}`",
             if same { "the same " } else { "" }
         );
         warnings.push(ConfigError::new(&["filters", &at.to_string()], problem));

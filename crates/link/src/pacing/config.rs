@@ -1,8 +1,8 @@
 //! The pacing configuration: a TOML table, in a file of its own or in a scenario.
 
 use super::admission::PacingAdmission;
-use super::{GapFrameKind, LineClock, PacingError, Protocol};
-use farpace_path::{Prefix, QueueLimit};
+use super::{ClassFilter, Classifier, ConfigError, GapFrameKind, LinkClock, PacingError};
+use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -10,7 +10,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-use thiserror::Error;
 
 /// How packets leave a device: classes with rates, filters that assign packets to classes, and a scheduler.
 ///
@@ -27,8 +26,8 @@ pub struct PacingConfig {
     pub gap_frame: GapFrameKind,
     /// The maximum rate of the device, if a bus or a virtual machine makes it slower than the link. Omitted:
     /// the rate of the link. (`link_rate` is the old name of this key.)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<Rate>,
+    #[serde(alias = "line", skip_serializing_if = "Option::is_none")]
+    pub device_rate: Option<Rate>,
     /// The longest IP packet.
     pub mtu: ByteCount,
     /// With `hybrid`, the maximum lateness of timers, which gap frames make up for.
@@ -63,7 +62,7 @@ impl Default for PacingConfig {
             scheduler: SchedulerKind::default(),
             gaps: Gaps::default(),
             gap_frame: GapFrameKind::default(),
-            line: None,
+            device_rate: None,
             mtu: ByteCount::new(1_500),
             jitter: Span::from_micros(10),
             tick: Span::from_millis(1),
@@ -177,85 +176,46 @@ impl JsonSchema for ClassRate {
 }
 
 /// Maximum number of class names in an error message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ClassFilter {
-    /// The class.
-    pub class: String,
-    /// Lower ones are looked at first.
-    #[serde(default)]
-    pub priority: u16,
-    /// The protocol above IP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<Protocol>,
-    /// Where packets come from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub src: Option<Prefix>,
-    /// Where packets go.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dst: Option<Prefix>,
-    /// TCP or UDP port of the sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub src_port: Option<u16>,
-    /// TCP or UDP port of the receiver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dst_port: Option<u16>,
-    /// Differentiated services code point, 0 to 63.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 63))]
-    pub dscp: Option<u8>,
-}
-
-/// So many classes are named in an error.
 const MAX_NAMED: usize = 20;
-
-/// What is wrong with a configuration, and where: the table or list, its place in it (from 0), and the key.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{problem}")]
-pub struct ConfigError {
-    /// Path to what is wrong: `classes`, `2`, `rate`.
-    pub at: Vec<String>,
-    /// What is wrong with it.
-    pub problem: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(at: &[&str], problem: impl fmt::Display) -> Self {
-        ConfigError { at: at.iter().map(|step| (*step).to_owned()).collect(), problem: problem.to_string() }
-    }
-}
 
 impl PacingConfig {
     /// The rate at which the scheduler may send, on a link of rate `link`.
-    pub fn line_rate(&self, line: Rate) -> Rate {
-        self.line.unwrap_or(line)
+    pub fn effective_rate(&self, link: Rate) -> Rate {
+        self.device_rate.unwrap_or(link)
     }
 
     /// The classifier for these classes and filters.
+    pub fn classifier(&self) -> Classifier {
+        let names = self.classes.iter().map(|class| class.name.as_str());
+        Classifier::new(names, &self.filters, self.default.as_deref())
+    }
+
+    /// True if a class takes its rate from connections. Then packets must carry a rate hint
     /// ([`Packet::wanted_rate`](farpace_wire::Packet::wanted_rate)).
     pub fn follows_connections(&self) -> bool {
         self.classes.iter().any(|class| class.rate == Some(ClassRate::Connection))
     }
 
     /// All errors for a link of rate `link`; empty if the configuration is valid.
-    pub fn check(&self, line: Rate) -> Vec<ConfigError> {
+    pub fn check(&self, link: Rate) -> Vec<ConfigError> {
         let mut errors = Vec::new();
-        let full = self.line_rate(line);
-        if let Some(own) = self.line
-            && own > line
+        let effective = self.effective_rate(link);
+        if let Some(device) = self.device_rate
+            && device > link
         {
-            errors.push(ConfigError::new(&["line"], format!("the line has {line}, less than {own}")));
+            let problem = format!("the link has {link}, less than {device}");
+            errors.push(ConfigError::new(&["device_rate"], problem));
         }
-        if full.bits_per_sec() == 0 || full > LineClock::FASTEST {
-            errors.push(ConfigError::new(&["line"], PacingError::Line));
+        if effective.bits_per_sec() == 0 || effective > LinkClock::MAX_RATE {
+            errors.push(ConfigError::new(&["device_rate"], PacingError::LinkRate));
         }
         self.check_constants(&mut errors);
         let admission = match self.scheduler {
-            SchedulerKind::Psp => PacingAdmission::of_rates(full, self.mtu),
-            _ => PacingAdmission::new(full, self.mtu),
+            SchedulerKind::Psp => PacingAdmission::of_rates(effective, self.mtu),
+            _ => PacingAdmission::new(effective, self.mtu),
         };
         match admission {
-            Err(PacingError::Line) => {}
+            Err(PacingError::LinkRate) => {}
             Err(error) => errors.push(ConfigError::new(&["mtu"], error)),
             Ok(mut admission) => {
                 for (i, class) in self.classes.iter().enumerate() {
@@ -280,23 +240,24 @@ impl PacingConfig {
         let reached: BTreeSet<_> = self.filters.iter().map(|f| &f.class).chain(&self.default).collect();
         for (i, class) in self.classes.iter().enumerate().filter(|(_, class)| !reached.contains(&class.name))
         {
-            let problem = format!("no filter leads to class `{}`, and it is not the default", class.name);
+            let problem = format!("no filter selects class `{}`, and it is not the default", class.name);
             warnings.push(ConfigError::new(&["classes", &i.to_string()], problem));
         }
         let fixed = |class: &ClassConfig| matches!(class.rate, Some(ClassRate::Fixed(_)));
         if self.scheduler == SchedulerKind::Fifo && self.classes.iter().any(fixed) {
-            let problem = "`fifo` paces nothing: the rates of classes mean nothing";
+            let problem = "`fifo` does not pace: it ignores the rates of classes";
             warnings.push(ConfigError::new(&["scheduler"], problem));
         }
-        let mut idle = |key: &str, idle: bool, only: &str| {
-            if idle {
-                let problem = format!("`{key}` means nothing here: only scheduler `{only}` looks at it");
+        let mut ignored = |key: &str, ignored: bool, only: &str| {
+            if ignored {
+                let problem = format!("`{key}` is ignored: only scheduler `{only}` uses it");
                 warnings.push(ConfigError::new(&[key], problem));
             }
         };
-        idle("gaps", self.gaps != Gaps::default() && self.scheduler != SchedulerKind::Edf, "edf");
-        idle("burst", self.burst.is_some() && self.scheduler != SchedulerKind::TokenBucket, "token-bucket");
-        idle("quantum", self.quantum.is_some() && self.scheduler != SchedulerKind::Fq, "fq");
+        ignored("gaps", self.gaps != Gaps::default() && self.scheduler != SchedulerKind::Edf, "edf");
+        let token_bucket = self.scheduler == SchedulerKind::TokenBucket;
+        ignored("burst", self.burst.is_some() && !token_bucket, "token-bucket");
+        ignored("quantum", self.quantum.is_some() && self.scheduler != SchedulerKind::Fq, "fq");
         warnings
     }
 

@@ -18,8 +18,8 @@ impl<P: PacedFrame> FifoScheduler<P> {
     ///
     /// # Errors
     /// The rate or the MTU is out of range.
-    pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        Ok(FifoScheduler { classes: Classes::new(line, mtu)?, order: VecDeque::new() })
+    pub fn new(link_rate: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
+        Ok(FifoScheduler { classes: Classes::new(link_rate, mtu)?, order: VecDeque::new() })
     }
 }
 

@@ -13,7 +13,7 @@ impl PacingConfig {
     /// The first syntax error with line and column; a text longer than [`MAX_TEXT`].
     pub fn parse(text: &str) -> Result<Self, String> {
         if ByteCount::of_len(text.len()) > MAX_TEXT {
-            return Err(format!("it is longer than {MAX_TEXT}"));
+            return Err(format!("the file is longer than {MAX_TEXT}"));
         }
         toml::from_str(text).map_err(|error| error.to_string())
     }

@@ -10,9 +10,9 @@ use std::net::IpAddr;
 /// Maximum number of connections with classes of their own. Further connections share the parent class.
 pub const MAX_FLOWS: usize = 65_536;
 /// A class is removed after the connection has been idle for this time.
-const SILENT: Span = Span::from_secs(30);
-/// So often they are looked for.
-const SWEEP: Span = Span::from_secs(10);
+const IDLE_TIMEOUT: Span = Span::from_secs(30);
+/// Interval between searches for idle connections.
+const SWEEP_INTERVAL: Span = Span::from_secs(10);
 
 /// Source and destination address, protocol, source and destination port.
 type PacedFlowKey = (IpAddr, IpAddr, u8, u16, u16);
@@ -37,7 +37,7 @@ impl Flows {
         Flows {
             limit,
             flows: BTreeMap::new(),
-            next_sweep: Instant::ZERO + SWEEP,
+            next_sweep: Instant::ZERO + SWEEP_INTERVAL,
             ended: ClassStats::default(),
         }
     }
@@ -59,7 +59,7 @@ impl Flows {
         }
         let key = key_of(packet)?;
         if now >= self.next_sweep {
-            self.next_sweep = now + SWEEP;
+            self.next_sweep = now + SWEEP_INTERVAL;
             self.sweep(now, scheduler);
         }
         if let Some(flow) = self.flows.get_mut(&key) {
@@ -79,7 +79,7 @@ impl Flows {
         let ended = &mut self.ended;
         self.flows.retain(|_, flow| {
             let stats = scheduler.stats(flow.class).unwrap_or_default();
-            if now.since(flow.used) < SILENT || stats.backlog.packets > 0 {
+            if now.since(flow.used) < IDLE_TIMEOUT || stats.backlog.packets > 0 {
                 return true;
             }
             add(ended, &ClassStats { rate: Rate::default(), ..stats });
@@ -129,7 +129,7 @@ mod tests {
         let header = TcpHeader { src_port, dst_port: 80, ..TcpHeader::default() };
         let below = Below::new(MacAddr([2; 6]), MacAddr([4; 6]), addresses, 64);
         let mut packet = below.tcp(1, &header, vec![0; 1_460].into());
-        packet.set_wanted_rate(Some(Rate::from_mbit(rate)));
+        packet.set_pacing_rate(Some(Rate::from_mbit(rate)));
         packet
     }
 
@@ -154,11 +154,11 @@ mod tests {
         send(now, 2, &mut edf);
         now += Span::from_secs(11);
         send(now, 2, &mut edf);
-        assert!(edf.stats(a).is_none(), "port 1 was silent for 30 s");
+        assert!(edf.stats(a).is_none(), "port 1 was idle for 30 s");
         let mut all = ClassStats::default();
         flows.add_to(&mut all, &edf);
         assert_eq!((all.packets, all.backlog.packets), (3, 2));
-        assert_eq!(all.rate, Rate::from_mbit(100), "that of port 2");
+        assert_eq!(all.rate, Rate::from_mbit(100), "the rate of port 2");
     }
 
     /// Breaks: with data in both directions, pure ACKs do not wait behind data, which would lengthen round
@@ -178,7 +178,7 @@ mod tests {
         };
         let mut pacer = Pacer::new(&config, rate).unwrap_or_else(|e| panic!("{e:?}"));
         let mut slow = packet(1, 1);
-        slow.set_wanted_rate(Some(Rate::from_bits_per_sec(100)));
+        slow.set_pacing_rate(Some(Rate::from_bits_per_sec(100)));
         (0..3).for_each(|_| pacer.enqueue(Instant::ZERO, slow.clone()).unwrap());
         let mut sent = Vec::new();
         let mut send = |pacer: &mut Pacer, now| {
@@ -195,14 +195,14 @@ mod tests {
         pacer.enqueue(later, with(TcpFlags::ACK | TcpFlags::FIN)).unwrap();
         pacer.enqueue(later, with(TcpFlags::ACK)).unwrap();
         send(&mut pacer, later);
-        assert_eq!(sent, [1_460, 0], "the rest of the data waits, the FIN behind it, the ACK does not");
+        assert_eq!(sent, [1_460, 0], "the data waits, and the FIN behind it; the ACK does not");
         assert_eq!(pacer.backlog().packets, 3);
     }
 
     /// Breaks: a connection whose packets are queued for longer than the idle timeout keeps its class and
     /// packets.
     #[test]
-    fn connections_that_wait_are_not_silent() {
+    fn connections_with_queued_packets_are_not_idle() {
         let mut edf =
             Edf::new(Rate::from_mbit(1_000), ByteCount::new(1_500), Gaps::Timers, Span::ZERO).unwrap();
         let mut flows = Flows::new(QueueLimit::Unlimited);
@@ -211,7 +211,7 @@ mod tests {
         for _ in 0..2 {
             edf.enqueue(Instant::ZERO, class, slow.clone()).unwrap();
         }
-        let later = Instant::ZERO + SILENT * 4;
+        let later = Instant::ZERO + IDLE_TIMEOUT * 4;
         flows.class(later, &other, &mut edf).unwrap();
         assert_eq!(edf.stats(class).unwrap().backlog.packets, 2);
         assert_eq!(flows.class(later, &slow, &mut edf), Some(class));
@@ -219,7 +219,7 @@ mod tests {
 
     /// Breaks: the number of classes is bounded when packets of ever new connections arrive.
     #[test]
-    fn there_are_not_more_than_there_may_be() {
+    fn the_number_of_connections_is_limited() {
         let mut edf =
             Edf::new(Rate::from_mbit(1_000), ByteCount::new(1_500), Gaps::Timers, Span::ZERO).unwrap();
         let mut flows = Flows::new(QueueLimit::Unlimited);
@@ -230,7 +230,7 @@ mod tests {
         let below = Below::new(MacAddr([2; 6]), MacAddr([4; 6]), addresses, 64);
         let more = below.tcp(1, &TcpHeader::default(), vec![0; 10].into());
         assert_eq!(flows.class(Instant::ZERO, &more, &mut edf), None);
-        let later = Instant::ZERO + SILENT * 2;
-        assert!(flows.class(later, &more, &mut edf).is_some(), "all others are silent");
+        let later = Instant::ZERO + IDLE_TIMEOUT * 2;
+        assert!(flows.class(later, &more, &mut edf).is_some(), "all other connections are idle");
     }
 }

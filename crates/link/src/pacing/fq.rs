@@ -11,7 +11,7 @@
 
 use super::classes::Classes;
 use super::{
-    ClassId, ClassSpec, ClassStats, Next, PacedFrame, PacingError, PacingInterval, Refused, SHORTEST_FRAME,
+    ClassId, ClassSpec, ClassStats, MIN_FRAME, Next, PacedFrame, PacingError, PacingInterval, Refused,
     Scheduler,
 };
 use farpace_path::Backlog;
@@ -51,7 +51,7 @@ struct FqFlow {
     next: Instant,
     /// When it began to send after the last pause.
     began: Instant,
-    place: FlowPosition,
+    position: FlowPosition,
 }
 
 /// Where a flow is.
@@ -73,16 +73,16 @@ impl<P: PacedFrame> Fq<P> {
     /// # Errors
     /// The rate or the MTU is out of range.
     pub fn new(
-        line: Rate,
+        link_rate: Rate,
         mtu: ByteCount,
         slack: Span,
         quantum: Option<ByteCount>,
     ) -> Result<Self, PacingError> {
         let frame = (mtu + ByteCount::of_len(ETHERNET_LEN)).get();
         let bytes = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let quantum = quantum.map_or(2 * frame, ByteCount::get).max(SHORTEST_FRAME.get());
+        let quantum = quantum.map_or(2 * frame, ByteCount::get).max(MIN_FRAME.get());
         Ok(Fq {
-            classes: Classes::new(line, mtu)?,
+            classes: Classes::new(link_rate, mtu)?,
             slack,
             quantum: bytes(quantum),
             initial: bytes(INITIAL_FRAMES * frame),
@@ -94,7 +94,7 @@ impl<P: PacedFrame> Fq<P> {
     }
 
     /// Serves the flow at the head of its list. If it sends, it stays at the head.
-    fn turn(&mut self, id: ClassId, is_new: bool) -> Option<P> {
+    fn serve(&mut self, id: ClassId, is_new: bool) -> Option<P> {
         let (now, limited) = (self.now, self.classes.rate(id).is_some());
         let class = self.classes.get_mut(id)?;
         let credit = class.state.credit.unwrap_or(self.initial);
@@ -106,11 +106,11 @@ impl<P: PacedFrame> Fq<P> {
             if is_new && !self.old.is_empty() {
                 self.old.push_back(id);
             } else {
-                class.state.place = FlowPosition::Idle(now);
+                class.state.position = FlowPosition::Idle(now);
             }
         } else if limited && now < class.state.next {
             let at = class.state.next;
-            class.state.place = FlowPosition::Waiting(at);
+            class.state.position = FlowPosition::Waiting(at);
             self.waiting.insert((at, id));
         } else {
             match is_new {
@@ -123,7 +123,7 @@ impl<P: PacedFrame> Fq<P> {
     }
 
     fn send(&mut self, id: ClassId, credit: i64) -> Option<P> {
-        let (line, now, rate) = (self.classes.line(), self.now, self.classes.rate(id));
+        let (link_rate, now, rate) = (self.classes.link_rate(), self.now, self.classes.rate(id));
         let packet = self.classes.pop_to_send(id)?;
         let len = packet.len();
         let class = self.classes.get_mut(id)?;
@@ -146,7 +146,7 @@ impl<P: PacedFrame> Fq<P> {
                 let half = Span::from_nanos(pause.as_nanos() / 2);
                 flow.next = flow.began + (pause - late.min(half));
             }
-            class.was_late(line.bytes_in(late));
+            class.was_late(link_rate.bytes_in(late));
         }
         class.state.credit = Some(credit);
         Some(packet)
@@ -173,9 +173,9 @@ impl<P: PacedFrame> Fq<P> {
             return;
         }
         class.state.next = now + Span::from_nanos(after.rescaled(left.as_nanos(), before));
-        if let FlowPosition::Waiting(at) = class.state.place {
+        if let FlowPosition::Waiting(at) = class.state.position {
             let next = class.state.next;
-            class.state.place = FlowPosition::Waiting(next);
+            class.state.position = FlowPosition::Waiting(next);
             self.waiting.remove(&(at, id));
             self.waiting.insert((next, id));
         }
@@ -192,9 +192,9 @@ impl<P: PacedFrame> Scheduler<P> for Fq<P> {
     }
 
     fn remove_class(&mut self, class: ClassId) -> Result<Vec<P>, PacingError> {
-        let place = self.classes.get(class).map(|class| class.state.place);
+        let position = self.classes.get(class).map(|class| class.state.position);
         let packets = self.classes.remove(class)?;
-        match place {
+        match position {
             Some(FlowPosition::Waiting(at)) => drop(self.waiting.remove(&(at, class))),
             Some(FlowPosition::Listed) => {
                 self.new.retain(|other| *other != class);
@@ -207,16 +207,17 @@ impl<P: PacedFrame> Scheduler<P> for Fq<P> {
 
     fn enqueue(&mut self, now: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {
         let hint = packet.rate_hint();
-        let alone = self.classes.push(class, packet)?;
+        let was_empty = self.classes.push(class, packet)?;
         self.now = self.now.max(now);
         self.change_rate(class, |classes| classes.follow(class, hint));
         let (now, quantum) = (self.now, self.quantum);
-        let Some(flow) = self.classes.get_mut(class).filter(|_| alone).map(|class| &mut class.state) else {
+        let Some(flow) = self.classes.get_mut(class).filter(|_| was_empty).map(|class| &mut class.state)
+        else {
             return Ok(());
         };
         // It was idle, not late.
         flow.next = flow.next.max(now);
-        let listed = match flow.place {
+        let listed = match flow.position {
             FlowPosition::Never => false,
             FlowPosition::Idle(since) => {
                 if now.since(since) > REFILL_DELAY {
@@ -227,7 +228,7 @@ impl<P: PacedFrame> Scheduler<P> for Fq<P> {
             FlowPosition::Listed | FlowPosition::Waiting(_) => true,
         };
         if !listed {
-            flow.place = FlowPosition::Listed;
+            flow.position = FlowPosition::Listed;
             self.new.push_back(class);
         }
         Ok(())
@@ -239,7 +240,7 @@ impl<P: PacedFrame> Scheduler<P> for Fq<P> {
             self.waiting.remove(&(at, id));
             self.old.push_back(id);
             if let Some(class) = self.classes.get_mut(id) {
-                class.state.place = FlowPosition::Listed;
+                class.state.position = FlowPosition::Listed;
             }
         }
         loop {
@@ -250,7 +251,7 @@ impl<P: PacedFrame> Scheduler<P> for Fq<P> {
                     None => break,
                 },
             };
-            if let Some(packet) = self.turn(class, is_new) {
+            if let Some(packet) = self.serve(class, is_new) {
                 return Next::Packet { class, packet };
             }
         }

@@ -1,6 +1,6 @@
 //! Gap frames: frames that occupy the link and carry nothing.
 
-use super::{FCS, PREAMBLE_AND_GAP, SHORTEST_FRAME};
+use super::{FCS, MIN_FRAME, PREAMBLE_AND_GAP};
 use bytes::Bytes;
 use farpace_units::ByteCount;
 use farpace_wire::ethernet::ETHERNET_LEN;
@@ -84,12 +84,12 @@ impl GapFrames {
 }
 
 /// Bytes after the Ethernet header in a minimum frame.
-const SHORTEST_PAYLOAD: usize = SHORTEST_FRAME.get() as usize - FCS.get() as usize - ETHERNET_LEN;
+const SHORTEST_PAYLOAD: usize = MIN_FRAME.get() as usize - FCS.get() as usize - ETHERNET_LEN;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pacing::{SHORTEST_GAP, on_the_line};
+    use crate::pacing::{MIN_GAP, wire_len};
     use proptest::prelude::*;
 
     const OWN: MacAddr = MacAddr([2, 0, 10, 0, 0, 1]);
@@ -124,17 +124,17 @@ mod tests {
     #[test]
     fn payloads_are_shared() {
         let gaps = GapFrames::new(GapFrameKind::Pause, ByteCount::new(1_500));
-        let (long, short) = (gaps.frame(OWN, ByteCount::new(1_538)), gaps.frame(OWN, SHORTEST_GAP));
+        let (long, short) = (gaps.frame(OWN, ByteCount::new(1_538)), gaps.frame(OWN, MIN_GAP));
         assert_eq!(long.payload().as_ptr(), short.payload().as_ptr());
     }
 
     proptest! {
         /// Breaks: a gap frame has the wire length of its gap, and the receiver recognises it.
         #[test]
-        fn a_gap_is_as_long_as_it_says(gap in 84u64..1_539, kind in 0usize..3, own: [u8; 5]) {
+        fn a_gap_frame_fills_its_gap(gap in 84u64..1_539, kind in 0usize..3, own: [u8; 5]) {
             let own = MacAddr([2, own[0], own[1], own[2], own[3], own[4]]);
             let frame = GapFrames::new(KINDS[kind], ByteCount::new(1_500)).frame(own, ByteCount::new(gap));
-            prop_assert_eq!(on_the_line(frame.len()), ByteCount::new(gap));
+            prop_assert_eq!(wire_len(frame.len()), ByteCount::new(gap));
             let arrived = Packet::from_frame(&bytes(&frame)).unwrap();
             prop_assert_eq!(GapFrameKind::of(&arrived), Some(KINDS[kind]));
             prop_assert!(farpace_path::ends_at_port(&arrived));
@@ -143,7 +143,7 @@ mod tests {
 
     /// Breaks: other frames are not mistaken for gap frames, which a measurement leaves out.
     #[test]
-    fn what_is_no_gap_frame() {
+    fn other_frames_are_no_gap_frames() {
         let link = |dst, ether_type| Packet::from_link(OWN, dst, ether_type, Bytes::from_static(&[0; 46]));
         for packet in [
             PauseFrame::pause(1).packet(OWN),

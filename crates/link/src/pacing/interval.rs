@@ -25,10 +25,10 @@ pub struct PacingInterval {
 
 impl PacingInterval {
     /// The interval of a class of `rate` on a link of `link_rate`. A rate of zero counts as 1 bit/s.
-    pub const fn new(rate: Rate, line: Rate) -> Self {
-        let (rate, line) = (rate.bits_per_sec(), line.bits_per_sec());
+    pub const fn new(rate: Rate, link_rate: Rate) -> Self {
+        let (rate, link_rate) = (rate.bits_per_sec(), link_rate.bits_per_sec());
         let rate = if rate == 0 { 1 } else { rate };
-        PacingInterval { rate, whole: line / rate, left: line % rate }
+        PacingInterval { rate, whole: link_rate / rate, left: link_rate % rate }
     }
     /// The rate of the class.
     pub const fn rate(&self) -> Rate {
@@ -83,13 +83,13 @@ mod tests {
         /// Breaks: a rate does not drift: the sum of all intervals is the sum of bytes times link rate /
         /// rate, rounded down.
         #[test]
-        fn no_drift(rate in 1u64..=1_000_000_000_000, line in 1u64..=1_000_000_000_000, lens in prop::collection::vec(64u64..70_000, 1..60)) {
-            let (rate, line) = (rate.min(line), rate.max(line));
-            let interval = PacingInterval::new(Rate::from_bits_per_sec(rate), Rate::from_bits_per_sec(line));
+        fn no_drift(rate in 1u64..=1_000_000_000_000, link_rate in 1u64..=1_000_000_000_000, lens in prop::collection::vec(64u64..70_000, 1..60)) {
+            let (rate, link_rate) = (rate.min(link_rate), rate.max(link_rate));
+            let interval = PacingInterval::new(Rate::from_bits_per_sec(rate), Rate::from_bits_per_sec(link_rate));
             let mut rest = 0;
             let sum: u128 = lens.iter().map(|l| u128::from(interval.after(ByteCount::new(*l), &mut rest))).sum();
             let bytes: u64 = lens.iter().sum();
-            prop_assert_eq!(sum, u128::from(bytes) * u128::from(line) / u128::from(rate));
+            prop_assert_eq!(sum, u128::from(bytes) * u128::from(link_rate) / u128::from(rate));
         }
     }
 }

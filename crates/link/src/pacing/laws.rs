@@ -10,22 +10,24 @@ use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
 
 /// All schedulers. A new scheduler is one more line.
-const SCHEDULERS: [(&str, New); 8] = [
-    ("fifo", |line, mtu| Ok(Box::new(FifoScheduler::new(line, mtu)?))),
-    ("psp", |line, mtu| Ok(Box::new(Psp::new(line, mtu)?))),
-    ("token bucket", |line, mtu| Ok(Box::new(TokenBucket::new(line, mtu, TICK, None)?))),
-    ("small bucket", |line, mtu| Ok(Box::new(TokenBucket::new(line, mtu, TICK, Some(ByteCount::new(1)))?))),
-    ("fq", |line, mtu| Ok(Box::new(Fq::new(line, mtu, SLACK, None)?))),
-    ("edf", |line, mtu| Ok(Box::new(Edf::new(line, mtu, Gaps::Frames, SLACK)?))),
-    ("edf, timers", |line, mtu| Ok(Box::new(Edf::new(line, mtu, Gaps::Timers, SLACK)?))),
-    ("edf, hybrid", |line, mtu| Ok(Box::new(Edf::new(line, mtu, Gaps::Hybrid, SLACK)?))),
+const SCHEDULERS: [(&str, NewScheduler); 8] = [
+    ("fifo", |link_rate, mtu| Ok(Box::new(FifoScheduler::new(link_rate, mtu)?))),
+    ("psp", |link_rate, mtu| Ok(Box::new(Psp::new(link_rate, mtu)?))),
+    ("token bucket", |link_rate, mtu| Ok(Box::new(TokenBucket::new(link_rate, mtu, TICK, None)?))),
+    ("small bucket", |link_rate, mtu| {
+        Ok(Box::new(TokenBucket::new(link_rate, mtu, TICK, Some(ByteCount::new(1)))?))
+    }),
+    ("fq", |link_rate, mtu| Ok(Box::new(Fq::new(link_rate, mtu, SLACK, None)?))),
+    ("edf", |link_rate, mtu| Ok(Box::new(Edf::new(link_rate, mtu, Gaps::Frames, SLACK)?))),
+    ("edf, timers", |link_rate, mtu| Ok(Box::new(Edf::new(link_rate, mtu, Gaps::Timers, SLACK)?))),
+    ("edf, hybrid", |link_rate, mtu| Ok(Box::new(Edf::new(link_rate, mtu, Gaps::Hybrid, SLACK)?))),
 ];
 
-type New = fn(Rate, ByteCount) -> Result<Box<dyn Scheduler<Numbered>>, PacingError>;
+type NewScheduler = fn(Rate, ByteCount) -> Result<Box<dyn Scheduler<Numbered>>, PacingError>;
 
 const TICK: Span = Span::from_millis(1);
 const SLACK: Span = Span::from_micros(10);
-const LINE: Rate = Rate::from_mbit(1_000);
+const LINK_RATE: Rate = Rate::from_mbit(1_000);
 const MTU: ByteCount = ByteCount::new(1_500);
 
 /// A packet with a unique number.
@@ -88,21 +90,28 @@ struct Model {
 }
 
 /// A scheduler on a link, with the expected state.
-struct Line {
+struct SchedulerUnderTest {
     scheduler: Box<dyn Scheduler<Numbered>>,
-    clock: LineClock,
+    clock: LinkClock,
     now: Instant,
     /// Set if the scheduler has asked to wait until then.
     waits: Option<Instant>,
     classes: Vec<Option<Model>>,
     /// Everything that the scheduler has returned.
-    told: Vec<Next<Numbered>>,
+    returned: Vec<Next<Numbered>>,
 }
 
-impl Line {
+impl SchedulerUnderTest {
     fn new(scheduler: Box<dyn Scheduler<Numbered>>) -> Self {
-        let clock = LineClock::new(LINE);
-        Line { scheduler, clock, now: Instant::ZERO, waits: None, classes: Vec::new(), told: Vec::new() }
+        let clock = LinkClock::new(LINK_RATE);
+        SchedulerUnderTest {
+            scheduler,
+            clock,
+            now: Instant::ZERO,
+            waits: None,
+            classes: Vec::new(),
+            returned: Vec::new(),
+        }
     }
 
     fn model(&mut self, class: u32) -> Option<&mut Model> {
@@ -116,45 +125,8 @@ impl Line {
     /// Performs an operation. False if the scheduler refused it.
     fn operate(&mut self, number: usize, operation: Operation) -> Result<bool, TestCaseError> {
         match operation {
-            Operation::Add(spec) => match self.scheduler.add_class(spec) {
-                Ok(id) => {
-                    prop_assert!(!spec.limit.is_zero());
-                    let rate = if let ClassKind::Paced(rate) = spec.kind { rate } else { Rate::default() };
-                    if self.classes.len() <= id.index() {
-                        self.classes.resize_with(id.index() + 1, || None);
-                    }
-                    let there = &mut self.classes[id.index()];
-                    prop_assert!(there.is_none(), "two classes have one number");
-                    let stats = ClassStats { rate, ..ClassStats::default() };
-                    *there = Some(Model { spec, queue: VecDeque::new(), stats });
-                    Ok(true)
-                }
-                Err(why) => {
-                    let bad = match spec.kind {
-                        _ if spec.limit.is_zero() => why == PacingError::ZeroLimit,
-                        ClassKind::Paced(rate) => is_bad_rate(&why, rate),
-                        _ => false,
-                    };
-                    prop_assert!(bad, "{spec:?}: {why:?}");
-                    Ok(false)
-                }
-            },
-            Operation::SetRate(class, rate) => {
-                let done = self.scheduler.set_rate(ClassId(class), rate);
-                match (self.model(class), done) {
-                    (Some(model), Ok(())) if matches!(model.spec.kind, ClassKind::Paced(_)) => {
-                        model.stats.rate = rate;
-                        return Ok(true);
-                    }
-                    (Some(model), Err(PacingError::NotPaced(_))) => {
-                        prop_assert!(!matches!(model.spec.kind, ClassKind::Paced(_)));
-                    }
-                    (Some(_), Err(why)) => prop_assert!(is_bad_rate(&why, rate), "{why:?}"),
-                    (None, Err(PacingError::UnknownClass(_))) => {}
-                    (model, done) => prop_assert!(false, "{model:?} {done:?}"),
-                }
-                Ok(false)
-            }
+            Operation::Add(spec) => self.add(spec),
+            Operation::SetRate(class, rate) => self.set_rate(class, rate),
             Operation::Remove(class) => {
                 let removed = self.scheduler.remove_class(ClassId(class));
                 let model = self.classes.get_mut(class as usize).and_then(Option::take);
@@ -168,12 +140,13 @@ impl Line {
                 Ok(true)
             }
             Operation::Enqueue(class, len, packets, hint) => {
-                let mut taken = 0;
+                let mut accepted = 0;
                 for i in 0..packets as usize {
-                    taken += u32::from(self.enqueue(class, Numbered { number: 8 * number + i, len, hint })?);
+                    accepted +=
+                        u32::from(self.enqueue(class, Numbered { number: 8 * number + i, len, hint })?);
                 }
                 // The operation counts as refused only if no packet was accepted.
-                Ok(taken > 0)
+                Ok(accepted > 0)
             }
             Operation::Serve(times) => {
                 for _ in 0..times {
@@ -189,12 +162,57 @@ impl Line {
                 let until = self.now + span;
                 match self.waits {
                     Some(at) => self.now = until.min(at),
-                    None if self.queued() == 0 && self.told.last() == Some(&Next::Empty) => self.now = until,
+                    None if self.queued() == 0 && self.returned.last() == Some(&Next::Empty) => {
+                        self.now = until
+                    }
                     None => {}
                 }
                 Ok(true)
             }
         }
+    }
+
+    fn add(&mut self, spec: ClassSpec) -> Result<bool, TestCaseError> {
+        match self.scheduler.add_class(spec) {
+            Ok(id) => {
+                prop_assert!(!spec.limit.is_zero());
+                let rate = if let ClassKind::Paced(rate) = spec.kind { rate } else { Rate::default() };
+                if self.classes.len() <= id.index() {
+                    self.classes.resize_with(id.index() + 1, || None);
+                }
+                let entry = &mut self.classes[id.index()];
+                prop_assert!(entry.is_none(), "two classes have one number");
+                let stats = ClassStats { rate, ..ClassStats::default() };
+                *entry = Some(Model { spec, queue: VecDeque::new(), stats });
+                Ok(true)
+            }
+            Err(why) => {
+                let bad = match spec.kind {
+                    _ if spec.limit.is_zero() => why == PacingError::ZeroLimit,
+                    ClassKind::Paced(rate) => is_bad_rate(&why, rate),
+                    _ => false,
+                };
+                prop_assert!(bad, "{spec:?}: {why:?}");
+                Ok(false)
+            }
+        }
+    }
+
+    fn set_rate(&mut self, class: u32, rate: Rate) -> Result<bool, TestCaseError> {
+        let done = self.scheduler.set_rate(ClassId(class), rate);
+        match (self.model(class), done) {
+            (Some(model), Ok(())) if matches!(model.spec.kind, ClassKind::Paced(_)) => {
+                model.stats.rate = rate;
+                return Ok(true);
+            }
+            (Some(model), Err(PacingError::NotPaced(_))) => {
+                prop_assert!(!matches!(model.spec.kind, ClassKind::Paced(_)));
+            }
+            (Some(_), Err(why)) => prop_assert!(is_bad_rate(&why, rate), "{why:?}"),
+            (None, Err(PacingError::UnknownClass(_))) => {}
+            (model, done) => prop_assert!(false, "{model:?} {done:?}"),
+        }
+        Ok(false)
     }
 
     fn enqueue(&mut self, class: u32, packet: Numbered) -> Result<bool, TestCaseError> {
@@ -215,7 +233,7 @@ impl Line {
             model.stats.backlog.packets += 1;
             model.stats.backlog.bytes += packet.len();
             if let (ClassKind::Follows, Some(rate)) = (model.spec.kind, packet.hint) {
-                model.stats.rate = if rate < LINE { rate } else { Rate::default() };
+                model.stats.rate = if rate < LINK_RATE { rate } else { Rate::default() };
             }
             self.waits = None;
             return Ok(true);
@@ -231,13 +249,13 @@ impl Line {
             self.clock.catch_up(self.now);
         }
         let next = self.scheduler.dequeue(self.now);
-        self.told.push(next.clone());
+        self.returned.push(next.clone());
         prop_assert_eq!(self.queued() == 0, next == Next::Empty, "{:?} with {} queued", next, self.queued());
         match next {
             Next::Packet { class, packet } => {
-                self.clock.advance(on_the_line(packet.len()));
+                self.clock.advance(wire_len(packet.len()));
                 let Some(model) = self.model(class.0) else {
-                    return Err(TestCaseError::fail("a packet of no class"));
+                    return Err(TestCaseError::fail("a packet of an unknown class"));
                 };
                 prop_assert_eq!(Some(packet), model.queue.pop_front());
                 let stats = &mut model.stats;
@@ -247,7 +265,7 @@ impl Line {
                 stats.backlog.bytes -= packet.len();
             }
             Next::Gap(gap) => {
-                prop_assert!((SHORTEST_GAP.get()..=1_538).contains(&gap.get()), "a gap of {}", gap);
+                prop_assert!((MIN_GAP.get()..=1_538).contains(&gap.get()), "a gap of {}", gap);
                 self.clock.advance(gap);
             }
             Next::Wait(until) => {
@@ -275,13 +293,13 @@ impl Line {
     /// Empties all queues, in no more steps than the slowest rate needs.
     fn drain(&mut self) -> Result<(), TestCaseError> {
         let slowest = |model: &Model| match model.spec.kind {
-            ClassKind::Normal => LINE,
-            _ if model.stats.rate == Rate::default() => LINE,
+            ClassKind::Normal => LINK_RATE,
+            _ if model.stats.rate == Rate::default() => LINK_RATE,
             _ => model.stats.rate,
         };
         let bytes = |model: &Model| {
             let frames = (model.queue.len() + 2) as u64;
-            frames * 1_546 * (1 + LINE.bits_per_sec() / slowest(model).bits_per_sec().max(1))
+            frames * 1_546 * (1 + LINK_RATE.bits_per_sec() / slowest(model).bits_per_sec().max(1))
         };
         let all: u64 = self.classes.iter().flatten().map(bytes).sum();
         let budget = all / 500 + 1_000;
@@ -297,7 +315,7 @@ impl Line {
 fn is_bad_rate(why: &PacingError, rate: Rate) -> bool {
     match why {
         PacingError::ZeroRate => rate == Rate::default(),
-        PacingError::AboveLine { .. } | PacingError::RatesAboveLine { .. } => rate > Rate::default(),
+        PacingError::AboveLinkRate { .. } | PacingError::RatesAboveLinkRate { .. } => rate > Rate::default(),
         _ => false,
     }
 }
@@ -305,35 +323,35 @@ fn is_bad_rate(why: &PacingError, rate: Rate) -> bool {
 /// Runs all operations except those in `skip`. Returns what the scheduler returned, and the refused
 /// operations.
 fn run(
-    new: New,
+    new: NewScheduler,
     operations: &[Operation],
     skip: &BTreeSet<usize>,
 ) -> Result<(Vec<Next<Numbered>>, BTreeSet<usize>), TestCaseError> {
-    let mut line = Line::new(new(LINE, MTU).unwrap());
+    let mut link = SchedulerUnderTest::new(new(LINK_RATE, MTU).unwrap());
     let mut refused = BTreeSet::new();
     for kind in
         [ClassKind::Paced(Rate::from_mbit(20)), ClassKind::Paced(Rate::from_mbit(300)), ClassKind::Normal]
     {
-        line.operate(0, Operation::Add(ClassSpec { kind, limit: QueueLimit::default() }))?;
+        link.operate(0, Operation::Add(ClassSpec { kind, limit: QueueLimit::default() }))?;
     }
     for (number, operation) in operations.iter().enumerate().filter(|(number, _)| !skip.contains(number)) {
-        if !line.operate(number, *operation)? {
+        if !link.operate(number, *operation)? {
             refused.insert(number);
         }
-        line.check()?;
+        link.check()?;
     }
     // Slow classes would only lengthen the test.
-    for class in 0..line.classes.len() as u32 {
+    for class in 0..link.classes.len() as u32 {
         let slow = |model: &mut Model| {
             matches!(model.spec.kind, ClassKind::Paced(_)) && model.stats.rate < Rate::from_mbit(2)
         };
-        if line.model(class).is_some_and(slow) {
-            line.operate(usize::MAX, Operation::Remove(class))?;
+        if link.model(class).is_some_and(slow) {
+            link.operate(usize::MAX, Operation::Remove(class))?;
         }
     }
-    line.drain()?;
-    line.check()?;
-    Ok((line.told, refused))
+    link.drain()?;
+    link.check()?;
+    Ok((link.returned, refused))
 }
 
 proptest! {
@@ -341,16 +359,16 @@ proptest! {
     /// queued, returns only gaps that a frame can fill and only future times, makes progress, and counts
     /// correctly. A refused operation has no effect.
     #[test]
-    fn every_scheduler_keeps_its_promises(operations in prop::collection::vec(operation(), 1..150)) {
+    fn every_scheduler_keeps_its_contract(operations in prop::collection::vec(operation(), 1..150)) {
         for (name, new) in SCHEDULERS {
             let named = |error| match error {
                 TestCaseError::Fail(why) => TestCaseError::fail(format!("{name}: {why}")),
                 other => other,
             };
-            let (told, refused) = run(new, &operations, &BTreeSet::new()).map_err(named)?;
+            let (returned, refused) = run(new, &operations, &BTreeSet::new()).map_err(named)?;
             let (without, none) = run(new, &operations, &refused).map_err(named)?;
             prop_assert_eq!(none, BTreeSet::new(), "{}", name);
-            prop_assert_eq!(told, without, "{}: what was refused has changed something", name);
+            prop_assert_eq!(returned, without, "{}: a refused operation had an effect", name);
         }
     }
 }

@@ -30,16 +30,18 @@ mod class_sets;
 mod classes;
 mod classifier;
 mod config;
+mod config_error;
 mod edf;
 mod fifo;
 mod file;
+mod filter;
 mod flows;
 mod fq;
 mod gap_frame;
 mod interval;
 #[cfg(test)]
 mod laws;
-mod line_clock;
+mod link_clock;
 mod max_rate;
 mod pacer;
 mod plan;
@@ -54,15 +56,17 @@ pub use burstiness::Burstiness;
 pub use class_sets::{Before, ClassSet, burstiness};
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MAX_CLASSES};
 pub use classifier::{Classifier, MAX_FILTERS, MAX_SHAPES};
-pub use config::{ClassConfig, ClassFilter, ClassRate, ConfigError, Gaps, PacingConfig, SchedulerKind};
+pub use config::{ClassConfig, ClassRate, Gaps, PacingConfig, SchedulerKind};
+pub use config_error::ConfigError;
 pub use edf::Edf;
 pub use fifo::FifoScheduler;
 pub use file::{MAX_TEXT, has_comments};
+pub use filter::ClassFilter;
 pub use flows::MAX_FLOWS;
 pub use fq::Fq;
 pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::PacingInterval;
-pub use line_clock::LineClock;
+pub use link_clock::LinkClock;
 pub use pacer::{NamedStats, Pacer};
 pub use plan::{ClassPlan, PacingPlan, PlannedRate};
 pub use protocol::Protocol;
@@ -81,17 +85,17 @@ pub const FCS: ByteCount = ByteCount::new(4);
 /// §3.1.1, §4.4.2).
 pub const PREAMBLE_AND_GAP: ByteCount = ByteCount::new(20);
 /// Minimum frame length, with check sequence.
-pub const SHORTEST_FRAME: ByteCount = ByteCount::new(64);
-/// The shortest gap that a gap frame makes: a shortest frame and what surrounds it.
-pub const SHORTEST_GAP: ByteCount = ByteCount::new(84);
+pub const MIN_FRAME: ByteCount = ByteCount::new(64);
+/// Minimum gap that a gap frame can fill: a minimum frame with preamble and inter-frame gap.
+pub const MIN_GAP: ByteCount = ByteCount::new(84);
 
 /// Layer 2 length of a frame of `len` bytes in memory: padded, with check sequence. Rates count these bytes.
 pub fn layer_2(len: ByteCount) -> ByteCount {
-    (len + FCS).max(SHORTEST_FRAME)
+    (len + FCS).max(MIN_FRAME)
 }
 
 /// Wire length of a frame of `len` bytes in memory: layer 2, preamble and inter-frame gap.
-pub fn on_the_line(len: ByteCount) -> ByteCount {
+pub fn wire_len(len: ByteCount) -> ByteCount {
     layer_2(len) + PREAMBLE_AND_GAP
 }
 
@@ -114,7 +118,7 @@ impl PacedFrame for Packet {
         Packet::len(self)
     }
     fn rate_hint(&self) -> Option<Rate> {
-        self.wanted_rate()
+        self.pacing_rate()
     }
 }
 
@@ -207,29 +211,29 @@ pub enum PacingError {
     #[error("the rate of a class must be above 0 bit/s")]
     ZeroRate,
     /// The rate of the link is out of range.
-    #[error("the rate of the line must be above 0 bit/s and at most {}", LineClock::FASTEST)]
-    Line,
-    /// No frame fits.
+    #[error("the rate of the link must be above 0 bit/s and at most {}", LinkClock::MAX_RATE)]
+    LinkRate,
+    /// The MTU is out of range.
     #[error("the MTU must be 68 to 65535 B, not {0}")]
     Mtu(ByteCount),
     /// The classes need more than the link carries, with framing overhead.
     #[error(
-        "the classes would take {wanted} of a line of {line}: full frames of all rates together, with the 20 B of the \
-         line that each frame takes beyond layer 2"
+        "the classes need {wanted} on a link of {link_rate}: the sum of rates for full frames, with 20 B of overhead for \
+         each frame beyond layer 2"
     )]
-    AboveLine {
-        /// All rates together, as bits of the line.
+    AboveLinkRate {
+        /// The sum of rates on the wire.
         wanted: Rate,
         /// The rate of the link.
-        line: Rate,
+        link_rate: Rate,
     },
     /// The sum of rates exceeds the rate of the link, without framing overhead, which [`Psp`] does not count.
-    #[error("the rates of the classes are {wanted} together, on a line of {line}")]
-    RatesAboveLine {
-        /// All rates together.
+    #[error("the rates of the classes are {wanted} together, on a link of {link_rate}")]
+    RatesAboveLinkRate {
+        /// The sum of rates.
         wanted: Rate,
         /// The rate of the link.
-        line: Rate,
+        link_rate: Rate,
     },
     /// No such class.
     #[error("there is no class {}", .0.index())]

@@ -39,11 +39,11 @@ impl Pacer {
     ///
     /// # Errors
     /// The first error in the configuration.
-    pub fn new(config: &PacingConfig, line: Rate) -> Result<Self, ConfigError> {
-        if let Some(error) = config.check(line).into_iter().next() {
+    pub fn new(config: &PacingConfig, link_rate: Rate) -> Result<Self, ConfigError> {
+        if let Some(error) = config.check(link_rate).into_iter().next() {
             return Err(error);
         }
-        Pacer::with(config, scheduler(config, line).map_err(refuse)?)
+        Pacer::with(config, scheduler(config, link_rate).map_err(refuse)?)
     }
 
     /// The classes and filters of a checked configuration, with a `scheduler` that has no classes yet.
@@ -69,7 +69,7 @@ impl Pacer {
             names.push((REST.to_owned(), None));
             flows.push(None);
         }
-        Ok(Pacer { scheduler, classifier: Classifier::new(config), classes, names, flows })
+        Ok(Pacer { scheduler, classifier: config.classifier(), classes, names, flows })
     }
 
     /// Classifies and queues a packet.
@@ -77,12 +77,12 @@ impl Pacer {
     /// # Errors
     /// The packet and the reason for the refusal.
     pub fn enqueue(&mut self, now: Instant, packet: Packet) -> Result<(), Refused<Packet>> {
-        let place = self.classifier.classify(&packet).unwrap_or(self.classes.len() - 1);
-        let own = match &mut self.flows[place] {
+        let index = self.classifier.classify(&packet).unwrap_or(self.classes.len() - 1);
+        let own = match &mut self.flows[index] {
             Some(flows) => flows.class(now, &packet, &mut *self.scheduler),
             None => None,
         };
-        self.scheduler.enqueue(now, own.unwrap_or(self.classes[place]), packet)
+        self.scheduler.enqueue(now, own.unwrap_or(self.classes[index]), packet)
     }
 
     /// What to send now. The link must be idle.
@@ -97,8 +97,8 @@ impl Pacer {
 
     /// The counters of all classes, in the order of the configuration.
     pub fn stats(&self) -> Vec<NamedStats> {
-        let places = self.classes.iter().zip(&self.names).zip(&self.flows);
-        let named = places.map(|((id, (name, rate)), flows)| {
+        let classes = self.classes.iter().zip(&self.names).zip(&self.flows);
+        let named = classes.map(|((id, (name, rate)), flows)| {
             let mut stats = self.scheduler.stats(*id).unwrap_or_default();
             if let Some(flows) = flows {
                 flows.add_to(&mut stats, &*self.scheduler);
@@ -113,16 +113,16 @@ fn refuse(error: PacingError) -> ConfigError {
     ConfigError { at: Vec::new(), problem: error.to_string() }
 }
 
-fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Packet>>, PacingError> {
-    let line = config.line_rate(line);
+fn scheduler(config: &PacingConfig, link_rate: Rate) -> Result<Box<dyn Scheduler<Packet>>, PacingError> {
+    let link_rate = config.effective_rate(link_rate);
     Ok(match config.scheduler {
-        SchedulerKind::Fifo => Box::new(FifoScheduler::new(line, config.mtu)?),
-        SchedulerKind::Psp => Box::new(Psp::new(line, config.mtu)?),
+        SchedulerKind::Fifo => Box::new(FifoScheduler::new(link_rate, config.mtu)?),
+        SchedulerKind::Psp => Box::new(Psp::new(link_rate, config.mtu)?),
         SchedulerKind::TokenBucket => {
-            Box::new(TokenBucket::new(line, config.mtu, config.tick, config.burst)?)
+            Box::new(TokenBucket::new(link_rate, config.mtu, config.tick, config.burst)?)
         }
-        SchedulerKind::Fq => Box::new(Fq::new(line, config.mtu, config.slack, config.quantum)?),
-        SchedulerKind::Edf => Box::new(Edf::new(line, config.mtu, config.gaps, config.jitter)?),
+        SchedulerKind::Fq => Box::new(Fq::new(link_rate, config.mtu, config.slack, config.quantum)?),
+        SchedulerKind::Edf => Box::new(Edf::new(link_rate, config.mtu, config.gaps, config.jitter)?),
     })
 }
 
@@ -139,9 +139,9 @@ mod tests {
         for scheduler in [Edf, Psp, TokenBucket, Fq, Fifo] {
             let rate = Some(ClassRate::Fixed(Rate::from_mbit(1_000)));
             let classes = vec![ClassConfig { name: "all".to_owned(), rate, limit: None }];
-            let most = PacingConfig { scheduler, classes, ..PacingConfig::default() };
-            let taken = Pacer::new(&most, Rate::from_mbit(1_000));
-            assert_eq!(taken.is_ok(), scheduler == Psp, "{scheduler:?}");
+            let full = PacingConfig { scheduler, classes, ..PacingConfig::default() };
+            let accepted = Pacer::new(&full, Rate::from_mbit(1_000));
+            assert_eq!(accepted.is_ok(), scheduler == Psp, "{scheduler:?}");
             let none = PacingConfig { scheduler, ..PacingConfig::default() };
             let mut pacer = Pacer::new(&none, Rate::from_mbit(1_000)).ok().unwrap();
             assert!(matches!(pacer.dequeue(Instant::ZERO), Next::Empty), "{scheduler:?}");

@@ -2,7 +2,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "there is no safe way yet to ask for a cache line; asking for one has no effect but on time"
+    reason = "there is no safe way yet to prefetch a cache line; prefetching affects only timing"
 )]
 
 /// Prefetches an element of a slice into the cache. Does nothing on processors other than x86-64.

@@ -1,9 +1,9 @@
 //! PSPacer as in the paper (Takano et al., §3.4): the baseline for the other schedulers.
 //!
 //! Time is counted in bytes on the wire. The global clock G counts all bytes sent. The class clock C of a
-//! class is the value of G from which its next packet may go. A frame of `len` bytes in memory counts as `len
-//! + 24` on the wire and as `len + 4` for its rate. Of the eligible classes, the one with the highest rate
-//! sends. If none is eligible, a normal class sends. If no normal class has a packet either, a gap frame
+//! class is the value of G from which its next packet may go. A frame of `len` bytes in memory counts as
+//! `len + 24` on the wire and as `len + 4` for its rate. Of the eligible classes, the one with the highest
+//! rate sends. If none is eligible, a normal class sends. If no normal class has a packet either, a gap frame
 //! fills the link until the lowest C.
 //!
 //! Where the paper is ambiguous: a class is eligible at C = G too (Fig. 3 needs it, though §3.4 says
@@ -32,15 +32,15 @@
 use super::admission::PacingAdmission;
 use super::classes::{Classes, Tag};
 use super::{
-    ClassId, ClassSpec, ClassStats, FCS, Next, PREAMBLE_AND_GAP, PacedFrame, PacingError, PacingInterval,
-    Refused, SHORTEST_GAP, Scheduler,
+    ClassId, ClassSpec, ClassStats, FCS, MIN_GAP, Next, PREAMBLE_AND_GAP, PacedFrame, PacingError,
+    PacingInterval, Refused, Scheduler,
 };
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate};
 use std::cmp::Reverse;
 
 /// Minimum C - G that it fills (paper §3.3: the minimum gap packet).
-const MIN_GAP: u64 = 64;
+const MIN_FILLED_GAP: u64 = 64;
 
 /// The paper's scheduler.
 #[derive(Debug)]
@@ -52,7 +52,8 @@ pub struct Psp<P> {
     by_rate: Vec<ClassId>,
     /// All other classes, served in round robin.
     rest: Vec<ClassId>,
-    turn: usize,
+    /// Index of the next class in `rest`.
+    next: usize,
 }
 
 #[derive(Debug)]
@@ -75,9 +76,9 @@ impl<P: PacedFrame> Psp<P> {
     ///
     /// # Errors
     /// The rate or the MTU is out of range.
-    pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        let classes = Classes::admitted_by(PacingAdmission::of_rates(line, mtu)?);
-        Ok(Psp { classes, global: 0, by_rate: Vec::new(), rest: Vec::new(), turn: 0 })
+    pub fn new(link_rate: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
+        let classes = Classes::admitted_by(PacingAdmission::of_rates(link_rate, mtu)?);
+        Ok(Psp { classes, global: 0, by_rate: Vec::new(), rest: Vec::new(), next: 0 })
     }
 
     /// G: the bytes that it has counted as sent, including gaps.
@@ -95,7 +96,7 @@ impl<P: PacedFrame> Psp<P> {
             return waits;
         }
         let ahead = class.state.class.saturating_sub(self.global);
-        if ahead >= MIN_GAP {
+        if ahead >= MIN_FILLED_GAP {
             *gap = ahead.min(*gap);
         }
         if ahead == 0 && !waits {
@@ -141,8 +142,8 @@ impl<P: PacedFrame> Psp<P> {
             |classes: &Classes<P, ByteClock>, id| classes.get(id).is_some_and(|c| c.tag == Tag::Paced);
         if paced(&self.classes, id) {
             let rate = |id: ClassId| Reverse(self.classes.rate(id));
-            let place = self.by_rate.partition_point(|other| rate(*other) <= rate(id));
-            self.by_rate.insert(place, id);
+            let index = self.by_rate.partition_point(|other| rate(*other) <= rate(id));
+            self.by_rate.insert(index, id);
         } else {
             self.rest.push(id);
         }
@@ -150,9 +151,9 @@ impl<P: PacedFrame> Psp<P> {
 
     fn unlist(&mut self, id: ClassId) {
         self.by_rate.retain(|other| *other != id);
-        if let Some(place) = self.rest.iter().position(|other| *other == id) {
-            self.rest.remove(place);
-            self.turn -= usize::from(self.turn > place);
+        if let Some(index) = self.rest.iter().position(|other| *other == id) {
+            self.rest.remove(index);
+            self.next -= usize::from(self.next > index);
         }
     }
 }
@@ -198,16 +199,16 @@ impl<P: PacedFrame> Scheduler<P> for Psp<P> {
         }
         let mut gap = self.classes.full_frame().get();
         // (1a)
-        for place in 0..self.by_rate.len() {
-            let id = self.by_rate[place];
+        for index in 0..self.by_rate.len() {
+            let id = self.by_rate[index];
             if self.may_send(id, &mut gap) {
                 return self.send(id);
             }
         }
         // (1b)
         for _ in 0..self.rest.len() {
-            let id = self.rest[self.turn % self.rest.len()];
-            self.turn = (self.turn + 1) % self.rest.len();
+            let id = self.rest[self.next % self.rest.len()];
+            self.next = (self.next + 1) % self.rest.len();
             if self.may_send(id, &mut gap) {
                 return self.send(id);
             }
@@ -215,7 +216,7 @@ impl<P: PacedFrame> Scheduler<P> for Psp<P> {
         // (1c) The minimum C - G, at most a full frame; (2) counts it as requested, even if the frame is
         // longer.
         self.global = self.global.saturating_add(gap);
-        Next::Gap(ByteCount::new(gap).max(SHORTEST_GAP))
+        Next::Gap(ByteCount::new(gap).max(MIN_GAP))
     }
 
     fn backlog(&self) -> Backlog {

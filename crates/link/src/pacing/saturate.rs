@@ -1,6 +1,6 @@
 //! A scheduler under full load: every class always has a packet, and the link is the clock.
 
-use super::{ClassId, LineClock, Next, PacedFrame, Scheduler, on_the_line};
+use super::{ClassId, LinkClock, Next, PacedFrame, Scheduler, wire_len};
 use farpace_units::{ByteCount, Instant, Rate};
 
 /// A frame with a length and no content.
@@ -31,23 +31,23 @@ pub fn saturate(
 pub fn saturate_in_time(
     scheduler: &mut dyn Scheduler<SaturatingFrame>,
     classes: &[(ClassId, u32)],
-    line: Rate,
+    link_rate: Rate,
     end: u64,
     sent: impl FnMut(usize, u64, ByteCount),
 ) -> u64 {
-    run(scheduler, classes, end, Some(LineClock::new(line)), sent)
+    run(scheduler, classes, end, Some(LinkClock::new(link_rate)), sent)
 }
 
 fn run(
     scheduler: &mut dyn Scheduler<SaturatingFrame>,
     classes: &[(ClassId, u32)],
     end: u64,
-    clock: Option<LineClock>,
+    clock: Option<LinkClock>,
     mut sent: impl FnMut(usize, u64, ByteCount),
 ) -> u64 {
-    let mut places = vec![usize::MAX; classes.iter().map(|(id, _)| id.index() + 1).max().unwrap_or(0)];
-    for (place, (id, len)) in classes.iter().enumerate() {
-        places[id.index()] = place;
+    let mut indices = vec![usize::MAX; classes.iter().map(|(id, _)| id.index() + 1).max().unwrap_or(0)];
+    for (index, (id, len)) in classes.iter().enumerate() {
+        indices[id.index()] = index;
         for _ in 0..2 {
             if scheduler.enqueue(Instant::ZERO, *id, SaturatingFrame(*len)).is_err() {
                 return 0;
@@ -59,8 +59,8 @@ fn run(
         let now = clock.as_ref().map_or(Instant::ZERO, |clock| clock.instant_of(bytes));
         match scheduler.dequeue(now) {
             Next::Packet { class, packet } => {
-                sent(places[class.index()], bytes, packet.len());
-                bytes += on_the_line(packet.len()).get();
+                sent(indices[class.index()], bytes, packet.len());
+                bytes += wire_len(packet.len()).get();
                 if scheduler.enqueue(now, class, packet).is_err() {
                     return bytes;
                 }

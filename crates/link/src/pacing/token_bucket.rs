@@ -70,16 +70,16 @@ impl<P: PacedFrame> TokenBucket<P> {
     /// # Errors
     /// The rate or the MTU is out of range, or `tick` is zero.
     pub fn new(
-        line: Rate,
+        link_rate: Rate,
         mtu: ByteCount,
         tick: Span,
         burst: Option<ByteCount>,
     ) -> Result<Self, PacingError> {
         if tick.is_zero() {
-            return Err(PacingError::Parameter("the time between two ticks must be above 0 s"));
+            return Err(PacingError::Parameter("the interval between two ticks must be above 0 s"));
         }
         Ok(TokenBucket {
-            classes: Classes::new(line, mtu)?,
+            classes: Classes::new(link_rate, mtu)?,
             tick: tick.as_nanos(),
             burst,
             longest: mtu + ByteCount::of_len(MAX_ETHERNET_LEN),
@@ -128,11 +128,11 @@ impl<P: PacedFrame> TokenBucket<P> {
 
     fn send(&mut self, id: ClassId) -> Option<P> {
         let packet = self.classes.pop_to_send(id)?;
-        let (line, limited, now) = (self.classes.line(), self.classes.rate(id).is_some(), self.now);
+        let (link_rate, limited, now) = (self.classes.link_rate(), self.classes.rate(id).is_some(), self.now);
         let class = self.classes.get_mut(id)?;
         if limited {
             class.state.missing += u128::from(packet.len().get()) * BYTE;
-            class.was_late(line.bytes_in(now.since(class.state.covered)));
+            class.was_late(link_rate.bytes_in(now.since(class.state.covered)));
         }
         if class.head().is_some() {
             self.list(id);
@@ -200,10 +200,10 @@ impl<P: PacedFrame> Scheduler<P> for TokenBucket<P> {
 
     fn enqueue(&mut self, now: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {
         let hint = packet.rate_hint();
-        let alone = self.classes.push(class, packet)?;
+        let was_empty = self.classes.push(class, packet)?;
         self.now = self.now.max(now);
         self.change_rate(class, |classes| classes.follow(class, hint));
-        if alone {
+        if was_empty {
             self.list(class);
             if let Some(class) = self.classes.get_mut(class) {
                 class.state.covered = now;

@@ -67,22 +67,22 @@ mod tests {
         assert!((4.2..4.4).contains(&one), "{one}");
         let ten = clock.per_packets[2].unwrap().as_mbit_f64();
         assert!((0.42..0.44).contains(&ten), "{ten}");
-        assert_eq!(clock.queue, ByteCount::new(14), "7 B in a tick, twice");
+        assert_eq!(clock.queue, ByteCount::new(14), "7 B per tick, twice");
         assert!(clock.mean.unwrap() < Rate::from_bits_per_sec(100));
         assert!(!clock.is_too_coarse(rate, frame));
         let coarse = ClockError::new(Span::from_micros(14), 250_001, duration, rate, Some(rate));
         assert!(coarse.is_too_coarse(rate, frame));
-        assert_eq!(coarse.per_packets[0], None, "a tick is longer than the interval");
+        assert_eq!(coarse.per_packets[0], None, "a tick exceeds the interval");
     }
 
     /// Breaks: captures of one packet or without duration cause no panic and have no bound.
     #[test]
-    fn nothing_is_known_of_nothing() {
+    fn without_duration_there_is_no_bound() {
         for packets in [0, 1, 5] {
             let clock = ClockError::new(Span::from_nanos(1), packets, Span::ZERO, Rate::default(), None);
             assert_eq!((clock.mean, clock.per_packets), (None, [None; 3]));
         }
-        let most = ClockError::new(Span::MAX, u64::MAX, Span::MAX, Rate::from_bits_per_sec(u64::MAX), None);
-        assert_eq!(most.queue, ByteCount::MAX);
+        let max = ClockError::new(Span::MAX, u64::MAX, Span::MAX, Rate::from_bits_per_sec(u64::MAX), None);
+        assert_eq!(max.queue, ByteCount::MAX);
     }
 }

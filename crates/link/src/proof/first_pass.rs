@@ -1,9 +1,9 @@
 //! The first pass: finds the flows and counts their frames.
 
 use super::key::{ControlFrame, FlowKey, look};
-use super::line::{Closest, LinkModel, assumed};
-use super::{MAX_FLOWS, MAX_INTERFACES, MIN_PACKETS, ProofQuestion, Sighting};
-use crate::pacing::{layer_2, on_the_line};
+use super::link_model::{LinkModel, MinDistance, assumed};
+use super::{CapturedFrame, MAX_FLOWS, MAX_INTERFACES, MIN_PACKETS, ProofQuestion};
+use crate::pacing::{layer_2, wire_len};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::MacAddr;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn see(&mut self, time: Instant, bytes: ByteCount) {
+    fn record(&mut self, time: Instant, bytes: ByteCount) {
         if self.packets == 0 {
             (self.first, self.last) = (time, time);
         }
@@ -91,21 +91,21 @@ pub struct InterfaceTotals {
     /// MAC control frames.
     pub gaps: GapFrameTotals,
     /// Resolution of its clock, according to the capture.
-    pub(super) said_tick: Span,
-    /// All times were whole microseconds.
+    pub(super) capture_tick: Span,
+    /// True if all times are whole microseconds.
     whole_micros: bool,
-    senders: BTreeMap<MacAddr, Closest>,
+    senders: BTreeMap<MacAddr, MinDistance>,
 }
 
 impl InterfaceTotals {
     /// The link, if its rate can be derived from frames.
-    pub fn line(&self) -> Option<LinkModel> {
-        assumed(self.senders.values().filter_map(Closest::most).max()?)
+    pub fn link(&self) -> Option<LinkModel> {
+        assumed(self.senders.values().filter_map(MinDistance::max_rate).max()?)
     }
     /// Resolution of the clock: as the capture states, but a microsecond if all times are whole microseconds.
     pub fn tick(&self) -> Span {
         let coarser = self.whole_micros && self.total.packets >= MIN_PACKETS;
-        self.said_tick.max(if coarser { Span::from_micros(1) } else { Span::ZERO })
+        self.capture_tick.max(if coarser { Span::from_micros(1) } else { Span::ZERO })
     }
 }
 
@@ -114,8 +114,8 @@ impl InterfaceTotals {
 pub struct FirstPass {
     pub(super) question: ProofQuestion,
     pub(super) flows: Vec<FlowTotals>,
-    pub(super) places: BTreeMap<FlowKey, usize>,
-    /// The flow of the last frame: the next is often of the same.
+    pub(super) indices: BTreeMap<FlowKey, usize>,
+    /// The flow of the previous frame, as a cache.
     recent: Option<(FlowKey, usize)>,
     pub(super) interfaces: BTreeMap<u32, InterfaceTotals>,
     pub(super) other: Totals,
@@ -129,7 +129,7 @@ impl FirstPass {
         FirstPass {
             question,
             flows: Vec::new(),
-            places: BTreeMap::new(),
+            indices: BTreeMap::new(),
             recent: None,
             interfaces: BTreeMap::new(),
             other: Totals::default(),
@@ -139,27 +139,27 @@ impl FirstPass {
     }
 
     /// Handles a frame.
-    pub fn see(&mut self, frame: &Sighting<'_>) {
+    pub fn see(&mut self, frame: &CapturedFrame<'_>) {
         let bytes = layer_2(frame.len);
-        self.all.see(frame.time, bytes);
+        self.all.record(frame.time, bytes);
         let Some(seen) = look(frame.interface, frame.bytes) else {
-            self.unreadable.see(frame.time, bytes);
+            self.unreadable.record(frame.time, bytes);
             return;
         };
-        self.see_line(frame, seen.control);
+        self.count_on_interface(frame, seen.control);
         if seen.control.is_some() {
             return;
         }
-        let Some(place) = self.place(&seen.key) else {
-            if self.is_asked(&seen.key) {
-                self.other.see(frame.time, bytes);
+        let Some(index) = self.index(&seen.key) else {
+            if self.is_selected(&seen.key) {
+                self.other.record(frame.time, bytes);
             }
             return;
         };
-        let Some(flow) = self.flows.get_mut(place) else { return };
+        let Some(flow) = self.flows.get_mut(index) else { return };
         let link_header = ByteCount::of_len(seen.link_header);
         let network = frame.len - link_header;
-        flow.total.see(frame.time, bytes);
+        flow.total.record(frame.time, bytes);
         flow.network_bytes += network;
         flow.longest = flow.longest.max(frame.len);
         flow.link_header = flow.link_header.max(link_header);
@@ -171,7 +171,7 @@ impl FirstPass {
         flow.final_bytes = (bytes, network);
     }
 
-    fn see_line(&mut self, frame: &Sighting<'_>, control: Option<ControlFrame>) {
+    fn count_on_interface(&mut self, frame: &CapturedFrame<'_>, control: Option<ControlFrame>) {
         if self.interfaces.len() >= MAX_INTERFACES && !self.interfaces.contains_key(&frame.interface) {
             return;
         }
@@ -179,10 +179,10 @@ impl FirstPass {
             .interfaces
             .entry(frame.interface)
             .or_insert_with(|| InterfaceTotals { whole_micros: true, ..InterfaceTotals::default() });
-        let (bytes, line_bytes) = (layer_2(frame.len), on_the_line(frame.len));
-        interface.total.see(frame.time, bytes);
+        let (bytes, line_bytes) = (layer_2(frame.len), wire_len(frame.len));
+        interface.total.record(frame.time, bytes);
         interface.line_bytes += line_bytes;
-        interface.said_tick = interface.said_tick.max(frame.tick);
+        interface.capture_tick = interface.capture_tick.max(frame.tick);
         interface.whole_micros &= frame.time.as_nanos().is_multiple_of(1_000);
         match control {
             Some(ControlFrame::Gap) => {
@@ -202,15 +202,15 @@ impl FirstPass {
     }
 
     /// The index of a flow. A new flow gets one if it is selected and there is room.
-    fn place(&mut self, key: &FlowKey) -> Option<usize> {
-        if let Some((recent, place)) = &self.recent
+    fn index(&mut self, key: &FlowKey) -> Option<usize> {
+        if let Some((recent, index)) = &self.recent
             && recent == key
         {
-            return Some(*place);
+            return Some(*index);
         }
-        let place = match self.places.get(key) {
-            Some(place) => *place,
-            None if self.flows.len() >= MAX_FLOWS || !self.is_asked(key) => return None,
+        let index = match self.indices.get(key) {
+            Some(index) => *index,
+            None if self.flows.len() >= MAX_FLOWS || !self.is_selected(key) => return None,
             None => {
                 self.flows.push(FlowTotals {
                     key: *key,
@@ -222,27 +222,27 @@ impl FirstPass {
                     longest_segment: ByteCount::ZERO,
                     mss: None,
                 });
-                self.places.insert(*key, self.flows.len() - 1);
+                self.indices.insert(*key, self.flows.len() - 1);
                 self.flows.len() - 1
             }
         };
-        self.recent = Some((*key, place));
-        Some(place)
+        self.recent = Some((*key, index));
+        Some(index)
     }
 
-    fn is_asked(&self, key: &FlowKey) -> bool {
+    fn is_selected(&self, key: &FlowKey) -> bool {
         self.question.flows.is_empty() || self.question.flows.iter().any(|filter| filter.matches(key))
     }
 
     /// The index of the flow of a frame, in the second pass.
-    pub(super) fn known(&mut self, frame: &Sighting<'_>) -> Option<usize> {
+    pub(super) fn known(&mut self, frame: &CapturedFrame<'_>) -> Option<usize> {
         let seen = look(frame.interface, frame.bytes).filter(|seen| seen.control.is_none())?;
         match &self.recent {
-            Some((recent, place)) if *recent == seen.key => Some(*place),
+            Some((recent, index)) if *recent == seen.key => Some(*index),
             _ => {
-                let place = *self.places.get(&seen.key)?;
-                self.recent = Some((seen.key, place));
-                Some(place)
+                let index = *self.indices.get(&seen.key)?;
+                self.recent = Some((seen.key, index));
+                Some(index)
             }
         }
     }
@@ -268,9 +268,9 @@ impl FirstPass {
         &self.unreadable
     }
     /// The link of an interface: as configured, or as derived from frames.
-    pub fn line(&self, interface: u32) -> Option<LinkModel> {
-        let said = self.question.line.map(|rate| LinkModel { rate, assumed: false });
-        said.or_else(|| self.interfaces.get(&interface)?.line())
+    pub fn link(&self, interface: u32) -> Option<LinkModel> {
+        let configured = self.question.link_rate.map(|rate| LinkModel { rate, assumed: false });
+        configured.or_else(|| self.interfaces.get(&interface)?.link())
     }
     /// Resolution of the clock of an interface: the coarser of the configured one and that of the capture.
     pub fn tick(&self, interface: u32) -> Span {

@@ -14,8 +14,8 @@ pub struct Intervals {
     bins: Vec<u64>,
     distinct: Option<Vec<(Span, u64)>>,
     count: u64,
-    least: Span,
-    most: Span,
+    shortest: Span,
+    max: Span,
 }
 
 impl Default for Intervals {
@@ -24,8 +24,8 @@ impl Default for Intervals {
             bins: Vec::new(),
             distinct: Some(Vec::new()),
             count: 0,
-            least: Span::MAX,
-            most: Span::ZERO,
+            shortest: Span::MAX,
+            max: Span::ZERO,
         }
     }
 }
@@ -40,8 +40,8 @@ impl Intervals {
             *count += 1;
         }
         self.count += 1;
-        self.least = self.least.min(interval);
-        self.most = self.most.max(interval);
+        self.shortest = self.shortest.min(interval);
+        self.max = self.max.max(interval);
         let Some(distinct) = &mut self.distinct else { return };
         match distinct.binary_search_by_key(&interval, |d| d.0) {
             Ok(at) => {
@@ -60,7 +60,7 @@ impl Intervals {
     }
     /// Minimum and maximum; none without intervals.
     pub fn range(&self) -> Option<(Span, Span)> {
-        (self.count > 0).then_some((self.least, self.most))
+        (self.count > 0).then_some((self.shortest, self.max))
     }
     /// All non-empty bins in ascending order: lower bound, exclusive upper bound, count.
     pub fn bins(&self) -> impl Iterator<Item = (Span, Span, u64)> + '_ {
@@ -78,7 +78,7 @@ impl Intervals {
         let mut left = self.count / 2;
         for (from, _, count) in self.bins() {
             if left < count {
-                return Some(from.max(self.least));
+                return Some(from.max(self.shortest));
             }
             left -= count;
         }
@@ -112,7 +112,7 @@ mod tests {
     proptest! {
         /// Breaks: each interval is counted once, in the right bin.
         #[test]
-        fn bins_hold_their_own(values in prop::collection::vec(prop_oneof![0u64..40, any::<u64>()], 1..80)) {
+        fn bins_count_their_intervals(values in prop::collection::vec(prop_oneof![0u64..40, any::<u64>()], 1..80)) {
             let mut intervals = Intervals::default();
             for v in &values {
                 intervals.add(Span::from_nanos(*v));
@@ -145,7 +145,7 @@ mod tests {
 
     /// Breaks: bins neither overlap nor leave a gap.
     #[test]
-    fn every_bin_begins_where_the_last_one_ends() {
+    fn every_bin_begins_where_the_previous_one_ends() {
         for bin in 0..BINS {
             assert_eq!(bin_of(start_of(bin)), bin);
             assert_eq!(bin_of(start_of(bin + 1) - 1), bin);

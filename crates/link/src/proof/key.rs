@@ -82,8 +82,8 @@ pub(super) enum ControlFrame {
 pub(super) fn look(interface: u32, bytes: &[u8]) -> Option<SeenFlows> {
     let (ethernet, link_header) = EthernetHeader::parse(bytes).ok()?;
     let mut vlans = [None; 2];
-    for (place, tag) in vlans.iter_mut().zip(&ethernet.tags) {
-        *place = Some(tag.control & 0x0fff);
+    for (vlan, tag) in vlans.iter_mut().zip(&ethernet.tags) {
+        *vlan = Some(tag.control & 0x0fff);
     }
     let rest = bytes.get(link_header..).unwrap_or_default();
     let ip = match ethernet.ether_type {
@@ -194,7 +194,7 @@ enum EndFilter {
 /// The text is not a valid [`FlowFilter`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` is no filter of flows: expected an address, a port, or both, like \"10.0.0.1\", \"5001\", \"10.0.0.1:5001\" \
+    "`{0}` is not a flow filter: expected an address, a port, or both, like \"10.0.0.1\", \"5001\", \"10.0.0.1:5001\" \
          or \"[2001:db8::1]:5001\""
 )]
 pub struct FilterError(String);
@@ -243,12 +243,12 @@ impl FlowFilter {
             Carries::Addresses { src, dst, .. } => [(src, None), (dst, None)],
             Carries::Frames { .. } => return false,
         };
-        let asked = match self.end {
+        let selected = match self.end {
             EndFilter::Source => ends.get(..1),
             EndFilter::Destination => ends.get(1..),
             EndFilter::Either => ends.get(..),
         };
-        asked.unwrap_or_default().iter().any(|(address, port)| {
+        selected.unwrap_or_default().iter().any(|(address, port)| {
             self.address.is_none_or(|wanted| wanted == *address)
                 && self.port.is_none_or(|wanted| Some(wanted) == *port)
         })
@@ -279,11 +279,11 @@ mod tests {
 
     /// Breaks: captures with truncated frames yield the right flows, as far as the headers reach.
     #[test]
-    fn short_captures_tell_what_is_there() {
+    fn truncated_frames_are_parsed_as_far_as_possible() {
         let whole = frame(false);
         let shown = |len: usize| look(0, &whole[..len]).map(|seen| seen.key.to_string());
         assert_eq!(shown(whole.len()).as_deref(), Some("UDP 10.0.0.1:7 > 10.0.0.2:9"));
-        assert_eq!(shown(38), shown(whole.len()), "the ports are there");
+        assert_eq!(shown(38), shown(whole.len()), "the ports were captured");
         assert_eq!(shown(37).as_deref(), Some("UDP 10.0.0.1 > 10.0.0.2"));
         assert_eq!(shown(33).as_deref(), Some("0x0800 02:02:02:02:02:02 > 04:04:04:04:04:04"));
         assert_eq!(shown(13), None);
@@ -293,7 +293,7 @@ mod tests {
 
     /// Breaks: gap frames are distinguished from requests to pause, and VLANs from each other.
     #[test]
-    fn control_frames_and_vlans_are_told_apart() {
+    fn control_frames_and_vlans_are_distinguished() {
         let mut pause = [[1, 0x80, 0xc2, 0, 0, 1], [2; 6]].concat();
         pause.extend([0x88, 0x08, 0, 1, 0, 0]);
         assert_eq!(look(0, &pause).unwrap().control, Some(ControlFrame::Gap));

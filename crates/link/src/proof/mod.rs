@@ -23,7 +23,7 @@ mod clock;
 mod first_pass;
 mod intervals;
 mod key;
-mod line;
+mod link_model;
 mod rates;
 mod second_pass;
 mod timeline;
@@ -34,7 +34,7 @@ pub use clock::ClockError;
 pub use first_pass::{FirstPass, FlowTotals, GapFrameTotals, InterfaceTotals, Totals};
 pub use intervals::Intervals;
 pub use key::{Carries, FilterError, FlowFilter, FlowKey};
-pub use line::LinkModel;
+pub use link_model::LinkModel;
 pub use rates::{PerPackets, RATE_WINDOWS};
 pub use second_pass::{FlowProof, Peak, SecondPass};
 pub use timeline::Timeline;
@@ -57,8 +57,8 @@ pub const PRECISE_FRAMES: u64 = 2;
 
 /// A captured frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Sighting<'a> {
-    /// Its place in the capture, counted from 1.
+pub struct CapturedFrame<'a> {
+    /// Its number in the capture, from 1.
     pub number: u64,
     /// The interface of the capture.
     pub interface: u32,
@@ -82,8 +82,8 @@ pub struct ProofQuestion {
     /// The MTU; none: the longest packet of each flow.
     pub mtu: Option<ByteCount>,
     /// The rate of the link; none: derived from the frames ([`LinkModel`]).
-    pub line: Option<Rate>,
-    /// A tick of the clock, if it is coarser than the capture says.
+    pub link_rate: Option<Rate>,
+    /// Resolution of the clock, if it is coarser than the capture states.
     pub tick: Span,
 }
 

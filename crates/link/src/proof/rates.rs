@@ -4,7 +4,7 @@ use farpace_units::{ByteCount, Instant, Rate};
 
 /// The values of n: the paper has 1 and 2.
 pub const RATE_WINDOWS: [u64; 3] = [1, 2, 10];
-const LONGEST: usize = 10;
+const MAX_WINDOW: usize = 10;
 
 /// The rate per n packets: bytes of n consecutive packets, from packet i to packet i + n - 1, over the time
 /// from the start of packet i to the start of packet i + n. (The sum in the paper runs to i + n, but its
@@ -16,10 +16,10 @@ pub struct PerPackets {
     /// Number of measurements: one for each i.
     pub count: u64,
     /// The minimum; none if no packet i + n has another time than packet i.
-    pub least: Option<Rate>,
-    /// The highest, of those that took any time.
-    pub most: Option<Rate>,
-    /// How often n packets took no time at all, as far as the clock can tell: their rate is not in the other numbers.
+    pub min: Option<Rate>,
+    /// The maximum, of measurements with a non-zero time.
+    pub max: Option<Rate>,
+    /// Number of measurements with a time of zero by the clock. The other fields exclude them.
     pub at_once: u64,
     sum: u128,
 }
@@ -38,8 +38,8 @@ impl PerPackets {
         }
         let bits = u128::from(bytes) * 8_000_000_000 / u128::from(nanos);
         let rate = Rate::from_bits_per_sec(u64::try_from(bits).unwrap_or(u64::MAX));
-        self.least = Some(self.least.map_or(rate, |least| least.min(rate)));
-        self.most = Some(self.most.map_or(rate, |most| most.max(rate)));
+        self.min = Some(self.min.map_or(rate, |min| min.min(rate)));
+        self.max = Some(self.max.map_or(rate, |max| max.max(rate)));
         self.sum = self.sum.saturating_add(u128::from(rate.bits_per_sec()));
     }
 }
@@ -48,7 +48,7 @@ impl PerPackets {
 #[derive(Clone, Debug)]
 pub(super) struct RateFacts {
     pub per: [PerPackets; RATE_WINDOWS.len()],
-    past: Past<LONGEST>,
+    past: Past<MAX_WINDOW>,
 }
 
 impl Default for RateFacts {
@@ -98,8 +98,8 @@ impl<const N: usize> Past<N> {
     }
     #[inline]
     pub fn push(&mut self, time: Instant, bytes: ByteCount) {
-        if let Some(place) = self.ring.get_mut((self.packets % N as u64) as usize) {
-            *place = (time, self.bytes);
+        if let Some(slot) = self.ring.get_mut((self.packets % N as u64) as usize) {
+            *slot = (time, self.bytes);
         }
         self.packets += 1;
         self.bytes = self.bytes.saturating_add(bytes.get());
@@ -114,7 +114,7 @@ mod tests {
     proptest! {
         /// Breaks: the rates equal a direct computation of the definition.
         #[test]
-        fn as_a_plain_recount(packets in prop::collection::vec((0u64..3_000, 64u64..9_000), 0..60)) {
+        fn rates_equal_a_direct_computation(packets in prop::collection::vec((0u64..3_000, 64u64..9_000), 0..60)) {
             let mut now = 0;
             let stamped: Vec<(u64, u64)> = packets.iter().map(|(gap, bytes)| { now += gap; (now, *bytes) }).collect();
             let mut rates = RateFacts::default();
@@ -131,8 +131,8 @@ mod tests {
                 let bits = |rate: Option<Rate>| rate.map(Rate::bits_per_sec);
                 prop_assert_eq!(per.count, all.len() as u64);
                 prop_assert_eq!(per.at_once, (all.len() - known.len()) as u64);
-                prop_assert_eq!(bits(per.least), known.iter().copied().min());
-                prop_assert_eq!(bits(per.most), known.iter().copied().max());
+                prop_assert_eq!(bits(per.min), known.iter().copied().min());
+                prop_assert_eq!(bits(per.max), known.iter().copied().max());
                 prop_assert_eq!(bits(per.mean()), known.iter().sum::<u64>().checked_div(known.len() as u64));
             }
         }

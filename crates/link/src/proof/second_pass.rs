@@ -4,8 +4,8 @@ use super::first_pass::{FirstPass, FlowTotals};
 use super::rates::RateFacts;
 use super::trains::Trains;
 use super::{
-    CaptureTrain, ClockError, Doubt, Intervals, LinkModel, MAX_TIMELINES, MIN_PACKETS, PerPackets,
-    ProofVerdict, RATE_WINDOWS, Sighting, Timeline,
+    CaptureTrain, CapturedFrame, ClockError, Doubt, Intervals, LinkModel, MAX_TIMELINES, MIN_PACKETS,
+    PerPackets, ProofVerdict, RATE_WINDOWS, Timeline,
 };
 use crate::pacing::{Burstiness, FCS, layer_2};
 use farpace_units::{ByteCount, Instant, Rate};
@@ -13,8 +13,8 @@ use farpace_units::{ByteCount, Instant, Rate};
 /// The longest standard Ethernet frame in memory, without VLAN tags.
 const STANDARD_FRAME: ByteCount = ByteCount::new(1_514);
 /// The MTU of common jumbo frames.
-const LARGEST_MTU: ByteCount = ByteCount::new(9_216);
-/// Bins of the queue over time: more than a figure is wide.
+const JUMBO_MTU: ByteCount = ByteCount::new(9_216);
+/// Number of bins of the queue over time: more than the width of a figure.
 const QUEUE_BINS: usize = 1_000;
 /// Maximum number of bins of the rate over time, and minimum mean number of packets per bin, for a smooth
 /// curve.
@@ -57,8 +57,8 @@ pub struct FlowProof {
     /// The longest train.
     pub train: CaptureTrain,
     /// The link, on which trains depend.
-    pub line: Option<LinkModel>,
-    /// What the clock leaves open.
+    pub link: Option<LinkModel>,
+    /// Errors due to the resolution of the clock.
     pub clock: ClockError,
     /// The queue over time, maximum per bin, at a bottleneck of the configured or mean rate; of the largest
     /// flows.
@@ -82,12 +82,12 @@ impl FlowProof {
 
 /// The second pass over a capture.
 pub struct SecondPass {
-    census: FirstPass,
-    flows: Vec<FlowTrial>,
+    first_pass: FirstPass,
+    flows: Vec<FlowState>,
 }
 
 /// The state of a flow.
-struct FlowTrial {
+struct FlowState {
     mean: Option<LeakyBucket>,
     given: Option<LeakyBucket>,
     rates: RateFacts,
@@ -100,47 +100,51 @@ struct FlowTrial {
 
 impl SecondPass {
     /// A second pass for the flows of the first.
-    pub fn new(census: FirstPass) -> Self {
+    pub fn new(first_pass: FirstPass) -> Self {
         let mut by_bytes: Vec<(usize, ByteCount)> =
-            census.flows.iter().map(|flow| flow.total.bytes).enumerate().collect();
+            first_pass.flows.iter().map(|flow| flow.total.bytes).enumerate().collect();
         by_bytes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-        let mut drawn = vec![false; census.flows.len()];
-        for (place, _) in by_bytes.iter().take(MAX_TIMELINES) {
-            if let Some(drawn) = drawn.get_mut(*place) {
+        let mut drawn = vec![false; first_pass.flows.len()];
+        for (index, _) in by_bytes.iter().take(MAX_TIMELINES) {
+            if let Some(drawn) = drawn.get_mut(*index) {
                 *drawn = true;
             }
         }
-        let flows =
-            census.flows.iter().zip(&drawn).map(|(flow, drawn)| FlowTrial::new(&census, flow, *drawn));
-        SecondPass { flows: flows.collect(), census }
+        let flows = first_pass
+            .flows
+            .iter()
+            .zip(&drawn)
+            .map(|(flow, drawn)| FlowState::new(&first_pass, flow, *drawn));
+        SecondPass { flows: flows.collect(), first_pass }
     }
 
     /// Handles a frame. The frames must be those of the first pass, in the same order.
-    pub fn see(&mut self, frame: &Sighting<'_>) {
-        if let Some(flow) = self.census.known(frame).and_then(|place| self.flows.get_mut(place)) {
+    pub fn see(&mut self, frame: &CapturedFrame<'_>) {
+        if let Some(flow) = self.first_pass.known(frame).and_then(|index| self.flows.get_mut(index)) {
             flow.see(frame);
         }
     }
 
     /// The results, flows with the most bytes first, and the counters of the first pass.
     pub fn finish(self) -> (Vec<FlowProof>, FirstPass) {
-        let SecondPass { mut census, flows } = self;
-        let totals = std::mem::take(&mut census.flows);
-        let reverse_mss =
-            |flow: &FlowTotals| -> Option<u16> { totals.get(*census.places.get(&flow.key.reversed())?)?.mss };
+        let SecondPass { mut first_pass, flows } = self;
+        let totals = std::mem::take(&mut first_pass.flows);
+        let reverse_mss = |flow: &FlowTotals| -> Option<u16> {
+            totals.get(*first_pass.indices.get(&flow.key.reversed())?)?.mss
+        };
         let proofs =
-            totals.iter().zip(flows).map(|(total, flow)| flow.finish(&census, total, reverse_mss(total)));
+            totals.iter().zip(flows).map(|(total, flow)| flow.finish(&first_pass, total, reverse_mss(total)));
         let mut proofs: Vec<FlowProof> = proofs.collect();
-        census.flows = totals;
+        first_pass.flows = totals;
         proofs.sort_by_key(|proof| std::cmp::Reverse(proof.totals.total.bytes));
-        (proofs, census)
+        (proofs, first_pass)
     }
 }
 
-impl FlowTrial {
-    fn new(census: &FirstPass, totals: &FlowTotals, drawn: bool) -> Self {
+impl FlowState {
+    fn new(first_pass: &FirstPass, totals: &FlowTotals, drawn: bool) -> Self {
         let total = &totals.total;
-        let (interface, given) = (totals.key.interface, census.question.rate);
+        let (interface, given) = (totals.key.interface, first_pass.question.rate);
         let means = FirstPass::means(totals);
         let timeline = |bins: usize| Timeline::new(total.first, total.last, bins);
         let queue = |rate, q, is_judged: bool| {
@@ -152,18 +156,18 @@ impl FlowTrial {
             queue(rate, Burstiness::new(bytes, total.duration().as_nanos()), given.is_none())
         });
         let rate_bins = (total.packets / PACKETS_PER_BIN).clamp(1, RATE_BINS);
-        FlowTrial {
+        FlowState {
             mean,
             given: given.map(|rate| queue(rate, Burstiness::at(rate), true)),
             rates: RateFacts::default(),
             intervals: Intervals::default(),
-            trains: Trains::new(census.line(interface).map(|line| line.rate), census.tick(interface)),
+            trains: Trains::new(first_pass.link(interface).map(|link| link.rate), first_pass.tick(interface)),
             now: None,
             bytes_over_time: drawn.then(|| timeline(rate_bins as usize)),
         }
     }
 
-    fn see(&mut self, frame: &Sighting<'_>) {
+    fn see(&mut self, frame: &CapturedFrame<'_>) {
         let bytes = layer_2(frame.len);
         let time = self.now.map_or(frame.time, |now| now.max(frame.time));
         if let Some(before) = self.now {
@@ -180,15 +184,15 @@ impl FlowTrial {
         }
     }
 
-    fn finish(self, census: &FirstPass, totals: &FlowTotals, peer_mss: Option<u16>) -> FlowProof {
-        let FlowTrial { mean, given, rates, intervals, trains, now: _, bytes_over_time } = self;
-        let question = &census.question;
+    fn finish(self, first_pass: &FirstPass, totals: &FlowTotals, peer_mss: Option<u16>) -> FlowProof {
+        let FlowState { mean, given, rates, intervals, trains, now: _, bytes_over_time } = self;
+        let question = &first_pass.question;
         let (mean_rate, goodput) = FirstPass::means(totals).unzip();
         let full_frame = match question.mtu {
             Some(mtu) => mtu + totals.link_header + FCS,
             None => layer_2(totals.longest),
         };
-        let tick = census.tick(totals.key.interface).max(totals.total.furthest_back);
+        let tick = first_pass.tick(totals.key.interface).max(totals.total.furthest_back);
         let judged_by = question.rate.or(mean_rate).unwrap_or_default();
         let total = &totals.total;
         let clock = ClockError::new(tick, total.packets, total.duration(), judged_by, question.rate);
@@ -211,7 +215,7 @@ impl FlowTrial {
             per_packets: rates.per,
             intervals,
             train: trains.longest(),
-            line: census.line(totals.key.interface),
+            link: first_pass.link(totals.key.interface),
             clock,
             queue_over_time: rate_over_time.flatten().or(mean_over_time.flatten()),
             bytes_over_time,
@@ -239,7 +243,7 @@ fn doubt(
             let mss = ByteCount::new(u64::from(mss));
             (totals.longest_segment > mss).then(|| Doubt::SuperSegments { longest, limit: mss + headers })
         }
-        _ => super_segments(LARGEST_MTU + totals.link_header)
+        _ => super_segments(JUMBO_MTU + totals.link_header)
             .or((longest > STANDARD_FRAME + tags).then_some(Doubt::LongFrames(longest))),
     };
     let packets = totals.total.packets;

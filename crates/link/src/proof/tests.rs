@@ -29,15 +29,15 @@ fn udp(time: u64, port: u16, len: u64) -> Frame {
 fn examine_at(question: &ProofQuestion, frames: &[Frame], tick: Span) -> (Vec<FlowProof>, FirstPass) {
     let sighting = |number, frame: &'_ Frame| (number, Instant::from_nanos(frame.0), ByteCount::new(frame.2));
     let all: Vec<_> = frames.iter().zip(1..).map(|(frame, n)| (sighting(n, frame), frame)).collect();
-    let mut census = FirstPass::new(question.clone());
+    let mut first_pass = FirstPass::new(question.clone());
     let see = |((number, time, len), frame): &((u64, Instant, ByteCount), &Frame),
-               to: &mut dyn FnMut(&Sighting<'_>)| {
-        to(&Sighting { number: *number, interface: 0, time: *time, tick, bytes: &frame.1, len: *len });
+               to: &mut dyn FnMut(&CapturedFrame<'_>)| {
+        to(&CapturedFrame { number: *number, interface: 0, time: *time, tick, bytes: &frame.1, len: *len });
     };
-    all.iter().for_each(|frame| see(frame, &mut |s| census.see(s)));
-    let mut trial = SecondPass::new(census);
-    all.iter().for_each(|frame| see(frame, &mut |s| trial.see(s)));
-    trial.finish()
+    all.iter().for_each(|frame| see(frame, &mut |s| first_pass.see(s)));
+    let mut second_pass = SecondPass::new(first_pass);
+    all.iter().for_each(|frame| see(frame, &mut |s| second_pass.see(s)));
+    second_pass.finish()
 }
 
 fn examine(frames: &[Frame]) -> FlowProof {
@@ -59,13 +59,13 @@ fn an_even_flow_is_precise() {
     let proof = examine(&full((0..1_000).map(|i| 5_000 + i * 121_440)));
     assert_eq!(proof.verdict, ProofVerdict::Precise);
     assert_eq!(proof.mean, Some(Rate::from_mbit(100)));
-    assert_eq!(proof.goodput, Some(Rate::from_bits_per_sec(98_814_229)), "1,500 of 1,518");
+    assert_eq!(proof.goodput, Some(Rate::from_bits_per_sec(98_814_229)), "1,500 of 1,518 B");
     let peak = *proof.peak().unwrap();
     assert_eq!((peak.queue.get(), peak.number, peak.time.as_nanos()), (1_518, 1, 5_000));
     assert_eq!(proof.peak_frames(), Some(1.0));
     for per in &proof.per_packets {
         let rate = Some(Rate::from_mbit(100));
-        assert_eq!((per.least, per.mean(), per.most, per.at_once), (rate, rate, rate, 0));
+        assert_eq!((per.min, per.mean(), per.max, per.at_once), (rate, rate, rate, 0));
         assert_eq!(per.count, 1_000 - per.n);
     }
     assert_eq!(proof.intervals.distinct(), Some(&[(Span::from_nanos(121_440), 999)][..]));
@@ -92,8 +92,8 @@ fn on_off_traffic_has_the_papers_queue() {
     assert!((peak.queue.get() as f64 - papers - whole).abs() < 2.0, "{} for {papers}", peak.queue);
     assert_eq!(peak.number, 100, "the last of the first burst");
     // A full frame takes 12,304 ns at 1 Gbit/s, and 12,144 ns are less: the link must be faster.
-    assert_eq!(proof.line.map(|line| (line.rate, line.assumed)), Some((Rate::from_mbit(2_500), true)));
-    let question = ProofQuestion { line: Some(Rate::from_mbit(1_000)), ..ProofQuestion::default() };
+    assert_eq!(proof.link.map(|link| (link.rate, link.assumed)), Some((Rate::from_mbit(2_500), true)));
+    let question = ProofQuestion { link_rate: Some(Rate::from_mbit(1_000)), ..ProofQuestion::default() };
     let times = (0..40).flat_map(|period| (0..100).map(move |i| period * 12_144_000 + i * 12_144));
     let proof = &examine_at(&question, &full(times), Span::from_nanos(1)).0[0];
     assert_eq!((proof.train.packets, proof.train.number), (100, 1));
@@ -110,14 +110,17 @@ fn pauses_do_not_count_against_a_given_rate() {
     let proof = &examine_at(&question, &frames, Span::from_nanos(1)).0[0];
     assert_eq!(proof.verdict, ProofVerdict::Precise);
     assert_eq!(proof.at_rate.unwrap().queue, ByteCount::new(1_518));
-    assert!(proof.at_mean.unwrap().queue > ByteCount::new(100_000), "it is still told");
+    assert!(
+        proof.at_mean.unwrap().queue > ByteCount::new(100_000),
+        "the queue at the mean rate is reported too"
+    );
     let slower = ProofQuestion { rate: Some(Rate::from_mbit(99)), ..ProofQuestion::default() };
     assert_eq!(examine_at(&slower, &frames, Span::from_nanos(1)).0[0].verdict, ProofVerdict::NotPrecise);
 }
 
 /// Breaks: there is no verdict where the capture allows none, and the reason is given.
 #[test]
-fn doubts_are_said() {
+fn doubts_are_reported() {
     let even = |n: u64| full((0..n).map(|i| i * 121_440));
     let long = |len: u64| -> Vec<Frame> { (0..200).map(|i| udp(i * 121_440, 7, len)).collect() };
     let mtu = |mtu| ProofQuestion { mtu: Some(ByteCount::new(mtu)), ..ProofQuestion::default() };
@@ -173,13 +176,13 @@ fn the_clock_decides_close_cases() {
 
 /// Breaks: flows are judged separately, with their own MTUs, and the largest is first.
 #[test]
-fn flows_are_told_apart() {
+fn flows_are_separated() {
     let mut frames = Vec::new();
     for i in 0..200u64 {
         frames.push(udp(i * 100_000, 7, 1_514));
         frames.push(udp(i * 100_000 + 12_304, 8, 60));
     }
-    let (proofs, census) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
+    let (proofs, first_pass) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
     let shown: Vec<_> = proofs
         .iter()
         .map(|p| (p.totals.key.to_string(), p.full_frame.get(), p.totals.total.packets))
@@ -192,15 +195,15 @@ fn flows_are_told_apart() {
         ]
     );
     assert!(proofs.iter().all(|p| p.verdict == ProofVerdict::Precise));
-    assert_eq!(census.all().packets, 400);
+    assert_eq!(first_pass.all().packets, 400);
     let question = ProofQuestion { flows: vec!["8".parse().unwrap()], ..ProofQuestion::default() };
-    let (proofs, census) = examine_at(&question, &frames, Span::from_nanos(1));
-    assert_eq!((proofs.len(), census.other().packets, census.all().packets), (1, 0, 400));
+    let (proofs, first_pass) = examine_at(&question, &frames, Span::from_nanos(1));
+    assert_eq!((proofs.len(), first_pass.other().packets, first_pass.all().packets), (1, 0, 400));
 }
 
 /// Breaks: gap frames are counted separately from flows, with their share of the link.
 #[test]
-fn gap_frames_are_counted_apart() {
+fn gap_frames_are_counted_separately() {
     let gap = Packet::from_link(
         MacAddr([2, 0, 0, 0, 0, 1]),
         MacAddr([1, 0x80, 0xc2, 0, 0, 1]),
@@ -213,21 +216,21 @@ fn gap_frames_are_counted_apart() {
         frames.push(udp(i * 24_608, 7, 1_514));
         frames.push((i * 24_608 + 12_304, bytes_of(&gap), 1_514));
     }
-    let (proofs, census) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
+    let (proofs, first_pass) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
     assert_eq!((proofs.len(), proofs[0].verdict), (1, ProofVerdict::Precise));
-    let (_, interface) = census.interfaces().next().unwrap();
+    let (_, interface) = first_pass.interfaces().next().unwrap();
     assert_eq!(interface.gaps.frames, 200);
     assert_eq!(interface.gaps.bytes, ByteCount::new(200 * 1_518));
     assert_eq!(interface.gaps.line_bytes, ByteCount::new(200 * 1_538));
     assert_eq!(interface.line_bytes, ByteCount::new(400 * 1_538));
     // Gap frames fill the link, so the rate of the link can be derived.
-    assert_eq!(census.line(0).map(|line| line.rate), Some(Rate::from_mbit(1_000)));
+    assert_eq!(first_pass.link(0).map(|link| link.rate), Some(Rate::from_mbit(1_000)));
 }
 
 /// Breaks: a capture above segmentation offload gets no verdict if the MSS shows that frames on the wire are
 /// shorter.
 #[test]
-fn a_syn_tells_what_the_wire_takes() {
+fn the_mss_limits_the_length_of_frames() {
     let tcp = |time, from_a: bool, syn: bool, payload: u64| -> Frame {
         let below = if from_a { below() } else { below().reversed() };
         let (src_port, dst_port) = if from_a { (7, 9) } else { (9, 7) };
@@ -252,7 +255,7 @@ fn a_syn_tells_what_the_wire_takes() {
 
 /// Breaks: a clock that was set back counts as a coarse clock, and the flow is not judged even or bursty.
 #[test]
-fn a_clock_that_goes_back_is_an_error_of_the_clock() {
+fn a_decreasing_clock_is_a_coarse_clock() {
     let times = (0..500u64).map(|i| 100_000_000 + i * 121_440 - if i >= 250 { 20_000_000 } else { 0 });
     let proof = examine(&full(times));
     assert_eq!(proof.totals.total.backwards, 164, "until the old time is reached again");
@@ -272,15 +275,15 @@ fn flows_are_limited() {
         frames.push(udp(i, i as u16, 1_514));
     }
     frames.push((0, vec![1, 2, 3], 60));
-    let (proofs, census) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
+    let (proofs, first_pass) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
     assert_eq!(proofs.len(), MAX_FLOWS);
-    assert_eq!((census.other().packets, census.unreadable().packets), (5, 1));
+    assert_eq!((first_pass.other().packets, first_pass.unreadable().packets), (5, 1));
     assert_eq!(proofs.iter().filter(|p| p.bytes_over_time.is_some()).count(), MAX_TIMELINES);
 }
 
 /// Breaks: a microsecond clock in a file with nanosecond times is recognised.
 #[test]
-fn a_coarser_clock_is_noticed() {
+fn a_coarser_clock_is_recognised() {
     let proof = examine(&full((0..500u64).map(|i| i * 121_440 / 1_000 * 1_000)));
     assert_eq!(proof.clock.tick, Span::from_micros(1));
     // 12.5 B per tick, twice, rounded up.
@@ -291,7 +294,7 @@ proptest! {
     /// Breaks: queue, peak and curve equal a direct computation with fractions, and totals and intervals
     /// count every frame.
     #[test]
-    fn a_plain_recount_agrees(packets in prop::collection::vec((0u64..400_000, 60u64..1_515), 2..150)) {
+    fn results_equal_a_direct_computation(packets in prop::collection::vec((0u64..400_000, 60u64..1_515), 2..150)) {
         let mut now = 1_000;
         let frames: Vec<Frame> = packets.iter().map(|(gap, len)| { now += gap; udp(now, 7, *len) }).collect();
         let proof = examine(&frames);
@@ -306,23 +309,23 @@ proptest! {
         }
         // Bytes per nanosecond, as a fraction.
         let (num, den) = (u128::from(sizes[..sizes.len() - 1].iter().sum::<u64>()), u128::from(last - first));
-        let (mut queue, mut before, mut most, mut number) = (0u128, first, 0u128, 0);
+        let (mut queue, mut before, mut max, mut number) = (0u128, first, 0u128, 0);
         for (i, (frame, size)) in frames.iter().zip(&sizes).enumerate() {
             queue = queue.saturating_sub(num * u128::from(frame.0 - before)) + u128::from(*size) * den;
             before = frame.0;
-            if queue.div_ceil(den) > most.div_ceil(den) {
-                (most, number) = (queue, i as u64 + 1);
+            if queue.div_ceil(den) > max.div_ceil(den) {
+                (max, number) = (queue, i as u64 + 1);
             }
         }
         let peak = proof.peak().unwrap();
-        prop_assert_eq!((u128::from(peak.queue.get()), peak.number), (most.div_ceil(den), number));
+        prop_assert_eq!((u128::from(peak.queue.get()), peak.number), (max.div_ceil(den), number));
         let curve = proof.queue_over_time.as_ref().unwrap();
-        prop_assert_eq!(curve.bins().iter().max().copied(), Some(peak.queue.get()), "peaks are kept");
+        prop_assert_eq!(curve.bins().iter().max().copied(), Some(peak.queue.get()), "the curve contains the peak");
     }
 
     /// Breaks: no frame causes a panic, whatever its bytes, length and time.
     #[test]
-    fn anything_can_be_seen(
+    fn no_frame_panics(
         frames in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..80), any::<u32>()), 0..40),
         ether_type in prop::sample::select(vec![0x0800u16, 0x86dd, 0x8100, 0x8808]),
         rate in prop::option::of(any::<u64>()),
@@ -338,9 +341,9 @@ proptest! {
             (time, bytes, u64::from(len))
         }).collect();
         let question = ProofQuestion { rate: rate.map(Rate::from_bits_per_sec), ..ProofQuestion::default() };
-        let (proofs, census) = examine_at(&question, &frames, Span::from_nanos(tick));
-        let gaps: u64 = census.interfaces().map(|(_, i)| i.gaps.frames + i.gaps.others).sum();
+        let (proofs, first_pass) = examine_at(&question, &frames, Span::from_nanos(tick));
+        let gaps: u64 = first_pass.interfaces().map(|(_, i)| i.gaps.frames + i.gaps.others).sum();
         let in_flows: u64 = proofs.iter().map(|p| p.totals.total.packets).sum();
-        prop_assert_eq!(in_flows + gaps + census.unreadable().packets, frames.len() as u64);
+        prop_assert_eq!(in_flows + gaps + first_pass.unreadable().packets, frames.len() as u64);
     }
 }

@@ -40,14 +40,14 @@ impl Timeline {
     }
     /// Raises a bin to at least `value`.
     pub(super) fn at_least(&mut self, bin: usize, value: u64) {
-        if let Some(place) = self.bins.get_mut(bin) {
-            *place = (*place).max(value);
+        if let Some(current) = self.bins.get_mut(bin) {
+            *current = (*current).max(value);
         }
     }
     /// Adds to a bin.
     pub(super) fn add(&mut self, bin: usize, value: u64) {
-        if let Some(place) = self.bins.get_mut(bin) {
-            *place = place.saturating_add(value);
+        if let Some(current) = self.bins.get_mut(bin) {
+            *current = current.saturating_add(value);
         }
     }
 }

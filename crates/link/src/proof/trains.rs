@@ -20,7 +20,7 @@ pub struct CaptureTrain {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trains {
     /// None: the rate of the link is unknown, and only frames with the same time are back to back.
-    line: Option<Rate>,
+    link_rate: Option<Rate>,
     tick: Span,
     now: CaptureTrain,
     longest: CaptureTrain,
@@ -28,15 +28,15 @@ pub(super) struct Trains {
 }
 
 impl Trains {
-    pub fn new(line: Option<Rate>, tick: Span) -> Self {
-        Trains { line, tick, ..Trains::default() }
+    pub fn new(link_rate: Option<Rate>, tick: Span) -> Self {
+        Trains { link_rate, tick, ..Trains::default() }
     }
     /// A frame of `bytes` of layer 2, not earlier than the previous one.
     pub fn packet(&mut self, number: u64, time: Instant, bytes: ByteCount) {
         let (before, len) = self.last;
-        let on_the_line = self.line.map_or(Span::ZERO, |line| line.time_for(len + PREAMBLE_AND_GAP));
+        let transmission = self.link_rate.map_or(Span::ZERO, |rate| rate.time_for(len + PREAMBLE_AND_GAP));
         self.last = (time, bytes);
-        if self.now.packets > 0 && time.since(before) <= on_the_line + self.tick {
+        if self.now.packets > 0 && time.since(before) <= transmission + self.tick {
             self.now.packets += 1;
             self.now.bytes += bytes;
         } else {
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn the_longest_is_found() {
         // A full frame of 1,538 B takes 12,304 ns at 1 Gbit/s.
-        let find = |line, tick, gaps: &[u64]| {
-            let mut trains = Trains::new(line, Span::from_nanos(tick));
+        let find = |rate, tick, gaps: &[u64]| {
+            let mut trains = Trains::new(rate, Span::from_nanos(tick));
             let mut now = 1_000;
             for (gap, number) in gaps.iter().zip(1..) {
                 now += gap;

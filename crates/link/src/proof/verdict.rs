@@ -71,12 +71,12 @@ impl fmt::Display for Doubt {
             }
             Doubt::SuperSegments { longest, limit } => write!(
                 f,
-                "frames of up to {longest}, but the line takes {limit}: captured above segmentation offload (or after the \
-                 receiver joined frames), so the wire was not seen"
+                "frames of up to {longest}, but the link takes {limit}: captured above segmentation offload (or after \
+                 the receiver joined frames), so the wire was not seen"
             ),
             Doubt::LongFrames(longest) => write!(
                 f,
-                "frames of up to {longest}: jumbo frames, or captured above segmentation offload; --mtu says which"
+                "frames of up to {longest}: jumbo frames, or captured above segmentation offload; --mtu selects one"
             ),
         }
     }

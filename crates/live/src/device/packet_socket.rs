@@ -206,7 +206,7 @@ impl Device for PacketSocket {
             self.counters.segments_received += packet.segments() as u64;
             self.counters.bytes_received += packet.len().get();
             match packet.segment_size() {
-                Some(_) if !self.super_segments => packet.cut(|part| into.push(part)),
+                Some(_) if !self.super_segments => packet.split_segments(|part| into.push(part)),
                 _ => into.push(packet),
             }
         }
@@ -218,7 +218,7 @@ impl Device for PacketSocket {
             let first = packets.len().min(MAX);
             if !self.super_segments && packets.range(..first).any(|packet| packet.segment_size().is_some()) {
                 let whole = std::mem::take(packets);
-                whole.into_iter().for_each(|packet| packet.cut(|part| packets.push_back(part)));
+                whole.into_iter().for_each(|packet| packet.split_segments(|part| packets.push_back(part)));
                 continue;
             }
             let mut headers = [[0; VIRTIO_LEN]; MAX];

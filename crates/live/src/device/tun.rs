@@ -224,7 +224,7 @@ impl Device for Tun {
             }
             if !self.offload && packet.segment_size().is_some() {
                 let mut parts = Vec::with_capacity(packet.segments());
-                packet.cut(|part| parts.push(part));
+                packet.split_segments(|part| parts.push(part));
                 parts.into_iter().rev().for_each(|part| packets.push_front(part));
                 continue;
             }

@@ -22,7 +22,7 @@ pub(crate) enum RequestForm {
 
 /// Everything that the safe form has; of the flag bit each end decides.
 const OURS: CdlCapability =
-    CdlCapability::ASKS.with(CdlCapability::CONFIRMS).with(CdlCapability::TELLS_DELAY);
+    CdlCapability::REQUESTS.with(CdlCapability::CONFIRMS).with(CdlCapability::REPORTS_DELAY);
 
 /// What an end offers in its SYN.
 pub(super) fn offer(control: AckControlMode) -> tcp::AckControl {
@@ -67,7 +67,7 @@ impl Agreement {
             let both = |bit: CdlCapability| ours.contains(bit) && theirs.contains(bit);
             let form = if both(CdlCapability::FLAG) { RequestForm::Flag } else { RequestForm::Safe };
             let may = |bit| if theirs.contains(bit) { form } else { RequestForm::None };
-            return Agreement { ask: may(CdlCapability::CONFIRMS), answer: may(CdlCapability::ASKS) };
+            return Agreement { ask: may(CdlCapability::CONFIRMS), answer: may(CdlCapability::REQUESTS) };
         }
         if ours.tarr.is_some() && peer.tarr == Some(Tarr::Capable) {
             return Agreement { ask: RequestForm::Tarr, answer: RequestForm::Tarr };

@@ -540,7 +540,7 @@ impl Connection {
         let decision = self.ack_policy.on_data(arrival);
         // What is out of order is answered at once anyway, and not for the segment that asked.
         if !arrival.disorder && self.answer_request(arrival.now) {
-            self.ack_now = Some(Cause::AckAsked);
+            self.ack_now = Some(Cause::AckRequested);
             return;
         }
         self.obey(decision);
@@ -574,7 +574,7 @@ impl Connection {
             self.state == ConnectionState::Established && !arrival.disorder && !arrival.duplicate && !closes;
         let decision = if waits { self.ack_policy.on_fin(arrival) } else { Decision::Now(Cause::AckNow) };
         if self.answer_request(now) {
-            self.ack_now = Some(Cause::AckAsked);
+            self.ack_now = Some(Cause::AckRequested);
         } else {
             self.obey(decision);
         }

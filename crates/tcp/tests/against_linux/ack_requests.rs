@@ -40,7 +40,7 @@ fn syn_with_offers() {
     with_kernel(|kernel| {
         let syn_control = AckControl {
             cdl_allow: true,
-            capability: Some(CdlCapability::ASKS.with(CdlCapability::CONFIRMS)),
+            capability: Some(CdlCapability::REQUESTS.with(CdlCapability::CONFIRMS)),
             tarr: Some(Tarr::Capable),
             ..AckControl::default()
         };

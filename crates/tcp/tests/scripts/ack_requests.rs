@@ -66,7 +66,7 @@ fn classic_receiver() {
          10  ! write 100
          10  > . 1+100 ack 1
          20         < D 1+1000 ack 101
-         20  > .D 101 ack 1001 why ack_asked
+         20  > .D 101 ack 1001 why ack_requested
          30         < . 1001+1000 ack 101
          70  > . 101 ack 2001 why ack_delayed
          80         < D 2001+1000 ack 101
@@ -246,7 +246,7 @@ fn safe_receiver() {
         "0   > S. 0 ack 1 can 11
          10         < . 1 ack 1
          20         < . 1+992 ack 1 asks
-         20  > . 1 ack 993 confirms 0 why ack_asked
+         20  > . 1 ack 993 confirms 0 why ack_requested
          30         < . 993+1000 ack 1
          70  > . 1 ack 1993 why ack_delayed
          80         < . 2993+992 ack 1 asks            # out of order: an ACK, but none for this segment
@@ -361,7 +361,7 @@ fn tarr_both_ways() {
         "0   > S. 0 ack 1 tarr
          10         < . 1 ack 1
          20         < . 1+1000 ack 1 rate 0
-         20  > . 1 ack 1001 why ack_asked
+         20  > . 1 ack 1001 why ack_requested
          21         < . 1001+1000 ack 1 rate 3
          22         < . 2001+1000 ack 1
          23         < . 3001+1000 ack 1

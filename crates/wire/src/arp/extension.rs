@@ -75,19 +75,19 @@ pub enum ExtensionError {
     #[error("neither a request nor a reply")]
     Operation,
     /// No sender.
-    #[error("a list without cards")]
-    NoCards,
+    #[error("a list without NICs")]
+    NoNics,
     /// More than [`MAX_LISTED_NICS`] senders, or targets.
-    #[error("a list of more than {MAX_LISTED_NICS} cards")]
-    TooManyCards,
+    #[error("a list of more than {MAX_LISTED_NICS} NICs")]
+    TooManyNics,
     /// The frame ends before the list does.
     #[error("the frame is shorter than its list")]
     Truncated,
     /// The magic number of a list is missing.
-    #[error("the mark of a list is missing")]
-    Mark,
-    /// Another version.
-    #[error("another version")]
+    #[error("the magic number of a list is missing")]
+    Magic,
+    /// The version is unknown.
+    #[error("unknown version")]
     Version,
     /// The length field does not match the numbers of NICs.
     #[error("the length field is wrong")]
@@ -99,20 +99,20 @@ pub enum ExtensionError {
     #[error("the owner is not the sender, or not one host")]
     Owner,
     /// A MAC address is a group address or zero.
-    #[error("a group's MAC address, or none")]
+    #[error("a MAC address that is a group address or zero")]
     GroupMac,
     /// The list contains a MAC address twice.
-    #[error("a MAC address twice")]
-    Repeated,
+    #[error("a repeated MAC address")]
+    RepeatedMac,
 }
 
 /// Bytes of a MAC address and a kind.
-const CARD_LEN: usize = 7;
-/// Bytes behind the cards: mark, version, flags, generation, length, CRC.
+const NIC_LEN: usize = 7;
+/// Length of the part after the NICs: magic number, version, flags, generation, length, CRC.
 const TAIL_LEN: usize = 12;
 /// Bytes of the CRC.
 const CRC_LEN: usize = 4;
-const MARK: [u8; 2] = [0xe5, 0xa1];
+const MAGIC: [u8; 2] = [0xe5, 0xa1];
 const VERSION: u8 = 1;
 const CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
@@ -126,8 +126,8 @@ impl Extension {
     pub const ND_OPTION: u8 = 253;
 
     /// A list of `owner`'s NICs, without targets. NICs beyond [`MAX_LISTED_NICS`] are ignored.
-    pub fn new(owner: IpAddr, cards: &[(MacAddr, NicKind)], flags: NicFlags, generation: u16) -> Extension {
-        let senders = cards.iter().copied().take(MAX_LISTED_NICS).collect();
+    pub fn new(owner: IpAddr, nics: &[(MacAddr, NicKind)], flags: NicFlags, generation: u16) -> Extension {
+        let senders = nics.iter().copied().take(MAX_LISTED_NICS).collect();
         Extension { owner, senders, targets: NicList::new(), flags, generation }
     }
 
@@ -143,7 +143,7 @@ impl Extension {
             out.extend_from_slice(&mac.0);
             out.push(kind.0);
         }
-        out.extend_from_slice(&MARK);
+        out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[VERSION, self.flags.0]);
         out.extend_from_slice(&self.generation.to_be_bytes());
         out.extend_from_slice(&((out.len() + 2 + CRC_LEN) as u16).to_be_bytes());
@@ -161,33 +161,34 @@ impl Extension {
     /// generations) are left to the caller.
     pub fn parse(owner: IpAddr, first: MacAddr, bytes: &[u8]) -> Result<Option<Extension>, ExtensionError> {
         let owner_len = if owner.is_ipv4() { 4 } else { 16 };
-        let (Some(&[n_s, n_t]), Some(says)) = (bytes.first_chunk(), bytes.get(2..2 + owner_len)) else {
+        let (Some(&[n_s, n_t]), Some(owner_bytes)) = (bytes.first_chunk(), bytes.get(2..2 + owner_len))
+        else {
             return Ok(None);
         };
         let is_owner = match owner {
-            IpAddr::V4(owner) => says == owner.octets(),
-            IpAddr::V6(owner) => says == owner.octets(),
+            IpAddr::V4(owner) => owner_bytes == owner.octets(),
+            IpAddr::V6(owner) => owner_bytes == owner.octets(),
         };
-        let cards_at = 2 + owner_len + 1;
+        let nics_at = 2 + owner_len + 1;
         let others = usize::from(n_s).saturating_sub(1);
-        let tail_at = cards_at + CARD_LEN * (others + usize::from(n_t));
-        let mark = bytes.get(tail_at..tail_at + MARK.len());
-        let is_marked = n_s > 0 && mark == Some(&MARK);
-        // The zeros of padding are nobody's address: whoever asks whether an address is free sends both.
-        if !is_marked && (!is_owner || owner.is_unspecified()) {
+        let tail_at = nics_at + NIC_LEN * (others + usize::from(n_t));
+        let magic = bytes.get(tail_at..tail_at + MAGIC.len());
+        let has_magic = n_s > 0 && magic == Some(&MAGIC);
+        // An ARP probe has an unspecified sender and zeros as padding.
+        if !has_magic && (!is_owner || owner.is_unspecified()) {
             return Ok(None);
         }
         if n_s == 0 {
-            return Err(ExtensionError::NoCards);
+            return Err(ExtensionError::NoNics);
         }
         if usize::from(n_s.max(n_t)) > MAX_LISTED_NICS {
-            return Err(ExtensionError::TooManyCards);
+            return Err(ExtensionError::TooManyNics);
         }
         let whole = bytes.get(..tail_at + TAIL_LEN).ok_or(ExtensionError::Truncated)?;
-        if !is_marked {
-            return Err(ExtensionError::Mark);
+        if !has_magic {
+            return Err(ExtensionError::Magic);
         }
-        let (cards, tail) = whole.split_at(tail_at);
+        let (nics, tail) = whole.split_at(tail_at);
         let &[_, _, version, flags, g0, g1, l0, l1, c0, c1, c2, c3] = tail else {
             return Err(ExtensionError::Truncated);
         };
@@ -203,17 +204,17 @@ impl Extension {
         if !is_owner || !is_one_host(owner) {
             return Err(ExtensionError::Owner);
         }
-        let (listed, _) = cards.get(cards_at..).unwrap_or_default().as_chunks::<CARD_LEN>();
+        let (listed, _) = nics.get(nics_at..).unwrap_or_default().as_chunks::<NIC_LEN>();
         let listed =
             listed.iter().map(|&[a, b, c, d, e, f, kind]| (MacAddr([a, b, c, d, e, f]), NicKind(kind)));
-        let first = (first, NicKind(cards.get(cards_at - 1).copied().unwrap_or_default()));
+        let first = (first, NicKind(nics.get(nics_at - 1).copied().unwrap_or_default()));
         let all: ArrayVec<_, { 2 * MAX_LISTED_NICS }> = std::iter::once(first).chain(listed).collect();
         for (at, (mac, _)) in all.iter().enumerate() {
             if mac.is_multicast() || *mac == MacAddr::default() {
                 return Err(ExtensionError::GroupMac);
             }
             if all.iter().take(at).any(|(before, _)| before == mac) {
-                return Err(ExtensionError::Repeated);
+                return Err(ExtensionError::RepeatedMac);
             }
         }
         Ok(Some(Extension {

@@ -16,7 +16,7 @@ const PAYLOAD_LEN_AT: usize = 4;
 ///
 /// # Errors
 /// The list is invalid; the message around it may be valid.
-pub fn neighbour_cards(packet: &Packet) -> Result<Option<Extension>, ExtensionError> {
+pub fn neighbour_nics(packet: &Packet) -> Result<Option<Extension>, ExtensionError> {
     let (Some(ip), Ok(Icmp::Neighbour(message))) = (packet.ipv6(), packet.icmp()) else { return Ok(None) };
     let (owner, first) = match message {
         NeighbourDiscovery::Solicitation { source_link, .. } => (ip.src(), source_link),
@@ -38,7 +38,7 @@ pub fn neighbour_cards(packet: &Packet) -> Result<Option<Extension>, ExtensionEr
 /// The neighbour discovery message with `mac` as its link-layer address, and with the list if given.
 /// Everything else is kept, including unknown options. None if it is no such message, contains no link-layer
 /// address, or would be too long for a packet.
-pub fn with_cards(packet: &Packet, mac: MacAddr, extension: Option<&Extension>) -> Option<Packet> {
+pub fn with_nics(packet: &Packet, mac: MacAddr, extension: Option<&Extension>) -> Option<Packet> {
     let (ip, Ok(Icmp::Neighbour(message))) = (packet.ipv6()?, packet.icmp()) else { return None };
     let link = match message {
         NeighbourDiscovery::Solicitation { source_link, .. } => source_link.map(|_| SOURCE_LINK),

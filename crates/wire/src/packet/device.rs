@@ -69,7 +69,7 @@ impl Packet {
         let end = view.map_or(ip.len(), |view| view.total_len());
         let ip_header = view.map_or(0, |view| view.header_len());
         let Some(rest) = ip.get(..end).and_then(|ip| ip.get(ip_header..)) else {
-            return Err(WireError::TotalLength { layer, says: end, have: ip.len() });
+            return Err(WireError::TotalLength { layer, length: end, have: ip.len() });
         };
         let protocol = view.filter(|view| view.fragment().is_none()).map(|view| view.protocol());
         let transport_header = match protocol {
@@ -89,7 +89,7 @@ impl Packet {
             transport_offset: (extra + network + ip_header) as u8,
             checksum: Checksum::Complete,
             segment_size: 0,
-            wanted_rate: 0,
+            pacing_rate: 0,
             departure: OfOriginal::default(),
         })))
     }
@@ -130,7 +130,7 @@ impl Packet {
     /// identification counts up. FIN and PSH are set in the last segment only, CWR in the first only (as with
     /// TSO and USO in Linux). Any other packet is returned as it is, as one ordinary packet. The checksums
     /// are [`Checksum::Partial`].
-    pub fn cut(mut self, mut take: impl FnMut(Packet)) {
+    pub fn split_segments(mut self, mut take: impl FnMut(Packet)) {
         let Some(size) = self.segment_size() else { return take(self) };
         let is_tcp = self.tcp().is_ok();
         if !is_tcp && self.udp().is_err() {

@@ -47,13 +47,13 @@ pub struct CdlCapability(u8);
 
 impl CdlCapability {
     /// It may send requests.
-    pub const ASKS: CdlCapability = CdlCapability(1);
-    /// It answers, and says so.
+    pub const REQUESTS: CdlCapability = CdlCapability(1);
+    /// It answers requests, and confirms them with an option.
     pub const CONFIRMS: CdlCapability = CdlCapability(2);
     /// A flag bit may replace the option.
     pub const FLAG: CdlCapability = CdlCapability(4);
     /// Its answers contain their delay.
-    pub const TELLS_DELAY: CdlCapability = CdlCapability(8);
+    pub const REPORTS_DELAY: CdlCapability = CdlCapability(8);
 
     /// Both sets together.
     #[must_use]

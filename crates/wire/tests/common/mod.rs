@@ -1,6 +1,6 @@
 //! Strategies of the tests: any TCP header, and packets with it.
 
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code)] // each test file uses some of it
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use bytes::Bytes;

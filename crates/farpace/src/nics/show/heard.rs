@@ -65,7 +65,7 @@ fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
         TableColumn::number("lists", ""),
     ];
     let mut table = Table::new("Machines", columns);
-    for (address, heard) in onlooker.machines() {
+    for (address, heard) in onlooker.hosts() {
         let list = heard.list.as_ref();
         table.row(vec![
             address.to_string().into(),
@@ -79,17 +79,17 @@ fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
             heard.lists.into(),
         ]);
     }
-    let mut text = if onlooker.machines().is_empty() {
+    let mut text = if onlooker.hosts().is_empty() {
         "No ARP and no neighbour discovery: no machine has said where it is.\n".to_owned()
     } else {
         table.to_text()
     };
-    for (address, heard) in onlooker.machines() {
+    for (address, heard) in onlooker.hosts() {
         for (why, times) in &heard.refused {
             text += &format!("{address}: {times} lists are not to be believed: {why}\n");
         }
     }
-    if !onlooker.lanes().is_empty() {
+    if !onlooker.paths().is_empty() {
         let columns = vec![
             TableColumn::text("from"),
             TableColumn::text("to"),
@@ -98,14 +98,14 @@ fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
             TableColumn::number("least round trip", "ms"),
         ];
         let mut table = Table::new("Ways that are probed", columns);
-        for ((from, to), lane) in onlooker.lanes() {
+        for ((from, to), lane) in onlooker.paths() {
             table.row(vec![
                 from.to_string().into(),
                 to.to_string().into(),
                 lane.probes.into(),
                 unanswered(lane)
                     .map_or_else(|| "-".into(), |share| TableCell::Number(share * 100.0, Some(1))),
-                lane.least_rtt
+                lane.min_rtt
                     .map_or_else(|| "-".into(), |rtt| TableCell::Number(rtt.as_secs_f64() * 1e3, Some(3))),
             ]);
         }
@@ -140,13 +140,13 @@ fn to_json(onlooker: &ArpObserver) -> Value {
         json!({
             "from": from.to_string(), "to": to.to_string(),
             "probes": lane.probes, "replies": lane.replies, "unanswered": unanswered(lane),
-            "least_rtt_ns": lane.least_rtt.map(|rtt| rtt.as_nanos()),
+            "least_rtt_ns": lane.min_rtt.map(|rtt| rtt.as_nanos()),
         })
     };
     json!({
         "format": "farpace-nics-heard/1",
-        "machines": onlooker.machines().iter().map(machine).collect::<Vec<_>>(),
-        "ways": onlooker.lanes().iter().map(lane).collect::<Vec<_>>(),
+        "machines": onlooker.hosts().iter().map(machine).collect::<Vec<_>>(),
+        "ways": onlooker.paths().iter().map(lane).collect::<Vec<_>>(),
         "left_out": onlooker.left_out(),
     })
 }

@@ -47,8 +47,8 @@ pub fn show(args: &Args) -> Result<()> {
 
 /// The lanes to a neighbour, whether they work or not.
 fn lanes(nics: &MultiNic, first: MacAddr) -> Vec<(NicId, NicPath)> {
-    let (all, neighbour) = (nics.lanes(), nics.neighbour(first));
-    all.ids().filter_map(|nic| Some((nic, *all.any_lane(neighbour, nic)?))).collect()
+    let (all, neighbour) = (nics.paths(), nics.neighbour(first));
+    all.ids().filter_map(|nic| Some((nic, *all.any_path(neighbour, nic)?))).collect()
 }
 
 /// What of the frames a lane carries, if all that work have as much to do as they can.
@@ -59,12 +59,12 @@ fn share(lane: &NicPath, all: &[(NicId, NicPath)]) -> f64 {
 }
 
 fn host_text(host: &str, nics: &MultiNic) -> String {
-    let own = nics.lanes().nics().iter().map(|nic| {
+    let own = nics.paths().nics().iter().map(|nic| {
         let down = if nic.up { "" } else { ", no carrier" };
-        format!("{} ({}{down})", nic.mac, nic.line.rate())
+        format!("{} ({}{down})", nic.mac, nic.link.rate())
     });
     let mut text = format!("{host}: {}\n", own.collect::<Vec<_>>().join(", "));
-    let Some(speaker) = nics.speaker() else {
+    let Some(speaker) = nics.announcer() else {
         return text + "  tells nobody of its cards (extended_arp = false)\n";
     };
     text += &format!("  tells of them with generation {}\n", speaker.generation());
@@ -113,7 +113,7 @@ fn host_text(host: &str, nics: &MultiNic) -> String {
 fn host_json(host: &str, nics: &MultiNic) -> Value {
     let card = |nic: &farpace_link::multi_nic::Nic| {
         json!({
-            "mac": nic.mac.to_string(), "kind": nic.kind.to_string(), "rate_bit_s": nic.line.rate().bits_per_sec(),
+            "mac": nic.mac.to_string(), "kind": nic.kind.to_string(), "rate_bit_s": nic.link.rate().bits_per_sec(),
             "up": nic.up,
         })
     };
@@ -124,31 +124,31 @@ fn host_json(host: &str, nics: &MultiNic) -> Value {
             "guard_ns": lane.guard.as_nanos(), "share": share(lane, all),
         })
     };
-    let neighbours = nics.speaker().map(|speaker| {
+    let neighbours = nics.announcer().map(|speaker| {
         let neighbour = |(address, mac, machine): (std::net::IpAddr, MacAddr, _)| {
             let all = lanes(nics, mac);
             let machine: Option<&farpace_link::multi_nic::arp::MultiNicHost> = machine;
             let cards = machine.map(|m| {
                 let card =
                     |(mac, kind): &(MacAddr, farpace_wire::NicKind)| json!({ "mac": mac.to_string(), "kind": kind.to_string() });
-                m.cards.iter().map(card).collect::<Vec<_>>()
+                m.nics.iter().map(card).collect::<Vec<_>>()
             });
             json!({
                 "address": address, "mac": mac.to_string(), "cards": cards,
                 "flags": machine.map(|m| m.flags.to_string()), "generation": machine.map(|m| m.generation),
-                "heard_s": machine.map(|m| m.heard.since(Instant::ZERO).as_secs_f64()),
+                "heard_s": machine.map(|m| m.last_heard.since(Instant::ZERO).as_secs_f64()),
                 "ways": all.iter().map(|lane| way(lane, &all)).collect::<Vec<_>>(),
             })
         };
         speaker.cache().neighbours().map(neighbour).collect::<Vec<_>>()
     });
-    let refused = nics.speaker().map(|speaker| {
+    let refused = nics.announcer().map(|speaker| {
         let refused = speaker.stats().refused.iter();
         refused.map(|(why, n)| json!({ "why": why.to_string(), "lists": n })).collect::<Vec<_>>()
     });
     json!({
-        "host": host, "cards": nics.lanes().nics().iter().map(card).collect::<Vec<_>>(),
-        "generation": nics.speaker().map(|speaker| speaker.generation()),
+        "host": host, "cards": nics.paths().nics().iter().map(card).collect::<Vec<_>>(),
+        "generation": nics.announcer().map(|speaker| speaker.generation()),
         "neighbours": neighbours, "refused": refused,
     })
 }

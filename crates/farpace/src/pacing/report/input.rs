@@ -5,7 +5,7 @@ use super::progress::ReadProgress;
 use crate::interrupt;
 use crate::show::frame::to_ethernet;
 use anyhow::{Context, Result, bail};
-use farpace_link::proof::{FirstPass, FlowProof, SecondPass, Sighting};
+use farpace_link::proof::{CapturedFrame, FirstPass, FlowProof, SecondPass};
 use farpace_trace::{CaptureInterface, CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant, Span};
 use std::fs::{self, File};
@@ -133,7 +133,7 @@ fn pass(
     args: &Args,
     number: u32,
     most: u64,
-    see: &mut dyn FnMut(&Sighting<'_>),
+    see: &mut dyn FnMut(&CapturedFrame<'_>),
 ) -> Result<Option<Pass>> {
     let opened = File::open(file)?;
     let mut reading = ReadProgress::new(args.quiet, file, number, opened.metadata()?.len());
@@ -175,7 +175,7 @@ fn pass(
         }
         let longer = ByteCount::of_len(scratch.len().saturating_sub(before));
         let shorter = ByteCount::of_len(before.saturating_sub(scratch.len()));
-        see(&Sighting {
+        see(&CapturedFrame {
             number: packets,
             interface: id.0,
             time,

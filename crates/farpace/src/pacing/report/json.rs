@@ -27,7 +27,7 @@ fn capture(examined: &Examined) -> Value {
             "packets": total.packets,
             "bytes": total.bytes.get(),
             "line_bytes": interface.line_bytes.get(),
-            "line": line(census.line(number)),
+            "line": line(census.link(number)),
             "tick_ns": census.tick(number).as_nanos(),
             "backwards": total.backwards,
             "furthest_back_ns": total.furthest_back.as_nanos(),
@@ -68,9 +68,9 @@ fn flow(examined: &Examined, proof: &FlowProof, with_bins: bool) -> Value {
         json!({
             "n": per.n,
             "count": per.count,
-            "least_bit_s": bits(per.least),
+            "least_bit_s": bits(per.min),
             "mean_bit_s": bits(per.mean()),
-            "most_bit_s": bits(per.most),
+            "most_bit_s": bits(per.max),
             "error_bit_s": bits(error),
             "at_once": per.at_once,
         })
@@ -119,7 +119,7 @@ fn flow(examined: &Examined, proof: &FlowProof, with_bins: bool) -> Value {
             "bytes": proof.train.bytes.get(),
             "at_s": examined.seconds(proof.train.time),
             "packet": proof.train.number,
-            "line": line(proof.line),
+            "line": line(proof.link),
         },
         "clock": {
             "tick_ns": proof.clock.tick.as_nanos(),

@@ -101,7 +101,7 @@ pub fn rates(examined: &Examined) -> Table {
     let mut table = Table::new("Rate per n packets", columns);
     for flow in shown(examined) {
         for (per, error) in flow.per_packets.iter().zip(flow.clock.per_packets) {
-            let PerPackets { n, count, least, most, at_once, .. } = *per;
+            let PerPackets { n, count, min: least, max: most, at_once, .. } = *per;
             if count == 0 {
                 continue;
             }
@@ -149,7 +149,7 @@ pub fn trains(examined: &Examined) -> Table {
             train.bytes.get().into(),
             TableCell::Number(examined.seconds(train.time), Some(6)),
             train.number.into(),
-            words::line(flow.line).into(),
+            words::line(flow.link).into(),
         ]);
     }
     table

@@ -17,24 +17,12 @@ pub fn flow(examined: &Examined, flow: &FlowProof) -> String {
 
 /// Bit/s in the unit that suits it.
 pub fn rate(rate: Rate) -> String {
-    let bits = rate.bits_per_sec() as f64;
-    match () {
-        () if bits >= 1e9 => format!("{} Gbit/s", number(bits / 1e9)),
-        () if bits >= 1e6 => format!("{} Mbit/s", number(bits / 1e6)),
-        () if bits >= 1e3 => format!("{} kbit/s", number(bits / 1e3)),
-        () => format!("{} bit/s", number(bits)),
-    }
+    rate.rounded()
 }
 
 /// A time in the unit that suits it.
 pub fn time(span: Span) -> String {
-    let nanos = span.as_nanos() as f64;
-    match () {
-        () if nanos >= 1e9 => format!("{} s", number(nanos / 1e9)),
-        () if nanos >= 1e6 => format!("{} ms", number(nanos / 1e6)),
-        () if nanos >= 1e3 => format!("{} us", number(nanos / 1e3)),
-        () => format!("{} ns", number(nanos)),
-    }
+    span.rounded()
 }
 
 /// A line, and whether somebody has said it.

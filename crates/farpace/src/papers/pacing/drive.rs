@@ -2,7 +2,7 @@
 
 use super::pace::{FRAME, LINE, Pace};
 use anyhow::{Result, bail};
-use farpace_link::pacing::{ClassId, LineClock, Next, SaturatingFrame, Scheduler, on_the_line};
+use farpace_link::pacing::{ClassId, LinkClock, Next, SaturatingFrame, Scheduler, wire_len};
 use farpace_units::{ByteCount, Instant};
 
 /// A class that always has two full frames queued from one byte of the line to another.
@@ -24,7 +24,7 @@ pub struct Source {
 pub fn drive(pace: Pace, sources: &[Source], end: u64, mut sent: impl FnMut(usize, u64)) -> Result<()> {
     let rates: Vec<u64> = sources.iter().map(|s| s.rate).collect();
     let (mut scheduler, ids) = pace.scheduler(&rates)?;
-    let mut clock = LineClock::new(LINE);
+    let mut clock = LinkClock::new(LINE);
     let mut coming: Vec<usize> = (0..sources.len()).collect();
     coming.sort_by_key(|place| std::cmp::Reverse(sources[*place].from));
     while clock.bytes() < end {
@@ -41,7 +41,7 @@ pub fn drive(pace: Pace, sources: &[Source], end: u64, mut sent: impl FnMut(usiz
                 if clock.bytes() < sources[place].to {
                     offer(scheduler.as_mut(), now, class)?;
                 }
-                clock.advance(on_the_line(ByteCount::new(u64::from(packet.0))));
+                clock.advance(wire_len(ByteCount::new(u64::from(packet.0))));
             }
             Next::Gap(gap) => clock.advance(gap),
             Next::Wait(until) => clock.catch_up(until.min(clock.instant_of(next))),

@@ -184,7 +184,7 @@ fn per(ticks: &[u64], n: usize) -> Spread {
 fn burstiness(mut line: Burstiness, times: &[u64], frame: ByteCount) -> ByteCount {
     let first = times.first().copied().unwrap_or_default();
     times.iter().for_each(|at| line.arrive(at - first, frame));
-    line.most()
+    line.peak()
 }
 
 #[cfg(test)]

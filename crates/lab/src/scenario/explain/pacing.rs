@@ -23,7 +23,7 @@ pub(super) fn pacing(d: &ResolvedDirection<'_>) -> Option<String> {
         Some(class) => format!("Packets without a filter belong to {class}."),
         None => "Packets without a filter use the remaining rate.".to_owned(),
     };
-    let held = match config.line {
+    let held = match config.device_rate {
         Some(line) => format!(" The device sends at most {line}."),
         None => String::new(),
     };

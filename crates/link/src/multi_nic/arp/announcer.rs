@@ -1,6 +1,6 @@
 //! Adds NIC lists to a stack's address resolution, and learns from those of neighbours.
 
-use crate::multi_nic::arp::message::{ArpMessage, announcement, cut, list, said_by};
+use crate::multi_nic::arp::message::{ArpMessage, announcement, list, strip_list, with_sender};
 use crate::multi_nic::arp::{ArpRefusal, ArpStats, Cache, Learned};
 use farpace_units::{Instant, Span};
 use farpace_wire::{Extension, MAX_LISTED_NICS, MacAddr, NicFlags, NicKind, NicList, Packet};
@@ -9,8 +9,8 @@ use std::net::IpAddr;
 
 /// Delays after which an announcement is repeated, one after the other. Announcements are broadcast and not
 /// acknowledged.
-pub const ANNOUNCE_AGAIN: [Span; 2] = [Span::from_millis(40), Span::from_secs(2)];
-/// Own addresses that are announced at most: those that the stack used last.
+pub const REPEAT_DELAYS: [Span; 2] = [Span::from_millis(40), Span::from_secs(2)];
+/// Maximum number of own addresses that are announced: those that the stack used last.
 pub const MAX_OWN_ADDRESSES: usize = 16;
 
 /// An action for the caller.
@@ -38,8 +38,8 @@ pub enum AnnouncerAction {
 #[derive(Debug)]
 pub struct ArpAnnouncer {
     stack_mac: MacAddr,
-    cards: NicList,
-    /// All cards that we have ever had: one that has failed is still not a neighbour's.
+    nics: NicList,
+    /// All NICs that the host has ever had. A failed NIC still does not belong to a neighbour.
     ours: BTreeSet<MacAddr>,
     flags: NicFlags,
     generation: u16,
@@ -48,7 +48,7 @@ pub struct ArpAnnouncer {
     cache: Cache,
     unsent: VecDeque<Packet>,
     /// Time of the next repetition of the announcement, and the number of repetitions so far.
-    again: Option<(Instant, usize)>,
+    repeat: Option<(Instant, usize)>,
 }
 
 impl ArpAnnouncer {
@@ -57,30 +57,30 @@ impl ArpAnnouncer {
     /// clock in minutes. NICs beyond [`MAX_LISTED_NICS`] are ignored.
     pub fn new(
         stack_mac: MacAddr,
-        cards: &[(MacAddr, NicKind)],
+        nics: &[(MacAddr, NicKind)],
         flags: NicFlags,
         generation: u16,
     ) -> ArpAnnouncer {
         ArpAnnouncer {
             stack_mac,
-            cards: cards.iter().copied().take(MAX_LISTED_NICS).collect(),
-            ours: cards.iter().map(|(mac, _)| *mac).chain([stack_mac]).collect(),
+            nics: nics.iter().copied().take(MAX_LISTED_NICS).collect(),
+            ours: nics.iter().map(|(mac, _)| *mac).chain([stack_mac]).collect(),
             flags,
             generation,
             own: BTreeMap::new(),
             cache: Cache::default(),
             unsent: VecDeque::new(),
-            again: None,
+            repeat: None,
         }
     }
 
     /// Sets the NICs that work now. A change is announced immediately. Without any NIC, messages pass
     /// unchanged.
-    pub fn set_cards(&mut self, now: Instant, cards: &[(MacAddr, NicKind)]) {
-        let cards: NicList = cards.iter().copied().take(MAX_LISTED_NICS).collect();
-        if cards != self.cards {
-            self.ours.extend(cards.iter().map(|(mac, _)| *mac));
-            self.cards = cards;
+    pub fn set_nics(&mut self, now: Instant, nics: &[(MacAddr, NicKind)]) {
+        let nics: NicList = nics.iter().copied().take(MAX_LISTED_NICS).collect();
+        if nics != self.nics {
+            self.ours.extend(nics.iter().map(|(mac, _)| *mac));
+            self.nics = nics;
             self.generation = self.generation.wrapping_add(1);
             self.announce(now);
         }
@@ -88,7 +88,7 @@ impl ArpAnnouncer {
 
     /// Announces all addresses of the host, now and twice more.
     pub fn announce(&mut self, now: Instant) {
-        self.again = (!self.own.is_empty()).then_some((now, 0));
+        self.repeat = (!self.own.is_empty()).then_some((now, 0));
         self.on_deadline(now);
     }
 
@@ -101,20 +101,20 @@ impl ArpAnnouncer {
     /// Handles a packet from the stack. Returns the packet to send, with the list if it is a message with the
     /// sender's address. It must be sent before the actions of [`poll`](Self::poll).
     pub fn outgoing(&mut self, now: Instant, packet: Packet) -> Packet {
-        let (Some(message), Some(&(first, _))) = (ArpMessage::read(&packet), self.cards.first()) else {
+        let (Some(message), Some(&(first, _))) = (ArpMessage::read(&packet), self.nics.first()) else {
             return packet;
         };
         let Some((own, mac)) = message.from else {
             // An address probe. The sender must be a NIC that receives the reply.
-            return if packet.macs().0 == self.stack_mac { said_by(packet, first, None) } else { packet };
+            return if packet.macs().0 == self.stack_mac { with_sender(packet, first, None) } else { packet };
         };
         if mac != self.stack_mac {
             return packet;
         }
-        match message.is_question {
-            true if own != message.target => self.cache.ask(now, message.target),
-            false if !message.is_to_everybody() => {
-                self.cache.answer(now, message.target, packet.macs().1, &self.ours);
+        match message.is_request {
+            true if own != message.target => self.cache.on_request(now, message.target),
+            false if !message.is_unsolicited() => {
+                self.cache.on_answer(now, message.target, packet.macs().1, &self.ours);
             }
             _ => {}
         }
@@ -123,13 +123,13 @@ impl ArpAnnouncer {
                 self.unsent.extend(announcement(own, first));
             }
             self.announce(now);
-            return said_by(packet, first, None);
+            return with_sender(packet, first, None);
         }
-        self.cache.stats.told += 1;
+        self.cache.stats.lists_sent += 1;
         let mut ours = self.list(own);
-        let theirs = self.cache.machine(message.target);
-        ours.targets = theirs.map_or_else(NicList::new, |machine| machine.cards.clone());
-        said_by(packet, first, Some(&ours))
+        let peer = self.cache.host(message.target);
+        ours.targets = peer.map_or_else(NicList::new, |host| host.nics.clone());
+        with_sender(packet, first, Some(&ours))
     }
 
     /// Handles a packet from the network. Returns the packet for the stack.
@@ -140,14 +140,14 @@ impl ArpAnnouncer {
         let is_plain = list == Ok(None);
         if self.ours.contains(&mac) {
             if !is_plain {
-                self.cache.stats.refuse(ArpRefusal::OurCard);
+                self.cache.stats.refuse(ArpRefusal::OwnNic);
             }
         } else {
             // Another host uses the address now. Do not announce it until the stack uses it again.
             self.own.remove(&address);
-            self.cache.hear(now, (address, mac), message.is_question, list, &self.ours);
+            self.cache.on_message(now, (address, mac), message.is_request, list, &self.ours);
         }
-        if is_plain { packet } else { cut(packet) }
+        if is_plain { packet } else { strip_list(packet) }
     }
 
     /// The host with the NIC `mac` has sent a frame of another protocol: its list does not expire.
@@ -163,17 +163,18 @@ impl ArpAnnouncer {
 
     /// When to call [`on_deadline`](Self::on_deadline).
     pub fn deadline(&self) -> Option<Instant> {
-        self.again.map(|(at, _)| at).into_iter().chain(self.cache.deadline()).min()
+        self.repeat.map(|(at, _)| at).into_iter().chain(self.cache.deadline()).min()
     }
     /// Repeats announcements and expires neighbours.
     pub fn on_deadline(&mut self, now: Instant) {
         self.cache.on_deadline(now);
-        let Some((_, times)) = self.again.filter(|(at, _)| *at <= now) else { return };
-        self.again = ANNOUNCE_AGAIN.get(times).map(|wait| (now + *wait, times + 1));
-        let Some(&(first, _)) = self.cards.first() else { return };
+        let Some((_, times)) = self.repeat.filter(|(at, _)| *at <= now) else { return };
+        self.repeat = REPEAT_DELAYS.get(times).map(|wait| (now + *wait, times + 1));
+        let Some(&(first, _)) = self.nics.first() else { return };
         for own in self.own.keys() {
-            let said = announcement(*own, first).map(|plain| said_by(plain, first, Some(&self.list(*own))));
-            self.cache.stats.told += 1;
+            let said =
+                announcement(*own, first).map(|plain| with_sender(plain, first, Some(&self.list(*own))));
+            self.cache.stats.lists_sent += 1;
             self.cache.stats.announced += 1;
             self.unsent.extend(said);
         }
@@ -193,7 +194,7 @@ impl ArpAnnouncer {
     }
 
     fn list(&self, own: IpAddr) -> Extension {
-        Extension::new(own, &self.cards, self.flags, self.generation)
+        Extension::new(own, &self.nics, self.flags, self.generation)
     }
 
     /// Records that the stack uses an address. True if it did not before.

@@ -10,11 +10,12 @@ use std::net::IpAddr;
 /// first, neighbours without a list before those with one.
 pub const MAX_NEIGHBOURS: usize = 1024;
 /// A neighbour without messages for this time is removed.
-pub const NEIGHBOUR_TIME: Span = Span::from_secs(30 * 60);
-/// For how long after a question its answer is believed.
-pub const ASK_TIME: Span = Span::from_secs(3);
-/// Lists of unknown neighbours that wait at most for our stack to answer the question they came with.
-pub const MAX_SET_ASIDE: usize = 16;
+pub const NEIGHBOUR_TIMEOUT: Span = Span::from_secs(30 * 60);
+/// How long an answer to a request is accepted.
+pub const ANSWER_TIMEOUT: Span = Span::from_secs(3);
+/// Maximum number of lists of unknown neighbours that wait for the stack to answer the request they came
+/// with.
+pub const MAX_PENDING_LISTS: usize = 16;
 
 /// A change of a neighbour's NICs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +27,8 @@ pub enum Learned {
         /// The previous address of the first NIC, if it was another.
         replaces: Option<MacAddr>,
         /// All NICs, including the first.
-        cards: NicList,
-        /// What it can do.
+        nics: NicList,
+        /// Its capabilities.
         flags: NicFlags,
     },
     /// It is an ordinary neighbour from now on, or has been removed.
@@ -41,21 +42,21 @@ pub enum Learned {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiNicHost {
     /// Its NICs, first NIC first.
-    pub cards: NicList,
-    /// What it can do.
+    pub nics: NicList,
+    /// Its capabilities.
     pub flags: NicFlags,
     /// The generation of the list.
     pub generation: u16,
     /// When its last message was received.
-    pub heard: Instant,
+    pub last_heard: Instant,
 }
 
 impl MultiNicHost {
     fn has(&self, mac: MacAddr) -> bool {
-        self.cards.iter().any(|(card, _)| *card == mac)
+        self.nics.iter().any(|(nic, _)| *nic == mac)
     }
     fn first(&self) -> MacAddr {
-        self.cards.first().map_or(MacAddr::default(), |(mac, _)| *mac)
+        self.nics.first().map_or(MacAddr::default(), |(mac, _)| *mac)
     }
 }
 
@@ -66,9 +67,9 @@ struct MultiNicHostId(u64);
 #[derive(Clone, Copy, Debug)]
 struct Known {
     mac: MacAddr,
-    machine: Option<MultiNicHostId>,
-    /// When an ordinary one was last heard of.
-    heard: Instant,
+    host: Option<MultiNicHostId>,
+    /// When the last message of a host without a list was received.
+    last_heard: Instant,
 }
 
 /// The known neighbours, and the NICs of those that have sent lists.
@@ -88,15 +89,15 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Cache {
     addresses: BTreeMap<IpAddr, Known>,
-    machines: BTreeMap<MultiNicHostId, MultiNicHost>,
-    /// Whose each card of each machine is.
+    hosts: BTreeMap<MultiNicHostId, MultiNicHost>,
+    /// The owner of each NIC.
     owners: BTreeMap<MacAddr, MultiNicHostId>,
     /// Number of hosts ever known, for new identifiers.
     count: u64,
     /// Time of the last request for each address.
-    asked: BTreeMap<IpAddr, Instant>,
-    /// Good lists that came with a question of an unknown neighbour: perhaps to us.
-    set_aside: VecDeque<(Instant, Extension)>,
+    requested: BTreeMap<IpAddr, Instant>,
+    /// Valid lists in requests of unknown neighbours, which may be for this host.
+    pending_lists: VecDeque<(Instant, Extension)>,
     learned: VecDeque<Learned>,
     /// No neighbour expires earlier.
     sweep_at: Option<Instant>,
@@ -105,49 +106,49 @@ pub struct Cache {
 
 impl Cache {
     /// Records a request of the local stack for `target`. Answers are accepted for a while.
-    pub fn ask(&mut self, now: Instant, target: IpAddr) {
-        if self.asked.len() >= MAX_NEIGHBOURS && !self.asked.contains_key(&target) {
-            self.asked.retain(|_, at| now.since(*at) <= ASK_TIME);
-            if self.asked.len() >= MAX_NEIGHBOURS {
-                // Our own stack floods the LAN with questions. It will ask again.
-                self.asked.clear();
+    pub fn on_request(&mut self, now: Instant, target: IpAddr) {
+        if self.requested.len() >= MAX_NEIGHBOURS && !self.requested.contains_key(&target) {
+            self.requested.retain(|_, at| now.since(*at) <= ANSWER_TIMEOUT);
+            if self.requested.len() >= MAX_NEIGHBOURS {
+                // The local stack floods the LAN with requests. It will repeat them.
+                self.requested.clear();
             }
         }
-        self.asked.insert(target, now);
+        self.requested.insert(target, now);
     }
 
     /// Records an answer of the local stack to `from`, which is at `mac`. The neighbour is known from now on,
     /// and the list in its request is judged.
-    pub fn answer(&mut self, now: Instant, from: IpAddr, mac: MacAddr, ours: &BTreeSet<MacAddr>) {
-        self.know(now, from, mac);
-        self.set_aside.retain(|(at, _)| now.since(*at) <= ASK_TIME);
+    pub fn on_answer(&mut self, now: Instant, from: IpAddr, mac: MacAddr, ours: &BTreeSet<MacAddr>) {
+        self.touch(now, from, mac);
+        self.pending_lists.retain(|(at, _)| now.since(*at) <= ANSWER_TIMEOUT);
         let is_this = |(_, list): &(Instant, Extension)| list.owner == from;
-        if let Some(at) = self.set_aside.iter().rposition(is_this)
-            && let Some((_, list)) = self.set_aside.remove(at)
+        if let Some(at) = self.pending_lists.iter().rposition(is_this)
+            && let Some((_, list)) = self.pending_lists.remove(at)
             && let Some(&(first, _)) = list.senders.first()
         {
-            self.hear(now, (from, first), false, Ok(Some(list)), ours);
+            self.on_message(now, (from, first), false, Ok(Some(list)), ours);
         }
     }
 
     /// Handles a message that maps `address` to `mac` and carries this list. A request may be one to this
     /// host.
-    pub fn hear(
+    pub fn on_message(
         &mut self,
         now: Instant,
         (address, mac): (IpAddr, MacAddr),
-        is_question: bool,
+        is_request: bool,
         list: Result<Option<Extension>, ExtensionError>,
         ours: &BTreeSet<MacAddr>,
     ) {
-        if let Some((id, machine)) = self.machine_of(address) {
+        if let Some((id, host)) = self.host_at(address) {
             let is_it = match &list {
-                Ok(Some(list)) => list.senders.iter().any(|(card, _)| machine.has(*card)),
+                Ok(Some(list)) => list.senders.iter().any(|(nic, _)| host.has(*nic)),
                 Ok(None) => false,
-                Err(_) => machine.has(mac),
+                Err(_) => host.has(mac),
             };
             if !is_it {
-                self.leave(address, mac, id);
+                self.release(address, mac, id);
             }
         }
         let list = match list {
@@ -157,18 +158,18 @@ impl Cache {
                     self.stats.refuse(why.into());
                 }
                 if self.is_expected(now, address) {
-                    self.know(now, address, mac);
+                    self.touch(now, address, mac);
                 }
                 return;
             }
         };
-        match self.judge(now, &list, ours) {
+        match self.validate(now, &list, ours) {
             Ok(()) => self.learn(now, list),
-            Err(ArpRefusal::Unsolicited) if is_question => {
-                if self.set_aside.len() >= MAX_SET_ASIDE {
-                    self.set_aside.pop_front();
+            Err(ArpRefusal::Unsolicited) if is_request => {
+                if self.pending_lists.len() >= MAX_PENDING_LISTS {
+                    self.pending_lists.pop_front();
                 }
-                self.set_aside.push_back((now, list));
+                self.pending_lists.push_back((now, list));
             }
             Err(why) => self.stats.refuse(why),
         }
@@ -176,8 +177,8 @@ impl Cache {
 
     /// The host with the NIC `mac` has sent a frame of another protocol.
     pub fn confirm(&mut self, now: Instant, mac: MacAddr) {
-        if let Some(machine) = self.owners.get(&mac).and_then(|id| self.machines.get_mut(id)) {
-            machine.heard = now;
+        if let Some(host) = self.owners.get(&mac).and_then(|id| self.hosts.get_mut(id)) {
+            host.last_heard = now;
         }
     }
 
@@ -194,47 +195,47 @@ impl Cache {
         if self.sweep_at.is_none_or(|at| now < at) {
             return;
         }
-        let is_old = |known: &Known| now.since(self.heard(known)) >= NEIGHBOUR_TIME;
+        let is_old = |known: &Known| now.since(self.last_heard(known)) >= NEIGHBOUR_TIMEOUT;
         let old = self.addresses.iter().filter(|(_, known)| is_old(known));
         let old: Vec<_> = old.map(|(address, _)| *address).collect();
         self.stats.expired += old.len() as u64;
         for address in old {
             self.forget(address);
         }
-        let oldest = self.addresses.values().map(|known| self.heard(known)).min();
-        self.sweep_at = oldest.map(|oldest| oldest + NEIGHBOUR_TIME);
+        let oldest = self.addresses.values().map(|known| self.last_heard(known)).min();
+        self.sweep_at = oldest.map(|oldest| oldest + NEIGHBOUR_TIMEOUT);
     }
 
     /// The host at an address, if it has sent a list.
-    pub fn machine(&self, address: IpAddr) -> Option<&MultiNicHost> {
-        self.machine_of(address).map(|(_, machine)| machine)
+    pub fn host(&self, address: IpAddr) -> Option<&MultiNicHost> {
+        self.host_at(address).map(|(_, host)| host)
     }
     /// All known addresses in order, each with its MAC address, and its host if it has sent a list.
     pub fn neighbours(&self) -> impl Iterator<Item = (IpAddr, MacAddr, Option<&MultiNicHost>)> {
-        self.addresses.iter().map(|(address, known)| {
-            (*address, known.mac, known.machine.and_then(|id| self.machines.get(&id)))
-        })
+        self.addresses
+            .iter()
+            .map(|(address, known)| (*address, known.mac, known.host.and_then(|id| self.hosts.get(&id))))
     }
     /// The counters. Those of other types are zero.
     pub const fn stats(&self) -> &ArpStats {
         &self.stats
     }
 
-    fn judge(&self, now: Instant, list: &Extension, ours: &BTreeSet<MacAddr>) -> Result<(), ArpRefusal> {
+    fn validate(&self, now: Instant, list: &Extension, ours: &BTreeSet<MacAddr>) -> Result<(), ArpRefusal> {
         if list.senders.iter().any(|(mac, _)| ours.contains(mac)) {
-            return Err(ArpRefusal::OurCard);
+            return Err(ArpRefusal::OwnNic);
         }
         if !self.is_expected(now, list.owner) {
             return Err(ArpRefusal::Unsolicited);
         }
-        let id = self.whose(list);
+        let id = self.host_of(list);
         let is_another = |mac: &MacAddr| self.owners.get(mac).is_some_and(|owner| Some(*owner) != id);
         if list.senders.iter().any(|(mac, _)| is_another(mac)) {
-            return Err(ArpRefusal::TakenCard);
+            return Err(ArpRefusal::NicOfOther);
         }
-        if let Some(known) = id.and_then(|id| self.machines.get(&id)) {
+        if let Some(known) = id.and_then(|id| self.hosts.get(&id)) {
             if known.generation == list.generation {
-                let is_same = known.cards == list.senders && known.flags == list.flags;
+                let is_same = known.nics == list.senders && known.flags == list.flags;
                 return if is_same { Ok(()) } else { Err(ArpRefusal::SameGeneration) };
             }
             if !is_newer(list.generation, known.generation) {
@@ -245,11 +246,11 @@ impl Cache {
         // host may have sent a message without a list from another of its addresses.
         let is_ordinary = |mac: &MacAddr| {
             let mut known = self.addresses.iter();
-            known.any(|(at, known)| known.machine.is_none() && known.mac == *mac && *at != list.owner)
+            known.any(|(at, known)| known.host.is_none() && known.mac == *mac && *at != list.owner)
         };
         let mut new = list.senders.iter().skip(1).filter(|(mac, _)| !self.owners.contains_key(mac));
         if new.any(|(mac, _)| is_ordinary(mac)) {
-            return Err(ArpRefusal::TakenCard);
+            return Err(ArpRefusal::NicOfOther);
         }
         Ok(())
     }
@@ -257,36 +258,40 @@ impl Cache {
     /// Stores a list that has been accepted.
     fn learn(&mut self, now: Instant, list: Extension) {
         let Some(&(first, _)) = list.senders.first() else { return };
-        self.know(now, list.owner, first);
-        let id = self.whose(&list).unwrap_or(MultiNicHostId(self.count));
+        self.touch(now, list.owner, first);
+        let id = self.host_of(&list).unwrap_or(MultiNicHostId(self.count));
         if let Some(address) = self.addresses.get_mut(&list.owner) {
-            address.machine = Some(id);
+            address.host = Some(id);
         }
-        let machine =
-            MultiNicHost { cards: list.senders, flags: list.flags, generation: list.generation, heard: now };
-        let was = self.machines.insert(id, machine.clone());
-        if was.as_ref().is_some_and(|was| was.generation == machine.generation) {
+        let host = MultiNicHost {
+            nics: list.senders,
+            flags: list.flags,
+            generation: list.generation,
+            last_heard: now,
+        };
+        let was = self.hosts.insert(id, host.clone());
+        if was.as_ref().is_some_and(|was| was.generation == host.generation) {
             return;
         }
         if was.is_none() {
             self.count += 1;
         }
-        for (mac, _) in was.iter().flat_map(|was| &was.cards) {
+        for (mac, _) in was.iter().flat_map(|was| &was.nics) {
             self.owners.remove(mac);
         }
-        self.owners.extend(machine.cards.iter().map(|(mac, _)| (*mac, id)));
+        self.owners.extend(host.nics.iter().map(|(mac, _)| (*mac, id)));
         self.stats.learned += 1;
         let replaces = was.map(|was| was.first()).filter(|was| *was != first);
-        let MultiNicHost { cards, flags, .. } = machine;
-        self.learned.push_back(Learned::Extended { first, replaces, cards, flags });
+        let MultiNicHost { nics, flags, .. } = host;
+        self.learned.push_back(Learned::Extended { first, replaces, nics, flags });
     }
 
     /// `address` is no longer an address of host `id`, or the host no longer has a list.
-    fn leave(&mut self, address: IpAddr, mac: MacAddr, id: MultiNicHostId) {
+    fn release(&mut self, address: IpAddr, mac: MacAddr, id: MultiNicHostId) {
         if let Some(known) = self.addresses.get_mut(&address) {
-            known.machine = None;
+            known.host = None;
         }
-        let is_own = self.machines.get(&id).is_some_and(|machine| machine.has(mac));
+        let is_own = self.hosts.get(&id).is_some_and(|host| host.has(mac));
         if is_own || !self.has_address(id) {
             self.stats.evicted += 1;
             self.remove(id);
@@ -294,22 +299,23 @@ impl Cache {
     }
 
     /// Adds a neighbour, or updates its MAC address and time.
-    fn know(&mut self, now: Instant, address: IpAddr, mac: MacAddr) {
+    fn touch(&mut self, now: Instant, address: IpAddr, mac: MacAddr) {
         if !self.addresses.contains_key(&address) && self.addresses.len() >= MAX_NEIGHBOURS {
-            let rank =
-                |(address, known): (&IpAddr, &Known)| (known.machine.is_some(), self.heard(known), *address);
-            if let Some((.., least)) = self.addresses.iter().map(rank).min() {
-                self.stats.forgotten += 1;
-                self.forget(least);
+            let rank = |(address, known): (&IpAddr, &Known)| {
+                (known.host.is_some(), self.last_heard(known), *address)
+            };
+            if let Some((.., victim)) = self.addresses.iter().map(rank).min() {
+                self.stats.replaced += 1;
+                self.forget(victim);
             }
         }
-        let known = self.addresses.entry(address).or_insert(Known { mac, machine: None, heard: now });
-        (known.mac, known.heard) = (mac, now);
-        self.sweep_at.get_or_insert(now + NEIGHBOUR_TIME);
+        let known = self.addresses.entry(address).or_insert(Known { mac, host: None, last_heard: now });
+        (known.mac, known.last_heard) = (mac, now);
+        self.sweep_at.get_or_insert(now + NEIGHBOUR_TIMEOUT);
     }
 
     fn forget(&mut self, address: IpAddr) {
-        if let Some(id) = self.addresses.remove(&address).and_then(|known| known.machine)
+        if let Some(id) = self.addresses.remove(&address).and_then(|known| known.host)
             && !self.has_address(id)
         {
             self.remove(id);
@@ -317,35 +323,35 @@ impl Cache {
     }
 
     fn remove(&mut self, id: MultiNicHostId) {
-        let Some(machine) = self.machines.remove(&id) else { return };
-        for (mac, _) in &machine.cards {
+        let Some(host) = self.hosts.remove(&id) else { return };
+        for (mac, _) in &host.nics {
             self.owners.remove(mac);
         }
-        for known in self.addresses.values_mut().filter(|known| known.machine == Some(id)) {
-            (known.machine, known.heard) = (None, machine.heard);
+        for known in self.addresses.values_mut().filter(|known| known.host == Some(id)) {
+            (known.host, known.last_heard) = (None, host.last_heard);
         }
-        self.learned.push_back(Learned::Ordinary { first: machine.first() });
+        self.learned.push_back(Learned::Ordinary { first: host.first() });
     }
 
     /// The host of a list: the one at its address, or the one with its first NIC, which then has one more
     /// address.
-    fn whose(&self, list: &Extension) -> Option<MultiNicHostId> {
-        let at_address = self.addresses.get(&list.owner).and_then(|known| known.machine);
+    fn host_of(&self, list: &Extension) -> Option<MultiNicHostId> {
+        let at_address = self.addresses.get(&list.owner).and_then(|known| known.host);
         at_address.or_else(|| self.owners.get(&list.senders.first()?.0).copied())
     }
     fn has_address(&self, id: MultiNicHostId) -> bool {
-        self.addresses.values().any(|known| known.machine == Some(id))
+        self.addresses.values().any(|known| known.host == Some(id))
     }
-    fn machine_of(&self, address: IpAddr) -> Option<(MultiNicHostId, &MultiNicHost)> {
-        let id = self.addresses.get(&address)?.machine?;
-        Some((id, self.machines.get(&id)?))
+    fn host_at(&self, address: IpAddr) -> Option<(MultiNicHostId, &MultiNicHost)> {
+        let id = self.addresses.get(&address)?.host?;
+        Some((id, self.hosts.get(&id)?))
     }
-    fn heard(&self, known: &Known) -> Instant {
-        known.machine.and_then(|id| self.machines.get(&id)).map_or(known.heard, |machine| machine.heard)
+    fn last_heard(&self, known: &Known) -> Instant {
+        known.host.and_then(|id| self.hosts.get(&id)).map_or(known.last_heard, |host| host.last_heard)
     }
     fn is_expected(&self, now: Instant, address: IpAddr) -> bool {
-        let asked = self.asked.get(&address).is_some_and(|at| now.since(*at) <= ASK_TIME);
-        asked || self.addresses.contains_key(&address)
+        let is_requested = self.requested.get(&address).is_some_and(|at| now.since(*at) <= ANSWER_TIMEOUT);
+        is_requested || self.addresses.contains_key(&address)
     }
 }
 

@@ -47,7 +47,7 @@ pub enum ConflictAction {
 pub struct ConflictDetection {
     address: Ipv4Addr,
     mac: MacAddr,
-    dice: RandomStream,
+    rng: RandomStream,
     phase: AcdPhase,
     conflicts: u32,
     /// When it was last defended.
@@ -62,26 +62,26 @@ enum AcdPhase {
     /// Number of announcements sent; at `next` the next one is due.
     Announcing { sent: u8, next: Instant },
     /// In use.
-    Held,
-    /// Somebody else's, until it is tried again.
-    Taken { until: Instant },
+    InUse,
+    /// In use by another host; probed again at `until`.
+    Conflicting { until: Instant },
 }
 
 impl ConflictDetection {
     /// Begins to probe for `address`, for a stack with MAC address `mac`.
-    pub fn new(now: Instant, address: Ipv4Addr, mac: MacAddr, dice: RandomStream) -> ConflictDetection {
-        let phase = AcdPhase::Held;
-        let mut claim = ConflictDetection {
+    pub fn new(now: Instant, address: Ipv4Addr, mac: MacAddr, rng: RandomStream) -> ConflictDetection {
+        let phase = AcdPhase::InUse;
+        let mut detection = ConflictDetection {
             address,
             mac,
-            dice,
+            rng,
             phase,
             conflicts: 0,
             defended: None,
             actions: VecDeque::new(),
         };
-        claim.restart(now);
-        claim
+        detection.restart(now);
+        detection
     }
 
     /// Probes again, for example when a NIC regains its carrier after all had lost theirs (RFC 5227 §2.1).
@@ -93,7 +93,7 @@ impl ConflictDetection {
 
     /// True if the stack may use the address. Otherwise no packet may carry it.
     pub const fn is_usable(&self) -> bool {
-        matches!(self.phase, AcdPhase::Announcing { .. } | AcdPhase::Held)
+        matches!(self.phase, AcdPhase::Announcing { .. } | AcdPhase::InUse)
     }
     /// The address.
     pub const fn address(&self) -> Ipv4Addr {
@@ -113,12 +113,12 @@ impl ConflictDetection {
         match self.phase {
             AcdPhase::Probing { .. } if has_it || wants_it => {
                 self.conflict(mac);
-                self.phase = AcdPhase::Taken { until: now + self.patience() };
+                self.phase = AcdPhase::Conflicting { until: now + self.retry_interval() };
             }
-            AcdPhase::Announcing { .. } | AcdPhase::Held if has_it => {
+            AcdPhase::Announcing { .. } | AcdPhase::InUse if has_it => {
                 self.conflict(mac);
                 if self.defended.is_some_and(|at| now.since(at) <= DEFEND_INTERVAL) {
-                    self.phase = AcdPhase::Taken { until: now + RATE_LIMIT_INTERVAL };
+                    self.phase = AcdPhase::Conflicting { until: now + RATE_LIMIT_INTERVAL };
                     self.actions.push_back(ConflictAction::Abandoned(self.address));
                 } else {
                     self.defended = Some(now);
@@ -138,8 +138,8 @@ impl ConflictDetection {
         match self.phase {
             AcdPhase::Probing { next, .. }
             | AcdPhase::Announcing { next, .. }
-            | AcdPhase::Taken { until: next } => Some(next),
-            AcdPhase::Held => None,
+            | AcdPhase::Conflicting { until: next } => Some(next),
+            AcdPhase::InUse => None,
         }
     }
     /// Sends the next probe or announcement, or begins a new probe.
@@ -170,14 +170,14 @@ impl ConflictDetection {
                     sent if sent < ANNOUNCE_NUM => {
                         AcdPhase::Announcing { sent, next: now + ANNOUNCE_INTERVAL }
                     }
-                    _ => AcdPhase::Held,
+                    _ => AcdPhase::InUse,
                 }
             }
-            AcdPhase::Taken { .. } => {
+            AcdPhase::Conflicting { .. } => {
                 let wait = self.between(Span::from_nanos(1), PROBE_WAIT);
                 AcdPhase::Probing { sent: 0, next: now + wait }
             }
-            AcdPhase::Held => AcdPhase::Held,
+            AcdPhase::InUse => AcdPhase::InUse,
         };
     }
 
@@ -190,11 +190,11 @@ impl ConflictDetection {
         self.actions.push_back(ConflictAction::Conflict { address: self.address, mac });
     }
     /// Delay before the next probe after a conflict.
-    const fn patience(&self) -> Span {
+    const fn retry_interval(&self) -> Span {
         if self.conflicts < MAX_CONFLICTS { DEFEND_INTERVAL } else { RATE_LIMIT_INTERVAL }
     }
-    fn between(&mut self, least: Span, most: Span) -> Span {
-        least + Span::from_nanos(self.dice.below((most - least).as_nanos().saturating_add(1)))
+    fn between(&mut self, min: Span, max: Span) -> Span {
+        min + Span::from_nanos(self.rng.below((max - min).as_nanos().saturating_add(1)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A common form of ARP and neighbour discovery messages.
 
-use farpace_wire::icmp::{neighbour_cards, with_cards};
+use farpace_wire::icmp::{neighbour_nics, with_nics};
 use farpace_wire::ip::PROTOCOL_ICMPV6;
 use farpace_wire::{
     AddressPair, Arp, ArpOperation, Below, Extension, ExtensionError, Icmp, IpView, MacAddr,
@@ -20,8 +20,8 @@ pub(super) struct ArpMessage {
     /// IP and MAC address of the sender. None in a probe, or if the message contains no MAC address.
     pub(super) from: Option<(IpAddr, MacAddr)>,
     /// True for a request or solicitation; false for a reply or announcement.
-    pub(super) is_question: bool,
-    /// Whom it asks about, or whom it tells.
+    pub(super) is_request: bool,
+    /// The requested address, or the destination of a reply.
     pub(super) target: IpAddr,
 }
 
@@ -41,27 +41,27 @@ impl ArpMessage {
             NeighbourDiscovery::Solicitation { target, source_link } => {
                 let source_link = source_link.filter(|_| !ip.src().is_unspecified());
                 let from = source_link.map(|mac| (ip.src().into(), mac));
-                ArpMessage { from, is_question: true, target: target.into() }
+                ArpMessage { from, is_request: true, target: target.into() }
             }
             NeighbourDiscovery::Advertisement { target, target_link, .. } => {
                 let from = target_link.map(|mac| (target.into(), mac));
-                ArpMessage { from, is_question: false, target: ip.dst().into() }
+                ArpMessage { from, is_request: false, target: ip.dst().into() }
             }
         })
     }
 
     fn of_arp(arp: &Arp) -> Option<ArpMessage> {
-        let is_question = match arp.operation {
+        let is_request = match arp.operation {
             ArpOperation::Request => true,
             ArpOperation::Reply => false,
             ArpOperation::Other(_) => return None,
         };
         let from = (!arp.sender.is_unspecified()).then_some((arp.sender.into(), arp.sender_mac));
-        Some(ArpMessage { from, is_question, target: arp.target.into() })
+        Some(ArpMessage { from, is_request, target: arp.target.into() })
     }
 
     /// True for a reply that does not answer a request.
-    pub(super) fn is_to_everybody(&self) -> bool {
+    pub(super) fn is_unsolicited(&self) -> bool {
         let is_own = self.from.is_some_and(|(from, _)| from == self.target);
         is_own || self.target.is_multicast() || self.target.is_unspecified()
     }
@@ -69,23 +69,23 @@ impl ArpMessage {
 
 /// The list of NICs that a message carries.
 pub(super) fn list(packet: &Packet) -> Result<Option<Extension>, ExtensionError> {
-    if packet.arp().is_ok() { Extension::parse_arp(packet.payload()) } else { neighbour_cards(packet) }
+    if packet.arp().is_ok() { Extension::parse_arp(packet.payload()) } else { neighbour_nics(packet) }
 }
 
 /// The message with `mac` as sender, and with `list` if given. Unchanged if it cannot carry that.
-pub(super) fn said_by(packet: Packet, mac: MacAddr, list: Option<&Extension>) -> Packet {
+pub(super) fn with_sender(packet: Packet, mac: MacAddr, list: Option<&Extension>) -> Packet {
     let other = match (packet.arp(), list) {
         (Ok(arp), list) => {
             let arp = Arp { sender_mac: mac, ..arp };
             with_payload(&packet, &list.map_or_else(|| arp.encode().to_vec(), |list| arp.encode_with(list)))
         }
-        (Err(_), list) => with_cards(&packet, mac, list),
+        (Err(_), list) => with_nics(&packet, mac, list),
     };
     other.unwrap_or(packet)
 }
 
 /// An ARP packet without a list.
-pub(super) fn cut(packet: Packet) -> Packet {
+pub(super) fn strip_list(packet: Packet) -> Packet {
     let plain = packet.arp().ok().and_then(|arp| with_payload(&packet, &arp.encode()));
     plain.unwrap_or(packet)
 }

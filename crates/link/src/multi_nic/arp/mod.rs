@@ -24,8 +24,10 @@ mod message;
 mod observer;
 mod stats;
 
-pub use announcer::{ANNOUNCE_AGAIN, AnnouncerAction, ArpAnnouncer, MAX_OWN_ADDRESSES};
-pub use cache::{ASK_TIME, Cache, Learned, MAX_NEIGHBOURS, MAX_SET_ASIDE, MultiNicHost, NEIGHBOUR_TIME};
+pub use announcer::{AnnouncerAction, ArpAnnouncer, MAX_OWN_ADDRESSES, REPEAT_DELAYS};
+pub use cache::{
+    ANSWER_TIMEOUT, Cache, Learned, MAX_NEIGHBOURS, MAX_PENDING_LISTS, MultiNicHost, NEIGHBOUR_TIMEOUT,
+};
 pub use conflict_detection::{ConflictAction, ConflictDetection};
-pub use observer::{ArpObserver, MAX_LANES, ObservedHost, Probed};
+pub use observer::{ArpObserver, MAX_OBSERVED_PATHS, ObservedHost, Probed};
 pub use stats::{ArpRefusal, ArpStats};

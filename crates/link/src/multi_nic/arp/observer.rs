@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Maximum number of paths whose probes are counted. Further paths are ignored.
-pub const MAX_LANES: usize = 4096;
+pub const MAX_OBSERVED_PATHS: usize = 4096;
 
 /// A host that has sent address resolution messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub struct Probed {
     /// Number of replies.
     pub replies: u64,
     /// Minimum time from probe to reply at the observer.
-    pub least_rtt: Option<Span>,
-    /// The last probe that is not answered.
+    pub min_rtt: Option<Span>,
+    /// The latest probe without a reply.
     open: Option<(u32, Instant)>,
 }
 
@@ -49,8 +49,8 @@ pub struct Probed {
 /// does not track requests.
 #[derive(Clone, Debug, Default)]
 pub struct ArpObserver {
-    machines: BTreeMap<IpAddr, ObservedHost>,
-    lanes: BTreeMap<(MacAddr, MacAddr), Probed>,
+    hosts: BTreeMap<IpAddr, ObservedHost>,
+    paths: BTreeMap<(MacAddr, MacAddr), Probed>,
     left_out: u64,
 }
 
@@ -61,11 +61,11 @@ impl ArpObserver {
             return self.on_probing(now, packet.macs(), message);
         }
         let Some((address, mac)) = ArpMessage::read(packet).and_then(|message| message.from) else { return };
-        if self.machines.len() >= MAX_NEIGHBOURS && !self.machines.contains_key(&address) {
+        if self.hosts.len() >= MAX_NEIGHBOURS && !self.hosts.contains_key(&address) {
             self.left_out = self.left_out.saturating_add(1);
             return;
         }
-        let heard = self.machines.entry(address).or_insert_with(|| ObservedHost {
+        let host = self.hosts.entry(address).or_insert_with(|| ObservedHost {
             mac,
             list: None,
             since: None,
@@ -75,29 +75,29 @@ impl ArpObserver {
             lists: 0,
             refused: BTreeMap::new(),
         });
-        (heard.mac, heard.last) = (mac, now);
-        heard.messages += 1;
+        (host.mac, host.last) = (mac, now);
+        host.messages += 1;
         match list(packet) {
             Ok(Some(list)) => {
-                heard.lists += 1;
-                // Each card names itself as the first: a list is the same if its number is.
-                if heard.list.as_ref().is_none_or(|known| known.generation != list.generation) {
-                    heard.since = Some(now);
+                host.lists += 1;
+                // Each NIC lists itself first, so lists of the same generation are the same.
+                if host.list.as_ref().is_none_or(|known| known.generation != list.generation) {
+                    host.since = Some(now);
                 }
-                heard.list = Some(list);
+                host.list = Some(list);
             }
-            Ok(None) => (heard.list, heard.since) = (None, None),
-            Err(why) => *heard.refused.entry(why.into()).or_default() += 1,
+            Ok(None) => (host.list, host.since) = (None, None),
+            Err(why) => *host.refused.entry(why.into()).or_default() += 1,
         }
     }
 
     /// All observed hosts, by address.
-    pub const fn machines(&self) -> &BTreeMap<IpAddr, ObservedHost> {
-        &self.machines
+    pub const fn hosts(&self) -> &BTreeMap<IpAddr, ObservedHost> {
+        &self.hosts
     }
     /// All probed paths, by source and destination NIC.
-    pub const fn lanes(&self) -> &BTreeMap<(MacAddr, MacAddr), Probed> {
-        &self.lanes
+    pub const fn paths(&self) -> &BTreeMap<(MacAddr, MacAddr), Probed> {
+        &self.paths
     }
     /// Number of messages and probes that were ignored because the tables are full.
     pub const fn left_out(&self) -> u64 {
@@ -105,29 +105,29 @@ impl ArpObserver {
     }
 
     fn on_probing(&mut self, now: Instant, (from, to): (MacAddr, MacAddr), message: Probing) {
-        let lane = match message {
+        let path = match message {
             Probing::Probe(_) => (from, to),
             Probing::Reply(_) => (to, from),
         };
-        if self.lanes.len() >= MAX_LANES && !self.lanes.contains_key(&lane) {
+        if self.paths.len() >= MAX_OBSERVED_PATHS && !self.paths.contains_key(&path) {
             self.left_out = self.left_out.saturating_add(1);
             return;
         }
-        let lane = self.lanes.entry(lane).or_default();
+        let path = self.paths.entry(path).or_default();
         match message {
             Probing::Probe(probe) => {
-                lane.probes += 1;
-                lane.open = Some((probe.seq, now));
+                path.probes += 1;
+                path.open = Some((probe.seq, now));
             }
             Probing::Reply(reply) => {
-                lane.replies += 1;
-                if let Some((seq, at)) = lane.open
+                path.replies += 1;
+                if let Some((seq, at)) = path.open
                     && seq == reply.probe.seq
                     && at <= now
                 {
                     let rtt = now.since(at);
-                    lane.least_rtt = Some(lane.least_rtt.map_or(rtt, |least| least.min(rtt)));
-                    lane.open = None;
+                    path.min_rtt = Some(path.min_rtt.map_or(rtt, |shortest| shortest.min(rtt)));
+                    path.open = None;
                 }
             }
         }

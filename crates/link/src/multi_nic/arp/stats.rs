@@ -11,28 +11,28 @@ pub enum ArpRefusal {
     #[error("{0}")]
     Malformed(#[from] ExtensionError),
     /// It contains a NIC of this host.
-    #[error("it names our card")]
-    OurCard,
-    /// It comes from somebody we neither asked nor know.
-    #[error("nobody asked for it")]
+    #[error("it contains a NIC of this host")]
+    OwnNic,
+    /// The sender is neither known nor was it requested.
+    #[error("it was not requested")]
     Unsolicited,
     /// A newer list is known.
-    #[error("a newer one is known")]
+    #[error("a newer list is known")]
     OlderGeneration,
     /// Another list of the same generation is known.
-    #[error("another of its generation is known")]
+    #[error("another list of the same generation is known")]
     SameGeneration,
     /// It contains a NIC of another neighbour.
-    #[error("it names another neighbour's card")]
-    TakenCard,
+    #[error("it contains a NIC of another neighbour")]
+    NicOfOther,
 }
 
 /// Counters of extended ARP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArpStats {
     /// Messages sent with a list.
-    pub told: u64,
-    /// Announcements among them that nobody asked for.
+    pub lists_sent: u64,
+    /// Announcements among them.
     pub announced: u64,
     /// New or newer lists accepted.
     pub learned: u64,
@@ -41,8 +41,8 @@ pub struct ArpStats {
     /// Neighbours removed after a long silence.
     pub expired: u64,
     /// Neighbours removed to make room for others.
-    pub forgotten: u64,
-    /// Lists that were not believed.
+    pub replaced: u64,
+    /// Lists refused, by reason.
     pub refused: BTreeMap<ArpRefusal, u64>,
 }
 
@@ -57,15 +57,15 @@ impl ArpStats {
     }
     /// The counters as named readings.
     pub fn inspect(&self) -> Inspection {
-        let ArpStats { told, announced, learned, evicted, expired, forgotten, refused } = self;
+        let ArpStats { lists_sent, announced, learned, evicted, expired, replaced, refused } = self;
         let refused: Vec<_> = refused.iter().map(|(why, times)| format!("{times} ({why})")).collect();
         vec![
-            ("lists sent", told.to_string()),
+            ("lists sent", lists_sent.to_string()),
             ("announcements sent", announced.to_string()),
             ("lists learned", learned.to_string()),
             ("lists evicted", evicted.to_string()),
             ("neighbours expired", expired.to_string()),
-            ("neighbours forgotten", forgotten.to_string()),
+            ("neighbours replaced", replaced.to_string()),
             ("lists refused", if refused.is_empty() { "none".to_owned() } else { refused.join(", ") }),
         ]
     }

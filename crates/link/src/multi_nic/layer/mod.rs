@@ -33,12 +33,12 @@ pub struct MultiNic {
     config: MultiNicConfig,
     /// The MAC address of the stack.
     mac: MacAddr,
-    lanes: NicPaths,
+    paths: NicPaths,
     order: Box<dyn SendOrder<Packet>>,
     /// Handles address resolution; none: the NICs are not announced.
-    speaker: Option<ArpAnnouncer>,
-    /// Our IPv4 addresses, if they are probed for.
-    claims: Vec<ConflictDetection>,
+    announcer: Option<ArpAnnouncer>,
+    /// Conflict detection of own IPv4 addresses, if configured.
+    conflict_detections: Vec<ConflictDetection>,
     neighbours: MultiNicNeighbours,
     prober: Option<Prober>,
     responder: Responder,
@@ -50,12 +50,12 @@ pub struct MultiNic {
     /// Frames of the layer itself, by NIC; they are sent first.
     own: Vec<VecDeque<Packet>>,
     /// The latest broadcast request of the stack.
-    asked: Option<(Instant, Packet)>,
+    last_request: Option<(Instant, Packet)>,
     stats: MultiNicStats,
     /// Frames that a full queue refused; empty between calls.
     refused: Vec<QueuedFrame<Packet>>,
     /// When NICs were last served.
-    worked: Instant,
+    last_served: Instant,
 }
 
 impl MultiNic {
@@ -67,11 +67,11 @@ impl MultiNic {
         config: &MultiNicConfig,
         nics: &[NicSpec],
         addresses: &[IpAddr],
-        mut dice: RandomStream,
+        mut rng: RandomStream,
     ) -> Self {
-        let lanes = NicPaths::new(nics);
-        let mac = lanes.nics().first().map(|nic| nic.mac).unwrap_or_default();
-        let cards: Vec<(MacAddr, NicKind)> = lanes.nics().iter().map(|nic| (nic.mac, nic.kind)).collect();
+        let paths = NicPaths::new(nics);
+        let mac = paths.nics().first().map(|nic| nic.mac).unwrap_or_default();
+        let nics: Vec<(MacAddr, NicKind)> = paths.nics().iter().map(|nic| (nic.mac, nic.kind)).collect();
         let flags = [
             (config.probe, NicFlags::ANSWERS_PROBES),
             (config.resequence.is_some(), NicFlags::RESEQUENCES),
@@ -79,33 +79,34 @@ impl MultiNic {
         ];
         let flags =
             flags.into_iter().filter(|(has, _)| *has).fold(NicFlags::default(), |all, (_, f)| all.with(f));
-        let generation = dice.next_u64() as u16;
-        let claim = |address: &IpAddr| match address {
+        let generation = rng.next_u64() as u16;
+        let detection = |address: &IpAddr| match address {
             IpAddr::V4(v4) => {
-                Some(ConflictDetection::new(now, *v4, mac, RandomStream::new(dice.next_u64(), "claim")))
+                Some(ConflictDetection::new(now, *v4, mac, RandomStream::new(rng.next_u64(), "claim")))
             }
             IpAddr::V6(_) => None,
         };
-        let claims = addresses.iter().filter(|_| config.claim).filter_map(claim).collect();
+        let conflict_detections =
+            addresses.iter().filter(|_| config.conflict_detection).filter_map(detection).collect();
         let probing = Probing { interval: config.probe_interval, starts_up: false, hops: config.hops };
         MultiNic {
             mac,
-            order: order::make(config, &lanes),
-            speaker: config.extended_arp.then(|| ArpAnnouncer::new(mac, &cards, flags, generation)),
-            claims,
+            order: order::make(config, &paths),
+            announcer: config.extended_arp.then(|| ArpAnnouncer::new(mac, &nics, flags, generation)),
+            conflict_detections,
             neighbours: MultiNicNeighbours::default(),
             prober: config.probe.then(|| Prober::new(probing)),
             responder: Responder::new(),
             resequencer: config.resequence.map(Resequencer::new),
             ready: Vec::new(),
-            repair: config.repairs().then(|| Repair::new(config.repair, cards.len())),
-            own: cards.iter().map(|_| VecDeque::new()).collect(),
-            asked: None,
-            stats: MultiNicStats::new(cards.len()),
+            repair: config.repairs().then(|| Repair::new(config.repair, nics.len())),
+            own: nics.iter().map(|_| VecDeque::new()).collect(),
+            last_request: None,
+            stats: MultiNicStats::new(nics.len()),
             refused: Vec::new(),
-            worked: now,
+            last_served: now,
             config: config.clone(),
-            lanes,
+            paths,
         }
     }
     /// The configuration.
@@ -117,8 +118,8 @@ impl MultiNic {
         &self.stats
     }
     /// The NICs and paths.
-    pub const fn lanes(&self) -> &NicPaths {
-        &self.lanes
+    pub const fn paths(&self) -> &NicPaths {
+        &self.paths
     }
     /// The neighbour that the stack knows by this address: [ordinary](NeighbourId::ORDINARY) if it has sent
     /// no list of NICs.
@@ -126,30 +127,30 @@ impl MultiNic {
         self.neighbours.find(first)
     }
     /// Extended ARP; none if it is disabled.
-    pub const fn speaker(&self) -> Option<&ArpAnnouncer> {
-        self.speaker.as_ref()
+    pub const fn announcer(&self) -> Option<&ArpAnnouncer> {
+        self.announcer.as_ref()
     }
     /// A NIC has lost or regained its carrier. Its queue moves to other NICs immediately, and neighbours are
     /// notified.
     pub fn set_carrier(&mut self, nic: NicId, up: bool, cx: &mut Cx<'_>) {
-        if self.lanes.nic(nic).is_none_or(|card| card.up == up) {
+        if self.paths.nic(nic).is_none_or(|own_nic| own_nic.up == up) {
             return;
         }
-        let was_down = self.lanes.first_up().is_none();
-        self.lanes.set_carrier(nic, up);
-        let works = self.lanes.nics().iter().filter(|nic| nic.up).map(|nic| (nic.mac, nic.kind));
-        let works: Vec<_> = works.collect();
+        let was_down = self.paths.first_up().is_none();
+        self.paths.set_carrier(nic, up);
+        let working = self.paths.nics().iter().filter(|nic| nic.up).map(|nic| (nic.mac, nic.kind));
+        let working: Vec<_> = working.collect();
         if was_down {
             // RFC 5227 §2.1: another host may use the address by now. Announce it only after new probes.
-            for claim in &mut self.claims {
-                claim.restart(cx.now());
-                if let Some(speaker) = &mut self.speaker {
-                    speaker.withdraw(claim.address().into());
+            for detection in &mut self.conflict_detections {
+                detection.restart(cx.now());
+                if let Some(announcer) = &mut self.announcer {
+                    announcer.withdraw(detection.address().into());
                 }
             }
         }
-        if let Some(speaker) = &mut self.speaker {
-            speaker.set_cards(cx.now(), &works);
+        if let Some(announcer) = &mut self.announcer {
+            announcer.set_nics(cx.now(), &working);
         }
         self.pair_all(cx.now());
         self.on_change(cx.now());
@@ -163,7 +164,7 @@ impl MultiNic {
     /// Does all that is possible or due. Every call from outside ends with it.
     fn finish(&mut self, cx: &mut Cx<'_>) {
         loop {
-            self.follow_up(cx);
+            self.run_actions(cx);
             self.work(cx);
             // A path that is used again is probed immediately.
             match &mut self.prober {
@@ -178,37 +179,41 @@ impl MultiNic {
 
 impl Element for MultiNic {
     fn ports(&self) -> u16 {
-        self.lanes.nics().len() as u16 + 1
+        self.paths.nics().len() as u16 + 1
     }
     fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
         match port {
             Port(0) => self.on_stack(packet, cx),
-            Port(n) => self.on_line(NicId((n - 1) as u8), packet, cx),
+            Port(n) => self.on_link(NicId((n - 1) as u8), packet, cx),
         }
         self.finish(cx);
     }
     fn on_wake(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
-        self.order.on_deadline(now, &self.lanes, &mut self.refused);
-        if let Some(speaker) = &mut self.speaker {
-            speaker.on_deadline(now);
+        self.order.on_deadline(now, &self.paths, &mut self.refused);
+        if let Some(announcer) = &mut self.announcer {
+            announcer.on_deadline(now);
         }
         if let Some(prober) = &mut self.prober {
             prober.on_deadline(now);
         }
-        self.claims.iter_mut().for_each(|claim| claim.on_deadline(now));
+        self.conflict_detections.iter_mut().for_each(|detection| detection.on_deadline(now));
         self.pass_up_due(cx);
         self.finish(cx);
     }
     fn deadline(&self) -> Option<Instant> {
         // A NIC that has been idle since the last call had nothing to send.
         let waits = self.order.held() > 0 || self.has_own() || self.repairs_wait();
-        let free = self.lanes.next_free(self.worked).filter(|_| waits);
-        let speaker = self.speaker.as_ref().and_then(ArpAnnouncer::deadline);
+        let free = self.paths.next_free(self.last_served).filter(|_| waits);
+        let announcer = self.announcer.as_ref().and_then(ArpAnnouncer::deadline);
         let prober = self.prober.as_ref().and_then(Prober::deadline);
-        let claims = self.claims.iter().filter_map(ConflictDetection::deadline).min();
+        let conflict_detections =
+            self.conflict_detections.iter().filter_map(ConflictDetection::deadline).min();
         let resequencer = self.resequencer.as_ref().and_then(Resequencer::deadline);
-        [free, self.order.deadline(), speaker, prober, claims, resequencer].into_iter().flatten().min()
+        [free, self.order.deadline(), announcer, prober, conflict_detections, resequencer]
+            .into_iter()
+            .flatten()
+            .min()
     }
     fn held(&self) -> u64 {
         let own: usize = self.own.iter().map(VecDeque::len).sum();
@@ -219,15 +224,15 @@ impl Element for MultiNic {
     fn inspect(&self) -> Inspection {
         let mut readings = self.stats.inspect();
         readings.push((
-            "too late",
-            self.responder.lanes().map(|(.., places)| u64::from(places.late)).sum::<u64>().to_string(),
+            "late frames",
+            self.responder.paths().map(|(.., reordered)| u64::from(reordered.late)).sum::<u64>().to_string(),
         ));
         if let Some(resequencer) = &self.resequencer {
-            readings.push(("waits for others", resequencer.held_bytes().to_string()));
-            readings.push(("waited in vain", resequencer.gave_up().to_string()));
+            readings.push(("bytes waiting for order", resequencer.held_bytes().to_string()));
+            readings.push(("resequencing timeouts", resequencer.timeouts().to_string()));
         }
-        if let Some(speaker) = &self.speaker {
-            readings.extend(speaker.stats().inspect());
+        if let Some(announcer) = &self.announcer {
+            readings.extend(announcer.stats().inspect());
         }
         readings
     }

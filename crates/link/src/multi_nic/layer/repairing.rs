@@ -4,10 +4,10 @@
 use super::neighbours::MultiNicNeighbours;
 use super::{MultiNic, QueuedFrame};
 use crate::multi_nic::probe::Responder;
-use crate::multi_nic::repair::{CachedFrame, MAX_HOLES, Missing, MissingRange, RetransmitCache};
+use crate::multi_nic::repair::{CachedFrame, MAX_HOLES, MissingRange, RepairMessage, RetransmitCache};
 use crate::multi_nic::segment::acknowledged;
-use crate::multi_nic::{FlowId, MAX_NICS, NeighbourId, NicId, NicPath, RepairRequestTime, flow_of};
-use crate::pacing::on_the_line;
+use crate::multi_nic::{FlowId, MAX_NICS, NeighbourId, NicId, NicPath, RepairRequestPath, flow_of};
+use crate::pacing::wire_len;
 use arrayvec::ArrayVec;
 use farpace_path::{Cx, DropReason};
 use farpace_units::{ByteCount, Instant, Seq, Span};
@@ -17,24 +17,24 @@ use std::collections::VecDeque;
 /// Maximum number of frames per NIC that wait for retransmission. Further requests will be repeated.
 const MAX_WAITING: usize = 512;
 /// Maximum number of frames per flow that are retransmitted when a path fails.
-const RESCUED: usize = 64;
-/// Frames between two holes that are looked at.
+const MAX_RESCUED_PER_FLOW: usize = 64;
+/// Maximum number of frames between two holes that are examined.
 const MAX_EXAMINED: usize = 64;
 
 /// State for retransmissions.
 #[derive(Debug)]
 pub(super) struct Repair {
-    copies: RetransmitCache,
-    /// By card: what goes before all else that the stack has sent.
+    cache: RetransmitCache,
+    /// By NIC: frames that precede all others of the stack.
     waiting: Vec<VecDeque<QueuedFrame<Packet>>>,
     bytes: Vec<ByteCount>,
 }
 
 impl Repair {
     /// A cache of `limit` bytes, for `their_nics` NICs.
-    pub fn new(limit: ByteCount, cards: usize) -> Repair {
-        let waiting = (0..cards).map(|_| VecDeque::new()).collect();
-        Repair { copies: RetransmitCache::new(limit), waiting, bytes: vec![ByteCount::ZERO; cards] }
+    pub fn new(limit: ByteCount, their_nics: usize) -> Repair {
+        let waiting = (0..their_nics).map(|_| VecDeque::new()).collect();
+        Repair { cache: RetransmitCache::new(limit), waiting, bytes: vec![ByteCount::ZERO; their_nics] }
     }
     /// Number of frames that wait for retransmission.
     pub fn held(&self) -> u64 {
@@ -53,15 +53,15 @@ impl Repair {
 
 /// Where to send repair requests to the host that owns this address, if it has a retransmit cache: the path
 /// with the shortest round trip.
-pub(super) fn way_to_ask(
+pub(super) fn repair_request_path(
     neighbours: &MultiNicNeighbours,
     responder: &Responder,
     from: MacAddr,
-) -> Option<RepairRequestTime> {
-    let (_, cards) = neighbours.cards_of_owner(from, NicFlags::REPAIRS)?;
-    let theirs = |mac: MacAddr| cards.iter().any(|(card, _)| *card == mac);
-    let ways = responder.ways().filter(|(_, mac, rtt)| !rtt.is_zero() && theirs(*mac));
-    ways.min_by_key(|(.., rtt)| *rtt).map(|(nic, to, rtt)| RepairRequestTime { nic, to, rtt })
+) -> Option<RepairRequestPath> {
+    let (_, their_nics) = neighbours.nics_of_owner(from, NicFlags::REPAIRS)?;
+    let theirs = |mac: MacAddr| their_nics.iter().any(|(own_nic, _)| *own_nic == mac);
+    let paths = responder.round_trips().filter(|(_, mac, rtt)| !rtt.is_zero() && theirs(*mac));
+    paths.min_by_key(|(.., rtt)| *rtt).map(|(nic, to, rtt)| RepairRequestPath { nic, to, rtt })
 }
 
 impl MultiNic {
@@ -69,31 +69,31 @@ impl MultiNic {
     /// sequence number.
     pub(super) fn keep(&mut self, flow: FlowId, packet: &Packet, neighbour: NeighbourId) -> Option<Seq> {
         let repair = self.repair.as_mut().filter(|_| neighbour != NeighbourId::ORDINARY)?;
-        repair.copies.keep(flow, packet)
+        repair.cache.keep(flow, packet)
     }
     /// A frame has arrived: removes what it acknowledges from the cache.
-    pub(super) fn note_acked(&mut self, packet: &Packet) {
-        let kept = self.repair.as_mut().filter(|repair| !repair.copies.bytes().is_zero());
+    pub(super) fn on_acked_frame(&mut self, packet: &Packet) {
+        let kept = self.repair.as_mut().filter(|repair| !repair.cache.bytes().is_zero());
         if let Some(repair) = kept
             && let Some((flow, ack)) = acknowledged(packet)
         {
-            repair.copies.on_acked(flow.id(), ack);
+            repair.cache.on_acked(flow.id(), ack);
         }
     }
     /// Records that a frame is sent.
-    pub(super) fn note_sent(&mut self, now: Instant, nic: NicId, item: &QueuedFrame<Packet>) {
-        if let Some(copy) = item.copy
+    pub(super) fn on_frame_sent(&mut self, now: Instant, nic: NicId, item: &QueuedFrame<Packet>) {
+        if let Some(cached) = item.cached
             && let Some(repair) = &mut self.repair
         {
-            repair.copies.on_sent(item.flow, copy, CachedFrame { at: now, nic, neighbour: item.neighbour });
+            repair.cache.on_sent(item.flow, cached, CachedFrame { at: now, nic, neighbour: item.neighbour });
         }
     }
     /// Records that a frame is dropped because of a full queue.
-    pub(super) fn note_dropped(&mut self, item: &QueuedFrame<Packet>) {
-        if let Some(copy) = item.copy
+    pub(super) fn on_frame_dropped(&mut self, item: &QueuedFrame<Packet>) {
+        if let Some(cached) = item.cached
             && let Some(repair) = &mut self.repair
         {
-            repair.copies.on_dropped(item.flow, copy);
+            repair.cache.on_dropped(item.flow, cached);
         }
     }
     /// True if a retransmission is queued.
@@ -102,17 +102,17 @@ impl MultiNic {
     }
     /// The next frame to retransmit on `nic`.
     pub(super) fn next_repair(&mut self, now: Instant, nic: NicId) -> Option<QueuedFrame<Packet>> {
-        let lanes = &self.lanes;
-        let is_free = |id| lanes.path(id, nic).is_some_and(|lane| lane.free <= now);
+        let paths = &self.paths;
+        let is_free = |id| paths.path(id, nic).is_some_and(|path| path.free <= now);
         self.repair.as_mut()?.next(nic, is_free)
     }
     /// Drops queued retransmissions for failed paths.
     pub(super) fn drop_stranded_repairs(&mut self, cx: &mut Cx<'_>) {
         let Some(repair) = self.repair.as_mut().filter(|repair| repair.held() > 0) else { return };
-        for nic in self.lanes.ids() {
+        for nic in self.paths.ids() {
             while let Some(waiting) = repair.waiting.get_mut(nic.index())
                 && let Some(item) =
-                    waiting.pop_front_if(|item| self.lanes.path(item.neighbour, nic).is_none())
+                    waiting.pop_front_if(|item| self.paths.path(item.neighbour, nic).is_none())
             {
                 if let Some(bytes) = repair.bytes.get_mut(nic.index()) {
                     *bytes -= item.bytes;
@@ -122,28 +122,28 @@ impl MultiNic {
         }
     }
     /// Handles a neighbour's repair request, or its refusal of one.
-    pub(super) fn on_missing(&mut self, from: MacAddr, missing: &Missing, cx: &mut Cx<'_>) {
-        if missing.gone {
+    pub(super) fn on_repair_message(&mut self, from: MacAddr, missing: &RepairMessage, cx: &mut Cx<'_>) {
+        if missing.refused {
             if let Some(resequencer) = &mut self.resequencer
-                && self.neighbours.cards_of_owner(from, NicFlags::REPAIRS).is_some()
+                && self.neighbours.nics_of_owner(from, NicFlags::REPAIRS).is_some()
             {
                 let mut ready = std::mem::take(&mut self.ready);
-                resequencer.gone(cx.now(), missing, &mut ready);
+                resequencer.on_refusal(cx.now(), missing, &mut ready);
                 self.pass_up_all(ready, cx);
-                self.ask(cx);
+                self.send_repair_requests(cx);
             }
             return;
         }
-        let Some((neighbour, _)) = self.neighbours.cards_of_owner(from, NicFlags::RESEQUENCES) else {
+        let Some((neighbour, _)) = self.neighbours.nics_of_owner(from, NicFlags::RESEQUENCES) else {
             return;
         };
-        let settled = self.settled(neighbour, missing);
+        let settled = self.settled_by_nic(neighbour, missing);
         let mut gone: ArrayVec<MissingRange, MAX_HOLES> = ArrayVec::new();
         for hole in &missing.holes {
             let Some(repair) = &self.repair else { return };
             let mut again = Vec::new();
             let kept: Vec<_> =
-                repair.copies.between(&missing.flow, hole.start, hole.end, MAX_WAITING).collect();
+                repair.cache.between(&missing.flow, hole.start, hole.end, MAX_WAITING).collect();
             let whole = kept.len() < MAX_WAITING;
             let mut at = hole.start;
             for (start, len, sent) in kept {
@@ -157,7 +157,7 @@ impl MultiNic {
                     sent.neighbour == neighbour && settled.is_some_and(|until| sent.at < until)
                 };
                 if let Some(sent) = sent.filter(is_lost)
-                    && let Some((packet, _)) = repair.copies.find(&missing.flow, start)
+                    && let Some((packet, _)) = repair.cache.find(&missing.flow, start)
                 {
                     again.push((start, packet.clone(), sent));
                 }
@@ -166,24 +166,25 @@ impl MultiNic {
                 let _ = gone.try_push(MissingRange { start: at, end: hole.end });
             }
             for (start, packet, sent) in again {
-                self.send_again(start, packet, sent, cx);
+                self.retransmit(start, packet, sent, cx);
             }
         }
-        let way = self.lanes.working(neighbour).filter_map(|(nic, lane)| Some((lane.rtt, nic, lane.to?)));
-        if let Some((_, nic, to)) = way.min_by_key(|(rtt, ..)| *rtt)
-            && let Some(card) = self.lanes.nic(nic).filter(|_| !gone.is_empty())
+        let path = self.paths.working(neighbour).filter_map(|(nic, path)| Some((path.rtt, nic, path.to?)));
+        if let Some((_, nic, to)) = path.min_by_key(|(rtt, ..)| *rtt)
+            && let Some(own_nic) = self.paths.nic(nic).filter(|_| !gone.is_empty())
         {
-            let refusal = Missing { gone: true, flow: missing.flow, upto: missing.upto, holes: gone };
-            let packet = refusal.frame(card.mac, to);
+            let refusal =
+                RepairMessage { refused: true, flow: missing.flow, upto: missing.upto, holes: gone };
+            let packet = refusal.frame(own_nic.mac, to);
             self.send_own(nic, packet, cx);
         }
     }
     /// Sends pending repair requests.
-    pub(super) fn ask(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn send_repair_requests(&mut self, cx: &mut Cx<'_>) {
         let Some(resequencer) = &mut self.resequencer else { return };
-        for (by, missing) in resequencer.take_questions() {
-            if let Some(card) = self.lanes.nic(by.nic) {
-                let packet = missing.frame(card.mac, by.to);
+        for (by, missing) in resequencer.take_requests() {
+            if let Some(own_nic) = self.paths.nic(by.nic) {
+                let packet = missing.frame(own_nic.mac, by.to);
                 self.send_own(by.nic, packet, cx);
             }
         }
@@ -192,7 +193,7 @@ impl MultiNic {
     /// For each NIC, the time up to which all frames sent have arrived or are lost. Frames of a path stay in
     /// order, so this is the sending time of the latest frame known to have arrived, from probes and from the
     /// frames between the holes.
-    fn settled(&self, neighbour: NeighbourId, missing: &Missing) -> [Option<Instant>; MAX_NICS] {
+    fn settled_by_nic(&self, neighbour: NeighbourId, missing: &RepairMessage) -> [Option<Instant>; MAX_NICS] {
         let mut settled = [None; MAX_NICS];
         for (nic, until) in settled.iter_mut().enumerate() {
             *until = self.prober.as_ref().and_then(|prober| prober.settled(neighbour, NicId(nic as u8)));
@@ -200,7 +201,7 @@ impl MultiNic {
         let Some(repair) = &self.repair else { return settled };
         let ends = missing.holes.iter().skip(1).map(|hole| hole.start).chain([missing.upto]);
         for (hole, upto) in missing.holes.iter().zip(ends) {
-            let came = repair.copies.between(&missing.flow, hole.end, upto, MAX_EXAMINED);
+            let came = repair.cache.between(&missing.flow, hole.end, upto, MAX_EXAMINED);
             for sent in came.filter_map(|(.., sent)| sent).filter(|sent| sent.neighbour == neighbour) {
                 if let Some(until) = settled.get_mut(sent.nic.index()) {
                     *until = (*until).max(Some(sent.at));
@@ -216,30 +217,30 @@ impl MultiNic {
         let Some(repair) = &self.repair else { return };
         let mut lost = Vec::new();
         let (mut last, mut frames) = (None, 0);
-        for (packet, seq, sent) in repair.copies.sent_by(nic, neighbour) {
+        for (packet, seq, sent) in repair.cache.sent_by(nic, neighbour) {
             let flow = flow_of(packet);
             frames = if last == Some(flow) { frames + 1 } else { 1 };
             last = Some(flow);
-            if frames <= RESCUED {
+            if frames <= MAX_RESCUED_PER_FLOW {
                 lost.push((seq, packet.clone(), sent));
             }
         }
         for (seq, packet, sent) in lost {
-            self.send_again(seq, packet, sent, cx);
+            self.retransmit(seq, packet, sent, cx);
         }
     }
     /// Queues a frame for the path on which it arrives first. The path that lost it is penalised.
-    fn send_again(&mut self, at: Seq, packet: Packet, sent: CachedFrame, cx: &mut Cx<'_>) {
+    fn retransmit(&mut self, at: Seq, packet: Packet, sent: CachedFrame, cx: &mut Cx<'_>) {
         let now = cx.now();
         let Some(repair) = &mut self.repair else { return };
-        let bytes = on_the_line(packet.len());
-        let arrival = |(nic, lane): (NicId, &NicPath)| {
+        let bytes = wire_len(packet.len());
+        let arrival = |(nic, path): (NicId, &NicPath)| {
             let before = repair.bytes.get(nic.index()).copied().unwrap_or_default();
-            let leaves = self.lanes.begins(nic, lane, now) + lane.pace.span(before);
-            let again = if nic == sent.nic { lane.rtt * 2 } else { Span::ZERO };
-            (leaves + lane.delay.of(bytes) + again, leaves, nic)
+            let leaves = self.paths.begins(nic, path, now) + path.pace.span(before);
+            let again = if nic == sent.nic { path.rtt * 2 } else { Span::ZERO };
+            (leaves + path.delay.of(bytes) + again, leaves, nic)
         };
-        let Some((_, leaves, nic)) = self.lanes.working(sent.neighbour).map(arrival).min() else { return };
+        let Some((_, leaves, nic)) = self.paths.working(sent.neighbour).map(arrival).min() else { return };
         let (Some(waiting), Some(queued)) =
             (repair.waiting.get_mut(nic.index()), repair.bytes.get_mut(nic.index()))
         else {
@@ -250,15 +251,15 @@ impl MultiNic {
         }
         *queued += bytes;
         let flow = flow_of(&packet);
-        repair.copies.on_sent(flow, at, CachedFrame { at: leaves, nic, ..sent });
+        repair.cache.on_sent(flow, at, CachedFrame { at: leaves, nic, ..sent });
         waiting.push_back(QueuedFrame {
             flow,
             frame: packet,
             bytes,
             neighbour: sent.neighbour,
-            copy: Some(at),
+            cached: Some(at),
         });
-        self.stats.repaired += 1;
+        self.stats.retransmitted += 1;
         cx.made();
     }
 }

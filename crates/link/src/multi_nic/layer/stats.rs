@@ -12,27 +12,27 @@ pub struct MultiNicStats {
     /// Frames of the layer itself sent: probes, replies, announcements.
     pub own: u64,
     /// Received frames for other hosts.
-    pub passed_over: u64,
-    /// Our own frames that came back, and copies of frames to groups that another card has taken.
-    pub copies: u64,
-    /// Probes and answers that were not understood.
+    pub for_other_hosts: u64,
+    /// Own frames received, and multicast frames that another NIC has accepted.
+    pub duplicates: u64,
+    /// Malformed probes and replies.
     pub bad_probes: u64,
     /// Frames of the stack from an address that it may not use (RFC 5227).
-    pub unclaimed: u64,
-    /// Times that another machine was heard to have an address of ours, or to want it (RFC 5227).
+    pub from_unusable_addresses: u64,
+    /// Address conflicts (RFC 5227).
     pub conflicts: u64,
     /// Path failures.
-    pub lanes_lost: u64,
-    /// Frames that were sent again because a neighbour missed them, or the card that had sent them failed.
-    pub repaired: u64,
-    /// Messages about what is missing that were not understood.
-    pub bad_questions: u64,
+    pub path_failures: u64,
+    /// Frames retransmitted at the request of a neighbour, or after the failure of a NIC.
+    pub retransmitted: u64,
+    /// Malformed repair messages.
+    pub bad_repair_messages: u64,
 }
 
 impl MultiNicStats {
     /// Counters for `nics` NICs.
-    pub(super) fn new(cards: usize) -> Self {
-        MultiNicStats { sent: vec![0; cards], received: vec![0; cards], ..MultiNicStats::default() }
+    pub(super) fn new(nics: usize) -> Self {
+        MultiNicStats { sent: vec![0; nics], received: vec![0; nics], ..MultiNicStats::default() }
     }
     /// The counters as named readings.
     pub fn inspect(&self) -> Inspection {
@@ -40,28 +40,28 @@ impl MultiNicStats {
             sent,
             received,
             own,
-            passed_over,
-            copies,
+            for_other_hosts,
+            duplicates,
             bad_probes,
-            unclaimed,
+            from_unusable_addresses,
             conflicts,
-            lanes_lost,
-            repaired,
-            bad_questions,
+            path_failures,
+            retransmitted,
+            bad_repair_messages,
         } = self;
         let list = |counts: &[u64]| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
         vec![
-            ("sent by card", list(sent)),
-            ("received by card", list(received)),
+            ("sent by NIC", list(sent)),
+            ("received by NIC", list(received)),
             ("own frames", own.to_string()),
-            ("passed over", passed_over.to_string()),
-            ("copies", copies.to_string()),
-            ("bad probes", bad_probes.to_string()),
-            ("from unclaimed addresses", unclaimed.to_string()),
+            ("for other hosts", for_other_hosts.to_string()),
+            ("duplicates", duplicates.to_string()),
+            ("malformed probes", bad_probes.to_string()),
+            ("from unusable addresses", from_unusable_addresses.to_string()),
             ("address conflicts", conflicts.to_string()),
-            ("lanes lost", lanes_lost.to_string()),
-            ("sent again", repaired.to_string()),
-            ("bad questions", bad_questions.to_string()),
+            ("path failures", path_failures.to_string()),
+            ("retransmitted", retransmitted.to_string()),
+            ("malformed repair messages", bad_repair_messages.to_string()),
         ]
     }
 }

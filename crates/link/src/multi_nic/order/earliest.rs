@@ -27,13 +27,13 @@ pub struct Earliest<P> {
     waits: [Option<Instant>; MAX_NICS],
     /// A NIC does not wait again before this. Other NICs rely on its rate, so waits may cost only little of
     /// its time.
-    patient: [Instant; MAX_NICS],
-    /// When the first of these moments is over.
-    again: Option<Instant>,
+    next_wait: [Instant; MAX_NICS],
+    /// The end of the first of these waits.
+    deadline: Option<Instant>,
 }
 
 /// A wait is followed by this many times its length without another.
-const PATIENCE: u64 = 1_000;
+const WAIT_INTERVAL_FACTOR: u64 = 1_000;
 
 /// What an idle NIC does.
 enum EarliestChoice {
@@ -80,11 +80,11 @@ impl<P> Earliest<P> {
             adapts,
             queue: SharedQueue::new(limit),
             waits: [None; MAX_NICS],
-            patient: [Instant::ZERO; MAX_NICS],
-            again: None,
+            next_wait: [Instant::ZERO; MAX_NICS],
+            deadline: None,
         }
     }
-    fn choose(&self, now: Instant, nic: NicId, lanes: &NicPaths) -> EarliestChoice {
+    fn choose(&self, now: Instant, nic: NicId, paths: &NicPaths) -> EarliestChoice {
         let mut before = ByteCount::ZERO;
         let mut known: Option<(NeighbourId, ByteCount, Option<Ahead>)> = None;
         for (at, item) in self.queue.iter().enumerate() {
@@ -93,8 +93,8 @@ impl<P> Earliest<P> {
                     ahead
                 }
                 _ => {
-                    let lane = lanes.path(item.neighbour, nic).filter(|lane| lane.free <= now);
-                    let ahead = lane.map(|lane| brought_before(now, nic, lane, item, lanes));
+                    let path = paths.path(item.neighbour, nic).filter(|path| path.free <= now);
+                    let ahead = path.map(|path| delivered_before(now, nic, path, item, paths));
                     known = Some((item.neighbour, item.bytes, ahead));
                     ahead
                 }
@@ -102,7 +102,7 @@ impl<P> Earliest<P> {
             match ahead {
                 Some(ahead) if before >= ahead.bytes => {
                     let until = now + ahead.wait;
-                    let may = self.patient.get(nic.index()).is_some_and(|from| *from <= now);
+                    let may = self.next_wait.get(nic.index()).is_some_and(|from| *from <= now);
                     return if until > now && may {
                         EarliestChoice::Wait(until)
                     } else {
@@ -111,7 +111,7 @@ impl<P> Earliest<P> {
                 }
                 // The queue is shorter than that, so there is no need to search it.
                 Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => {
-                    let slack = lanes.path(item.neighbour, nic).map_or(Span::ZERO, |lane| lane.slack);
+                    let slack = paths.path(item.neighbour, nic).map_or(Span::ZERO, |path| path.slack);
                     let before = self.queue.backlog() - item.bytes;
                     return match self.queue.last() {
                         Some(last) if ahead.busy && ahead.late(before) <= slack => EarliestChoice::Take(last),
@@ -128,60 +128,61 @@ impl<P> Earliest<P> {
 }
 
 /// Full frames that all paths deliver during the difference between the highest and the lowest delay.
-fn ahead_of_slowest(neighbour: NeighbourId, lanes: &NicPaths) -> u64 {
-    let delays = || lanes.working(neighbour).map(|(_, lane)| lane.delay.of(FULL_FRAME));
+fn ahead_of_slowest(neighbour: NeighbourId, paths: &NicPaths) -> u64 {
+    let delays = || paths.working(neighbour).map(|(_, path)| path.delay.of(FULL_FRAME));
     let spread = delays().max().unwrap_or_default() - delays().min().unwrap_or_default();
-    lanes
+    paths
         .working(neighbour)
-        .map(|(_, lane)| lane.pace.frames_in(spread, FULL_FRAME))
+        .map(|(_, path)| path.pace.frames_in(spread, FULL_FRAME))
         .fold(0, u64::saturating_add)
 }
 
 /// Full frames that all paths carry in a round trip.
-fn under_way(neighbour: NeighbourId, lanes: &NicPaths) -> u64 {
-    let each = lanes.working(neighbour).map(|(_, lane)| lane.pace.frames_in(lane.rtt, FULL_FRAME));
+fn in_flight(neighbour: NeighbourId, paths: &NicPaths) -> u64 {
+    let each = paths.working(neighbour).map(|(_, path)| path.pace.frames_in(path.rtt, FULL_FRAME));
     each.fold(0, u64::saturating_add)
 }
 
 /// What other NICs deliver to the neighbour before `item`, which leaves on `nic` now. Of two NICs with the
 /// same arrival time, the first precedes.
 #[inline]
-fn brought_before<P>(
+fn delivered_before<P>(
     now: Instant,
     nic: NicId,
-    lane: &NicPath,
+    path: &NicPath,
     item: &QueuedFrame<P>,
-    lanes: &NicPaths,
+    paths: &NicPaths,
 ) -> Ahead {
-    let arrives = now + lane.delay.of(item.bytes);
-    // What may come later than it should is sent further ahead. Not so the first of all cards, or nobody would take the first frame.
-    let guarded = arrives + lane.guard;
-    let (mut brought, mut is_first, mut wait) = (0_u64, true, Span::ZERO);
+    let arrives = now + path.delay.of(item.bytes);
+    // The guard sends frames further ahead, except on the first NIC to arrive, which must take the first
+    // frame.
+    let guarded = arrives + path.guard;
+    let (mut delivered, mut is_first, mut wait) = (0_u64, true, Span::ZERO);
     let (mut time, mut busy) = (Span::ZERO, true);
-    for (other, way) in lanes.working(item.neighbour).filter(|(other, _)| *other != nic) {
-        let begins = lanes.begins(other, way, now);
-        let first = begins + way.delay.of(item.bytes);
+    for (other, path_of_other) in paths.working(item.neighbour).filter(|(other, _)| *other != nic) {
+        let begins = paths.begins(other, path_of_other, now);
+        let first = begins + path_of_other.delay.of(item.bytes);
         is_first &= (arrives, nic) < (first, other);
         if (first, other) < (guarded, nic) {
-            let frames = way.pace.frames_in(guarded.since(first), item.bytes);
-            brought = brought.saturating_add(frames.saturating_add(1));
+            let frames = path_of_other.pace.frames_in(guarded.since(first), item.bytes);
+            delivered = delivered.saturating_add(frames.saturating_add(1));
             time = time.max(guarded.since(first));
             busy &= begins > now;
             // If a frame arrives at almost the same time as one of theirs, the order is random. A wait of
             // half a frame time separates them, and is needed only once, because then both stay in step. A
             // NIC of nearly the same rate does not wait, because others rely on its rate.
-            let slot = way.pace.span(item.bytes);
+            let slot = path_of_other.pace.span(item.bytes);
             let after = arrives.since(first).as_nanos() % slot.as_nanos().max(1);
-            let moment = Span::from_nanos((slot.as_nanos() / 2).saturating_sub(after));
-            if arrives >= first && after < slot.as_nanos() / 8 && moment * 16 <= lane.pace.span(item.bytes) {
-                wait = wait.max(moment);
+            let offset = Span::from_nanos((slot.as_nanos() / 2).saturating_sub(after));
+            if arrives >= first && after < slot.as_nanos() / 8 && offset * 16 <= path.pace.span(item.bytes) {
+                wait = wait.max(offset);
             }
         }
     }
     if is_first {
         return Ahead { bytes: ByteCount::ZERO, wait: Span::ZERO, time, busy };
     }
-    Ahead { bytes: ByteCount::new(item.bytes.get().saturating_mul(brought)), wait, time, busy }
+    Ahead { bytes: ByteCount::new(item.bytes.get().saturating_mul(delivered)), wait, time, busy }
 }
 
 impl<P> SendOrder<P> for Earliest<P> {
@@ -189,22 +190,22 @@ impl<P> SendOrder<P> for Earliest<P> {
         &mut self,
         _: Instant,
         item: QueuedFrame<P>,
-        lanes: &NicPaths,
+        paths: &NicPaths,
         refused: &mut Vec<QueuedFrame<P>>,
     ) {
-        self.queue.push(item, lanes, refused);
+        self.queue.push(item, paths, refused);
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, paths: &NicPaths) -> Option<QueuedFrame<P>> {
         let waits = self.waits.get(nic.index()).copied().flatten();
         if waits.is_some_and(|until| until > now) {
             return None;
         }
-        let (chosen, waits) = match self.choose(now, nic, lanes) {
+        let (chosen, waits) = match self.choose(now, nic, paths) {
             EarliestChoice::Take(at) => (self.queue.remove(at), None),
             EarliestChoice::Wait(until) => {
-                self.again = Some(self.again.map_or(until, |again| again.min(until)));
-                if let Some(from) = self.patient.get_mut(nic.index()) {
-                    *from = now + until.since(now) * PATIENCE;
+                self.deadline = Some(self.deadline.map_or(until, |deadline| deadline.min(until)));
+                if let Some(from) = self.next_wait.get_mut(nic.index()) {
+                    *from = now + until.since(now) * WAIT_INTERVAL_FACTOR;
                 }
                 (None, Some(until))
             }
@@ -216,22 +217,22 @@ impl<P> SendOrder<P> for Earliest<P> {
         chosen
     }
     fn deadline(&self) -> Option<Instant> {
-        self.again
+        self.deadline
     }
     fn on_deadline(&mut self, now: Instant, _: &NicPaths, _: &mut Vec<QueuedFrame<P>>) {
-        self.again = self.waits.iter().flatten().filter(|until| **until > now).min().copied();
+        self.deadline = self.waits.iter().flatten().filter(|until| **until > now).min().copied();
     }
-    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+    fn on_change(&mut self, _: Instant, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         if self.adapts {
             let (_, usual) = QueueLimit::default().bounds();
             let of = |id| {
-                let ahead = ahead_of_slowest(NeighbourId(id), lanes).saturating_mul(3);
-                ahead.saturating_add(under_way(NeighbourId(id), lanes) / 2)
+                let ahead = ahead_of_slowest(NeighbourId(id), paths).saturating_mul(3);
+                ahead.saturating_add(in_flight(NeighbourId(id), paths) / 2)
             };
-            let most = (0..lanes.neighbours()).map(of).max();
-            self.queue.set_packets(usual.saturating_add(most.unwrap_or(0)));
+            let max = (0..paths.neighbours()).map(of).max();
+            self.queue.set_packets(usual.saturating_add(max.unwrap_or(0)));
         }
-        self.queue.refuse_lost(lanes, refused);
+        self.queue.refuse_lost(paths, refused);
     }
     fn held(&self) -> u64 {
         self.queue.held()

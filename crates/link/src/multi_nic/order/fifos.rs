@@ -22,9 +22,9 @@ pub(super) struct Fifos<P> {
 
 impl<P> Fifos<P> {
     /// Empty queues with a limit of `limit` each.
-    pub fn new(limit: QueueLimit, lanes: &NicPaths) -> Self {
+    pub fn new(limit: QueueLimit, paths: &NicPaths) -> Self {
         let empty = |_| PathFifo { items: VecDeque::new(), bytes: ByteCount::ZERO };
-        Fifos { queues: lanes.ids().map(empty).collect(), limit: limit.bounds() }
+        Fifos { queues: paths.ids().map(empty).collect(), limit: limit.bounds() }
     }
     /// Queues a frame for `nic`, or moves it to `refused` if the queue is full.
     pub fn push(&mut self, nic: NicId, item: QueuedFrame<P>, refused: &mut Vec<QueuedFrame<P>>) {
@@ -39,20 +39,20 @@ impl<P> Fifos<P> {
     }
     /// Dequeues the first frame for `nic` whose path is usable and idle. A busy path to one neighbour does
     /// not block frames for others.
-    pub fn pop(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
+    pub fn pop(&mut self, now: Instant, nic: NicId, paths: &NicPaths) -> Option<QueuedFrame<P>> {
         let fifo = self.queues.get_mut(nic.index())?;
         let free =
-            |item: &QueuedFrame<P>| lanes.path(item.neighbour, nic).is_some_and(|lane| lane.free <= now);
+            |item: &QueuedFrame<P>| paths.path(item.neighbour, nic).is_some_and(|path| path.free <= now);
         let at = fifo.items.iter().position(free)?;
         let item = fifo.items.remove(at)?;
         fifo.bytes -= item.bytes;
         Some(item)
     }
     /// Removes all frames that their NIC can no longer send, in order.
-    pub fn stranded(&mut self, lanes: &NicPaths) -> Vec<QueuedFrame<P>> {
+    pub fn stranded(&mut self, paths: &NicPaths) -> Vec<QueuedFrame<P>> {
         let mut out = Vec::new();
-        for (nic, fifo) in lanes.ids().zip(&mut self.queues) {
-            let stays = |item: &QueuedFrame<P>| lanes.path(item.neighbour, nic).is_some();
+        for (nic, fifo) in paths.ids().zip(&mut self.queues) {
+            let stays = |item: &QueuedFrame<P>| paths.path(item.neighbour, nic).is_some();
             if fifo.items.iter().all(stays) {
                 continue;
             }

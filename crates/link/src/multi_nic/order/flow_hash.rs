@@ -15,8 +15,8 @@ pub struct FlowHash<P> {
 
 impl<P> FlowHash<P> {
     /// Queues with a limit of `limit`.
-    pub fn new(limit: QueueLimit, lanes: &NicPaths) -> Self {
-        FlowHash { fifos: Fifos::new(limit, lanes) }
+    pub fn new(limit: QueueLimit, paths: &NicPaths) -> Self {
+        FlowHash { fifos: Fifos::new(limit, paths) }
     }
 }
 
@@ -25,22 +25,22 @@ impl<P> SendOrder<P> for FlowHash<P> {
         &mut self,
         _: Instant,
         item: QueuedFrame<P>,
-        lanes: &NicPaths,
+        paths: &NicPaths,
         refused: &mut Vec<QueuedFrame<P>>,
     ) {
-        let working = lanes.working(item.neighbour).count() as u64;
-        let turn = item.flow.0.checked_rem(working).unwrap_or(0) as usize;
-        match lanes.working(item.neighbour).nth(turn).map(|(nic, _)| nic) {
+        let working = paths.working(item.neighbour).count() as u64;
+        let index = item.flow.0.checked_rem(working).unwrap_or(0) as usize;
+        match paths.working(item.neighbour).nth(index).map(|(nic, _)| nic) {
             Some(nic) => self.fifos.push(nic, item, refused),
             None => refused.push(item),
         }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
-        self.fifos.pop(now, nic, lanes)
+    fn dequeue(&mut self, now: Instant, nic: NicId, paths: &NicPaths) -> Option<QueuedFrame<P>> {
+        self.fifos.pop(now, nic, paths)
     }
-    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
-        for item in self.fifos.stranded(lanes) {
-            self.enqueue(now, item, lanes, refused);
+    fn on_change(&mut self, now: Instant, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+        for item in self.fifos.stranded(paths) {
+            self.enqueue(now, item, paths, refused);
         }
     }
     fn held(&self) -> u64 {

@@ -40,7 +40,7 @@ pub struct QueuedFrame<P> {
     /// Its destination.
     pub neighbour: NeighbourId,
     /// Sequence number of the first byte, if the frame is in the retransmit cache.
-    pub copy: Option<Seq>,
+    pub cached: Option<Seq>,
 }
 
 /// Selects the next frame and its NIC.
@@ -58,34 +58,34 @@ pub trait SendOrder<P> {
         &mut self,
         now: Instant,
         item: QueuedFrame<P>,
-        lanes: &NicPaths,
+        paths: &NicPaths,
         refused: &mut Vec<QueuedFrame<P>>,
     );
     /// The frame for `nic`, which is idle.
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>>;
-    /// When something else is to be done than to send by a card that falls idle. Pure.
+    fn dequeue(&mut self, now: Instant, nic: NicId, paths: &NicPaths) -> Option<QueuedFrame<P>>;
+    /// Time of the next action other than sending on a NIC that becomes idle. Pure.
     fn deadline(&self) -> Option<Instant> {
         None
     }
     /// Handles the deadline; no effect before.
-    fn on_deadline(&mut self, _now: Instant, _lanes: &NicPaths, _refused: &mut Vec<QueuedFrame<P>>) {}
-    /// Lanes have failed or returned, or carry more or less: frames that wait for a card that cannot send them move, and
-    /// those that no card can send are refused.
-    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>);
-    /// Frames inside.
+    fn on_deadline(&mut self, _now: Instant, _paths: &NicPaths, _refused: &mut Vec<QueuedFrame<P>>) {}
+    /// Handles a change of paths or their rates: moves frames whose NIC can no longer send them, and refuses
+    /// those that no NIC can send.
+    fn on_change(&mut self, now: Instant, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>);
+    /// Number of queued frames.
     fn held(&self) -> u64;
     /// Wire bytes of queued frames.
     fn backlog(&self) -> ByteCount;
 }
 
 /// Creates the order that `config` selects.
-pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &NicPaths) -> Box<dyn SendOrder<P>> {
+pub fn make<P: 'static>(config: &MultiNicConfig, paths: &NicPaths) -> Box<dyn SendOrder<P>> {
     let limit = config.queue.unwrap_or_default();
     match config.order {
         OrderKind::Earliest => Box::new(Earliest::new(config.queue)),
-        OrderKind::Skip => Box::new(Skip::new(limit, config.skip, config.hold, config.ratio.clone(), lanes)),
-        OrderKind::RoundRobin => Box::new(RoundRobin::new(limit, config.ratio.clone(), lanes)),
-        OrderKind::FlowHash => Box::new(FlowHash::new(limit, lanes)),
+        OrderKind::Skip => Box::new(Skip::new(limit, config.skip, config.hold, config.ratio.clone(), paths)),
+        OrderKind::RoundRobin => Box::new(RoundRobin::new(limit, config.ratio.clone(), paths)),
+        OrderKind::FlowHash => Box::new(FlowHash::new(limit, paths)),
         OrderKind::MinRtt => Box::new(WorkConserving::new(limit, Restraint::None)),
         OrderKind::Blest => Box::new(WorkConserving::new(limit, Restraint::Blest)),
         OrderKind::Ecf => Box::new(WorkConserving::new(limit, Restraint::Ecf)),
@@ -93,6 +93,6 @@ pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &NicPaths) -> Box<dyn Se
 }
 
 /// True if a path to the frame's neighbour works.
-fn can_go<P>(item: &QueuedFrame<P>, lanes: &NicPaths) -> bool {
-    lanes.working(item.neighbour).next().is_some()
+fn can_go<P>(item: &QueuedFrame<P>, paths: &NicPaths) -> bool {
+    paths.working(item.neighbour).next().is_some()
 }

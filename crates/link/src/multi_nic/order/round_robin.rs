@@ -17,8 +17,8 @@ pub struct RoundRobin<P> {
 
 impl<P> RoundRobin<P> {
     /// Queues with a limit of `limit`. Without a `ratio`, shares are proportional to the rates of the paths.
-    pub fn new(limit: QueueLimit, ratio: Option<Ratio>, lanes: &NicPaths) -> Self {
-        RoundRobin { fifos: Fifos::new(limit, lanes), shares: Shares::new(ratio) }
+    pub fn new(limit: QueueLimit, ratio: Option<Ratio>, paths: &NicPaths) -> Self {
+        RoundRobin { fifos: Fifos::new(limit, paths), shares: Shares::new(ratio) }
     }
 }
 
@@ -27,21 +27,21 @@ impl<P> SendOrder<P> for RoundRobin<P> {
         &mut self,
         _: Instant,
         item: QueuedFrame<P>,
-        lanes: &NicPaths,
+        paths: &NicPaths,
         refused: &mut Vec<QueuedFrame<P>>,
     ) {
-        match self.shares.take(item.neighbour, lanes) {
+        match self.shares.take(item.neighbour, paths) {
             Some(nic) => self.fifos.push(nic, item, refused),
             None => refused.push(item),
         }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
-        self.fifos.pop(now, nic, lanes)
+    fn dequeue(&mut self, now: Instant, nic: NicId, paths: &NicPaths) -> Option<QueuedFrame<P>> {
+        self.fifos.pop(now, nic, paths)
     }
-    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
-        self.shares.on_change(lanes);
-        for item in self.fifos.stranded(lanes) {
-            self.enqueue(now, item, lanes, refused);
+    fn on_change(&mut self, now: Instant, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+        self.shares.on_change(paths);
+        for item in self.fifos.stranded(paths) {
+            self.enqueue(now, item, paths, refused);
         }
     }
     fn held(&self) -> u64 {

@@ -13,7 +13,7 @@ pub(super) struct SharedQueue<P> {
     bytes: ByteCount,
     limit: (u64, u64),
     /// Number of frames by neighbour. `neighbours` counts the non-zero entries.
-    of: Vec<u32>,
+    counts: Vec<u32>,
     neighbours: usize,
 }
 
@@ -23,13 +23,19 @@ impl<P> SharedQueue<P> {
         SharedQueue::with_bounds(limit.bounds())
     }
     const fn with_bounds(limit: (u64, u64)) -> Self {
-        SharedQueue { items: VecDeque::new(), bytes: ByteCount::ZERO, limit, of: Vec::new(), neighbours: 0 }
+        SharedQueue {
+            items: VecDeque::new(),
+            bytes: ByteCount::ZERO,
+            limit,
+            counts: Vec::new(),
+            neighbours: 0,
+        }
     }
     /// Queues a frame, or moves it to `refused` if the queue is full or no path works.
-    pub fn push(&mut self, item: QueuedFrame<P>, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+    pub fn push(&mut self, item: QueuedFrame<P>, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         let (bytes, packets) = self.limit;
         let fits = (self.items.len() as u64) < packets && (self.bytes + item.bytes).get() <= bytes;
-        if fits && can_go(&item, lanes) {
+        if fits && can_go(&item, paths) {
             self.count(item.neighbour);
             self.bytes += item.bytes;
             self.items.push_back(item);
@@ -54,9 +60,9 @@ impl<P> SharedQueue<P> {
     pub fn remove(&mut self, at: usize) -> Option<QueuedFrame<P>> {
         let item = self.items.remove(at)?;
         self.bytes -= item.bytes;
-        if let Some(of) = self.of.get_mut(item.neighbour.0 as usize) {
-            *of -= 1;
-            self.neighbours -= usize::from(*of == 0);
+        if let Some(count) = self.counts.get_mut(item.neighbour.0 as usize) {
+            *count -= 1;
+            self.neighbours -= usize::from(*count == 0);
         }
         Some(item)
     }
@@ -65,12 +71,12 @@ impl<P> SharedQueue<P> {
         self.neighbours == 1
     }
     /// Removes frames that no NIC can send any more.
-    pub fn refuse_lost(&mut self, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
-        if self.items.iter().all(|item| can_go(item, lanes)) {
+    pub fn refuse_lost(&mut self, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+        if self.items.iter().all(|item| can_go(item, paths)) {
             return;
         }
         for item in std::mem::replace(self, SharedQueue::with_bounds(self.limit)).items {
-            self.push(item, lanes, refused);
+            self.push(item, paths, refused);
         }
     }
     /// Number of queued frames.
@@ -84,10 +90,10 @@ impl<P> SharedQueue<P> {
 
     fn count(&mut self, neighbour: NeighbourId) {
         let at = neighbour.0 as usize;
-        if self.of.len() <= at {
-            self.of.resize(at + 1, 0);
+        if self.counts.len() <= at {
+            self.counts.resize(at + 1, 0);
         }
-        self.neighbours += usize::from(self.of[at] == 0);
-        self.of[at] += 1;
+        self.neighbours += usize::from(self.counts[at] == 0);
+        self.counts[at] += 1;
     }
 }

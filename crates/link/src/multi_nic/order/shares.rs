@@ -16,28 +16,28 @@ impl Shares {
         Shares { fixed, slots: Vec::new() }
     }
     /// The cycle of `neighbour`. None if no path to it works.
-    pub fn of(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<&mut Slots> {
+    pub fn of(&mut self, neighbour: NeighbourId, paths: &NicPaths) -> Option<&mut Slots> {
         let at = neighbour.0 as usize;
         if self.slots.len() <= at {
             self.slots.resize(at + 1, None);
         }
         let slots = &mut self.slots[at];
         if slots.is_none() {
-            *slots = weights(self.fixed.as_ref(), neighbour, lanes).map(|ratio| Slots::new(&ratio));
+            *slots = weights(self.fixed.as_ref(), neighbour, paths).map(|ratio| Slots::new(&ratio));
         }
         slots.as_mut()
     }
     /// Consumes a slot: the NIC for the next frame to `neighbour`.
-    pub fn take(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<NicId> {
-        let slots = self.of(neighbour, lanes)?;
+    pub fn take(&mut self, neighbour: NeighbourId, paths: &NicPaths) -> Option<NicId> {
+        let slots = self.of(neighbour, paths)?;
         let nic = slots.next();
         slots.advance();
         Some(nic)
     }
     /// Handles a change of paths: cycles with other shares start over.
-    pub fn on_change(&mut self, lanes: &NicPaths) {
+    pub fn on_change(&mut self, paths: &NicPaths) {
         for (at, slots) in self.slots.iter_mut().enumerate() {
-            match weights(self.fixed.as_ref(), NeighbourId(at as u32), lanes) {
+            match weights(self.fixed.as_ref(), NeighbourId(at as u32), paths) {
                 Some(ratio) => {
                     if let Some(slots) = slots {
                         slots.set(&ratio);
@@ -50,12 +50,12 @@ impl Shares {
 }
 
 /// The shares of the working paths: the configured ones, or if all of these are zero, the rates.
-fn weights(fixed: Option<&Ratio>, neighbour: NeighbourId, lanes: &NicPaths) -> Option<Ratio> {
-    let (mut given, mut carried) = ([0; MAX_NICS], [0; MAX_NICS]);
-    for (nic, lane) in lanes.working(neighbour) {
+fn weights(fixed: Option<&Ratio>, neighbour: NeighbourId, paths: &NicPaths) -> Option<Ratio> {
+    let (mut given, mut rates) = ([0; MAX_NICS], [0; MAX_NICS]);
+    for (nic, path) in paths.working(neighbour) {
         given[nic.index()] = fixed.and_then(|r| r.weights().get(nic.index())).copied().unwrap_or(0);
-        carried[nic.index()] = (lane.rate.bits_per_sec() / 1_000).max(1);
+        rates[nic.index()] = (path.rate.bits_per_sec() / 1_000).max(1);
     }
-    let n = lanes.nics().len();
-    Ratio::of(&given[..n]).or_else(|| Ratio::of(&carried[..n]))
+    let n = paths.nics().len();
+    Ratio::of(&given[..n]).or_else(|| Ratio::of(&rates[..n]))
 }

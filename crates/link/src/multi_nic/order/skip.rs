@@ -52,10 +52,10 @@ impl<P> Skip<P> {
         skip: Option<u16>,
         hold: Span,
         ratio: Option<Ratio>,
-        lanes: &NicPaths,
+        paths: &NicPaths,
     ) -> Self {
         Skip {
-            fifos: Fifos::new(limit, lanes),
+            fifos: Fifos::new(limit, paths),
             shares: Shares::new(ratio),
             skip,
             hold,
@@ -67,16 +67,23 @@ impl<P> Skip<P> {
     }
 
     /// The NIC of the next slot, and S if it is a slow one. None if no path works.
-    fn next(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<(NicId, Option<u16>)> {
-        let nic = self.shares.of(neighbour, lanes)?.next();
-        let lane = lanes.path(neighbour, nic)?;
-        let widest = lanes.working(neighbour).map(|(_, lane)| lane.rate).max()?;
-        let s = (lane.rate < widest).then(|| self.skip.unwrap_or_else(|| skip_number(neighbour, nic, lanes)));
+    fn next(&mut self, neighbour: NeighbourId, paths: &NicPaths) -> Option<(NicId, Option<u16>)> {
+        let nic = self.shares.of(neighbour, paths)?.next();
+        let path = paths.path(neighbour, nic)?;
+        let fastest = paths.working(neighbour).map(|(_, path)| path.rate).max()?;
+        let s =
+            (path.rate < fastest).then(|| self.skip.unwrap_or_else(|| skip_number(neighbour, nic, paths)));
         Some((nic, s))
     }
     /// Queues a frame for `nic`, and consumes the slot.
-    fn tx(&mut self, nic: NicId, item: QueuedFrame<P>, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
-        if let Some(slots) = self.shares.of(item.neighbour, lanes) {
+    fn send_in_slot(
+        &mut self,
+        nic: NicId,
+        item: QueuedFrame<P>,
+        paths: &NicPaths,
+        refused: &mut Vec<QueuedFrame<P>>,
+    ) {
+        if let Some(slots) = self.shares.of(item.neighbour, paths) {
             slots.advance();
         }
         self.fifos.push(nic, item, refused);
@@ -91,8 +98,8 @@ impl<P> Skip<P> {
         self.waiting_bytes += item.bytes;
         buffer.items.push_back(item);
     }
-    fn take(&mut self, at: usize, place: usize) -> Option<QueuedFrame<P>> {
-        let item = self.buffers.get_mut(at)?.items.remove(place)?;
+    fn take(&mut self, at: usize, index: usize) -> Option<QueuedFrame<P>> {
+        let item = self.buffers.get_mut(at)?.items.remove(index)?;
         self.waiting -= 1;
         self.waiting_bytes -= item.bytes;
         Some(item)
@@ -102,23 +109,23 @@ impl<P> Skip<P> {
     }
     /// The rules of the paper for the remaining frames after the hold time: fast NICs take the first, and if
     /// the next n slots are slow, the n-th from the end leaves on them.
-    fn flush(&mut self, at: usize, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+    fn flush(&mut self, at: usize, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         while let Some(first) = self.buffers.get(at).and_then(|buffer| buffer.items.front()) {
             let neighbour = first.neighbour;
-            let place = match self.next(neighbour, lanes) {
+            let index = match self.next(neighbour, paths) {
                 None | Some((_, None)) => 0,
                 Some((_, Some(_))) => {
                     let waits = self.waits(at);
-                    let widest = lanes.working(neighbour).map(|(_, lane)| lane.rate).max();
-                    let narrow = |nic| lanes.path(neighbour, nic).map(|lane| lane.rate) < widest;
-                    let run = self.shares.of(neighbour, lanes).map_or(0, |slots| slots.run(waits, narrow));
+                    let fastest = paths.working(neighbour).map(|(_, path)| path.rate).max();
+                    let slow = |nic| paths.path(neighbour, nic).map(|path| path.rate) < fastest;
+                    let run = self.shares.of(neighbour, paths).map_or(0, |slots| slots.run(waits, slow));
                     waits - run.clamp(1, waits)
                 }
             };
-            let Some(item) = self.take(at, place) else { return };
-            // Where connections share a buffer, frames of both may be for different neighbours.
-            match self.next(item.neighbour, lanes) {
-                Some((nic, _)) => self.tx(nic, item, lanes, refused),
+            let Some(item) = self.take(at, index) else { return };
+            // Connections that share a buffer may have different neighbours.
+            match self.next(item.neighbour, paths) {
+                Some((nic, _)) => self.send_in_slot(nic, item, paths, refused),
                 None => refused.push(item),
             }
         }
@@ -130,41 +137,41 @@ impl<P> SendOrder<P> for Skip<P> {
         &mut self,
         now: Instant,
         item: QueuedFrame<P>,
-        lanes: &NicPaths,
+        paths: &NicPaths,
         refused: &mut Vec<QueuedFrame<P>>,
     ) {
         let neighbour = item.neighbour;
-        let Some((mut nic, mut narrow)) = self.next(neighbour, lanes) else { return refused.push(item) };
+        let Some((mut nic, mut slow)) = self.next(neighbour, paths) else { return refused.push(item) };
         if self.buffers.is_empty() {
             let empty = || Buffer { items: VecDeque::new(), due: Instant::ZERO };
             self.buffers.resize_with(BUFFERS, empty);
         }
         let at = (item.flow.0 % BUFFERS as u64) as usize;
-        if let Some(s) = narrow {
+        if let Some(s) = slow {
             return if self.waits(at) < usize::from(s) {
                 self.wait(now, at, item)
             } else {
-                self.tx(nic, item, lanes, refused)
+                self.send_in_slot(nic, item, paths, refused)
             };
         }
-        while narrow.is_none()
+        while slow.is_none()
             && let Some(first) = self.take(at, 0)
         {
-            self.tx(nic, first, lanes, refused);
-            match self.next(neighbour, lanes) {
-                Some(next) => (nic, narrow) = next,
+            self.send_in_slot(nic, first, paths, refused);
+            match self.next(neighbour, paths) {
+                Some(next) => (nic, slow) = next,
                 None => break,
             }
         }
-        if narrow.is_none() { self.tx(nic, item, lanes, refused) } else { self.wait(now, at, item) }
+        if slow.is_none() { self.send_in_slot(nic, item, paths, refused) } else { self.wait(now, at, item) }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
-        self.fifos.pop(now, nic, lanes)
+    fn dequeue(&mut self, now: Instant, nic: NicId, paths: &NicPaths) -> Option<QueuedFrame<P>> {
+        self.fifos.pop(now, nic, paths)
     }
     fn deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
-    fn on_deadline(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+    fn on_deadline(&mut self, now: Instant, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         while let Some(&(at, buffer)) = self.timers.first()
             && at <= now
         {
@@ -178,15 +185,15 @@ impl<P> SendOrder<P> for Skip<P> {
                 self.timers.insert((*due, buffer));
                 continue;
             }
-            self.flush(buffer, lanes, refused);
+            self.flush(buffer, paths, refused);
         }
     }
-    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
-        self.shares.on_change(lanes);
-        for item in self.fifos.stranded(lanes) {
-            // In the order in which they were to leave: they are not held back once more.
-            match self.next(item.neighbour, lanes) {
-                Some((nic, _)) => self.tx(nic, item, lanes, refused),
+    fn on_change(&mut self, _: Instant, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+        self.shares.on_change(paths);
+        for item in self.fifos.stranded(paths) {
+            // In the order in which they were to leave, and without waiting again.
+            match self.next(item.neighbour, paths) {
+                Some((nic, _)) => self.send_in_slot(nic, item, paths, refused),
                 None => refused.push(item),
             }
         }
@@ -203,13 +210,13 @@ impl<P> SendOrder<P> for Skip<P> {
 /// is in flight on the path of `nic`, less the one that would arrive at the same time. With h
 /// store-and-forward links of rates Rw and Rn, that is h (Rw/Rn - 1), plus the difference of the delays. The
 /// paper determines S by experiment. At most [`MAX_SKIPPED`].
-pub fn skip_number(neighbour: NeighbourId, nic: NicId, lanes: &NicPaths) -> u16 {
-    let Some(lane) = lanes.path(neighbour, nic) else { return 0 };
-    let width = |(id, lane): &(NicId, &NicPath)| (lane.rate, Reverse((lane.delay.of(FULL_FRAME), *id)));
-    let Some((_, wide)) = lanes.working(neighbour).max_by_key(width) else { return 0 };
-    let later = lane.delay.of(FULL_FRAME) + lane.guard;
-    let later = later.as_nanos().saturating_sub(wide.delay.of(FULL_FRAME).as_nanos());
-    let one = wide.pace.span(FULL_FRAME).as_nanos().max(1);
+pub fn skip_number(neighbour: NeighbourId, nic: NicId, paths: &NicPaths) -> u16 {
+    let Some(path) = paths.path(neighbour, nic) else { return 0 };
+    let width = |(id, path): &(NicId, &NicPath)| (path.rate, Reverse((path.delay.of(FULL_FRAME), *id)));
+    let Some((_, fast)) = paths.working(neighbour).max_by_key(width) else { return 0 };
+    let later = path.delay.of(FULL_FRAME) + path.guard;
+    let later = later.as_nanos().saturating_sub(fast.delay.of(FULL_FRAME).as_nanos());
+    let one = fast.pace.span(FULL_FRAME).as_nanos().max(1);
     let frames = later.saturating_add(one / 2) / one;
     u16::try_from(frames).unwrap_or(MAX_SKIPPED).min(MAX_SKIPPED)
 }

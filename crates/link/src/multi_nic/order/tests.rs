@@ -10,24 +10,24 @@ const FULL: ByteCount = ByteCount::new(1_538);
 
 /// NICs of these rates, and a neighbour with the same NICs behind one switch.
 fn lan(mbit: &[u64]) -> (NicPaths, NeighbourId) {
-    ways(&mbit.iter().map(|mbit| (Rate::from_mbit(*mbit), Span::ZERO)).collect::<Vec<_>>())
+    paths_of(&mbit.iter().map(|mbit| (Rate::from_mbit(*mbit), Span::ZERO)).collect::<Vec<_>>())
 }
 
 /// Paths of these rates and additional delays.
-fn ways(ways: &[(Rate, Span)]) -> (NicPaths, NeighbourId) {
+fn paths_of(specs: &[(Rate, Span)]) -> (NicPaths, NeighbourId) {
     let spec = |(i, (rate, _)): (usize, &(Rate, Span))| NicSpec {
         mac: MacAddr([2, 0, 0, 0, 0, i as u8]),
         rate: *rate,
         kind: NicKind::of_rate(*rate),
     };
-    let mut lanes = NicPaths::new(&ways.iter().enumerate().map(spec).collect::<Vec<_>>());
+    let mut paths = NicPaths::new(&specs.iter().enumerate().map(spec).collect::<Vec<_>>());
     let mut to = [None; MAX_NICS];
-    for ((i, (rate, fixed)), lane) in ways.iter().enumerate().zip(&mut to) {
-        let delay = PathDelay { fixed: *fixed, ..PathDelay::of_lines(2, *rate) };
-        *lane = Some(NicPath::new(Some(MacAddr([2, 0, 0, 0, 1, i as u8])), *rate, delay));
+    for ((i, (rate, fixed)), slot) in specs.iter().enumerate().zip(&mut to) {
+        let delay = PathDelay { fixed: *fixed, ..PathDelay::of_links(2, *rate) };
+        *slot = Some(NicPath::new(Some(MacAddr([2, 0, 0, 0, 1, i as u8])), *rate, delay));
     }
-    let id = lanes.set_neighbour(None, to);
-    (lanes, id)
+    let id = paths.set_neighbour(None, to);
+    (paths, id)
 }
 
 fn config(order: OrderKind) -> MultiNicConfig {
@@ -39,15 +39,15 @@ fn skip(s: u16, ratio: &str) -> MultiNicConfig {
 }
 
 /// The order in which frames 1, 2, ... are given to infinitely fast NICs, with the NICs.
-fn given(s: u16, frames: u64) -> Vec<(u64, u8)> {
-    let (lanes, neighbour) = lan(&[1_000, 100]);
-    let mut order = make::<u64>(&skip(s, "75/25"), &lanes);
+fn dequeued(s: u16, frames: u64) -> Vec<(u64, u8)> {
+    let (paths, neighbour) = lan(&[1_000, 100]);
+    let mut order = make::<u64>(&skip(s, "75/25"), &paths);
     let (mut out, mut refused) = (Vec::new(), Vec::new());
     for frame in 1..=frames {
-        let item = QueuedFrame { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
-        order.enqueue(Instant::ZERO, item, &lanes, &mut refused);
+        let item = QueuedFrame { frame, bytes: FULL, flow: FlowId(7), neighbour, cached: None };
+        order.enqueue(Instant::ZERO, item, &paths, &mut refused);
         for nic in [NicId(1), NicId(0)] {
-            while let Some(item) = order.dequeue(Instant::ZERO, nic, &lanes) {
+            while let Some(item) = order.dequeue(Instant::ZERO, nic, &paths) {
                 out.push((item.frame, nic.0));
             }
         }
@@ -59,69 +59,69 @@ fn given(s: u16, frames: u64) -> Vec<(u64, u8)> {
 /// Breaks: Fig. 6 of the paper, where the fast NIC sends fewer frames in a row than S: the slow one sends the
 /// fifth frame first.
 #[test]
-fn with_skip_4_and_three_wide_slots_the_fifth_frame_goes_first() {
-    assert_eq!(given(4, 8)[..4], [(5, 1), (1, 0), (2, 0), (3, 0)]);
+fn with_skip_4_and_three_fast_slots_the_fifth_frame_is_first() {
+    assert_eq!(dequeued(4, 8)[..4], [(5, 1), (1, 0), (2, 0), (3, 0)]);
 }
 
 /// Breaks: Fig. 7 of the paper, where the fast NIC sends more frames in a row than S.
 #[test]
-fn with_skip_2_and_three_wide_slots_frames_leave_as_in_figure_7() {
-    let frames: Vec<u64> = given(2, 8).into_iter().map(|(frame, _)| frame).collect();
+fn with_skip_2_and_three_fast_slots_frames_leave_as_in_figure_7() {
+    let frames: Vec<u64> = dequeued(2, 8).into_iter().map(|(frame, _)| frame).collect();
     assert_eq!(frames, [3, 1, 2, 4, 7, 5, 6, 8]);
-    let narrow: Vec<u64> = given(2, 8).into_iter().filter(|(_, nic)| *nic == 1).map(|(f, _)| f).collect();
-    assert_eq!(narrow, [3, 7]);
+    let slow: Vec<u64> = dequeued(2, 8).into_iter().filter(|(_, nic)| *nic == 1).map(|(f, _)| f).collect();
+    assert_eq!(slow, [3, 7]);
 }
 
 /// Breaks: S = 0 is the conventional method, round robin.
 #[test]
-fn with_skip_0_frames_leave_in_turn() {
-    let frames: Vec<u64> = given(0, 8).into_iter().map(|(frame, _)| frame).collect();
+fn with_skip_0_frames_leave_in_round_robin() {
+    let frames: Vec<u64> = dequeued(0, 8).into_iter().map(|(frame, _)| frame).collect();
     assert_eq!(frames, [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 /// Breaks: the last frames of a transfer leave after the hold time, in the order of the paper: the fast NIC
 /// takes the first, and before n slow slots the n-th from the end leaves on them.
 #[test]
-fn what_waits_leaves_after_the_hold_time() {
-    let (lanes, neighbour) = lan(&[1_000, 100]);
-    let mut order = make::<u64>(&skip(4, "75/25"), &lanes);
+fn waiting_frames_leave_after_the_hold_time() {
+    let (paths, neighbour) = lan(&[1_000, 100]);
+    let mut order = make::<u64>(&skip(4, "75/25"), &paths);
     let mut refused = Vec::new();
     let ms = |n| Instant::ZERO + Span::from_millis(n);
     for frame in 1..=3 {
-        let item = QueuedFrame { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
-        order.enqueue(ms(frame), item, &lanes, &mut refused);
+        let item = QueuedFrame { frame, bytes: FULL, flow: FlowId(7), neighbour, cached: None };
+        order.enqueue(ms(frame), item, &paths, &mut refused);
     }
     // 10 ms after the third frame, not after the first.
     let mut wakes = Vec::new();
     while let Some(at) = order.deadline() {
         wakes.push(at);
-        order.on_deadline(at, &lanes, &mut refused);
+        order.on_deadline(at, &paths, &mut refused);
         assert!(order.deadline().is_none_or(|next| next > at));
-        assert!(at == ms(13) || order.dequeue(at, NicId(1), &lanes).is_none());
+        assert!(at == ms(13) || order.dequeue(at, NicId(1), &paths).is_none());
     }
     assert_eq!(wakes.last(), Some(&ms(13)));
     let mut out =
-        |nic| std::iter::from_fn(|| order.dequeue(ms(13), nic, &lanes)).map(|i| i.frame).collect::<Vec<_>>();
+        |nic| std::iter::from_fn(|| order.dequeue(ms(13), nic, &paths)).map(|i| i.frame).collect::<Vec<_>>();
     assert_eq!((out(NicId(1)), out(NicId(0))), (vec![3], vec![1, 2]));
     assert!(refused.is_empty() && order.held() == 0);
 }
 
 /// Breaks: S is the value that the paper found best for one switch and a rate ratio of ten.
 #[test]
-fn the_skip_number_follows_from_rates_and_lines() {
-    let (lanes, neighbour) = lan(&[1_000, 100]);
-    assert_eq!(skip_number(neighbour, NicId(1), &lanes), 18);
-    assert_eq!(skip_number(neighbour, NicId(0), &lanes), 0);
-    let (lanes, neighbour) = lan(&[1_000, 1_000]);
-    assert_eq!(skip_number(neighbour, NicId(1), &lanes), 0);
-    // A way that takes 1 ms longer: 81 frames of a gigabit more.
+fn the_skip_number_follows_from_rates_and_hops() {
+    let (paths, neighbour) = lan(&[1_000, 100]);
+    assert_eq!(skip_number(neighbour, NicId(1), &paths), 18);
+    assert_eq!(skip_number(neighbour, NicId(0), &paths), 0);
+    let (paths, neighbour) = lan(&[1_000, 1_000]);
+    assert_eq!(skip_number(neighbour, NicId(1), &paths), 0);
+    // A path with a delay of 1 ms more: 81 frames of a gigabit more.
     let gigabit = Rate::from_mbit(1_000);
-    let (lanes, neighbour) = ways(&[(gigabit, Span::ZERO), (gigabit, Span::from_millis(1))]);
-    assert_eq!(skip_number(neighbour, NicId(1), &lanes), 81);
+    let (paths, neighbour) = paths_of(&[(gigabit, Span::ZERO), (gigabit, Span::from_millis(1))]);
+    assert_eq!(skip_number(neighbour, NicId(1), &paths), 81);
 }
 
 /// The fraction of frames that at least three later ones overtake, and the mean wire rate in Mbit/s.
-fn judge(departures: &[PredictedDeparture], bytes: ByteCount) -> (f64, f64) {
+fn reordering_and_rate(departures: &[PredictedDeparture], bytes: ByteCount) -> (f64, f64) {
     let late = PredictedDeparture::in_order_of_arrival(departures).iter().filter(|(_, n)| *n >= 3).count();
     let last = departures.iter().map(|d| d.leaves).max().unwrap_or_default();
     let rate = Rate::of(ByteCount::new(bytes.get() * departures.len() as u64), last.since(Instant::ZERO));
@@ -139,9 +139,9 @@ fn earliest_carries_the_sum_in_order() {
         &[2_500, 1_000, 100],
         &[100, 1_000],
     ] {
-        let (lanes, neighbour) = lan(mbit);
-        let sent = predict(&config(OrderKind::Earliest), lanes, neighbour, 20_000, FULL);
-        let (late, rate) = judge(&sent, FULL);
+        let (paths, neighbour) = lan(mbit);
+        let sent = predict(&config(OrderKind::Earliest), paths, neighbour, 20_000, FULL);
+        let (late, rate) = reordering_and_rate(&sent, FULL);
         let sum = mbit.iter().sum::<u64>() as f64;
         assert_eq!((sent.len(), late), (20_000, 0.0), "{mbit:?}");
         assert!(rate > 0.995 * sum, "{mbit:?}: {rate:.1} of {sum} Mbit/s");
@@ -150,57 +150,59 @@ fn earliest_carries_the_sum_in_order() {
 
 /// Breaks: the baseline of the comparison: in round robin, one frame in eleven is overtaken.
 #[test]
-fn taking_turns_reorders_the_share_of_the_narrow_card() {
-    let (lanes, neighbour) = lan(&[1_000, 100]);
-    let (late, _) = judge(&predict(&config(OrderKind::RoundRobin), lanes, neighbour, 20_000, FULL), FULL);
+fn round_robin_reorders_the_share_of_the_slow_nic() {
+    let (paths, neighbour) = lan(&[1_000, 100]);
+    let sent = predict(&config(OrderKind::RoundRobin), paths, neighbour, 20_000, FULL);
+    let (late, _) = reordering_and_rate(&sent, FULL);
     assert!((late - 1.0 / 11.0).abs() < 0.001, "{late}");
 }
 
 /// Breaks: `earliest` reaches the sum of the rates in order on paths with different delays (DSL, satellites,
 /// 5G).
 #[test]
-fn earliest_carries_the_sum_of_long_ways() {
-    let way = |mbit, ms| (Rate::from_mbit(mbit), Span::from_millis(ms));
-    let (lanes, neighbour) = ways(&[way(80, 20), way(180, 45), way(150, 30)]);
-    let (late, rate) = judge(&predict(&config(OrderKind::Earliest), lanes, neighbour, 40_000, FULL), FULL);
+fn earliest_reaches_the_sum_on_paths_with_different_delays() {
+    let path = |mbit, ms| (Rate::from_mbit(mbit), Span::from_millis(ms));
+    let (paths, neighbour) = paths_of(&[path(80, 20), path(180, 45), path(150, 30)]);
+    let sent = predict(&config(OrderKind::Earliest), paths, neighbour, 40_000, FULL);
+    let (late, rate) = reordering_and_rate(&sent, FULL);
     assert_eq!(late, 0.0);
     assert!(rate > 0.97 * 410.0, "{rate:.1} Mbit/s");
 }
 
 /// Breaks: a connection with a small window does not stay on a path with a low delay and a low rate.
 #[test]
-fn a_way_that_is_near_and_thin_is_left_alone() {
-    let way = |mbit, ms| (Rate::from_mbit(mbit), Span::from_millis(ms));
+fn a_slow_path_with_a_low_delay_is_disabled() {
+    let path = |mbit, ms| (Rate::from_mbit(mbit), Span::from_millis(ms));
     for (set, used) in [
-        (vec![way(13, 5), way(500, 50), way(400, 10)], vec![1, 2]),
-        (vec![way(80, 20), way(180, 45), way(150, 30)], vec![0, 1, 2]),
-        // Thin, but not nearer: it takes nothing from the others.
-        (vec![way(1_000, 0), way(10, 0)], vec![0, 1]),
+        (vec![path(13, 5), path(500, 50), path(400, 10)], vec![1, 2]),
+        (vec![path(80, 20), path(180, 45), path(150, 30)], vec![0, 1, 2]),
+        // A low rate without a low delay takes nothing from the others.
+        (vec![path(1_000, 0), path(10, 0)], vec![0, 1]),
     ] {
-        let (mut lanes, neighbour) = ways(&set);
-        lanes.leave_thin_ones(neighbour);
-        assert_eq!(lanes.working(neighbour).map(|(nic, _)| nic.0).collect::<Vec<_>>(), used, "{set:?}");
+        let (mut paths, neighbour) = paths_of(&set);
+        paths.disable_slow_short_paths(neighbour);
+        assert_eq!(paths.working(neighbour).map(|(nic, _)| nic.0).collect::<Vec<_>>(), used, "{set:?}");
     }
-    let (mut lanes, neighbour) = ways(&[way(13, 5), way(500, 50)]);
-    lanes.leave_thin_ones(neighbour);
-    lanes.set_carrier(NicId(1), false);
-    lanes.leave_thin_ones(neighbour);
-    assert_eq!(lanes.working(neighbour).count(), 1, "better than none");
+    let (mut paths, neighbour) = paths_of(&[path(13, 5), path(500, 50)]);
+    paths.disable_slow_short_paths(neighbour);
+    paths.set_carrier(NicId(1), false);
+    paths.disable_slow_short_paths(neighbour);
+    assert_eq!(paths.working(neighbour).count(), 1, "it is the only path left");
 }
 
 /// Breaks: a single frame leaves immediately, on the NIC on which it arrives first.
 #[test]
-fn a_single_frame_leaves_at_once_by_the_card_that_brings_it_first() {
+fn a_single_frame_leaves_at_once_on_the_fastest_path() {
     for order in OrderKind::ALL
         .into_iter()
         .filter(|o| !matches!(o, OrderKind::Skip | OrderKind::RoundRobin | OrderKind::FlowHash))
     {
         for guard in [0, 500] {
-            let (mut lanes, neighbour) = lan(&[100, 1_000, 1_000]);
-            for nic in lanes.ids() {
-                lanes.path_mut(neighbour, nic).expect("a lane").guard = Span::from_micros(guard);
+            let (mut paths, neighbour) = lan(&[100, 1_000, 1_000]);
+            for nic in paths.ids() {
+                paths.path_mut(neighbour, nic).expect("a path").guard = Span::from_micros(guard);
             }
-            let sent = predict(&config(order), lanes, neighbour, 1, FULL);
+            let sent = predict(&config(order), paths, neighbour, 1, FULL);
             assert_eq!(sent.len(), 1, "{order:?}");
             assert_eq!((sent[0].nic, sent[0].leaves), (NicId(1), Instant::ZERO), "{order:?}");
         }
@@ -210,22 +212,22 @@ fn a_single_frame_leaves_at_once_by_the_card_that_brings_it_first() {
 /// NICs fail and return while frames arrive, and then all work. Every frame must be returned once, for a
 /// usable path.
 fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> Result<(), TestCaseError> {
-    let (mut lanes, neighbour) = lan(mbit);
-    let mut order = make::<u64>(&MultiNicConfig { skip: Some(3), ..config(kind) }, &lanes);
+    let (mut paths, neighbour) = lan(mbit);
+    let mut order = make::<u64>(&MultiNicConfig { skip: Some(3), ..config(kind) }, &paths);
     let (mut now, mut given, mut refused, mut sent) = (Instant::ZERO, 0, Vec::new(), Vec::new());
     let drain =
-        |order: &mut Box<dyn SendOrder<u64>>, lanes: &mut NicPaths, now: Instant, sent: &mut Vec<u64>| {
+        |order: &mut Box<dyn SendOrder<u64>>, paths: &mut NicPaths, now: Instant, sent: &mut Vec<u64>| {
             let mut more = true;
             while std::mem::take(&mut more) {
-                for nic in lanes.ids() {
-                    if lanes.is_idle(nic, now)
-                        && let Some(item) = order.dequeue(now, nic, lanes)
+                for nic in paths.ids() {
+                    if paths.is_idle(nic, now)
+                        && let Some(item) = order.dequeue(now, nic, paths)
                     {
                         assert!(
-                            lanes.path(neighbour, nic).is_some_and(|lane| lane.free <= now),
-                            "a lane that works and is free"
+                            paths.path(neighbour, nic).is_some_and(|path| path.free <= now),
+                            "a usable and idle path"
                         );
-                        lanes.send(now, nic, neighbour, item.bytes);
+                        paths.send(now, nic, neighbour, item.bytes);
                         sent.push(item.frame);
                         more = true;
                     }
@@ -233,34 +235,34 @@ fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> R
             }
         };
     for &(nic, up, frames) in steps {
-        lanes.set_carrier(NicId(nic % mbit.len() as u8), up);
-        order.on_change(now, &lanes, &mut refused);
+        paths.set_carrier(NicId(nic % mbit.len() as u8), up);
+        order.on_change(now, &paths, &mut refused);
         for _ in 0..frames {
             let item =
-                QueuedFrame { frame: given, bytes: FULL, flow: FlowId(given % 3), neighbour, copy: None };
+                QueuedFrame { frame: given, bytes: FULL, flow: FlowId(given % 3), neighbour, cached: None };
             given += 1;
-            order.enqueue(now, item, &lanes, &mut refused);
-            drain(&mut order, &mut lanes, now, &mut sent);
+            order.enqueue(now, item, &paths, &mut refused);
+            drain(&mut order, &mut paths, now, &mut sent);
         }
         now += Span::from_micros(100);
-        order.on_deadline(now, &lanes, &mut refused);
-        drain(&mut order, &mut lanes, now, &mut sent);
+        order.on_deadline(now, &paths, &mut refused);
+        drain(&mut order, &mut paths, now, &mut sent);
         prop_assert_eq!(order.held() + sent.len() as u64 + refused.len() as u64, given);
         prop_assert_eq!(order.backlog(), ByteCount::new(FULL.get() * order.held()));
     }
-    for nic in lanes.ids() {
-        lanes.set_carrier(nic, true);
+    for nic in paths.ids() {
+        paths.set_carrier(nic, true);
     }
-    order.on_change(now, &lanes, &mut refused);
+    order.on_change(now, &paths, &mut refused);
     for _ in 0..20_000 {
-        drain(&mut order, &mut lanes, now, &mut sent);
-        let Some(at) = lanes.next_free(now).into_iter().chain(order.deadline()).min() else { break };
+        drain(&mut order, &mut paths, now, &mut sent);
+        let Some(at) = paths.next_free(now).into_iter().chain(order.deadline()).min() else { break };
         now = now.max(at);
-        order.on_deadline(now, &lanes, &mut refused);
+        order.on_deadline(now, &paths, &mut refused);
     }
     sent.extend(refused.iter().map(|item| item.frame));
     sent.sort_unstable();
-    prop_assert_eq!(order.held(), 0, "{:?} keeps frames although all cards work", kind);
+    prop_assert_eq!(order.held(), 0, "{:?} keeps frames although all NICs work", kind);
     prop_assert_eq!(sent, (0..given).collect::<Vec<_>>());
     Ok(())
 }
@@ -269,7 +271,7 @@ proptest! {
     /// Breaks: failures of NICs neither lose nor duplicate frames, use no failed path, and leave no frame
     /// behind.
     #[test]
-    fn no_frame_is_lost_when_cards_fail_and_return(
+    fn no_frame_is_lost_when_nics_fail_and_return(
         kind in prop::sample::select(OrderKind::ALL.to_vec()),
         mbit in prop::collection::vec(prop::sample::select(vec![10_u64, 100, 1_000, 10_000]), 1..5),
         steps in prop::collection::vec((0..5_u8, any::<bool>(), 0..40_u8), 1..40),
@@ -280,24 +282,24 @@ proptest! {
     /// Breaks: on any set of paths, `earliest` delivers frames in order, and not later than the best single
     /// NIC.
     #[test]
-    fn earliest_is_in_order_and_never_below_the_best_card(
+    fn earliest_is_in_order_and_as_fast_as_the_best_nic(
         set in prop::collection::vec((1_u64..2_000, 0_u64..3_000), 1..6),
         len in 84_u64..1_538,
     ) {
         let set: Vec<_> = set.into_iter().map(|(mbit, us)| (Rate::from_mbit(mbit), Span::from_micros(us))).collect();
         let bytes = ByteCount::new(len);
         let ends = |sent: &[PredictedDeparture]| sent.iter().map(|d| d.arrives).max().unwrap_or_default().since(Instant::ZERO);
-        let alone = set.iter().map(|way| {
-            let (lanes, neighbour) = ways(&[*way]);
-            ends(&predict(&config(OrderKind::Earliest), lanes, neighbour, 2_000, bytes))
+        let alone = set.iter().map(|path| {
+            let (paths, neighbour) = paths_of(&[*path]);
+            ends(&predict(&config(OrderKind::Earliest), paths, neighbour, 2_000, bytes))
         });
         let best = alone.min().unwrap_or_default();
-        let (lanes, neighbour) = ways(&set);
-        let sent = predict(&config(OrderKind::Earliest), lanes, neighbour, 2_000, bytes);
+        let (paths, neighbour) = paths_of(&set);
+        let sent = predict(&config(OrderKind::Earliest), paths, neighbour, 2_000, bytes);
         prop_assert_eq!(sent.len(), 2_000);
         let late = PredictedDeparture::in_order_of_arrival(&sent).iter().filter(|(_, n)| *n >= 3).count();
         // With three NICs or more, one may wait for a moment though the others rely on its rate.
-        prop_assert!(late <= 10, "{} frames come late", late);
+        prop_assert!(late <= 10, "{} late frames", late);
         prop_assert!(ends(&sent) <= best + Span::from_nanos(2_000), "{} after {}", ends(&sent), best);
     }
 }

@@ -38,15 +38,15 @@ impl<P> WorkConserving<P> {
         WorkConserving { queue: SharedQueue::new(limit), restraint, waits: false }
     }
     /// True if a frame of `bytes` should wait for `fast` instead of leaving on `slow`.
-    fn restrains(
+    fn leaves_idle(
         &mut self,
         now: Instant,
         bytes: ByteCount,
         (fast_nic, fast): (NicId, &NicPath),
         slow: &NicPath,
-        lanes: &NicPaths,
+        paths: &NicPaths,
     ) -> bool {
-        let begins = lanes.begins(fast_nic, fast, now);
+        let begins = paths.begins(fast_nic, fast, now);
         let by_slow = now + slow.delay.of(bytes);
         let by_fast = begins + fast.delay.of(bytes);
         let all = fast.pace.span(self.queue.backlog());
@@ -68,29 +68,29 @@ impl<P> SendOrder<P> for WorkConserving<P> {
         &mut self,
         _: Instant,
         item: QueuedFrame<P>,
-        lanes: &NicPaths,
+        paths: &NicPaths,
         refused: &mut Vec<QueuedFrame<P>>,
     ) {
-        self.queue.push(item, lanes, refused);
+        self.queue.push(item, paths, refused);
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
-        let ready = |item: &QueuedFrame<P>| lanes.path(item.neighbour, nic).filter(|lane| lane.free <= now);
+    fn dequeue(&mut self, now: Instant, nic: NicId, paths: &NicPaths) -> Option<QueuedFrame<P>> {
+        let ready = |item: &QueuedFrame<P>| paths.path(item.neighbour, nic).filter(|path| path.free <= now);
         let first = self.queue.iter().enumerate().find_map(|(at, item)| Some((at, item, ready(item)?)));
-        let (at, &QueuedFrame { bytes, neighbour, .. }, lane) = first?;
-        let rank = |(id, lane): &(NicId, &NicPath)| (lane.delay.of(bytes), *id);
-        let shorter = |other: &(NicId, &NicPath)| rank(other) < rank(&(nic, lane));
-        // One that is idle as well will take it.
-        if lanes.working(neighbour).filter(shorter).any(|(id, way)| lanes.begins(id, way, now) <= now) {
+        let (at, &QueuedFrame { bytes, neighbour, .. }, path) = first?;
+        let rank = |(id, path): &(NicId, &NicPath)| (path.delay.of(bytes), *id);
+        let shorter = |other: &(NicId, &NicPath)| rank(other) < rank(&(nic, path));
+        // An idle NIC with a lower delay will take it.
+        if paths.working(neighbour).filter(shorter).any(|(id, path)| paths.begins(id, path, now) <= now) {
             return None;
         }
-        let fastest = lanes.working(neighbour).min_by_key(rank)?;
-        if fastest.0 != nic && self.restrains(now, bytes, fastest, lane, lanes) {
+        let fastest = paths.working(neighbour).min_by_key(rank)?;
+        if fastest.0 != nic && self.leaves_idle(now, bytes, fastest, path, paths) {
             return None;
         }
         self.queue.remove(at)
     }
-    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
-        self.queue.refuse_lost(lanes, refused);
+    fn on_change(&mut self, _: Instant, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
+        self.queue.refuse_lost(paths, refused);
     }
     fn held(&self) -> u64 {
         self.queue.held()

@@ -13,30 +13,31 @@ const STRETCH: f64 = 1.015;
 /// Loss above the background loss of the path that indicates the same.
 const LOSS: f64 = 0.02;
 /// Minimum utilisation of the current rate at which a higher rate may be tried.
-const USED: f64 = 0.9;
-/// Shares by which more is tried: the first one, and the greatest, each twice that before while no queue shows.
+const MIN_UTILISATION: f64 = 0.9;
+/// Gain of the first attempt at a higher rate. It doubles with each attempt while no queue builds up.
 const FIRST_GAIN: f64 = 0.03;
 const MAX_GAIN: f64 = 0.125;
 /// After loss, no higher rate is tried for this time.
 const HOLD: Span = Span::from_secs(1);
 /// Interval at which the queue is drained to measure the delay of the empty path.
-const DRAIN_EVERY: Span = Span::from_secs(5);
-const DRAIN: f64 = 0.9;
+const DRAIN_INTERVAL: Span = Span::from_secs(5);
+/// Fraction of the rate during a drain.
+const DRAIN_GAIN: f64 = 0.9;
 const MAX_DRAIN: Span = Span::from_millis(300);
 /// If the queueing delay stays constant for this time at a lower rate, it has another cause, or the base
 /// delay has changed.
-const FLAT: Span = Span::from_secs(1);
-/// A way that fails twice within this time is flooded rather than broken.
-const AGAIN: Span = Span::from_secs(5);
-/// What is remembered of probes.
+const FLAT_TIME: Span = Span::from_secs(1);
+/// A path that fails twice within this time is overloaded rather than broken.
+const REPEATED_FAILURE: Span = Span::from_secs(5);
+/// How long probes are remembered.
 const WINDOW: Span = Span::from_millis(400);
 const MAX_SAMPLES: usize = 128;
 /// Minimum number of frames between two probes that are compared.
-const FEWEST_FRAMES: u64 = 8;
-/// Loss is told from so many frames on.
-const FEWEST_FOR_LOSS: u64 = 100;
-/// And so many show whether it was any use to send less.
-const FEWEST_FOR_VERDICT: u64 = 400;
+const MIN_FRAMES: u64 = 8;
+/// Minimum number of frames for a loss rate.
+const MIN_FRAMES_FOR_LOSS: u64 = 100;
+/// Minimum number of frames to decide whether a lower rate has reduced the loss.
+const MIN_FRAMES_FOR_VERDICT: u64 = 400;
 
 /// Estimates the rate of one path, somewhat like BBR: the arrival rate during a standing queue is the rate of
 /// the path, and a sending rate close to it keeps the queue short.
@@ -75,8 +76,8 @@ pub(super) struct CapacitySample {
 
 /// The delay state of the path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Surroundings {
-    /// What waits on the way.
+pub(super) struct DelayState {
+    /// Queueing delay of the path.
     pub queue: Span,
     /// Jitter of the queueing delay.
     pub jitter: Span,
@@ -158,7 +159,7 @@ impl Capacity {
     }
     /// Handles the reply to a short probe. Returns true if the queueing delay is a false measurement, so that
     /// base delays must be measured again.
-    pub(super) fn add(&mut self, now: Instant, sample: CapacitySample, around: Surroundings) -> bool {
+    pub(super) fn add(&mut self, now: Instant, sample: CapacitySample, delays: DelayState) -> bool {
         let again = |last: &CapacitySample| {
             sample.received.since(last.received).is_none() || sample.arrived_at <= last.arrived_at
         };
@@ -169,8 +170,8 @@ impl Capacity {
         // One that returns without a queue was broken, and its losses do not count, unless that happens
         // repeatedly.
         if let Some(first) = self.interrupted.take() {
-            let again = self.broken_at.is_some_and(|at| now.since(at) < AGAIN);
-            if around.queue <= around.target() && !again {
+            let again = self.broken_at.is_some_and(|at| now.since(at) < REPEATED_FAILURE);
+            if delays.queue <= delays.target() && !again {
                 self.samples.clear();
             }
             self.broken_at = Some(first);
@@ -182,14 +183,14 @@ impl Capacity {
         self.samples.push_back(sample);
         let lossy = self.judge_loss(now, sample);
         // With more jitter, compare probes with a longer distance.
-        let apart = (around.jitter * 40).min(WINDOW / 2);
-        let Some(pair) = self.pair(sample, apart, FEWEST_FRAMES) else { return false };
+        let apart = (delays.jitter * 40).min(WINDOW / 2);
+        let Some(pair) = self.pair(sample, apart, MIN_FRAMES) else { return false };
         match self.limit {
             None => {
-                self.enter(now, pair, around, lossy);
+                self.enter(now, pair, delays, lossy);
                 false
             }
-            Some(limit) => self.adjust(now, limit, pair, around, lossy),
+            Some(limit) => self.adjust(now, limit, pair, delays, lossy),
         }
     }
 
@@ -203,7 +204,7 @@ impl Capacity {
     /// Judges the loss in the whole window and in its latest part. Returns the arrival rate if loss exceeds
     /// the background.
     fn judge_loss(&mut self, now: Instant, sample: CapacitySample) -> Option<f64> {
-        let long_enough = |pair: &Pair| pair.frames >= FEWEST_FOR_LOSS;
+        let long_enough = |pair: &Pair| pair.frames >= MIN_FRAMES_FOR_LOSS;
         let since = self.judged_from;
         let pairs = self.samples.iter().filter(|first| first.sent_at >= since);
         let mut pairs = pairs.filter_map(|first| Pair::of(*first, sample)).filter(long_enough);
@@ -212,7 +213,7 @@ impl Capacity {
         self.loss = all.loss();
         let pending = self.limit.as_mut().and_then(|limit| Some((limit.cut?, limit)));
         if let Some(((before, lost), limit)) = pending {
-            if all.frames < FEWEST_FOR_VERDICT {
+            if all.frames < MIN_FRAMES_FOR_VERDICT {
                 return None;
             }
             limit.cut = None;
@@ -239,13 +240,13 @@ impl Capacity {
             }
         }
     }
-    fn enter(&mut self, now: Instant, pair: Pair, around: Surroundings, lossy: Option<f64>) {
-        let target = around.target();
-        let grows = around.queue > target && pair.stretch > STRETCH;
+    fn enter(&mut self, now: Instant, pair: Pair, delays: DelayState, lossy: Option<f64>) {
+        let target = delays.target();
+        let grows = delays.queue > target && pair.stretch > STRETCH;
         let nominal = self.nominal.as_bytes_per_sec_f64();
         let delivered = match lossy {
             Some(delivered) => delivered.max(pair.delivered),
-            None if grows || around.queue > target + TOO_LONG => pair.delivered,
+            None if grows || delays.queue > target + TOO_LONG => pair.delivered,
             None => return,
         };
         if delivered >= nominal {
@@ -263,18 +264,18 @@ impl Capacity {
             flat_since: None,
             cut: lossy.map(|_| (nominal, self.loss)),
         };
-        self.limit = Some(CapacityLimit { rate: limit.steer(around, target), ..limit });
+        self.limit = Some(CapacityLimit { rate: limit.steer(delays, target), ..limit });
     }
     fn adjust(
         &mut self,
         now: Instant,
         mut limit: CapacityLimit,
         pair: Pair,
-        around: Surroundings,
+        delays: DelayState,
         lossy: Option<f64>,
     ) -> bool {
-        let target = around.target();
-        let queued = around.queue > target;
+        let target = delays.target();
+        let queued = delays.queue > target;
         let mut rebase = false;
         if let Some(delivered) = lossy {
             limit.cut = Some((limit.capacity, self.loss));
@@ -291,14 +292,14 @@ impl Capacity {
             limit.gain = 0.0;
             limit.hold_until = now + HOLD;
         }
-        let used = pair.sent >= USED * limit.rate;
+        let used = pair.sent >= MIN_UTILISATION * limit.rate;
         let newest = self.samples.back().map_or(Instant::ZERO, |sample| sample.sent_at);
         if queued {
             limit.gain = 0.0;
             limit.shallow = false;
         } else if used
             && now >= limit.hold_until
-            && newest.since(limit.gained_at) >= around.lag
+            && newest.since(limit.gained_at) >= delays.lag
             && !limit.draining
         {
             limit.gain = (limit.gain * 2.0).clamp(FIRST_GAIN, MAX_GAIN);
@@ -307,12 +308,12 @@ impl Capacity {
         // The queueing delay stays constant although the sending rate is below that of the path.
         let flat = queued && pair.sent < 0.97 * limit.capacity && (pair.stretch - 1.0).abs() < 0.01;
         limit.flat_since = flat.then(|| limit.flat_since.unwrap_or(now));
-        if limit.flat_since.is_some_and(|since| now.since(since) >= FLAT + around.lag) {
+        if limit.flat_since.is_some_and(|since| now.since(since) >= FLAT_TIME + delays.lag) {
             limit.flat_since = None;
             rebase = true;
         }
-        limit.drain(now, around);
-        limit.rate = limit.steer(around, target);
+        limit.drain(now, delays);
+        limit.rate = limit.steer(delays, target);
         let nominal = self.nominal.as_bytes_per_sec_f64();
         let free = !queued && limit.rate >= nominal && pair.stretch < STRETCH;
         self.limit = (!free).then_some(limit);
@@ -320,8 +321,8 @@ impl Capacity {
     }
 }
 
-impl Surroundings {
-    /// How long the queue is to be.
+impl DelayState {
+    /// Target queueing delay.
     fn target(self) -> Span {
         TARGET + self.jitter * 2
     }
@@ -329,24 +330,24 @@ impl Surroundings {
 
 impl CapacityLimit {
     /// Begins or ends a drain of the queue.
-    fn drain(&mut self, now: Instant, around: Surroundings) {
+    fn drain(&mut self, now: Instant, delays: DelayState) {
         let since = now.since(self.drained_at);
-        if !self.draining && since >= DRAIN_EVERY {
+        if !self.draining && since >= DRAIN_INTERVAL {
             (self.draining, self.drained_at) = (true, now);
         } else if self.draining
-            && (around.queue <= around.jitter * 2 || since >= MAX_DRAIN.max(around.lag * 2))
+            && (delays.queue <= delays.jitter * 2 || since >= MAX_DRAIN.max(delays.lag * 2))
         {
             (self.draining, self.drained_at) = (false, now);
         }
     }
     /// The rate that brings the queueing delay to `target` within a multiple of the reaction time.
-    fn steer(&self, around: Surroundings, target: Span) -> f64 {
-        let time = (around.lag.as_secs_f64() * 2.5).max(0.1);
+    fn steer(&self, delays: DelayState, target: Span) -> f64 {
+        let time = (delays.lag.as_secs_f64() * 2.5).max(0.1);
         let wanted = if self.draining { 0.0 } else { target.as_secs_f64() };
-        let error = (wanted - around.queue.as_secs_f64()) / time;
+        let error = (wanted - delays.queue.as_secs_f64()) / time;
         let error = if self.shallow { error.min(0.0) } else { error };
-        let least = if self.draining { DRAIN } else { f64::MAX };
-        self.capacity * (1.0 + self.gain + error).clamp(0.5, 1.25).min(least)
+        let max = if self.draining { DRAIN_GAIN } else { f64::MAX };
+        self.capacity * (1.0 + self.gain + error).clamp(0.5, 1.25).min(max)
     }
 }
 

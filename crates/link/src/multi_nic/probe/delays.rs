@@ -11,12 +11,14 @@ const MAX_RECENT: usize = 64;
 /// The minimum delay counts as that of an empty path for one to two epochs.
 const EPOCH: Span = Span::from_secs(5);
 /// From this number of long probes on, they represent data frames better than short ones.
-const ENOUGH_LONG: usize = 8;
-/// The correction grows to this part more with each report of frames that came too late, from this on, and up to this.
+const MIN_LONG_PROBES: usize = 8;
+/// Growth of the correction with each report of late frames: a factor and a step.
 const GROWTH: f64 = 1.25;
 const STEP: Span = Span::from_micros(5);
-const MAX: Span = Span::from_millis(50);
-/// Each report without such frames takes away this part: at 40 reports a second half of it is gone in two seconds.
+/// Maximum correction.
+const MAX_CORRECTION: Span = Span::from_millis(50);
+/// Decay of the correction with each report without late frames: at 40 reports per second it halves in two
+/// seconds.
 const DECAY: f64 = 0.99;
 
 /// Maximum increase of the jitter estimate from zero, in ns, times 16.
@@ -45,16 +47,16 @@ impl OneWayDelay {
 
 /// The minimum delay of the current and the previous epoch.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shortest([Option<OneWayDelay>; 2]);
+struct MinDelay([Option<OneWayDelay>; 2]);
 
-impl Shortest {
+impl MinDelay {
     fn get(self) -> Option<OneWayDelay> {
         self.0.into_iter().flatten().min()
     }
     fn add(&mut self, delay: OneWayDelay) {
-        self.0[0] = Some(self.0[0].map_or(delay, |shortest| shortest.min(delay)));
+        self.0[0] = Some(self.0[0].map_or(delay, |min| min.min(delay)));
     }
-    fn turn(&mut self) {
+    fn next_epoch(&mut self) {
         self.0 = [None, self.0[0]];
     }
 }
@@ -67,10 +69,10 @@ pub(super) struct Delays {
     /// The part of it on links behind the first.
     sent_on: PerByte,
     recent: VecDeque<DelaySample>,
-    short: Shortest,
-    long: Shortest,
-    turned: Instant,
-    /// The last two short ones, the newest first.
+    short: MinDelay,
+    long: MinDelay,
+    epoch_start: Instant,
+    /// The last two short probes, latest first.
     last: [Option<OneWayDelay>; 2],
     jitter: f64,
     correction: Span,
@@ -91,9 +93,9 @@ impl Delays {
             assumed,
             sent_on: PerByte::from_nanos_f64(assumed.as_nanos_f64() - own),
             recent: VecDeque::new(),
-            short: Shortest::default(),
-            long: Shortest::default(),
-            turned: Instant::ZERO,
+            short: MinDelay::default(),
+            long: MinDelay::default(),
+            epoch_start: Instant::ZERO,
             last: [None; 2],
             jitter: 0.0,
             correction: Span::ZERO,
@@ -105,10 +107,10 @@ impl Delays {
         let own = if long { LONG } else { SHORT };
         let delay = delay.less(self.sent_on.span(ByteCount::new(behind.get().saturating_sub(own.get()))));
 
-        if now.since(self.turned) >= EPOCH {
-            self.turned = now;
-            self.short.turn();
-            self.long.turn();
+        if now.since(self.epoch_start) >= EPOCH {
+            self.epoch_start = now;
+            self.short.next_epoch();
+            self.long.next_epoch();
         }
         if long {
             self.long.add(delay);
@@ -135,7 +137,7 @@ impl Delays {
     pub(super) fn report(&mut self, harmful: u32) {
         let (factor, step) = if harmful > 0 { (GROWTH, STEP) } else { (DECAY, Span::ZERO) };
         let nanos = self.correction.as_nanos() as f64 * factor;
-        self.correction = (Span::from_nanos(nanos as u64) + step).min(MAX);
+        self.correction = (Span::from_nanos(nanos as u64) + step).min(MAX_CORRECTION);
     }
     /// Queueing delay of the path, from the last two short probes: the lower one, which has less jitter.
     pub(super) fn queue(&self) -> Span {
@@ -149,8 +151,8 @@ impl Delays {
     /// Restarts the measurement of minimum delays after a change of the path.
     pub(super) fn rebase(&mut self) {
         let [newest, before] = self.last;
-        self.short = Shortest([newest.into_iter().chain(before).min(), None]);
-        self.long = Shortest::default();
+        self.short = MinDelay([newest.into_iter().chain(before).min(), None]);
+        self.long = MinDelay::default();
     }
     /// The recent minimum delay without transmission times, and the time per byte. None: no probe has
     /// arrived.
@@ -162,16 +164,17 @@ impl Delays {
             }
             _ => self.assumed,
         };
-        let shortest = self.recent.iter().map(|sample| sample.without(per_byte)).min()?;
-        Some((shortest, per_byte))
+        let min = self.recent.iter().map(|sample| sample.without(per_byte)).min()?;
+        Some((min, per_byte))
     }
     /// Margin over the minimum delay that covers 19 of 20 frames, plus the correction for late frames.
     pub(super) fn guard(&self) -> Span {
-        let Some((shortest, per_byte)) = self.fit() else { return self.correction };
-        // A short probe in a stream of long frames waits for the one before it at each line; long ones do not.
-        let long = self.recent.iter().filter(|sample| sample.long).count() >= ENOUGH_LONG;
+        let Some((min, per_byte)) = self.fit() else { return self.correction };
+        // A short probe in a stream of long frames waits for the previous one at each link. Long probes do
+        // not.
+        let long = self.recent.iter().filter(|sample| sample.long).count() >= MIN_LONG_PROBES;
         let of_data = self.recent.iter().filter(|sample| sample.long || !long);
-        let mut beyond: Vec<Span> = of_data.map(|sample| sample.without(per_byte).beyond(shortest)).collect();
+        let mut beyond: Vec<Span> = of_data.map(|sample| sample.without(per_byte).beyond(min)).collect();
         beyond.sort_unstable();
         let high = beyond.get((beyond.len() * 19).div_ceil(20).saturating_sub(1));
         high.copied().unwrap_or_default() + self.correction
@@ -193,7 +196,7 @@ pub(super) fn relative(fit: (OneWayDelay, PerByte), common: OneWayDelay) -> Path
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pacing::on_the_line;
+    use crate::pacing::wire_len;
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -201,13 +204,13 @@ mod tests {
 
     /// Breaks: the assumed wire lengths are those of the probes.
     #[test]
-    fn probes_take_of_the_line_what_is_said() {
-        assert_eq!((on_the_line(ByteCount::new(60)), on_the_line(ByteCount::new(1_514))), (SHORT, LONG));
+    fn probes_have_the_stated_wire_lengths() {
+        assert_eq!((wire_len(ByteCount::new(60)), wire_len(ByteCount::new(1_514))), (SHORT, LONG));
     }
 
     /// Breaks: predictions depend on the length of a frame, and not on the clock of the neighbour.
     #[test]
-    fn two_lengths_tell_time_per_byte_from_what_is_fixed() {
+    fn two_lengths_separate_time_per_byte_from_fixed_delay() {
         for ahead in [0, 77_000_000_000, 0_u64.wrapping_sub(5_000_000_000)] {
             let mut delays = Delays::new(PerByte::default(), Rate::default());
             for i in 0..40 {
@@ -218,7 +221,7 @@ mod tests {
                 let arrived = Instant::from_nanos(sent.as_nanos().wrapping_add(delay).wrapping_add(ahead));
                 delays.add(sent, OneWayDelay::between(sent, arrived), long, ByteCount::ZERO);
             }
-            let fit = delays.fit().expect("probes came");
+            let fit = delays.fit().expect("probes have arrived");
             let base = OneWayDelay(ahead as i64);
             let delay = relative(fit, base);
             assert!(delay.fixed.abs_diff(Span::from_micros(300)) < Span::from_nanos(5), "{delay:?}");
@@ -230,7 +233,7 @@ mod tests {
 
     /// Breaks: the guard covers jitter, and ignores a single late probe in twenty.
     #[test]
-    fn the_guard_is_what_nearly_all_keep_to() {
+    fn the_guard_covers_nearly_all_probes() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
         for i in 0..40 {
             let late = if i == 5 { 9_000_000 } else { (i % 20) * 10_000 };
@@ -253,17 +256,17 @@ mod tests {
         for _ in 0..69 {
             delays.report(0);
         }
-        let narrower = delays.guard();
-        assert!(narrower.abs_diff(wide / 2) < wide / 50, "{wide} {narrower}");
+        let later = delays.guard();
+        assert!(later.abs_diff(wide / 2) < wide / 50, "{wide} {later}");
         for _ in 0..1_000 {
             delays.report(u32::MAX);
         }
-        assert_eq!(delays.guard(), MAX);
+        assert_eq!(delays.guard(), MAX_CORRECTION);
     }
 
     /// Breaks: a growing queue is not jitter, and jitter is not a queue.
     #[test]
-    fn a_queue_that_grows_is_no_jitter() {
+    fn a_growing_queue_is_not_jitter() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
         for i in 0..50 {
             delays.add(at(i as u64 * 25), OneWayDelay(i * 1_000_000), false, ByteCount::ZERO);

@@ -1,8 +1,8 @@
 //! Estimates all properties of a path.
 
-use super::capacity::{Capacity, CapacitySample, Surroundings};
+use super::capacity::{Capacity, CapacitySample, DelayState};
 use super::delays::{Delays, OneWayDelay, relative};
-use super::message::{Places, ProbeTraffic, Reply};
+use super::message::{ProbeTraffic, ReorderCounts, Reply};
 use crate::multi_nic::{PathDelay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
@@ -44,7 +44,7 @@ pub(super) struct Estimator {
     assumed: PerByte,
     /// Smoothed round trip time and mean deviation, as in RFC 6298.
     rtt: Option<(Span, Span)>,
-    last: Option<(ProbeTraffic, Places)>,
+    last: Option<(ProbeTraffic, ReorderCounts)>,
 }
 
 impl Estimator {
@@ -77,7 +77,7 @@ impl Estimator {
             received: reply.received,
         };
         let (queue, jitter) = (self.delays.queue(), self.delays.jitter());
-        let around = Surroundings { queue, jitter, lag: smooth - queue + interval };
+        let around = DelayState { queue, jitter, lag: smooth - queue + interval };
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
         }
@@ -97,7 +97,7 @@ impl Estimator {
         self.rtt.map(|(smooth, _)| smooth)
     }
     /// Timeout for a reply.
-    pub(super) fn patience(&self) -> Option<Span> {
+    pub(super) fn reply_timeout(&self) -> Option<Span> {
         self.rtt.map(|(smooth, deviation)| smooth + (deviation * 4).max(Span::from_millis(1)))
     }
     /// Recent minimum delay, by two clocks.
@@ -119,11 +119,11 @@ impl Estimator {
 
     /// Passes on the number of late frames since the last reply.
     fn report(&mut self, reply: &Reply) {
-        if let Some((received, places)) = self.last
+        if let Some((received, reordered)) = self.last
             && reply.received.since(received).is_some()
         {
-            self.delays.report(reply.places.harmful.wrapping_sub(places.harmful));
+            self.delays.report(reply.reordered.harmful.wrapping_sub(reordered.harmful));
         }
-        self.last = Some((reply.received, reply.places));
+        self.last = Some((reply.received, reply.reordered));
     }
 }

@@ -59,8 +59,8 @@ impl ProbeTraffic {
 
 /// Reordered frames of a path. The counters wrap around.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Places {
-    /// They came after frames of other lanes that had been sent later.
+pub struct ReorderCounts {
+    /// Frames that arrived after frames of other paths that were sent later.
     pub late: u32,
     /// Late frames behind so many others that a sender assumes they are lost.
     pub harmful: u32,
@@ -72,8 +72,8 @@ pub struct Places {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathProbe {
     /// The NIC of the sender.
-    pub lane: NicId,
-    /// Its number.
+    pub nic: NicId,
+    /// Sequence number.
     pub seq: u32,
     /// Sending time, by the sender's clock.
     pub sent_at: Instant,
@@ -93,7 +93,7 @@ pub struct Reply {
     /// Traffic received on this path so far, including the probe.
     pub received: ProbeTraffic,
     /// Reordered frames.
-    pub places: Places,
+    pub reordered: ReorderCounts,
 }
 
 /// Why a frame of the experimental EtherType is not a valid message.
@@ -117,9 +117,9 @@ pub enum MessageError {
     #[error("kind {0} of probes")]
     Kind(u8),
     /// The number of the NIC is out of range.
-    #[error("card {0}")]
-    Lane(u8),
-    /// A field that is to be zero is not.
+    #[error("NIC {0}")]
+    Nic(u8),
+    /// A reserved byte is not zero.
     #[error("a reserved byte is {0}")]
     Reserved(u8),
     /// The CRC is wrong.
@@ -136,9 +136,9 @@ const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 const PROBE_LEN: usize = 44;
 const REPLY_LEN: usize = 80;
 /// Payload lengths of the minimum and the maximum Ethernet frame.
-const SHORTEST: usize = 46;
-const LONGEST: usize = 1500;
-const _: () = assert!(PROBE_LEN <= SHORTEST);
+const MIN_PAYLOAD: usize = 46;
+const MAX_PAYLOAD: usize = 1500;
+const _: () = assert!(PROBE_LEN <= MIN_PAYLOAD);
 
 impl ProbeMessage {
     /// The message in a frame; none if the frame has another EtherType, or ends at the port.
@@ -157,7 +157,7 @@ impl ProbeMessage {
             return Err(MessageError::Foreign);
         }
         let truncated = MessageError::Truncated { need: PROBE_LEN, have };
-        let [version, kind, lane, reserved] = fields.take().ok_or(truncated)?;
+        let [version, kind, nic, reserved] = fields.take().ok_or(truncated)?;
         if version != VERSION {
             return Err(MessageError::Version(version));
         }
@@ -171,13 +171,13 @@ impl ProbeMessage {
         if CRC.checksum(covered) != u32::from_be_bytes(*check) {
             return Err(MessageError::Damaged);
         }
-        if usize::from(lane) >= MAX_NICS {
-            return Err(MessageError::Lane(lane));
+        if usize::from(nic) >= MAX_NICS {
+            return Err(MessageError::Nic(nic));
         }
         if reserved != 0 {
             return Err(MessageError::Reserved(reserved));
         }
-        let probe = fields.probe(NicId(lane)).ok_or(truncated)?;
+        let probe = fields.probe(NicId(nic)).ok_or(truncated)?;
         match kind {
             PROBE => Ok(ProbeMessage::Probe(probe)),
             _ => fields.reply(probe).map(ProbeMessage::Reply).ok_or(truncated),
@@ -188,17 +188,17 @@ impl ProbeMessage {
 impl PathProbe {
     /// The probe in a frame of minimum length.
     pub fn frame(&self, from: MacAddr, to: MacAddr) -> Packet {
-        packed(from, to, self.fields(PROBE), SHORTEST)
+        packed(from, to, self.fields(PROBE), MIN_PAYLOAD)
     }
     /// The probe in a frame of maximum length.
     pub fn long_frame(&self, from: MacAddr, to: MacAddr) -> Packet {
-        packed(from, to, self.fields(PROBE), LONGEST)
+        packed(from, to, self.fields(PROBE), MAX_PAYLOAD)
     }
 
     fn fields(&self, kind: u8) -> Vec<u8> {
         let mut out = Vec::with_capacity(REPLY_LEN);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[VERSION, kind, self.lane.0, 0]);
+        out.extend_from_slice(&[VERSION, kind, self.nic.0, 0]);
         out.extend_from_slice(&self.seq.to_be_bytes());
         out.extend_from_slice(&self.sent_at.as_nanos().to_be_bytes());
         out.extend_from_slice(&self.sent.frames.to_be_bytes());
@@ -216,10 +216,10 @@ impl Reply {
         for number in [self.arrived_at.as_nanos(), self.received.frames, self.received.bytes.get()] {
             out.extend_from_slice(&number.to_be_bytes());
         }
-        for number in [self.places.late, self.places.harmful, self.places.overtook] {
+        for number in [self.reordered.late, self.reordered.harmful, self.reordered.overtook] {
             out.extend_from_slice(&number.to_be_bytes());
         }
-        packed(from, to, out, SHORTEST)
+        packed(from, to, out, MIN_PAYLOAD)
     }
 }
 
@@ -250,9 +250,9 @@ impl Fields<'_> {
     fn traffic(&mut self) -> Option<ProbeTraffic> {
         Some(ProbeTraffic { frames: self.long()?, bytes: ByteCount::new(self.long()?) })
     }
-    fn probe(&mut self, lane: NicId) -> Option<PathProbe> {
+    fn probe(&mut self, nic: NicId) -> Option<PathProbe> {
         Some(PathProbe {
-            lane,
+            nic,
             seq: self.word()?,
             sent_at: Instant::from_nanos(self.long()?),
             sent: self.traffic()?,
@@ -264,7 +264,7 @@ impl Fields<'_> {
             probe,
             arrived_at: Instant::from_nanos(self.long()?),
             received: self.traffic()?,
-            places: Places { late: self.word()?, harmful: self.word()?, overtook: self.word()? },
+            reordered: ReorderCounts { late: self.word()?, harmful: self.word()?, overtook: self.word()? },
         })
     }
 }
@@ -280,17 +280,17 @@ mod tests {
     fn probe() -> PathProbe {
         let sent = ProbeTraffic { frames: 7, bytes: ByteCount::new(9_000) };
         let rtt = Span::from_micros(250);
-        PathProbe { lane: NicId(3), seq: 0xdead_beef, sent_at: Instant::from_nanos(12_345), sent, rtt }
+        PathProbe { nic: NicId(3), seq: 0xdead_beef, sent_at: Instant::from_nanos(12_345), sent, rtt }
     }
     fn reply() -> Reply {
         let received = ProbeTraffic { frames: 6, bytes: ByteCount::new(8_000) };
-        let places = Places { late: 3, harmful: 2, overtook: 1 };
-        Reply { probe: probe(), arrived_at: Instant::from_nanos(99), received, places }
+        let reordered = ReorderCounts { late: 3, harmful: 2, overtook: 1 };
+        Reply { probe: probe(), arrived_at: Instant::from_nanos(99), received, reordered }
     }
 
     /// Breaks: messages have the documented format, so that hosts of the same version understand each other.
     #[test]
-    fn messages_have_the_bytes_that_the_table_says() {
+    fn messages_have_the_documented_format() {
         let frame = probe().frame(A, B);
         assert_eq!(frame.len(), ByteCount::new(60));
         let bytes = frame.payload();
@@ -308,7 +308,7 @@ mod tests {
 
     /// Breaks: gap frames, which share the EtherType, are not mistaken for damaged probes.
     #[test]
-    fn frames_that_end_at_the_port_are_nobodys_message() {
+    fn frames_that_end_at_the_port_are_no_messages() {
         assert_eq!(ProbeMessage::of(&probe().frame(A, A)), None);
         assert_eq!(ProbeMessage::of(&probe().frame(A, MacAddr::NEAREST_BRIDGE)), None);
         let ip = Packet::from_link(A, B, EtherType::ARP, probe().frame(A, B).into_payload());
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(with(0, b'g'), Err(MessageError::Foreign));
         assert_eq!(with(4, 2), Err(MessageError::Version(2)));
         assert_eq!(with(5, 3), Err(MessageError::Kind(3)));
-        assert_eq!(with(6, 16), Err(MessageError::Lane(16)));
+        assert_eq!(with(6, 16), Err(MessageError::Nic(16)));
         assert_eq!(with(7, 1), Err(MessageError::Reserved(1)));
         assert_eq!(ProbeMessage::parse(b"fpwy"), Err(MessageError::Truncated { need: PROBE_LEN, have: 4 }));
     }
@@ -347,8 +347,8 @@ mod tests {
         fn any_bytes_are_refused_or_read_without_loss(bytes in prop::collection::vec(any::<u8>(), 0..120), valid in any::<bool>()) {
             let mut bytes = bytes;
             if valid && bytes.len() >= REPLY_LEN {
-                let lane = bytes[6] % 16;
-                bytes[..8].copy_from_slice(&[b'f', b'p', b'w', b'y', VERSION, REPLY, lane, 0]);
+                let nic = bytes[6] % 16;
+                bytes[..8].copy_from_slice(&[b'f', b'p', b'w', b'y', VERSION, REPLY, nic, 0]);
                 let check = CRC.checksum(&bytes[..REPLY_LEN - 4]);
                 bytes[REPLY_LEN - 4..REPLY_LEN].copy_from_slice(&check.to_be_bytes());
             }

@@ -28,6 +28,6 @@ mod tests;
 
 pub use estimator::PathEstimate;
 
-pub use message::{MessageError, PathProbe, Places, ProbeMessage, ProbeTraffic, Reply};
-pub use prober::{IDLE, MAX_PROBED, NotProbed, PathTo, Prober, Probing};
+pub use message::{MessageError, PathProbe, ProbeMessage, ProbeTraffic, ReorderCounts, Reply};
+pub use prober::{IDLE_INTERVAL, MAX_PROBED, NotProbed, PathTo, Prober, Probing};
 pub use responder::{InboundPathId, MAX_PATHS, Responder};

@@ -5,7 +5,7 @@ use super::estimator::{Estimator, Outstanding, PathEstimate};
 use super::message::{PathProbe, ProbeTraffic, Reply};
 use super::train::ProbeTrain;
 use crate::multi_nic::{NicId, PerByte};
-use crate::pacing::on_the_line;
+use crate::pacing::wire_len;
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
@@ -13,15 +13,16 @@ use std::collections::VecDeque;
 /// Maximum number of outstanding probes: those of a second and a half at the shortest interval.
 const MAX_OUTSTANDING: usize = 256;
 /// Number of consecutive replies that show that a path works again.
-const ENOUGH_REPLIES: u32 = 2;
-/// Probes follow each other faster by this as long as it is in doubt whether the way works: then a few that are lost by chance are
-/// not taken for a failure.
-const HASTE: u64 = 4;
-/// Of so many probes one is long.
-const LONG_EVERY: u64 = 4;
-/// Long probes take at most this part of a lane.
-const LONG_SHARE: u64 = 100;
-/// A way that loses probes by chance is given so many more, for each fortieth part that it loses one.
+const MIN_REPLIES: u32 = 2;
+/// While a reply is overdue, probes are sent faster by this factor, so that a few random losses are not
+/// treated as a failure.
+const DOUBT_SPEEDUP: u64 = 4;
+/// One probe in this number is long.
+const LONG_PROBE_PERIOD: u64 = 4;
+/// Inverse of the maximum share of a path that long probes may use.
+const LONG_SHARE_DIVISOR: u64 = 100;
+/// Maximum number of additional losses before a lossy path is taken down: one for each fortieth of its loss
+/// rate.
 const MAX_LOSS_ALLOWANCE: f64 = 6.0;
 /// Assumed round trip time before the first reply.
 const UNKNOWN_RTT: Span = Span::from_millis(500);
@@ -36,8 +37,8 @@ pub(super) struct ProbedPath {
     pub sent: ProbeTraffic,
     pub estimator: Estimator,
     /// The last estimate that was published.
-    pub told: Option<PathEstimate>,
-    /// A probe is to be sent as soon as the card is free.
+    pub published: Option<PathEstimate>,
+    /// A probe is to be sent as soon as the NIC is idle.
     pub waiting: bool,
     /// Time of the next event, as in the agenda of the prober.
     pub at: Instant,
@@ -48,8 +49,8 @@ pub(super) struct ProbedPath {
     outstanding: VecDeque<Outstanding>,
     /// None: no train has been sent yet.
     train: Option<ProbeTrain>,
-    in_a_row: u32,
-    /// Share of probes that are not answered.
+    consecutive_replies: u32,
+    /// Fraction of probes without a reply.
     unanswered: f64,
     /// Sending time of the latest probe with a reply.
     pub answered: Option<Instant>,
@@ -64,7 +65,7 @@ impl ProbedPath {
             up,
             sent: ProbeTraffic::default(),
             estimator: Estimator::new(nominal, PerByte::of(nominal).times(hops.into())),
-            told: None,
+            published: None,
             waiting: false,
             at: Instant::ZERO,
             next_seq: 0,
@@ -73,28 +74,28 @@ impl ProbedPath {
             last_long: None,
             outstanding: VecDeque::new(),
             train: None,
-            in_a_row: 0,
+            consecutive_replies: 0,
             unanswered: 0.0,
             answered: None,
         }
     }
     /// Creates the next probe, which leaves now, `behind` a frame that the NIC has just sent.
-    pub(super) fn probe(&mut self, now: Instant, lane: NicId, behind: ByteCount) -> Packet {
+    pub(super) fn probe(&mut self, now: Instant, nic: NicId, behind: ByteCount) -> Packet {
         self.waiting = false;
         self.last_probe = Some(now);
         self.probes += 1;
-        let rested = |last: Instant| now.since(last) >= self.nominal.time_for(LONG) * LONG_SHARE;
-        // The first of all finds the way empty.
+        let rested = |last: Instant| now.since(last) >= self.nominal.time_for(LONG) * LONG_SHARE_DIVISOR;
+        // The first probe measures the empty path.
         let train = self.train.as_mut().filter(|train| train.wants() && self.probes > 1);
         let is_train = train.map(ProbeTrain::on_sent).is_some();
-        let due = self.probes.is_multiple_of(LONG_EVERY) && self.last_long.is_none_or(rested);
+        let due = self.probes.is_multiple_of(LONG_PROBE_PERIOD) && self.last_long.is_none_or(rested);
         let long = is_train || due;
         let seq = self.next_seq;
         self.next_seq = self.next_seq.wrapping_add(1);
         let of =
-            |sent| PathProbe { lane, seq, sent_at: now, sent, rtt: self.estimator.rtt().unwrap_or_default() };
+            |sent| PathProbe { nic, seq, sent_at: now, sent, rtt: self.estimator.rtt().unwrap_or_default() };
         let len = if long { ByteCount::new(1_514) } else { ByteCount::new(60) };
-        self.sent.add(on_the_line(len));
+        self.sent.add(wire_len(len));
         let probe = of(self.sent);
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
@@ -116,11 +117,11 @@ impl ProbedPath {
     }
     /// Handles a reply. False if it matches no outstanding probe.
     pub(super) fn on_reply(&mut self, now: Instant, reply: &Reply, interval: Span) -> bool {
-        let asked =
+        let matches_probe =
             |probe: &Outstanding| probe.seq == reply.probe.seq && probe.sent_at == reply.probe.sent_at;
-        let Some(at) = self.outstanding.iter().position(asked) else { return false };
-        // Frames of one lane do not overtake each other: what is before this one does not come.
-        self.in_a_row = if at == 0 { self.in_a_row.saturating_add(1) } else { 1 };
+        let Some(at) = self.outstanding.iter().position(matches_probe) else { return false };
+        // A path keeps frames in order: earlier probes are lost.
+        self.consecutive_replies = if at == 0 { self.consecutive_replies.saturating_add(1) } else { 1 };
         self.unanswered += (at as f64 / (at + 1) as f64 - self.unanswered) / 32.0;
         let Some(probe) = self.outstanding.drain(..=at).next_back() else { return false };
         self.answered = Some(probe.sent_at);
@@ -133,7 +134,7 @@ impl ProbedPath {
             self.estimator.add(now, &probe, reply, interval);
         }
         self.conclude(now);
-        if first || self.in_a_row >= ENOUGH_REPLIES {
+        if first || self.consecutive_replies >= MIN_REPLIES {
             self.up = true;
         }
         true
@@ -159,35 +160,35 @@ impl ProbedPath {
     }
     /// Handles the deadline: takes the path down if replies are overdue for too long.
     pub(super) fn check(&mut self, now: Instant, interval: Span) {
-        if self.up && self.lost_at(interval).is_some_and(|at| at <= now) {
+        if self.up && self.fails_at(interval).is_some_and(|at| at <= now) {
             self.up = false;
-            self.in_a_row = 0;
+            self.consecutive_replies = 0;
             self.estimator.interrupt(now);
         }
     }
     /// When the next probe is due.
     pub(super) fn probe_at(&self, now: Instant, interval: Span, idle: Span, used: bool) -> Instant {
         let Some(last) = self.last_probe else { return now };
-        let returns = !self.up && self.in_a_row > 0;
-        match self.doubted_at() {
-            _ if returns => last + interval / HASTE,
-            Some(at) if self.up && at <= now => last + interval / HASTE,
+        let returns = !self.up && self.consecutive_replies > 0;
+        match self.overdue_at() {
+            _ if returns => last + interval / DOUBT_SPEEDUP,
+            Some(at) if self.up && at <= now => last + interval / DOUBT_SPEEDUP,
             Some(at) if self.up => {
-                at.max(last + interval / HASTE).min(last + if used { interval } else { idle })
+                at.max(last + interval / DOUBT_SPEEDUP).min(last + if used { interval } else { idle })
             }
             _ => last + if used { interval } else { idle },
         }
     }
     /// When the path is taken down unless a reply arrives before; none: no reply is outstanding.
-    pub(super) fn lost_at(&self, interval: Span) -> Option<Instant> {
-        // The probe itself, and two more that would have been answered; more where many are not.
+    pub(super) fn fails_at(&self, interval: Span) -> Option<Instant> {
+        // One probe and two more that should have been answered, plus an allowance for lossy paths.
         let more = (self.unanswered * 40.0).min(MAX_LOSS_ALLOWANCE) as u64;
-        self.doubted_at().filter(|_| self.up).map(|at| at + interval * (2 + more))
+        self.overdue_at().filter(|_| self.up).map(|at| at + interval * (2 + more))
     }
 
     /// When the reply to the oldest probe is overdue.
-    fn doubted_at(&self) -> Option<Instant> {
-        let patience = self.estimator.patience().unwrap_or(UNKNOWN_RTT);
-        self.outstanding.front().map(|probe| probe.sent_at + patience)
+    fn overdue_at(&self) -> Option<Instant> {
+        let timeout = self.estimator.reply_timeout().unwrap_or(UNKNOWN_RTT);
+        self.outstanding.front().map(|probe| probe.sent_at + timeout)
     }
 }

@@ -12,9 +12,9 @@ use thiserror::Error;
 /// Maximum number of neighbours whose paths are probed.
 pub const MAX_PROBED: usize = 4_096;
 /// A neighbour to which nothing was sent for this time is idle; its paths are probed at this interval.
-pub const IDLE: Span = Span::from_secs(1);
-/// Probes are not sent closer together than this, whatever was asked for.
-const SHORTEST_INTERVAL: Span = Span::from_millis(1);
+pub const IDLE_INTERVAL: Span = Span::from_secs(1);
+/// Minimum interval between probes, whatever is configured.
+const MIN_INTERVAL: Span = Span::from_millis(1);
 
 /// Parameters of probing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct PathTo {
 
 /// The path cannot be probed: there are [`MAX_PROBED`] neighbours, or the NIC does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} by {1:?} is beyond what is probed")]
+#[error("the path to {0:?} on {1:?} exceeds the limits of probing")]
 pub struct NotProbed(pub NeighbourId, pub NicId);
 
 /// Probes every path, and publishes estimates.
@@ -71,7 +71,7 @@ pub struct Prober {
 
 #[derive(Clone, Debug)]
 struct ProbedNeighbour {
-    ways: [Option<Box<ProbedPath>>; MAX_NICS],
+    paths: [Option<Box<ProbedPath>>; MAX_NICS],
     used_at: Option<Instant>,
     /// A data frame was sent within [`IDLE`].
     used: bool,
@@ -80,7 +80,7 @@ struct ProbedNeighbour {
 impl Prober {
     /// A prober without paths.
     pub fn new(probing: Probing) -> Prober {
-        let interval = probing.interval.max(SHORTEST_INTERVAL);
+        let interval = probing.interval.max(MIN_INTERVAL);
         Prober {
             probing: Probing { interval, ..probing },
             neighbours: Vec::new(),
@@ -95,28 +95,28 @@ impl Prober {
     ///
     /// # Errors
     /// There are too many paths.
-    pub fn add(&mut self, now: Instant, way: PathTo) -> Result<(), NotProbed> {
-        let PathTo { neighbour, nic, from, to, nominal } = way;
+    pub fn add(&mut self, now: Instant, path: PathTo) -> Result<(), NotProbed> {
+        let PathTo { neighbour, nic, from, to, nominal } = path;
         let at = neighbour.0 as usize;
         if at >= MAX_PROBED || nic.index() >= MAX_NICS {
             return Err(NotProbed(neighbour, nic));
         }
-        let same = |way: &ProbedPath| way.to == to && way.from == from && way.nominal == nominal;
-        if self.way(neighbour, nic).is_some_and(same) {
+        let same = |path: &ProbedPath| path.to == to && path.from == from && path.nominal == nominal;
+        if self.path(neighbour, nic).is_some_and(same) {
             return Ok(());
         }
         self.remove(neighbour, nic);
         if self.neighbours.len() <= at {
             self.neighbours.resize(at + 1, None);
         }
-        if let Some(place) = self.neighbours.get_mut(at) {
-            let new = || Box::new(ProbedNeighbour { ways: Default::default(), used_at: None, used: false });
-            let ways = &mut place.get_or_insert_with(new).ways;
-            if let Some(place) = ways.get_mut(nic.index()) {
-                let mut way = ProbedPath::new(from, to, nominal, self.probing.hops, self.probing.starts_up);
-                way.at = now;
+        if let Some(slot) = self.neighbours.get_mut(at) {
+            let new = || Box::new(ProbedNeighbour { paths: Default::default(), used_at: None, used: false });
+            let paths = &mut slot.get_or_insert_with(new).paths;
+            if let Some(slot) = paths.get_mut(nic.index()) {
+                let mut path = ProbedPath::new(from, to, nominal, self.probing.hops, self.probing.starts_up);
+                path.at = now;
                 self.agenda.insert((now, neighbour, nic));
-                *place = Some(Box::new(way));
+                *slot = Some(Box::new(path));
                 self.by_address.insert((nic, to), neighbour);
             }
         }
@@ -126,9 +126,9 @@ impl Prober {
     /// Removes a path.
     pub fn remove(&mut self, neighbour: NeighbourId, nic: NicId) {
         let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
-        let Some(way) = known.ways.get_mut(nic.index()).and_then(Option::take) else { return };
-        self.agenda.remove(&(way.at, neighbour, nic));
-        self.by_address.remove(&(nic, way.to));
+        let Some(path) = known.paths.get_mut(nic.index()).and_then(Option::take) else { return };
+        self.agenda.remove(&(path.at, neighbour, nic));
+        self.by_address.remove(&(nic, path.to));
         if let Some(waiting) = self.waiting.get_mut(nic.index()) {
             waiting.retain(|other| *other != neighbour);
         }
@@ -138,34 +138,34 @@ impl Prober {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, neighbour: NeighbourId, nic: NicId, bytes: ByteCount) {
         let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
-        if let Some(Some(way)) = known.ways.get_mut(nic.index()) {
-            way.sent.add(bytes);
+        if let Some(Some(path)) = known.paths.get_mut(nic.index()) {
+            path.sent.add(bytes);
         }
         known.used_at = Some(now);
         if !known.used {
             known.used = true;
             for nic in (0..MAX_NICS as u8).map(NicId) {
-                if self.way_mut(neighbour, nic).is_some_and(ProbedPath::begin_train) {
+                if self.path_mut(neighbour, nic).is_some_and(ProbedPath::begin_train) {
                     self.probe_now(neighbour, nic);
                 }
             }
-            self.plan_all(now, neighbour);
+            self.schedule_all(now, neighbour);
         }
     }
     /// Handles a reply that `nic` has received from `from`. False if it matches no outstanding probe; then it
     /// is ignored.
     pub fn on_reply(&mut self, now: Instant, nic: NicId, from: MacAddr, reply: &Reply) -> bool {
         let interval = self.probing.interval;
-        let neighbour = self.by_address.get(&(nic, from)).copied().filter(|_| reply.probe.lane == nic);
-        let way = neighbour.and_then(|neighbour| Some((neighbour, self.way_mut(neighbour, nic)?)));
-        let answered = way.filter(|(_, way)| way.to == from);
-        let answered = answered.and_then(|(id, way)| way.on_reply(now, reply, interval).then_some(id));
+        let neighbour = self.by_address.get(&(nic, from)).copied().filter(|_| reply.probe.nic == nic);
+        let path = neighbour.and_then(|neighbour| Some((neighbour, self.path_mut(neighbour, nic)?)));
+        let answered = path.filter(|(_, path)| path.to == from);
+        let answered = answered.and_then(|(id, path)| path.on_reply(now, reply, interval).then_some(id));
         let Some(neighbour) = answered else {
             self.refused += 1;
             return false;
         };
         self.changed.insert(neighbour);
-        self.plan(now, neighbour, nic);
+        self.schedule(now, neighbour, nic);
         true
     }
     /// Like [`on_reply`](Self::on_reply), for a frame. None: it is not a reply.
@@ -184,12 +184,12 @@ impl Prober {
     /// the link was idle.
     pub fn poll(&mut self, now: Instant, nic: NicId, behind: ByteCount) -> Option<Packet> {
         let neighbour = self.waiting.get_mut(nic.index())?.pop_front()?;
-        let way = self.way_mut(neighbour, nic)?;
-        let packet = way.probe(now, nic, behind);
-        if way.wants_more() {
+        let path = self.path_mut(neighbour, nic)?;
+        let packet = path.probe(now, nic, behind);
+        if path.wants_more() {
             self.probe_now(neighbour, nic);
         }
-        self.plan(now, neighbour, nic);
+        self.schedule(now, neighbour, nic);
         Some(packet)
     }
     /// Time of the next action other than probes that wait for a NIC. Pure.
@@ -204,24 +204,24 @@ impl Prober {
             self.agenda.pop_first();
             let probing = self.probing;
             let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { continue };
-            known.used = known.used_at.is_some_and(|at| now.since(at) < IDLE);
+            known.used = known.used_at.is_some_and(|at| now.since(at) < IDLE_INTERVAL);
             let used = known.used;
-            let Some(Some(way)) = known.ways.get_mut(nic.index()) else { continue };
-            let was_up = way.up;
-            way.check(now, probing.interval);
-            if was_up != way.up {
+            let Some(Some(path)) = known.paths.get_mut(nic.index()) else { continue };
+            let was_up = path.up;
+            path.check(now, probing.interval);
+            if was_up != path.up {
                 self.changed.insert(neighbour);
             }
-            if !way.waiting && way.probe_at(now, probing.interval, IDLE, used) <= now {
+            if !path.waiting && path.probe_at(now, probing.interval, IDLE_INTERVAL, used) <= now {
                 self.probe_now(neighbour, nic);
             }
-            self.plan(now, neighbour, nic);
+            self.schedule(now, neighbour, nic);
         }
     }
     /// The time up to which all frames sent on this path have arrived or are lost: a probe sent then has been
     /// answered.
     pub fn settled(&self, neighbour: NeighbourId, nic: NicId) -> Option<Instant> {
-        self.way(neighbour, nic)?.answered
+        self.path(neighbour, nic)?.answered
     }
     /// All paths whose estimate has changed since the last call.
     pub fn take_changes(&mut self) -> Vec<(NeighbourId, NicId, PathEstimate)> {
@@ -229,15 +229,15 @@ impl Prober {
         while let Some(neighbour) = self.changed.pop_first() {
             let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { continue };
             let of = |up: bool| {
-                let ways = known.ways.iter().flatten().filter(|way| way.up || !up);
-                ways.filter_map(|way| way.estimator.shortest()).min()
+                let paths = known.paths.iter().flatten().filter(|path| path.up || !up);
+                paths.filter_map(|path| path.estimator.shortest()).min()
             };
             let common = of(true).or_else(|| of(false));
-            for (at, way) in known.ways.iter_mut().enumerate() {
-                let Some(way) = way else { continue };
-                let estimate = way.estimator.estimate(way.up, common);
-                if way.told != Some(estimate) {
-                    way.told = Some(estimate);
+            for (at, path) in known.paths.iter_mut().enumerate() {
+                let Some(path) = path else { continue };
+                let estimate = path.estimator.estimate(path.up, common);
+                if path.published != Some(estimate) {
+                    path.published = Some(estimate);
                     changes.push((neighbour, NicId(at as u8), estimate));
                 }
             }
@@ -249,36 +249,36 @@ impl Prober {
         self.refused
     }
 
-    fn way(&self, neighbour: NeighbourId, nic: NicId) -> Option<&ProbedPath> {
-        self.neighbours.get(neighbour.0 as usize)?.as_ref()?.ways.get(nic.index())?.as_deref()
+    fn path(&self, neighbour: NeighbourId, nic: NicId) -> Option<&ProbedPath> {
+        self.neighbours.get(neighbour.0 as usize)?.as_ref()?.paths.get(nic.index())?.as_deref()
     }
-    fn way_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut ProbedPath> {
-        self.neighbours.get_mut(neighbour.0 as usize)?.as_mut()?.ways.get_mut(nic.index())?.as_deref_mut()
+    fn path_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut ProbedPath> {
+        self.neighbours.get_mut(neighbour.0 as usize)?.as_mut()?.paths.get_mut(nic.index())?.as_deref_mut()
     }
     /// Requests a probe as soon as the NIC is idle.
     fn probe_now(&mut self, neighbour: NeighbourId, nic: NicId) {
-        if let Some(way) = self.way_mut(neighbour, nic)
-            && !std::mem::replace(&mut way.waiting, true)
+        if let Some(path) = self.path_mut(neighbour, nic)
+            && !std::mem::replace(&mut path.waiting, true)
             && let Some(waiting) = self.waiting.get_mut(nic.index())
         {
             waiting.push_back(neighbour);
         }
     }
-    fn plan_all(&mut self, now: Instant, neighbour: NeighbourId) {
+    fn schedule_all(&mut self, now: Instant, neighbour: NeighbourId) {
         for nic in (0..MAX_NICS as u8).map(NicId) {
-            self.plan(now, neighbour, nic);
+            self.schedule(now, neighbour, nic);
         }
     }
     /// Updates the entry of a path in the agenda.
-    fn plan(&mut self, now: Instant, neighbour: NeighbourId, nic: NicId) {
+    fn schedule(&mut self, now: Instant, neighbour: NeighbourId, nic: NicId) {
         let Probing { interval, .. } = self.probing;
         let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
         let used = known.used;
-        let Some(Some(way)) = known.ways.get_mut(nic.index()) else { return };
-        self.agenda.remove(&(way.at, neighbour, nic));
-        let probe = (!way.waiting).then(|| way.probe_at(now, interval, IDLE, used));
-        if let Some(at) = probe.into_iter().chain(way.lost_at(interval)).min() {
-            way.at = at;
+        let Some(Some(path)) = known.paths.get_mut(nic.index()) else { return };
+        self.agenda.remove(&(path.at, neighbour, nic));
+        let probe = (!path.waiting).then(|| path.probe_at(now, interval, IDLE_INTERVAL, used));
+        if let Some(at) = probe.into_iter().chain(path.fails_at(interval)).min() {
+            path.at = at;
             self.agenda.insert((at, neighbour, nic));
         }
     }

@@ -5,13 +5,13 @@ use super::message::ProbeTraffic;
 use farpace_units::{Instant, Rate, Span};
 
 /// Maximum and minimum number of frames. In between, the train takes `TIME` to send.
-const MAX: u64 = 16;
-const MIN: u64 = 4;
+const MAX_FRAMES: u64 = 16;
+const MIN_FRAMES: u64 = 4;
 const TIME: Span = Span::from_millis(5);
 /// The distance on arrival must exceed that at the sender by this many standard errors.
-const SURE: f64 = 4.0;
-/// And by this part.
-const NARROWER: f64 = 1.05;
+const MIN_STANDARD_ERRORS: f64 = 4.0;
+/// And by this factor.
+const MIN_STRETCH: f64 = 1.05;
 
 /// A probe train.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl ProbeTrain {
     /// A train for a path of this nominal rate.
     pub fn new(nominal: Rate) -> ProbeTrain {
         let fit = TIME.as_nanos().checked_div(nominal.time_for(super::delays::LONG).as_nanos());
-        let left = fit.unwrap_or(MAX).clamp(MIN, MAX);
+        let left = fit.unwrap_or(MAX_FRAMES).clamp(MIN_FRAMES, MAX_FRAMES);
         ProbeTrain { nominal, left, arrivals: Vec::new(), first: None }
     }
     /// True if more frames are to be sent.
@@ -50,7 +50,7 @@ impl ProbeTrain {
     /// returned once.
     pub fn take_rate(&mut self) -> Option<Rate> {
         let arrivals = std::mem::take(&mut self.arrivals);
-        if arrivals.len() < MIN as usize {
+        if arrivals.len() < MIN_FRAMES as usize {
             return None;
         }
         let n = arrivals.len() as f64;
@@ -62,9 +62,9 @@ impl ProbeTrain {
         let spread = sum(&|_, b| b * b);
         let slope = sum(&|t, b| t * b) / spread;
         let error = (sum(&|t, b| (t - slope * b) * (t - slope * b)) / (n - 2.0) / spread).sqrt();
-        let pace = slope - SURE * error;
-        let narrower = pace * self.nominal.as_bytes_per_sec_f64() > NARROWER;
-        narrower.then(|| Rate::from_bytes_per_sec_f64(1.0 / pace))
+        let pace = slope - MIN_STANDARD_ERRORS * error;
+        let slower = pace * self.nominal.as_bytes_per_sec_f64() > MIN_STRETCH;
+        slower.then(|| Rate::from_bytes_per_sec_f64(1.0 / pace))
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
     /// The rate that a train measures on a link of `mbit` Mbit/s with this jitter.
     fn measured(mbit: u64, jitter_us: u64, lost: &[u64], seed: u64) -> Option<u64> {
         let mut train = ProbeTrain::new(Rate::from_mbit(1_000));
-        let mut dice = RandomStream::new(seed, "jitter");
+        let mut rng = RandomStream::new(seed, "jitter");
         let pace = Rate::from_mbit(mbit).time_for(super::super::delays::LONG);
         let (mut at, mut received, mut n) = (Instant::from_nanos(5), ProbeTraffic::default(), 0);
         while train.wants() {
@@ -86,7 +86,7 @@ mod tests {
                 continue;
             }
             received.add(super::super::delays::LONG);
-            let late = Span::from_nanos(dice.next_u64() % (jitter_us * 1_000 + 1));
+            let late = Span::from_nanos(rng.next_u64() % (jitter_us * 1_000 + 1));
             at = at.max(Instant::from_nanos(5) + pace * n + late);
             train.on_reply(at, received);
         }
@@ -96,27 +96,27 @@ mod tests {
     /// Breaks: a slow link behind a fast NIC is detected before it is overloaded, and a fast path is not
     /// mistaken for a slow one.
     #[test]
-    fn the_rate_of_the_narrowest_line_is_found() {
+    fn the_rate_of_the_slowest_link_is_found() {
         assert_eq!(measured(1_000, 0, &[], 1), None);
         assert_eq!(measured(100, 0, &[], 1), Some(100));
         assert_eq!(
             measured(10, 0, &[3, 7, 8], 1),
             Some(9),
-            "8 Mbit/s of what was sent, but what came is counted"
+            "8 Mbit/s of the frames sent, but the arrivals count"
         );
         for seed in 0..100 {
-            let narrow = measured(10, 2_000, &[], seed).expect("it is far narrower");
-            assert!((10..=16).contains(&narrow), "{narrow} Mbit/s");
-            let wide = measured(1_000, 2_000, &[], seed);
-            assert!(wide.is_none_or(|rate| rate > 100), "{wide:?}");
+            let slow = measured(10, 2_000, &[], seed).expect("the path is much slower");
+            assert!((10..=16).contains(&slow), "{slow} Mbit/s");
+            let fast = measured(1_000, 2_000, &[], seed);
+            assert!(fast.is_none_or(|rate| rate > 100), "{fast:?}");
         }
     }
 
     /// Breaks: a train does not block a slow NIC for long.
     #[test]
-    fn trains_on_slow_cards_are_short() {
+    fn trains_on_slow_nics_are_short() {
         let frames = |mbit| ProbeTrain::new(Rate::from_mbit(mbit)).left;
         assert_eq!([1, 10, 50, 100, 100_000].map(frames), [4, 4, 16, 16, 16]);
-        assert_eq!(ProbeTrain::new(Rate::from_mbit(1)).take_rate(), None, "nothing has come");
+        assert_eq!(ProbeTrain::new(Rate::from_mbit(1)).take_rate(), None, "no arrivals");
     }
 }

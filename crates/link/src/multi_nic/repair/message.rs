@@ -28,10 +28,10 @@ pub const MAX_HOLES: usize = 16;
 ///
 /// Whatever follows is padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// The sender has nothing of this any more: it says so, the receiver does not.
-    pub gone: bool,
-    /// Whose segments.
+pub struct RepairMessage {
+    /// True for a refusal: the sender no longer has these segments.
+    pub refused: bool,
+    /// The flow.
     pub flow: MultiNicFlowKey,
     /// End of the covered range: outside of the holes, all up to here has arrived.
     pub upto: Seq,
@@ -50,8 +50,8 @@ pub struct MissingRange {
 
 /// Why a frame is not a valid repair message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum MissingError {
-    /// It ends too early.
+pub enum RepairMessageError {
+    /// It is too short.
     #[error("{have} bytes of a message of {need}")]
     Truncated {
         /// Required bytes.
@@ -60,10 +60,10 @@ pub enum MissingError {
         have: usize,
     },
     /// The version is unknown.
-    #[error("version {0} of messages about what is missing")]
+    #[error("version {0} of repair messages")]
     Version(u8),
     /// It is neither a request nor a refusal.
-    #[error("kind {0} of messages about what is missing")]
+    #[error("kind {0} of repair messages")]
     Kind(u8),
     /// It is neither IPv4 nor IPv6.
     #[error("IP version {0}")]
@@ -72,7 +72,7 @@ pub enum MissingError {
     #[error("{0} holes in one message")]
     Holes(u8),
     /// A hole ends where it begins, or before.
-    #[error("a hole that holds nothing")]
+    #[error("an empty hole")]
     Empty,
     /// The CRC is wrong.
     #[error("wrong check sequence")]
@@ -81,8 +81,8 @@ pub enum MissingError {
 
 const MAGIC: [u8; 4] = *b"fpms";
 const VERSION: u8 = 1;
-const ASKED: u8 = 1;
-const GONE: u8 = 2;
+const REQUEST: u8 = 1;
+const REFUSAL: u8 = 2;
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 /// Length of the part before the addresses.
 const FIXED: usize = 8;
@@ -91,45 +91,45 @@ const UPTO: usize = 4;
 const HOLE: usize = 8;
 const CHECK: usize = 4;
 /// Payload length of the minimum Ethernet frame.
-const SHORTEST: usize = 46;
+const MIN_PAYLOAD: usize = 46;
 
-impl Missing {
+impl RepairMessage {
     /// The message in a frame; none if the frame carries something else.
-    pub fn of(packet: &Packet) -> Option<Result<Missing, MissingError>> {
+    pub fn of(packet: &Packet) -> Option<Result<RepairMessage, RepairMessageError>> {
         let carries = packet.ethernet().is_ok_and(|header| header.ether_type == EtherType::EXPERIMENTAL);
         let ours = carries && packet.payload().starts_with(&MAGIC) && !farpace_path::ends_at_port(packet);
-        ours.then(|| Missing::parse(packet.payload()))
+        ours.then(|| RepairMessage::parse(packet.payload()))
     }
     /// Parses a message.
     ///
     /// # Errors
     /// See [`MissingError`]. An invalid message has no effect.
-    pub fn parse(bytes: &[u8]) -> Result<Missing, MissingError> {
+    pub fn parse(bytes: &[u8]) -> Result<RepairMessage, RepairMessageError> {
         let have = bytes.len();
-        let short = |need: usize| MissingError::Truncated { need, have };
+        let short = |need: usize| RepairMessageError::Truncated { need, have };
         let (fixed, rest) = bytes.split_first_chunk::<FIXED>().ok_or(short(FIXED))?;
         let [_, _, _, _, version, kind, family, count] = *fixed;
         if version != VERSION {
-            return Err(MissingError::Version(version));
+            return Err(RepairMessageError::Version(version));
         }
         let gone = match kind {
-            ASKED => false,
-            GONE => true,
-            other => return Err(MissingError::Kind(other)),
+            REQUEST => false,
+            REFUSAL => true,
+            other => return Err(RepairMessageError::Kind(other)),
         };
         let addresses = match family {
             4 => 8,
             6 => 32,
-            other => return Err(MissingError::Family(other)),
+            other => return Err(RepairMessageError::Family(other)),
         };
         if count == 0 || usize::from(count) > MAX_HOLES {
-            return Err(MissingError::Holes(count));
+            return Err(RepairMessageError::Holes(count));
         }
         let covered = FIXED + addresses + PORTS + UPTO + usize::from(count) * HOLE;
         let need = covered + CHECK;
         let check = bytes.get(covered..).and_then(<[u8]>::first_chunk::<CHECK>).ok_or(short(need))?;
         if bytes.get(..covered).is_none_or(|bytes| CRC.checksum(bytes) != u32::from_be_bytes(*check)) {
-            return Err(MissingError::Damaged);
+            return Err(RepairMessageError::Damaged);
         }
         let (addresses, rest) = addresses_of(family, rest).ok_or(short(need))?;
         let (ports, rest) = rest.split_first_chunk::<PORTS>().ok_or(short(need))?;
@@ -141,13 +141,18 @@ impl Missing {
             let number = |bytes: &[u8; 4]| Seq::new(u32::from_be_bytes(*bytes));
             let hole = MissingRange { start: number(start), end: number(end) };
             if hole.end.before_eq(hole.start) {
-                return Err(MissingError::Empty);
+                return Err(RepairMessageError::Empty);
             }
             holes.push(hole);
             rest = behind;
         }
         let upto = Seq::new(u32::from_be_bytes(*upto));
-        Ok(Missing { gone, flow: MultiNicFlowKey::new(addresses, u32::from_be_bytes(*ports)), upto, holes })
+        Ok(RepairMessage {
+            refused: gone,
+            flow: MultiNicFlowKey::new(addresses, u32::from_be_bytes(*ports)),
+            upto,
+            holes,
+        })
     }
     /// The message in a frame.
     pub fn frame(&self, from: MacAddr, to: MacAddr) -> Packet {
@@ -157,7 +162,7 @@ impl Missing {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[
             VERSION,
-            if self.gone { GONE } else { ASKED },
+            if self.refused { REFUSAL } else { REQUEST },
             family,
             self.holes.len() as u8,
         ]);
@@ -173,7 +178,7 @@ impl Missing {
         }
         let check = CRC.checksum(&out);
         out.extend_from_slice(&check.to_be_bytes());
-        out.resize(out.len().max(SHORTEST), 0);
+        out.resize(out.len().max(MIN_PAYLOAD), 0);
         Packet::from_link(from, to, EtherType::EXPERIMENTAL, out.into())
     }
 }
@@ -197,29 +202,34 @@ mod tests {
     const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
     const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
-    fn missing(v6: bool, gone: bool, holes: &[(u32, u32)]) -> Missing {
+    fn missing(v6: bool, gone: bool, holes: &[(u32, u32)]) -> RepairMessage {
         let addresses = match v6 {
             false => AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()),
             true => AddressPair::V6(Ipv6Addr::from_bits(1), Ipv6Addr::from_bits(2)),
         };
         let hole = |&(start, end): &(u32, u32)| MissingRange { start: Seq::new(start), end: Seq::new(end) };
         let flow = MultiNicFlowKey::new(addresses, 0x1234_0050);
-        Missing { gone, flow, upto: Seq::new(0x0102_0304), holes: holes.iter().map(hole).collect() }
+        RepairMessage {
+            refused: gone,
+            flow,
+            upto: Seq::new(0x0102_0304),
+            holes: holes.iter().map(hole).collect(),
+        }
     }
 
     /// Breaks: messages have the documented format, so that hosts of the same version understand each other.
     #[test]
-    fn messages_have_the_bytes_that_the_table_says() {
+    fn messages_have_the_documented_format() {
         let frame = missing(false, false, &[(0xffff_fff0, 0x10)]).frame(A, B);
         assert_eq!(frame.macs(), (A, B));
         let bytes = frame.payload();
-        assert_eq!(bytes.len(), SHORTEST);
+        assert_eq!(bytes.len(), MIN_PAYLOAD);
         assert_eq!(&bytes[..16], b"fpms\x01\x01\x04\x01\x0a\x00\x00\x01\x0a\x00\x00\x02");
         assert_eq!(&bytes[16..32], b"\x12\x34\x00\x50\x01\x02\x03\x04\xff\xff\xff\xf0\x00\x00\x00\x10");
         let many: Vec<_> = (0..MAX_HOLES as u32).map(|n| (n * 10, n * 10 + 5)).collect();
         for (v6, gone) in [(false, false), (false, true), (true, false), (true, true)] {
             let message = missing(v6, gone, &many);
-            assert_eq!(Missing::of(&message.frame(A, B)), Some(Ok(message)));
+            assert_eq!(RepairMessage::of(&message.frame(A, B)), Some(Ok(message)));
         }
     }
 
@@ -229,28 +239,28 @@ mod tests {
     fn faulty_messages_are_refused() {
         let good = missing(false, false, &[(5, 9)]).frame(A, B).into_payload();
         for len in 0..36 {
-            assert!(Missing::parse(&good[..len]).is_err(), "{len} bytes");
+            assert!(RepairMessage::parse(&good[..len]).is_err(), "{len} bytes");
         }
         for bit in 32..36 * 8 {
             let mut bad = good.to_vec();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(Missing::parse(&bad).is_err(), "bit {bit}");
+            assert!(RepairMessage::parse(&bad).is_err(), "bit {bit}");
         }
         let with = |at: usize, value: u8| {
             let mut bytes = good[..32].to_vec();
             bytes[at] = value;
             let check = CRC.checksum(&bytes);
             bytes.extend_from_slice(&check.to_be_bytes());
-            Missing::parse(&bytes)
+            RepairMessage::parse(&bytes)
         };
-        assert_eq!(with(4, 2), Err(MissingError::Version(2)));
-        assert_eq!(with(5, 3), Err(MissingError::Kind(3)));
-        assert_eq!(with(6, 5), Err(MissingError::Family(5)));
-        assert_eq!(with(7, 0), Err(MissingError::Holes(0)));
-        assert_eq!(with(7, 17), Err(MissingError::Holes(17)));
-        assert_eq!(with(31, 5), Err(MissingError::Empty));
+        assert_eq!(with(4, 2), Err(RepairMessageError::Version(2)));
+        assert_eq!(with(5, 3), Err(RepairMessageError::Kind(3)));
+        assert_eq!(with(6, 5), Err(RepairMessageError::Family(5)));
+        assert_eq!(with(7, 0), Err(RepairMessageError::Holes(0)));
+        assert_eq!(with(7, 17), Err(RepairMessageError::Holes(17)));
+        assert_eq!(with(31, 5), Err(RepairMessageError::Empty));
         let other = Packet::from_link(A, B, EtherType::EXPERIMENTAL, b"fpwy".to_vec().into());
-        assert_eq!(Missing::of(&other), None);
+        assert_eq!(RepairMessage::of(&other), None);
     }
 
     proptest! {
@@ -259,17 +269,17 @@ mod tests {
         fn any_bytes_are_refused_or_read_without_loss(bytes in prop::collection::vec(any::<u8>(), 0..200), valid in any::<bool>()) {
             let mut bytes = bytes;
             if valid && bytes.len() >= 32 {
-                bytes[..8].copy_from_slice(&[b'f', b'p', b'm', b's', VERSION, ASKED, 4, 1]);
+                bytes[..8].copy_from_slice(&[b'f', b'p', b'm', b's', VERSION, REQUEST, 4, 1]);
                 let check = CRC.checksum(&bytes[..32]);
                 bytes.truncate(32);
                 bytes.extend_from_slice(&check.to_be_bytes());
             }
-            match Missing::parse(&bytes) {
+            match RepairMessage::parse(&bytes) {
                 Ok(message) => {
                     let frame = message.frame(A, B);
                     prop_assert_eq!(&frame.payload()[..bytes.len().min(36)], &bytes[..bytes.len().min(36)]);
                 }
-                Err(MissingError::Empty) => {}
+                Err(RepairMessageError::Empty) => {}
                 Err(_) => prop_assert!(!valid || bytes.len() < 32),
             }
         }

@@ -18,5 +18,5 @@
 mod message;
 mod retransmit_cache;
 
-pub use message::{MAX_HOLES, Missing, MissingError, MissingRange};
+pub use message::{MAX_HOLES, MissingRange, RepairMessage, RepairMessageError};
 pub use retransmit_cache::{CachedFrame, RetransmitCache};

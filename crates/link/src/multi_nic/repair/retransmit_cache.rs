@@ -12,9 +12,9 @@ const FLOWS: usize = 16_384;
 /// A flow is inactive after this number of frames of other flows.
 const SILENT: u64 = 65_536;
 /// Memory of a cached frame in addition to its bytes.
-const EACH: ByteCount = ByteCount::new(256);
-/// Numbers farther apart are of different connections.
-const FARTHEST: u32 = 1 << 30;
+const OVERHEAD: ByteCount = ByteCount::new(256);
+/// Sequence numbers farther apart are of different connections.
+const MAX_DISTANCE: u32 = 1 << 30;
 
 /// Recently sent segments that have not been acknowledged, by flow and sequence number.
 ///
@@ -37,7 +37,7 @@ struct CachedFlow {
     /// In order of sequence numbers.
     kept: VecDeque<CachedSegment>,
     /// Serial number of the latest segment.
-    turn: u64,
+    serial: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ struct CachedSegment {
     packet: Packet,
     /// None: it has not been sent yet.
     sent: Option<CachedFrame>,
-    turn: u64,
+    serial: u64,
 }
 
 /// How a frame was sent.
@@ -81,22 +81,23 @@ impl RetransmitCache {
         if self.flows.is_empty() {
             self.flows.resize(FLOWS, None);
         }
-        let turn = self.next;
+        let serial = self.next;
         self.next += 1;
-        let at = place(id);
+        let at = slot_of(id);
         let slot = self.flows.get_mut(at as usize)?;
-        let flow = slot.get_or_insert_with(|| Box::new(CachedFlow { id, kept: VecDeque::new(), turn }));
-        let same = flow.id == id && flow.kept.front().is_none_or(|first| apart(first.seq, seq) < FARTHEST);
+        let flow = slot.get_or_insert_with(|| Box::new(CachedFlow { id, kept: VecDeque::new(), serial }));
+        let same =
+            flow.id == id && flow.kept.front().is_none_or(|first| distance(first.seq, seq) < MAX_DISTANCE);
         if !same {
-            if flow.id != id && !flow.kept.is_empty() && turn - flow.turn < SILENT {
+            if flow.id != id && !flow.kept.is_empty() && serial - flow.serial < SILENT {
                 return None;
             }
             self.count -= flow.kept.len();
             self.bytes -= flow.kept.drain(..).map(|old| cost(&old.packet)).sum::<ByteCount>();
             flow.id = id;
         }
-        flow.turn = turn;
-        let new = CachedSegment { seq, len, packet: packet.clone(), sent: None, turn };
+        flow.serial = serial;
+        let new = CachedSegment { seq, len, packet: packet.clone(), sent: None, serial };
         self.bytes += cost(packet);
         self.count += 1;
         match flow.find(seq) {
@@ -108,8 +109,8 @@ impl RetransmitCache {
             }
             Err(at) => flow.kept.insert(at, new),
         }
-        self.ages.push_back((at, seq, turn));
-        self.tidy();
+        self.ages.push_back((at, seq, serial));
+        self.evict();
         Some(seq)
     }
     /// Records that a frame is sent, possibly again. It is retransmitted on request only if it was sent
@@ -165,14 +166,14 @@ impl RetransmitCache {
         flow: &MultiNicFlowKey,
         from: Seq,
         to: Seq,
-        most: usize,
+        max: usize,
     ) -> impl Iterator<Item = (Seq, u32, Option<CachedFrame>)> {
         let known = self.flow(flow.id()).into_iter();
         let kept = known.flat_map(move |flow| {
             let first = flow.kept.partition_point(|kept| kept.seq.before(from));
             flow.kept.range(first..).take_while(move |kept| kept.seq.before(to))
         });
-        kept.take(most).map(|kept| (kept.seq, kept.len, kept.sent))
+        kept.take(max).map(|kept| (kept.seq, kept.len, kept.sent))
     }
     /// Size of the cached frames in memory.
     pub const fn bytes(&self) -> ByteCount {
@@ -180,24 +181,24 @@ impl RetransmitCache {
     }
 
     fn flow(&self, id: FlowId) -> Option<&CachedFlow> {
-        self.flows.get(place(id) as usize)?.as_deref().filter(|flow| flow.id == id)
+        self.flows.get(slot_of(id) as usize)?.as_deref().filter(|flow| flow.id == id)
     }
     /// Removes the oldest frames until the limit holds, and stale entries of `ages`.
-    fn tidy(&mut self) {
-        let place_of = |flow: Option<&CachedFlow>, seq: Seq, turn: u64| {
+    fn evict(&mut self) {
+        let index_of = |flow: Option<&CachedFlow>, seq: Seq, serial: u64| {
             let at = flow?.find(seq).ok()?;
-            flow?.kept.get(at).is_some_and(|kept| kept.turn == turn).then_some(at)
+            flow?.kept.get(at).is_some_and(|kept| kept.serial == serial).then_some(at)
         };
         if self.ages.len() > self.count * 2 + 16 {
             let flows = &self.flows;
             let flow = |at: u32| flows.get(at as usize).and_then(Option::as_deref);
-            self.ages.retain(|(at, seq, turn)| place_of(flow(*at), *seq, *turn).is_some());
+            self.ages.retain(|(at, seq, serial)| index_of(flow(*at), *seq, *serial).is_some());
         }
         while self.bytes > self.limit {
-            let Some((at, seq, turn)) = self.ages.pop_front() else { break };
+            let Some((at, seq, serial)) = self.ages.pop_front() else { break };
             let flow = self.flows.get_mut(at as usize).and_then(Option::as_deref_mut);
             if let Some(flow) = flow
-                && let Some(at) = place_of(Some(flow), seq, turn)
+                && let Some(at) = index_of(Some(flow), seq, serial)
                 && let Some(old) = flow.kept.remove(at)
             {
                 self.bytes -= cost(&old.packet);
@@ -221,19 +222,19 @@ impl CachedFlow {
 }
 
 fn flow_mut(flows: &mut [Option<Box<CachedFlow>>], id: FlowId) -> Option<&mut CachedFlow> {
-    flows.get_mut(place(id) as usize)?.as_deref_mut().filter(|flow| flow.id == id)
+    flows.get_mut(slot_of(id) as usize)?.as_deref_mut().filter(|flow| flow.id == id)
 }
 
 /// Memory of a cached frame.
 fn cost(packet: &Packet) -> ByteCount {
-    packet.len() + EACH
+    packet.len() + OVERHEAD
 }
 
-fn place(id: FlowId) -> u32 {
+fn slot_of(id: FlowId) -> u32 {
     (id.0 % FLOWS as u64) as u32
 }
 
-fn apart(one: Seq, other: Seq) -> u32 {
+fn distance(one: Seq, other: Seq) -> u32 {
     one.distance(other).unsigned_abs()
 }
 
@@ -252,13 +253,13 @@ mod tests {
         CachedFrame { at: Instant::from_nanos(ms * 1_000_000), nic: NicId(0), neighbour: NeighbourId(1) }
     }
     /// Checks the counters against a recount.
-    fn whole(copies: &RetransmitCache) {
-        let kept = || copies.flows.iter().flatten().flat_map(|flow| &flow.kept);
-        assert_eq!(kept().map(|kept| cost(&kept.packet)).sum::<ByteCount>(), copies.bytes());
-        assert_eq!(kept().count(), copies.count);
+    fn check_counters(cache: &RetransmitCache) {
+        let kept = || cache.flows.iter().flatten().flat_map(|flow| &flow.kept);
+        assert_eq!(kept().map(|kept| cost(&kept.packet)).sum::<ByteCount>(), cache.bytes());
+        assert_eq!(kept().count(), cache.count);
     }
     fn keep(
-        copies: &mut RetransmitCache,
+        cache: &mut RetransmitCache,
         ms: u64,
         port: u16,
         seq: u32,
@@ -266,8 +267,8 @@ mod tests {
         flags: TcpFlags,
     ) -> MultiNicFlowKey {
         let packet = segment(0, port, seq, len, flags, None);
-        if let Some(copy) = copies.keep(flow_of(&packet), &packet) {
-            copies.on_sent(flow_of(&packet), copy, sent(ms));
+        if let Some(copy) = cache.keep(flow_of(&packet), &packet) {
+            cache.on_sent(flow_of(&packet), copy, sent(ms));
         }
         SegmentView::of(&packet).expect("a segment").flow
     }
@@ -276,16 +277,16 @@ mod tests {
     /// flow.
     #[test]
     fn frames_are_found_by_flow_and_number() {
-        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
-        let one = keep(&mut copies, 1, 1, 1_000, 500, TcpFlags::ACK);
-        let two = keep(&mut copies, 2, 2, 1_000, 700, TcpFlags::ACK);
+        let mut cache = RetransmitCache::new(ByteCount::new(1_000_000));
+        let one = keep(&mut cache, 1, 1, 1_000, 500, TcpFlags::ACK);
+        let two = keep(&mut cache, 2, 2, 1_000, 700, TcpFlags::ACK);
         let found =
-            |flow, seq| copies.find(flow, Seq::new(seq)).map(|(packet, sent)| (packet.payload().len(), sent));
+            |flow, seq| cache.find(flow, Seq::new(seq)).map(|(packet, sent)| (packet.payload().len(), sent));
         assert_eq!(found(&one, 1_000), Some((500, Some(sent(1)))));
         assert_eq!(found(&two, 1_000), Some((700, Some(sent(2)))));
         assert_eq!(found(&one, 1_001), None);
         let between = |flow: &MultiNicFlowKey, from, to| {
-            let all = copies.between(flow, Seq::new(from), Seq::new(to), 9);
+            let all = cache.between(flow, Seq::new(from), Seq::new(to), 9);
             all.map(|(seq, len, _)| (seq.get(), len)).collect::<Vec<_>>()
         };
         assert_eq!(between(&one, 900, 1_001), [(1_000, 500)]);
@@ -294,13 +295,13 @@ mod tests {
 
     /// Breaks: frames are found where the sequence number wraps around.
     #[test]
-    fn numbers_turn_over() {
-        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+    fn sequence_numbers_wrap_around() {
+        let mut cache = RetransmitCache::new(ByteCount::new(1_000_000));
         let first = u32::MAX - 999;
-        let flow = keep(&mut copies, 1, 1, first, 1_000, TcpFlags::ACK);
-        keep(&mut copies, 2, 1, 0, 500, TcpFlags::ACK);
+        let flow = keep(&mut cache, 1, 1, first, 1_000, TcpFlags::ACK);
+        keep(&mut cache, 2, 1, 0, 500, TcpFlags::ACK);
         let numbers = |from: u32, to| {
-            let all = copies.between(&flow, Seq::new(from), Seq::new(to), 9);
+            let all = cache.between(&flow, Seq::new(from), Seq::new(to), 9);
             all.map(|(seq, ..)| seq.get()).collect::<Vec<_>>()
         };
         assert_eq!(numbers(first, 1), [first, 0]);
@@ -310,107 +311,107 @@ mod tests {
 
     /// Breaks: a queued frame is distinguished from a dropped one, which only TCP retransmits.
     #[test]
-    fn what_waits_is_told_from_what_was_dropped() {
-        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+    fn queued_frames_are_distinguished_from_dropped_ones() {
+        let mut cache = RetransmitCache::new(ByteCount::new(1_000_000));
         let packet = segment(0, 1, 1_000, 500, TcpFlags::ACK, None);
         let flow = SegmentView::of(&packet).expect("a segment").flow;
-        copies.keep(flow.id(), &packet);
-        assert_eq!(copies.find(&flow, Seq::new(1_000)).map(|(_, sent)| sent), Some(None));
-        copies.on_dropped(flow.id(), Seq::new(1_000));
-        assert!(copies.find(&flow, Seq::new(1_000)).is_none());
-        assert_eq!(copies.bytes(), ByteCount::ZERO);
+        cache.keep(flow.id(), &packet);
+        assert_eq!(cache.find(&flow, Seq::new(1_000)).map(|(_, sent)| sent), Some(None));
+        cache.on_dropped(flow.id(), Seq::new(1_000));
+        assert!(cache.find(&flow, Seq::new(1_000)).is_none());
+        assert_eq!(cache.bytes(), ByteCount::ZERO);
     }
 
     /// Breaks: only frames that can leave a hole are cached, so that they do not displace others.
     #[test]
-    fn only_what_leaves_a_hole_is_kept() {
-        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
-        keep(&mut copies, 1, 1, 1, 0, TcpFlags::ACK);
-        keep(&mut copies, 1, 1, 1, 10, TcpFlags::ACK.with(TcpFlags::FIN));
-        keep(&mut copies, 1, 1, 1, 0, TcpFlags::SYN);
-        assert_eq!(copies.bytes(), ByteCount::ZERO);
+    fn only_segments_with_data_are_cached() {
+        let mut cache = RetransmitCache::new(ByteCount::new(1_000_000));
+        keep(&mut cache, 1, 1, 1, 0, TcpFlags::ACK);
+        keep(&mut cache, 1, 1, 1, 10, TcpFlags::ACK.with(TcpFlags::FIN));
+        keep(&mut cache, 1, 1, 1, 0, TcpFlags::SYN);
+        assert_eq!(cache.bytes(), ByteCount::ZERO);
     }
 
     /// Breaks: acknowledged frames are removed, and others are not.
     #[test]
-    fn what_is_acknowledged_is_not_kept() {
+    fn acknowledged_frames_are_removed() {
         for first in [1_000, u32::MAX - 1_499] {
-            let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+            let mut cache = RetransmitCache::new(ByteCount::new(1_000_000));
             let seq = |n: u32| first.wrapping_add(n * 1_000);
             for n in 0..4 {
-                keep(&mut copies, 1, 1, seq(n), 1_000, TcpFlags::ACK);
+                keep(&mut cache, 1, 1, seq(n), 1_000, TcpFlags::ACK);
             }
-            let other = keep(&mut copies, 1, 2, seq(0), 1_000, TcpFlags::ACK);
-            let flow = keep(&mut copies, 1, 1, seq(4), 1_000, TcpFlags::ACK);
-            let left = |copies: &RetransmitCache| {
-                let sent = copies.sent_by(NicId(0), NeighbourId(1));
+            let other = keep(&mut cache, 1, 2, seq(0), 1_000, TcpFlags::ACK);
+            let flow = keep(&mut cache, 1, 1, seq(4), 1_000, TcpFlags::ACK);
+            let left = |cache: &RetransmitCache| {
+                let sent = cache.sent_by(NicId(0), NeighbourId(1));
                 let sent = sent.filter(|(packet, ..)| flow_of(packet) == flow.id());
                 sent.map(|(_, seq, _)| seq.get()).collect::<Vec<_>>()
             };
-            copies.on_acked(flow.id(), Seq::new(seq(0)));
-            assert_eq!(left(&copies).len(), 5);
-            // One byte of the third is missing.
-            copies.on_acked(flow.id(), Seq::new(seq(3) - 1));
-            assert_eq!(left(&copies), [seq(2), seq(3), seq(4)]);
-            copies.on_acked(flow.id(), Seq::new(seq(5)));
-            assert!(left(&copies).is_empty());
-            assert!(copies.find(&other, Seq::new(seq(0))).is_some(), "another flow");
-            assert_eq!(copies.sent_by(NicId(1), NeighbourId(1)).count(), 0, "another card");
-            whole(&copies);
+            cache.on_acked(flow.id(), Seq::new(seq(0)));
+            assert_eq!(left(&cache).len(), 5);
+            // The last byte of the third frame is missing.
+            cache.on_acked(flow.id(), Seq::new(seq(3) - 1));
+            assert_eq!(left(&cache), [seq(2), seq(3), seq(4)]);
+            cache.on_acked(flow.id(), Seq::new(seq(5)));
+            assert!(left(&cache).is_empty());
+            assert!(cache.find(&other, Seq::new(seq(0))).is_some(), "another flow");
+            assert_eq!(cache.sent_by(NicId(1), NeighbourId(1)).count(), 0, "another NIC");
+            check_counters(&cache);
         }
     }
 
     /// Breaks: a flow with steady acknowledgments does not evict the frames of a slow flow.
     #[test]
-    fn a_busy_flow_leaves_others_their_copies() {
-        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
-        let slow = keep(&mut copies, 1, 2, 0, 1_000, TcpFlags::ACK);
+    fn a_busy_flow_does_not_evict_others() {
+        let mut cache = RetransmitCache::new(ByteCount::new(1_000_000));
+        let slow = keep(&mut cache, 1, 2, 0, 1_000, TcpFlags::ACK);
         for n in 0..10_000_u32 {
-            let busy = keep(&mut copies, 1, 1, n * 1_000, 1_000, TcpFlags::ACK);
-            copies.on_acked(busy.id(), Seq::new((n + 1) * 1_000));
-            assert!(copies.ages.len() <= 32, "they are not tidied");
+            let busy = keep(&mut cache, 1, 1, n * 1_000, 1_000, TcpFlags::ACK);
+            cache.on_acked(busy.id(), Seq::new((n + 1) * 1_000));
+            assert!(cache.ages.len() <= 32, "stale entries remain");
         }
-        assert!(copies.find(&slow, Seq::new(0)).is_some());
+        assert!(cache.find(&slow, Seq::new(0)).is_some());
     }
 
     /// Breaks: of two flows in the same slot, the active one is cached, and an ended one does not block the
     /// slot.
     #[test]
-    fn flows_that_fall_together_take_turns() {
-        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+    fn flows_in_the_same_slot_replace_each_other() {
+        let mut cache = RetransmitCache::new(ByteCount::new(1_000_000));
         let packet = segment(0, 1, 1_000, 500, TcpFlags::ACK, None);
         let (first, second) = (FlowId(7), FlowId(7 + FLOWS as u64));
-        let there = |copies: &RetransmitCache, id| copies.flow(id).map_or(0, |flow| flow.kept.len());
-        copies.keep(first, &packet);
-        copies.keep(second, &packet);
-        assert_eq!([first, second].map(|id| there(&copies, id)), [1, 0]);
+        let cached = |cache: &RetransmitCache, id| cache.flow(id).map_or(0, |flow| flow.kept.len());
+        cache.keep(first, &packet);
+        cache.keep(second, &packet);
+        assert_eq!([first, second].map(|id| cached(&cache, id)), [1, 0]);
         for _ in 0..SILENT {
-            copies.keep(FlowId(9), &packet);
+            cache.keep(FlowId(9), &packet);
         }
-        copies.keep(second, &packet);
-        assert_eq!([first, second].map(|id| there(&copies, id)), [0, 1]);
-        copies.on_acked(second, Seq::new(1_500));
-        copies.keep(first, &packet);
-        assert_eq!([first, second].map(|id| there(&copies, id)), [1, 0]);
-        whole(&copies);
+        cache.keep(second, &packet);
+        assert_eq!([first, second].map(|id| cached(&cache, id)), [0, 1]);
+        cache.on_acked(second, Seq::new(1_500));
+        cache.keep(first, &packet);
+        assert_eq!([first, second].map(|id| cached(&cache, id)), [1, 0]);
+        check_counters(&cache);
     }
 
     /// Breaks: memory is bounded, and the oldest frames are evicted first.
     #[test]
-    fn the_oldest_make_room() {
+    fn the_oldest_frames_are_evicted() {
         let limit = ByteCount::new(20_000);
-        let mut copies = RetransmitCache::new(limit);
+        let mut cache = RetransmitCache::new(limit);
         let mut flow = None;
         for n in 0..10_000_u32 {
             // Every third frame is a retransmission of a recent one.
             let number = if n % 3 == 2 { n - 2 } else { n };
-            flow = Some(keep(&mut copies, n.into(), 1, number * 1_000, 1_000, TcpFlags::ACK));
-            assert!(copies.bytes() <= limit);
-            assert!(copies.ages.len() <= copies.count * 2 + 17);
+            flow = Some(keep(&mut cache, n.into(), 1, number * 1_000, 1_000, TcpFlags::ACK));
+            assert!(cache.bytes() <= limit);
+            assert!(cache.ages.len() <= cache.count * 2 + 17);
         }
-        let flow = flow.expect("some were kept");
-        assert!(copies.find(&flow, Seq::new(9_999_000)).is_some());
-        assert!(copies.find(&flow, Seq::new(9_000_000)).is_none());
-        whole(&copies);
+        let flow = flow.expect("some were cached");
+        assert!(cache.find(&flow, Seq::new(9_999_000)).is_some());
+        assert!(cache.find(&flow, Seq::new(9_000_000)).is_none());
+        check_counters(&cache);
     }
 }

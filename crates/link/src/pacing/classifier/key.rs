@@ -1,6 +1,6 @@
 //! The key that filters compare.
 
-use crate::pacing::config::ClassFilter;
+use crate::pacing::ClassFilter;
 use farpace_path::Prefix;
 use farpace_wire::Packet;
 use farpace_wire::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
@@ -56,21 +56,21 @@ impl ClassifierKey {
         let ClassFilter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
         let (mut mask, mut value) =
             (ClassifierKey { dst: 0, src: 0, rest: 0 }, ClassifierKey { dst: 0, src: 0, rest: 0 });
-        let mut ask = |bits: u64, at: u32, what: u64| {
+        let mut require = |bits: u64, at: u32, what: u64| {
             mask.rest |= IP | bits << at;
             value.rest |= IP | what << at;
         };
         if let Some(protocol) = protocol {
-            ask(0xff, PROTOCOL, protocol.number().into());
+            require(0xff, PROTOCOL, protocol.number().into());
         }
         if let Some(dscp) = dscp {
             // Eight bits, so that a value above 63 matches no packet.
-            ask(0xff, DSCP, (*dscp).into());
+            require(0xff, DSCP, (*dscp).into());
         }
         for (port, at) in [(src_port, SRC_PORT), (dst_port, 0)] {
             if let Some(port) = port {
-                ask(0xffff, at, (*port).into());
-                ask(PORTS, 0, PORTS);
+                require(0xffff, at, (*port).into());
+                require(PORTS, 0, PORTS);
             }
         }
         for (net, mask_at, at) in [(src, &mut mask.src, &mut value.src), (dst, &mut mask.dst, &mut value.dst)]

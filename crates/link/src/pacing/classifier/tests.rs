@@ -49,7 +49,7 @@ fn config(classes: usize, filters: Vec<ClassFilter>) -> PacingConfig {
 }
 
 /// A reference implementation of filter matching, field by field.
-fn plainly(filter: &ClassFilter, packet: &Packet) -> bool {
+fn matches_by_definition(filter: &ClassFilter, packet: &Packet) -> bool {
     let Some(ip) = packet.ip() else {
         return *filter
             == ClassFilter {
@@ -127,21 +127,21 @@ proptest! {
 
     /// Breaks: the classifier finds the same class as a linear search in the order of evaluation.
     #[test]
-    fn it_finds_what_a_walk_finds(
+    fn the_classifier_equals_a_linear_search(
         filters in prop::collection::vec(small_filter(4), 0..30),
         packets in prop::collection::vec(small_packet(), 1..30),
         default in prop::option::of(0usize..4),
     ) {
         let mut config = config(4, filters);
         config.default = default.map(|at| at.to_string());
-        let classifier = Classifier::new(&config);
+        let classifier = config.classifier();
         for packet in packets {
             for filter in &config.filters {
-                prop_assert_eq!(filter.matches(&packet), plainly(filter, &packet), "{:?}", filter);
+                prop_assert_eq!(filter.matches(&packet), matches_by_definition(filter, &packet), "{:?}", filter);
             }
             let walk = (0..3).find_map(|priority| {
                 let mut these = config.filters.iter().filter(|f| f.priority == priority);
-                these.find(|f| plainly(f, &packet)).map(|f| f.class.parse::<usize>().unwrap())
+                these.find(|f| matches_by_definition(f, &packet)).map(|f| f.class.parse::<usize>().unwrap())
             });
             prop_assert_eq!(classifier.classify(&packet), walk.or(default));
         }
@@ -157,7 +157,7 @@ proptest! {
         covered(&filters, &mut warnings);
         let order = ordered(&filters);
         for packet in packets {
-            let Some(first) = order.iter().find(|at| plainly(&filters[**at], &packet)) else { continue };
+            let Some(first) = order.iter().find(|at| matches_by_definition(&filters[**at], &packet)) else { continue };
             prop_assert!(warnings.iter().all(|w| w.at[1] != first.to_string()), "{:?}", warnings);
         }
     }
@@ -165,7 +165,7 @@ proptest! {
 
 /// Breaks: which packets a filter matches: tagged packets, fragments, both families, all protocols.
 #[test]
-fn packets_of_all_kinds_find_their_class() {
+fn packets_of_all_kinds_are_classified() {
     let filter = |key: &str| -> ClassFilter { toml::from_str(&format!("class = \"0\"\n{key}")).unwrap() };
     let datagram = udp("10.0.0.1", "10.0.0.2", (5, 53), 2_000);
     let six = udp("2001:db8::1", "2001:db8::2", (5, 53), 20);
@@ -218,7 +218,7 @@ fn many_filters_are_few_shapes() {
     let filters = (0..10_000).map(on_address).chain((0..10_000).map(port)).collect();
     let config = config(2, filters);
     assert_eq!(config.check(farpace_units::Rate::from_mbit(1)), []);
-    let classifier = Classifier::new(&config);
+    let classifier = config.classifier();
     assert_eq!(classifier.shapes.len(), 2);
     assert_eq!(classifier.classify(&udp("10.9.9.9", "10.0.39.15", (1, 9_999), 20)), Some(0));
     assert_eq!(classifier.classify(&udp("10.9.9.9", "10.0.39.16", (1, 9_999), 20)), Some(1));
@@ -228,22 +228,22 @@ fn many_filters_are_few_shapes() {
 /// Breaks: the maximum numbers of filters and shapes are accepted, and more are refused.
 #[test]
 fn filters_have_limits() {
-    let says = |filters: Vec<ClassFilter>| {
+    let error_of = |filters: Vec<ClassFilter>| {
         let mut errors = Vec::new();
         check(&filters, &mut errors);
         errors.first().map(ToString::to_string).unwrap_or_default()
     };
-    let many = |n: usize| says((0..n as u32).map(on_address).collect());
+    let many = |n: usize| error_of((0..n as u32).map(on_address).collect());
     assert_eq!(many(MAX_FILTERS), "");
     assert!(many(MAX_FILTERS + 1).contains("at most 65536"));
     let shapes = |n: u32| {
         let net = |bits: u32| Prefix::new(ip("::"), bits as u8).ok();
         let filter = |i| ClassFilter { src: net(i % 129), dst: net(i / 129), ..on_address(0) };
-        says((0..n).map(filter).collect())
+        error_of((0..n).map(filter).collect())
     };
     assert_eq!(shapes(MAX_SHAPES as u32), "");
     assert!(shapes(MAX_SHAPES as u32 + 1).contains("1025 shapes"));
-    let bad = |text: &str| says(vec![toml::from_str(&format!("class = \"0\"\n{text}")).unwrap()]);
+    let bad = |text: &str| error_of(vec![toml::from_str(&format!("class = \"0\"\n{text}")).unwrap()]);
     assert!(bad("dscp = 64").contains("from 0 to 63"));
     assert!(bad("src = \"10.0.0.1\"\ndst = \"::1\"").contains("no packet goes from 10.0.0.1 to ::1"));
     assert!(bad("protocol = \"icmp\"\ndst_port = 1").contains("icmp have no ports"));
@@ -251,7 +251,7 @@ fn filters_have_limits() {
 
 /// Breaks: a warning names each filter that never matches and the filter that covers it, and no other filter.
 #[test]
-fn covered_filters_are_warned_of() {
+fn covered_filters_cause_warnings() {
     let warned = |filters: &str| {
         let config: PacingConfig = toml::from_str(&format!(
             "default = \"b\"\nclasses = [{{ name = \"a\" }}, {{ name = \"b\" }}]\nfilters = [{filters}]"
@@ -260,32 +260,32 @@ fn covered_filters_are_warned_of() {
         let warnings = config.warnings();
         warnings.iter().map(|w| format!("{}: {}", w.at.join("."), w.problem)).collect::<Vec<_>>().join("\n")
     };
-    for (filters, says) in [
+    for (filters, expected) in [
         (
             r#"{ class = "a", dst = "10.0.0.0/8" }, { class = "b", dst = "10.1.0.0/16" }"#,
-            "filters.1: never matches: filter 0, which is looked at before, takes all of its packets to class `a`",
+            "filters.1: never matches: filter 0, which precedes it, takes all of its packets to class `a`",
         ),
         (r#"{ class = "a", dst = "10.1.0.0/16" }, { class = "b", dst = "10.0.0.0/8" }"#, ""),
         (
             r#"{ class = "a", priority = 2, dst_port = 80 }, { class = "b", priority = 1 }"#,
-            "filters.0: never matches: filter 1, which is looked at before, takes all of its packets to class `b`",
+            "filters.0: never matches: filter 1, which precedes it, takes all of its packets to class `b`",
         ),
         (
             r#"{ class = "a", dst_port = 80 }, { class = "a", dst_port = 80, protocol = "tcp", src = "::1" }"#,
-            "filters.1: never matches: filter 0, which is looked at before, takes all of its packets to the same class `a`",
+            "filters.1: never matches: filter 0, which precedes it, takes all of its packets to the same class `a`",
         ),
         (r#"{ class = "a", dst_port = 80, protocol = "tcp" }, { class = "b", dst_port = 80 }"#, ""),
         (
             r#"{ class = "a", src = "0.0.0.0/0" }, { class = "b", dst = "10.0.0.1" }"#,
-            "filters.1: never matches: filter 0, which is looked at before, takes all of its packets to class `a`",
+            "filters.1: never matches: filter 0, which precedes it, takes all of its packets to class `a`",
         ),
         (r#"{ class = "a", src = "::/0" }, { class = "b", dst = "10.0.0.1" }"#, ""),
         (
             r#"{ class = "b", dst = "10.0.0.1" }"#,
-            "classes.0: no filter leads to class `a`, and it is not the default",
+            "classes.0: no filter selects class `a`, and it is not the default",
         ),
     ] {
-        assert_eq!(warned(filters), says, "{filters}");
+        assert_eq!(warned(filters), expected, "{filters}");
     }
     let idle: PacingConfig =
         toml::from_str("scheduler = \"psp\"\ngaps = \"timers\"\nburst = \"1 kB\"").unwrap();

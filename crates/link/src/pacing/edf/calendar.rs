@@ -4,19 +4,19 @@ use super::ClassEntry;
 
 /// Low bits of a byte count that the lowest wheel ignores. A slot of the lowest wheel is as long as a minimum
 /// frame, so that an entry is examined only a few times.
-const FINEST: u32 = 6;
-/// Each wheel has 1024 slots; a slot is a whole turn of the wheel below.
-const TURN: u32 = 10;
-const SLOTS: usize = 1 << TURN;
-/// Four wheels reach 2^46 B ahead: 156 hours of a line of 1 Gbit/s.
+const SLOT_BITS: u32 = 6;
+/// Each wheel has 1024 slots. A slot is as long as a revolution of the wheel below.
+const WHEEL_BITS: u32 = 10;
+const SLOTS: usize = 1 << WHEEL_BITS;
+/// Four wheels cover 2^46 B: 156 hours at 1 Gbit/s.
 const WHEELS: usize = 4;
 /// Bits that a revolution of the highest wheel covers.
-const LAST_TURN: u32 = FINEST + TURN * WHEELS as u32;
+const RANGE_BITS: u32 = SLOT_BITS + WHEEL_BITS * WHEELS as u32;
 const WORDS: usize = SLOTS / 64;
 /// An empty slot of the lowest wheel keeps memory for at most so many entries.
-const KEPT: usize = 32;
-/// The same for slots of higher wheels, which change their memory with each other.
-const SPARE: usize = 128;
+const MAX_IDLE_CAPACITY: usize = 32;
+/// The same for slots of higher wheels, which share one spare buffer.
+const MAX_SPARE_CAPACITY: usize = 128;
 
 #[derive(Clone, Debug)]
 struct CalendarSlot {
@@ -56,7 +56,7 @@ pub(super) struct Calendar {
     /// All entries that start up to this byte have been removed.
     at: u64,
     /// Before this byte there is no work: no entry starts, and no occupied slot of a higher wheel begins.
-    soonest: u64,
+    next_event: u64,
     len: usize,
 }
 
@@ -64,7 +64,7 @@ impl Calendar {
     /// An empty calendar whose current time is `at`.
     pub fn new(at: u64) -> Self {
         let wheels = Box::new(std::array::from_fn(|_| Wheel::new()));
-        Calendar { wheels, far: Vec::new(), spare: Vec::new(), at, soonest: u64::MAX, len: 0 }
+        Calendar { wheels, far: Vec::new(), spare: Vec::new(), at, next_event: u64::MAX, len: 0 }
     }
 
     /// Number of entries.
@@ -78,22 +78,22 @@ impl Calendar {
         // An entry that is already due goes to the current slot.
         let start = entry.start.max(self.at);
         // The lowest wheel whose current revolution contains the start.
-        let beyond = (start ^ self.at) >> (FINEST + TURN);
+        let beyond = (start ^ self.at) >> (SLOT_BITS + WHEEL_BITS);
         if beyond == 0 {
-            self.soonest = self.soonest.min(entry.start);
+            self.next_event = self.next_event.min(entry.start);
             self.wheels[0].push(slot_of(start, 0), entry);
             return;
         }
-        let level = ((63 - beyond.leading_zeros()) / TURN + 1) as usize;
+        let level = ((63 - beyond.leading_zeros()) / WHEEL_BITS + 1) as usize;
         match self.wheels.get_mut(level) {
             Some(wheel) => {
                 wheel.push(slot_of(start, level), entry);
-                let shift = FINEST + TURN * level as u32;
-                self.soonest = self.soonest.min(start >> shift << shift);
+                let shift = SLOT_BITS + WHEEL_BITS * level as u32;
+                self.next_event = self.next_event.min(start >> shift << shift);
             }
             None => {
                 self.far.push(entry);
-                self.soonest = self.soonest.min(self.turns_end());
+                self.next_event = self.next_event.min(self.end_of_range());
             }
         }
     }
@@ -102,19 +102,19 @@ impl Calendar {
     /// classes that start together always keep the same order.
     #[inline]
     pub fn advance(&mut self, to: u64, tell: impl FnMut(Change)) {
-        if to < self.soonest {
+        if to < self.next_event {
             self.at = self.at.max(to);
         } else {
-            self.turn(to, tell);
+            self.advance_wheels(to, tell);
         }
     }
 
-    fn turn(&mut self, to: u64, mut tell: impl FnMut(Change)) {
+    fn advance_wheels(&mut self, to: u64, mut tell: impl FnMut(Change)) {
         loop {
             let [lowest, higher @ ..] = &mut *self.wheels;
             while let Some(index) = lowest.first() {
                 if lowest.slots[index].first > to {
-                    self.soonest = lowest.slots[index].first;
+                    self.next_event = lowest.slots[index].first;
                     self.at = self.at.max(to);
                     return;
                 }
@@ -125,13 +125,13 @@ impl Calendar {
             let begin = match first {
                 Some((level, index)) => self.begin_of(level, index),
                 None if self.far.is_empty() => {
-                    (self.soonest, self.at) = (u64::MAX, self.at.max(to));
+                    (self.next_event, self.at) = (u64::MAX, self.at.max(to));
                     return;
                 }
-                None => self.turns_end(),
+                None => self.end_of_range(),
             };
             if begin > to {
-                self.soonest = begin;
+                self.next_event = begin;
                 self.at = self.at.max(to);
                 return;
             }
@@ -153,7 +153,7 @@ impl Calendar {
                     self.push(entry);
                 }
             }
-            entries.shrink_to(SPARE);
+            entries.shrink_to(MAX_SPARE_CAPACITY);
             self.spare = entries;
         }
     }
@@ -168,7 +168,7 @@ impl Calendar {
                 Some((slot.first, entry.map_or(u64::MAX, |entry| entry.deadline - entry.start)))
             }
             None if self.far.is_empty() => None,
-            None => Some((self.turns_end(), u64::MAX)),
+            None => Some((self.end_of_range(), u64::MAX)),
         }
     }
 
@@ -180,20 +180,20 @@ impl Calendar {
 
     /// The byte at which a slot of the current revolution begins.
     fn begin_of(&self, level: usize, index: usize) -> u64 {
-        let shift = FINEST + TURN * level as u32;
-        let turn = self.at >> (shift + TURN);
-        ((turn << TURN) + index as u64) << shift
+        let shift = SLOT_BITS + WHEEL_BITS * level as u32;
+        let revolution = self.at >> (shift + WHEEL_BITS);
+        ((revolution << WHEEL_BITS) + index as u64) << shift
     }
 
     /// The first byte of the next revolution of the highest wheel. It does not overflow: in the last
     /// revolution, no entry is beyond it.
-    const fn turns_end(&self) -> u64 {
-        ((self.at >> LAST_TURN) + 1) << LAST_TURN
+    const fn end_of_range(&self) -> u64 {
+        ((self.at >> RANGE_BITS) + 1) << RANGE_BITS
     }
 }
 
 const fn slot_of(start: u64, level: usize) -> usize {
-    (start >> (FINEST + TURN * level as u32)) as usize % SLOTS
+    (start >> (SLOT_BITS + WHEEL_BITS * level as u32)) as usize % SLOTS
 }
 
 impl Wheel {
@@ -232,7 +232,7 @@ impl Wheel {
         slot.first = first;
         let after = slot.entries.len();
         if after == 0 {
-            slot.entries.shrink_to(KEPT);
+            slot.entries.shrink_to(MAX_IDLE_CAPACITY);
             self.clear(index);
         }
         before - after
@@ -267,7 +267,7 @@ mod tests {
         /// Breaks: every class becomes due exactly at its start. The test compares with a sorted list, with
         /// steps from one byte to whole revolutions of the highest wheel.
         #[test]
-        fn it_is_a_sorted_list(steps in prop::collection::vec((0u32..48, any::<u64>(), prop::bool::weighted(0.7)), 1..300)) {
+        fn the_calendar_is_a_sorted_list(steps in prop::collection::vec((0u32..48, any::<u64>(), prop::bool::weighted(0.7)), 1..300)) {
             let mut calendar = Calendar::new(0);
             let mut model: Vec<(u64, u32)> = Vec::new();
             let mut now = 0;
@@ -308,8 +308,8 @@ mod tests {
     /// Breaks: entries that start beyond the current revolution of the highest wheel become due at their
     /// start.
     #[test]
-    fn what_is_far_comes_too() {
-        for far in [1 << LAST_TURN, (1 << LAST_TURN) + 5, 3 << LAST_TURN, u64::MAX] {
+    fn distant_entries_become_due() {
+        for far in [1 << RANGE_BITS, (1 << RANGE_BITS) + 5, 3 << RANGE_BITS, u64::MAX] {
             let mut calendar = Calendar::new(7);
             calendar.push(entry(1, far - 1));
             let mut due = Vec::new();

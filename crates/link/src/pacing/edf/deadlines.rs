@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 
 /// A slot is 2^5 times shorter than the intervals of its ring, so that a deadline is rounded by at most 1/32
 /// of an interval.
-const PRECISION: u32 = 5;
-/// Deadlines of a ring lie within two intervals before and two after the present: 128 slots, and a word says which hold
-/// something.
+const PRECISION_BITS: u32 = 5;
+/// Deadlines of a ring lie within two intervals before and two after the current time: 128 slots, with a bit
+/// mask of occupied slots.
 const SLOTS: u64 = 128;
 const MAGNITUDES: usize = 64;
 /// An empty slot keeps memory for at most so many entries.
-const KEPT: usize = 32;
+const MAX_IDLE_CAPACITY: usize = 32;
 
 #[derive(Clone, Debug)]
 struct DeadlineRing {
@@ -95,7 +95,7 @@ impl Deadlines {
         let slot = &mut ring.slots[at];
         let entry = slot.pop_front();
         if slot.is_empty() {
-            slot.shrink_to(KEPT);
+            slot.shrink_to(MAX_IDLE_CAPACITY);
             ring.occupied &= !(1 << at);
             if ring.occupied == 0 {
                 self.nonempty &= !(1 << magnitude);
@@ -123,7 +123,7 @@ const fn magnitude_of(interval: u64) -> usize {
 }
 
 const fn shift_of(magnitude: usize) -> u32 {
-    (magnitude as u32).saturating_sub(PRECISION)
+    (magnitude as u32).saturating_sub(PRECISION_BITS)
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
         /// Breaks: no class overtakes another that is more urgent by more than 1/32 of the other's interval,
         /// and none is lost. Deadlines are distributed as if all classes were on time.
         #[test]
-        fn the_most_urgent_comes_first(steps in prop::collection::vec((6u32..34, any::<u64>(), prop::bool::weighted(0.6)), 1..300)) {
+        fn the_earliest_deadline_is_first(steps in prop::collection::vec((6u32..34, any::<u64>(), prop::bool::weighted(0.6)), 1..300)) {
             let mut deadlines = Deadlines::new();
             let mut model: Vec<ClassEntry> = Vec::new();
             let now = 1u64 << 40;
@@ -163,7 +163,7 @@ mod tests {
 
         /// Breaks: classes that are later than their ring covers, as on an overbooked link, are not lost.
         #[test]
-        fn nothing_is_lost_however_late(deadlines_at in prop::collection::vec(0u64..1 << 50, 1..200)) {
+        fn no_late_class_is_lost(deadlines_at in prop::collection::vec(0u64..1 << 50, 1..200)) {
             let mut deadlines = Deadlines::new();
             for (class, deadline) in (0..).zip(&deadlines_at) {
                 let entry = ClassEntry::new(deadline.saturating_sub(100), *deadline, ClassId(class), PacketAt::default(), false);
@@ -178,7 +178,7 @@ mod tests {
 
     /// Breaks: a class whose deadline is beyond the range of its ring comes after more urgent ones.
     #[test]
-    fn what_is_beyond_a_ring_comes_last() {
+    fn deadlines_beyond_the_ring_come_last() {
         let mut deadlines = Deadlines::new();
         for (class, slots) in [(0, 0), (1, 140), (2, 60), (3, 1_000), (4, 126)] {
             let deadline = (1 << 20) + slots * 128;

@@ -15,8 +15,8 @@ mod state;
 
 use super::classes::{Classes, Tag};
 use super::{
-    ClassId, ClassSpec, ClassStats, Gaps, LineClock, Next, PacedFrame, PacingError, PacingInterval, Refused,
-    SHORTEST_GAP, Scheduler, on_the_line,
+    ClassId, ClassSpec, ClassStats, Gaps, LinkClock, MIN_GAP, Next, PacedFrame, PacingError, PacingInterval,
+    Refused, Scheduler, wire_len,
 };
 use calendar::{Calendar, Change};
 use deadlines::Deadlines;
@@ -33,24 +33,24 @@ const LONG_INTERVAL: u64 = 10;
 #[derive(Debug)]
 pub struct Edf<P> {
     classes: Classes<P, EdfState>,
-    clock: LineClock,
+    clock: LinkClock,
     gaps: Gaps,
     /// Jitter of timers, in bytes on the wire.
     jitter: u64,
     /// Intervals up to this are too short for timers; 0 if this does not matter.
-    short: u64,
-    /// Classes that stand somewhere with such an interval.
-    fine: usize,
-    /// Twice what a full frame takes.
-    catches_up: u64,
-    /// The line has been given nothing to do: the clock has stood still.
-    stood_still: bool,
+    short_interval: u64,
+    /// Number of active classes with short intervals.
+    short_classes: usize,
+    /// Maximum lateness that a class may make up for: twice the wire length of a full frame.
+    max_lateness: u64,
+    /// The link is idle, so the clock has stopped.
+    idle: bool,
     calendar: Calendar,
     deadlines: Deadlines,
     /// Normal classes with packets, and eligible following classes, served in round robin.
-    turns: VecDeque<ClassEntry>,
-    /// Classes that stand somewhere; all other entries are left-overs.
-    standing: usize,
+    round_robin: VecDeque<ClassEntry>,
+    /// Number of active classes. All other entries are stale.
+    active: usize,
 }
 
 impl<P: PacedFrame> Edf<P> {
@@ -59,34 +59,34 @@ impl<P: PacedFrame> Edf<P> {
     ///
     /// # Errors
     /// The rate or the MTU is out of range.
-    pub fn new(line: Rate, mtu: ByteCount, gaps: Gaps, jitter: Span) -> Result<Self, PacingError> {
-        let classes = Classes::new(line, mtu)?;
-        let jitter = line.bytes_in(jitter).get();
+    pub fn new(link_rate: Rate, mtu: ByteCount, gaps: Gaps, jitter: Span) -> Result<Self, PacingError> {
+        let classes = Classes::new(link_rate, mtu)?;
+        let jitter = link_rate.bytes_in(jitter).get();
         Ok(Edf {
-            catches_up: 2 * classes.full_frame().get(),
+            max_lateness: 2 * classes.full_frame().get(),
             classes,
-            clock: LineClock::new(line),
+            clock: LinkClock::new(link_rate),
             gaps,
             jitter,
-            short: if gaps == Gaps::Hybrid { jitter.saturating_mul(LONG_INTERVAL) } else { 0 },
-            fine: 0,
-            stood_still: true,
+            short_interval: if gaps == Gaps::Hybrid { jitter.saturating_mul(LONG_INTERVAL) } else { 0 },
+            short_classes: 0,
+            idle: true,
             calendar: Calendar::new(0),
             deadlines: Deadlines::new(),
-            turns: VecDeque::new(),
-            standing: 0,
+            round_robin: VecDeque::new(),
+            active: 0,
         })
     }
 
     fn catch_up(&mut self, now: Instant) {
-        if self.stood_still {
+        if self.idle {
             self.clock.catch_up(now);
         }
     }
 
     /// Activates a class that has received its first packet. Its clock may be ahead if it has just sent.
     /// Unused time does not accumulate, so the class does not restart with a burst.
-    fn wake(&mut self, id: ClassId) {
+    fn activate(&mut self, id: ClassId) {
         let now = self.clock.bytes();
         let Some(class) = self.classes.get_mut(id) else { return };
         let Some(len) = class.head() else { return };
@@ -94,9 +94,9 @@ impl<P: PacedFrame> Edf<P> {
             (class.state.start, class.state.rest) = (now, 0);
         }
         let (entry, tag) = (class.next_entry(id, len), class.tag);
-        class.state.stands = true;
-        self.standing += 1;
-        class.state.count_fine(entry.is_short(self.short, tag), &mut self.fine);
+        class.state.active = true;
+        self.active += 1;
+        class.state.set_short(entry.is_short(self.short_interval, tag), &mut self.short_classes);
         self.place(entry, tag);
     }
 
@@ -104,25 +104,25 @@ impl<P: PacedFrame> Edf<P> {
     #[inline]
     fn place(&mut self, entry: ClassEntry, tag: Tag) {
         if tag == Tag::Normal {
-            self.turns.push_back(entry);
+            self.round_robin.push_back(entry);
         } else if entry.start > self.clock.bytes() {
             self.calendar.push(entry);
         } else if tag == Tag::Paced {
             self.deadlines.push(entry);
         } else {
-            self.turns.push_back(entry);
+            self.round_robin.push_back(entry);
         }
     }
 
     /// Moves entries that have become eligible.
     #[inline]
     fn admit(&mut self) {
-        let Edf { classes, calendar, deadlines, turns, clock, .. } = self;
+        let Edf { classes, calendar, deadlines, round_robin, clock, .. } = self;
         calendar.advance(clock.bytes(), |change| match change {
             Change::Soon(entry) => classes.prefetch(entry.class(), entry.packet),
             Change::Due(entry) => match entry.follows() {
                 false => deadlines.push(entry),
-                true => turns.push_back(entry),
+                true => round_robin.push_back(entry),
             },
         });
     }
@@ -131,16 +131,16 @@ impl<P: PacedFrame> Edf<P> {
     #[inline]
     fn send(&mut self, entry: ClassEntry) -> Option<Next<P>> {
         let id = entry.class();
-        let (packet, len, class) = self.classes.send_if(id, |state| state.is_meant_by(&entry))?;
+        let (packet, len, class) = self.classes.send_if(id, |state| state.is_current(&entry))?;
         let (begin, tag) = (self.clock.bytes(), class.tag);
-        self.clock.advance(on_the_line(len));
+        self.clock.advance(wire_len(len));
         if tag != Tag::Normal {
             let late = u32::try_from(begin.saturating_sub(class.state.start)).unwrap_or(u32::MAX);
             class.latest = class.latest.max(late);
             class.state.start = class.state.deadline;
             // Classes that fit the link are never later. On an overbooked link this bounds how much a class
             // makes up for.
-            let bound = self.clock.bytes().saturating_sub(self.catches_up);
+            let bound = self.clock.bytes().saturating_sub(self.max_lateness);
             if class.state.start < bound {
                 (class.state.start, class.state.rest) = (bound, 0);
             }
@@ -148,13 +148,13 @@ impl<P: PacedFrame> Edf<P> {
         match class.head() {
             Some(len) => {
                 let entry = class.next_entry(id, len);
-                class.state.count_fine(entry.is_short(self.short, tag), &mut self.fine);
+                class.state.set_short(entry.is_short(self.short_interval, tag), &mut self.short_classes);
                 self.place(entry, tag);
             }
             None => {
-                class.state.stands = false;
-                class.state.count_fine(false, &mut self.fine);
-                self.standing -= 1;
+                class.state.active = false;
+                class.state.set_short(false, &mut self.short_classes);
+                self.active -= 1;
             }
         }
         Some(Next::Packet { class: id, packet })
@@ -169,8 +169,8 @@ impl<P: PacedFrame> Edf<P> {
             Gaps::Frames => None,
             Gaps::Timers => Some(start),
             // A late timer must not delay a class with a short interval.
-            Gaps::Hybrid if interval > self.short && self.fine == 0 => Some(start),
-            // The timer may come late by the jitter; before that, it must be worth setting.
+            Gaps::Hybrid if interval > self.short_interval && self.short_classes == 0 => Some(start),
+            // The timer may be late by the jitter, and the wait must be long enough for a timer.
             Gaps::Hybrid => (missing > self.jitter.saturating_add(full.get())).then(|| start - self.jitter),
         };
         if let Some(byte) = wait_to {
@@ -179,7 +179,7 @@ impl<P: PacedFrame> Edf<P> {
                 self.clock.catch_up(now);
                 return None;
             }
-            self.stood_still = true;
+            self.idle = true;
             return Some(Next::Wait(until));
         }
         let gap = gap_frame(missing, full);
@@ -188,23 +188,25 @@ impl<P: PacedFrame> Edf<P> {
     }
 
     /// Bounds the number of stale entries: rebuilds all structures when most entries are stale.
-    fn tidy(&mut self) {
-        /// So many left-overs are not worth the work.
-        const FEW: usize = 1_024;
-        if self.calendar.len() + self.deadlines.len() + self.turns.len() <= 2 * self.standing + FEW {
+    fn remove_stale_entries(&mut self) {
+        /// Fewer stale entries do not justify a rebuild.
+        const MIN_STALE: usize = 1_024;
+        if self.calendar.len() + self.deadlines.len() + self.round_robin.len() <= 2 * self.active + MIN_STALE
+        {
             return;
         }
         self.calendar = Calendar::new(self.clock.bytes());
         self.deadlines = Deadlines::new();
-        let turns = std::mem::take(&mut self.turns);
-        let meant = |entry: &ClassEntry| {
-            self.classes.get(entry.class()).is_some_and(|class| class.state.is_meant_by(entry))
+        let round_robin = std::mem::take(&mut self.round_robin);
+        let current = |entry: &ClassEntry| {
+            self.classes.get(entry.class()).is_some_and(|class| class.state.is_current(entry))
         };
-        self.turns = turns.into_iter().filter(meant).collect();
-        let in_turn: std::collections::BTreeSet<_> = self.turns.iter().map(ClassEntry::class).collect();
+        self.round_robin = round_robin.into_iter().filter(current).collect();
+        let in_round_robin: std::collections::BTreeSet<_> =
+            self.round_robin.iter().map(ClassEntry::class).collect();
         for id in self.classes.ids().collect::<Vec<_>>() {
-            if let Some(class) = self.classes.get(id).filter(|class| class.state.stands)
-                && !in_turn.contains(&id)
+            if let Some(class) = self.classes.get(id).filter(|class| class.state.active)
+                && !in_round_robin.contains(&id)
             {
                 let (entry, tag) = (class.entry(id), class.tag);
                 self.place(entry, tag);
@@ -217,7 +219,7 @@ impl<P: PacedFrame> Edf<P> {
 /// the minimum. Rounding up delays frames by less than a minimum gap, and does not accumulate, because each
 /// class has its own clock.
 fn gap_frame(missing: u64, full: ByteCount) -> ByteCount {
-    let (shortest, full) = (SHORTEST_GAP.get(), full.get());
+    let (shortest, full) = (MIN_GAP.get(), full.get());
     ByteCount::new(if missing <= full {
         missing.max(shortest)
     } else if missing < full + shortest {
@@ -238,18 +240,18 @@ impl<P: PacedFrame> Edf<P> {
             let scaled = left * u128::from(old) / u128::from(new.max(1));
             class.state.start = now.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));
         }
-        self.replace(id);
+        self.reinsert(id);
     }
 
     /// Inserts the entry of an active class again; the old entry becomes stale.
-    fn replace(&mut self, id: ClassId) {
+    fn reinsert(&mut self, id: ClassId) {
         let Some(class) = self.classes.get_mut(id) else { return };
         class.state.rest = 0;
-        if let Some(len) = class.head().filter(|_| class.state.stands) {
+        if let Some(len) = class.head().filter(|_| class.state.active) {
             let (entry, tag) = (class.next_entry(id, len), class.tag);
-            class.state.count_fine(entry.is_short(self.short, tag), &mut self.fine);
+            class.state.set_short(entry.is_short(self.short_interval, tag), &mut self.short_classes);
             self.place(entry, tag);
-            self.tidy();
+            self.remove_stale_entries();
         }
     }
 
@@ -271,7 +273,7 @@ impl<P: PacedFrame> Edf<P> {
             class.state.start = now.saturating_add(interval);
         }
         if waits || class.state.deadline.saturating_sub(class.state.start) > long {
-            self.replace(id);
+            self.reinsert(id);
         }
     }
 }
@@ -288,12 +290,12 @@ impl<P: PacedFrame> Scheduler<P> for Edf<P> {
     fn remove_class(&mut self, class: ClassId) -> Result<Vec<P>, PacingError> {
         let state = self.classes.get(class).map(|class| class.state).unwrap_or_default();
         let packets = self.classes.remove(class)?;
-        if state.stands {
-            self.standing -= 1;
-            self.fine -= usize::from(state.fine);
-            // Normal classes are not told from those that had their number before.
-            self.turns.retain(|entry| entry.class() != class);
-            self.tidy();
+        if state.active {
+            self.active -= 1;
+            self.short_classes -= usize::from(state.short);
+            // Entries of normal classes do not show whether their number has been reused.
+            self.round_robin.retain(|entry| entry.class() != class);
+            self.remove_stale_entries();
         }
         Ok(packets)
     }
@@ -306,18 +308,18 @@ impl<P: PacedFrame> Scheduler<P> for Edf<P> {
             self.follow(class, hint);
         }
         if first {
-            self.wake(class);
+            self.activate(class);
         }
         Ok(())
     }
     #[inline]
     fn dequeue(&mut self, now: Instant) -> Next<P> {
         self.catch_up(now);
-        if self.standing == 0 {
-            self.stood_still = true;
+        if self.active == 0 {
+            self.idle = true;
             return Next::Empty;
         }
-        self.stood_still = false;
+        self.idle = false;
         loop {
             self.admit();
             while let Some(entry) = self.deadlines.pop() {
@@ -325,7 +327,7 @@ impl<P: PacedFrame> Scheduler<P> for Edf<P> {
                     return next;
                 }
             }
-            while let Some(entry) = self.turns.pop_front() {
+            while let Some(entry) = self.round_robin.pop_front() {
                 if let Some(next) = self.send(entry) {
                     return next;
                 }

@@ -34,8 +34,8 @@ impl ClassEntry {
     }
     /// True if the interval is at most `max`. Entries of normal classes have no interval.
     #[inline]
-    pub fn is_short(&self, most: u64, tag: Tag) -> bool {
-        tag != Tag::Normal && self.deadline - self.start <= most
+    pub fn is_short(&self, max: u64, tag: Tag) -> bool {
+        tag != Tag::Normal && self.deadline - self.start <= max
     }
 }
 
@@ -49,21 +49,21 @@ pub(super) struct EdfState {
     /// Remainder of the division that yields the interval.
     pub rest: u64,
     /// It has packets and an entry in one of the structures.
-    pub stands: bool,
-    /// Moreover timers are too late for its interval.
-    pub fine: bool,
+    pub active: bool,
+    /// It is active, and its interval is too short for timers.
+    pub short: bool,
 }
 
 impl EdfState {
-    pub fn is_meant_by(&self, entry: &ClassEntry) -> bool {
-        self.stands && self.start == entry.start && self.deadline == entry.deadline
+    pub fn is_current(&self, entry: &ClassEntry) -> bool {
+        self.active && self.start == entry.start && self.deadline == entry.deadline
     }
     /// Updates the number of active classes with short intervals.
     #[inline]
-    pub fn count_fine(&mut self, fine: bool, count: &mut usize) {
-        if self.fine != fine {
-            self.fine = fine;
-            *count = if fine { *count + 1 } else { count.saturating_sub(1) };
+    pub fn set_short(&mut self, short: bool, count: &mut usize) {
+        if self.short != short {
+            self.short = short;
+            *count = if short { *count + 1 } else { count.saturating_sub(1) };
         }
     }
 }

@@ -6,12 +6,12 @@ use crate::pacing::{Burstiness, ClassKind, SaturatingFrame, layer_2, saturate};
 use farpace_path::QueueLimit;
 use farpace_units::RandomStream;
 
-const LINE: Rate = Rate::from_mbit(1_000);
+const LINK_RATE: Rate = Rate::from_mbit(1_000);
 const MTU: ByteCount = ByteCount::new(1_500);
 const FULL: u32 = 1_514;
 
 fn edf(gaps: Gaps) -> Edf<SaturatingFrame> {
-    Edf::new(LINE, MTU, gaps, Span::from_micros(10)).unwrap()
+    Edf::new(LINK_RATE, MTU, gaps, Span::from_micros(10)).unwrap()
 }
 
 fn paced(edf: &mut Edf<SaturatingFrame>, rate: Rate) -> ClassId {
@@ -45,8 +45,8 @@ fn one_class_is_exact() {
 fn never_more_than_two_frames() {
     let mut worst = 0.0f64;
     for set in 0..300 {
-        let mut dice = RandomStream::new(set, "sets");
-        let ratio = most_of_random_set(&mut dice, 3_000_000);
+        let mut rng = RandomStream::new(set, "sets");
+        let ratio = max_burstiness_of_random_set(&mut rng, 3_000_000);
         worst = worst.max(ratio);
         assert!(ratio <= 2.0, "set {set}: {ratio}");
     }
@@ -54,10 +54,10 @@ fn never_more_than_two_frames() {
 }
 
 /// The maximum burstiness of a class of a random set, in frames of its length.
-fn most_of_random_set(dice: &mut RandomStream, end: u64) -> f64 {
-    let count = 2 + dice.below(31) as usize;
-    let load = 0.5 + 0.49 * dice.unit();
-    let weights: Vec<f64> = (0..count).map(|_| (1 << dice.below(9)) as f64 * (1.0 + dice.unit())).collect();
+fn max_burstiness_of_random_set(rng: &mut RandomStream, end: u64) -> f64 {
+    let count = 2 + rng.below(31) as usize;
+    let load = 0.5 + 0.49 * rng.unit();
+    let weights: Vec<f64> = (0..count).map(|_| (1 << rng.below(9)) as f64 * (1.0 + rng.unit())).collect();
     let sum: f64 = weights.iter().sum();
     let mut edf = edf(Gaps::Frames);
     let mut classes = vec![];
@@ -66,10 +66,10 @@ fn most_of_random_set(dice: &mut RandomStream, end: u64) -> f64 {
         let rate = Rate::from_bits_per_sec((load * weight / sum * 1e9 * 1_518.0 / 1_538.0) as u64);
         classes.push((paced(&mut edf, rate), FULL));
         // Layer 2 bytes per byte on the wire.
-        meters.push(Burstiness::new(ByteCount::new(rate.bits_per_sec()), LINE.bits_per_sec()));
+        meters.push(Burstiness::new(ByteCount::new(rate.bits_per_sec()), LINK_RATE.bits_per_sec()));
     }
     saturate(&mut edf, &classes, end, |class, start, len| meters[class].arrive(start, layer_2(len)));
-    meters.iter().map(|meter| meter.most().get() as f64 / 1_518.0).fold(0.0, f64::max)
+    meters.iter().map(|meter| meter.peak().get() as f64 / 1_518.0).fold(0.0, f64::max)
 }
 
 /// Breaks: classes of the same rate keep their order in every round: 96 classes of 10 Mbit/s that begin
@@ -97,7 +97,7 @@ fn drain(edf: &mut Edf<SaturatingFrame>, at: &mut u64, end: u64) -> Vec<(ClassId
         match edf.dequeue(edf.clock.instant_of(*at)) {
             Next::Packet { class, packet } => {
                 sent.push((class, *at));
-                *at += on_the_line(packet.len()).get();
+                *at += wire_len(packet.len()).get();
             }
             Next::Gap(gap) => *at += gap.get(),
             Next::Wait(until) => *at = edf.clock.bytes_at(until),
@@ -148,7 +148,7 @@ fn normal_classes_fill_what_is_left() {
         counts[class] += 1;
     });
     let [bulk, a, b] = counts;
-    assert_eq!(bulk + a + b, 10_000, "no gaps while there is something to send");
+    assert_eq!(bulk + a + b, 10_000, "there are no gaps while packets are queued");
     assert!(bulk.abs_diff(15_380_000 * 3 / 10 / 1_518) <= 1 && a.abs_diff(b) <= 1, "{counts:?}");
 }
 
@@ -189,7 +189,7 @@ fn hours_at_8_kbit_per_second_do_not_drift() {
 
 /// Breaks: the number of stale entries is bounded when rates and classes change.
 #[test]
-fn left_overs_are_bounded() {
+fn stale_entries_are_bounded() {
     let mut edf = edf(Gaps::Frames);
     let id = paced(&mut edf, Rate::from_mbit(1));
     queue(&mut edf, 0, id, 3);
@@ -199,13 +199,13 @@ fn left_overs_are_bounded() {
         edf.set_rate(id, Rate::from_bits_per_sec(1_000_000 + n)).unwrap();
     }
     assert!(edf.calendar.len() + edf.deadlines.len() < 2_000);
-    let gone = paced(&mut edf, Rate::from_mbit(2));
-    queue(&mut edf, 0, gone, 2);
-    assert_eq!(edf.remove_class(gone).unwrap().len(), 2);
+    let removed = paced(&mut edf, Rate::from_mbit(2));
+    queue(&mut edf, 0, removed, 2);
+    assert_eq!(edf.remove_class(removed).unwrap().len(), 2);
     let mut at = 1_538;
     let sent = drain(&mut edf, &mut at, u64::MAX);
     assert_eq!(sent.iter().filter(|(class, _)| *class == id).count(), 2);
-    assert_eq!(sent.len(), 2, "a class that has ended sends nothing");
+    assert_eq!(sent.len(), 2, "a removed class sends nothing");
 }
 
 /// Breaks: the hybrid mode uses timers where they suffice and gap frames elsewhere: with timers that are late
@@ -221,7 +221,7 @@ fn hybrid_uses_timers_where_they_are_good_enough() {
             match edf.dequeue(edf.clock.instant_of(at)) {
                 Next::Packet { packet, .. } => {
                     starts.push(at);
-                    at += on_the_line(packet.len()).get();
+                    at += wire_len(packet.len()).get();
                 }
                 Next::Gap(gap) => {
                     filled = true;
@@ -244,9 +244,9 @@ fn hybrid_uses_timers_where_they_are_good_enough() {
 
 /// A frame of a connection that requests a rate.
 #[derive(Clone, Debug)]
-struct Wish(Rate);
+struct HintedFrame(Rate);
 
-impl PacedFrame for Wish {
+impl PacedFrame for HintedFrame {
     fn len(&self) -> ByteCount {
         ByteCount::new(1_514)
     }
@@ -258,15 +258,15 @@ impl PacedFrame for Wish {
 /// Breaks: a following class is paced at the rate of its hint, takes no capacity from guaranteed classes, and
 /// no frame waits for an old rate that was much lower.
 #[test]
-fn followers_have_their_rate_and_no_more_than_is_left() {
-    let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).unwrap();
+fn following_classes_get_at_most_their_hint_and_the_remaining_capacity() {
+    let mut edf: Edf<HintedFrame> = Edf::new(LINK_RATE, MTU, Gaps::Frames, Span::ZERO).unwrap();
     let spec = |kind| ClassSpec { kind, limit: QueueLimit::Unlimited };
     let guaranteed = edf.add_class(spec(ClassKind::Paced(Rate::from_mbit(600)))).unwrap();
     let slow = edf.add_class(spec(ClassKind::Follows)).unwrap();
     let greedy = edf.add_class(spec(ClassKind::Follows)).unwrap();
-    let wishes = [(guaranteed, 1), (slow, 100), (greedy, 5_000)];
-    for (class, mbit) in wishes.into_iter().chain(wishes) {
-        edf.enqueue(Instant::ZERO, class, Wish(Rate::from_mbit(mbit))).unwrap();
+    let hints = [(guaranteed, 1), (slow, 100), (greedy, 5_000)];
+    for (class, mbit) in hints.into_iter().chain(hints) {
+        edf.enqueue(Instant::ZERO, class, HintedFrame(Rate::from_mbit(mbit))).unwrap();
     }
     let (mut at, mut bytes) = (0u64, [0u64; 3]);
     while at < 100_000_000 {
@@ -287,15 +287,15 @@ fn followers_have_their_rate_and_no_more_than_is_left() {
     assert_eq!(edf.stats(slow).unwrap().rate, Rate::from_mbit(100));
 
     // The hint rises from 8 kbit/s to 800 Mbit/s while a frame is queued.
-    let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Timers, Span::ZERO).unwrap();
+    let mut edf: Edf<HintedFrame> = Edf::new(LINK_RATE, MTU, Gaps::Timers, Span::ZERO).unwrap();
     let id = edf.add_class(spec(ClassKind::Follows)).unwrap();
     for rate in [Rate::from_bits_per_sec(8_000); 2] {
-        edf.enqueue(Instant::ZERO, id, Wish(rate)).unwrap();
+        edf.enqueue(Instant::ZERO, id, HintedFrame(rate)).unwrap();
     }
     assert!(matches!(edf.dequeue(Instant::ZERO), Next::Packet { .. }));
     let Next::Wait(long) = edf.dequeue(Instant::from_nanos(12_304)) else { unreachable!() };
     assert!(long > Instant::ZERO + Span::from_secs(1));
-    edf.enqueue(Instant::from_nanos(12_304), id, Wish(Rate::from_mbit(800))).unwrap();
+    edf.enqueue(Instant::from_nanos(12_304), id, HintedFrame(Rate::from_mbit(800))).unwrap();
     let Next::Wait(short) = edf.dequeue(Instant::from_nanos(12_304)) else { unreachable!() };
     assert!(short < Instant::from_nanos(40_000), "{short:?}");
 }
@@ -311,7 +311,7 @@ fn a_class_is_small() {
 #[test]
 #[ignore = "long: make soak runs it"]
 fn never_more_than_two_frames_in_ten_thousand_sets() {
-    let ratio = |set| most_of_random_set(&mut RandomStream::new(set, "sets"), 10_000_000);
+    let ratio = |set| max_burstiness_of_random_set(&mut RandomStream::new(set, "sets"), 10_000_000);
     let worst = (0..10_000).map(ratio).fold(0.0, f64::max);
     assert!(worst <= 2.0, "{worst}");
     println!("worst of 10,000 sets: {worst:.4} frames");

@@ -1,17 +1,17 @@
 //! Flows with timers.
 
 use super::*;
-use crate::pacing::{ClassKind, LineClock, SaturatingFrame, on_the_line};
+use crate::pacing::{ClassKind, LinkClock, SaturatingFrame, wire_len};
 use farpace_path::QueueLimit;
 
-const LINE: Rate = Rate::from_mbit(1_000);
+const LINK_RATE: Rate = Rate::from_mbit(1_000);
 const MTU: ByteCount = ByteCount::new(1_500);
 const SLACK: Span = Span::from_micros(10);
 /// Transmission time of a full frame in nanoseconds.
 const FRAME: u64 = 1_538 * 8;
 
 fn fq() -> Fq<SaturatingFrame> {
-    Fq::new(LINE, MTU, SLACK, None).unwrap()
+    Fq::new(LINK_RATE, MTU, SLACK, None).unwrap()
 }
 
 fn class(fq: &mut Fq<SaturatingFrame>, kind: ClassKind) -> ClassId {
@@ -27,14 +27,14 @@ fn feed(fq: &mut Fq<SaturatingFrame>, now: u64, id: ClassId, frames: usize) {
 /// Start times in nanoseconds and classes of the next `packets` packets, on a link that is idle from `now`
 /// on.
 fn sent(fq: &mut Fq<SaturatingFrame>, now: u64, packets: usize) -> Vec<(u64, usize)> {
-    let mut clock = LineClock::new(LINE);
+    let mut clock = LinkClock::new(LINK_RATE);
     let (mut now, mut sent) = (Instant::from_nanos(now), Vec::new());
     clock.catch_up(now);
     while sent.len() < packets {
         match fq.dequeue(now) {
             Next::Packet { class, packet } => {
                 sent.push((now.as_nanos(), class.index()));
-                clock.advance(on_the_line(packet.len()));
+                clock.advance(wire_len(packet.len()));
                 now = clock.instant_of(clock.bytes());
             }
             Next::Wait(until) => {
@@ -69,7 +69,7 @@ fn ten_frames_then_two_at_a_time() {
 
 /// Breaks: a flow makes up for lateness by at most half of a pause.
 #[test]
-fn at_most_half_of_a_pause_is_made_up_for() {
+fn at_most_half_of_a_pause_makes_up_for_lateness() {
     let mut fq = fq();
     let id = class(&mut fq, ClassKind::Paced(Rate::from_bits_per_sec(24_224_000)));
     feed(&mut fq, 0, id, 100);
@@ -92,7 +92,7 @@ fn an_idle_flow_gets_a_quantum_and_no_more() {
     feed(&mut fq, later, id, 20);
     let sent: Vec<_> = sent(&mut fq, later, 4).into_iter().map(|(at, _)| at - later).collect();
     assert_eq!(sent[..2], [0, FRAME]);
-    assert_eq!(sent[2], 1_000_000 + 10_000, "a whole pause after its turn began");
+    assert_eq!(sent[2], 1_000_000 + 10_000, "a whole pause after it began to send");
 }
 
 /// Breaks: one timer serves all flows whose pauses end within the slack, in order of these times.
@@ -116,7 +116,7 @@ fn a_timer_serves_all_flows_of_its_slack() {
 
 /// Breaks: flows without a rate are served in round robin, a quantum each.
 #[test]
-fn normal_flows_take_turns() {
+fn normal_flows_are_served_in_round_robin() {
     let mut fq = fq();
     let ids = [0; 2].map(|_| class(&mut fq, ClassKind::Normal));
     for id in ids {
@@ -145,7 +145,7 @@ fn a_pause_is_scaled() {
 #[test]
 fn a_flow_is_new_once() {
     let quantum = Some(ByteCount::new(4 * 1_514));
-    let mut fq = Fq::new(LINE, MTU, SLACK, quantum).unwrap();
+    let mut fq = Fq::new(LINK_RATE, MTU, SLACK, quantum).unwrap();
     let [bulk, single] = [0; 2].map(|_| class(&mut fq, ClassKind::Normal));
     let mut next = |feeds: bool| {
         if feeds {
@@ -166,7 +166,7 @@ fn a_flow_is_new_once() {
 
 /// Breaks: a class that reuses the number of a removed class does not inherit its place in the lists.
 #[test]
-fn a_number_that_is_used_again_takes_one_turn() {
+fn a_reused_number_is_served_once() {
     let mut fq = fq();
     let [a, b] = [0; 2].map(|_| class(&mut fq, ClassKind::Normal));
     feed(&mut fq, 0, a, 1);
@@ -175,5 +175,5 @@ fn a_number_that_is_used_again_takes_one_turn() {
     assert_eq!(class(&mut fq, ClassKind::Normal), a);
     feed(&mut fq, 0, a, 20);
     let order: Vec<_> = sent(&mut fq, 0, 40).into_iter().map(|(_, class)| class).collect();
-    assert_eq!(order[..10], [1; 10], "the other one was there first");
+    assert_eq!(order[..10], [1; 10], "the other class was queued first");
 }

@@ -14,39 +14,39 @@ fn frame(number: usize, len: u64) -> Numbered {
 /// the scheduler of the paper admits the rate of the link itself. A refused rate leaves the current one
 /// unchanged, and a removed class frees its share.
 #[test]
-fn the_line_is_promised_to_the_bit() {
+fn the_link_is_allocated_to_the_bit() {
     for (name, new) in SCHEDULERS {
-        let most = if name == "psp" { 1_000_000_000 } else { 1_000_000_000u64 * 1_518 / 1_538 };
-        let [most, above] = [most, most + 1].map(Rate::from_bits_per_sec);
-        let mut scheduler = new(LINE, MTU).unwrap();
+        let max = if name == "psp" { 1_000_000_000 } else { 1_000_000_000u64 * 1_518 / 1_538 };
+        let [max, above] = [max, max + 1].map(Rate::from_bits_per_sec);
+        let mut scheduler = new(LINK_RATE, MTU).unwrap();
         assert!(is_bad_rate(&scheduler.add_class(paced(above)).unwrap_err(), above), "{name}");
-        let class = scheduler.add_class(paced(most)).unwrap();
+        let class = scheduler.add_class(paced(max)).unwrap();
         let one = Rate::from_bits_per_sec(1);
         assert!(is_bad_rate(&scheduler.add_class(paced(one)).unwrap_err(), one), "{name}");
         assert!(is_bad_rate(&scheduler.set_rate(class, above).unwrap_err(), above), "{name}");
         assert_eq!(scheduler.set_rate(class, Rate::default()), Err(PacingError::ZeroRate), "{name}");
-        assert_eq!(scheduler.stats(class).unwrap().rate, most, "{name}");
+        assert_eq!(scheduler.stats(class).unwrap().rate, max, "{name}");
         scheduler.set_rate(class, one).unwrap();
         assert_eq!(scheduler.stats(class).unwrap().rate, one, "{name}");
         scheduler.remove_class(class).unwrap();
-        let all = scheduler.add_class(paced(most)).unwrap();
+        let all = scheduler.add_class(paced(max)).unwrap();
         scheduler.remove_class(all).unwrap();
-        assert!(scheduler.add_class(paced(most)).is_ok(), "{name}: what a class had that has gone");
+        assert!(scheduler.add_class(paced(max)).is_ok(), "{name}: the share of a removed class");
     }
 }
 
 /// Breaks: rates and MTUs in range are accepted, and others are refused.
 #[test]
-fn lines_and_mtus_that_cannot_be() {
+fn link_rates_and_mtus_have_ranges() {
     for (name, new) in SCHEDULERS {
         for (mtu, good) in
             [(0, false), (67, false), (68, true), (9_000, true), (65_535, true), (65_536, false)]
         {
-            assert_eq!(new(LINE, ByteCount::new(mtu)).is_ok(), good, "{name}: {mtu}");
+            assert_eq!(new(LINK_RATE, ByteCount::new(mtu)).is_ok(), good, "{name}: {mtu}");
         }
-        let most = LineClock::FASTEST.bits_per_sec();
-        for (line, good) in [(0, false), (1, true), (most, true), (most + 1, false), (u64::MAX, false)] {
-            assert_eq!(new(Rate::from_bits_per_sec(line), MTU).is_ok(), good, "{name}: {line} bit/s");
+        let max = LinkClock::MAX_RATE.bits_per_sec();
+        for (rate, good) in [(0, false), (1, true), (max, true), (max + 1, false), (u64::MAX, false)] {
+            assert_eq!(new(Rate::from_bits_per_sec(rate), MTU).is_ok(), good, "{name}: {rate} bit/s");
         }
     }
 }
@@ -57,7 +57,7 @@ fn lines_and_mtus_that_cannot_be() {
 fn frames_of_all_lengths() {
     for (name, new) in SCHEDULERS {
         for mtu in [68, 1_500, 9_000, 65_535] {
-            let mut scheduler = new(LINE, ByteCount::new(mtu)).unwrap();
+            let mut scheduler = new(LINK_RATE, ByteCount::new(mtu)).unwrap();
             let class = scheduler.add_class(paced(Rate::from_mbit(100))).unwrap();
             let lengths = [0, 1, 14, 60, mtu + 14, mtu + 18, mtu + 22];
             for (number, len) in lengths.into_iter().enumerate() {
@@ -74,7 +74,7 @@ fn frames_of_all_lengths() {
                 let bytes = match scheduler.dequeue(now) {
                     Next::Packet { packet, .. } => {
                         out.push(packet.len);
-                        on_the_line(packet.len())
+                        wire_len(packet.len())
                     }
                     Next::Gap(gap) => {
                         assert!((84..=full).contains(&gap.get()), "{name}: a gap of {gap} of {full}");
@@ -87,9 +87,9 @@ fn frames_of_all_lengths() {
                     }
                     Next::Empty => panic!("{name}: {out:?}"),
                 };
-                now += LINE.time_for(bytes);
+                now += LINK_RATE.time_for(bytes);
                 steps += 1;
-                assert!(steps < 1_000, "{name}: no end");
+                assert!(steps < 1_000, "{name}: no progress");
             }
             assert_eq!(out, lengths, "{name}");
         }
@@ -99,13 +99,13 @@ fn frames_of_all_lengths() {
 /// Breaks: rates hold over the range of the paper, 8 kbit/s to 930 Mbit/s, as the mean from the start of a
 /// frame to the start of a much later one. Token buckets and fq count frames without check sequences.
 #[test]
-fn rates_hold_from_end_to_end_of_the_range() {
+fn rates_hold_over_the_whole_range() {
     let unpaced = ["fifo", "small bucket"];
     for (name, new) in SCHEDULERS.into_iter().filter(|(name, _)| !unpaced.contains(name)) {
         for (rate, frames) in
             [(8_000, 3), (64_000, 10), (10_000_000, 300), (500_000_000, 9_000), (930_000_000, 9_000)]
         {
-            let mut scheduler = new(LINE, MTU).unwrap();
+            let mut scheduler = new(LINK_RATE, MTU).unwrap();
             let class = scheduler.add_class(paced(Rate::from_bits_per_sec(rate))).unwrap();
             let starts = starts(&mut *scheduler, class, frames + 12);
             // The initial burst is not part of the rate.
@@ -113,8 +113,8 @@ fn rates_hold_from_end_to_end_of_the_range() {
             let bytes = (starts.len() - 1 - first) as u64 * if paces_layer_2(name) { 1_518 } else { 1_514 };
             let measured = bytes as f64 * 1e9 / (starts[starts.len() - 1] - starts[first]) as f64;
             let off = measured / rate as f64 - 1.0;
-            let most = match name {
-                // Intervals are cut to whole bytes of the line.
+            let max = match name {
+                // Intervals are truncated to whole bytes.
                 "psp" => 5e-4,
                 // Frames leave in bursts, and the first and last frame may have different positions in
                 // theirs.
@@ -123,7 +123,7 @@ fn rates_hold_from_end_to_end_of_the_range() {
                 "edf, timers" => 1e-3,
                 _ => 1e-6 + 1e-4 / frames as f64,
             };
-            assert!(off.abs() <= most, "{name}: {measured} of {rate} bit/s, {off:e}");
+            assert!(off.abs() <= max, "{name}: {measured} of {rate} bit/s, {off:e}");
         }
     }
 }
@@ -134,7 +134,7 @@ fn paces_layer_2(name: &str) -> bool {
 
 /// The bytes on the wire at which `frames` full frames of an always backlogged class begin.
 fn starts(scheduler: &mut dyn Scheduler<Numbered>, class: ClassId, frames: usize) -> Vec<u64> {
-    let (mut clock, mut starts) = (LineClock::new(LINE), Vec::new());
+    let (mut clock, mut starts) = (LinkClock::new(LINK_RATE), Vec::new());
     for number in 0..2 {
         scheduler.enqueue(Instant::ZERO, class, frame(number, 1_514)).unwrap();
     }
@@ -144,7 +144,7 @@ fn starts(scheduler: &mut dyn Scheduler<Numbered>, class: ClassId, frames: usize
             Next::Packet { packet, .. } => {
                 starts.push(clock.bytes());
                 scheduler.enqueue(now, class, packet).unwrap();
-                clock.advance(on_the_line(packet.len()));
+                clock.advance(wire_len(packet.len()));
             }
             Next::Gap(gap) => clock.advance(gap),
             Next::Wait(until) => clock.catch_up(until),

@@ -5,10 +5,10 @@ use super::*;
 use farpace_units::RandomStream;
 
 /// A random scenario, derived from a seed.
-struct Trial {
-    dice: RandomStream,
+struct ExtremeScenario {
+    rng: RandomStream,
     scheduler: Box<dyn Scheduler<Numbered>>,
-    line: Rate,
+    link_rate: Rate,
     mtu: u64,
     now: Instant,
     /// The end of the wait that the scheduler asked for. A caller that asks earlier must get a wait
@@ -20,38 +20,38 @@ struct Trial {
 }
 
 /// Log-uniform from 1 to `max`.
-fn spread(dice: &mut RandomStream, most: u64) -> u64 {
-    let bits = dice.below(u64::from(most.max(1).ilog2()) + 1);
-    ((1 << bits) + dice.below(1 << bits)).min(most.max(1))
+fn spread(rng: &mut RandomStream, max: u64) -> u64 {
+    let bits = rng.below(u64::from(max.max(1).ilog2()) + 1);
+    ((1 << bits) + rng.below(1 << bits)).min(max.max(1))
 }
 
-impl Trial {
-    fn new(seed: u64, new: New) -> Self {
-        let mut dice = RandomStream::new(seed, "extremes");
-        let most = LineClock::FASTEST.bits_per_sec();
-        let line = Rate::from_bits_per_sec(if dice.chance(0.2) { most } else { spread(&mut dice, most) });
-        let mtu = [68, 1_500, 9_000, 65_535][dice.below(4) as usize];
-        // Half of all time is enough for the clock of a line of 16 Gbit/s to end.
-        let now = Instant::from_nanos(spread(&mut dice, u64::MAX / 2));
-        let scheduler = new(line, ByteCount::new(mtu)).unwrap();
-        Trial { dice, scheduler, line, mtu, now, waits: now, queues: Vec::new(), number: 0 }
+impl ExtremeScenario {
+    fn new(seed: u64, new: NewScheduler) -> Self {
+        let mut rng = RandomStream::new(seed, "extremes");
+        let max = LinkClock::MAX_RATE.bits_per_sec();
+        let link_rate = Rate::from_bits_per_sec(if rng.chance(0.2) { max } else { spread(&mut rng, max) });
+        let mtu = [68, 1_500, 9_000, 65_535][rng.below(4) as usize];
+        // The clock of a link of 16 Gbit/s ends after half of the range of time.
+        let now = Instant::from_nanos(spread(&mut rng, u64::MAX / 2));
+        let scheduler = new(link_rate, ByteCount::new(mtu)).unwrap();
+        ExtremeScenario { rng, scheduler, link_rate, mtu, now, waits: now, queues: Vec::new(), number: 0 }
     }
 
     fn rate(&mut self) -> Rate {
-        Rate::from_bits_per_sec(spread(&mut self.dice, self.line.bits_per_sec()))
+        Rate::from_bits_per_sec(spread(&mut self.rng, self.link_rate.bits_per_sec()))
     }
 
     /// The number of a class that exists, existed, or never existed.
-    fn any(&mut self) -> u32 {
-        self.dice.below(self.queues.len() as u64 + 1) as u32
+    fn any_class(&mut self) -> u32 {
+        self.rng.below(self.queues.len() as u64 + 1) as u32
     }
 
     fn step(&mut self) {
-        match self.dice.below(20) {
+        match self.rng.below(20) {
             0 | 1 => {
                 let kinds = [ClassKind::Paced(self.rate()), ClassKind::Follows, ClassKind::Normal];
-                let limit = QueueLimit::Packets(Packets::new(1 + self.dice.below(40) as u32));
-                let kind = kinds[self.dice.below(3) as usize];
+                let limit = QueueLimit::Packets(Packets::new(1 + self.rng.below(40) as u32));
+                let kind = kinds[self.rng.below(3) as usize];
                 if let Ok(id) = self.scheduler.add_class(ClassSpec { kind, limit }) {
                     if self.queues.len() == id.index() {
                         self.queues.push(None);
@@ -61,25 +61,25 @@ impl Trial {
                 }
             }
             2 => {
-                let class = self.any();
+                let class = self.any_class();
                 self.remove(class);
             }
             3..=5 => {
-                let (class, rate) = (ClassId(self.any()), self.rate());
-                for n in 0..self.dice.below(4) {
-                    // Refused or not.
+                let (class, rate) = (ClassId(self.any_class()), self.rate());
+                for n in 0..self.rng.below(4) {
+                    // It may be refused.
                     _ = self.scheduler.set_rate(class, Rate::from_bits_per_sec(rate.bits_per_sec() >> n));
                 }
             }
             6..=12 => {
-                let class = self.any();
-                for _ in 0..1 + self.dice.below(6) {
+                let class = self.any_class();
+                for _ in 0..1 + self.rng.below(6) {
                     self.enqueue(class);
                 }
             }
-            13 => self.now += Span::from_nanos(spread(&mut self.dice, 1 << 50)),
+            13 => self.now += Span::from_nanos(spread(&mut self.rng, 1 << 50)),
             _ => {
-                for _ in 0..1 + self.dice.below(10) {
+                for _ in 0..1 + self.rng.below(10) {
                     self.serve(true);
                 }
             }
@@ -88,18 +88,18 @@ impl Trial {
     }
 
     fn remove(&mut self, class: u32) {
-        let there = self.queues.get_mut(class as usize).and_then(Option::take);
+        let queued = self.queues.get_mut(class as usize).and_then(Option::take);
         let packets = self.scheduler.remove_class(ClassId(class)).ok();
         let numbers = packets.map(|packets| packets.iter().map(|p| p.number).collect::<VecDeque<_>>());
-        assert_eq!(numbers, there);
+        assert_eq!(numbers, queued);
     }
 
     fn enqueue(&mut self, class: u32) {
         self.number += 1;
-        let len = if self.dice.chance(0.5) { self.mtu + 14 } else { spread(&mut self.dice, self.mtu) };
-        // Rates that jump from one end to the other.
-        let hint = [None, Some(Rate::from_bits_per_sec(1)), Some(self.line), Some(self.rate())];
-        let packet = Numbered { number: self.number, len, hint: hint[self.dice.below(4) as usize] };
+        let len = if self.rng.chance(0.5) { self.mtu + 14 } else { spread(&mut self.rng, self.mtu) };
+        // Rates that jump between the ends of the range.
+        let hint = [None, Some(Rate::from_bits_per_sec(1)), Some(self.link_rate), Some(self.rate())];
+        let packet = Numbered { number: self.number, len, hint: hint[self.rng.below(4) as usize] };
         if self.scheduler.enqueue(self.now, ClassId(class), packet).is_ok() {
             self.waits = self.now;
             self.queues[class as usize].as_mut().unwrap().push_back(self.number);
@@ -113,19 +113,19 @@ impl Trial {
     /// Asks the scheduler when the link is idle, and does what it returns. If `loosely`, it may ask before a
     /// wait is over, or late. False if nothing is queued.
     fn serve(&mut self, loosely: bool) -> bool {
-        if !loosely || self.dice.chance(0.7) {
+        if !loosely || self.rng.chance(0.7) {
             self.now = self.now.max(self.waits);
         }
-        if loosely && self.dice.chance(0.3) {
-            self.now += Span::from_nanos(spread(&mut self.dice, 1 << 40));
+        if loosely && self.rng.chance(0.3) {
+            self.now += Span::from_nanos(spread(&mut self.rng, 1 << 40));
         }
         let next = self.scheduler.dequeue(self.now);
         assert_eq!(self.queued() == 0, next == Next::Empty, "{next:?} with {} queued", self.queued());
         let bytes = match next {
             Next::Packet { class, packet } => {
                 let queue = self.queues[class.index()].as_mut().unwrap();
-                assert_eq!(queue.pop_front(), Some(packet.number), "order, or a packet of another class");
-                on_the_line(packet.len())
+                assert_eq!(queue.pop_front(), Some(packet.number), "wrong order or class");
+                wire_len(packet.len())
             }
             Next::Gap(gap) => {
                 let full = self.mtu + 14 + 24;
@@ -133,13 +133,13 @@ impl Trial {
                 gap
             }
             Next::Wait(until) => {
-                assert!(until > self.now, "at {:?} it waits until {until:?}", self.now);
+                assert!(until > self.now, "at {:?} it asked to wait until {until:?}", self.now);
                 self.waits = until;
                 return true;
             }
             Next::Empty => return false,
         };
-        self.now += self.line.time_for(bytes);
+        self.now += self.link_rate.time_for(bytes);
         self.waits = self.now;
         true
     }
@@ -148,7 +148,7 @@ impl Trial {
     fn drain(&mut self) {
         for class in 0..self.queues.len() as u32 {
             let rate = self.scheduler.stats(ClassId(class)).unwrap_or_default().rate.bits_per_sec();
-            if rate > 0 && rate < self.line.bits_per_sec() / 1_000 {
+            if rate > 0 && rate < self.link_rate.bits_per_sec() / 1_000 {
                 self.remove(class);
             }
         }
@@ -165,16 +165,16 @@ impl Trial {
 /// Breaks: at the ends of all ranges, a scheduler makes progress, loses no packet, does not overflow, and
 /// never waits for a past time.
 #[test]
-fn nothing_breaks_at_the_ends_of_all_ranges() {
-    let trials = std::env::var("FARPACE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+fn schedulers_work_at_the_ends_of_all_ranges() {
+    let seeds = std::env::var("FARPACE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
     for (name, new) in SCHEDULERS {
-        for seed in 0..trials {
+        for seed in 0..seeds {
             let done = std::panic::catch_unwind(|| {
-                let mut trial = Trial::new(seed, new);
+                let mut scenario = ExtremeScenario::new(seed, new);
                 for _ in 0..100 {
-                    trial.step();
+                    scenario.step();
                 }
-                trial.drain();
+                scenario.drain();
             });
             assert!(done.is_ok(), "{name}, seed {seed}");
         }

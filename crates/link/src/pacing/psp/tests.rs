@@ -12,8 +12,8 @@ fn spec(kind: ClassKind) -> ClassSpec {
 
 /// A scheduler on a link of `link_rate` Mbit/s with paced classes of `rates` that have `frames` full frames
 /// each.
-fn backlogged(line: u64, rates: &[u64], frames: usize) -> (Psp<SaturatingFrame>, Vec<ClassId>) {
-    let mut psp = Psp::new(Rate::from_mbit(line), ByteCount::new(1_500)).unwrap();
+fn backlogged(link_rate: u64, rates: &[u64], frames: usize) -> (Psp<SaturatingFrame>, Vec<ClassId>) {
+    let mut psp = Psp::new(Rate::from_mbit(link_rate), ByteCount::new(1_500)).unwrap();
     let add = |rate: &u64| psp.add_class(spec(ClassKind::Paced(Rate::from_mbit(*rate)))).unwrap();
     let ids: Vec<_> = rates.iter().map(add).collect();
     for id in &ids {
@@ -52,7 +52,7 @@ fn the_papers_trace() {
 /// Breaks: gaps have the flaws of the paper, and are split at a full frame. For one class with packets
 /// `apart` bytes on the wire: the length of the gap frame and the growth of G.
 #[test]
-fn gaps_are_as_wrong_as_the_papers() {
+fn gaps_have_the_flaws_of_the_paper() {
     for (apart, given, counted) in [
         (0, None, 0),
         (1, Some(1_538), 1_538),
@@ -78,8 +78,8 @@ fn gaps_are_as_wrong_as_the_papers() {
 /// Breaks: a class that stopped does not burst when it continues, and one that could not send does (the
 /// flaw).
 #[test]
-fn arrears_are_kept_but_not_over_a_stop() {
-    // Each sends one frame of four: one stops, the other goes on.
+fn arrears_are_kept_except_over_a_stop() {
+    // Each sends one of four frames. One stops, the other continues.
     let (mut psp, ids) = backlogged(6_152, &[1_518, 1_518], 1);
     feed(&mut psp, ids[1], 40);
     let twenty: Vec<_> = (0..20).map(|_| next(&mut psp)).collect();
@@ -104,7 +104,7 @@ fn arrears_are_kept_but_not_over_a_stop() {
 
 /// Breaks: on an idle link G stops, and no gaps are sent.
 #[test]
-fn the_clock_stands_still_on_an_idle_line() {
+fn the_clock_stands_still_on_an_idle_link() {
     let (mut psp, ids) = backlogged(6_152, &[1_518], 1);
     assert_eq!(next(&mut psp), Ok(0));
     assert_eq!(psp.dequeue(Instant::from_nanos(1 << 40)), Next::Empty);
@@ -117,7 +117,7 @@ fn the_clock_stands_still_on_an_idle_line() {
 /// Breaks: eligible paced classes precede normal ones, normal ones precede gaps and are served in round
 /// robin.
 #[test]
-fn normal_classes_take_what_is_left_in_turn() {
+fn normal_classes_share_the_rest_in_round_robin() {
     let (mut psp, _) = backlogged(6_152, &[1_518], 9);
     for _ in 0..2 {
         let normal = psp.add_class(spec(ClassKind::Normal)).unwrap();
@@ -132,7 +132,7 @@ fn normal_classes_take_what_is_left_in_turn() {
 /// Breaks: the lowest rate of the paper: 8 kbit/s is a frame per 189.75 MB on the wire (1.5 s). The sum of
 /// rates may equal the rate of the link, and no more.
 #[test]
-fn the_ends_of_the_range() {
+fn rates_at_both_ends_of_the_range() {
     let mut psp = Psp::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
     let slow = psp.add_class(spec(ClassKind::Paced(Rate::from_bits_per_sec(8_000)))).unwrap();
     feed(&mut psp, slow, 3);
@@ -149,14 +149,14 @@ fn the_ends_of_the_range() {
 
     let rest = Rate::from_bits_per_sec(999_992_001);
     let refused = psp.add_class(spec(ClassKind::Paced(rest)));
-    assert!(matches!(refused, Err(PacingError::RatesAboveLine { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(PacingError::RatesAboveLinkRate { .. })), "{refused:?}");
     let rest = Rate::from_bits_per_sec(999_992_000);
     assert!(psp.add_class(spec(ClassKind::Paced(rest))).is_ok());
 }
 
 /// Breaks: a new rate scales the rest of a gap and changes the order of classes.
 #[test]
-fn rates_change_while_they_wait() {
+fn rates_change_while_classes_wait() {
     // Four frames apart each.
     let (mut psp, ids) = backlogged(6_152, &[1_518, 1_518], 9);
     assert_eq!([next(&mut psp), next(&mut psp)], [Ok(0), Ok(1)]);
@@ -168,7 +168,7 @@ fn rates_change_while_they_wait() {
 
 /// Breaks: the round robin continues at the same class when an earlier one is removed.
 #[test]
-fn turns_stay_when_a_class_goes() {
+fn removing_a_class_keeps_the_round_robin() {
     let (mut psp, _) = backlogged(1_000, &[], 0);
     let ids = [0; 3].map(|_| psp.add_class(spec(ClassKind::Normal)).unwrap());
     for id in ids {

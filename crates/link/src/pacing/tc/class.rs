@@ -19,11 +19,11 @@ impl Tc {
                 "root" => below = true,
                 "parent" => {
                     let word = words.peek().unwrap_or_default();
-                    if self.places.contains_key(word) || units::class(word).is_ok() {
+                    if self.indices.contains_key(word) || units::class(word).is_ok() {
                         words.next("")?;
                         let root = self.major.unwrap_or(1);
                         return Err(
-                            words.error(format!("classes stand below the root alone: expected `{root:x}:`"))
+                            words.error(format!("classes have the root as parent: expected `{root:x}:`"))
                         );
                     }
                     self.parent_root(words)?;
@@ -42,7 +42,7 @@ impl Tc {
             return Err(words.error("expected `classid`, like `classid 1:3`, before this word"));
         };
         let scheduler = self.rooted(words)?.scheduler;
-        let at = self.places.get(&name).copied();
+        let at = self.indices.get(&name).copied();
         if verb == Verb::Delete {
             let at = at.ok_or_else(|| words.error_at(place, format!("there is no class {name}")))?;
             return self.delete_class(at, words, place);
@@ -74,7 +74,7 @@ impl Tc {
             None => {
                 classes.push(ClassConfig { name: name.clone(), rate, limit: None });
                 let at = classes.len() - 1;
-                self.places.insert(name, at);
+                self.indices.insert(name, at);
             }
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Tc {
 
     /// The name of a class, which may be new.
     fn class_name(&mut self, word: &str, words: &Words<'_>) -> Result<String, TcError> {
-        if self.places.contains_key(word) {
+        if self.indices.contains_key(word) {
             return Ok(word.to_owned());
         }
         let id = units::class(word).map_err(|problem| words.error(problem))?;
@@ -125,7 +125,9 @@ impl Tc {
                     words.once(&mut ceil, (value, words.place()), "ceil")?;
                 }
                 "burst" | "buffer" | "maxburst" => {
-                    return Err(words.not_here("all buckets of a device have one size: `burst` of the root"));
+                    return Err(
+                        words.not_here("all buckets of a device have one size: set `burst` of the root")
+                    );
                 }
                 "cburst" | "cbuffer" | "cmaxburst" | "prio" | "quantum" | "mpu" | "overhead"
                 | "linklayer" => {
@@ -137,10 +139,9 @@ impl Tc {
         match (ceil, rate) {
             (Some((ceil, _)), Some(rate)) if ceil == rate => {}
             (Some((_, at)), _) => {
-                return Err(words.error_at(
-                    at,
-                    "classes do not borrow from each other: `ceil` can only be the rate itself",
-                ));
+                return Err(
+                    words.error_at(at, "classes do not borrow from each other: `ceil` must equal the rate")
+                );
             }
             (None, _) => {}
         }
@@ -161,10 +162,9 @@ impl Tc {
         let filters = config.filters.iter().filter(|filter| filter.class == class.name).count();
         if filters > 0 {
             let name = &class.name;
-            return Err(words.error_at(
-                place,
-                format!("{filters} of the filters lead to class {name}: delete them first"),
-            ));
+            return Err(
+                words.error_at(place, format!("{filters} filters select class {name}: delete them first"))
+            );
         }
         if config.default.as_deref() == Some(class.name.as_str()) {
             return Err(words.error_at(place, format!("class {} is the default of the root", class.name)));
@@ -186,8 +186,9 @@ impl Tc {
         let mut limit = None;
         if let Some(kind) = kind {
             if !matches!(kind, "pfifo" | "bfifo") {
-                return Err(words
-                    .error("the queue of a class is `pfifo` or `bfifo`: its packets leave in their order"));
+                return Err(
+                    words.error("the queue of a class is `pfifo` or `bfifo`: its packets stay in order")
+                );
             }
             while words.peek().is_some() {
                 match words.next("limit")? {

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Priorities that Linux assigns to filters without one: descending, so that the latest of these filters is
 /// evaluated first, after all filters with lower values.
-pub(super) const FIRST_GIVEN: u16 = 0x8000;
-const LAST_GIVEN: u16 = 0xc000;
+pub(super) const MIN_ASSIGNED: u16 = 0x8000;
+const MAX_ASSIGNED: u16 = 0xc000;
 
 /// Classifiers of Linux that are not supported.
 const OTHERS: [&str; 8] = ["basic", "bpf", "cgroup", "flow", "fw", "route", "rsvp", "tcindex"];
@@ -28,10 +28,10 @@ impl Tc {
                 "dev" => self.device(words)?,
                 "root" => {}
                 "parent" => {
-                    if self.places.contains_key(words.peek().unwrap_or_default()) {
+                    if self.indices.contains_key(words.peek().unwrap_or_default()) {
                         words.next("")?;
                         return Err(
-                            words.error("filters stand at the root alone: expected its handle, like 1:")
+                            words.error("filters have the root as parent: expected its handle, like 1:")
                         );
                     }
                     self.parent_root(words)?;
@@ -46,7 +46,7 @@ impl Tc {
                     words.once(&mut priority, value, "pref")?;
                 }
                 "handle" => {
-                    return Err(words.not_here("filters are told apart by `pref` and what they match"));
+                    return Err(words.not_here("filters are identified by `pref` and their match"));
                 }
                 "ingress" | "egress" | "block" | "chain" | "estimator" => {
                     return Err(words.not_here("only what leaves a device is paced"));
@@ -63,7 +63,7 @@ impl Tc {
             "flower" => self.flower(&mut selector, words)?,
             "matchall" => self.class_of(words, |_, words| Err(words.unknown(&["classid"])))?,
             other if OTHERS.contains(&other) => {
-                return Err(words.not_here(&format!("its kinds of filters are {}", KINDS.join(", "))));
+                return Err(words.not_here(&format!("the kinds of filters are {}", KINDS.join(", "))));
             }
             _ => return Err(words.unknown(&KINDS)),
         };
@@ -95,7 +95,7 @@ impl Tc {
             let priority = if has_priority { filter.priority } else { other.priority };
             ClassFilter { class, priority, ..other.clone() } == ClassFilter { priority, ..filter.clone() }
         };
-        let least = self.least_given;
+        let lowest = self.lowest_assigned;
         let config = self.rooted(words)?;
         let found = match verb {
             Verb::Add => None,
@@ -125,12 +125,12 @@ impl Tc {
         }
         filter.class = class;
         if !has_priority {
-            filter.priority = least.map_or(LAST_GIVEN, |least| (least - 1).max(FIRST_GIVEN));
+            filter.priority = lowest.map_or(MAX_ASSIGNED, |lowest| (lowest - 1).max(MIN_ASSIGNED));
         }
         let priority = filter.priority;
         config.filters.push(filter);
-        if priority >= FIRST_GIVEN {
-            self.least_given = Some(least.map_or(priority, |least| least.min(priority)));
+        if priority >= MIN_ASSIGNED {
+            self.lowest_assigned = Some(lowest.map_or(priority, |lowest| lowest.min(priority)));
         }
         Ok(())
     }
@@ -157,11 +157,11 @@ impl Tc {
         while words.peek().is_some() {
             match words.next("classid")? {
                 "classid" | "flowid" => {
-                    let place = self.known_class(words)?;
-                    words.once(&mut class, place, "classid")?;
+                    let index = self.known_class(words)?;
+                    words.once(&mut class, index, "classid")?;
                 }
                 "action" | "police" | "indev" | "skip_hw" | "skip_sw" => {
-                    return Err(words.not_here("a filter leads to a class and does nothing else"));
+                    return Err(words.not_here("a filter selects a class and does nothing else"));
                 }
                 word => one(word, words)?,
             }
@@ -177,7 +177,7 @@ impl Tc {
                 selector.match_u32(words)
             }
             "divisor" | "ht" | "hashkey" | "link" | "offset" | "order" | "sample" => {
-                Err(words.not_here("filters are searched quickly without tables of hashes"))
+                Err(words.not_here("filters need no hash tables"))
             }
             _ => Err(words.unknown(&["match", "classid", "flowid"])),
         })?;
@@ -202,7 +202,7 @@ fn protocol(words: &mut Words<'_>) -> Result<Family, TcError> {
         "ipv6" | "ip6" | "0x86dd" => Ok(Family::V6),
         "all" => Ok(Family::All),
         "arp" | "802.1q" | "802.1Q" | "802.1ad" | "mpls_uc" => {
-            Err(words.not_here("filters look at IP, below VLAN tags, too: expected ip, ipv6 or all"))
+            Err(words.not_here("filters match IP, also below VLAN tags: expected ip, ipv6 or all"))
         }
         _ => Err(words.unknown(&["ip", "ipv6", "all"])),
     }

@@ -35,7 +35,7 @@ mod words;
 mod write;
 
 pub use words::{MAX_WORDS, TcError};
-pub use write::{NotWords, to_tc};
+pub use write::{ToTcError, to_tc};
 
 use super::{PacingConfig, SchedulerKind};
 use std::collections::BTreeMap;
@@ -52,9 +52,9 @@ pub struct Tc {
     /// The handle of the root.
     major: Option<u16>,
     /// Indices of classes by name.
-    places: BTreeMap<String, usize>,
-    /// The least priority that was given to a filter without one.
-    least_given: Option<u16>,
+    indices: BTreeMap<String, usize>,
+    /// The lowest priority that was assigned to a filter without one.
+    lowest_assigned: Option<u16>,
     notes: Vec<String>,
 }
 
@@ -123,12 +123,12 @@ impl Tc {
         let object = match abbreviated(object, &["qdisc", "class", "filter"]) {
             Some(object) => object,
             None if object.starts_with('-') => {
-                let say = "pacing has no options of tc here; `farpace pacing tc --batch FILE` reads many commands, \
-                           `farpace pacing show` shows what there is, and with -s its counters";
-                return Err(words.error(say));
+                let problem = "pacing has no options of tc here; `farpace pacing tc --batch FILE` reads many commands, \
+                           `farpace pacing show` shows the configuration, and with -s its counters";
+                return Err(words.error(problem));
             }
             None if matches!(object, "action" | "actions" | "chain" | "monitor" | "exec") => {
-                return Err(words.not_here("there are qdisc, class and filter"));
+                return Err(words.not_here("the objects are qdisc, class and filter"));
             }
             None => return Err(words.unknown(&["qdisc", "class", "filter"])),
         };
@@ -177,30 +177,31 @@ impl Tc {
     /// Reads the identifier of an existing class, and returns its index.
     fn known_class(&self, words: &mut Words<'_>) -> Result<usize, TcError> {
         let word = words.next("a class, like 1:3")?;
-        if let Some(place) = self.places.get(word) {
-            return Ok(*place);
+        if let Some(index) = self.indices.get(word) {
+            return Ok(*index);
         }
         let name = units::class(word).map(units::name).map_err(|problem| words.error(problem))?;
-        self.places.get(&name).copied().ok_or_else(|| {
-            let first: Vec<&str> = self.places.keys().take(20).map(String::as_str).collect();
-            let there = if first.is_empty() { "none yet".to_owned() } else { first.join(", ") };
-            words.error(format!("there is no class {name}; classes: {there}"))
+        self.indices.get(&name).copied().ok_or_else(|| {
+            let first: Vec<&str> = self.indices.keys().take(20).map(String::as_str).collect();
+            let known = if first.is_empty() { "none yet".to_owned() } else { first.join(", ") };
+            words.error(format!("there is no class {name}; classes: {known}"))
         })
     }
 
     /// Derives the other fields from the configuration.
     fn index(&mut self) {
-        self.places.clear();
-        self.least_given = None;
+        self.indices.clear();
+        self.lowest_assigned = None;
         let Some(config) = &self.config else {
             self.major = None;
             return;
         };
-        self.places = config.classes.iter().enumerate().map(|(at, class)| (class.name.clone(), at)).collect();
+        self.indices =
+            config.classes.iter().enumerate().map(|(at, class)| (class.name.clone(), at)).collect();
         let mut names = config.classes.iter().map(|class| &class.name).chain(&config.default);
         self.major = self.major.or_else(|| names.find_map(|name| units::class(name).ok()).map(|id| id.0));
-        let given = config.filters.iter().map(|filter| filter.priority);
-        self.least_given = given.filter(|priority| *priority >= filter::FIRST_GIVEN).min();
+        let priorities = config.filters.iter().map(|filter| filter.priority);
+        self.lowest_assigned = priorities.filter(|priority| *priority >= filter::MIN_ASSIGNED).min();
     }
 }
 
@@ -222,10 +223,12 @@ fn verb(words: &mut Words<'_>) -> Result<Verb, TcError> {
         Some("change") => Ok(Verb::Change),
         Some("replace") => Ok(Verb::Replace),
         Some("delete") => Ok(Verb::Delete),
-        Some(_) => Err(words.error("`farpace pacing show` shows what there is, and with -s its counters")),
+        Some(_) => {
+            Err(words.error("`farpace pacing show` shows the configuration, and with -s its counters"))
+        }
         None if word == "chg" => Ok(Verb::Change),
         None if matches!(word, "ls" | "get" | "link") => Err(words.not_here(
-            "there are add, change, replace and delete; `farpace pacing show` shows what there is",
+            "the verbs are add, change, replace and delete; `farpace pacing show` shows the configuration",
         )),
         None => Err(words.unknown(&["add", "change", "replace", "delete"])),
     }

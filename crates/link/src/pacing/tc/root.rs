@@ -37,7 +37,7 @@ const OTHERS: [&str; 22] = [
 ];
 
 /// The parent of a `tc qdisc`.
-enum QdiscPlace {
+enum QdiscParent {
     Root,
     /// The class with this index.
     Class(usize),
@@ -54,9 +54,9 @@ impl Tc {
             let word = words.next("root or parent, and what the qdisc is, like edf")?;
             match word {
                 "dev" => self.device(words)?,
-                "root" => words.once(&mut place, QdiscPlace::Root, "root or parent")?,
+                "root" => words.once(&mut place, QdiscParent::Root, "root or parent")?,
                 "parent" => {
-                    let class = QdiscPlace::Class(self.known_class(words)?);
+                    let class = QdiscParent::Class(self.known_class(words)?);
                     words.once(&mut place, class, "root or parent")?;
                 }
                 "handle" => {
@@ -65,7 +65,7 @@ impl Tc {
                 }
                 "ingress" | "clsact" => return Err(words.not_here("only what leaves a device is paced")),
                 "estimator" | "stab" | "ingress_block" | "egress_block" => {
-                    return Err(words.not_here("there are dev, root, parent and handle"));
+                    return Err(words.not_here("the options are dev, root, parent and handle"));
                 }
                 kind => break Some(kind),
             }
@@ -73,8 +73,8 @@ impl Tc {
         let kind = kind.map(|kind| known_kind(kind, words)).transpose()?;
         match place {
             None => Err(words.error("expected `root`, or `parent` with a class, before this word")),
-            Some(QdiscPlace::Class(class)) => self.leaf(verb, class, kind, words),
-            Some(QdiscPlace::Root) => self.root(verb, handle, kind, words),
+            Some(QdiscParent::Class(class)) => self.leaf(verb, class, kind, words),
+            Some(QdiscParent::Root) => self.root(verb, handle, kind, words),
         }
     }
 
@@ -96,10 +96,10 @@ impl Tc {
             (Verb::Add, Some(now)) => {
                 let now = kind_of(now.scheduler);
                 return Err(words.error(format!(
-                    "there is a root already, `{now}`: `replace` begins anew, `change` changes its options, `delete` ends it"
+                    "there is a root already, `{now}`: `replace` starts over, `change` changes its options, `delete` removes it"
                 )));
             }
-            (Verb::Change, None) => return Err(words.error("there is no root yet: `add` makes one")),
+            (Verb::Change, None) => return Err(words.error("there is no root yet: `add` creates one")),
             (Verb::Change, Some(now)) if now.scheduler != scheduler(name) => {
                 let now = kind_of(now.scheduler);
                 return Err(
@@ -127,7 +127,7 @@ impl Tc {
 pub(super) fn known_kind(word: &str, words: &Words<'_>) -> Result<&'static str, TcError> {
     match KINDS.iter().find(|kind| **kind == word) {
         Some(kind) => Ok(kind),
-        None if OTHERS.contains(&word) => Err(words.not_here(&format!("its kinds are {}", KINDS.join(", ")))),
+        None if OTHERS.contains(&word) => Err(words.not_here(&format!("the kinds are {}", KINDS.join(", ")))),
         None => Err(words.unknown(&KINDS)),
     }
 }
@@ -153,7 +153,7 @@ fn options(
     words: &mut Words<'_>,
 ) -> Result<(), TcError> {
     const VALID: [&str; 10] =
-        ["default", "line", "mtu", "gaps", "gap_frame", "jitter", "tick", "burst", "slack", "quantum"];
+        ["default", "device_rate", "mtu", "gaps", "gap_frame", "jitter", "tick", "burst", "slack", "quantum"];
     let (mut has_default, mut has_limit) = (false, false);
     while words.peek().is_some() {
         match words.next("an option")? {
@@ -162,7 +162,10 @@ fn options(
                 let minor = words.value("the minor number of a class, like 3", units::half)?;
                 config.default = (minor != 0).then(|| units::name((major, minor)));
             }
-            "line" => config.line = Some(words.value("a rate, like 1gbit", units::rate)?),
+            // `line` is the old name.
+            "device_rate" | "line" => {
+                config.device_rate = Some(words.value("a rate, like 1gbit", units::rate)?);
+            }
             "mtu" => config.mtu = words.value("a size, like 1500", units::size)?,
             "gaps" => config.gaps = gaps(words)?,
             "gap_frame" => config.gap_frame = gap_frame(words)?,
@@ -172,7 +175,7 @@ fn options(
             "slack" | "timer_slack" => config.slack = time(words)?,
             "quantum" => config.quantum = Some(words.value("a size, like 3028", units::size)?),
             "limit" if name == "fq" => {
-                return Err(words.not_here("it would hold all flows together; `flow_limit` is for each"));
+                return Err(words.not_here("it limits all flows together; `flow_limit` limits each"));
             }
             "flow_limit" if name == "fq" => config.limit = words.value("packets, like 100", units::limit)?,
             "limit" => {
@@ -184,7 +187,7 @@ fn options(
                 };
             }
             "r2q" | "direct_qlen" | "offload" if name == "htb" => {
-                return Err(words.not_here("classes do not lend to each other"));
+                return Err(words.not_here("classes do not borrow from each other"));
             }
             "maxrate" | "initial_quantum" | "buckets" | "orphan_mask" | "pacing" | "nopacing"
             | "refill_delay" | "low_rate_threshold" | "ce_threshold" | "horizon" | "horizon_cap"
@@ -221,7 +224,7 @@ fn token_bucket(
     const VALID: [&str; 5] = ["rate", "burst", "limit", "latency", "tick"];
     let only = |config: &PacingConfig| config.classes.len() == 1 && config.filters.is_empty();
     if verb == Verb::Change && !only(config) {
-        return Err(words.error("the root has classes: `htb` is the kind for that"));
+        return Err(words.error("the root has classes: use kind `htb`"));
     }
     let (mut rate, mut limit, mut latency) = (None::<Rate>, None, None::<Span>);
     while words.peek().is_some() {
@@ -256,8 +259,8 @@ fn token_bucket(
         return Err(words.error("tbf needs `rate`"));
     };
     // The limit that bounds the queueing delay.
-    let held = |latency| QueueLimit::Bytes(rate.bytes_in(latency) + config.burst.unwrap_or_default());
-    let limit = limit.or_else(|| latency.map(held));
+    let bytes = |latency| QueueLimit::Bytes(rate.bytes_in(latency) + config.burst.unwrap_or_default());
+    let limit = limit.or_else(|| latency.map(bytes));
     if verb == Verb::Change
         && let Some(class) = config.classes.first_mut()
     {

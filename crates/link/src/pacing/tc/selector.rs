@@ -54,14 +54,13 @@ impl Selector {
             // Matches any packet.
             "u32" if words.take("0") && words.take("0") => {
                 if words.take("at") {
-                    words.next("a place, like 0")?;
+                    words.next("an offset, like 0")?;
                 }
                 return Ok(());
             }
             "u32" | "u16" | "u8" | "mark" | "ether" | "icmp" => {
-                return Err(words.not_here(
-                    "filters look at addresses, ports, protocol and DSCP; any packet is `u32 0 0`",
-                ));
+                return Err(words
+                    .not_here("filters match addresses, ports, protocol and DSCP; any packet is `u32 0 0`"));
             }
             tcp @ ("tcp" | "udp") => {
                 let number = if tcp == "tcp" { 6 } else { 17 };
@@ -75,26 +74,26 @@ impl Selector {
             "dst" => self.address(false, words),
             "sport" => {
                 let port = port(words)?;
-                masked(0xffff, "a port has all of its bits: ranges are not known here", words)?;
+                masked(0xffff, "port ranges are not supported", words)?;
                 words.once(&mut self.src_port, port, "sport")
             }
             "dport" => {
                 let port = port(words)?;
-                masked(0xffff, "a port has all of its bits: ranges are not known here", words)?;
+                masked(0xffff, "port ranges are not supported", words)?;
                 words.once(&mut self.dst_port, port, "dport")
             }
             "protocol" => {
                 let protocol = words.value("a protocol, like 6", protocol)?;
-                masked(0xff, "a protocol has all of its bits", words)?;
+                masked(0xff, "protocol masks are not supported", words)?;
                 words.once(&mut self.protocol, protocol, "protocol")
             }
             "tos" | "dsfield" | "priority" => {
                 let byte = words.value("a number, like 0xb8", |text| units::number(text, 0xff))?;
-                masked(0xfc, "filters look at the DSCP alone, not at the two bits of ECN", words)?;
+                masked(0xfc, "filters match the DSCP only, not the two ECN bits", words)?;
                 self.dscp(byte, words)
             }
             "precedence" | "ihl" | "nofrag" | "firstfrag" | "df" | "mf" | "icmp_type" | "icmp_code"
-            | "flowlabel" => Err(words.not_here("filters look at addresses, ports, protocol and DSCP")),
+            | "flowlabel" => Err(words.not_here("filters match addresses, ports, protocol and DSCP")),
             _ => Err(words.unknown(&U32_KEYS)),
         }
     }
@@ -125,7 +124,7 @@ impl Selector {
                     .map_err(|_| wrong(format!("`{word}` is not a number and a mask, like 0xb8/0xfc")))?;
                 if units::mask(mask).map_err(wrong)? != 0xfc {
                     return Err(wrong(
-                        "filters look at the DSCP alone, not at the two bits of ECN: expected the mask 0xfc, like 0xb8/0xfc"
+                        "filters match the DSCP only, not the two ECN bits: expected the mask 0xfc, like 0xb8/0xfc"
                             .to_owned(),
                     ));
                 }
@@ -134,7 +133,7 @@ impl Selector {
             "eth_type" | "indev" | "vlan_id" | "vlan_prio" | "vlan_ethtype" | "cvlan_id" | "dst_mac"
             | "src_mac" | "tcp_flags" | "ip_ttl" | "ip_flags" | "type" | "code" | "ct_state"
             | "enc_key_id" | "mpls_label" | "arp_tip" | "arp_sip" | "hw_tc" | "verbose" => {
-                Err(words.not_here("filters look at addresses, ports, protocol and DSCP"))
+                Err(words.not_here("filters match addresses, ports, protocol and DSCP"))
             }
             _ => Err(words.unknown(&FLOWER_KEYS)),
         }
@@ -152,23 +151,23 @@ impl Selector {
         if let Some(net) = net {
             let family = if net.net().is_ipv4() { Family::V4 } else { Family::V6 };
             if self.family != Family::All && self.family != family {
-                let ours = if family == Family::V4 { "IPv4" } else { "IPv6" };
-                return Err(words.error(format!("{net} is {ours}, and the filter is not")));
+                let name = if family == Family::V4 { "IPv4" } else { "IPv6" };
+                return Err(words.error(format!("{net} is {name}, and the filter is not")));
             }
             self.family = family;
-            let (place, name) = if src { (&mut self.src, "src") } else { (&mut self.dst, "dst") };
-            words.once(place, net, name)?;
+            let (field, name) = if src { (&mut self.src, "src") } else { (&mut self.dst, "dst") };
+            words.once(field, net, name)?;
         }
         if words.peek() == Some("at") {
             words.next("")?;
-            return Err(words.not_here("filters know where addresses are"));
+            return Err(words.not_here("the position of addresses is known"));
         }
         Ok(())
     }
 
     fn dscp(&mut self, byte: u16, words: &Words<'_>) -> Result<(), TcError> {
         if byte & !0xfc != 0 {
-            return Err(words.error(format!("{byte:#x} has bits that the mask 0xfc leaves out")));
+            return Err(words.error(format!("{byte:#x} has bits outside of the mask 0xfc")));
         }
         words.once(&mut self.dscp, (byte >> 2) as u8, "the DSCP")
     }
@@ -177,7 +176,7 @@ impl Selector {
 fn port(words: &mut Words<'_>) -> Result<u16, TcError> {
     words.value("a port, like 80", |text| match text.split_once('-') {
         Some((first, _)) if !first.is_empty() => {
-            Err(format!("`{text}`: ranges of ports are not known here: a filter has one port"))
+            Err(format!("`{text}`: port ranges are not supported: a filter has one port"))
         }
         _ => units::number(text, u16::MAX).map_err(|problem| format!("{problem}: expected a port")),
     })

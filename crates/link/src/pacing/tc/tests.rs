@@ -75,7 +75,7 @@ fn the_papers_example_is_understood() {
 
 /// Breaks: each form of a command has its effect.
 #[test]
-fn commands_make_what_they_say() {
+fn commands_have_their_effects() {
     let root = "qdisc add dev eth0 root handle 1: edf default 2\nclass add dev eth0 parent 1: classid 1:1 edf rate 1mbit\n\
                 class add dev eth0 parent 1: classid 1:2 edf mode normal\n";
     let base = "default = \"1:2\"\nclasses = [{ name = \"1:1\", rate = \"1 Mbit/s\" }, { name = \"1:2\" }]\n";
@@ -99,11 +99,12 @@ fn commands_make_what_they_say() {
             "default = \"1:2\"\nclasses = [{ name = \"1:1\", rate = \"1 Mbit/s\" }, { name = \"1:2\", limit = \"1514 kB\" }]",
         ),
         (
-            "qdisc change dev eth0 root edf gaps hybrid jitter 50us line 1gbit mtu 9000 limit 64kb",
+            "qdisc change dev eth0 root edf gaps hybrid jitter 50us device_rate 1gbit mtu 9000 limit 64kb",
             &format!(
-                "{base}gaps = \"hybrid\"\njitter = \"50 us\"\nline = \"1 Gbit/s\"\nmtu = \"9 kB\"\nlimit = \"65536 B\""
+                "{base}gaps = \"hybrid\"\njitter = \"50 us\"\ndevice_rate = \"1 Gbit/s\"\nmtu = \"9 kB\"\nlimit = \"65536 B\""
             ),
         ),
+        ("qdisc change root edf line 1gbit", &format!("{base}device_rate = \"1 Gbit/s\"")),
         (
             "qdisc replace dev eth0 root handle 2: htb default 1 burst 15kb tick 10ms\nclass add parent 2: classid 2:1 htb rate 8mbit ceil 8000kbit",
             "scheduler = \"token-bucket\"\ndefault = \"2:1\"\nburst = \"15360 B\"\ntick = \"10 ms\"\nclasses = [{ name = \"2:1\", rate = \"8 Mbit/s\" }]",
@@ -136,7 +137,7 @@ fn commands_make_what_they_say() {
 
 /// Breaks: a `tc` filter matches the same packets as in Linux.
 #[test]
-fn filters_mean_what_they_mean_in_tc() {
+fn filters_have_the_meaning_of_tc() {
     let root = "qdisc add root edf\nclass add parent 1: classid 1:1 edf rate 1mbit\n";
     for (words, means) in [
         (
@@ -179,7 +180,7 @@ fn filters_mean_what_they_mean_in_tc() {
 /// Breaks: filters without a priority are evaluated in the order of Linux (with the numbers of Linux 6.18),
 /// and commands change and delete only the filters that they name.
 #[test]
-fn filters_come_and_go() {
+fn filters_are_added_changed_and_deleted() {
     let root = "qdisc add root edf\nclass add parent 1: classid 1:1 edf rate 1mbit\nclass add parent 1: classid 1:2 edf rate 1mbit\n";
     let add = |pref: &str, port: u16| {
         format!("filter add parent 1: {pref} u32 match ip dport {port} 0xffff classid 1:1\n")
@@ -203,37 +204,53 @@ fn filters_come_and_go() {
     assert_eq!(left(&again), [row(49_152, 9, "1:1")]);
 }
 
-/// Breaks: people who make a mistake are not told which word is wrong and what would be right, or what pacing does not
-/// have is ignored in silence.
+const ROOT: &str = "\
+qdisc add dev eth0 root handle 1: edf default 2
+class add parent 1: classid 1:1 edf rate 1mbit
+class add parent 1: classid 1:2 edf mode normal
+filter add pref 1 u32 match ip dport 9 0xffff classid 1:1
+";
+
+/// Asserts that commands after [`ROOT`] fail at this word with this problem.
+fn assert_errors(errors: &[(&str, &str, &str)]) {
+    for (words, at, problem) in errors {
+        let mut tc = Tc::new(None);
+        tc.apply_text(ROOT).unwrap();
+        let error = tc.apply_text(words).expect_err(words);
+        assert!(error.problem.contains(problem), "{words}:\n{error}");
+        assert_eq!(error.words.get(error.at).map_or("", String::as_str), *at, "{words}:\n{error}");
+    }
+}
+
+/// Breaks: an error names the wrong word and a correction, and words of `tc` that pacing does not support are
+/// errors: qdiscs.
 #[test]
-fn errors_help() {
-    let root = "qdisc add dev eth0 root handle 1: edf default 2\nclass add parent 1: classid 1:1 edf rate 1mbit\n\
-                class add parent 1: classid 1:2 edf mode normal\nfilter add pref 1 u32 match ip dport 9 0xffff classid 1:1\n";
-    for (words, at, says) in [
+fn errors_of_qdiscs_name_the_word_and_a_correction() {
+    assert_errors(&[
         ("tc", "", "the command ends after `tc`: expected qdisc, class or filter"),
         ("tc qdsic add", "qdsic", "unknown word `qdsic`: did you mean `qdisc`?"),
         ("tc -s class show", "-s", "farpace pacing show"),
         ("tc class show dev eth0", "show", "farpace pacing show"),
-        ("tc action add", "action", "pacing does not have: there are qdisc, class and filter"),
+        ("tc action add", "action", "pacing does not support: the objects are qdisc, class and filter"),
         ("qdisc frob", "frob", "unknown word `frob`: expected one of add, change, replace, delete"),
         ("qdisc add dev eth0", "", "ends after `eth0`: expected root or parent"),
-        ("qdisc add dev eth0 root edf", "edf", "there is a root already, `edf`: `replace` begins anew"),
+        ("qdisc add dev eth0 root edf", "edf", "there is a root already, `edf`: `replace` starts over"),
         ("qdisc replace dev eth1 root edf", "eth1", "these commands are for `eth0`"),
         (
             "qdisc replace root fq_codel",
             "fq_codel",
-            "a word of tc that pacing does not have: its kinds are edf, psp",
+            "a word of tc that pacing does not support: the kinds are edf, psp",
         ),
         ("qdisc replace root eddf", "eddf", "did you mean `edf`?"),
         ("qdisc replace ingress", "ingress", "only what leaves a device is paced"),
         ("qdisc replace root edf defalt 3", "defalt", "did you mean `default`?"),
         ("qdisc replace root edf gaps none", "none", "expected one of frames, timers, hybrid"),
-        ("qdisc replace root htb r2q 10", "r2q", "classes do not lend"),
-        ("qdisc replace root fq limit 100", "limit", "`flow_limit` is for each"),
+        ("qdisc replace root htb r2q 10", "r2q", "classes do not borrow"),
+        ("qdisc replace root fq limit 100", "limit", "`flow_limit` limits each"),
         ("qdisc replace root fq maxrate 1mbit", "maxrate", "fq has flow_limit"),
         ("qdisc replace root tbf rate 1mbit burst 1k", "1k", "tbf needs `limit` or `latency`"),
         ("qdisc replace root tbf burst 1k limit 1k", "1k", "tbf needs `rate`"),
-        ("qdisc replace root tbf rate 1mbit peakrate 2mbit", "peakrate", "does not have"),
+        ("qdisc replace root tbf rate 1mbit peakrate 2mbit", "peakrate", "does not support"),
         ("qdisc change root psp", "psp", "the root is `edf`: `replace` makes it `psp`"),
         ("qdisc add parent 1:7 pfifo", "1:7", "there is no class 1:7; classes: 1:1, 1:2"),
         ("qdisc add parent 1:1 fq", "fq", "the queue of a class is `pfifo` or `bfifo`"),
@@ -242,6 +259,13 @@ fn errors_help() {
             "pfifo",
             "has a queue already",
         ),
+    ]);
+}
+
+/// Breaks: the same for classes.
+#[test]
+fn errors_of_classes_name_the_word_and_a_correction() {
+    assert_errors(&[
         (
             "class add parent 1: classid 1:3 psp rate 1mbit",
             "psp",
@@ -261,14 +285,21 @@ fn errors_help() {
             "1:1",
             "there is a class 1:1 already: `change` changes it",
         ),
-        ("class add parent 1:1 classid 1:3 edf rate 1mbit", "1:1", "below the root alone: expected `1:`"),
+        ("class add parent 1:1 classid 1:3 edf rate 1mbit", "1:1", "have the root as parent: expected `1:`"),
         ("class add parent 2: classid 2:3 edf rate 1mbit", "2:", "there is no qdisc 2: (the root is 1:)"),
         ("class add parent 1: classid 2:3 edf rate 1mbit", "2:3", "this would be 1:3"),
         ("class add parent 1: edf rate 1mbit", "edf", "expected `classid`"),
         ("class add classid 1:3 edf rate 1mbit", "1:3", "expected `parent`"),
         ("class change classid 1:9 edf rate 1mbit", "1:9", "there is no class 1:9"),
-        ("class del classid 1:1", "1:1", "1 of the filters lead to class 1:1"),
+        ("class del classid 1:1", "1:1", "1 filters select class 1:1"),
         ("class del classid 1:2", "1:2", "is the default"),
+    ]);
+}
+
+/// Breaks: the same for filters.
+#[test]
+fn errors_of_filters_name_the_word_and_a_correction() {
+    assert_errors(&[
         (
             "filter add parent 1: u32 match ip dst 10.0.0.1/8 classid 1:1",
             "10.0.0.1/8",
@@ -284,11 +315,11 @@ fn errors_help() {
         ),
         ("filter add parent 1: u32 match ip dport 80 classid 1:1", "classid", "not a mask"),
         ("filter add parent 1: u32 match ip dport 99999 0xffff classid 1:1", "99999", "from 0 to 65535"),
-        ("filter add parent 1: u32 match ip tos 0xb8 0xff classid 1:1", "0xff", "the DSCP alone"),
-        ("filter add parent 1: u32 match ip tos 0xb9 0xfc classid 1:1", "0xfc", "bits that the mask"),
-        ("filter add parent 1: u32 match ip ihl 5 0xf classid 1:1", "ihl", "does not have"),
+        ("filter add parent 1: u32 match ip tos 0xb8 0xff classid 1:1", "0xff", "the DSCP only"),
+        ("filter add parent 1: u32 match ip tos 0xb9 0xfc classid 1:1", "0xfc", "bits outside of the mask"),
+        ("filter add parent 1: u32 match ip ihl 5 0xf classid 1:1", "ihl", "does not support"),
         ("filter add parent 1: u32 match tcp dst 80 0xffff classid 1:1", "tcp", "match ip protocol 6 0xff"),
-        ("filter add parent 1: u32 match u32 1 0xff at 4 classid 1:1", "u32", "does not have"),
+        ("filter add parent 1: u32 match u32 1 0xff at 4 classid 1:1", "u32", "does not support"),
         (
             "filter add parent 1: u32 match ip src 10.0.0.1 match ip dst ::1 classid 1:1",
             "::1",
@@ -303,24 +334,23 @@ fn errors_help() {
         (
             "filter add u32 match ip src 10.0.0.1 action drop",
             "action",
-            "leads to a class and does nothing else",
+            "selects a class and does nothing else",
         ),
-        ("filter add protocol arp matchall classid 1:1", "arp", "does not have"),
-        ("filter add flower vlan_id 5 classid 1:1", "vlan_id", "does not have"),
-        ("filter add flower dst_port 80-90 classid 1:1", "80-90", "ranges of ports"),
+        ("filter add protocol arp matchall classid 1:1", "arp", "does not support"),
+        ("filter add flower vlan_id 5 classid 1:1", "vlan_id", "does not support"),
+        ("filter add flower dst_port 80-90 classid 1:1", "80-90", "port ranges"),
         ("filter add flower ip_tos 0xb8 classid 1:1", "0xb8", "expected the mask 0xfc"),
-        ("filter add fw classid 1:1", "fw", "its kinds of filters are u32, flower, matchall"),
-        ("filter add parent 1:1 matchall classid 1:1", "1:1", "at the root alone"),
+        ("filter add fw classid 1:1", "fw", "the kinds of filters are u32, flower, matchall"),
+        ("filter add parent 1:1 matchall classid 1:1", "1:1", "have the root as parent"),
         ("filter del pref 9", "9", "there is no filter of pref 9"),
         ("filter change pref 2 matchall classid 1:1", "1:1", "there is no such filter"),
-        ("filter add handle 800::1 matchall classid 1:1", "handle", "does not have"),
-    ] {
-        let mut tc = Tc::new(None);
-        tc.apply_text(root).unwrap();
-        let error = tc.apply_text(words).expect_err(words);
-        assert!(error.problem.contains(says), "{words}:\n{error}");
-        assert_eq!(error.words.get(error.at).map_or("", String::as_str), at, "{words}:\n{error}");
-    }
+        ("filter add handle 800::1 matchall classid 1:1", "handle", "does not support"),
+    ]);
+}
+
+/// Breaks: errors without a root, in long commands and in later lines of a script state the problem.
+#[test]
+fn errors_of_scripts_state_the_line() {
     let mut empty = Tc::new(None);
     for words in [
         "class add parent 1: classid 1:1 edf rate 1mbit",
@@ -339,7 +369,7 @@ fn errors_help() {
 
 /// Breaks: a failed command has no effect, also on later commands.
 #[test]
-fn a_failed_command_changes_nothing() {
+fn a_failed_command_has_no_effect() {
     let mut tc = Tc::new(None);
     let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
     tc.apply(&words("qdisc add root handle 1: psp default 3")).unwrap();
@@ -418,7 +448,7 @@ fn configs() -> impl Strategy<Value = PacingConfig> {
         |(
             scheduler,
             (gaps, gap_frame),
-            line,
+            device_rate,
             (jitter, tick, slack),
             (mtu, burst, quantum, limit),
             classes,
@@ -430,7 +460,7 @@ fn configs() -> impl Strategy<Value = PacingConfig> {
                     scheduler,
                     gaps,
                     gap_frame,
-                    line: line.map(Rate::from_bits_per_sec),
+                    device_rate: device_rate.map(Rate::from_bits_per_sec),
                     mtu: ByteCount::new(mtu),
                     jitter: Span::from_nanos(jitter),
                     tick: Span::from_nanos(tick),
@@ -450,7 +480,7 @@ fn configs() -> impl Strategy<Value = PacingConfig> {
 proptest! {
     /// Breaks: a configuration written as `tc` commands reads back unchanged.
     #[test]
-    fn words_make_the_configuration_again(config in configs()) {
+    fn commands_read_back_as_the_configuration(config in configs()) {
         let text = to_tc(&config, "eth0").unwrap().join("\n");
         let mut tc = Tc::new(None);
         tc.apply_text(&text).map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -459,7 +489,7 @@ proptest! {
 
     /// Breaks: every input yields a configuration or an error, never a panic.
     #[test]
-    fn any_words_are_answered(words in prop::collection::vec(prop::sample::select(vec![
+    fn no_input_panics(words in prop::collection::vec(prop::sample::select(vec![
         "tc", "qdisc", "class", "filter", "add", "del", "change", "replace", "dev", "eth0", "root", "parent", "1:", "1:1",
         "handle", "classid", "psp", "edf", "htb", "tbf", "fq", "pfifo", "bfifo", "rate", "1mbit", "default", "1", "limit",
         "match", "ip", "ip6", "dst", "10.0.0.1", "::1", "dport", "80", "0xffff", "u32", "0", "flower", "dst_ip", "pref",
@@ -474,7 +504,7 @@ proptest! {
 
 /// Breaks: classes with names that `tc` does not know get numbers, and comments tell which.
 #[test]
-fn other_names_are_numbered() {
+fn other_names_get_numbers() {
     let config = table(
         "default = \"rest\"\nclasses = [{ name = \"film\", rate = \"1 Mbit/s\" }, { name = \"rest\" }]\nfilters = [{ class = \"film\", dscp = 46 }]",
     );
@@ -491,5 +521,5 @@ fn other_names_are_numbered() {
     more.apply_text("filter add pref 1 u32 match ip dport 80 0xffff classid film").unwrap();
     assert_eq!(more.config().unwrap().filters[1].class, "film");
     let unknown = PacingConfig { default: Some("x".into()), ..PacingConfig::default() };
-    assert_eq!(to_tc(&unknown, "eth0"), Err(NotWords::UnknownClass("x".into())));
+    assert_eq!(to_tc(&unknown, "eth0"), Err(ToTcError::UnknownClass("x".into())));
 }

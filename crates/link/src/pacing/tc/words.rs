@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Maximum number of words of a command.
 pub const MAX_WORDS: usize = 1_000;
 /// An error shows the command if it is at most so long.
-const SHOWN: usize = 400;
+const MAX_SHOWN: usize = 400;
 
 /// A command: its words, and the line of the text where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl fmt::Display for TcError {
         }
         f.write_str(&self.problem)?;
         let command = self.words.join(" ");
-        if command.is_empty() || command.len() > SHOWN {
+        if command.is_empty() || command.len() > MAX_SHOWN {
             return Ok(());
         }
         let before: usize = self.words.iter().take(self.at).map(|word| word.chars().count() + 1).sum();
@@ -118,8 +118,8 @@ impl<'a> Words<'a> {
         self.value(expected, str::parse)
     }
     /// Sets an option that may be given only once.
-    pub fn once<T>(&self, place: &mut Option<T>, value: T, name: &str) -> Result<(), TcError> {
-        match place.replace(value) {
+    pub fn once<T>(&self, option: &mut Option<T>, value: T, name: &str) -> Result<(), TcError> {
+        match option.replace(value) {
             None => Ok(()),
             Some(_) => Err(self.error(format!("`{name}` is given twice"))),
         }
@@ -148,7 +148,7 @@ impl<'a> Words<'a> {
     /// Error: the previous word is valid in `tc`, but pacing does not support it.
     pub fn not_here(&self, why: &str) -> TcError {
         let word = self.at.checked_sub(1).and_then(|at| self.line.words.get(at)).map_or("", String::as_str);
-        self.error(format!("`{word}` is a word of tc that pacing does not have: {why}"))
+        self.error(format!("`{word}` is a word of tc that pacing does not support: {why}"))
     }
     /// Error at the previous word.
     pub fn error(&self, problem: impl fmt::Display) -> TcError {

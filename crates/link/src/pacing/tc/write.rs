@@ -12,9 +12,9 @@ const MAX_MINORS: usize = 0xffff;
 
 /// Why a configuration cannot be written as `tc` commands.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NotWords {
+pub enum ToTcError {
     /// The minor number of a class has 16 bits.
-    #[error("tc tells at most {MAX_MINORS} classes of a device apart, and there are {0}")]
+    #[error("tc supports at most {MAX_MINORS} classes of a device, and there are {0}")]
     TooManyClasses(usize),
     /// The configuration has not been checked.
     #[error("there is no class `{0}`")]
@@ -29,7 +29,7 @@ pub enum NotWords {
 ///
 /// # Errors
 /// More classes than `tc` supports, or names of classes that do not exist.
-pub fn to_tc(config: &PacingConfig, device: &str) -> Result<Vec<String>, NotWords> {
+pub fn to_tc(config: &PacingConfig, device: &str) -> Result<Vec<String>, ToTcError> {
     let names = Names::new(config)?;
     let (major, kind_word) = (names.major, kind(config.scheduler));
     let mut lines = vec![root(config, device, &names)?];
@@ -69,39 +69,39 @@ pub fn to_tc(config: &PacingConfig, device: &str) -> Result<Vec<String>, NotWord
 struct Names<'a> {
     major: u16,
     /// None: the names of the configuration.
-    given: Option<BTreeMap<&'a str, String>>,
+    assigned: Option<BTreeMap<&'a str, String>>,
 }
 
 impl<'a> Names<'a> {
-    fn new(config: &'a PacingConfig) -> Result<Self, NotWords> {
+    fn new(config: &'a PacingConfig) -> Result<Self, ToTcError> {
         let all = || config.classes.iter().map(|class| class.name.as_str());
         let id = |name: &str| units::class(name).ok().filter(|id| units::name(*id) == name);
         let first = all().chain(config.default.as_deref()).find_map(id);
         let major = first.map_or(1, |(major, _)| major);
         let fits = |name: &str| id(name).is_some_and(|id| id.0 == major);
         if all().chain(config.default.as_deref()).all(fits) {
-            return Ok(Names { major, given: None });
+            return Ok(Names { major, assigned: None });
         }
         if config.classes.len() > MAX_MINORS {
-            return Err(NotWords::TooManyClasses(config.classes.len()));
+            return Err(ToTcError::TooManyClasses(config.classes.len()));
         }
-        let given = all().zip(1..).map(|(name, minor)| (name, units::name((1, minor)))).collect();
-        Ok(Names { major: 1, given: Some(given) })
+        let assigned = all().zip(1..).map(|(name, minor)| (name, units::name((1, minor)))).collect();
+        Ok(Names { major: 1, assigned: Some(assigned) })
     }
-    fn of(&self, name: &str) -> Result<String, NotWords> {
-        match &self.given {
+    fn of(&self, name: &str) -> Result<String, ToTcError> {
+        match &self.assigned {
             None => Ok(name.to_owned()),
-            Some(given) => given.get(name).cloned().ok_or_else(|| NotWords::UnknownClass(name.to_owned())),
+            Some(all) => all.get(name).cloned().ok_or_else(|| ToTcError::UnknownClass(name.to_owned())),
         }
     }
 }
 
-fn root(config: &PacingConfig, device: &str, names: &Names<'_>) -> Result<String, NotWords> {
+fn root(config: &PacingConfig, device: &str, names: &Names<'_>) -> Result<String, ToTcError> {
     let PacingConfig {
         scheduler,
         gaps,
         gap_frame,
-        line,
+        device_rate,
         mtu,
         jitter,
         tick,
@@ -119,7 +119,7 @@ fn root(config: &PacingConfig, device: &str, names: &Names<'_>) -> Result<String
         (scheduler, _) => kind(*scheduler),
     };
     let mut words = format!("tc qdisc add dev {device} root handle {:x}: {kind}", names.major);
-    let mut say = |name: &str, value: Option<String>| {
+    let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             words += &format!(" {name} {value}");
         }
@@ -127,28 +127,28 @@ fn root(config: &PacingConfig, device: &str, names: &Names<'_>) -> Result<String
     let default = default.as_deref().map(|name| names.of(name)).transpose()?;
     let minor = default.as_deref().and_then(|name| name.split_once(':')).map(|(_, minor)| minor.to_owned());
     // `default 0` is explicit, because fq without a default gets a class of its own.
-    say("default", minor.or_else(|| (*scheduler == SchedulerKind::Fq).then(|| "0".to_owned())));
+    option("default", minor.or_else(|| (*scheduler == SchedulerKind::Fq).then(|| "0".to_owned())));
     let gaps_word = match gaps {
         Gaps::Frames => "frames",
         Gaps::Timers => "timers",
         Gaps::Hybrid => "hybrid",
     };
-    say("gaps", (*gaps != usual.gaps).then(|| gaps_word.to_owned()));
+    option("gaps", (*gaps != usual.gaps).then(|| gaps_word.to_owned()));
     let frame = match gap_frame {
         GapFrameKind::Pause => "pause",
         GapFrameKind::Experimental => "experimental",
         GapFrameKind::ToSelf => "self",
     };
-    say("gap_frame", (*gap_frame != usual.gap_frame).then(|| frame.to_owned()));
-    say("line", line.map(units::write_rate));
-    say("mtu", (*mtu != usual.mtu).then(|| units::write_size(*mtu)));
-    say("jitter", (*jitter != usual.jitter).then(|| units::write_time(*jitter)));
-    say("tick", (*tick != usual.tick).then(|| units::write_time(*tick)));
-    say("burst", burst.map(units::write_size));
-    say("slack", (*slack != usual.slack).then(|| units::write_time(*slack)));
-    say("quantum", quantum.map(units::write_size));
+    option("gap_frame", (*gap_frame != usual.gap_frame).then(|| frame.to_owned()));
+    option("device_rate", device_rate.map(units::write_rate));
+    option("mtu", (*mtu != usual.mtu).then(|| units::write_size(*mtu)));
+    option("jitter", (*jitter != usual.jitter).then(|| units::write_time(*jitter)));
+    option("tick", (*tick != usual.tick).then(|| units::write_time(*tick)));
+    option("burst", burst.map(units::write_size));
+    option("slack", (*slack != usual.slack).then(|| units::write_time(*slack)));
+    option("quantum", quantum.map(units::write_size));
     let name = if *scheduler == SchedulerKind::Fq { "flow_limit" } else { "limit" };
-    say(name, (*limit != usual.limit || kind == "bfifo").then(|| units::write_limit(*limit)));
+    option(name, (*limit != usual.limit || kind == "bfifo").then(|| units::write_limit(*limit)));
     Ok(words)
 }
 
@@ -169,14 +169,14 @@ fn selector(filter: &ClassFilter) -> (String, Family) {
     };
     let (ip, tos) = if family == Family::V6 { ("ip6", "priority") } else { ("ip", "dsfield") };
     let mut words = Vec::new();
-    let mut say =
+    let mut add =
         |key: &str, value: Option<String>| words.extend(value.map(|v| format!("match {ip} {key} {v}")));
-    say("src", src.map(|net| format!("{}/{}", net.net(), net.bits())));
-    say("dst", dst.map(|net| format!("{}/{}", net.net(), net.bits())));
-    say("protocol", protocol.map(|p| format!("{} 0xff", p.number())));
-    say("sport", src_port.map(|port| format!("{port} 0xffff")));
-    say("dport", dst_port.map(|port| format!("{port} 0xffff")));
-    say(tos, dscp.map(|dscp| format!("{:#x} 0xfc", u16::from(dscp) << 2)));
+    add("src", src.map(|net| format!("{}/{}", net.net(), net.bits())));
+    add("dst", dst.map(|net| format!("{}/{}", net.net(), net.bits())));
+    add("protocol", protocol.map(|p| format!("{} 0xff", p.number())));
+    add("sport", src_port.map(|port| format!("{port} 0xffff")));
+    add("dport", dst_port.map(|port| format!("{port} 0xffff")));
+    add(tos, dscp.map(|dscp| format!("{:#x} 0xfc", u16::from(dscp) << 2)));
     match words.is_empty() {
         true => ("match u32 0 0".to_owned(), family),
         false => (words.join(" "), family),

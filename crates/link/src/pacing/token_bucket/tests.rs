@@ -1,14 +1,14 @@
 //! Token buckets at their ticks.
 
 use super::*;
-use crate::pacing::{ClassKind, LineClock, SaturatingFrame, on_the_line};
+use crate::pacing::{ClassKind, LinkClock, SaturatingFrame, wire_len};
 use farpace_path::QueueLimit;
 
-const LINE: Rate = Rate::from_mbit(1_000);
+const LINK_RATE: Rate = Rate::from_mbit(1_000);
 const MTU: ByteCount = ByteCount::new(1_500);
 
 fn bucket(tick: u64, burst: Option<u64>) -> TokenBucket<SaturatingFrame> {
-    TokenBucket::new(LINE, MTU, Span::from_millis(tick), burst.map(ByteCount::new)).unwrap()
+    TokenBucket::new(LINK_RATE, MTU, Span::from_millis(tick), burst.map(ByteCount::new)).unwrap()
 }
 
 fn class(tb: &mut TokenBucket<SaturatingFrame>, kind: ClassKind) -> ClassId {
@@ -24,14 +24,14 @@ fn feed(tb: &mut TokenBucket<SaturatingFrame>, now: Instant, id: ClassId, frames
 /// Everything that it sends until `end`, at the rate of the link: the start of each burst, and the classes of
 /// its packets.
 fn bursts(tb: &mut TokenBucket<SaturatingFrame>, from: Instant, end: Instant) -> Vec<(Instant, Vec<usize>)> {
-    let mut clock = LineClock::new(LINE);
+    let mut clock = LinkClock::new(LINK_RATE);
     clock.catch_up(from);
     let (mut now, mut bursts) = (from, vec![(from, Vec::new())]);
     while now < end {
         match tb.dequeue(now) {
             Next::Packet { class, packet } => {
                 bursts.last_mut().unwrap().1.push(class.index());
-                clock.advance(on_the_line(packet.len()));
+                clock.advance(wire_len(packet.len()));
                 now = clock.instant_of(clock.bytes());
             }
             Next::Wait(until) => {
@@ -41,7 +41,7 @@ fn bursts(tb: &mut TokenBucket<SaturatingFrame>, from: Instant, end: Instant) ->
                 bursts.push((now, Vec::new()));
             }
             Next::Empty => break,
-            Next::Gap(_) => panic!("it has no gaps"),
+            Next::Gap(_) => panic!("a token bucket makes no gaps"),
         }
     }
     bursts
@@ -59,11 +59,7 @@ fn bursts_of_the_paper() {
     let sizes: Vec<_> = bursts.iter().map(|(_, packets)| packets.len()).collect();
     assert_eq!(sizes[0], 42);
     assert!(sizes[1..49].iter().all(|n| [41, 42].contains(n)), "{sizes:?}");
-    assert_eq!(
-        sizes[..49].iter().sum::<usize>(),
-        (49 * 62_500 + 1_522) / 1_514,
-        "nothing is lost of what is left over"
-    );
+    assert_eq!(sizes[..49].iter().sum::<usize>(), (49 * 62_500 + 1_522) / 1_514, "no remainder is lost");
     for (at, _) in &bursts[1..] {
         assert_eq!(at.as_nanos() % 1_000_000, 0);
     }
@@ -106,7 +102,7 @@ fn fractions_of_a_byte_are_kept() {
 
 /// Breaks: paced classes with tokens send in round robin, and then normal classes use the remaining capacity.
 #[test]
-fn paced_classes_in_turn_then_the_rest() {
+fn paced_classes_precede_the_others() {
     let mut tb = bucket(1, Some(2 * 1_522));
     let a = class(&mut tb, ClassKind::Paced(Rate::from_mbit(10)));
     let b = class(&mut tb, ClassKind::Paced(Rate::from_mbit(10)));
@@ -125,7 +121,7 @@ fn paced_classes_in_turn_then_the_rest() {
 
 /// Breaks: a new rate keeps the tokens, and applies to a wait that has already begun.
 #[test]
-fn rates_change_with_the_tokens_there_are() {
+fn rates_change_while_classes_wait() {
     let mut tb = bucket(1, Some(1_522));
     let id = class(&mut tb, ClassKind::Paced(Rate::from_bits_per_sec(8_000)));
     feed(&mut tb, Instant::ZERO, id, 9);
@@ -156,7 +152,7 @@ fn buckets_change_their_size() {
     tb.set_rate(id, fast).unwrap();
     assert_eq!(sent(&mut tb, Instant::ZERO), 1, "133 of 1647 B are left");
     assert_eq!(sent(&mut tb, Instant::from_nanos(1_000_000)), 8, "521 of 12633 B are left");
-    assert_eq!(sent(&mut tb, Instant::from_nanos(9_000_000)), 9, "it is full, 14022 B");
+    assert_eq!(sent(&mut tb, Instant::from_nanos(9_000_000)), 9, "the bucket is full, 14022 B");
     assert!(matches!(tb.dequeue(Instant::from_nanos(19_000_000)), Next::Packet { .. }));
     tb.set_rate(id, slow).unwrap();
     assert_eq!(sent(&mut tb, Instant::from_nanos(19_000_000)), 1, "1647 B");
@@ -164,7 +160,7 @@ fn buckets_change_their_size() {
 
 /// Breaks: a class that reuses the number of a removed class does not inherit its place in the round robin.
 #[test]
-fn a_number_that_is_used_again_takes_one_turn() {
+fn a_reused_number_is_served_once() {
     let mut tb = bucket(1, None);
     let [a, b] = [0; 2].map(|_| class(&mut tb, ClassKind::Normal));
     feed(&mut tb, Instant::ZERO, a, 1);
@@ -189,6 +185,6 @@ fn a_number_that_is_used_again_takes_one_turn() {
 
 /// Breaks: a tick of zero is refused.
 #[test]
-fn a_tick_takes_time() {
-    assert!(TokenBucket::<SaturatingFrame>::new(LINE, MTU, Span::ZERO, None).is_err());
+fn a_tick_of_zero_is_refused() {
+    assert!(TokenBucket::<SaturatingFrame>::new(LINK_RATE, MTU, Span::ZERO, None).is_err());
 }

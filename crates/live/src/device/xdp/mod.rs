@@ -280,7 +280,7 @@ impl Device for XdpSocket {
             {
                 if packet.segment_size().is_some() && packet.tcp().is_ok() {
                     let mut parts = Vec::new();
-                    packet.cut(|part| parts.push(part));
+                    packet.split_segments(|part| parts.push(part));
                     parts.into_iter().rev().for_each(|part| packets.push_front(part));
                     continue;
                 }

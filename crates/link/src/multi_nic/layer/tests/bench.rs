@@ -19,15 +19,15 @@ pub fn ms(n: u64) -> Instant {
 pub fn ip(host: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, host as u8 + 1)
 }
-pub fn mac(host: usize, card: usize) -> MacAddr {
-    MacAddr([2, 0, 0, 0, host as u8 + 1, card as u8])
+pub fn mac(host: usize, nic: usize) -> MacAddr {
+    MacAddr([2, 0, 0, 0, host as u8 + 1, nic as u8])
 }
 
 /// An event at a host.
 enum Event {
     /// A NIC receives a frame.
-    Line(usize, Packet),
-    /// The stack sends.
+    Link(usize, Packet),
+    /// The stack sends a frame.
     Stack(Packet),
 }
 
@@ -35,60 +35,60 @@ enum Event {
 pub struct Host {
     pub layer: Option<MultiNic>,
     /// When each datagram reached the stack, with the source host and the number.
-    pub got: Vec<(Instant, usize, u32)>,
-    /// Where it has heard others to be.
+    pub received: Vec<(Instant, usize, u32)>,
+    /// The ARP cache.
     arp: BTreeMap<Ipv4Addr, MacAddr>,
     /// Datagrams that the layer dropped.
     pub dropped: Vec<DropReason>,
     /// When each NIC last sent a datagram.
-    pub left: BTreeMap<usize, Instant>,
-    dice: RandomStream,
+    pub last_sent: BTreeMap<usize, Instant>,
+    rng: RandomStream,
 }
 
 pub struct Net {
     pub now: Instant,
     pub hosts: Vec<Host>,
     /// NICs whose frames are lost in both directions, without a carrier loss.
-    pub silent: BTreeSet<(usize, usize)>,
-    /// When datagrams vanished, by the card that they came from or were for.
-    pub vanished: Vec<Instant>,
-    /// The last frame of each EtherType that each card was sent.
+    pub blackholed: BTreeSet<(usize, usize)>,
+    /// When datagrams were lost at such a NIC.
+    pub lost: Vec<Instant>,
+    /// The latest frame of each EtherType to each NIC.
     pub last: BTreeMap<(usize, usize, u16), Packet>,
-    stations: BTreeMap<MacAddr, (usize, usize)>,
-    cards: Vec<usize>,
+    switch_table: BTreeMap<MacAddr, (usize, usize)>,
+    nics: Vec<usize>,
     agenda: BTreeMap<(Instant, u64), (usize, Event)>,
     count: u64,
 }
 
 impl Net {
     /// Hosts with these numbers of NICs of 1 Gbit/s. Hosts with one NIC are ordinary.
-    pub fn new(cards: &[usize], config: &MultiNicConfig) -> Net {
+    pub fn new(nics: &[usize], config: &MultiNicConfig) -> Net {
         let rate = Rate::from_mbit(1_000);
-        let host = |(n, cards): (usize, &usize)| {
-            let nics: Vec<NicSpec> = (0..*cards)
-                .map(|card| NicSpec { mac: mac(n, card), rate, kind: NicKind::of_rate(rate) })
+        let host = |(n, count): (usize, &usize)| {
+            let nics: Vec<NicSpec> = (0..*count)
+                .map(|nic| NicSpec { mac: mac(n, nic), rate, kind: NicKind::of_rate(rate) })
                 .collect();
             let layer = |nics: &[NicSpec]| {
-                let dice = RandomStream::new(n as u64, "layer");
-                MultiNic::new(Instant::ZERO, config, nics, &[ip(n).into()], dice)
+                let rng = RandomStream::new(n as u64, "layer");
+                MultiNic::new(Instant::ZERO, config, nics, &[ip(n).into()], rng)
             };
             Host {
-                layer: (*cards > 1).then(|| layer(&nics)),
-                got: Vec::new(),
+                layer: (*count > 1).then(|| layer(&nics)),
+                received: Vec::new(),
                 dropped: Vec::new(),
                 arp: BTreeMap::new(),
-                left: BTreeMap::new(),
-                dice: RandomStream::new(n as u64, "host"),
+                last_sent: BTreeMap::new(),
+                rng: RandomStream::new(n as u64, "host"),
             }
         };
         Net {
             now: Instant::ZERO,
-            hosts: cards.iter().enumerate().map(host).collect(),
-            silent: BTreeSet::new(),
-            vanished: Vec::new(),
+            hosts: nics.iter().enumerate().map(host).collect(),
+            blackholed: BTreeSet::new(),
+            lost: Vec::new(),
             last: BTreeMap::new(),
-            stations: BTreeMap::new(),
-            cards: cards.to_vec(),
+            switch_table: BTreeMap::new(),
+            nics: nics.to_vec(),
             agenda: BTreeMap::new(),
             count: 0,
         }
@@ -97,13 +97,13 @@ impl Net {
         self.hosts[host].layer.as_ref().unwrap()
     }
     /// The paths of `host` to its first neighbour.
-    pub fn lanes(&self, host: usize) -> Vec<(NicId, NicPath)> {
-        self.layer(host).lanes().working(NeighbourId(1)).map(|(nic, lane)| (nic, *lane)).collect()
+    pub fn paths(&self, host: usize) -> Vec<(NicId, NicPath)> {
+        self.layer(host).paths().working(NeighbourId(1)).map(|(nic, path)| (nic, *path)).collect()
     }
     /// `host` sends an ARP request for `other`.
-    pub fn ask(&mut self, at: Instant, host: usize, other: usize) {
-        let ask = Arp::request(mac(host, 0), ip(host), ip(other));
-        self.plan(at, host, Event::Stack(ask.packet(MacAddr::BROADCAST)));
+    pub fn request(&mut self, at: Instant, host: usize, other: usize) {
+        let request = Arp::request(mac(host, 0), ip(host), ip(other));
+        self.schedule(at, host, Event::Stack(request.packet(MacAddr::BROADCAST)));
     }
     /// `from` sends datagrams to `to` at intervals of `every`, numbered from `first`. Returns the number
     /// after the last.
@@ -116,22 +116,22 @@ impl Net {
             let ports = UdpHeader { src_port: 7, dst_port: 9 };
             let below = Below::new(mac(from, 0), mac(to, 0), addresses, 64);
             let packet = below.udp(0, ports, Bytes::from(payload)).unwrap();
-            self.plan(at, from, Event::Stack(packet));
+            self.schedule(at, from, Event::Stack(packet));
             (at, number) = (at + every, number + 1);
         }
         number
     }
     /// A NIC receives a frame, from anywhere.
-    pub fn inject(&mut self, at: Instant, (host, card): (usize, usize), packet: Packet) {
-        self.plan(at, host, Event::Line(card, packet));
+    pub fn inject(&mut self, at: Instant, (host, nic): (usize, usize), packet: Packet) {
+        self.schedule(at, host, Event::Link(nic, packet));
     }
-    pub fn set_carrier(&mut self, host: usize, card: usize, up: bool) {
-        self.with(host, |layer, cx| layer.set_carrier(NicId(card as u8), up, cx));
+    pub fn set_carrier(&mut self, host: usize, nic: usize, up: bool) {
+        self.with(host, |layer, cx| layer.set_carrier(NicId(nic as u8), up, cx));
     }
     /// Numbers of datagrams that reached `to` from `from`, with their counts.
     pub fn numbers(&self, from: usize, to: usize) -> BTreeMap<u32, usize> {
         let mut numbers = BTreeMap::new();
-        for (_, _, number) in self.hosts[to].got.iter().filter(|(_, source, _)| *source == from) {
+        for (_, _, number) in self.hosts[to].received.iter().filter(|(_, source, _)| *source == from) {
             *numbers.entry(*number).or_default() += 1;
         }
         numbers
@@ -144,7 +144,7 @@ impl Net {
             let event = self.agenda.first_key_value().map(|((at, _), _)| *at);
             match (wake, event) {
                 (Some((at, host)), event) if at <= then && event.is_none_or(|event| at < event) => {
-                    assert!(at >= self.now, "a deadline that has passed");
+                    assert!(at >= self.now, "a deadline in the past");
                     self.now = at;
                     self.with(host, |layer, cx| layer.on_wake(cx));
                 }
@@ -153,18 +153,18 @@ impl Net {
                     let (_, (host, event)) = self.agenda.pop_first().unwrap();
                     let event = match event {
                         Event::Stack(packet) => Event::Stack(self.addressed(host, packet)),
-                        line => line,
+                        other => other,
                     };
                     match event {
-                        Event::Line(card, packet) if self.hosts[host].layer.is_some() => {
-                            let port = Port(card as u16 + 1);
+                        Event::Link(nic, packet) if self.hosts[host].layer.is_some() => {
+                            let port = Port(nic as u16 + 1);
                             self.with(host, |layer, cx| layer.on_packet(port, packet, cx));
                         }
                         Event::Stack(packet) if self.hosts[host].layer.is_some() => {
                             self.with(host, |layer, cx| layer.on_packet(Port(0), packet, cx));
                         }
-                        Event::Line(_, packet) => self.up_to_stack(host, packet),
-                        Event::Stack(packet) => self.out_to_line(host, 0, packet),
+                        Event::Link(_, packet) => self.deliver_to_stack(host, packet),
+                        Event::Stack(packet) => self.transmit(host, 0, packet),
                     }
                 }
                 _ => break,
@@ -173,20 +173,20 @@ impl Net {
         self.now = then;
     }
 
-    fn plan(&mut self, at: Instant, host: usize, event: Event) {
+    fn schedule(&mut self, at: Instant, host: usize, event: Event) {
         self.count += 1;
         self.agenda.insert((at, self.count), (host, event));
     }
     fn with(&mut self, host: usize, call: impl FnOnce(&mut MultiNic, &mut Cx<'_>)) {
         let mut effects = Effects::default();
         let this = &mut self.hosts[host];
-        call(this.layer.as_mut().unwrap(), &mut Cx::new(self.now, &mut effects, &mut this.dice));
+        call(this.layer.as_mut().unwrap(), &mut Cx::new(self.now, &mut effects, &mut this.rng));
         let dropped = effects.dropped.into_iter().filter(|(packet, _)| packet.udp().is_ok());
         this.dropped.extend(dropped.map(|(_, why)| why));
         for (port, packet) in effects.emitted {
             match port {
-                Port(0) => self.up_to_stack(host, packet),
-                Port(n) => self.out_to_line(host, usize::from(n) - 1, packet),
+                Port(0) => self.deliver_to_stack(host, packet),
+                Port(n) => self.transmit(host, usize::from(n) - 1, packet),
             }
         }
     }
@@ -199,36 +199,36 @@ impl Net {
         packet
     }
     /// A NIC sends a frame. The switch learns, and forwards or floods.
-    fn out_to_line(&mut self, host: usize, card: usize, packet: Packet) {
+    fn transmit(&mut self, host: usize, nic: usize, packet: Packet) {
         let (from, to) = packet.macs();
         let is_data = packet.udp().is_ok();
         if is_data {
-            self.hosts[host].left.insert(card, self.now);
+            self.hosts[host].last_sent.insert(nic, self.now);
         }
-        if self.silent.contains(&(host, card)) {
-            self.vanished.extend(is_data.then_some(self.now));
+        if self.blackholed.contains(&(host, nic)) {
+            self.lost.extend(is_data.then_some(self.now));
             return;
         }
-        self.stations.insert(from, (host, card));
-        let all = self.cards.iter().enumerate().flat_map(|(h, cards)| (0..*cards).map(move |c| (h, c)));
-        let ends: Vec<(usize, usize)> = match self.stations.get(&to).filter(|_| !to.is_multicast()) {
+        self.switch_table.insert(from, (host, nic));
+        let all = self.nics.iter().enumerate().flat_map(|(h, nics)| (0..*nics).map(move |c| (h, c)));
+        let ends: Vec<(usize, usize)> = match self.switch_table.get(&to).filter(|_| !to.is_multicast()) {
             Some(end) => vec![*end],
-            None => all.filter(|end| *end != (host, card)).collect(),
+            None => all.filter(|end| *end != (host, nic)).collect(),
         };
         let kind = packet.ethernet().map_or(0, |header| header.ether_type.0);
-        for (host, card) in ends {
+        for (host, nic) in ends {
             let up = self.hosts[host].layer.as_ref();
-            let up = up.is_none_or(|layer| layer.lanes().nic(NicId(card as u8)).is_some_and(|nic| nic.up));
-            if !up || self.silent.contains(&(host, card)) {
-                self.vanished.extend(is_data.then_some(self.now));
+            let up = up.is_none_or(|layer| layer.paths().nic(NicId(nic as u8)).is_some_and(|nic| nic.up));
+            if !up || self.blackholed.contains(&(host, nic)) {
+                self.lost.extend(is_data.then_some(self.now));
                 continue;
             }
-            self.last.insert((host, card, kind), packet.clone());
-            self.plan(self.now + LATENCY, host, Event::Line(card, packet.clone()));
+            self.last.insert((host, nic, kind), packet.clone());
+            self.schedule(self.now + LATENCY, host, Event::Link(nic, packet.clone()));
         }
     }
     /// A small stack: it answers ARP requests, and accepts datagrams.
-    fn up_to_stack(&mut self, host: usize, packet: Packet) {
+    fn deliver_to_stack(&mut self, host: usize, packet: Packet) {
         if let Ok(arp) = packet.arp() {
             self.hosts[host].arp.insert(arp.sender, arp.sender_mac);
         }
@@ -238,14 +238,14 @@ impl Net {
             && arp.sender != ip(host)
         {
             let answer = arp.reply(mac(host, 0)).packet(arp.sender_mac);
-            return self.plan(self.now, host, Event::Stack(answer));
+            return self.schedule(self.now, host, Event::Stack(answer));
         }
         let Some(view) = packet.ipv4().filter(|_| packet.udp().is_ok()) else { return };
         let from = usize::from(view.src().octets()[3]) - 1;
         assert_eq!(packet.macs().1, mac(host, 0), "the stack knows one address");
         let number = packet.payload().first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         if view.dst() == ip(host) {
-            self.hosts[host].got.push((self.now, from, number));
+            self.hosts[host].received.push((self.now, from, number));
         }
     }
 }

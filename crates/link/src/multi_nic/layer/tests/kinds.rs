@@ -11,11 +11,15 @@ fn ordinary_hosts_and_others_talk_on_one_lan() {
     let mut net = Net::new(&[2, 3, 1], &MultiNicConfig::default());
     let pairs = [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)];
     for (n, (from, to)) in pairs.iter().enumerate() {
-        net.ask(ms(1 + n as u64), *from, *to);
+        net.request(ms(1 + n as u64), *from, *to);
     }
     let count = net.load((0, 2), 0, [ms(20), ms(60)], Span::from_micros(50));
     net.run(ms(70));
-    assert_eq!(net.hosts[0].left.keys().copied().collect::<Vec<_>>(), [0], "to an ordinary host by one card");
+    assert_eq!(
+        net.hosts[0].last_sent.keys().copied().collect::<Vec<_>>(),
+        [0],
+        "one NIC for an ordinary host"
+    );
     for (from, to) in pairs {
         net.load((from, to), count, [ms(70), ms(120)], Span::from_micros(50));
     }
@@ -25,9 +29,9 @@ fn ordinary_hosts_and_others_talk_on_one_lan() {
         let first = if (from, to) == (0, 2) { 0 } else { count };
         let all: Vec<u32> = (first..count + 1_000).collect();
         assert_eq!(numbers.keys().copied().collect::<Vec<_>>(), all, "{from} to {to}");
-        assert!(numbers.values().all(|times| *times == 1), "{from} to {to}: some came twice");
+        assert!(numbers.values().all(|times| *times == 1), "{from} to {to}: duplicates");
     }
-    assert_eq!(net.lanes(0).len(), 2);
+    assert_eq!(net.paths(0).len(), 2);
     assert!(net.hosts.iter().all(|host| host.dropped.is_empty()));
 }
 
@@ -36,7 +40,7 @@ fn ordinary_hosts_and_others_talk_on_one_lan() {
 fn two_neighbours_at_once_get_all_frames() {
     let mut net = Net::new(&[3, 2, 2], &MultiNicConfig::default());
     for (from, to) in [(0, 1), (0, 2), (1, 2)] {
-        net.ask(ms(1 + from as u64 + to as u64), from, to);
+        net.request(ms(1 + from as u64 + to as u64), from, to);
     }
     let every = Span::from_micros(12);
     let count = net.load((0, 1), 0, [ms(50), ms(150)], every);
@@ -45,22 +49,22 @@ fn two_neighbours_at_once_get_all_frames() {
     net.run(ms(400));
     assert_eq!((net.numbers(0, 1).len(), net.numbers(0, 2).len()), (count as usize, count as usize));
     assert_eq!(net.numbers(2, 1).len(), count.div_ceil(4) as usize);
-    assert_eq!(net.hosts[0].left.len(), 3, "all cards are used");
+    assert_eq!(net.hosts[0].last_sent.len(), 3, "all NICs are used");
 }
 
 /// Breaks: no frame leaves from an address before conflict detection has finished, and a conflict is
 /// detected.
 #[test]
 fn nothing_leaves_from_an_address_that_is_not_usable() {
-    let config = MultiNicConfig { claim: true, ..MultiNicConfig::default() };
+    let config = MultiNicConfig { conflict_detection: true, ..MultiNicConfig::default() };
     let mut net = Net::new(&[2, 2], &config);
     net.load((0, 1), 0, [ms(0), ms(2_000)], Span::from_millis(10));
     net.run(ms(2_000));
-    assert!(net.hosts[0].left.is_empty(), "left at {:?}", net.hosts[0].left);
-    assert!(net.layer(0).stats().unclaimed >= 200);
+    assert!(net.hosts[0].last_sent.is_empty(), "left at {:?}", net.hosts[0].last_sent);
+    assert!(net.layer(0).stats().from_unusable_addresses >= 200);
     // At most 1 s + 2 x 2 s + 2 s, RFC 5227.
     net.run(ms(7_500));
-    net.ask(ms(7_500), 0, 1);
+    net.request(ms(7_500), 0, 1);
     net.load((0, 1), 1_000, [ms(7_600), ms(7_700)], Span::from_millis(1));
     net.run(ms(8_000));
     assert_eq!(net.numbers(0, 1).len(), 100);
@@ -72,6 +76,6 @@ fn nothing_leaves_from_an_address_that_is_not_usable() {
     }
     net.load((0, 1), 0, [ms(0), ms(8_000)], Span::from_millis(100));
     net.run(ms(8_000));
-    assert!(net.hosts[0].left.is_empty(), "in spite of the conflict");
+    assert!(net.hosts[0].last_sent.is_empty(), "in spite of the conflict");
     assert!(net.layer(0).stats().conflicts >= 1);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::multi_nic::probe::{
-    MAX_PROBED, PathProbe, PathTo, Places, ProbeMessage, ProbeTraffic, Prober, Probing, Reply,
+    MAX_PROBED, PathProbe, PathTo, ProbeMessage, ProbeTraffic, Prober, Probing, ReorderCounts, Reply,
 };
 use crate::multi_nic::{NeighbourId, NicId};
 use farpace_units::ByteCount;
@@ -10,36 +10,36 @@ use farpace_units::Instant;
 
 /// Breaks: the failure of a path is detected within a tenth of a second, and its return too.
 #[test]
-fn a_way_that_fails_is_known_within_a_tenth_of_a_second() {
-    let lan = || Line::new(G, G, Span::from_micros(20));
+fn a_failure_is_detected_within_a_tenth_of_a_second() {
+    let lan = || ModelPath::new(G, G, Span::from_micros(20));
     for (seed, at_ms) in [(1, 1_000), (2, 1_013), (3, 1_024)] {
         let mut model = Model::new(seed, vec![lan(), lan(), modem(80, 20)]);
         model.run(ms(at_ms));
         for at in [0, 2] {
-            model.lines[at].alive = false;
+            model.paths[at].alive = false;
             let failed = model.now;
             model.clear();
             model.run(ms(if at == 0 { 100 } else { 160 }));
             assert!(!model.up(at), "{at} at {at_ms}");
-            let when = model.history.iter().find(|(_, lane, e)| *lane == at && !e.up).expect("it is down").0;
-            // Not before three probes in a row have had time to be answered.
+            let when = model.history.iter().find(|(_, nic, e)| *nic == at && !e.up).expect("it is down").0;
+            // Not before three consecutive probes could have been answered.
             assert!(when.since(failed) >= ms(50), "{at} at {at_ms}: {}", when.since(failed));
-            assert!(model.up(1), "the other one works");
+            assert!(model.up(1), "the other path works");
         }
         model.run(ms(400));
         for at in [0, 2] {
-            model.lines[at].alive = true;
+            model.paths[at].alive = true;
             model.run(ms(if at == 0 { 50 } else { 120 }));
-            assert!(model.up(at), "{at} is back");
+            assert!(model.up(at), "{at} has returned");
         }
     }
 }
 
 /// Breaks: random losses of probes are not mistaken for a failure.
 #[test]
-fn loss_by_chance_is_no_failure() {
+fn random_loss_is_not_a_failure() {
     for (seed, loss) in [(1, 0.01), (2, 0.05), (3, 0.1)] {
-        let mut model = Model::new(seed, vec![Line { loss, ..modem(80, 20) }]);
+        let mut model = Model::new(seed, vec![ModelPath { loss, ..modem(80, 20) }]);
         model.run(ms(2_000));
         model.clear();
         model.run(ms(20_000));
@@ -49,20 +49,20 @@ fn loss_by_chance_is_no_failure() {
 
 /// Breaks: unused paths are probed at a low rate, and their failures are still detected.
 #[test]
-fn ways_that_are_not_used_are_probed_seldom() {
-    let idle = |_| Line { load: Some(Rate::default()), ..Line::new(G, G, Span::from_micros(20)) };
+fn unused_paths_are_probed_rarely() {
+    let idle = |_| ModelPath { load: Some(Rate::default()), ..ModelPath::new(G, G, Span::from_micros(20)) };
     let mut model = Model::new(1, (0..2).map(idle).collect());
     model.run(ms(10_000));
-    let probes = |model: &Model| model.lines[0].delivered;
+    let probes = |model: &Model| model.paths[0].delivered;
     assert!((9..=14).contains(&probes(&model)), "{}", probes(&model));
     assert!(model.up(0) && model.up(1));
-    model.lines[0].alive = false;
+    model.paths[0].alive = false;
     model.run(ms(1_200));
     assert!(!model.up(0) && model.up(1));
     // Both paths are probed when one of them is used.
     model.clear();
-    model.lines[0].alive = true;
-    model.lines[1].load = None;
+    model.paths[0].alive = true;
+    model.paths[1].load = None;
     model.run(ms(1_000));
     assert!(model.up(0));
     assert!((38..=60).contains(&probes(&model)), "{}", probes(&model));
@@ -71,29 +71,30 @@ fn ways_that_are_not_used_are_probed_seldom() {
 /// Breaks: replies that match no outstanding probe have no effect, so that forged ones do not keep dead paths
 /// alive.
 #[test]
-fn replies_to_nothing_that_was_asked_are_refused() {
+fn unsolicited_replies_are_refused() {
     let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
     let (from, to) = (model::ours(0), model::theirs(0));
-    let way = PathTo { neighbour: NeighbourId(1), nic: NicId(0), from, to, nominal: G };
-    prober.add(Instant::ZERO, way).expect("there is room");
-    let beyond = PathTo { neighbour: NeighbourId(MAX_PROBED as u32), ..way };
-    assert!(prober.add(Instant::ZERO, beyond).is_err());
-    assert!(prober.add(Instant::ZERO, PathTo { nic: NicId(16), ..way }).is_err());
+    let path_to = PathTo { neighbour: NeighbourId(1), nic: NicId(0), from, to, nominal: G };
+    prober.add(Instant::ZERO, path_to).expect("within the limit");
+    let over_limit = PathTo { neighbour: NeighbourId(MAX_PROBED as u32), ..path_to };
+    assert!(prober.add(Instant::ZERO, over_limit).is_err());
+    assert!(prober.add(Instant::ZERO, PathTo { nic: NicId(16), ..path_to }).is_err());
     prober.on_deadline(Instant::ZERO);
     assert!(prober.wants(NicId(0)) && !prober.wants(NicId(1)));
     let packet = prober.poll(Instant::ZERO, NicId(0), ByteCount::ZERO).expect("a probe");
     let Some(Ok(ProbeMessage::Probe(probe))) = ProbeMessage::of(&packet) else {
-        panic!("no probe");
+        panic!("not a probe");
     };
-    let good = Reply { probe, arrived_at: Instant::ZERO, received: probe.sent, places: Default::default() };
+    let good =
+        Reply { probe, arrived_at: Instant::ZERO, received: probe.sent, reordered: Default::default() };
     let now = Instant::from_nanos(1_000_000);
     let other_seq = Reply { probe: PathProbe { seq: 9, ..probe }, ..good };
     let other_time = Reply { probe: PathProbe { sent_at: now, ..probe }, ..good };
-    let other_lane = Reply { probe: PathProbe { lane: NicId(1), ..probe }, ..good };
+    let other_nic = Reply { probe: PathProbe { nic: NicId(1), ..probe }, ..good };
     for (bad, nic, by) in [
         (other_seq, 0, to),
         (other_time, 0, to),
-        (other_lane, 0, to),
+        (other_nic, 0, to),
         (good, 1, to),
         (good, 0, from),
         (good, 0, model::theirs(1)),
@@ -103,7 +104,7 @@ fn replies_to_nothing_that_was_asked_are_refused() {
     }
     assert_eq!(prober.refused(), 7);
     assert!(prober.on_reply(now, NicId(0), to, &good));
-    assert!(!prober.on_reply(now, NicId(0), to, &good), "once is enough");
+    assert!(!prober.on_reply(now, NicId(0), to, &good), "only the first reply counts");
     prober.remove(NeighbourId(1), NicId(0));
     assert_eq!(prober.deadline(), None);
     assert!(!prober.wants(NicId(0)) && prober.poll(now, NicId(0), ByteCount::ZERO).is_none());
@@ -111,32 +112,32 @@ fn replies_to_nothing_that_was_asked_are_refused() {
 
 /// Breaks: replies with absurd times and counters cause no panic and leave the estimates in range.
 #[test]
-fn absurd_answers_do_no_harm() {
+fn absurd_replies_do_no_harm() {
     use farpace_units::{ByteCount, RandomStream};
-    let mut dice = RandomStream::new(7, "absurd");
+    let mut rng = RandomStream::new(7, "absurd");
     let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
-    let way = PathTo {
+    let path_to = PathTo {
         neighbour: NeighbourId(1),
         nic: NicId(0),
         from: model::ours(0),
         to: model::theirs(0),
         nominal: G,
     };
-    prober.add(Instant::ZERO, way).expect("there is room");
+    prober.add(Instant::ZERO, path_to).expect("within the limit");
     let mut now = Instant::ZERO;
     for _ in 0..5_000 {
         now = now.max(prober.deadline().unwrap_or(now));
         prober.on_deadline(now);
         let Some(packet) = prober.poll(now, NicId(0), ByteCount::ZERO) else { continue };
         let Some(Ok(ProbeMessage::Probe(probe))) = ProbeMessage::of(&packet) else {
-            panic!("no probe");
+            panic!("not a probe");
         };
-        let mut any = || dice.next_u64() >> dice.below(64);
+        let mut any = || rng.next_u64() >> rng.below(64);
         let received = ProbeTraffic { frames: any(), bytes: ByteCount::new(any()) };
         let arrived_at = Instant::from_nanos(any());
         prober.on_sent(now, NeighbourId(1), NicId(0), ByteCount::new(1_538));
-        let places = Places { late: 0, harmful: any() as u32, overtook: 0 };
-        prober.on_reply(now, NicId(0), way.to, &Reply { probe, arrived_at, received, places });
+        let reordered = ReorderCounts { late: 0, harmful: any() as u32, overtook: 0 };
+        prober.on_reply(now, NicId(0), path_to.to, &Reply { probe, arrived_at, received, reordered });
         for (_, _, estimate) in prober.take_changes() {
             assert!(estimate.rate <= G && estimate.rate > Rate::default(), "{estimate:?}");
             assert!((0.0..=1.0).contains(&estimate.loss), "{estimate:?}");

@@ -12,9 +12,9 @@ const START: Instant = Instant::from_nanos(10_000_000_000);
 const FRAME: ByteCount = ByteCount::new(1_538);
 
 /// A path.
-pub struct Line {
-    pub(super) card: Serialiser,
-    pub(super) narrow: Serialiser,
+pub struct ModelPath {
+    pub(super) nic: Serialiser,
+    pub(super) bottleneck: Serialiser,
     pub buffer: ByteCount,
     pub delay: Span,
     pub jitter: Span,
@@ -31,11 +31,11 @@ pub struct Line {
     pub delivered: u64,
 }
 
-impl Line {
-    pub fn new(card: Rate, narrow: Rate, delay: Span) -> Line {
-        Line {
-            card: Serialiser::new(card),
-            narrow: Serialiser::new(narrow),
+impl ModelPath {
+    pub fn new(nic: Rate, bottleneck: Rate, delay: Span) -> ModelPath {
+        ModelPath {
+            nic: Serialiser::new(nic),
+            bottleneck: Serialiser::new(bottleneck),
             buffer: ByteCount::new(2_000_000),
             delay,
             jitter: Span::ZERO,
@@ -51,18 +51,18 @@ impl Line {
         }
     }
     pub fn set_rate(&mut self, rate: Rate) {
-        self.narrow.set_rate(rate);
+        self.bottleneck.set_rate(rate);
     }
-    fn send(&mut self, now: Instant, bytes: ByteCount, probe: Option<Packet>, dice: &mut RandomStream) {
-        let out = self.card.send(now, bytes);
-        let wait = self.narrow.busy_until().since(out);
+    fn send(&mut self, now: Instant, bytes: ByteCount, probe: Option<Packet>, rng: &mut RandomStream) {
+        let out = self.nic.send(now, bytes);
+        let wait = self.bottleneck.busy_until().since(out);
         self.queued.push(wait);
-        let lost = dice.chance(self.loss);
-        if !self.alive || lost || self.narrow.rate().bytes_in(wait) > self.buffer {
+        let lost = rng.chance(self.loss);
+        if !self.alive || lost || self.bottleneck.rate().bytes_in(wait) > self.buffer {
             return;
         }
-        let jitter = Span::from_nanos(dice.below(self.jitter.as_nanos() + 1));
-        self.last = self.last.max(self.narrow.send(out, bytes) + self.delay + jitter);
+        let jitter = Span::from_nanos(rng.below(self.jitter.as_nanos() + 1));
+        self.last = self.last.max(self.bottleneck.send(out, bytes) + self.delay + jitter);
         self.arrivals.push_back((self.last, probe));
     }
 }
@@ -72,12 +72,12 @@ pub struct Model {
     pub now: Instant,
     pub prober: Prober,
     responder: Responder,
-    pub lines: Vec<Line>,
+    pub paths: Vec<ModelPath>,
     pub estimates: Vec<Option<PathEstimate>>,
     /// Time, NIC, estimate.
     pub history: Vec<(Instant, usize, PathEstimate)>,
-    dice: RandomStream,
-    /// By how much the clock of the other machine is behind.
+    rng: RandomStream,
+    /// Offset of the other host's clock, in ns.
     behind: u64,
 }
 
@@ -89,23 +89,23 @@ pub fn theirs(at: usize) -> MacAddr {
 }
 
 impl Model {
-    pub fn new(seed: u64, lines: Vec<Line>) -> Model {
+    pub fn new(seed: u64, paths: Vec<ModelPath>) -> Model {
         let probing = Probing { interval: Span::from_millis(25), starts_up: false, hops: 2 };
         let mut prober = Prober::new(probing);
-        for (at, line) in lines.iter().enumerate() {
+        for (at, path) in paths.iter().enumerate() {
             let nic = NicId(at as u8);
-            let (from, to, nominal) = (ours(at), theirs(at), line.card.rate());
-            let way = PathTo { neighbour: PEER, nic, from, to, nominal };
-            prober.add(START, way).expect("there is room");
+            let (from, to, nominal) = (ours(at), theirs(at), path.nic.rate());
+            let path_to = PathTo { neighbour: PEER, nic, from, to, nominal };
+            prober.add(START, path_to).expect("within the limit");
         }
         Model {
             now: START,
             prober,
             responder: Responder::new(),
-            estimates: vec![None; lines.len()],
+            estimates: vec![None; paths.len()],
             history: Vec::new(),
-            lines,
-            dice: RandomStream::new(seed, "model"),
+            paths,
+            rng: RandomStream::new(seed, "model"),
             behind: 3_000_000_000,
         }
     }
@@ -127,14 +127,14 @@ impl Model {
     /// Clears the statistics.
     pub fn clear(&mut self) {
         self.history.clear();
-        for line in &mut self.lines {
-            line.queued.clear();
-            line.delivered = 0;
+        for path in &mut self.paths {
+            path.queued.clear();
+            path.delivered = 0;
         }
     }
     /// A percentile of the queueing delay.
     pub fn queued(&mut self, at: usize, percent: usize) -> Span {
-        let queued = &mut self.lines[at].queued;
+        let queued = &mut self.paths[at].queued;
         queued.sort_unstable();
         queued
             .get((queued.len() * percent / 100).min(queued.len().saturating_sub(1)))
@@ -143,70 +143,70 @@ impl Model {
     }
 
     fn sends_at(&self, at: usize) -> Option<Instant> {
-        let line = &self.lines[at];
-        let idle = line.card.busy_until();
+        let path = &self.paths[at];
+        let idle = path.nic.busy_until();
         match self.prober.wants(NicId(at as u8)) {
             true => Some(idle),
-            false => (self.up(at) && line.load != Some(Rate::default())).then(|| line.free.max(idle)),
+            false => (self.up(at) && path.load != Some(Rate::default())).then(|| path.free.max(idle)),
         }
     }
     fn next(&self) -> Option<Instant> {
         let of = |at: usize| {
-            let line = &self.lines[at];
-            let arrival = line.arrivals.front().map(|front| front.0);
-            [arrival, line.replies.front().map(|front| front.0), self.sends_at(at)].into_iter().flatten()
+            let path = &self.paths[at];
+            let arrival = path.arrivals.front().map(|front| front.0);
+            [arrival, path.replies.front().map(|front| front.0), self.sends_at(at)].into_iter().flatten()
         };
-        (0..self.lines.len()).flat_map(of).chain(self.prober.deadline()).min()
+        (0..self.paths.len()).flat_map(of).chain(self.prober.deadline()).min()
     }
     fn step(&mut self) {
         let now = self.now;
-        for (at, line) in self.lines.iter_mut().enumerate() {
+        for (at, path) in self.paths.iter_mut().enumerate() {
             let nic = NicId(at as u8);
-            while let Some((_, probe)) = line.arrivals.pop_front_if(|front| front.0 <= now) {
-                line.delivered += 1;
+            while let Some((_, probe)) = path.arrivals.pop_front_if(|front| front.0 <= now) {
+                path.delivered += 1;
                 let Some(packet) = probe else {
                     self.responder.on_frame(nic, ours(at), FRAME);
                     continue;
                 };
                 let Some(Ok(ProbeMessage::Probe(probe))) = ProbeMessage::of(&packet) else {
-                    panic!("no probe")
+                    panic!("not a probe")
                 };
                 let clock = Instant::from_nanos(now.as_nanos().wrapping_sub(self.behind));
                 if let Some(reply) = self.responder.on_probe(clock, nic, &packet, probe)
-                    && line.alive
-                    && !self.dice.chance(line.loss)
+                    && path.alive
+                    && !self.rng.chance(path.loss)
                 {
-                    line.replies.push_back((now + line.delay, reply));
+                    path.replies.push_back((now + path.delay, reply));
                 }
             }
-            while let Some((_, reply)) = line.replies.pop_front_if(|front| front.0 <= now) {
+            while let Some((_, reply)) = path.replies.pop_front_if(|front| front.0 <= now) {
                 assert_eq!(self.prober.on_packet(now, nic, &reply), Some(true));
             }
         }
         if self.prober.deadline().is_some_and(|at| at <= now) {
             self.prober.on_deadline(now);
-            assert!(self.prober.deadline().is_none_or(|at| at > now), "a deadline that has passed");
+            assert!(self.prober.deadline().is_none_or(|at| at > now), "a deadline in the past");
         }
         for (_, nic, estimate) in self.prober.take_changes() {
             self.estimates[nic.index()] = Some(estimate);
             self.history.push((now, nic.index(), estimate));
         }
-        for at in 0..self.lines.len() {
+        for at in 0..self.paths.len() {
             if self.sends_at(at).is_none_or(|at| at > now) {
                 continue;
             }
             let nic = NicId(at as u8);
-            let line = &mut self.lines[at];
+            let path = &mut self.paths[at];
             if let Some(packet) = self.prober.poll(now, nic, ByteCount::ZERO) {
-                let bytes = crate::pacing::on_the_line(packet.len());
-                line.send(now, bytes, Some(packet), &mut self.dice);
+                let bytes = crate::pacing::wire_len(packet.len());
+                path.send(now, bytes, Some(packet), &mut self.rng);
                 continue;
             }
             let allowed = self.estimates[at].map_or(Rate::default(), |estimate| estimate.rate);
-            let pace = line.load.map_or(allowed, |load| load.min(allowed));
-            line.free = line.free.max(now) + pace.time_for(FRAME);
+            let pace = path.load.map_or(allowed, |load| load.min(allowed));
+            path.free = path.free.max(now) + pace.time_for(FRAME);
             self.prober.on_sent(now, PEER, nic, FRAME);
-            line.send(now, FRAME, None, &mut self.dice);
+            path.send(now, FRAME, None, &mut self.rng);
         }
     }
 }

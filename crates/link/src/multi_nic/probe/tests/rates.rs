@@ -7,9 +7,9 @@ fn near(model: &Model, wanted: f64) -> bool {
     (model.rate(0) / wanted - 1.0).abs() < 0.05
 }
 /// Runs until `is` has held for 100 ms. Returns how long that took, without the 100 ms.
-fn until(model: &mut Model, most: Span, is: impl Fn(&Model) -> bool) -> Span {
+fn until(model: &mut Model, max: Span, is: impl Fn(&Model) -> bool) -> Span {
     let (begin, mut since) = (model.now, None);
-    while model.now.since(begin) < most {
+    while model.now.since(begin) < max {
         model.run(ms(5));
         since = is(model).then(|| since.unwrap_or(model.now));
         if let Some(since) = since.filter(|since| model.now.since(*since) >= ms(100)) {
@@ -21,19 +21,19 @@ fn until(model: &mut Model, most: Span, is: impl Fn(&Model) -> bool) -> Span {
 
 /// Breaks: the NICs of a healthy LAN keep their nominal rates.
 #[test]
-fn a_way_that_carries_what_its_cards_send_stays_at_that() {
+fn a_path_without_a_bottleneck_keeps_the_nominal_rate() {
     for (jitter, loss) in [(0, 0.0), (50, 0.0), (500, 0.0), (0, 0.01), (100, 0.001)] {
         let rates = [G, Rate::from_mbit(100), Rate::from_mbit(10)];
-        let line = |rate| Line {
+        let path = |rate| ModelPath {
             jitter: Span::from_micros(jitter),
             loss,
-            ..Line::new(rate, rate, Span::from_micros(20))
+            ..ModelPath::new(rate, rate, Span::from_micros(20))
         };
-        let mut model = Model::new(jitter, rates.map(line).into());
+        let mut model = Model::new(jitter, rates.map(path).into());
         model.run(ms(3_000));
         for (at, nominal) in rates.into_iter().enumerate() {
             assert!(model.up(at));
-            let kept = model.history.iter().all(|(_, lane, e)| *lane != at || e.rate == nominal);
+            let kept = model.history.iter().all(|(_, nic, e)| *nic != at || e.rate == nominal);
             assert!(kept, "{nominal} with jitter of {jitter} us and loss of {loss}");
         }
     }
@@ -41,14 +41,15 @@ fn a_way_that_carries_what_its_cards_send_stays_at_that() {
 
 /// Breaks: predicted delays on an idle LAN are exact, and the guard covers jitter.
 #[test]
-fn delays_are_those_of_the_lines() {
+fn delays_are_those_of_the_links() {
     let m = Rate::from_mbit(100);
     for load in [0, 90] {
         let load = Some(Rate::from_mbit(load));
-        let lines = [G, m].map(|rate| Line { load, ..Line::new(rate, rate, Span::from_micros(20)) });
-        let mut model = Model::new(1, lines.into());
+        let paths =
+            [G, m].map(|rate| ModelPath { load, ..ModelPath::new(rate, rate, Span::from_micros(20)) });
+        let mut model = Model::new(1, paths.into());
         model.run(ms(2_000));
-        let [fast, slow] = [0, 1].map(|at| model.estimates[at].expect("it is up"));
+        let [fast, slow] = [0, 1].map(|at| model.estimates[at].expect("the path is up"));
         let long = farpace_units::ByteCount::new(1_538);
         // Two store-and-forward links.
         let apart = m.time_for(long) * 2 - G.time_for(long) * 2;
@@ -61,7 +62,7 @@ fn delays_are_those_of_the_lines() {
 
 /// Breaks: a modem behind a fast NIC is neither overloaded nor underused.
 #[test]
-fn a_narrow_place_behind_the_card_is_found() {
+fn a_bottleneck_behind_the_nic_is_found() {
     for (seed, one_way) in [(1, 1), (2, 10), (3, 45)] {
         let mut model = Model::new(seed, vec![modem(80, one_way)]);
         let took = until(&mut model, ms(3_000), |model| near(model, 80.0));
@@ -73,31 +74,31 @@ fn a_narrow_place_behind_the_card_is_found() {
             model.history.iter().filter(|(_, _, e)| !(76.0..84.0).contains(&e.rate.as_mbit_f64())).count();
         assert!(off * 20 < model.history.len(), "{one_way} ms: {off} of {}", model.history.len());
         assert!(model.queued(0, 95) < ms(10), "{one_way} ms: {}", model.queued(0, 95));
-        let carried = model.lines[0].delivered as f64 * 1_538.0 * 8.0 / 12.0;
+        let carried = model.paths[0].delivered as f64 * 1_538.0 * 8.0 / 12.0;
         assert!(carried > 0.97 * 80e6, "{one_way} ms: {carried}");
     }
 }
 
 /// Breaks: the rate follows a path whose rate halves or doubles.
 #[test]
-fn the_rate_follows_a_way_that_changes() {
+fn the_rate_follows_a_changing_path() {
     for (seed, one_way) in [(1, 5), (2, 20), (3, 45)] {
         let mut model = Model::new(seed, vec![modem(80, one_way)]);
         model.run(ms(2_000));
-        model.lines[0].set_rate(Rate::from_mbit(40));
+        model.paths[0].set_rate(Rate::from_mbit(40));
         let took = until(&mut model, ms(3_000), |model| model.rate(0) < 42.0);
         assert!(took < ms(500), "halved, {one_way} ms: {took}");
         model.run(ms(2_000));
         assert!(near(&model, 40.0), "{}", model.rate(0));
         model.clear();
-        model.lines[0].set_rate(Rate::from_mbit(80));
+        model.paths[0].set_rate(Rate::from_mbit(80));
         let took = until(&mut model, ms(6_000), |model| near(model, 80.0));
         assert!(took < ms(3_000), "doubled, {one_way} ms: {took}");
         // The gain is at most an eighth, and the queue shows after a round trip.
-        let most = ms(12) + ms(one_way) / 3;
-        assert!(model.queued(0, 90) < most, "doubled, {one_way} ms: {}", model.queued(0, 90));
-        // Back to what the card sends.
-        model.lines[0].set_rate(G);
+        let max = ms(12) + ms(one_way) / 3;
+        assert!(model.queued(0, 90) < max, "doubled, {one_way} ms: {}", model.queued(0, 90));
+        // Back to the rate of the NIC.
+        model.paths[0].set_rate(G);
         model.run(ms(6_000));
         assert_eq!(model.estimates[0].map(|e| e.rate), Some(G), "{one_way} ms");
     }
@@ -105,14 +106,14 @@ fn the_rate_follows_a_way_that_changes() {
 
 /// Breaks: jitter, as on mobile paths, is not mistaken for a queue, and does not lower the rate.
 #[test]
-fn jitter_is_no_queue() {
+fn jitter_is_not_a_queue() {
     for (seed, jitter) in [(1, 500), (2, 2_000), (3, 8_000)] {
-        let line = Line { jitter: Span::from_micros(jitter), ..modem(80, 20) };
-        let mut model = Model::new(seed, vec![line]);
+        let path = ModelPath { jitter: Span::from_micros(jitter), ..modem(80, 20) };
+        let mut model = Model::new(seed, vec![path]);
         model.run(ms(3_000));
         model.clear();
         model.run(ms(10_000));
-        let carried = model.lines[0].delivered as f64 * 1_538.0 * 8.0 / 10.0;
+        let carried = model.paths[0].delivered as f64 * 1_538.0 * 8.0 / 10.0;
         assert!(carried > 0.93 * 80e6, "{jitter} us: {carried}");
         assert!(
             model.queued(0, 90) < ms(10) + Span::from_micros(jitter * 2),
@@ -124,13 +125,13 @@ fn jitter_is_no_queue() {
 
 /// Breaks: random loss does not lower the rate.
 #[test]
-fn loss_by_chance_does_not_take_the_rate_away() {
+fn random_loss_does_not_lower_the_rate() {
     for (seed, loss) in [(1, 0.01), (2, 0.03), (3, 0.10)] {
-        let mut model = Model::new(seed, vec![Line { loss, ..modem(80, 20) }]);
+        let mut model = Model::new(seed, vec![ModelPath { loss, ..modem(80, 20) }]);
         model.run(ms(3_000));
         model.clear();
         model.run(ms(10_000));
-        let carried = model.lines[0].delivered as f64 * 1_538.0 * 8.0 / 10.0;
+        let carried = model.paths[0].delivered as f64 * 1_538.0 * 8.0 / 10.0;
         assert!(carried > 0.90 * 80e6 * (1.0 - loss), "{loss}: {carried}");
     }
 }
@@ -138,29 +139,29 @@ fn loss_by_chance_does_not_take_the_rate_away() {
 /// Breaks: a path with a short queue, which drops frames before it delays them, is not overloaded
 /// permanently.
 #[test]
-fn a_short_queue_is_not_run_over() {
+fn a_short_queue_does_not_overflow() {
     let buffer = farpace_units::ByteCount::new(15_000);
-    let mut model = Model::new(1, vec![Line { buffer, ..modem(80, 20) }]);
+    let mut model = Model::new(1, vec![ModelPath { buffer, ..modem(80, 20) }]);
     model.run(ms(3_000));
     model.clear();
     model.run(ms(10_000));
-    let sent = model.lines[0].queued.len() as f64;
-    let delivered = model.lines[0].delivered as f64;
+    let sent = model.paths[0].queued.len() as f64;
+    let delivered = model.paths[0].delivered as f64;
     assert!(1.0 - delivered / sent < 0.02, "{delivered} of {sent}");
     assert!(delivered * 1_538.0 * 8.0 / 10.0 > 0.90 * 80e6, "{delivered}");
 }
 
 /// Breaks: a rarely used path is not mistaken for a slow one.
 #[test]
-fn a_lane_that_is_not_used_keeps_its_rate() {
+fn an_unused_path_keeps_its_rate() {
     let load = Some(Rate::from_mbit(5));
-    let mut model = Model::new(1, vec![Line { load, ..modem(80, 20) }]);
+    let mut model = Model::new(1, vec![ModelPath { load, ..modem(80, 20) }]);
     model.run(ms(5_000));
-    assert!(near(&model, 80.0), "a train has told: {}", model.rate(0));
-    model.lines[0].load = None;
+    assert!(near(&model, 80.0), "measured by the train: {}", model.rate(0));
+    model.paths[0].load = None;
     model.run(ms(2_000));
     assert!(near(&model, 80.0));
-    model.lines[0].load = load;
+    model.paths[0].load = load;
     model.run(ms(20_000));
     assert!(near(&model, 80.0), "{}", model.rate(0));
 }
