@@ -449,6 +449,23 @@ impl Host {
         Some(result)
     }
 
+    /// The same with the connection's application, for programs that do something of their own accord. None also if the
+    /// application is not a `T`.
+    pub fn with_application<T: Application, R>(
+        &mut self,
+        id: ConnectionId,
+        cx: &mut Cx<'_>,
+        work: impl FnOnce(&mut T, &mut Connection) -> R,
+    ) -> Option<R> {
+        let slot = self.connections.slot(id)?;
+        let entry = self.connections.at(slot)?;
+        let application: &mut dyn Any = entry.application.as_deref_mut()?;
+        let result = work(application.downcast_mut()?, &mut entry.connection);
+        self.service(slot, cx);
+        self.reopen_windows(cx);
+        Some(result)
+    }
+
     /// The application of a connection, if it is a `T`.
     pub fn application<T: Application>(&self, id: ConnectionId) -> Option<&T> {
         let application: &dyn Any = self.connections.get(id)?.application.as_deref()?;

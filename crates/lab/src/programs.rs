@@ -1,36 +1,97 @@
-//! The programs on the hosts of the lab: one sends a payload, one checks it.
+//! The programs on the hosts of the lab: one sends a payload, one checks it. Either may take its time.
 
 use crate::payload::{Payload, Verifier};
+use crate::scenario::PortionsSpec;
 use farpace_host::Application;
 use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
-use farpace_units::Instant;
+use farpace_units::{ByteCount, Instant};
 
 /// Longest chunk that is written at once.
 const CHUNK: usize = 256 * 1024;
+
+/// What a program that takes its time may do by now.
+pub(crate) struct Allowance {
+    portions: PortionsSpec,
+    begun: Option<Instant>,
+    /// Portions that have been due.
+    due: u64,
+    /// Bytes used.
+    used: u64,
+}
+
+impl Allowance {
+    fn new(portions: PortionsSpec) -> Self {
+        Allowance { portions, begun: None, due: 0, used: 0 }
+    }
+
+    fn begin(&mut self, now: Instant) {
+        if self.begun.is_none() {
+            self.begun = Some(now);
+            self.due = 1;
+        }
+    }
+
+    /// When the next portion is due; none before the connection is established.
+    fn next(&self) -> Option<Instant> {
+        Some(self.begun? + self.portions.every * self.due)
+    }
+
+    fn reach(&mut self, now: Instant) {
+        while self.next().is_some_and(|next| next <= now) {
+            self.due += 1;
+        }
+    }
+
+    fn left(&self) -> u64 {
+        (self.portions.size.get().saturating_mul(self.due)).saturating_sub(self.used)
+    }
+}
 
 /// Sends a payload, then closes.
 pub(crate) struct SendingProgram {
     payload: Payload,
     offset: u64,
+    allowance: Option<Allowance>,
     pub ended: Option<CloseReason>,
 }
 
 impl SendingProgram {
-    pub fn new(payload: Payload) -> Self {
-        SendingProgram { payload, offset: 0, ended: None }
+    pub fn new(payload: Payload, portions: Option<PortionsSpec>) -> Self {
+        SendingProgram { payload, offset: 0, allowance: portions.map(Allowance::new), ended: None }
     }
 
-    fn write(&mut self, connection: &mut Connection) {
+    /// When it wants to be woken.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let unfinished = self.offset < self.payload.len().get() && self.ended.is_none();
+        self.allowance.as_ref().filter(|_| unfinished)?.next()
+    }
+
+    /// Another portion may be due.
+    pub fn wake(&mut self, now: Instant) {
+        if let Some(allowance) = &mut self.allowance {
+            allowance.reach(now);
+        }
+    }
+
+    pub fn write(&mut self, connection: &mut Connection) {
         let len = self.payload.len().get();
         while self.offset < len {
             let room = connection.write_room().as_len();
             if room == 0 {
                 return;
             }
-            let mut chunk = self.payload.slice(self.offset, room.min(CHUNK));
+            let may = self.allowance.as_ref().map_or(u64::MAX, Allowance::left);
+            let may = usize::try_from(may).unwrap_or(usize::MAX);
+            if may == 0 {
+                return;
+            }
+            let mut chunk = self.payload.slice(self.offset, room.min(CHUNK).min(may));
             let taken = connection.write(&mut chunk).get();
             if taken == 0 {
                 return;
+            }
+            if let Some(allowance) = &mut self.allowance {
+                allowance.used += taken;
             }
             self.offset += taken;
         }
@@ -39,9 +100,14 @@ impl SendingProgram {
 }
 
 impl Application for SendingProgram {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+    fn on_event(&mut self, now: Instant, connection: &mut Connection, event: ConnectionEvent) {
         match event {
-            ConnectionEvent::Connected | ConnectionEvent::Writable => self.write(connection),
+            ConnectionEvent::Connected | ConnectionEvent::Writable => {
+                if let Some(allowance) = &mut self.allowance {
+                    allowance.begin(now);
+                }
+                self.write(connection);
+            }
             ConnectionEvent::Readable => _ = connection.read(drop),
             ConnectionEvent::PeerClosed
             | ConnectionEvent::Urgent
@@ -59,24 +125,51 @@ pub(crate) struct ReceivingProgram {
     /// When the last byte arrived.
     pub completed: Option<Instant>,
     pub ended: Option<CloseReason>,
+    allowance: Option<Allowance>,
 }
 
 impl ReceivingProgram {
-    pub fn new(verifier: Option<Verifier>) -> Self {
-        ReceivingProgram { verifier, completed: None, ended: None }
+    pub fn new(verifier: Option<Verifier>, portions: Option<PortionsSpec>) -> Self {
+        ReceivingProgram { verifier, completed: None, ended: None, allowance: portions.map(Allowance::new) }
+    }
+
+    /// When it wants to be woken.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let unfinished = self.completed.is_none() && self.ended.is_none();
+        self.allowance.as_ref().filter(|_| unfinished)?.next()
+    }
+
+    /// Another portion may be due.
+    pub fn wake(&mut self, now: Instant) {
+        if let Some(allowance) = &mut self.allowance {
+            allowance.reach(now);
+        }
+    }
+
+    /// Reads what it may.
+    pub fn read(&mut self, now: Instant, connection: &mut Connection) {
+        let Some(verifier) = &mut self.verifier else { return };
+        let may = self.allowance.as_ref().map_or(ByteCount::MAX, |a| ByteCount::new(a.left()));
+        let taken = connection.read_up_to(may, |bytes| verifier.receive(&bytes));
+        if let Some(allowance) = &mut self.allowance {
+            allowance.used += taken.get();
+        }
+        if verifier.is_complete() {
+            self.completed.get_or_insert(now);
+        }
     }
 }
 
 impl Application for ReceivingProgram {
     fn on_event(&mut self, now: Instant, connection: &mut Connection, event: ConnectionEvent) {
-        let Some(verifier) = &mut self.verifier else { return connection.abort() };
+        if self.verifier.is_none() {
+            return connection.abort();
+        }
+        if let Some(allowance) = &mut self.allowance {
+            allowance.begin(now);
+        }
         match event {
-            ConnectionEvent::Readable => {
-                connection.read(|bytes| verifier.receive(&bytes));
-                if verifier.is_complete() {
-                    self.completed.get_or_insert(now);
-                }
-            }
+            ConnectionEvent::Readable => self.read(now, connection),
             ConnectionEvent::PeerClosed => connection.close(),
             ConnectionEvent::Connected | ConnectionEvent::Writable => {}
             ConnectionEvent::Urgent | ConnectionEvent::Unanswered | ConnectionEvent::SoftError => {}

@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod flow;
+mod portions;
 
 pub use flow::FlowSample;
 
@@ -192,7 +193,7 @@ impl Run {
             let mut to = start;
             while to < self.now {
                 to = (to + RECORDS_WAIT).min(self.now);
-                self.world.run_until(to, &mut self.observer)?;
+                self.run_until(to)?;
                 for flow in 0..self.flows.len() {
                     let from = self.flows[flow].from;
                     // A host with several flows returns all its records at the first of them.
@@ -202,7 +203,7 @@ impl Run {
                 }
             }
         } else {
-            self.world.run_until(self.now, &mut self.observer)?;
+            self.run_until(self.now)?;
         }
         self.samples.clear();
         for index in 0..self.flows.len() {

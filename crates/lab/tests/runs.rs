@@ -152,3 +152,42 @@ fn the_queueing_delay_is_that_of_the_queue() {
         );
     }
 }
+
+/// Breaks: programs that take their time. A transfer would end as soon as the path allows, whatever its programs do.
+#[test]
+fn programs_write_and_read_in_portions() {
+    let elapsed = |keys: &str| {
+        let text = format!(
+            r#"
+title = "portions"
+[hosts.a]
+[hosts.b]
+[[links]]
+name = "path"
+between = ["a", "b"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+size = "1 MB"
+{keys}
+[flows.receiver]
+receive_buffer = "100 kB"
+"#
+        );
+        let scenario = farpace_lab::scenario::Scenario::parse(&text, "portions.toml").unwrap();
+        let mut run = farpace_lab::Run::new(&scenario, farpace_lab::Inputs::default()).unwrap();
+        while !run.advance(None).unwrap().finished {}
+        let outcome = run.finish().unwrap();
+        assert!(outcome.flows[0].is_intact(), "{keys}");
+        outcome.flows[0].elapsed.as_secs_f64()
+    };
+    assert!(elapsed("") < 0.3);
+    // Ten portions, the first at once: nine pauses of 100 ms.
+    let written = elapsed("writes = { size = \"100 kB\", every = \"100 ms\" }");
+    assert!((0.9..1.0).contains(&written), "{written}");
+    let read = elapsed("reads = { size = \"50 kB\", every = \"50 ms\" }");
+    assert!((0.95..1.1).contains(&read), "{read}");
+}

@@ -146,6 +146,8 @@ impl LinkOptions {
             port: None,
             start: Span::ZERO,
             size: ByteCount::new(10_000_000),
+            writes: None,
+            reads: None,
             sender: Default::default(),
             receiver: Default::default(),
         };

@@ -12,6 +12,11 @@ use farpace_path::world::ElementId;
 use farpace_tcp::{Connection, ConnectionInspection};
 use farpace_units::{ByteCount, Instant};
 
+/// The connection of a port that listens.
+pub(super) fn receiving(host: &Host, port: u16) -> Option<(ConnectionId, &Connection)> {
+    host.connections().find(|(_, c)| c.ports().local == port)
+}
+
 /// A sample of a flow at the end of a bin.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSample {
@@ -74,7 +79,7 @@ impl Run {
         let rtt = self.scenario.base_rtt(flow);
         let full = self.scenario.packets_in(self.bin, flow);
         let queues = PathQueues::of(&self.world, &self.scenario, &self.parts, flow);
-        let name = flow.name.clone();
+        let (name, reads) = (flow.name.clone(), flow.reads);
         let listener = self.world.element_mut::<Host>(to);
         listener
             .ok_or_else(|| RunError::Flow {
@@ -82,13 +87,20 @@ impl Run {
                 problem: "the receiver is not a host".into(),
             })?
             .listen(port, ListenSettings::new(receiver_config), move || {
-                Box::new(ReceivingProgram::new(expected.take()))
+                Box::new(ReceivingProgram::new(expected.take(), reads))
             })
             .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
         let opener = self.world.element_mut::<Host>(from);
         let sender = opener
             .ok_or_else(|| RunError::Flow { flow: name.clone(), problem: "the sender is not a host".into() })?
-            .connect(start, address, port, sender_config, log_as, Box::new(SendingProgram::new(payload)))
+            .connect(
+                start,
+                address,
+                port,
+                sender_config,
+                log_as,
+                Box::new(SendingProgram::new(payload, flow.writes)),
+            )
             .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
         self.flows.push(FlowRun {
             name,
@@ -117,7 +129,7 @@ impl Run {
             return;
         };
         if flow.receiver.is_none() {
-            flow.receiver = to.connections().find(|(_, c)| c.ports().local == flow.port).map(|(id, _)| id);
+            flow.receiver = receiving(to, flow.port).map(|(id, _)| id);
         }
         let Some(sender) = from.connection(flow.sender) else { return };
         let sent = Cause::ALL.iter().zip(sender.counters().sent);

@@ -49,6 +49,8 @@ pub fn text(knobs: &Knobs) -> String {
             port: None,
             start: Span::ZERO,
             size: ByteCount::new(total),
+            writes: None,
+            reads: None,
             sender: knobs.ends[i].settings.clone(),
             receiver: knobs.ends[1 - i].settings.clone(),
         });

@@ -4,6 +4,7 @@ use super::super::document::DocumentStep;
 use super::super::spec::FlowSpec;
 use super::{Checker, steps};
 use farpace_tcp::config::{Settings, SettingsError};
+use farpace_units::Span;
 use std::collections::BTreeMap;
 
 impl Checker<'_> {
@@ -13,7 +14,7 @@ impl Checker<'_> {
         let mut ports: BTreeMap<(&str, u16), &str> = BTreeMap::new();
         let addresses = self.s.addresses();
         for (i, flow) in self.s.flows.iter().enumerate() {
-            let FlowSpec { name, from, to, port, start, size, sender, receiver } = flow;
+            let FlowSpec { name, from, to, port, start, size, writes, reads, sender, receiver } = flow;
             if from == to {
                 self.value(steps!["flows", i, "to"], format!("flow `{name}` goes from `{to}` to itself"));
             }
@@ -32,6 +33,15 @@ impl Checker<'_> {
             if let Some(other) = ports.insert((to, self.s.port(i)), name) {
                 let at = self.s.port(i);
                 self.value(steps!["flows", i, "port"], format!("flow `{other}` has port {at} on `{to}` too"));
+            }
+            for (key, portions) in [("writes", writes), ("reads", reads)] {
+                let Some(portions) = portions else { continue };
+                if portions.size.is_zero() {
+                    self.value(steps!["flows", i, key, "size"], "a portion has 1 B at least");
+                }
+                if portions.every < Span::from_micros(1) {
+                    self.value(steps!["flows", i, key, "every"], "portions are 1 us apart at least");
+                }
             }
             if size.is_zero() {
                 self.value(steps!["flows", i, "size"], "a flow of 0 B sends nothing");

@@ -25,12 +25,28 @@ pub struct FlowSpec {
     /// How much is sent: a pattern that follows from the seed, or, for the first flow, the file given as
     /// --payload.
     pub size: ByteCount,
+    /// The sending program writes so much every so often; omitted: everything as soon as there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<PortionsSpec>,
+    /// The receiving program reads so much every so often; omitted: everything as soon as it has arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<PortionsSpec>,
     /// TCP of the sending host for this flow.
     #[serde(default)]
     pub sender: Settings,
     /// TCP of the receiving host for this flow.
     #[serde(default)]
     pub receiver: Settings,
+}
+
+/// What a program that takes its time writes or reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortionsSpec {
+    /// How much at a time, 1 B at least. What there is no room for, or what has not arrived, is made up for later.
+    pub size: ByteCount,
+    /// How often: 1 us at least. The first portion is due when the connection is established.
+    pub every: Span,
 }
 
 impl Scenario {

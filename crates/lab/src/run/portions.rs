@@ -1,0 +1,58 @@
+//! Programs that take their time: they are woken when a portion is due.
+
+use super::flow::receiving;
+use super::{Run, RunError};
+use crate::programs::{ReceivingProgram, SendingProgram};
+use farpace_host::Host;
+use farpace_units::Instant;
+
+impl Run {
+    /// Runs the world, and wakes programs that take their time when they are due.
+    pub(super) fn run_until(&mut self, until: Instant) -> Result<(), RunError> {
+        loop {
+            let due = (0..self.flows.len()).filter_map(|flow| self.wake_at(flow)).min();
+            let Some(due) = due.filter(|due| *due <= until) else { break };
+            self.world.run_until(due, &mut self.observer)?;
+            for flow in 0..self.flows.len() {
+                if self.wake_at(flow).is_some_and(|at| at <= due) {
+                    self.wake(flow, due)?;
+                }
+            }
+        }
+        self.world.run_until(until, &mut self.observer)?;
+        Ok(())
+    }
+
+    /// When a program of a flow that takes its time is due.
+    fn wake_at(&self, index: usize) -> Option<Instant> {
+        let (spec, flow) = (self.scenario.flows.get(index)?, self.flows.get(index)?);
+        let host = |id| self.world.element::<Host>(id);
+        let sender =
+            spec.writes.and_then(|_| host(flow.from)?.application::<SendingProgram>(flow.sender)?.wake_at());
+        let receiver = spec.reads.and_then(|_| {
+            let (id, _) = receiving(host(flow.to)?, flow.port)?;
+            host(flow.to)?.application::<ReceivingProgram>(id)?.wake_at()
+        });
+        sender.into_iter().chain(receiver).min()
+    }
+
+    fn wake(&mut self, index: usize, now: Instant) -> Result<(), RunError> {
+        let Some(flow) = self.flows.get(index) else { return Ok(()) };
+        let (from, to, sender, port) = (flow.from, flow.to, flow.sender, flow.port);
+        self.world.call::<Host, _>(from, &mut self.observer, |host, cx| {
+            host.with_application(sender, cx, |program: &mut SendingProgram, connection| {
+                program.wake(now);
+                program.write(connection);
+            });
+        })?;
+        self.world.call::<Host, _>(to, &mut self.observer, |host, cx| {
+            if let Some((id, _)) = receiving(host, port) {
+                host.with_application(id, cx, |program: &mut ReceivingProgram, connection| {
+                    program.wake(now);
+                    program.read(now, connection);
+                });
+            }
+        })?;
+        Ok(())
+    }
+}
