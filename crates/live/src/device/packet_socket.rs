@@ -37,6 +37,8 @@ pub struct PacketConfig {
     pub super_segments: bool,
     /// What is sent goes past the queueing discipline of the interface, straight to its driver.
     pub bypass_queue: bool,
+    /// What the system itself sends is heard, too: for whoever only listens.
+    pub own: bool,
     /// Memory for packets that wait, in bytes, for each direction.
     pub memory: usize,
 }
@@ -50,12 +52,14 @@ impl PacketConfig {
             promiscuous: false,
             super_segments: true,
             bypass_queue: false,
+            own: false,
             memory: 16 << 20,
         }
     }
 }
 
-/// A packet socket on an interface. What the system itself sends there is not heard.
+/// A packet socket on an interface. What the system itself sends there is heard only if it is asked for
+/// ([`PacketConfig::own`]).
 pub struct PacketSocket {
     socket: OwnedFd,
     index: u32,
@@ -98,7 +102,7 @@ impl PacketSocket {
         // With the header in every case: it also says whose checksums are not worked out yet.
         option(libc::PACKET_VNET_HDR, 1)?;
         option(libc::PACKET_AUXDATA, 1)?;
-        option(libc::PACKET_IGNORE_OUTGOING, 1)?;
+        option(libc::PACKET_IGNORE_OUTGOING, i32::from(!config.own))?;
         option(libc::PACKET_QDISC_BYPASS, i32::from(config.bypass_queue))?;
         // The forced ones go beyond the system's limits and need more rights.
         let _ =
