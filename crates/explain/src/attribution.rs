@@ -1,0 +1,529 @@
+//! Where the time went: every stretch of a transfer gets one cause, so that the times add up.
+//!
+//! What the sender waited for is known gap by gap ([`Wait`]). Waits for ACKs, which are waits for the
+//! congestion window, get their cause from what bounds that window: the path that is full, slow start, or
+//! the last loss.
+
+use crate::cause::{Cause, Policing, policing};
+use crate::control::median;
+use crate::flow::{Stall, Wait};
+use crate::losses::{self, Pattern};
+use crate::view::{Vantage, View};
+use farpace_units::{Instant, Span};
+
+/// Time by cause, and what it rests on.
+#[derive(Clone, Debug, Default)]
+pub struct Attribution {
+    times: Vec<Span>,
+    /// The cause that bounds the window, by stretch.
+    pub labels: Vec<Cause>,
+    /// The cause of each episode of losses.
+    pub classes: Vec<Cause>,
+    /// A policer, if the losses look like one.
+    pub policing: Option<Policing>,
+    /// How losses lie.
+    pub pattern: Pattern,
+    /// A buffer of the sender bounds the whole transfer.
+    pub steady: bool,
+    /// The cause of each stall that is kept.
+    pub stalls: Vec<Cause>,
+}
+
+impl Attribution {
+    /// Time of one cause.
+    pub fn of(&self, cause: Cause) -> Span {
+        self.times.get(cause as usize).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, cause: Cause, time: Span) {
+        if let Some(slot) = self.times.get_mut(cause as usize) {
+            *slot += time;
+        }
+    }
+
+    fn whole(&self) -> Span {
+        self.times.iter().fold(Span::ZERO, |sum, t| sum + *t)
+    }
+}
+
+/// Goes through a transfer.
+pub(crate) fn attribute(view: &View<'_>) -> Attribution {
+    let mut time = Attribution {
+        times: vec![Span::ZERO; Cause::COUNT],
+        policing: policing(view),
+        ..Attribution::default()
+    };
+    time.pattern = Pattern::of(view);
+    time.classes = losses::classify(view, time.policing.as_ref(), &time.pattern);
+    time.pattern.main = main_class(view, &time.classes);
+    time.steady = is_steady(view);
+    time.labels = labels(view, &time);
+    connect(view, &mut time);
+    stalls(view, &mut time);
+    waits(view, &mut time);
+    rest(view, &mut time);
+    time
+}
+
+/// The commonest cause of losses.
+fn main_class(view: &View<'_>, classes: &[Cause]) -> Option<Cause> {
+    let mut counts = [0u32; Cause::COUNT];
+    for (e, class) in view.episodes.iter().zip(classes) {
+        counts[*class as usize] += u32::from(!e.spurious);
+    }
+    let most = Cause::ALL.iter().max_by_key(|c| counts[**c as usize])?;
+    (counts[*most as usize] > 0).then_some(*most)
+}
+
+/// From the first packet to the first data.
+fn connect(view: &View<'_>, time: &mut Attribution) {
+    let flow = view.flow;
+    let first = view.half.first_data.map_or(view.end, |(at, _)| at);
+    let mut until = first;
+    if let Some((established, _)) = flow.established
+        && flow.saw_syn()
+        && established <= first
+    {
+        until = established;
+        // The server's first data comes a part of a round trip after the client's ACK has passed.
+        let round = view.base.min(first.since(established));
+        time.add(Cause::Connect, round);
+        let waited = first.since(established) - round;
+        // A server has to be asked first.
+        let asked = view.half.asked.map_or(Span::ZERO, |at| at.since(established)).min(waited);
+        time.add(Cause::PeerApplication, asked);
+        let hole = losses::is_black_hole(view);
+        time.add(if hole { Cause::MtuBlackHole } else { Cause::SenderApplication }, waited - asked);
+    }
+    let lost = flow
+        .hello
+        .iter()
+        .filter(|h| h.count > 1)
+        .filter_map(|h| Some(h.last?.0.since(h.first?.0)))
+        .max()
+        .unwrap_or_default();
+    let whole = until.since(view.start);
+    let lost = lost.min(whole);
+    time.add(Cause::SynLoss, lost);
+    time.add(Cause::Connect, whole - lost);
+}
+
+/// Gives each stall that is kept its cause.
+fn stalls(view: &View<'_>, time: &mut Attribution) {
+    let kept = view.half.stalls.kept();
+    let mut causes: Vec<Cause> = Vec::with_capacity(kept.len());
+    while let Some(stall) = kept.get(causes.len()) {
+        if stall.wait != Wait::Timer {
+            causes.push(untimed(view, time, stall));
+            continue;
+        }
+        // One timeout after the other, and nothing heard between.
+        let from = causes.len();
+        let mut to = from + 1;
+        while kept.get(to).is_some_and(|s| s.wait == Wait::Timer && s.start <= kept[to - 1].end && !s.heard) {
+            to += 1;
+        }
+        let cause = timeouts(view, time, &kept[from..to]);
+        causes.resize(to, cause);
+    }
+    time.stalls = causes;
+}
+
+fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
+    match stall.wait {
+        Wait::Program => Cause::SenderApplication,
+        Wait::Peer => Cause::PeerApplication,
+        Wait::ZeroWindow => zero_window(view),
+        Wait::Window => window(view),
+        Wait::DelayedAck => Cause::DelayedAck,
+        Wait::Connect => Cause::Connect,
+        // An ACK that came late, without a timeout: a pause of the path.
+        Wait::Ack if stall.duration() > view.base * 3 + view.deep => Cause::SpuriousTimeout,
+        Wait::Ack | Wait::Sender if stall.outstanding >= 8 * u64::from(view.mss) => Cause::SpuriousTimeout,
+        Wait::Ack | Wait::Sender | Wait::Timer => label_at(view, time, stall.start),
+    }
+}
+
+/// Why timeouts were needed.
+fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
+    let half = view.half;
+    let (Some(first), Some(last)) = (group.first(), group.last()) else { return Cause::Unknown };
+    if losses::is_black_hole(view) {
+        return Cause::MtuBlackHole;
+    }
+    // Losses that these timeouts repaired; a hole before the capture point is seen only afterwards.
+    let margin = view.base * 3 / 2;
+    let related = |i: &usize| {
+        let e = &view.episodes[*i];
+        !e.spurious && e.start <= last.end + margin && e.repaired + Span::from_micros(1) > first.start
+    };
+    let lost: Vec<usize> = (0..view.episodes.len()).filter(related).collect();
+    let class = |i: &usize| time.classes.get(*i).copied().unwrap_or(Cause::Unknown);
+    // Where losses come in bursts, timers that fire again and again are part of it.
+    if time.pattern.fast >= 4 && time.pattern.main == Some(Cause::BurstLoss) {
+        return Cause::BurstLoss;
+    }
+    if lost.iter().any(|i| class(i) == Cause::Outage) {
+        return Cause::Outage;
+    }
+    if losses::crawls(view) {
+        return Cause::Linux2617;
+    }
+    let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
+    let deaf = group.len() >= 3 || group.len() == 2 && !chance;
+    if deaf && group.iter().skip(1).all(|s| !s.heard) {
+        return Cause::Outage;
+    }
+    if lost.is_empty() && group.iter().any(|s| s.spurious) {
+        let acks_missing = half.counts.missing_acks * 10 > half.counts.numbered_acks;
+        return if acks_missing && !first.heard { Cause::AckLoss } else { Cause::SpuriousTimeout };
+    }
+    if group.iter().any(|s| s.overlooked) {
+        return Cause::LostRetransmission;
+    }
+    // The newest of the losses is the one that no ACK told of.
+    match lost.last() {
+        Some(i) if time.pattern.pervasive => class(i),
+        Some(i) if view.episodes[*i].tail || last.tail => Cause::TailLoss,
+        Some(i) => class(i),
+        None if last.tail => Cause::TailLoss,
+        None => time.pattern.main.unwrap_or(Cause::SpuriousTimeout),
+    }
+}
+
+/// What a full receive window means.
+fn window(view: &View<'_>) -> Cause {
+    let half = view.half;
+    // A program that reads slowly lets the offered window shrink while data comes; a small one stays as it
+    // is.
+    let mut offered: Vec<f64> = view
+        .stretches
+        .iter()
+        .filter(|s| s.slice.waited(Wait::Window) > Span::ZERO && s.slice.window < u64::MAX)
+        .map(|s| s.slice.window as f64)
+        .collect();
+    offered.sort_by(f64::total_cmp);
+    let low = offered.get(offered.len() / 10).copied().unwrap_or_default();
+    let usual = median(offered);
+    if low < 0.5 * half.largest_window as f64 && usual < 0.7 * half.largest_window as f64
+        || half.counts.zero_windows > 2 && view.waited(Wait::ZeroWindow) * 4 > view.waited(Wait::Window)
+    {
+        return Cause::ReceiverApplication;
+    }
+    let scaled = view.flow.hello.iter().all(|h| h.scale.is_some());
+    if view.flow.saw_syn() && !scaled && half.largest_window >= 32_768 {
+        return Cause::WindowScale;
+    }
+    Cause::ReceiveWindow
+}
+
+/// What a closed window means: the program on the other side does not read. If it did so once or twice,
+/// that is an event of its own; otherwise it reads slowly.
+fn zero_window(view: &View<'_>) -> Cause {
+    let closed = view.waited(Wait::ZeroWindow);
+    let long = view.half.stalls.kept().iter().filter(|s| s.wait == Wait::ZeroWindow).count();
+    let (few, alone) = (long <= 3, view.waited(Wait::Window) * 4 < closed);
+    if few && alone && long > 0 { Cause::ZeroWindow } else { Cause::ReceiverApplication }
+}
+
+fn label_at(view: &View<'_>, time: &Attribution, at: Instant) -> Cause {
+    let place = view.stretches.partition_point(|s| s.slice.end < at);
+    time.labels.get(place).or(time.labels.last()).copied().unwrap_or(Cause::Unknown)
+}
+
+/// Sums the waits of all slices.
+fn waits(view: &View<'_>, time: &mut Attribution) {
+    // Timeouts by the stalls that are kept, the shares of which also hold for those that are not.
+    let timed: Vec<(Cause, Span)> = view
+        .half
+        .stalls
+        .kept()
+        .iter()
+        .zip(&time.stalls)
+        .filter(|(s, _)| s.wait == Wait::Timer)
+        .map(|(s, cause)| (*cause, s.duration()))
+        .collect();
+    let known = timed.iter().fold(Span::ZERO, |sum, (_, t)| sum + *t);
+    let timer = view.waited(Wait::Timer);
+    if known.is_zero() {
+        time.add(time.pattern.main.unwrap_or(Cause::TailLoss), timer);
+    } else {
+        let scale = timer.as_secs_f64() / known.as_secs_f64();
+        for (cause, span) in timed {
+            time.add(cause, Span::from_nanos((span.as_nanos() as f64 * scale) as u64));
+        }
+    }
+    // Pauses of the path lie within waits for ACKs.
+    let mut paused: Vec<(Instant, Span)> = Vec::new();
+    for (stall, cause) in view.half.stalls.kept().iter().zip(time.stalls.clone()) {
+        if matches!(stall.wait, Wait::Ack | Wait::Sender) && cause == Cause::SpuriousTimeout {
+            paused.push((stall.start, stall.duration()));
+        }
+    }
+    let mut next = 0;
+    paused.sort_unstable();
+    for (at, stretch) in view.stretches.iter().enumerate() {
+        let slice = &stretch.slice;
+        let label = time.labels.get(at).copied().unwrap_or(Cause::Unknown);
+        let mut window_time = slice.waited(Wait::Ack) + slice.waited(Wait::Sender);
+        let mut pauses = Span::ZERO;
+        while let Some((start, span)) = paused.get(next).filter(|(start, _)| *start <= slice.end) {
+            if *start >= slice.start {
+                pauses += *span;
+            }
+            next += 1;
+        }
+        let pauses = pauses.min(window_time);
+        window_time -= pauses;
+        time.add(Cause::SpuriousTimeout, pauses);
+        time.add(label, window_time);
+        let buffered = time.steady && label == Cause::SendBuffer;
+        let program = if buffered { Cause::SendBuffer } else { Cause::SenderApplication };
+        time.add(program, slice.waited(Wait::Program));
+        time.add(Cause::PeerApplication, slice.waited(Wait::Peer));
+        time.add(Cause::DelayedAck, slice.waited(Wait::DelayedAck));
+        // A window that holds back where the path is full anyway is not what limits.
+        let pressed = slice.waited(Wait::Window);
+        let full = label == Cause::Congestion && queue_is_ours(view, at);
+        time.add(if full { Cause::Congestion } else { window(view) }, pressed);
+        time.add(zero_window(view), slice.waited(Wait::ZeroWindow));
+    }
+}
+
+/// The path is full although the window holds the sender back: its window is larger than the path.
+fn queue_is_ours(view: &View<'_>, at: usize) -> bool {
+    view.stretches.get(at).and_then(|s| s.queued).is_some_and(|q| q > view.base / 4 + view.threshold())
+}
+
+/// After the last segment, and what rounding has left.
+fn rest(view: &View<'_>, time: &mut Attribution) {
+    let whole = view.duration();
+    let missing = whole - time.whole();
+    let last = time.labels.last().copied().unwrap_or(Cause::Connect);
+    time.add(last, missing);
+    let over = time.whole() - whole;
+    if !over.is_zero()
+        && let Some(largest) = time.times.iter_mut().max()
+    {
+        *largest -= over;
+    }
+}
+
+/// What bounds the congestion window in each stretch.
+fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
+    let threshold = view.threshold();
+    let first_loss = view.episodes.iter().position(|e| !e.spurious);
+    let mut episode = 0;
+    // The newest loss, and whether the window was cut for it.
+    let mut cut: Option<Cause> = None;
+    let mut labels: Vec<Cause> = Vec::with_capacity(view.stretches.len());
+    let peaks = rising(view);
+    let brief = brief_queues(view);
+    let path = path_rate(view);
+    let steady = time.steady;
+    let (brief, path) = if steady { (false, None) } else { (brief, path) };
+    // The queue stands between the sender's stack and a capture at the sender.
+    let near_queue =
+        view.vantage == Vantage::Sender && view.deep_near > threshold && view.deep_near * 10 > view.deep * 6;
+    for (at, stretch) in view.stretches.iter().enumerate() {
+        let slice = &stretch.slice;
+        while let Some(e) = view.episodes.get(episode).filter(|e| e.resent <= slice.end) {
+            let class = time.classes.get(episode).copied().unwrap_or(Cause::Unknown);
+            // Spurious retransmissions that modern senders undo bound nothing for long.
+            if !e.spurious || class != Cause::SpuriousTimeout {
+                cut = Some(class);
+            }
+            episode += 1;
+        }
+        let policed = time.policing.as_ref().filter(|p| slice.end >= p.since).is_some();
+        let stands = stretch.queued.is_some_and(|q| q > threshold) && stretch.rate >= 0.5 * view.capacity;
+        let full = stands && !steady || brief || path.is_some_and(|rate| stretch.rate >= 0.9 * rate);
+        let writes = app_paced(stretch);
+        let label = match () {
+            () if policed => Cause::Policer,
+            () if writes && !steady => Cause::SenderApplication,
+            () if full && near_queue => Cause::SenderProcessor,
+            () if full => Cause::Congestion,
+            () => match cut {
+                Some(cause) => cause,
+                None => uncut(view, at, &peaks, &labels, first_loss.is_some(), steady),
+            },
+        };
+        labels.push(label);
+    }
+    settle(view, &mut labels);
+    labels
+}
+
+/// A window that fills the path at some time is not bounded by a buffer at others.
+fn settle(view: &View<'_>, labels: &mut [Cause]) {
+    let time_of = |wanted: Cause, labels: &[Cause]| {
+        let of = view.stretches.iter().zip(labels).filter(|(_, l)| **l == wanted);
+        of.fold(Span::ZERO, |sum, (s, _)| sum + s.slice.duration())
+    };
+    // A buffer bounds for many round trips, or it is none.
+    let mut from = 0;
+    while from < labels.len() {
+        let label = labels[from];
+        let run = labels[from..].iter().take_while(|l| **l == label).count();
+        let to = from + run;
+        let lasts = view.stretches[to - 1].slice.end.since(view.stretches[from].slice.start);
+        let steady = matches!(label, Cause::SendBuffer | Cause::SenderProcessor);
+        if steady
+            && lasts < view.base * 4
+            && let Some(before) = from.checked_sub(1).and_then(|at| labels.get(at)).copied()
+        {
+            labels[from..to].fill(before);
+        }
+        from = to;
+    }
+    let buffer = time_of(Cause::SendBuffer, labels);
+    let full = time_of(Cause::Congestion, labels);
+    if full * 4 > buffer {
+        let mut next = Cause::Congestion;
+        for label in labels.iter_mut().rev() {
+            if *label == Cause::SendBuffer {
+                *label = next;
+            } else if matches!(*label, Cause::Congestion | Cause::SlowStart) {
+                next = *label;
+            }
+        }
+    }
+}
+
+/// The rate at which the path delivers while a queue stands: a transfer that has it fills the path also
+/// when the queue is short.
+fn path_rate(view: &View<'_>) -> Option<f64> {
+    let threshold = view.threshold();
+    let queued =
+        view.stretches.iter().filter(|s| s.queued.is_some_and(|q| q > threshold) && s.slice.losses == 0);
+    let rates: Vec<f64> = queued.map(|s| s.rate).filter(|r| *r > 0.0).collect();
+    // Delays that come and go while less is delivered than at other times are no queue of this transfer.
+    let enough = rates.len() >= 2 && rates.len() * 20 >= view.stretches.len();
+    let rate = median(rates);
+    (enough && rate >= 0.8 * view.capacity).then_some(rate)
+}
+
+/// The flight is the same all the time after it has grown, ACKs release what is sent, nothing is lost, and
+/// in most round trips nothing queues: a buffer bounds it, whatever delays come and go on the path.
+fn is_steady(view: &View<'_>) -> bool {
+    if view.episodes.iter().any(|e| !e.spurious) {
+        return false;
+    }
+    let most = view.stretches.iter().map(|s| s.slice.flight).max().unwrap_or_default() as f64;
+    let begun = view.stretches.iter().position(|s| s.slice.flight as f64 >= 0.9 * most);
+    let rest = view.stretches.get(begun.unwrap_or_default()..).unwrap_or_default();
+    if rest.len() < 10 {
+        return false;
+    }
+    let n = rest.len();
+    let same = rest.iter().filter(|s| s.slice.flight as f64 >= 0.9 * most).count();
+    let quiet = rest.iter().filter(|s| s.queued.is_some_and(|q| q <= view.threshold())).count();
+    let wait = |wait| rest.iter().fold(Span::ZERO, |sum, s| sum + s.slice.waited(wait));
+    let (acks, own, idle) = (wait(Wait::Ack), wait(Wait::Sender), wait(Wait::Program));
+    // A program that is woken when the buffer has room is a little late each time, but does not pause.
+    let paused = view.half.stalls.kept().iter().any(|s| s.wait == Wait::Program);
+    same * 10 >= n * 8
+        && quiet * 2 >= n
+        && acks >= own
+        && idle <= acks * 3 / 2
+        && (idle * 10 <= acks || !paused)
+}
+
+/// A queue that comes and goes within a round trip: senders that probe keep the path full without a
+/// standing queue.
+fn brief_queues(view: &View<'_>) -> bool {
+    let threshold = view.threshold();
+    let seen = view.stretches.iter().filter(|s| s.peak.is_some()).count();
+    let high = view
+        .stretches
+        .iter()
+        .filter(|s| s.peak.is_some_and(|p| p > threshold * 2) && s.rate >= 0.85 * view.capacity)
+        .count();
+    let fast = view.stretches.iter().filter(|s| s.rate >= 0.85 * view.capacity).count();
+    view.episodes.iter().all(|e| e.spurious) && seen > 8 && high * 8 > seen && fast * 2 > seen
+}
+
+/// The program writes less than the path takes: short segments, and times that no ACK explains.
+fn app_paced(stretch: &crate::view::Stretch) -> bool {
+    let slice = &stretch.slice;
+    let waited = slice.waited(Wait::Ack) + slice.waited(Wait::Sender);
+    let own = slice.waited(Wait::Sender) + slice.waited(Wait::Program);
+    slice.segments >= 2
+        && slice.short * 8 >= slice.segments
+        && own * 3 >= waited + slice.waited(Wait::Program)
+}
+
+/// For each stretch, the largest flight from there to the next loss.
+fn rising(view: &View<'_>) -> Vec<u64> {
+    let mut losses = view.episodes.iter().filter(|e| !e.spurious).map(|e| e.resent).rev().peekable();
+    let mut most = 0;
+    let mut peaks: Vec<u64> = view
+        .stretches
+        .iter()
+        .rev()
+        .map(|s| {
+            while losses.peek().is_some_and(|at| *at >= s.slice.start) {
+                losses.next();
+                most = 0;
+            }
+            most = most.max(s.slice.flight);
+            most
+        })
+        .collect();
+    peaks.reverse();
+    peaks
+}
+
+/// Segments leave one by one, not in bursts, and all of them full.
+fn even(view: &View<'_>) -> bool {
+    let all: u64 = view.half.bursts.iter().sum();
+    let alone = view.half.bursts.first().copied().unwrap_or_default();
+    alone * 10 >= all * 8 && view.half.counts.short_segments * 50 < view.half.counts.data_segments
+}
+
+/// What bounds the window before anything was lost.
+fn uncut(
+    view: &View<'_>,
+    at: usize,
+    peaks: &[u64],
+    labels: &[Cause],
+    lost_later: bool,
+    steady: bool,
+) -> Cause {
+    let Some(stretch) = view.stretches.get(at) else { return Cause::Unknown };
+    let slice = &stretch.slice;
+    let peak = peaks.get(at).copied().unwrap_or_default();
+    let flight = |n: usize| view.stretches.get(at + n).map(|s| s.slice.flight as f64);
+    let own = slice.flight as f64;
+    let mss = f64::from(view.mss);
+    // A higher flight than ever before, by much; or soon; or one that stays higher.
+    let record = view.stretches.iter().take(at).map(|s| s.slice.flight).max().unwrap_or_default() as f64;
+    let grown = record > 0.0 && own >= record * 1.3 + mss;
+    let soon = (1..=3).filter_map(flight).any(|f| f >= own * 1.4 + mss);
+    let later = median((4..=8).filter_map(flight).collect());
+    let growing =
+        peak as f64 >= own * 1.15 + mss && (soon || later >= own * 1.1 + mss || flight(4).is_none());
+    if growing || grown || lost_later && view.stretches.len() - at <= 2 {
+        return Cause::SlowStart;
+    }
+    // The last rounds of a transfer that was growing have nothing left to grow with.
+    let later = view.end.since(slice.start);
+    let last = labels.last().copied();
+    if later < view.base * 3 + Span::from_millis(2) {
+        return last.unwrap_or(Cause::SlowStart);
+    }
+    // Constant flight, no queue, no loss: something at the sender.
+    let sender = slice.waited(Wait::Sender);
+    let acks = slice.waited(Wait::Ack);
+    if !steady && slice.waited(Wait::Program) * 6 > slice.duration() {
+        return Cause::SenderApplication;
+    }
+    // Who is released by ACKs sends when they come. At other places than the sender's that is known less
+    // exactly.
+    let share = if view.vantage == Vantage::Sender { 4 } else { 3 };
+    if !steady && sender * share > sender + acks {
+        return if even(view) { Cause::SenderProcessor } else { Cause::SenderApplication };
+    }
+    Cause::SendBuffer
+}

@@ -1,0 +1,27 @@
+//! The capture misses packets.
+
+use super::{Cause, Info, Kind};
+use crate::diagnosis::Finding;
+use crate::view::View;
+
+pub(super) const INFO: Info = Info {
+    id: "capture_drops",
+    title: "capture incomplete",
+    what: "Segments were acknowledged that are not in the capture.",
+    cure: "a larger capture buffer (`tcpdump -B 65536 -s 128`), a shorter snap length, a faster disk",
+    kind: Kind::Capture,
+};
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    let counts = &view.half.counts;
+    if counts.unseen < 2 || counts.unseen * 1_000 < counts.data_segments {
+        return None;
+    }
+    let evidence = format!(
+        "about {} segments ({} kB) were acknowledged that the capture does not have, beside {} that it has",
+        counts.unseen,
+        counts.unseen_bytes / 1_000,
+        counts.data_segments
+    );
+    Some(view.finding(Cause::CaptureDrops, 0.9, evidence, Vec::new()))
+}

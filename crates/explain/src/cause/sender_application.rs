@@ -1,0 +1,40 @@
+//! The sending program had nothing to send.
+
+use super::{Cause, Info, Kind};
+use crate::diagnosis::Finding;
+use crate::flow::Wait;
+use crate::view::View;
+use crate::words::seconds;
+
+pub(super) const INFO: Info = Info {
+    id: "sender_application",
+    title: "sender application",
+    what: "The sending program wrote less than the path could carry, or paused.",
+    cure: "the program on the sending side: larger writes, no pauses between them, reading ahead from its \
+           disk or database; no setting of TCP helps",
+    kind: Kind::Limit,
+};
+
+pub(super) fn find(view: &View<'_>) -> Option<Finding> {
+    if !view.matters(Cause::SenderApplication) {
+        return None;
+    }
+    let counts = &view.half.counts;
+    let idle = view.waited(Wait::Program);
+    let (pauses, longest) = view.stalled(Cause::SenderApplication);
+    let evidence = format!(
+        "everything was acknowledged and nothing to send for {} ({pauses} pauses of more than two round \
+         trips, the longest {}); {} of {} \
+         segments were shorter than full ones",
+        seconds(idle),
+        seconds(longest),
+        counts.short_segments,
+        counts.data_segments
+    );
+    let idle_share = idle.as_secs_f64() / view.time.of(Cause::SenderApplication).as_secs_f64().max(1e-9);
+    let mut frames = view.stall_frames(Cause::SenderApplication);
+    if frames.is_empty() {
+        frames = view.stretch_frames(Cause::SenderApplication);
+    }
+    Some(view.finding(Cause::SenderApplication, 0.7 + 0.25 * idle_share.min(1.0), evidence, frames))
+}

@@ -1,0 +1,180 @@
+//! Which congestion control the sender runs.
+
+use crate::flow::Wait;
+use crate::view::{Vantage, View};
+use farpace_units::Span;
+
+/// A guess, and how sure it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Control {
+    /// `reno`, `cubic`, `bbr`, or `unknown`.
+    pub name: &'static str,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// What it rests on.
+    pub evidence: String,
+}
+
+impl Control {
+    fn unknown(why: &str) -> Self {
+        Control { name: "unknown", confidence: 0.0, evidence: why.to_owned() }
+    }
+}
+
+/// How the flight went from one loss to the next.
+struct Epoch {
+    /// Flight after over flight before the reduction.
+    kept: f64,
+    /// Growth in the first and the second half, in segments per round trip.
+    growth: [f64; 2],
+    rounds: f64,
+    /// Flight at its end over flight at its beginning.
+    rise: f64,
+}
+
+/// Looks at how the window was cut and how it grew.
+pub fn identify(view: &View<'_>) -> Control {
+    let real: Vec<_> = view.episodes.iter().filter(|e| !e.spurious && e.timeouts == 0).collect();
+    if let Some(bbr) = probes(view).or_else(|| paced(view)) {
+        return bbr;
+    }
+    if real.is_empty() {
+        return Control::unknown("the window was never cut by fast retransmit");
+    }
+    let mss = f64::from(view.mss.max(1));
+    let base = view.base.max(Span::from_micros(100)).as_secs_f64();
+    let mut epochs = Vec::new();
+    for (at, episode) in real.iter().enumerate() {
+        let until = real.get(at + 1).map_or(view.end, |next| next.start);
+        let flights: Vec<(f64, f64)> = view
+            .stretches
+            .iter()
+            .filter(|s| s.slice.start > episode.repaired + view.base && s.slice.end < until)
+            .filter(|s| s.slice.flight > 0)
+            .map(|s| (s.slice.start.as_secs_f64(), s.slice.flight as f64 / mss))
+            .collect();
+        let before = view
+            .stretches
+            .iter()
+            .rfind(|s| s.slice.start <= episode.start && s.slice.flight > 0)
+            .map_or(0.0, |s| s.slice.flight as f64 / mss);
+        let (Some(first), Some(last)) = (flights.first(), flights.last()) else { continue };
+        if before < 14.0 || flights.len() < 2 {
+            continue;
+        }
+        let middle = flights[flights.len() / 2];
+        let rounds = |a: (f64, f64), b: (f64, f64)| ((b.0 - a.0) / base).max(1e-9);
+        epochs.push(Epoch {
+            kept: first.1.min(flights[1].1) / before,
+            growth: [
+                (middle.1 - first.1) / rounds(*first, middle),
+                (last.1 - middle.1) / rounds(middle, *last),
+            ],
+            rounds: rounds(*first, *last),
+            rise: last.1 / first.1.max(1.0),
+        });
+    }
+    if epochs.is_empty() {
+        return Control::unknown("the stretches between losses are too short");
+    }
+    let kept = median(epochs.iter().map(|e| e.kept).collect());
+    let long: Vec<&Epoch> = epochs.iter().filter(|e| e.rounds > 6.0).collect();
+    let linear = median(long.iter().map(|e| (e.growth[0] + e.growth[1]) / 2.0).collect());
+    let bend = median(long.iter().map(|e| e.growth[1] - e.growth[0]).collect());
+    let rise = median(long.iter().map(|e| e.rise).collect());
+    let n = epochs.len();
+    let evidence = format!(
+        "{n} cuts kept {:.0} % of the flight; it then grew by {linear:.2} segments per round trip, \
+         {bend:+.2} from \
+         the first to the second half",
+        kept * 100.0
+    );
+    let sure = 0.5 + 0.4 * (1.0 - 1.0 / (n as f64 + 1.0));
+    if kept > 0.9 && rise < 1.3 {
+        return Control { name: "bbr", confidence: sure * 0.7, evidence };
+    }
+    let (to_cubic, to_reno) = ((kept - 0.7).abs(), (kept - 0.5).abs());
+    let reno_growth = !long.is_empty() && (0.4..=1.4).contains(&linear) && bend.abs() < 0.4;
+    let name = match () {
+        () if to_reno < to_cubic && (long.is_empty() || reno_growth || kept < 0.56) => "reno",
+        () if to_cubic <= to_reno => "cubic",
+        () => "unknown",
+    };
+    Control { name, confidence: if name == "unknown" { 0.0 } else { sure }, evidence }
+}
+
+/// BBR leaves the path nearly idle for 200 ms every ten (v1) or five (v3) seconds.
+fn probes(view: &View<'_>) -> Option<Control> {
+    let flights: Vec<(f64, u64)> = view
+        .stretches
+        .iter()
+        .filter(|s| s.slice.segments > 0)
+        .map(|s| (s.slice.start.as_secs_f64(), s.slice.flight))
+        .collect();
+    let usual = median(flights.iter().map(|f| f.1 as f64).collect());
+    let mss = f64::from(view.mss.max(1));
+    if usual < 12.0 * mss {
+        return None;
+    }
+    let mut dips: Vec<f64> = Vec::new();
+    for pair in flights.windows(2) {
+        let ([before, low], true) = (pair, true) else { continue };
+        let lossless = !view.episodes.iter().any(|e| (e.resent.as_secs_f64() - low.0).abs() < 0.5);
+        if (low.1 as f64) <= 6.0 * mss && before.1 as f64 > 0.6 * usual && lossless {
+            dips.push(low.0);
+        }
+    }
+    let gaps: Vec<f64> = dips.windows(2).map(|w| w[1] - w[0]).filter(|g| *g > 2.0).collect();
+    let regular = gaps.iter().filter(|g| (9.5..=11.5).contains(*g) || (4.8..=5.8).contains(*g)).count();
+    (regular > 0 && regular * 2 >= gaps.len()).then(|| Control {
+        name: "bbr",
+        confidence: (0.6 + 0.1 * regular as f64).min(0.95),
+        evidence: format!(
+            "{} times the flight fell to a few segments without loss, at regular distances",
+            dips.len()
+        ),
+    })
+}
+
+/// The share of waits that no ACK ended, from which on a sender is taken for one that paces.
+const PACED: f64 = 0.4;
+/// Segments below which the waits between them tell nothing.
+const MIN_PACED: u32 = 100;
+
+/// BBR sends by a clock, not when ACKs come; at the sender that shows. Other senders do so only behind a pacing queue.
+fn paced(view: &View<'_>) -> Option<Control> {
+    if view.vantage != Vantage::Sender || view.half.counts.data_segments < 200 {
+        return None;
+    }
+    let (mut acks, mut own, mut segments) = (0.0, 0.0, 0);
+    for slice in view.stretches.iter().filter(|s| s.rate >= 0.5 * view.capacity).map(|s| &s.slice) {
+        let wait = |wait| slice.waited(wait).as_secs_f64();
+        // Where the receive window or the program is the limit, congestion control decides nothing.
+        let others = wait(Wait::Window) + wait(Wait::ZeroWindow) + wait(Wait::Program) + wait(Wait::Peer);
+        if slice.segments < 8 || others * 4.0 > slice.duration().as_secs_f64() {
+            continue;
+        }
+        acks += wait(Wait::Ack);
+        own += wait(Wait::Sender);
+        segments += slice.segments;
+    }
+    if segments < MIN_PACED {
+        return None;
+    }
+    let share = own / (acks + own).max(1e-9);
+    let short = view.half.counts.short_segments * 10 > view.half.counts.data_segments;
+    (share > PACED && !short).then(|| Control {
+        name: "bbr",
+        confidence: (0.4 + 0.4 * share).min(0.75),
+        evidence: format!(
+            "segments leave by a clock: {:.0} % of the waits between them no ACK ended",
+            share * 100.0
+        ),
+    })
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.retain(|v| v.is_finite());
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,148 @@
+//! What the sender knew when it sent: ACKs that had reached it, by when they passed the capture point.
+
+use super::owd::OneWay;
+use farpace_units::{Instant, Span};
+use std::collections::VecDeque;
+
+/// ACKs under way from the capture point to the sender that are remembered.
+pub const MAX_ACKS: usize = 8_192;
+/// Timestamps of ACKs that are remembered until they are echoed.
+pub const MAX_ECHOES: usize = 1_024;
+/// Echoes over which the delay between capture point and sender is the least.
+const WINDOW: u32 = 8;
+
+/// What an ACK says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ack {
+    pub time: Instant,
+    /// SND.UNA of the stream, as offset.
+    pub una: u64,
+    /// Right edge of the receive window, as offset.
+    pub edge: u64,
+    /// Bytes SACKed above `una`.
+    pub sacked: u64,
+}
+
+/// The ACKs between the capture point and the sender.
+#[derive(Debug, Default)]
+pub(super) struct AckLog {
+    coming: VecDeque<Ack>,
+    /// The newest ACK that has reached the sender.
+    pub known: Ack,
+    /// The window was shut when the last segment had been sent.
+    pub shut: Option<Shut>,
+    echoes: VecDeque<(u32, Instant)>,
+    last_echo: Option<u32>,
+    /// From the capture point to the sender and back, without waiting: the least there was.
+    pub base: Option<Span>,
+    window: [Option<Span>; 2],
+    samples: u32,
+    pub one_way: OneWay,
+}
+
+impl AckLog {
+    /// Memory on the heap, in bytes.
+    pub fn memory(&self) -> usize {
+        self.coming.capacity() * size_of::<Ack>() + self.echoes.capacity() * size_of::<(u32, Instant)>()
+    }
+
+    /// Gives the memory back.
+    pub fn forget(&mut self) {
+        (self.coming, self.echoes) = (VecDeque::new(), VecDeque::new());
+    }
+
+    pub fn push(&mut self, ack: Ack, tsval: Option<u32>) {
+        if self.coming.len() >= MAX_ACKS {
+            self.coming.pop_front();
+        }
+        self.coming.push_back(ack);
+        if let Some(value) = tsval
+            && self.echoes.back().is_none_or(|(last, _)| value.wrapping_sub(*last) as i32 > 0)
+        {
+            if self.echoes.len() >= MAX_ECHOES {
+                self.echoes.pop_front();
+            }
+            self.echoes.push_back((value, ack.time));
+        }
+    }
+
+    /// The handshake tells how far the sender is away.
+    pub fn handshake(&mut self, there_and_back: Span) {
+        self.base = Some(self.base.map_or(there_and_back, |b| b.min(there_and_back)));
+    }
+
+    /// A segment of the sender has passed: its echo says how long ago the newest ACK it had seen passed.
+    /// Returns that time if it is a new sample.
+    pub fn echoed(&mut self, now: Instant, timestamps: Option<(u32, u32)>) -> Option<Span> {
+        let (value, echo) = timestamps?;
+        self.one_way.see(now, value);
+        if self.last_echo.is_some_and(|last| echo.wrapping_sub(last) as i32 <= 0) {
+            return None;
+        }
+        self.last_echo = Some(echo);
+        let mut sample = None;
+        while let Some((value, time)) = self.echoes.front() {
+            let behind = echo.wrapping_sub(*value) as i32;
+            if behind < 0 {
+                break;
+            }
+            if behind == 0 {
+                sample = Some(now.since(*time));
+            }
+            self.echoes.pop_front();
+        }
+        let mut sample = sample?;
+        // What the sender waited before it sent is no distance: the segment's own timestamp tells when it
+        // was made.
+        if let (Some(least), Some(excess)) = (self.base, self.one_way.excess()) {
+            sample = sample.min(least + excess);
+        }
+        self.base = Some(self.base.map_or(sample, |b| b.min(sample)));
+        let [current, last] = &mut self.window;
+        *current = Some(current.map_or(sample, |c| c.min(sample)));
+        self.samples += 1;
+        if self.samples >= WINDOW {
+            self.samples = 0;
+            *last = current.take();
+        }
+        Some(sample)
+    }
+
+    /// From the capture point to the sender and back, as it is now: more than the base where a queue lies
+    /// between.
+    pub fn distance(&self) -> Span {
+        let base = self.base.unwrap_or_default();
+        let recent = self.window.iter().flatten().min().copied().unwrap_or(base);
+        match self.one_way.excess() {
+            Some(excess) => recent.min(base + excess).max(base),
+            None => recent.max(base),
+        }
+    }
+
+    /// Moves on to what the sender knows at `now`. It has sent up to `nxt`, and would send `len` bytes.
+    pub fn advance(&mut self, now: Instant, nxt: u64, len: u64) {
+        let distance = self.distance();
+        let room = |ack: &Ack| ack.edge >= nxt + len;
+        self.shut = (self.known.edge > 0 && !room(&self.known))
+            .then_some(Shut { until: None, zero: self.known.edge <= self.known.una });
+        while let Some(ack) = self.coming.front().filter(|ack| ack.time + distance <= now) {
+            self.known = *ack;
+            if let Some(shut) = &mut self.shut {
+                shut.zero |= ack.edge <= ack.una;
+                if shut.until.is_none() && room(ack) {
+                    shut.until = Some(ack.time + distance);
+                }
+            }
+            self.coming.pop_front();
+        }
+    }
+}
+
+/// The receive window had no room for the next segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shut {
+    /// Until then; none if it still has none.
+    pub until: Option<Instant>,
+    /// It was offered as zero meanwhile.
+    pub zero: bool,
+}

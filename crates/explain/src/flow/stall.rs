@@ -1,0 +1,100 @@
+//! Stalls: stretches in which the sender sent nothing for longer than two round trips.
+
+use super::timeline::Wait;
+use farpace_units::{Instant, Span};
+
+/// Stalls of one direction that are kept: the longest.
+pub const MAX_STALLS: usize = 256;
+
+/// A stretch without data.
+#[derive(Clone, Copy, Debug)]
+pub struct Stall {
+    /// The last segment before it.
+    pub start: Instant,
+    /// The first after it.
+    pub end: Instant,
+    /// Frame of the last segment before it.
+    pub first_frame: u64,
+    /// Frame of the first after it.
+    pub last_frame: u64,
+    /// What the sender waited for during most of it.
+    pub wait: Wait,
+    /// Bytes outstanding meanwhile.
+    pub outstanding: u64,
+    /// The round trip as it was.
+    pub round: Span,
+    /// Of these, SACKed.
+    pub sacked: u64,
+    /// Ranges outstanding: segments, or super-segments.
+    pub segments: u32,
+    /// How often the oldest outstanding segment had been sent before.
+    pub head_sent: u32,
+    /// The segment that ended it was sent again needlessly.
+    pub spurious: bool,
+    /// An ACK or data of the other side passed during the stall.
+    pub heard: bool,
+    /// Data sent after the last transmission of the oldest segment had been SACKed: its loss could have
+    /// been known.
+    pub overlooked: bool,
+    /// Number of the loss that ended it; 0 if none did.
+    pub(super) loss: u64,
+    /// The segment that ended it was the last of what had been sent.
+    pub tail: bool,
+    /// Length of the segment that ended it.
+    pub len: u32,
+    /// The retransmission that ended it filled a hole that lay before the capture point.
+    pub upstream: bool,
+}
+
+impl Stall {
+    /// How long it lasted.
+    pub fn duration(&self) -> Span {
+        self.end.since(self.start)
+    }
+}
+
+/// The longest stalls of a direction.
+#[derive(Debug, Default)]
+pub struct Stalls {
+    kept: Vec<Stall>,
+    /// All stalls.
+    pub count: u64,
+}
+
+impl Stalls {
+    /// Memory on the heap, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.kept.capacity() * size_of::<Stall>()
+    }
+
+    /// Those kept, in order of time.
+    pub fn kept(&self) -> &[Stall] {
+        &self.kept
+    }
+
+    pub(super) fn add(&mut self, stall: Stall) {
+        self.count += 1;
+        if self.kept.len() >= MAX_STALLS {
+            let shortest = self.kept.iter().enumerate().min_by_key(|(_, s)| s.duration());
+            let Some((at, least)) = shortest.map(|(at, s)| (at, s.duration())) else { return };
+            if least >= stall.duration() {
+                return;
+            }
+            self.kept.remove(at);
+        }
+        self.kept.push(stall);
+    }
+
+    /// The stall that ended with `frame` was ended by a retransmission.
+    pub(super) fn end_by(&mut self, frame: u64, loss: u64) {
+        if let Some(stall) = self.kept.iter_mut().rev().find(|s| s.last_frame == frame) {
+            stall.loss = loss;
+        }
+    }
+
+    pub(super) fn set_spurious(&mut self, loss: u64) {
+        if let Some(stall) = self.kept.iter_mut().rev().find(|s| s.loss == loss) {
+            stall.spurious = true;
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Why a transfer stalled: from anybody's capture to a verdict with packet numbers.
+//!
+//! [`input::read`] follows the connections of a capture in bounded memory. What it found out about each is a
+//! [`flow::Flow`]: segments, losses, round trips, stalls, and the course of the transfer in slices.
+//!
+//! Start reading at [`flow::Flow`]. This crate never opens a file, reads a clock or sends a packet.
+
+#![forbid(unsafe_code)]
+
+mod attribution;
+pub mod cause;
+mod control;
+mod diagnosis;
+mod filter;
+pub mod flow;
+pub mod frame;
+pub mod input;
+mod losses;
+pub mod pair;
+pub mod reproduce;
+mod view;
+pub mod words;
+
+pub use attribution::Attribution;
+pub use control::Control;
+pub use diagnosis::{Diagnosis, Finding, MIN_SHARE, Share, diagnose};
+pub use filter::{FilterError, FlowFilter};
+pub use losses::Pattern;
+pub use view::{Episode, Stretch, Vantage, View};

@@ -1,0 +1,249 @@
+//! How losses lie: what kind of loss a transfer suffers from.
+
+use crate::cause::{Cause, Policing};
+use crate::flow::Trigger;
+use crate::view::{Episode, Vantage, View};
+use farpace_units::Span;
+
+/// What all losses of a transfer have in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pattern {
+    /// Episodes without those that were spurious.
+    pub episodes: usize,
+    /// Of these, repaired without a timeout.
+    pub fast: usize,
+    /// Losses happen all over the transfer, not once or twice.
+    pub pervasive: bool,
+    /// Mean length of runs of lost segments.
+    pub run: f64,
+    /// Mean position in bursts of lost segments over that of all.
+    pub burst: f64,
+    /// The largest delay in queues at a loss.
+    pub queue: Span,
+    /// Share of episodes while queues were long.
+    pub queued: f64,
+    /// Losses come in clumps: many within a round trip, none in most.
+    pub clumped: bool,
+    /// Most episodes begin at the same place in a burst: where the queue is full.
+    pub same_place: bool,
+    /// How likely chance alone would put all losses as near to the beginning as they are.
+    pub early: f64,
+    /// Standard deviation over mean of the flight at which losses came.
+    pub flight_spread: f64,
+    /// The commonest cause.
+    pub main: Option<Cause>,
+}
+
+impl Pattern {
+    /// Measures it.
+    pub(crate) fn of(view: &View<'_>) -> Self {
+        let real: Vec<&Episode> =
+            view.episodes.iter().filter(|e| !e.spurious && e.again < e.losses).collect();
+        if real.is_empty() {
+            return Pattern::default();
+        }
+        let queued = real.iter().filter(|e| is_queued(view, e)).count() as f64 / real.len() as f64;
+        // What losses have in common is asked of those that no queue explains.
+        let rest: Vec<&Episode> = real.iter().copied().filter(|e| !is_queued(view, e)).collect();
+        let real = if rest.is_empty() { real } else { rest };
+        let losses: f64 = real.iter().map(|e| f64::from(e.losses)).sum();
+        let runs: f64 = real.iter().map(|e| f64::from(e.runs)).sum();
+        let lost_burst = real.iter().map(|e| e.burst * f64::from(e.losses)).sum::<f64>() / losses;
+        let all: f64 = view.half.bursts.iter().map(|n| *n as f64).sum();
+        let positions = view.half.bursts.iter().enumerate().map(|(at, n)| {
+            let position = if at == 0 { 0.0 } else { 1.5 * f64::from(1u32 << (at - 1)) };
+            position * *n as f64
+        });
+        let usual = positions.sum::<f64>() / all.max(1.0);
+        let weighted = real.iter().map(|e| f64::from(e.losses) * f64::from(e.losses)).sum::<f64>() / losses;
+        let per_round = losses / (view.duration().as_secs_f64() / view.base.as_secs_f64().max(1e-4)).max(1.0);
+        Pattern {
+            clumped: weighted >= 4.0 && weighted > 4.0 * per_round,
+            early: early(view, &real),
+            same_place: same_place(&real),
+            flight_spread: spread(&real),
+            episodes: real.len(),
+            pervasive: real.len() >= 4,
+            run: losses / runs.max(1.0),
+            burst: (lost_burst + 0.5) / (usual + 0.5),
+            queue: real.iter().map(|e| e.queued).max().unwrap_or_default(),
+            queued,
+            fast: real.iter().filter(|e| e.timeouts == 0).count(),
+            main: None,
+        }
+    }
+}
+
+/// Mean length of runs of lost segments.
+pub(crate) fn mean_run(view: &View<'_>) -> f64 {
+    let real = view.episodes.iter().filter(|e| !e.spurious);
+    let (losses, runs) = real.fold((0.0, 0.0), |(l, r), e| (l + f64::from(e.losses), r + f64::from(e.runs)));
+    if runs > 0.0 { losses / runs } else { 0.0 }
+}
+
+fn same_place(episodes: &[&Episode]) -> bool {
+    let places: Vec<f64> = episodes.iter().map(|e| e.first_burst).collect();
+    let usual = crate::control::median(places.clone());
+    let near = places.iter().filter(|p| (**p - usual).abs() <= (0.15 * usual).max(1.5)).count();
+    episodes.len() >= 5 && (4.0..100.0).contains(&usual) && near * 10 >= episodes.len() * 8
+}
+
+/// The share of the data that had passed before the last loss, to the power of the number of losses;
+/// nothing if most losses belong to the first flights.
+fn early(view: &View<'_>, episodes: &[&Episode]) -> f64 {
+    let bytes = (view.half.counts.bytes as f64).max(1.0);
+    let share = |e: &Episode| e.passed as f64 / bytes;
+    let last = episodes.iter().map(|e| share(e)).fold(0.0, f64::max);
+    let all: u32 = episodes.iter().map(|e| e.losses).sum();
+    let first: u32 = episodes.iter().filter(|e| share(e) < 0.02).map(|e| e.losses).sum();
+    if first >= 3 && first * 5 >= all * 3 { 0.0 } else { libm::pow(last, f64::from(all)) }
+}
+
+/// How evenly high the flight was when losses came: a limit that is always the same, or chance.
+fn spread(episodes: &[&Episode]) -> f64 {
+    let flights: Vec<f64> =
+        episodes.iter().skip(1).map(|e| f64::from(e.flight)).filter(|f| *f > 0.0).collect();
+    if flights.len() < 5 {
+        return f64::INFINITY;
+    }
+    let n = flights.len() as f64;
+    let mean = flights.iter().sum::<f64>() / n;
+    libm::sqrt(flights.iter().map(|f| (f - mean) * (f - mean)).sum::<f64>() / n) / mean
+}
+
+/// A queue stood when it was lost, near the largest there was.
+fn is_queued(view: &View<'_>, e: &Episode) -> bool {
+    let least = (view.base / 10).max(Span::from_millis(1));
+    e.queued > least / 2 && view.deep.max(e.queued) > least && e.queued * 2 > view.deep
+}
+
+/// The cause of each episode.
+pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &Pattern) -> Vec<Cause> {
+    let old = crawls(view);
+    let hole = is_black_hole(view);
+    let bits = long_frames_only(view);
+    view.episodes
+        .iter()
+        .map(|e| {
+            if e.spurious {
+                return spurious(view, e);
+            }
+            if hole {
+                return Cause::MtuBlackHole;
+            }
+            if old && e.timeouts > 0 {
+                return Cause::Linux2617;
+            }
+            if let Some(policing) = policing
+                && e.start >= policing.since
+            {
+                return Cause::Policer;
+            }
+            if is_outage(view, e) {
+                return Cause::Outage;
+            }
+            if is_queued(view, e) {
+                return Cause::Congestion;
+            }
+            if e.tail && !pattern.pervasive && e.runs == 1 {
+                return Cause::TailLoss;
+            }
+            unqueued(view, e, pattern, bits)
+        })
+        .collect()
+}
+
+/// Nothing queued when it was lost.
+fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Cause {
+    // Where long queues are seen at other times, a queue is not small.
+    let long = view.deep > view.base / 3 + view.threshold();
+    if long && pattern.queued >= 0.3 && pattern.run < 2.2 {
+        return Cause::Congestion;
+    }
+    if !long && pattern.burst > 1.8 && (pattern.episodes >= 2 || e.losses >= 3) {
+        return Cause::SmallQueue;
+    }
+    if !long && pattern.same_place {
+        return Cause::SmallQueue;
+    }
+    // The first bursts overflow a queue that later ones, which are spread, do not.
+    let tail = pattern.run < 2.2 || e.first_burst >= 4.0;
+    if !long && tail && pattern.early < 0.01 {
+        return Cause::SmallQueue;
+    }
+    if !long && pattern.run < 2.2 && (pattern.clumped || pattern.flight_spread < 0.15) {
+        return Cause::SmallQueue;
+    }
+    if pattern.run >= 2.2 || (!pattern.pervasive && e.run >= 4) {
+        return Cause::BurstLoss;
+    }
+    if bits { Cause::BitErrors } else { Cause::RandomLoss }
+}
+
+/// Sent again although it had arrived.
+fn spurious(view: &View<'_>, e: &Episode) -> Cause {
+    if e.timeouts > 0 {
+        let counts = &view.half.counts;
+        return if counts.missing_acks * 10 > counts.numbered_acks {
+            Cause::AckLoss
+        } else {
+            Cause::SpuriousTimeout
+        };
+    }
+    Cause::Reordering
+}
+
+/// Everything from one moment on was lost, more than a tail, and a timer had to find out.
+fn is_outage(view: &View<'_>, e: &Episode) -> bool {
+    let whole = e.runs <= 2 && e.run >= 4 && e.run * 10 >= e.losses * 9;
+    let share = e.bytes as f64 / f64::from(e.flight.max(1));
+    let most = share >= 0.5 || share >= 0.25 && e.run >= 8;
+    let waited = e.resent.since(e.start) > view.base * 3 / 2 || e.upstream && e.silence > view.base * 3 / 2;
+    whole
+        && (e.timeouts > 0 && (most || e.tail) && waited || e.upstream && waited && e.silence > view.base * 2)
+}
+
+/// The signature of Linux 2.6.15 to 2.6.17: after a timeout, one segment per round trip.
+pub(crate) fn crawls(view: &View<'_>) -> bool {
+    let after = &view.half.after_timeout;
+    after.single >= 16 && after.single * 10 >= after.acks * 6 && after.time > view.base * 16
+}
+
+/// Full segments are lost every time, shorter ones arrive.
+pub(crate) fn is_black_hole(view: &View<'_>) -> bool {
+    let half = view.half;
+    let large = half.counts.largest;
+    let passed = half.largest_delivered;
+    let seen = large > passed + 8
+        && half.most_sent >= 3
+        && view.losses().filter(|l| l.len > passed && l.trigger != Trigger::Fast).count() >= 1
+        && half.counts.timeouts >= 2;
+    seen || hidden_black_hole(view)
+}
+
+/// Behind the hole large segments are never seen: only a long silence, and then segments smaller than what
+/// was agreed on.
+fn hidden_black_hole(view: &View<'_>) -> bool {
+    let half = view.half;
+    let agreed = view.flow.said(view.side).mss.zip(view.flow.said(view.side.other()).mss);
+    let smaller = agreed.is_some() && half.counts.largest + 8 < half.mss && half.counts.data_segments > 10;
+    let begun = view
+        .flow
+        .established
+        .map(|(time, _)| half.first_data.map_or(Span::ZERO, |(first, _)| first.since(time)));
+    // Two timeouts at least before a smaller segment is tried.
+    smaller
+        && view.vantage != Vantage::Sender
+        && begun.is_some_and(|silence| silence > view.base * 3 + Span::from_millis(500))
+}
+
+/// Losses hit long segments more often than short ones, by more than chance.
+pub(crate) fn long_frames_only(view: &View<'_>) -> bool {
+    let [[short, long], [short_lost, long_lost]] = view.half.by_size;
+    if short < 50 || long < 50 || long_lost < 8 {
+        return false;
+    }
+    let rate = long_lost as f64 / long as f64;
+    let expected = rate * short as f64;
+    expected > 5.0 && (short_lost as f64) < expected * 0.35
+}

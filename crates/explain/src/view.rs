@@ -1,0 +1,481 @@
+//! One direction of a connection as a whole: what the causes look at.
+
+use crate::attribution::{self, Attribution};
+use crate::cause::Cause;
+use crate::diagnosis::Finding;
+use crate::flow::{Flow, Half, Loss, Side, Slice, Stall, Trigger, Wait};
+use farpace_units::{Instant, Span};
+
+/// Where the capture was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vantage {
+    /// At the sender of the data, or near it.
+    Sender,
+    /// Between the two.
+    Middle,
+    /// At the receiver, or near it.
+    Receiver,
+    /// The capture does not tell.
+    Unknown,
+}
+
+impl Vantage {
+    /// The name in JSON and in sentences.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Vantage::Sender => "sender",
+            Vantage::Middle => "middle",
+            Vantage::Receiver => "receiver",
+            Vantage::Unknown => "unknown",
+        }
+    }
+}
+
+/// Losses that belong together: sent within one round trip.
+#[derive(Clone, Copy, Debug)]
+pub struct Episode {
+    /// The first of them was sent.
+    pub start: Instant,
+    /// The last of them was sent.
+    pub end: Instant,
+    /// The first was sent again.
+    pub resent: Instant,
+    /// The last was sent again.
+    pub repaired: Instant,
+    /// Losses.
+    pub losses: u32,
+    /// Longest run of segments without one that arrived between.
+    pub run: u32,
+    /// Runs.
+    pub runs: u32,
+    /// Mean delay in queues when they were sent.
+    pub queued: Span,
+    /// Mean number of packets sent back to back before them.
+    pub burst: f64,
+    /// The same before the first of them.
+    pub first_burst: f64,
+    /// Of the losses: repaired by a timeout.
+    pub timeouts: u32,
+    /// All of them were sent again needlessly.
+    pub spurious: bool,
+    /// Frames: of the first loss as it was sent, and as it was sent again.
+    pub frames: (u64, u64),
+    /// Bytes in flight when the first of them was sent.
+    pub flight: u32,
+    /// Data that had passed the capture point before the first of them.
+    pub passed: u64,
+    /// Bytes lost.
+    pub bytes: u64,
+    /// Retransmissions lost again.
+    pub again: u32,
+    /// The last of them was the end of what had been sent.
+    pub tail: bool,
+    /// Lost before the capture point.
+    pub upstream: bool,
+    /// Nothing of the sender passed for so long before the loss was repaired, or seen.
+    pub silence: Span,
+}
+
+/// A slice with what follows from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// The slice.
+    pub slice: Slice,
+    /// Bytes per second acknowledged.
+    pub rate: f64,
+    /// The least delay in queues in it, if there were samples.
+    pub queued: Option<Span>,
+    /// The largest.
+    pub peak: Option<Span>,
+}
+
+/// One direction of a connection.
+pub struct View<'a> {
+    /// The connection.
+    pub flow: &'a Flow,
+    /// The end that sends.
+    pub side: Side,
+    /// Its data.
+    pub half: &'a Half,
+    /// Where the capture was taken.
+    pub vantage: Vantage,
+    /// The least round trip between the ends.
+    pub base: Span,
+    /// Begin and end of the transfer: first packet to the ACK of the last byte.
+    pub start: Instant,
+    /// See `start`.
+    pub end: Instant,
+    /// Full segment.
+    pub mss: u32,
+    /// The slices.
+    pub stretches: Vec<Stretch>,
+    /// Losses by episodes, in order of time.
+    pub episodes: Vec<Episode>,
+    /// The rate of the path in bytes per second, as far as the transfer shows it.
+    pub capacity: f64,
+    /// Large delay in queues: the 95th percentile of the slices' peaks.
+    pub deep: Span,
+    /// The same for queues between the sender and the capture point alone.
+    pub deep_near: Span,
+    /// Where the time went.
+    pub time: Attribution,
+}
+
+impl<'a> View<'a> {
+    /// Looks at what `side` sent.
+    pub fn new(flow: &'a Flow, side: Side) -> Self {
+        let half = flow.half(side);
+        let base = half.base_rtt().unwrap_or_default();
+        let start = flow.start;
+        let end = half.last_ack.max(half.last_data).map_or(flow.end, |(time, _)| time);
+        let mss = if half.mss > 0 && half.largest_delivered > 0 {
+            half.mss.min(half.counts.largest.max(1))
+        } else {
+            half.mss.max(half.counts.largest.min(1_460)).max(1)
+        };
+        let mut view = View {
+            flow,
+            side,
+            half,
+            vantage: vantage(half),
+            base,
+            start,
+            end,
+            mss,
+            stretches: stretches(half, 0.0, mss),
+            episodes: Vec::new(),
+            capacity: 0.0,
+            deep: Span::ZERO,
+            deep_near: Span::ZERO,
+            time: Attribution::default(),
+        };
+        view.capacity = capacity(&view.stretches, base);
+        view.stretches = stretches(half, view.capacity, mss);
+        view.deep = deep(view.stretches.iter().filter_map(|s| s.peak));
+        let near = view.half.trips.near.min;
+        view.deep_near =
+            deep(view.stretches.iter().filter(|s| s.slice.near.n > 0).map(|s| s.slice.near.max - near));
+        view.episodes = episodes(half.losses.kept(), base, mss);
+        view.time = attribution::attribute(&view);
+        view
+    }
+
+    /// How long the transfer took.
+    pub fn duration(&self) -> Span {
+        self.end.since(self.start)
+    }
+
+    /// Payload acknowledged per second.
+    pub fn goodput(&self) -> f64 {
+        let seconds = self.duration().as_secs_f64();
+        if seconds > 0.0 { self.half.acknowledged() as f64 / seconds } else { 0.0 }
+    }
+
+    /// Time spent waiting for one thing.
+    pub fn waited(&self, wait: Wait) -> Span {
+        self.stretches.iter().fold(Span::ZERO, |sum, s| sum + s.slice.waited(wait))
+    }
+
+    /// Losses that were none of reordering or delay.
+    pub fn losses(&self) -> impl Iterator<Item = &Loss> {
+        self.half.losses.kept().iter().filter(|l| !l.spurious)
+    }
+
+    /// Losses over data segments.
+    pub fn loss_rate(&self) -> f64 {
+        let lost = self.losses().count() as f64 * self.half.losses.stride() as f64;
+        let sent = (self.half.counts.data_segments as f64).max(1.0);
+        lost / sent.max(self.segments())
+    }
+
+    /// Segments of full size that the payload makes: super-segments count as what they become.
+    pub fn segments(&self) -> f64 {
+        (self.half.counts.bytes as f64 / f64::from(self.mss.max(1))).max(1.0)
+    }
+
+    /// A queue that counts: delay beyond what the path itself varies by.
+    pub fn threshold(&self) -> Span {
+        let segments = 4.0 * f64::from(self.mss) / self.capacity.max(1.0);
+        (self.base / 16).max(Span::from_micros(300)).max(Span::from_nanos((segments * 1e9) as u64))
+    }
+
+    /// A Wireshark display filter for this connection.
+    pub fn filter(&self) -> String {
+        let [a, b] = self.flow.ends;
+        let ip = if a.is_ipv4() { "ip" } else { "ipv6" };
+        format!(
+            "{ip}.addr == {} && {ip}.addr == {} && tcp.port == {} && tcp.port == {}",
+            a.ip(),
+            b.ip(),
+            a.port(),
+            b.port()
+        )
+    }
+
+    /// A Wireshark filter for exactly these frames; a range where they are many.
+    pub fn frames_filter(frames: &[u64]) -> String {
+        const MOST: usize = 40;
+        let mut sorted = frames.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        match sorted.as_slice() {
+            [] => String::new(),
+            [one] => format!("frame.number == {one}"),
+            some => {
+                let kept: Vec<String> = some.iter().take(MOST).map(u64::to_string).collect();
+                format!("frame.number in {{{}}}", kept.join(", "))
+            }
+        }
+    }
+}
+
+/// Where the capture was taken, by the shares of the round trip to both ends.
+fn vantage(half: &Half) -> Vantage {
+    let (Some(near), Some(far)) = (half.near(), half.far()) else { return Vantage::Unknown };
+    let (near, far) = (near.as_nanos() as f64, far.as_nanos() as f64);
+    let whole = near + far;
+    if whole <= 0.0 {
+        return Vantage::Unknown;
+    }
+    match near / whole {
+        share if share < 0.15 => Vantage::Sender,
+        share if share > 0.85 => Vantage::Receiver,
+        _ => Vantage::Middle,
+    }
+}
+
+/// The least time there and back that data can have: the handshake's, and what full segments take longer on
+/// slow lines.
+fn least(data: Span, hello: Option<Span>, capacity: f64, mss: u32) -> Span {
+    let Some(hello) = hello.filter(|_| capacity > 0.0) else { return data };
+    let longer = Span::from_nanos((3.0 * f64::from(mss) / capacity * 1e9) as u64);
+    data.min(hello + longer)
+}
+
+fn stretches(half: &Half, capacity: f64, mss: u32) -> Vec<Stretch> {
+    let far = least(half.trips.far.min, half.trips.hello, capacity, mss);
+    let near = least(half.trips.near.min, half.near(), capacity, mss);
+    let sum = |a: Option<Span>, b: Option<Span>| match (a, b) {
+        (None, None) => None,
+        (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
+    };
+    let stretch = |slice: &Slice| {
+        let seconds = slice.duration().as_secs_f64();
+        let near_least = (slice.near.n > 0).then(|| slice.near.min - near);
+        let far_least = (slice.far.n > 0).then(|| slice.far.min - far);
+        let near_most = (slice.near.n > 0).then(|| slice.near.max - near);
+        let far_most = (slice.far.n > 0).then(|| slice.far.max - far);
+        Stretch {
+            slice: *slice,
+            rate: if seconds > 0.0 { slice.delivered as f64 / seconds } else { 0.0 },
+            queued: sum(near_least, far_least),
+            peak: sum(near_most, far_most),
+        }
+    };
+    half.timeline.slices().iter().map(stretch).collect()
+}
+
+/// The same from some time on.
+pub(crate) fn capacity_since(stretches: &[Stretch], base: Span, since: Instant) -> f64 {
+    let from = stretches.partition_point(|s| s.slice.end < since);
+    capacity(stretches.get(from..).unwrap_or_default(), base)
+}
+
+/// The rate that the transfer exceeds for a tenth of the time, over spans of at least two round trips.
+fn capacity(stretches: &[Stretch], base: Span) -> f64 {
+    let mut rates: Vec<(f64, Span)> = Vec::new();
+    for from in 0..stretches.len() {
+        let (mut bytes, mut time) = (0u64, Span::ZERO);
+        for stretch in stretches.iter().skip(from).take(16) {
+            bytes += stretch.slice.delivered;
+            time += stretch.slice.duration();
+            if time >= base * 2 && time > Span::ZERO {
+                break;
+            }
+        }
+        if time > Span::ZERO && bytes > 0 {
+            rates.push((bytes as f64 / time.as_secs_f64(), stretches[from].slice.duration()));
+        }
+    }
+    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let whole = rates.iter().fold(Span::ZERO, |sum, r| sum + r.1);
+    let mut above = Span::ZERO;
+    for (rate, time) in &rates {
+        above += *time;
+        if above * 10 >= whole {
+            return *rate;
+        }
+    }
+    0.0
+}
+
+/// The 95th percentile.
+fn deep(peaks: impl Iterator<Item = Span>) -> Span {
+    let mut peaks: Vec<Span> = peaks.collect();
+    peaks.sort_unstable();
+    peaks.get(peaks.len() * 95 / 100).copied().unwrap_or_default()
+}
+
+fn episodes(losses: &[Loss], base: Span, mss: u32) -> Vec<Episode> {
+    let mut sorted: Vec<&Loss> = losses.iter().collect();
+    sorted.sort_by_key(|l| (l.sent, l.offset));
+    let mut all: Vec<Episode> = Vec::new();
+    let mut last_end = 0u64;
+    let mut run = 0u32;
+    let gap = base.max(Span::from_millis(1));
+    for loss in sorted {
+        let segments = loss.len.div_ceil(mss.max(1)).max(1);
+        let joins = all.last().is_some_and(|e| {
+            e.spurious == loss.spurious
+                && (loss.sent.since(e.start) <= gap || loss.sent.since(e.end) < gap / 4)
+        });
+        let follows = loss.offset == last_end;
+        last_end = loss.offset + u64::from(loss.len);
+        if joins && let Some(e) = all.last_mut() {
+            run = if follows { run + segments } else { segments };
+            e.runs += u32::from(!follows);
+            e.run = e.run.max(run);
+            let n = f64::from(e.losses);
+            e.queued = Span::from_nanos(
+                ((e.queued.as_nanos() as f64 * n + loss.queued.as_nanos() as f64) / (n + 1.0)) as u64,
+            );
+            e.burst = (e.burst * n + f64::from(loss.burst)) / (n + 1.0);
+            e.losses += 1;
+            e.end = loss.sent;
+            e.resent = if loss.resent < e.resent { loss.resent } else { e.resent };
+            e.repaired = e.repaired.max(loss.resent);
+            e.timeouts += u32::from(loss.trigger == Trigger::Timeout);
+            e.bytes += u64::from(loss.len);
+            e.again += u32::from(loss.copy);
+            e.tail |= loss.tail;
+            e.silence = e.silence.max(loss.silence);
+            continue;
+        }
+        run = segments;
+        all.push(Episode {
+            start: loss.sent,
+            end: loss.sent,
+            resent: loss.resent,
+            repaired: loss.resent,
+            losses: 1,
+            run,
+            runs: 1,
+            queued: loss.queued,
+            burst: f64::from(loss.burst),
+            first_burst: f64::from(loss.burst),
+            timeouts: u32::from(loss.trigger == Trigger::Timeout),
+            spurious: loss.spurious,
+            frames: (loss.frame, loss.resent_frame),
+            flight: loss.flight,
+            passed: loss.passed,
+            bytes: u64::from(loss.len),
+            again: u32::from(loss.copy),
+            tail: loss.tail,
+            upstream: loss.upstream,
+            silence: loss.silence,
+        });
+    }
+    all
+}
+
+/// What causes tell with.
+impl View<'_> {
+    /// A finding with the cause's time and its usual cure.
+    pub(crate) fn finding(
+        &self,
+        cause: Cause,
+        confidence: f64,
+        evidence: String,
+        frames: Vec<u64>,
+    ) -> Finding {
+        let mut frames = frames;
+        frames.sort_unstable();
+        frames.dedup();
+        let filter = match View::frames_filter(&frames) {
+            none if none.is_empty() => self.filter(),
+            some => some,
+        };
+        Finding {
+            cause,
+            time: self.time.of(cause),
+            confidence,
+            evidence,
+            filter,
+            first: self.first_of(cause),
+            frames,
+            cure: cause.info().cure.to_owned(),
+        }
+    }
+
+    /// True if a cause took enough time to be told.
+    pub(crate) fn matters(&self, cause: Cause) -> bool {
+        self.time.of(cause) * 100 >= self.duration() && !self.time.of(cause).is_zero()
+    }
+
+    /// Stalls of a cause.
+    pub(crate) fn stalls_of(&self, cause: Cause) -> impl Iterator<Item = &Stall> {
+        let stalls = self.half.stalls.kept().iter().zip(&self.time.stalls);
+        stalls.filter(move |(_, c)| **c == cause).map(|(s, _)| s)
+    }
+
+    /// Episodes of a cause.
+    pub(crate) fn episodes_of(&self, cause: Cause) -> impl Iterator<Item = &Episode> {
+        self.episodes.iter().zip(&self.time.classes).filter(move |(_, c)| **c == cause).map(|(e, _)| e)
+    }
+
+    /// Frames before and after the longest stalls of a cause.
+    pub(crate) fn stall_frames(&self, cause: Cause) -> Vec<u64> {
+        let mut stalls: Vec<&Stall> = self.stalls_of(cause).collect();
+        stalls.sort_by_key(|s| std::cmp::Reverse(s.duration()));
+        let mut frames: Vec<u64> =
+            stalls.iter().take(8).flat_map(|s| [s.first_frame, s.last_frame]).collect();
+        frames.sort_unstable();
+        frames
+    }
+
+    /// Frames of losses of a cause: as sent, and as sent again.
+    pub(crate) fn loss_frames(&self, cause: Cause) -> Vec<u64> {
+        let mut frames: Vec<u64> =
+            self.episodes_of(cause).take(10).flat_map(|e| [e.frames.0, e.frames.1]).collect();
+        frames.sort_unstable();
+        frames
+    }
+
+    /// First and last frames of the stretches of a cause.
+    pub(crate) fn stretch_frames(&self, cause: Cause) -> Vec<u64> {
+        let of = self.stretches.iter().zip(&self.time.labels).filter(|(_, c)| **c == cause);
+        let mut frames: Vec<u64> = of.take(8).map(|(s, _)| s.slice.first_frame).filter(|f| *f > 0).collect();
+        frames.dedup();
+        frames
+    }
+
+    fn first_of(&self, cause: Cause) -> Option<Instant> {
+        let stall = self.stalls_of(cause).map(|s| s.start).min();
+        let episode = self.episodes_of(cause).map(|e| e.start).min();
+        let label = self.stretches.iter().zip(&self.time.labels).find(|(_, c)| **c == cause);
+        [stall, episode, label.map(|(s, _)| s.slice.start)].into_iter().flatten().min()
+    }
+
+    /// Longest of the stalls of a cause, and how many there were.
+    pub(crate) fn stalled(&self, cause: Cause) -> (usize, Span) {
+        self.stalls_of(cause).fold((0, Span::ZERO), |(n, most), s| (n + 1, most.max(s.duration())))
+    }
+}
+
+/// Stalls nearer to each other than this have no period.
+const MIN_PERIOD: Span = Span::from_secs(2);
+
+impl View<'_> {
+    /// The period of a cause's stalls, if they come regularly.
+    pub(crate) fn period_of(&self, cause: Cause) -> Option<Span> {
+        let mut starts: Vec<Instant> = self.stalls_of(cause).map(|s| s.start).collect();
+        starts.sort_unstable();
+        let gaps: Vec<Span> =
+            starts.windows(2).map(|w| w[1].since(w[0])).filter(|g| *g > MIN_PERIOD).collect();
+        if gaps.len() < 2 {
+            return None;
+        }
+        let mean = gaps.iter().fold(Span::ZERO, |sum, g| sum + *g) / gaps.len() as u64;
+        gaps.iter().all(|g| g.abs_diff(mean) < mean / 6).then_some(mean)
+    }
+}

@@ -1,0 +1,169 @@
+//! Captures of every kind that people have, and damaged ones.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod hostile;
+mod make;
+
+use farpace_explain::cause::Cause;
+use farpace_explain::flow::Side;
+use farpace_explain::input::{Compression, open, read};
+use farpace_explain::{Diagnosis, diagnose};
+use make::{Transfer, pcap};
+use proptest::prelude::*;
+use std::io::Write;
+
+fn verdict(link_type: u32, frames: &[(u64, Vec<u8>)]) -> (farpace_explain::input::Capture, Diagnosis) {
+    let capture = read(pcap(link_type, frames, 65_535).as_slice()).unwrap();
+    let flow = capture.flows.iter().max_by_key(|f| f.packets).unwrap();
+    let d = diagnose(flow, flow.sender());
+    (capture, d)
+}
+
+/// Breaks: tunnels and link types that people capture on; the transfer in them would not be seen.
+#[test]
+fn the_same_transfer_is_found_in_every_carrier() {
+    let packets = Transfer::default().packets();
+    let plain = verdict(101, &packets).1;
+    assert_eq!(plain.bytes.get(), Transfer::default().bytes());
+    for (name, link_type, wrap) in make::CARRIERS {
+        let wrapped: Vec<_> = packets.iter().map(|(time, packet)| (*time, wrap(packet))).collect();
+        println!("{name}");
+        let (capture, d) = verdict(*link_type, &wrapped);
+        assert_eq!(capture.flows.len(), 1, "{name}");
+        assert_eq!(d.bytes, plain.bytes, "{name}");
+        assert_eq!(d.shares.len(), plain.shares.len(), "{name}");
+        assert_eq!(d.duration(), plain.duration(), "{name}");
+    }
+}
+
+/// Breaks: headers alone, as captures with a snap length have them, in a file that is compressed.
+#[test]
+fn a_snap_length_and_compression_change_nothing() {
+    let packets = Transfer::default().packets();
+    let whole = pcap(101, &packets, 65_535);
+    let cut = pcap(101, &packets, 96);
+    assert!(cut.len() * 4 < whole.len());
+    let expected = verdict(101, &packets).1;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&cut).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = ruzstd::encoding::compress_to_vec(cut.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
+    for (bytes, compression) in
+        [(cut, Compression::None), (gzip, Compression::Gzip), (zstd, Compression::Zstd)]
+    {
+        let (source, found) = open(bytes.as_slice()).unwrap();
+        assert_eq!(found, compression);
+        let capture = read(source).unwrap();
+        let d = diagnose(&capture.flows[0], Side::Client);
+        assert_eq!(
+            (d.bytes, d.duration(), d.dominant),
+            (expected.bytes, expected.duration(), expected.dominant)
+        );
+    }
+}
+
+/// Breaks: a capture on two interfaces, or before and after a router: every packet would be a retransmission.
+#[test]
+fn packets_that_were_captured_twice_are_told_and_left_out() {
+    let packets = Transfer::default().packets();
+    let mut twice = Vec::new();
+    for (time, packet) in &packets {
+        twice.push((*time, packet.clone()));
+        let mut copy = packet.clone();
+        copy[8] -= 1; // a router has counted it down
+        twice.push((time + 20_000, copy));
+    }
+    twice.sort_by_key(|(time, _)| *time);
+    let (capture, d) = verdict(101, &twice);
+    let (_, once) = verdict(101, &packets);
+    assert_eq!(capture.flows[0].half(Side::Client).counts.retransmissions, 0);
+    assert!(d.findings.iter().any(|f| f.cause == Cause::DuplicateCapture));
+    assert_eq!(d.dominant, once.dominant);
+    assert_eq!(d.healthy, once.healthy);
+}
+
+/// Breaks: a capture that misses packets: they would be taken for losses.
+#[test]
+fn packets_that_the_capture_misses_are_no_losses() {
+    let packets = Transfer::default().packets();
+    let data = |packet: &[u8]| packet.len() > 1_000;
+    let mut n = 0;
+    let kept: Vec<_> = packets
+        .iter()
+        .filter(|(_, packet)| {
+            n += usize::from(data(packet));
+            !data(packet) || !n.is_multiple_of(20)
+        })
+        .cloned()
+        .collect();
+    assert!(kept.len() < packets.len());
+    let (capture, d) = verdict(101, &kept);
+    let counts = &capture.flows[0].half(Side::Client).counts;
+    assert_eq!((counts.retransmissions, counts.unseen), (0, (packets.len() - kept.len()) as u64));
+    assert!(d.findings.iter().any(|f| f.cause == Cause::CaptureDrops));
+    assert!(d.healthy);
+}
+
+/// Breaks: segmentation offload: super-segments of 64 kB at the sender are the same transfer.
+#[test]
+fn super_segments_are_the_segments_that_they_become() {
+    let one = Transfer::default();
+    let many = Transfer { segments_each: 10, ..Transfer::default() };
+    let (a, b) = (verdict(101, &one.packets()).1, verdict(101, &many.packets()).1);
+    assert_eq!(a.bytes, b.bytes);
+    assert_eq!((a.dominant, a.healthy), (b.dominant, b.healthy));
+}
+
+/// Breaks: a capture that begins in the middle of a connection, or has one direction only.
+#[test]
+fn parts_of_a_connection_are_enough_to_say_what_is_not_known() {
+    let packets = Transfer::default().packets();
+    let (capture, d) = verdict(101, &packets[200..]);
+    assert!(!capture.flows[0].saw_syn() && d.unknowable.iter().any(|u| u.contains("handshake")));
+    let forward: Vec<_> = packets.iter().filter(|(_, p)| p[12..16] == [10, 0, 0, 1]).cloned().collect();
+    let (_, d) = verdict(101, &forward);
+    assert!(d.unknowable.iter().any(|u| u.contains("one direction")), "{:?}", d.unknowable);
+}
+
+/// Breaks: memory that grows with the length of a capture.
+#[test]
+fn a_long_transfer_keeps_a_bounded_number_of_slices_and_points() {
+    let long = Transfer { rounds: 6_000, ..Transfer::default() };
+    let (capture, _) = verdict(101, &long.packets());
+    let half = capture.flows[0].half(Side::Client);
+    assert!(half.timeline.slices().len() <= farpace_explain::flow::MAX_SLICES && half.timeline.halvings > 0);
+    assert!(half.passes.kept().len() <= farpace_explain::flow::MAX_PASSES);
+}
+
+proptest! {
+    /// Breaks: a hostile or damaged capture crashes the program, or the times no longer add up.
+    #[test]
+    fn no_damage_panics(
+        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..40),
+        swaps in proptest::collection::vec((any::<proptest::sample::Index>(), any::<proptest::sample::Index>()), 0..10),
+        cut in any::<proptest::sample::Index>(),
+        link_type in prop_oneof![Just(101u32), Just(1), Just(113), Just(276), any::<u32>()],
+    ) {
+        let mut packets = Transfer { rounds: 12, ..Transfer::default() }.packets();
+        for (a, b) in swaps {
+            let (a, b) = (a.index(packets.len()), b.index(packets.len()));
+            packets.swap(a, b);
+        }
+        let mut bytes = pcap(link_type, &packets, 200);
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        bytes.truncate(cut.index(bytes.len()) + 1);
+        if let Ok(capture) = read(bytes.as_slice()) {
+            for flow in &capture.flows {
+                for side in [Side::Client, Side::Server] {
+                    let d = diagnose(flow, side);
+                    let sum: u64 = d.shares.iter().map(|s| s.time.as_nanos()).sum();
+                    prop_assert_eq!(sum, d.duration().as_nanos());
+                }
+            }
+        }
+    }
+}

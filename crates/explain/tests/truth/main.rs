@@ -1,0 +1,225 @@
+//! Verdicts on captures of the lab against what the lab knows.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod generator;
+mod truth;
+
+use farpace_events::Record;
+use farpace_explain::cause::Cause;
+use farpace_explain::flow::Side;
+use farpace_explain::{Diagnosis, diagnose, input};
+use farpace_lab::{Inputs, Run};
+use farpace_units::{Instant, Span};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use truth::Truth;
+
+/// Places of captures.
+const PLACES: [&str; 3] = ["a", "middle", "b"];
+
+/// A case that was run, with the verdicts.
+struct Judged {
+    case: generator::Case,
+    truth: Truth,
+    verdicts: Vec<Diagnosis>,
+    /// Whether each capture has more than one SYN of a side.
+    syns: Vec<bool>,
+}
+
+fn run(case: &generator::Case, directory: &Path, completed: Option<f64>) -> Option<(Truth, f64)> {
+    let scenario = generator::scenario(case, completed);
+    let mut run = Run::new(&scenario, Inputs { records: true, ..Inputs::default() }).unwrap();
+    run.capture_into(directory).unwrap();
+    let mut records: Vec<Record> = Vec::new();
+    let mut queue: Vec<(Instant, Span)> = Vec::new();
+    loop {
+        let progress = run.advance(Some(&mut records)).unwrap();
+        queue.push((run.now(), run.queueing_delay(0)));
+        if progress.finished {
+            break;
+        }
+    }
+    // What is under way still arrives.
+    for _ in 0..200 {
+        run.advance(Some(&mut records)).unwrap();
+    }
+    let outcome = run.finish().unwrap();
+    let end = outcome.flows[0].completed.map(|t| t.as_secs_f64());
+    if records.iter().all(|r| r.len.is_zero()) {
+        return None;
+    }
+    let drops = truth::drops(&directory.join("drops.pcapng"));
+    let mss = records.iter().map(|r| r.len.get() as u32).max().unwrap();
+    let window = records.iter().map(|r| r.rwnd.get()).max().unwrap();
+    let seen =
+        truth::Seen { window, line: case.line, case, records: &records, drops: &drops, queue: &queue, mss };
+    Some((truth::truth(&seen), end.unwrap_or(300.0)))
+}
+
+fn judge(seed: u64) -> Option<Judged> {
+    let case = generator::case(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let (mut truth, end) = run(&case, directory.path(), None)?;
+    if case.causes.contains(&Cause::TailLoss) {
+        truth = run(&case, directory.path(), Some(end))?.0;
+    }
+    let mut syns = Vec::new();
+    let verdicts = PLACES
+        .iter()
+        .map(|place| {
+            let name = match *place {
+                "middle" => format!("wan.{}.pcapng", case.middle),
+                host => format!("{host}.pcapng"),
+            };
+            let file = File::open(directory.path().join(name)).unwrap();
+            let (input, _) = input::open(file).unwrap();
+            let capture = input::read(input).unwrap();
+            let flow = capture.flows.iter().max_by_key(|f| f.packets).unwrap();
+            syns.push(flow.hello.iter().any(|h| h.count > 1));
+            diagnose(flow, Side::Client)
+        })
+        .collect();
+    Some(Judged { case, truth, verdicts, syns })
+}
+
+/// How many were right, of how many.
+#[derive(Clone, Copy, Default)]
+struct Score {
+    right: u32,
+    all: u32,
+}
+
+impl Score {
+    fn add(&mut self, right: bool) {
+        self.right += u32::from(right);
+        self.all += 1;
+    }
+
+    fn share(self) -> f64 {
+        f64::from(self.right) / f64::from(self.all.max(1))
+    }
+}
+
+/// What came out of many cases.
+#[derive(Default)]
+struct Scores {
+    places: [Score; 3],
+    causes: BTreeMap<Cause, [Score; 3]>,
+    confusion: BTreeMap<(&'static str, Cause, Cause), u32>,
+    /// Healthy transfers that were taken for such.
+    healthy: Score,
+    /// Times of the dominant cause within a tenth of the whole.
+    times: Score,
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+/// Breaks: verdicts that can be trusted. Each case is a random network with causes that are known, captured
+/// at the sender, between, and at the receiver; the lab's own records say where the time went.
+#[test]
+fn verdicts_agree_with_the_lab() {
+    let (cases, from) = (number("FARPACE_CASES", 300), number("FARPACE_FROM", 0));
+    let seeds: Vec<u64> = (from..from + cases).collect();
+    let halves = seeds.split_at(seeds.len() / 2);
+    let mut scores = Scores::default();
+    let judged = std::thread::scope(|scope| {
+        let other = scope.spawn(|| halves.1.iter().filter_map(|seed| judge(*seed)).collect::<Vec<_>>());
+        let mut all: Vec<Judged> = halves.0.iter().filter_map(|seed| judge(*seed)).collect();
+        all.extend(other.join().unwrap());
+        all
+    });
+    judged.iter().for_each(|judged| scores.take(judged));
+    println!("{}", scores.table());
+    let [sender, middle, receiver] = scores.places.map(Score::share);
+    assert!(sender >= 0.88, "at the sender {:.1} % are right", sender * 100.0);
+    assert!(middle >= 0.85, "between the ends {:.1} % are right", middle * 100.0);
+    assert!(receiver >= 0.84, "at the receiver {:.1} % are right", receiver * 100.0);
+    assert!(
+        scores.healthy.share() >= 0.97,
+        "{:.1} % of healthy ones are healthy",
+        scores.healthy.share() * 100.0
+    );
+    assert!(scores.times.share() >= 0.6, "{:.1} % of the times are right", scores.times.share() * 100.0);
+}
+
+impl Scores {
+    fn take(&mut self, judged: &Judged) {
+        let verbose = std::env::var_os("FARPACE_VERBOSE").is_some();
+        let seed = judged.case.seed;
+        for (place, v) in judged.verdicts.iter().enumerate() {
+            if judged.case.causes.is_empty() {
+                self.healthy.add(v.healthy);
+                if verbose && !v.healthy {
+                    println!("{seed} {}: healthy, taken for {}", PLACES[place], v.findings[0].cause.id());
+                }
+            }
+            // What was lost before the capture leaves no trace in it: there the transfer begins later.
+            let mut truth = judged.truth.clone();
+            if !judged.syns[place] {
+                truth.remove(Cause::SynLoss);
+            }
+            let (expected, share) = truth.dominant();
+            if share < 0.5 {
+                continue;
+            }
+            // Behind the sender, a queue in its host looks like one on the path.
+            let alike = place > 0 && expected == Cause::SenderProcessor && v.dominant == Cause::Congestion;
+            // Where two causes weigh nearly the same, either is right.
+            let close = truth.of(v.dominant) * 4 >= truth.of(expected) * 3;
+            let good = v.dominant == expected || alike || close;
+            self.places[place].add(good);
+            self.causes.entry(expected).or_default()[place].add(good);
+            let own = v.time_of(expected) + if alike { v.time_of(Cause::Congestion) } else { Span::ZERO };
+            let error =
+                (own.as_secs_f64() - truth.of(expected).as_secs_f64()).abs() / truth.total.as_secs_f64();
+            self.times.add(error <= 0.1);
+            if !good {
+                *self.confusion.entry((PLACES[place], expected, v.dominant)).or_default() += 1;
+                if verbose {
+                    println!(
+                        "{seed} {}: {} ({:.0} %), taken for {}",
+                        PLACES[place],
+                        expected.id(),
+                        share * 100.0,
+                        v.dominant.id()
+                    );
+                }
+            }
+        }
+    }
+
+    /// In Markdown, for docs/explain.md.
+    fn table(&self) -> String {
+        let mut text = String::from(
+            "| dominant cause | sender | between | receiver | taken for \
+                                     |\n|---|---|---|---|---|\n",
+        );
+        for (cause, places) in &self.causes {
+            let shares: Vec<String> =
+                places.iter().map(|s| format!("{:.0} % of {}", s.share() * 100.0, s.all)).collect();
+            let mut wrong: BTreeMap<Cause, u32> = BTreeMap::new();
+            for ((_, expected, got), n) in &self.confusion {
+                if expected == cause {
+                    *wrong.entry(*got).or_default() += n;
+                }
+            }
+            let mut wrong: Vec<(Cause, u32)> = wrong.into_iter().collect();
+            wrong.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+            let wrong: Vec<String> = wrong.iter().take(4).map(|(c, n)| format!("`{}` {n}", c.id())).collect();
+            text += &format!("| `{}` | {} | {} |\n", cause.id(), shares.join(" | "), wrong.join(", "));
+        }
+        let all: Vec<String> =
+            self.places.iter().map(|s| format!("{:.1} % of {}", s.share() * 100.0, s.all)).collect();
+        text += &format!("| all | {} | |\n", all.join(" | "));
+        text + &format!(
+            "\nHealthy: {} of {} taken for healthy. Time of the dominant cause within 10 %: {:.0} %.\n",
+            self.healthy.right,
+            self.healthy.all,
+            self.times.share() * 100.0
+        )
+    }
+}

@@ -1,0 +1,303 @@
+//! What the lab itself knows: where the time of a transfer went.
+
+use crate::generator::Case;
+use farpace_events::{Cause as Why, Record, RecordDirection};
+use farpace_explain::cause::Cause;
+use farpace_explain::frame::{self, Found};
+use farpace_trace::CaptureReader;
+use farpace_units::{Instant, Packets, Seq, Span};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// A packet that the lab dropped.
+#[derive(Clone, Debug)]
+pub struct Drop {
+    pub time: Instant,
+    pub seq: u32,
+    pub len: u32,
+    pub reason: String,
+    /// It was going to the receiver.
+    pub data: bool,
+}
+
+/// Reads the lab's file of drops.
+pub fn drops(path: &Path) -> Vec<Drop> {
+    let mut reader = CaptureReader::new(BufReader::new(File::open(path).unwrap())).unwrap();
+    let mut all = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        let reason = packet.comment.as_deref().and_then(|c| c.rsplit(": ").next()).unwrap_or("").to_owned();
+        if let Found::Tcp(s) = frame::read(1, packet.data, packet.original_len.get()) {
+            all.push(Drop { time: packet.time, seq: s.seq, len: s.len, reason, data: s.dst_port == 5001 });
+        }
+    }
+    all
+}
+
+/// Time by cause, as the sender's own variables and the lab's drops have it.
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    pub times: BTreeMap<Cause, Span>,
+    pub total: Span,
+}
+
+impl Truth {
+    fn add(&mut self, cause: Cause, span: Span) {
+        *self.times.entry(cause).or_default() += span;
+        self.total += span;
+    }
+
+    pub fn remove(&mut self, cause: Cause) {
+        if let Some(span) = self.times.remove(&cause) {
+            self.total -= span;
+        }
+    }
+
+    pub fn of(&self, cause: Cause) -> Span {
+        self.times.get(&cause).copied().unwrap_or_default()
+    }
+
+    /// The cause with most time, and its share.
+    pub fn dominant(&self) -> (Cause, f64) {
+        let most = self
+            .times
+            .iter()
+            .max_by_key(|(_, t)| **t)
+            .map_or((Cause::Unknown, Span::ZERO), |(c, t)| (*c, *t));
+        (most.0, most.1.as_secs_f64() / self.total.as_secs_f64().max(1e-9))
+    }
+}
+
+/// What the lab saw.
+pub struct Seen<'a> {
+    pub case: &'a Case,
+    pub records: &'a [Record],
+    pub drops: &'a [Drop],
+    /// Delay in the queue of the path, by time.
+    pub queue: &'a [(Instant, Span)],
+    pub mss: u32,
+    /// The largest window that the receiver offered.
+    pub window: u64,
+    /// What the line leaves for the payload of this flow, in bytes per second.
+    pub line: f64,
+}
+
+/// Sums up.
+pub fn truth(seen: &Seen<'_>) -> Truth {
+    let has = |c: Cause| seen.case.causes.contains(&c);
+    let mut truth = Truth::default();
+    let rows = seen.records;
+    let base = Span::from_nanos((seen.case.rtt_ms * 1e6) as u64);
+    let first_policed = seen
+        .drops
+        .iter()
+        .filter(|d| d.reason == "policed")
+        .map(|d| d.time)
+        .min()
+        .unwrap_or(Instant::FAR_FUTURE);
+    let mut cut: Option<Cause> = None;
+    let mut last_cut = Instant::ZERO;
+    let mut connected = false;
+    let end = rows.iter().rposition(|r| r.direction == RecordDirection::Received && r.snd_una == r.snd_nxt);
+    let last_data =
+        rows.iter().rposition(|r| r.direction == RecordDirection::Sent && r.len.get() > 0).unwrap_or(0);
+    let done = rows[last_data].seq + u32::try_from(rows[last_data].len.get()).unwrap();
+    let end = rows
+        .iter()
+        .position(|r| {
+            r.direction == RecordDirection::Received
+                && r.snd_una.after_eq(done)
+                && r.time >= rows[last_data].time
+        })
+        .or(end)
+        .unwrap_or(rows.len() - 1);
+    for at in 0..end {
+        let (row, next) = (&rows[at], &rows[at + 1]);
+        if matches!(
+            row.cause,
+            Some(Why::CutFastRetransmit | Why::CutTimeout | Why::CutEcn | Why::CutTailLoss)
+        ) {
+            let class = class_of(seen, last_cut, row.time, row.snd_una, base);
+            cut = Some(class);
+            last_cut = row.time;
+        }
+        if matches!(row.cause, Some(Why::Undo | Why::UndoTimestamp | Why::UndoDsack | Why::UndoFRto))
+            && has(Cause::SpuriousTimeout)
+        {
+            cut = None;
+        }
+        let span = next.time.since(row.time);
+        if span.is_zero() {
+            continue;
+        }
+        if !connected {
+            connected = row.direction == RecordDirection::Sent && row.len.get() > 0;
+        }
+        if !connected {
+            let again = next.cause == Some(Why::SynRetransmit) || next.cause == Some(Why::TimerRto);
+            truth.add(if again && has(Cause::SynLoss) { Cause::SynLoss } else { Cause::Connect }, span);
+            continue;
+        }
+        let cause = limit(seen, rows, at, cut, first_policed, base);
+        if cause == Cause::TailLoss {
+            // Its repair takes a round trip more.
+            cut = Some(cause);
+        }
+        truth.add(cause, span);
+    }
+    truth
+}
+
+/// Why the window was cut at `now`: by what was dropped since the last cut.
+fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, una: Seq, base: Span) -> Cause {
+    let from = if now.since(since) > base * 6 {
+        Instant::from_nanos(now.as_nanos().saturating_sub(base.as_nanos() * 6))
+    } else {
+        since
+    };
+    let _ = una;
+    let mut counts: BTreeMap<Cause, u32> = BTreeMap::new();
+    let long_ago = Instant::from_nanos(from.as_nanos().saturating_sub(base.as_nanos()));
+    for drop in seen.drops.iter().filter(|d| d.data && d.time >= long_ago && d.time <= now) {
+        *counts.entry(reason(seen, &drop.reason)).or_default() += 1;
+    }
+    if let Some((cause, _)) = counts.into_iter().max_by_key(|(_, n)| *n) {
+        return cause;
+    }
+    // Only ACKs were lost.
+    if let Some(drop) = seen.drops.iter().rev().find(|d| !d.data && d.time >= long_ago && d.time <= now) {
+        return reason(seen, &drop.reason);
+    }
+    if seen.case.causes.contains(&Cause::Reordering) { Cause::Reordering } else { Cause::SpuriousTimeout }
+}
+
+fn reason(seen: &Seen<'_>, reason: &str) -> Cause {
+    let has = |c: Cause| seen.case.causes.contains(&c);
+    match reason {
+        "policed" if has(Cause::Linux2617) => Cause::Linux2617,
+        "policed" => Cause::Policer,
+        "loss" => Cause::RandomLoss,
+        "bit_errors" => Cause::BitErrors,
+        "burst_loss" => Cause::BurstLoss,
+        "outage" if has(Cause::TailLoss) && !has(Cause::Outage) => Cause::TailLoss,
+        "outage" => Cause::Outage,
+        "queue_full" if has(Cause::SmallQueue) => Cause::SmallQueue,
+        "queue_full" if has(Cause::SenderProcessor) => Cause::SenderProcessor,
+        "queue_full" => Cause::Congestion,
+        "too_big" => Cause::MtuBlackHole,
+        _ => Cause::Unknown,
+    }
+}
+
+/// What bounds the sender from one row to the next.
+fn limit(
+    seen: &Seen<'_>,
+    rows: &[Record],
+    at: usize,
+    cut: Option<Cause>,
+    first_policed: Instant,
+    base: Span,
+) -> Cause {
+    let has = |c: Cause| seen.case.causes.contains(&c);
+    let (row, next) = (&rows[at], &rows[at + 1]);
+    let span = next.time.since(row.time);
+    if has(Cause::DelayedAck) {
+        return if span > base + Span::from_millis(20) {
+            Cause::DelayedAck
+        } else {
+            cut.unwrap_or(Cause::SendBuffer)
+        };
+    }
+    // A pause that a timer ends.
+    let timer = matches!(next.cause, Some(Why::TimerRto | Why::TimerTailLossProbe | Why::TailLossProbe))
+        || matches!(next.cause, Some(Why::TimeoutRetransmit | Why::AenProbe));
+    if timer && span > base / 2 && row.snd_una != row.snd_nxt {
+        let head = row.snd_una;
+        let dropped = seen.drops.iter().rev().find(|d| {
+            d.data
+                && d.time <= row.time + base
+                && Seq::new(d.seq).before_eq(head)
+                && Seq::new(d.seq.wrapping_add(d.len)).after(head)
+        });
+        // A tail: the last segment, not the head.
+        let any = seen
+            .drops
+            .iter()
+            .rev()
+            .find(|d| d.data && d.time <= row.time + base && Seq::new(d.seq).after_eq(head));
+        return match dropped.or(any) {
+            Some(d) => reason(seen, &d.reason),
+            None => {
+                let acks = |d: &&Drop| !d.data && d.time <= next.time && d.time + span + base >= row.time;
+                seen.drops.iter().rev().find(acks).map_or(Cause::SpuriousTimeout, |d| reason(seen, &d.reason))
+            }
+        };
+    }
+    // A pause without a timer, longer than queues explain.
+    let queue = seen.queue.partition_point(|(t, _)| *t < row.time);
+    let queued = seen.queue.get(queue).map_or(Span::ZERO, |(_, q)| *q);
+    if span > base + base / 2 + queued + Span::from_millis(10)
+        && has(Cause::SpuriousTimeout)
+        && row.snd_una != row.snd_nxt
+    {
+        return Cause::SpuriousTimeout;
+    }
+    let outstanding = row.snd_nxt.bytes_since(row.snd_una);
+    let window = row.rwnd.get();
+    let full = u64::from(outstanding) + u64::from(seen.mss) > window;
+    if seen.case.send_buffer.is_some_and(|buffer| outstanding + seen.mss >= buffer) {
+        return Cause::SendBuffer;
+    }
+    if outstanding == 0 && has(Cause::SenderApplication) && window >= u64::from(seen.mss) {
+        return Cause::SenderApplication;
+    }
+    if full && (has(Cause::ReceiverApplication) || has(Cause::ReceiveWindow) || has(Cause::WindowScale)) {
+        // A program that reads slowly lets the window shrink.
+        let shrunk = window * 10 < seen.window * 9;
+        return if has(Cause::ReceiverApplication) && shrunk {
+            Cause::ReceiverApplication
+        } else if has(Cause::WindowScale) {
+            Cause::WindowScale
+        } else {
+            Cause::ReceiveWindow
+        };
+    }
+    if row.in_flight < row.cwnd || row.snd_una == row.snd_nxt {
+        // Not bound by the window.
+        if has(Cause::SenderApplication) {
+            return Cause::SenderApplication;
+        }
+        if has(Cause::SendBuffer) {
+            return Cause::SendBuffer;
+        }
+    }
+    if row.time >= first_policed && has(Cause::Policer) {
+        return Cause::Policer;
+    }
+    if has(Cause::Linux2617) && row.time >= first_policed {
+        return if cut == Some(Cause::Linux2617) && row.cwnd.get() <= 3 {
+            Cause::Linux2617
+        } else {
+            Cause::Policer
+        };
+    }
+    if has(Cause::SenderProcessor) && row.srtt > base + base / 8 + Span::from_millis(1) {
+        return Cause::SenderProcessor;
+    }
+    // The line is busy, if only with a short queue.
+    let first = rows[..=at].partition_point(|r| r.time + base < row.time);
+    let delivered = f64::from(row.snd_una.bytes_since(rows[first].snd_una));
+    let busy = delivered / base.as_secs_f64().max(1e-6) >= 0.9 * seen.line;
+    if busy && !(has(Cause::SmallQueue) && cut.is_some()) && cut != Some(Cause::Policer) {
+        return Cause::Congestion;
+    }
+    if queued > Span::from_micros(300) + base / 20 && !(has(Cause::SmallQueue) && cut.is_some()) {
+        return Cause::Congestion;
+    }
+    match cut {
+        Some(cause) => cause,
+        None if row.ssthresh == Packets::MAX => Cause::SlowStart,
+        None => Cause::SlowStart,
+    }
+}
