@@ -1,8 +1,8 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, forward, kernel, lab_namespaces, man, nics, notices, pacing,
-    papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up, version,
+    cc, completions, doctor, emulate, exec, explain, forward, kernel, lab_namespaces, man, nics, notices,
+    pacing, papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up, version,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -14,6 +14,7 @@ const AFTER_HELP: &str = "\
 Examples for those who run a far link:
   farpace doctor                                     what this machine allows, and what would spoil results
   farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a line between two interfaces, in real time
+  farpace explain slow.pcapng                        why the transfers of a capture took their time
   farpace pacing show                                what a pacing configuration means on a line
   farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace kernel up --default                        its congestion control under every program of this machine
@@ -64,6 +65,8 @@ pub enum Command {
     Run(run::Args),
     /// Check scenario files, say in words what they mean, print their schema
     Scenario(scenario::Args),
+    /// Say why transfers in a capture took their time, and what would help
+    Explain(explain::Args),
     /// Print a capture as text, in the style of tcpdump, or as JSON
     Show(show::Args),
     /// Precise pacing: configurations in the words of tc, what they mean, and proof from captures
@@ -138,6 +141,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Scenario(args) => scenario::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Show(args) => show::run(args),
         Command::Pacing(args) => pacing::run(args),
         Command::Nics(args) => nics::run(args),

@@ -59,6 +59,7 @@ pub mod completions;
 pub mod doctor;
 pub mod emulate;
 pub mod exec;
+pub mod explain;
 mod far_end;
 pub mod forward;
 pub mod grid;

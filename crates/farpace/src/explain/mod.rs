@@ -1,0 +1,150 @@
+//! `farpace explain`: why did this transfer take so long, from anybody's capture.
+//!
+//! The analysis is [`farpace_explain`]; here files are opened (`input`), and what came out is put into
+//! words (`words`), JSON (`json`) and a page (`page`).
+
+mod cure;
+mod input;
+mod json;
+mod live;
+mod page;
+mod words;
+
+use crate::outdir::OutDir;
+use crate::{interrupt, terminal};
+use anyhow::{Result, bail};
+use cure::Cured;
+use farpace_explain::{Diagnosis, FlowFilter};
+use farpace_units::Span;
+use input::Examined;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+It says for each connection where the time went, which events mattered, with packet numbers and a
+Wireshark filter for each, how sure that is, and what would help. The capture may come from the sender,
+the receiver, or between; headers are enough (tcpdump -s 128). gzip and zstd are read as they are.
+
+Examples:
+  farpace explain slow.pcapng
+  farpace explain slow.pcap.gz --flow 10.0.0.7:443
+  farpace explain slow.pcapng --json | jq '.captures[0].flows[0].dominant'
+  farpace explain slow.pcapng --cure --out why       what a cure would bring, tried in the lab
+  farpace explain sender.pcap receiver.pcap          both ends: clocks aligned, losses by direction
+  farpace explain ss.log                             what `ss -tin` said, again and again
+  farpace explain out/trace.parquet                  a trace of farpace run
+  farpace explain --live eth0 --for \"30 s\"         a running interface
+
+Exit codes:
+  0    the capture was read
+  2    wrong usage, or a file that cannot be read or written
+  130  interrupted; nothing was written";
+
+/// The arguments of `farpace explain`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// Captures (pcapng or pcap, also compressed by gzip or zstd), traces of farpace, or logs of `ss -tin`;
+    /// - for a capture on standard input
+    #[arg(value_name = "FILE", required_unless_present = "live")]
+    pub files: Vec<PathBuf>,
+    /// Listen on this interface instead
+    #[arg(long, value_name = "IFACE", conflicts_with = "files")]
+    pub live: Option<String>,
+    /// With --live, for so long [default: until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", requires = "live")]
+    pub lasts: Option<Span>,
+    /// Run the path that was measured in the lab, as it was and with the cure
+    #[arg(long)]
+    pub cure: bool,
+    /// Only connections with this address, port or both, as in "10.0.0.1:5001"; may be repeated
+    #[arg(long = "flow", value_name = "FILTER")]
+    pub flows: Vec<FlowFilter>,
+    /// So many connections at most, those with most data first
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+    /// Print JSON; the report is written all the same
+    #[arg(long)]
+    pub json: bool,
+    /// The directory for report.html and report.json [default: no report]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// `farpace explain`.
+///
+/// # Errors
+/// A capture that cannot be read, or a file that cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    interrupt::install();
+    if args.top == 0 {
+        bail!("--top 0 would explain nothing");
+    }
+    let out = match &args.out {
+        None => None,
+        Some(dir) => Some(OutDir::open(dir, &["report.html".to_owned(), "report.json".to_owned()])?),
+    };
+    let mut examined = Vec::new();
+    if let Some(interface) = &args.live {
+        examined.push(live::listen(interface, args.lasts, args)?);
+    }
+    for file in &args.files {
+        examined.push(input::examine(file, args)?);
+        if interrupt::asked() {
+            return Ok(ExitCode::from(terminal::INTERRUPTED));
+        }
+    }
+    if args.cure {
+        try_cures(&mut examined)?;
+    }
+    let pair = input::pair(&examined)?;
+    let value = json::report(&examined, pair.as_ref());
+    if args.json {
+        terminal::print_json(&value)?;
+    } else {
+        terminal::print(&words::text(&examined, pair.as_ref()))?;
+    }
+    if let (Some(out), Some(dir)) = (out, &args.out) {
+        out.write("report.html", page::page(&examined, pair.as_ref()).as_bytes())?;
+        out.write("report.json", (serde_json::to_string_pretty(&value)? + "\n").as_bytes())?;
+        for cured in examined.iter().flat_map(|e| &e.transfers).filter_map(|t| t.cured.as_ref()) {
+            let [was, with] = &cured.files;
+            out.write(&was.to_string_lossy(), cured.scenarios.as_measured.as_bytes())?;
+            out.write(&with.to_string_lossy(), cured.scenarios.cured.as_bytes())?;
+        }
+        out.commit()?;
+        terminal::say_where(&dir.join("report.html"), args.json)?;
+    }
+    Ok(ExitCode::from(terminal::OK))
+}
+
+/// Runs the lab for each transfer that is not healthy.
+fn try_cures(examined: &mut [Examined]) -> Result<()> {
+    let mut number = 0;
+    for examined in examined {
+        let mut transfers = std::mem::take(&mut examined.transfers);
+        for transfer in &mut transfers {
+            if let Some(flow) = examined.flow(transfer) {
+                number += 1;
+                transfer.cured = cure::run(flow, transfer, number)?;
+            }
+        }
+        examined.transfers = transfers;
+    }
+    Ok(())
+}
+
+/// A transfer: one direction of a connection, and why it took its time.
+pub(crate) struct Transfer {
+    /// The connection, as index into the capture's; none in a log.
+    pub flow: Option<usize>,
+    /// Who sent.
+    pub from: SocketAddr,
+    /// Who received.
+    pub to: SocketAddr,
+    /// The verdict.
+    pub diagnosis: Diagnosis,
+    /// What a cure would bring.
+    pub cured: Option<Cured>,
+}

@@ -1,0 +1,270 @@
+//! Verdicts in words, and the table of where the time went.
+
+use super::Transfer;
+use super::cure::Cured;
+use super::input::{Examined, Source};
+use farpace_explain::cause::{Cause, Kind};
+use farpace_explain::pair::{Between, Pair};
+use farpace_explain::words::seconds;
+use farpace_explain::{Diagnosis, Finding};
+use farpace_report::{Table, TableCell, TableColumn};
+use farpace_units::Span;
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+/// Everything, for a terminal.
+pub(crate) fn text(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair)>) -> String {
+    let mut text = String::new();
+    for examined in all {
+        let _ = writeln!(text, "{}", capture(examined));
+        for transfer in &examined.transfers {
+            let d = &transfer.diagnosis;
+            let _ = write!(text, "\n{}\n{}\n\n", title(transfer), fill(&paragraph(d)));
+            text.push_str(&times(d).to_text());
+            for (n, finding) in told(d).enumerate() {
+                let _ = write!(text, "\n{}", event(n + 1, finding, d));
+            }
+            if let Some(cured) = &transfer.cured {
+                let _ = write!(text, "\n{}\n", fill(&cure(cured)));
+            }
+            let _ = write!(text, "\n{}\n", fill(&control(d)));
+            for line in &d.unknowable {
+                let _ = write!(text, "\n{}\n", fill(&format!("Not known: {line}")));
+            }
+        }
+        if examined.transfers.is_empty() {
+            let _ =
+                writeln!(text, "\nNothing to explain: no connection is in it, or none that --flow asks for.");
+        }
+        if examined.others > 0 {
+            let _ = writeln!(text, "\n{} more; --top or --flow shows them", connections(examined.others));
+        }
+    }
+    if let Some((client, server, pair)) = pair {
+        let _ = write!(text, "\n{}\n", fill(&both(*client, *server, pair)));
+    }
+    text
+}
+
+/// What two captures tell together.
+pub(crate) fn both(client: SocketAddr, server: SocketAddr, pair: &Pair) -> String {
+    let way = |b: &Between| {
+        format!(
+            "{} packets in both captures, {} lost between them, {} in queues on average and {} at most",
+            b.both,
+            b.lost,
+            seconds(b.queued.mean()),
+            seconds(b.queued.max)
+        )
+    };
+    format!(
+        "Both captures of {client} and {server}: the second clock is ahead by {:.6} s and gains {:.1} \
+         parts in a million; the least \
+         round trip between the captures is {}. From the first to the second: {}. Back: {}.",
+        pair.offset,
+        pair.drift,
+        seconds(pair.round),
+        way(&pair.forward),
+        way(&pair.backward)
+    )
+}
+
+/// What a cure would bring.
+pub(crate) fn cure(cured: &Cured) -> String {
+    let time = |span: Option<Span>| span.map_or("no end within the lab's time".to_owned(), seconds);
+    let mut text = format!(
+        "In the lab, on the path that was measured, this transfer takes {} as it was (captured: {}), and \
+         {} with {}.",
+        time(cured.as_measured),
+        seconds(cured.captured),
+        time(cured.cured),
+        cured.scenarios.change
+    );
+    if !cured.reproduces() {
+        text.push_str(" The lab does not reproduce the capture's time well, so this is a rough guide.");
+    }
+    text
+}
+
+/// What the file is.
+pub(crate) fn capture(examined: &Examined) -> String {
+    let name = examined.file.display();
+    let c = match &examined.source {
+        Source::Log(logged) => return format!("{name}: a log of ss, {}", connections(logged.len())),
+        Source::Trace(capture) | Source::Capture { capture, .. } => capture,
+    };
+    let what = if matches!(examined.source, Source::Trace(_)) { "rows of a trace" } else { "frames" };
+    let mut text =
+        format!("{name}: {} {what}, {} TCP segments, {}", c.frames, c.segments, connections(c.flows.len()));
+    if let Some((first, last)) = c.time {
+        let _ = write!(text, ", {}", seconds(last.since(first)));
+    }
+    if let Some(damaged) = &c.damaged {
+        let _ = write!(text, "\nThe capture is damaged: {damaged}. What came before was used.");
+    }
+    if c.too_short > 0 {
+        let _ = write!(text, "\n{} frames were cut too short to see whether they are TCP.", c.too_short);
+    }
+    if c.backwards > 0 {
+        let _ = write!(text, "\n{} frames are earlier than the one before.", c.backwards);
+    }
+    if c.left_out > 0 {
+        let _ = write!(text, "\n{} segments of connections beyond the limit were left out.", c.left_out);
+    }
+    text
+}
+
+fn connections(n: usize) -> String {
+    format!("{n} connection{}", if n == 1 { "" } else { "s" })
+}
+
+/// Between whom.
+pub(crate) fn title(transfer: &Transfer) -> String {
+    format!("{} -> {}", transfer.from, transfer.to)
+}
+
+/// One paragraph that a manager understands.
+pub(crate) fn paragraph(d: &Diagnosis) -> String {
+    let info = d.dominant.info();
+    let share = d.share_of(d.dominant) * 100.0;
+    let mut text = format!(
+        "{} in {}: {}. ",
+        bytes(d.bytes.get()),
+        seconds(d.duration()),
+        rate(d.goodput.bits_per_sec() as f64)
+    );
+    if d.bytes.is_zero() {
+        text.push_str("No data was acknowledged. ");
+    }
+    if d.healthy {
+        let _ = write!(text, "Nothing is wrong with this transfer. What bounds it most is: {}. ", info.title);
+    } else if info.kind == Kind::Fault {
+        let _ = write!(text, "The main reason is: {}, with {share:.0} % of the time. ", info.title);
+    } else {
+        let _ = write!(text, "{} takes most of the time ({share:.0} %). ", capital(info.title));
+    }
+    let _ = write!(text, "{} ", info.what);
+    let faults: Vec<&Finding> = d
+        .findings
+        .iter()
+        .filter(|f| f.cause != d.dominant && f.cause.info().kind == Kind::Fault)
+        .filter(|f| f.time.as_secs_f64() >= 0.05 * d.duration().as_secs_f64() || f.cause == Cause::Reset)
+        .collect();
+    for fault in faults.iter().take(3) {
+        let _ = write!(text, "{} took {} as well. ", capital(fault.cause.info().title), seconds(fault.time));
+    }
+    if let Some(finding) = d.findings.iter().find(|f| f.cause == d.dominant)
+        && !d.healthy
+    {
+        let _ = write!(text, "What helps: {}.", finding.cure);
+    }
+    text.trim_end().to_owned()
+}
+
+/// Where the time went.
+pub(crate) fn times(d: &Diagnosis) -> Table {
+    let columns = vec![
+        TableColumn::text("where the time went"),
+        TableColumn::number("time", "s"),
+        TableColumn::number("share", "%"),
+    ];
+    let mut table = Table::new("", columns);
+    for share in &d.shares {
+        let time = share.time.as_secs_f64();
+        table.row(vec![
+            share.cause.info().title.into(),
+            TableCell::Number(time, Some(3)),
+            TableCell::Number(d.share_of(share.cause) * 100.0, Some(1)),
+        ]);
+    }
+    table.row(vec![
+        "all".into(),
+        TableCell::Number(d.duration().as_secs_f64(), Some(3)),
+        TableCell::Number(100.0, Some(1)),
+    ]);
+    table
+}
+
+/// Findings that are told, in the order in which they first mattered.
+pub(crate) fn told(d: &Diagnosis) -> impl Iterator<Item = &Finding> {
+    let mut all: Vec<&Finding> = d.findings.iter().collect();
+    all.sort_by_key(|f| f.first.unwrap_or(d.start));
+    all.into_iter()
+}
+
+/// One event with its evidence.
+fn event(number: usize, f: &Finding, d: &Diagnosis) -> String {
+    let at = f.first.map_or(String::new(), |t| format!(" from {}", seconds(t.since(d.start))));
+    let mut text = fill(&format!(
+        "{number}. {}{at}, {} ({:.0} % sure): {}.",
+        capital(f.cause.info().title),
+        seconds(f.time),
+        f.confidence * 100.0,
+        f.evidence
+    ));
+    if !f.frames.is_empty() {
+        let frames: Vec<String> = f.frames.iter().take(12).map(|n| format!("#{n}")).collect();
+        let more = if f.frames.len() > 12 { ", ..." } else { "" };
+        let _ = write!(text, "\n   Packets: {}{more}", frames.join(" "));
+    }
+    if !f.filter.is_empty() {
+        let _ = write!(text, "\n   Wireshark: {}", f.filter);
+    }
+    let _ = write!(text, "\n   Cure: {}\n", fill(&f.cure).replace('\n', "\n   "));
+    text
+}
+
+/// The congestion control, in words.
+pub(crate) fn control(d: &Diagnosis) -> String {
+    match d.control.name {
+        "unknown" => format!("The sender's congestion control is not known: {}.", d.control.evidence),
+        name => format!(
+            "The sender runs {name}, with {:.0} % confidence: {}.",
+            d.control.confidence * 100.0,
+            d.control.evidence
+        ),
+    }
+}
+
+/// Lines of at most a hundred columns.
+fn fill(text: &str) -> String {
+    const WIDTH: usize = 100;
+    let mut out = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let len = word.chars().count();
+        if column > 0 && column + 1 + len > WIDTH {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += len;
+    }
+    out
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+fn bytes(n: u64) -> String {
+    match n {
+        n if n >= 1_000_000_000 => format!("{:.2} GB", n as f64 / 1e9),
+        n if n >= 1_000_000 => format!("{:.2} MB", n as f64 / 1e6),
+        n if n >= 1_000 => format!("{:.1} kB", n as f64 / 1e3),
+        n => format!("{n} B"),
+    }
+}
+
+/// A rate with the unit that fits it.
+pub(crate) fn rate(bits: f64) -> String {
+    match bits {
+        b if b >= 1e9 => format!("{:.2} Gbit/s", b / 1e9),
+        b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
+        b => format!("{:.1} kbit/s", b / 1e3),
+    }
+}
