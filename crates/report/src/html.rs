@@ -5,24 +5,71 @@
 use crate::svg::{Colour, escape};
 use crate::{Figure, Reproduction, ReproductionClaim, Table};
 use std::fmt::Write;
+use textwrap::Options;
 
-/// A page under construction. All input is text and is escaped, except figures, which this crate creates.
+/// Columns of the text for a terminal.
+const TEXT_WIDTH: usize = 110;
+
+/// A page under construction. Everything given to it is text and is escaped; only figures are markup, and
+/// they come from this crate.
+///
+/// The page also writes what it has for a terminal: see [`to_text`](Page::to_text).
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
-    body: String,
-    figures: u32,
+    body: Vec<PageBlock>,
+    text: String,
+    /// The latest heading, until something under it goes to the terminal too.
+    heading: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum PageBlock {
+    Html(String),
+    /// It gets its number when the page is rendered.
+    Figure(Box<Figure>),
 }
 
 impl Page {
     /// A page with a title.
     pub fn new(title: &str) -> Self {
-        Page { title: title.to_owned(), body: String::new(), figures: 0 }
+        Page { title: title.to_owned(), body: Vec::new(), text: String::new(), heading: None }
+    }
+
+    /// The page for a terminal: its findings, tables and claims under their headings.
+    pub fn to_text(&self) -> &str {
+        &self.text
+    }
+
+    /// The figures, in order.
+    pub fn figures(&self) -> impl Iterator<Item = &Figure> {
+        self.body.iter().filter_map(|block| match block {
+            PageBlock::Html(_) => None,
+            PageBlock::Figure(figure) => Some(figure.as_ref()),
+        })
+    }
+
+    /// Adds everything of another page but its title.
+    pub fn append(&mut self, page: &Page) -> &mut Self {
+        self.body.extend(page.body.iter().cloned());
+        self.add_text(&page.text);
+        self
+    }
+
+    /// Adds a block of lines for a terminal, below the latest heading.
+    fn add_text(&mut self, block: &str) {
+        for part in
+            self.heading.take().map(|heading| heading + "\n").iter().map(String::as_str).chain([block])
+        {
+            if !self.text.is_empty() && !part.is_empty() {
+                self.text.push('\n');
+            }
+            self.text.push_str(part);
+        }
     }
 
     fn add(&mut self, html: &str) -> &mut Self {
-        self.body.push_str(html);
-        self.body.push('\n');
+        self.body.push(PageBlock::Html(html.to_owned()));
         self
     }
 
@@ -34,12 +81,19 @@ impl Page {
 
     /// A heading.
     pub fn heading(&mut self, text: &str) -> &mut Self {
+        self.heading = Some(text.to_owned());
         self.add(&format!("<h2>{}</h2>", escape(text)))
     }
 
-    /// A paragraph.
+    /// A paragraph that explains. A terminal does not show it.
     pub fn paragraph(&mut self, text: &str) -> &mut Self {
         self.add(&format!("<p>{}</p>", escape(text)))
+    }
+
+    /// A paragraph that says what came out. A terminal shows it too.
+    pub fn finding(&mut self, text: &str) -> &mut Self {
+        self.add_text(&(textwrap::fill(text, TEXT_WIDTH) + "\n"));
+        self.paragraph(text)
     }
 
     /// A link to a file beside this one.
@@ -47,30 +101,39 @@ impl Page {
         self.add(&format!("<p><a href=\"{}\">{}</a></p>", escape(path), escape(text)))
     }
 
-    /// A table.
+    /// A table; nothing if it has no rows.
     pub fn table(&mut self, table: &Table) -> &mut Self {
+        if table.is_empty() {
+            return self;
+        }
+        self.add_text(&table.to_text());
+        self.wide_table(table)
+    }
+
+    /// A table that is too wide for a terminal.
+    pub fn wide_table(&mut self, table: &Table) -> &mut Self {
         self.add(&table.to_html())
     }
 
     /// A numbered figure with its caption.
     pub fn figure(&mut self, figure: &Figure) -> &mut Self {
-        self.figures += 1;
-        let html = format!(
-            "<figure><div class=\"wide\">{}</div><div class=\"narrow\">{}</div>\
-             <figcaption><b>Figure {}.</b> {} <span class=\"file\">{}</span></figcaption></figure>",
-            inline(&figure.svg),
-            inline(&figure.svg_narrow),
-            self.figures,
-            escape(&figure.caption),
-            escape(&figure.file_name),
-        );
-        self.add(&html)
+        self.body.push(PageBlock::Figure(Box::new(figure.clone())));
+        self
     }
 
     /// Claims with verdicts and evidence.
     pub fn claims(&mut self, claims: &[ReproductionClaim]) -> &mut Self {
         let mut html = String::from("<ul class=\"claims\">");
+        let mut text = String::new();
         for claim in claims {
+            for (line, indents) in [
+                (format!("{}  {}", claim.verdict(), claim.text), ["  ", "         "]),
+                (claim.evidence.clone(), ["         "; 2]),
+            ] {
+                let [first, rest] = indents;
+                let options = Options::new(TEXT_WIDTH).initial_indent(first).subsequent_indent(rest);
+                text.push_str(&(textwrap::fill(&line, options) + "\n"));
+            }
             let (class, sign) = if claim.holds { ("good", "✓") } else { ("bad", "✗") };
             let _ = write!(
                 html,
@@ -81,6 +144,7 @@ impl Page {
             );
         }
         html.push_str("</ul>");
+        self.add_text(&text);
         self.add(&html)
     }
 
@@ -124,15 +188,32 @@ impl Page {
     /// The whole file.
     pub fn render(&self) -> String {
         let title = escape(&self.title);
+        let (mut body, mut figures) = (String::new(), 0);
+        for block in &self.body {
+            let _ = match block {
+                PageBlock::Html(html) => writeln!(body, "{html}"),
+                PageBlock::Figure(figure) => {
+                    figures += 1;
+                    writeln!(
+                        body,
+                        "<figure><div class=\"wide\">{}</div><div class=\"narrow\">{}</div><figcaption>\
+                         <b>Figure {figures}.</b> {} <span class=\"file\">{}</span></figcaption></figure>",
+                        inline(&figure.svg),
+                        inline(&figure.svg_narrow),
+                        escape(&figure.caption),
+                        escape(&figure.file_name),
+                    )
+                }
+            };
+        }
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <meta name=\"color-scheme\" content=\"light dark\">\
              <title>{title}</title>\n<style>{CSS}@media screen and (prefers-color-scheme: dark){{{DARK}{}}}</style></head>\n\
-             <body><main>\n<h1>{title}</h1>\n{}</main></body></html>\n",
+             <body><main>\n<h1>{title}</h1>\n{body}</main></body></html>\n",
             Colour::dark_css(),
-            self.body
         )
     }
 }
@@ -192,7 +273,7 @@ const DARK: &str = "
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Drawing, TableColumn};
+    use crate::{Drawing, TableCell, TableColumn};
 
     /// Breaks: input such as scenario names cannot run scripts in the browser.
     #[test]
@@ -214,5 +295,23 @@ mod tests {
         let html = page.render();
         assert!(!html.contains("<script"));
         assert!(html.contains("<title>&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;</title>"));
+    }
+
+    /// Breaks: `farpace papers` on a terminal: a finding, a table or a claim is missing, or has another heading.
+    #[test]
+    fn a_terminal_shows_findings_tables_and_claims() {
+        let mut table = Table::with("", "a");
+        table.row([TableCell::from("1")]);
+        let claim =
+            ReproductionClaim { id: "c".into(), text: "a < b".into(), holds: true, evidence: "1".into() };
+        let mut page = Page::new("Title");
+        page.heading("Only explained").paragraph("Why.").heading("Found").finding("So it is.");
+        page.table(&table).table(&Table::with("empty", "a")).heading("Claims").claims(&[claim]);
+        let expected = "Found\n\nSo it is.\n\na\n─\n1\n\nClaims\n\n  holds  a < b\n         1\n";
+        assert_eq!(page.to_text(), expected);
+        let mut whole = Page::new("Whole");
+        whole.append(&page).append(&page);
+        assert!(page.render().contains("Why.") && page.figures().next().is_none());
+        assert_eq!(whole.render().matches("Why.").count(), 2);
     }
 }

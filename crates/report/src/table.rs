@@ -66,13 +66,29 @@ impl From<u64> for TableCell {
         TableCell::Number(value as f64, Some(0))
     }
 }
+/// A number with so many decimals.
+impl From<(f64, u8)> for TableCell {
+    fn from((value, decimals): (f64, u8)) -> TableCell {
+        TableCell::Number(value, Some(decimals))
+    }
+}
 impl<T: Into<TableCell>> From<Option<T>> for TableCell {
     fn from(value: Option<T>) -> TableCell {
         value.map_or(TableCell::Missing, Into::into)
     }
 }
 
+/// Cells of a row, from anything that a [`TableCell`] can be made from.
+#[macro_export]
+macro_rules! cells {
+    ($($cell:expr),* $(,)?) => { vec![$($crate::TableCell::from($cell)),*] };
+}
+
 impl TableCell {
+    /// A number with its sign and so many decimals.
+    pub fn signed(value: f64, decimals: usize) -> TableCell {
+        if value.is_finite() { format!("{value:+.decimals$}").into() } else { TableCell::Missing }
+    }
     fn shown(&self) -> String {
         match self {
             TableCell::Text(text) => text.clone(),
@@ -127,8 +143,25 @@ impl Table {
         Table { title: title.to_owned(), columns, rows: Vec::new() }
     }
 
+    /// A table without rows. `heads` are separated by `|`. A head that ends in a unit in brackets, which may be
+    /// empty, is that of a column of numbers; any other one is that of a column of words.
+    pub fn with(title: impl Into<String>, heads: &str) -> Self {
+        let column = |head: &str| match head.trim().strip_suffix(']').and_then(|head| head.rsplit_once('[')) {
+            Some((name, unit)) => TableColumn::number(name.trim(), unit),
+            None => TableColumn::text(head.trim()),
+        };
+        Table { title: title.into(), columns: heads.split('|').map(column).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a column of numbers.
+    pub fn column(&mut self, name: &str, unit: &str) -> &mut Self {
+        self.columns.push(TableColumn::number(name, unit));
+        self
+    }
+
     /// Adds a row.
-    pub fn row(&mut self, mut cells: Vec<TableCell>) -> &mut Self {
+    pub fn row(&mut self, cells: impl IntoIterator<Item = TableCell>) -> &mut Self {
+        let mut cells: Vec<TableCell> = cells.into_iter().collect();
         cells.resize(self.columns.len(), TableCell::Missing);
         self.rows.push(cells);
         self
@@ -246,6 +279,23 @@ none               –
             "rows": [["linux-2.6.17", 52.4], ["速い\u{1b}[2J", 1234.0], ["none", null]],
         });
         assert_eq!(table().to_json(), expected);
+    }
+
+    /// Breaks: heads in one string become other columns, or a unit becomes part of a name.
+    #[test]
+    fn heads_stand_in_one_string() {
+        let mut short = Table::with("Times", "profile | time [s] | runs []");
+        short.column("loss", "%").row(cells!["a", (1.25, 1), 3_u64, TableCell::signed(0.5, 1)]);
+        let columns = vec![
+            TableColumn::text("profile"),
+            TableColumn::number("time", "s"),
+            TableColumn::number("runs", ""),
+            TableColumn::number("loss", "%"),
+        ];
+        let mut long = Table::new("Times", columns);
+        let number = |value, decimals| TableCell::Number(value, Some(decimals));
+        long.row(vec!["a".into(), number(1.25, 1), number(3.0, 0), "+0.5".into()]);
+        assert_eq!(short, long);
     }
 
     /// Breaks: cells cannot inject markup, and numbers are aligned right.

@@ -47,7 +47,7 @@ fn grids(args: &Args, done: &Done) -> String {
             for row in lines(group) {
                 let name = row.first().map(|(cell, _)| Field::from(cell.rate.to_string()));
                 let values = columns(args, row).map(|done| done.map(|(c, o)| value(c, o)).into());
-                table.row(name.into_iter().chain(values).collect());
+                table.row(name.into_iter().chain(values));
             }
             out.push_str(&table.to_text());
             out.push('\n');

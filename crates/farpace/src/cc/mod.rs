@@ -66,21 +66,6 @@ fn list(as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The congestion controls named in `only`, or all of them, in their usual order.
-///
-/// # Errors
-/// A name that none has.
-pub fn chosen(only: &[String]) -> Result<Vec<farpace_tcp::config::Congestion>> {
-    use farpace_tcp::config::Congestion;
-    let name = crate::grid::contender::name;
-    let known = |word: &String| Congestion::ALL.iter().any(|c| name(*c) == *word);
-    if let Some(word) = only.iter().find(|word| !known(word)) {
-        anyhow::bail!("there is no congestion control `{word}`; `farpace cc list` lists them");
-    }
-    let wanted = |c: &Congestion| only.is_empty() || only.contains(&name(*c));
-    Ok(Congestion::ALL.into_iter().filter(wanted).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,16 +75,7 @@ mod tests {
     #[test]
     fn every_one_is_listed() {
         let names: Vec<String> = listed().into_iter().map(|c| c.name).collect();
-        assert_eq!(names, Congestion::ALL.map(crate::grid::contender::name));
+        assert_eq!(names, Congestion::ALL.map(farpace_papers::congestion_name));
         assert!(listed().iter().all(|c| c.description.len() > 20), "{:?}", listed());
-    }
-
-    /// Breaks: `--only` takes words that mean nothing, or changes the order.
-    #[test]
-    fn only_what_is_named() {
-        let words = |list: &[&str]| chosen(&list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
-        assert_eq!(words(&["cubic", "reno"]).unwrap(), [Congestion::Reno, Congestion::Cubic]);
-        assert_eq!(words(&[]).unwrap().len(), Congestion::ALL.len());
-        assert!(words(&["cubik"]).unwrap_err().to_string().contains("cubik"));
     }
 }

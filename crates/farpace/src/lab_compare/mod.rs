@@ -15,13 +15,13 @@ mod virtual_time;
 pub use backend_run::BackendRun;
 pub use plan::Backend;
 
-use crate::grid::contender;
 use crate::outdir::OutDir;
 use crate::realtime::LateTolerance;
 use crate::scenario::parse_set;
 use crate::{interrupt, terminal};
 use anyhow::Result;
 use farpace_lab::scenario::Scenario;
+use farpace_papers::congestion_name;
 use farpace_tcp::config::{Congestion, Profile};
 use plan::Plan;
 use results::Results;
@@ -93,7 +93,7 @@ pub struct Args {
 
 /// A congestion control by its name.
 fn congestion(name: &str) -> Result<Congestion, String> {
-    let found = Congestion::ALL.into_iter().find(|congestion| contender::name(*congestion) == name);
+    let found = Congestion::ALL.into_iter().find(|congestion| congestion_name(*congestion) == name);
     found.ok_or_else(|| format!("there is no congestion control `{name}`: `farpace profiles` lists them"))
 }
 

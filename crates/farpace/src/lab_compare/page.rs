@@ -4,9 +4,9 @@ use super::Args;
 use super::backend_run::{BackendRun, CompareSample};
 use super::plan::Plan;
 use super::results::Results;
-use crate::grid::contender;
 use crate::outdir::OutDir;
 use anyhow::Result;
+use farpace_papers::congestion_name;
 use farpace_report::{Figure, Page, TimeLine, lines};
 
 /// Over so long goodput is averaged in the picture, in seconds.
@@ -106,7 +106,7 @@ fn command(args: &Args) -> String {
         args.scenario.display(),
         args.seconds,
         args.runs,
-        contender::name(args.congestion),
+        congestion_name(args.congestion),
         args.profile.name()
     );
     for (key, value) in &args.set {

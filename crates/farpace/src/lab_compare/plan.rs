@@ -1,12 +1,12 @@
 //! What is run: one flow of a scenario, without end.
 
 use super::Args;
-use crate::grid::contender;
-use crate::grid::measure::endless;
 use crate::realtime::LateTolerance;
 use crate::scenario;
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
+use farpace_papers::congestion_name;
+use farpace_papers::endless;
 use farpace_tcp::config::{Config, Settings};
 use farpace_units::Span;
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl Plan {
         }
         let plan =
             Plan::of(base, Span::from_secs(args.seconds), args.wait, &args.scenario.display().to_string())?;
-        Ok(Plan { ways, congestion: contender::name(args.congestion), ..plan })
+        Ok(Plan { ways, congestion: congestion_name(args.congestion), ..plan })
     }
     /// The first flow of a scenario with the TCP that it names, on devices.
     ///
@@ -85,7 +85,7 @@ impl Plan {
         let resolve = |settings: &Settings, which| -> Result<Config> {
             settings.resolve().with_context(|| format!("the {which} of flow `{}`", flow.name))
         };
-        let congestion = contender::name(resolve(&flow.sender, "sender")?.congestion);
+        let congestion = congestion_name(resolve(&flow.sender, "sender")?.congestion);
         let buffer = resolve(&flow.receiver, "receiver")?.receive_buffer;
         let window = buffer.is_fixed().then(|| buffer.max.get());
         let settings = [flow.sender.clone(), flow.receiver.clone()];

@@ -1,0 +1,40 @@
+//! Published measurements made again in virtual time, and experiments of the same kind.
+//!
+//! Start reading at [`Experiment`]: runs, and what is measured in each. [`Paper`] adds rows, claims and their reasons. The
+//! [`Runner`] makes the runs of either. A folder for each of the five papers has what differs, and so have [`together`],
+//! [`controls`] and the experiments beside the papers.
+//!
+//! A measurement never reads a clock, prints, or ends the process. Random numbers come from seeds, so the same experiment
+//! gives the same report on every machine, with any number of threads.
+
+#![forbid(unsafe_code)]
+
+pub mod ack;
+mod bulk;
+mod contender;
+pub mod controls;
+mod experiment;
+mod kept;
+pub mod nics;
+mod observe;
+mod overview;
+pub mod pacing;
+mod paper;
+mod reasons;
+mod report;
+mod runner;
+pub mod satellite;
+pub mod statistics;
+pub mod stops;
+mod sweep;
+pub mod together;
+
+pub use bulk::endless;
+pub use contender::{chosen_controls, congestion_name};
+pub use experiment::{CaseRun, Experiment, MeasureError, Measured, RunsOfCase, StopRequest};
+pub use observe::Setting;
+pub use overview::Overview;
+pub use paper::{About, ClaimList, Paper, RowList};
+pub use reasons::{FailsIn, entries as reasons};
+pub use report::{ExperimentReport, PaperSummary, ReportJson};
+pub use runner::{ProgressSink, Runner};
