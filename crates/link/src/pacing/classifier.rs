@@ -8,7 +8,7 @@ mod key;
 
 use super::{ClassFilter, ConfigError};
 use farpace_wire::Packet;
-use key::ClassifierKey;
+pub use key::ClassifierKey;
 use std::collections::BTreeMap;
 
 /// Maximum number of filters of one device.
@@ -70,6 +70,22 @@ impl Classifier {
         let classes = known.iter().map(|(_, class)| *class).collect();
         let ranked = (0..).zip(known.iter().map(|(filter, _)| ClassifierKey::of_filter(filter)));
         Classifier { shapes: shapes(ranked), classes, default }
+    }
+
+    /// The filters as a table, for searches outside of this crate: for each shape, sorted by the rank of its first filter, its
+    /// mask, and for each filter its value, its rank, and the index of its class. Of all filters that match a packet the one
+    /// with the lowest rank applies.
+    pub fn table(&self) -> impl Iterator<Item = (ClassifierKey, Vec<(ClassifierKey, u32, usize)>)> {
+        self.shapes.iter().map(|shape| {
+            let class = |rank: u32| self.classes.get(rank as usize).map(|class| *class as usize);
+            let keys = shape.keys.iter();
+            (shape.mask, keys.filter_map(|(key, rank)| Some((*key, *rank, class(*rank)?))).collect())
+        })
+    }
+
+    /// Index of the class of packets that no filter matches.
+    pub const fn default_class(&self) -> Option<usize> {
+        self.default
     }
 
     /// Index of the class of `packet` in the configuration; none if no filter matches and there is no

@@ -55,7 +55,7 @@ mod token_bucket;
 pub use burstiness::Burstiness;
 pub use class_sets::{Before, ClassSet, burstiness};
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MAX_CLASSES};
-pub use classifier::{Classifier, MAX_FILTERS, MAX_SHAPES};
+pub use classifier::{Classifier, ClassifierKey, MAX_FILTERS, MAX_SHAPES};
 pub use config::{ClassConfig, ClassRate, Gaps, PacingConfig, SchedulerKind};
 pub use config_error::ConfigError;
 pub use edf::Edf;

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// The header fields that filters can compare. Of a packet: its fields. Of a filter: the required values, and
 /// as a mask, the bits that they cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ClassifierKey {
+pub struct ClassifierKey {
     /// IPv4 addresses occupy the low 32 bits.
     dst: u128,
     src: u128,
@@ -28,6 +28,15 @@ const V6: u64 = 1 << 50;
 const PORTS: u64 = 1 << 51;
 
 impl ClassifierKey {
+    /// The key as numbers: the destination, its lower half first, the source likewise, and the rest: from the lowest bit on
+    /// destination port and source port (16 bits each), protocol and DSCP (8 bits each), whether it is IP, IPv4, IPv6, and
+    /// whether it has ports (a bit each). IPv4 addresses are in the low 32 bits.
+    pub const fn words(&self) -> [u64; 5] {
+        let ClassifierKey { dst, src, rest } = *self;
+        [dst as u64, (dst >> 64) as u64, src as u64, (src >> 64) as u64, rest]
+    }
+
+    /// The bits that `mask` asks for.
     #[inline]
     pub fn and(&self, mask: &ClassifierKey) -> ClassifierKey {
         ClassifierKey { dst: self.dst & mask.dst, src: self.src & mask.src, rest: self.rest & mask.rest }
@@ -52,7 +61,7 @@ impl ClassifierKey {
     }
 
     /// Mask and value of a filter.
-    pub fn of_filter(filter: &ClassFilter) -> (ClassifierKey, ClassifierKey) {
+    pub(super) fn of_filter(filter: &ClassFilter) -> (ClassifierKey, ClassifierKey) {
         let ClassFilter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
         let (mut mask, mut value) =
             (ClassifierKey { dst: 0, src: 0, rest: 0 }, ClassifierKey { dst: 0, src: 0, rest: 0 });
