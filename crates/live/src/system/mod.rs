@@ -9,6 +9,7 @@ mod memory;
 mod namespace;
 pub mod sysctl;
 mod tool;
+mod traffic;
 mod undo;
 
 use ethtool::set_offload;
@@ -16,6 +17,7 @@ pub use ethtool::{Offload, offload};
 pub use journal::{Journal, clean, journals, state_folder};
 pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
+pub use traffic::{InterfaceFacts, RootQueue, interface_facts, root_queue};
 pub use undo::SystemUndo;
 
 use crate::device::is_interface_name;

@@ -99,13 +99,15 @@ impl SystemUndo {
 }
 
 /// What tools say of something that is not there.
-const GONE: [&str; 6] = [
+const GONE: [&str; 8] = [
     "Cannot assign requested",
     "No such process",
     "Cannot find",
     "No such file",
     "handle of zero",
-    "ddress not found",
+    "Parent Qdisc doesn't exist",
+    "not found",
+    "Invalid handle",
 ];
 
 fn there(namespace: Option<&str>) -> bool {
