@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Each becomes an object of its own, so that a kernel that refuses one still takes the others.
-const PROGRAMS: [&str; 4] = ["control", "policy", "list", "hand_back"];
+const PROGRAMS: [&str; 5] = ["control", "policy", "list", "hand_back", "classes"];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");

@@ -81,6 +81,7 @@ pub fn features() -> Vec<Feature> {
         "`up --default`, `--cgroup` and `--to`",
         tried("the policy", object::POLICY),
     ));
+    all.push(Feature::new("classes", "`up --classes`", tried("the classes", object::CLASSES)));
     all.push(Feature::new("list", "`farpace kernel status`", tried("the list of connections", object::LIST)));
     all.push(Feature::new(
         "hand back",
@@ -140,7 +141,7 @@ fn fair_queue() -> Feature {
     let found = if listed("modules.builtin") || listed("modules.dep") || loaded() {
         Ok("fq is here".to_owned())
     } else {
-        Err("no fq: TCP paces by its own timers, and traffic other than TCP is not paced".to_owned())
+        Err("no fq: TCP paces by its own timers, and htb holds the packets of classes".to_owned())
     };
-    Feature::new("fq", "departure times for all traffic", found)
+    Feature::new("fq", "departure times of classes", found)
 }

@@ -4,7 +4,8 @@
 //! * `bpf/` has the programs in C. `bpf/farpace` and `bpf/star` are the controls in integer arithmetic, function by function as
 //!   in `farpace-tcp`; they compile for user space too, where `tests/differential.rs` holds both against each other.
 //! * With the feature `bpf`, `KernelSession` loads them, `KernelPolicy` says who is under them, `connections` lists the connections under them,
-//!   `KernelTrace` reads a row for each ACK, and `hand_back` gives connections back to another control.
+//!   `KernelTrace` reads a row for each ACK, and `hand_back` gives connections back to another control. `KernelClasses` paces what leaves
+//!   by a device, class by class.
 //! * Without it, only what the rows mean ([`KernelConnection`], [`TraceRow`]) is here, and nothing needs clang.
 //!
 //! Start reading at [`Control`], then at `session.rs`. It never decides where things are pinned or who is under a control: the
@@ -12,10 +13,13 @@
 
 #![forbid(unsafe_code)]
 
+mod classes;
 mod control;
 mod rows;
 mod rule;
 
+#[cfg(feature = "bpf")]
+mod egress;
 #[cfg(feature = "bpf")]
 mod error;
 #[cfg(feature = "bpf")]
@@ -35,12 +39,17 @@ mod session;
 #[cfg(feature = "bpf")]
 mod trace;
 
+pub use classes::{
+    ClassCounters, ClassDevice, ClassOrder, ClassSettings, HTB_MAJOR, KernelClass, KernelShape, Lateness,
+    MAX_CLASS_RATE, MAX_KERNEL_CLASSES, MAX_KERNEL_SHAPES,
+};
 pub use control::Control;
 pub use rows::{Addresses, KernelConnection, Phase, TraceRow};
 pub use rule::{KernelDestination, MAX_RULES, Rule};
 
 #[cfg(feature = "bpf")]
 pub use {
+    egress::{KernelClasses, class_devices},
     error::KernelError,
     features::{Feature, features},
     hand_back::{HandedBack, hand_back, hand_back_everywhere},

@@ -21,6 +21,8 @@ pub(crate) const CONTROL: &[u8] = object!("control");
 pub(crate) const POLICY: &[u8] = object!("policy");
 /// Lists connections.
 pub(crate) const LIST: &[u8] = object!("list");
+/// Pacing classes of a device.
+pub(crate) const CLASSES: &[u8] = object!("classes");
 /// Gives connections to another control.
 pub(crate) const HAND_BACK: &[u8] = object!("hand_back");
 

@@ -8,10 +8,14 @@ use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Reads the fields of a C structure in their order. What is missing reads as zero: the length is checked once.
-struct Fields<'a>(&'a [u8]);
+pub(crate) struct Fields<'a>(&'a [u8]);
 
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
+impl<'a> Fields<'a> {
+    /// Of a structure of so many bytes; none if there are fewer.
+    pub fn of(bytes: &'a [u8], size: usize) -> Option<Self> {
+        (bytes.len() >= size).then_some(Fields(bytes))
+    }
+    pub fn take<const N: usize>(&mut self) -> [u8; N] {
         let (head, tail) = self.0.split_first_chunk::<N>().unwrap_or((&[0; N], &[]));
         self.0 = tail;
         *head
@@ -22,10 +26,10 @@ impl Fields<'_> {
     fn u16(&mut self) -> u16 {
         u16::from_ne_bytes(self.take())
     }
-    fn u32(&mut self) -> u32 {
+    pub fn u32(&mut self) -> u32 {
         u32::from_ne_bytes(self.take())
     }
-    fn u64(&mut self) -> u64 {
+    pub fn u64(&mut self) -> u64 {
         u64::from_ne_bytes(self.take())
     }
 }
