@@ -28,6 +28,13 @@ impl Stopwatch {
             std::thread::sleep(rest.min(STEP));
         }
     }
+    /// The same, asking each millisecond.
+    #[allow(clippy::disallowed_methods, reason = "to be no faster than the clock was asked for")]
+    pub fn wait_until_soon(&self, nanos: u64, stop: impl Fn() -> bool) {
+        while self.elapsed() < Duration::from_nanos(nanos) && !stop() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// The time of day, since 1970-01-01, for captures.

@@ -1,6 +1,6 @@
 //! `farpace kernel doctor`.
 
-use super::DoctorArgs;
+use super::{DoctorArgs, class_probe};
 use crate::terminal;
 use anyhow::Result;
 use farpace_kernel::{Feature, features};
@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 /// Looks and prints.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
-    let features = features();
+    let mut features = features();
+    features.extend(class_probe::features());
     let works = features.iter().all(|feature| feature.works || !feature.required)
         && features.iter().any(|feature| feature.works && feature.name.starts_with("control "));
     if args.json {

@@ -1,7 +1,7 @@
 //! `farpace kernel down`.
 
-use super::DownArgs;
 use super::setup::{NAME, held};
+use super::{DownArgs, classes};
 use crate::stopwatch::Stopwatch;
 use crate::terminal;
 use anyhow::{Result, bail};
@@ -42,20 +42,27 @@ pub fn give_back() -> Result<GivenBack> {
     Ok(GivenBack(hand_back_everywhere()?))
 }
 
+/// Takes back what was kept under a name, as often as there is something; how often.
+fn take_back(name: &str) -> Result<usize> {
+    let mut count = 0;
+    loop {
+        let setup = match Setup::take_over(name) {
+            Ok(setup) => setup,
+            Err(SystemError::Unknown(_)) => return Ok(count),
+            Err(error) => return Err(error.into()),
+        };
+        if let Err(errors) = setup.undo() {
+            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            bail!("{}", errors.join("; "));
+        }
+        count += 1;
+    }
+}
+
 /// Takes away and prints.
 pub fn run(args: &DownArgs) -> Result<ExitCode> {
-    let setup = match Setup::take_over(NAME) {
-        Ok(setup) => Some(setup),
-        Err(SystemError::Unknown(_)) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let found = setup.is_some();
-    if let Some(setup) = setup
-        && let Err(errors) = setup.undo()
-    {
-        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        bail!("{}", errors.join("; "));
-    }
+    let classes = take_back(classes::NAME)?;
+    let found = take_back(NAME)? > 0;
     let unregistered = if held().is_none() { unregister()? } else { Vec::new() };
     // The kernel lets them go a moment after their owner.
     let waits = Stopwatch::start();
@@ -78,14 +85,18 @@ pub fn run(args: &DownArgs) -> Result<ExitCode> {
             })
             .collect();
         let down = found || !unregistered.is_empty();
-        return terminal::print_json(
-            &json!({"format": "farpace-kernel-down/1", "was_up": down, "namespaces": namespaces}),
-        )
+        return terminal::print_json(&json!({
+            "format": "farpace-kernel-down/1", "was_up": down, "devices": classes, "namespaces": namespaces,
+        }))
         .map(|()| ExitCode::SUCCESS);
     }
     let mut text = back.lines().iter().map(|line| format!("{line}\n")).collect::<String>();
+    if classes > 0 {
+        text += &format!("{classes} devices have no classes of farpace any more.\n");
+    }
     text += match found || !unregistered.is_empty() {
         true => "The kernel has no control of farpace any more.\n",
+        false if classes > 0 => "",
         false => "There was nothing to take away.\n",
     };
     terminal::print(&text)?;

@@ -7,6 +7,12 @@
 mod words;
 
 #[cfg(feature = "kernel")]
+mod class_probe;
+#[cfg(feature = "kernel")]
+mod class_status;
+#[cfg(feature = "kernel")]
+mod classes;
+#[cfg(feature = "kernel")]
 mod doctor;
 #[cfg(feature = "kernel")]
 mod down;
@@ -39,7 +45,8 @@ Examples:
   farpace kernel doctor                         what this kernel allows
   farpace kernel up --default                   every new connection of this machine, until Ctrl-C
   farpace kernel up --default --stay            the same, until `farpace kernel down`
-  farpace kernel status                         the connections under it
+  farpace kernel up --classes pacing.toml --dev eth0    classes with rates, byte for byte, on a device
+  farpace kernel status                         the connections under it, and what classes do
   farpace kernel trace --out t --for 60s        a row for each ACK
   farpace kernel down
 
@@ -61,7 +68,7 @@ enum Command {
     Doctor(DoctorArgs),
     /// Load the controls, and say which connections are under them
     Up(UpArgs),
-    /// The connections under them: control, rate, window, round trip, losses
+    /// The connections under them: control, rate, window, round trip, losses; and what classes do
     Status(StatusArgs),
     /// A row for each ACK, in the form of the lab's traces
     Trace(TraceArgs),
@@ -92,15 +99,16 @@ controls are registered, and no connection is under them that does not ask.
 Examples:
   farpace kernel up --default
   farpace kernel up --cgroup /sys/fs/cgroup/system.slice/backup.service --control star
-  farpace kernel up --to 203.0.113.0/24,rto-max=5s --to 10.0.0.0/8,control=kernel --stay";
+  farpace kernel up --to 203.0.113.0/24,rto-max=5s --to 10.0.0.0/8,control=kernel --stay
+  farpace kernel up --classes pacing.toml --dev eth0 --stay";
 
 /// The arguments of `farpace kernel up`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = UP_HELP)]
 struct UpArgs {
-    /// The control of connections for which nothing else is said
-    #[arg(long, value_name = "CONTROL", default_value = "farpace", value_parser = words::control)]
-    control: Control,
+    /// The control of connections for which nothing else is said [default: farpace]
+    #[arg(long, value_name = "CONTROL", value_parser = words::control)]
+    control: Option<Control>,
     /// Every new connection of this machine, also in containers, is under it
     #[arg(long)]
     default: bool,
@@ -113,6 +121,18 @@ struct UpArgs {
     /// Ask for ACKs where the peer's farpace answers them, and answer requests
     #[arg(long)]
     ack_requests: bool,
+    /// Pacing classes for what leaves by --dev: a configuration of farpace pacing
+    #[arg(long, value_name = "FILE", requires = "dev")]
+    classes: Option<PathBuf>,
+    /// A device that has the classes; may be repeated, each has them for itself
+    #[arg(long, value_name = "DEVICE", requires = "classes")]
+    dev: Vec<String>,
+    /// Packets of classes that would wait longer are dropped
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = words::horizon, requires = "classes")]
+    horizon: Span,
+    /// Super-segments stay as long as they are: less processor time, and bursts of so many frames
+    #[arg(long, requires = "classes")]
+    keep_super_segments: bool,
     /// Stays when this command ends; `farpace kernel down` takes it away
     #[arg(long, conflicts_with = "lasts")]
     stay: bool,
@@ -125,9 +145,20 @@ struct UpArgs {
 }
 
 impl UpArgs {
+    /// The control of connections for which nothing else is said.
+    fn usual(&self) -> Control {
+        self.control.unwrap_or(Control::Farpace)
+    }
+
+    /// Whether controls are to be loaded: classes do not need them.
+    fn wants_controls(&self) -> bool {
+        let asked = self.control.is_some() || self.default || self.ack_requests;
+        self.classes.is_none() || asked || !self.cgroup.is_empty() || !self.to.is_empty()
+    }
+
     /// What holds where, or nothing if nobody is under a control who does not ask.
     fn destinations(&self) -> Vec<KernelDestination> {
-        let usual = words::usual(self.control, self.ack_requests);
+        let usual = words::usual(self.usual(), self.ack_requests);
         let mut all: Vec<_> = self.to.iter().map(|to| to.complete(usual)).collect();
         if (self.default || !self.cgroup.is_empty()) && !all.iter().any(|to| to.bits == 0) {
             all.push(KernelDestination::everywhere(usual));

@@ -1,10 +1,14 @@
 //! `farpace kernel status`.
 
 use super::StatusArgs;
+use super::class_status::ClassLooks;
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::Result;
-use farpace_kernel::{KernelConnection, KernelConnections, PolicyCounters, connections, policy_counters};
+use farpace_kernel::{
+    ClassDevice, KernelConnection, KernelConnections, KernelError, PolicyCounters, connections,
+    policy_counters,
+};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{Rate, Span};
 use serde_json::{Value, json};
@@ -14,27 +18,57 @@ use std::process::ExitCode;
 /// Between two looks of `--watch`.
 const AGAIN: Span = Span::from_secs(1);
 
+/// Between the two looks of one that is no `--watch`, for the rates of classes.
+const LOOK: Span = Span::from_millis(250);
+
+/// Connections, if controls are loaded.
+type Connections = Option<(KernelConnections, Option<PolicyCounters>)>;
+
+/// Controls or classes are loaded: what they do.
+fn look(devices: &[ClassDevice]) -> Result<Connections> {
+    match connections() {
+        Ok(found) => Ok(Some((found, policy_counters()))),
+        Err(KernelError::NotLoaded) if !devices.is_empty() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Reads and prints.
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {
     if args.watch {
         return watch();
     }
-    let (found, policy) = (connections()?, policy_counters());
+    let mut classes = ClassLooks::default();
+    classes.look();
+    if !classes.devices().is_empty() && !args.prometheus {
+        Stopwatch::start().wait_until(LOOK.as_nanos(), interrupt::asked);
+        classes.look();
+    }
+    let found = look(classes.devices())?;
     if args.json {
-        terminal::print_json(&to_json(&found, policy))?;
+        terminal::print_json(&to_json(found.unwrap_or_default(), &classes))?;
     } else if args.prometheus {
-        terminal::print(&metrics(&found, policy))?;
+        let connections = found.map(|(found, policy)| metrics(&found, policy)).unwrap_or_default();
+        terminal::print(&(connections + &classes.metrics()))?;
     } else {
-        terminal::print(&text(&found, policy))?;
+        terminal::print(&whole(found, &classes))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+fn whole(found: Connections, classes: &ClassLooks) -> String {
+    let connections = found.map(|(found, policy)| text(&found, policy));
+    let parts = [classes.text(), connections.unwrap_or_default()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
 fn watch() -> Result<ExitCode> {
     interrupt::install();
+    let mut classes = ClassLooks::default();
     while !interrupt::asked() {
+        classes.look();
         // To the upper left, and nothing below.
-        terminal::print(&format!("\x1b[H\x1b[J{}", text(&connections()?, policy_counters())))?;
+        terminal::print(&format!("\x1b[H\x1b[J{}", whole(look(classes.devices())?, &classes)))?;
         Stopwatch::start().wait_until(AGAIN.as_nanos(), interrupt::asked);
     }
     Ok(ExitCode::SUCCESS)
@@ -109,7 +143,7 @@ fn text(found: &KernelConnections, policy: Option<PolicyCounters>) -> String {
     text + ".\n"
 }
 
-fn to_json(found: &KernelConnections, policy: Option<PolicyCounters>) -> Value {
+fn to_json((found, policy): (KernelConnections, Option<PolicyCounters>), classes: &ClassLooks) -> Value {
     let ns = |span: Span| span.as_secs_f64();
     let rows = found.rows.iter().map(|status| {
         let KernelConnection {
@@ -167,6 +201,7 @@ fn to_json(found: &KernelConnections, policy: Option<PolicyCounters>) -> Value {
         "trace_lost": found.trace_lost,
         "left_out": found.left_out,
         "policy": policy,
+        "devices": classes.json(),
     })
 }
 

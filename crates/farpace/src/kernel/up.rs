@@ -1,95 +1,144 @@
 //! `farpace kernel up`.
 
+use super::classes::{self, ClassesUp};
 use super::setup::{FOLDER, NAME};
 use super::{UpArgs, down};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail};
-use farpace_kernel::{Control, KernelDestination, KernelPolicy, KernelSession, bpf_folder, cgroup_root};
+use farpace_kernel::{
+    ClassOrder, Control, KernelDestination, KernelPolicy, KernelSession, bpf_folder, cgroup_root,
+};
 use farpace_live::system::Setup;
 use farpace_units::Span;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// What is loaded, as long as it is wanted.
+struct Loaded {
+    session: KernelSession,
+    policy: Option<KernelPolicy>,
+    groups: Vec<PathBuf>,
+    destinations: Vec<KernelDestination>,
+}
+
 /// Loads, and waits for the end.
 pub fn run(args: &UpArgs) -> Result<ExitCode> {
     interrupt::install();
+    let begun = Stopwatch::start();
+    let classes = match &args.classes {
+        Some(file) => classes::up(&classes::Wanted {
+            file,
+            devices: &args.dev,
+            horizon: args.horizon,
+            super_segments: args.keep_super_segments,
+        })?,
+        None => Vec::new(),
+    };
+    // Written down before anything is pinned.
+    let setup = if args.stay && args.wants_controls() { Some(Setup::begin(NAME)?) } else { None };
+    let mut loaded = if args.wants_controls() { Some(load(args)?) } else { None };
+    if args.stay {
+        if let (Some(setup), Some(loaded)) = (setup, &mut loaded) {
+            let folder = bpf_folder()?.join(FOLDER);
+            setup.pins(&folder)?;
+            loaded.session.pin(&folder)?;
+            if let Some(policy) = &mut loaded.policy {
+                policy.pin(&folder)?;
+            }
+            setup.keep()?;
+        }
+        say(args, loaded.as_ref(), &classes)?;
+        classes.into_iter().try_for_each(ClassesUp::keep)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(args, loaded.as_ref(), &classes)?;
+    begun.wait_until(args.lasts.map_or(u64::MAX, Span::as_nanos), interrupt::asked);
+    drop(classes);
+    if let Some(Loaded { session, policy, .. }) = loaded {
+        // First nobody comes under the controls any more, then who is under them goes elsewhere.
+        drop(policy);
+        drop(session);
+        for line in down::give_back()?.lines() {
+            terminal::note(&line);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(args: &UpArgs) -> Result<Loaded> {
     let destinations = args.destinations();
     let groups = match (destinations.is_empty(), args.cgroup.is_empty()) {
         (true, _) => Vec::new(),
         (false, true) => vec![cgroup_root()?],
         (false, false) => args.cgroup.clone(),
     };
-    let begun = Stopwatch::start();
-    // Written down before anything is pinned.
-    let setup = if args.stay { Some(Setup::begin(NAME)?) } else { None };
-    let mut session = KernelSession::load(&Control::ALL)?;
+    let session = KernelSession::load(&Control::ALL)?;
     for (control, error) in session.refused() {
         terminal::note(&format!("warning: control {control} is left out: {error}"));
-        if *control == args.control && !destinations.is_empty() {
+        if *control == args.usual() && !destinations.is_empty() {
             bail!("--control {control}: the kernel refuses it");
         }
     }
-    let mut policy = match destinations.is_empty() {
+    let policy = match destinations.is_empty() {
         true => None,
         false => Some(
             KernelPolicy::load(&groups, &destinations)
                 .context("the controls were loaded and have gone again")?,
         ),
     };
-    if let Some(setup) = setup {
-        let folder = bpf_folder()?.join(FOLDER);
-        setup.pins(&folder)?;
-        session.pin(&folder)?;
-        if let Some(policy) = &mut policy {
-            policy.pin(&folder)?;
-        }
-        setup.keep()?;
-        return say(args, &session, &groups, &destinations).map(|()| ExitCode::SUCCESS);
-    }
-    say(args, &session, &groups, &destinations)?;
-    begun.wait_until(args.lasts.map_or(u64::MAX, Span::as_nanos), interrupt::asked);
-    // First nobody comes under the controls any more, then who is under them goes elsewhere.
-    drop(policy);
-    drop(session);
-    for line in down::give_back()?.lines() {
-        terminal::note(&line);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(Loaded { session, policy, groups, destinations })
 }
 
-fn say(
-    args: &UpArgs,
-    session: &KernelSession,
-    groups: &[PathBuf],
-    destinations: &[KernelDestination],
-) -> Result<()> {
-    let names: Vec<_> = session.registered().iter().map(|one| one.control.name()).collect();
+fn say(args: &UpArgs, loaded: Option<&Loaded>, classes: &[ClassesUp]) -> Result<()> {
     if args.json {
-        let refused = session.refused().iter();
+        let registered = loaded.map(|loaded| loaded.session.registered()).unwrap_or_default();
+        let refused = loaded.map(|loaded| loaded.session.refused()).unwrap_or_default().iter();
         let refused: Vec<Value> =
             refused.map(|(control, error)| json!({"control": control, "why": error.to_string()})).collect();
+        let device = |classes: &ClassesUp| {
+            json!({
+                "device": classes.device, "order": classes.order, "counts_lateness": classes.counts_lateness,
+            })
+        };
         return terminal::print_json(&json!({
             "format": "farpace-kernel-up/1",
-            "controls": names,
+            "controls": registered.iter().map(|one| one.control.name()).collect::<Vec<_>>(),
             "refused": refused,
             "stays": args.stay,
-            "cgroups": groups,
-            "destinations": destinations,
+            "cgroups": loaded.map(|loaded| loaded.groups.as_slice()).unwrap_or_default(),
+            "destinations": loaded.map(|loaded| loaded.destinations.as_slice()).unwrap_or_default(),
+            "classes": classes.iter().map(device).collect::<Vec<_>>(),
         }));
     }
-    let mut text = format!("The kernel has {}", names.join(" and "));
-    text += &match destinations.len() {
-        0 => "; no connection is under them that does not ask".to_owned(),
-        _ if args.default => format!("; every new connection is under {}", args.control),
-        n => format!("; new connections in {} are by {n} destinations", list(groups)),
-    };
-    text += match (args.stay, args.lasts) {
+    let end = match (args.stay, args.lasts) {
         (true, _) => ", until farpace kernel down.\n",
         (false, Some(_)) => ".\n",
         (false, None) => ", until Ctrl-C.\n",
     };
+    let mut text = String::new();
+    for ClassesUp { device, order, .. } in classes {
+        text += &match order {
+            ClassOrder::Fq => {
+                format!("Packets that leave by {device} have departure times by their classes; fq holds them")
+            }
+            ClassOrder::Htb => format!(
+                "Packets that leave by {device} have classes; htb holds them, as exactly as its timers, since the kernel has no fq"
+            ),
+        };
+        text += end;
+    }
+    if let Some(Loaded { session, groups, destinations, .. }) = loaded {
+        let names: Vec<_> = session.registered().iter().map(|one| one.control.name()).collect();
+        text += &format!("The kernel has {}", names.join(" and "));
+        text += &match destinations.len() {
+            0 => "; no connection is under them that does not ask".to_owned(),
+            _ if args.default => format!("; every new connection is under {}", args.usual()),
+            n => format!("; new connections in {} are by {n} destinations", list(groups)),
+        };
+        text += end;
+    }
     terminal::print(&text)
 }
 

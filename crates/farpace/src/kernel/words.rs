@@ -2,7 +2,7 @@
 
 use crate::emulate::words::{rate, span};
 use farpace_kernel::{Control, KernelDestination, Rule};
-use farpace_units::Packets;
+use farpace_units::{Packets, Span};
 use std::net::IpAddr;
 
 /// A control by its name.
@@ -39,6 +39,18 @@ impl To {
             ..self.said
         };
         KernelDestination { address: self.address, bits: self.bits, rule }
+    }
+}
+
+/// A horizon: how long a packet may wait.
+///
+/// # Errors
+/// Anything but a time from a millisecond to an hour.
+pub fn horizon(text: &str) -> Result<Span, String> {
+    let time = span(text)?;
+    match time >= Span::from_millis(1) && time <= Span::from_secs(3_600) {
+        true => Ok(time),
+        false => Err("a horizon is from 1ms to 1h".into()),
     }
 }
 
@@ -97,7 +109,7 @@ pub fn destination(text: &str) -> Result<To, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_units::{Rate, Span};
+    use farpace_units::Rate;
 
     /// Breaks: what was typed for a destination, and what holds beside it.
     #[test]

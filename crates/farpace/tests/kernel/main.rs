@@ -7,6 +7,7 @@
 #![cfg(all(target_os = "linux", feature = "kernel"))]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
+mod classes;
 mod connections;
 mod ends;
 mod harness;
