@@ -1,4 +1,4 @@
-//! What passes a device, in a file that others can read.
+//! Captures of the packets of a device, for other programs.
 
 use crate::driver::Driver;
 use farpace_path::world::{Observer, WireId, WorldError};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::SystemTime;
 use thiserror::Error;
 
-/// Why there is no capture, or not all of it.
+/// Why a capture is missing or incomplete.
 #[derive(Debug, Error)]
 pub enum LiveCaptureError {
     /// The file cannot be written.
@@ -21,18 +21,18 @@ pub enum LiveCaptureError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// There is nothing to look at.
+    /// There is nothing to capture.
     #[error(transparent)]
     World(#[from] WorldError),
 }
 
-/// A capture (pcapng) of what passes between the devices of a station and its world.
+/// A capture (pcapng) of the packets between the devices of a driver and its world.
 ///
-/// It holds packets as a line carries them: super-segments are cut, and checksums that were left to a device are worked out.
-/// So whoever reads it sees no packets longer than the MTU and no wrong checksums that never were on a line.
+/// It contains packets as on a link: super-segments are split, and checksums that were left to a device are
+/// complete. So a capture contains no packet longer than the MTU and no incomplete checksum.
 #[derive(Clone)]
 pub struct LiveCapture(Rc<RefCell<Open>>);
 
@@ -45,8 +45,8 @@ struct Open {
 }
 
 impl LiveCapture {
-    /// From now on what passes the devices that `station` has by now is written to `path`, in the name of `program`. It becomes
-    /// the observer of the station.
+    /// Captures the packets of the devices that `station` has now to `path`, with `program` as the writing
+    /// application. The capture becomes the observer of the driver.
     ///
     /// # Errors
     /// See [`LiveCaptureError`].
@@ -67,10 +67,11 @@ impl LiveCapture {
         station.show_to(Box::new(capture.clone()));
         Ok(capture)
     }
-    /// Writes what is left. Without it this happens when the last handle is dropped, that of the station included.
+    /// Flushes the capture. Otherwise this happens when the last handle is dropped, including that of the
+    /// driver.
     ///
     /// # Errors
-    /// Not everything could be written.
+    /// The capture is incomplete.
     pub fn finish(&self) -> Result<(), LiveCaptureError> {
         self.0.borrow_mut().finish()
     }

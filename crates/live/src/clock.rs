@@ -1,33 +1,34 @@
-//! The clock of this machine, as the engine wants it.
+//! The clock of this machine, as the engine needs it.
 
 use farpace_units::{Instant, Span};
 
-/// `CLOCK_MONOTONIC`, counted from when the clock was made. It never goes backwards by itself; while the machine sleeps it stands
-/// still, and while the process is stopped it goes on: all deadlines of that time have come then.
+/// `CLOCK_MONOTONIC` since the creation of the clock. It never goes backwards by itself. It stops during
+/// system suspend, and continues while the process is stopped: all deadlines of that time have expired
+/// afterwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: std::time::Instant,
-    /// It has been put back by so much.
+    /// Total time by which it was set back.
     behind: Span,
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// A clock that starts now.
     pub fn new() -> Self {
         Clock { origin: std::time::Instant::now(), behind: Span::ZERO }
     }
-    /// The present.
+    /// The current time.
     #[inline]
     pub fn now(&self) -> Instant {
-        // 584 years fit.
+        // Enough for 584 years.
         let passed = Span::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX));
         Instant::ZERO + (passed - self.behind)
     }
-    /// It is so much earlier from now on. What has been done at its former times must not be later than its new present.
+    /// Sets the clock back by `by`. No past event may have a time later than the new present.
     pub fn put_back(&mut self, by: Span) {
         self.behind += by;
     }
-    /// By how much it has been put back.
+    /// Total time by which it was set back.
     pub const fn behind(&self) -> Span {
         self.behind
     }

@@ -1,7 +1,9 @@
-//! The control socket of a host: who may look at its connections from another process, and how they do.
+//! The control socket of a host: access of other processes to the list of its connections.
 //!
-//! A host has a Unix socket in a folder of its user. Whoever connects gets one [`Listing`] as JSON, and nothing is read from them.
-//! Limits: the folder and the socket are open to the user (and root) alone, and the user of the peer is checked; one peer is served
+//! A host has a Unix socket in a directory of its user. A client that connects gets one [`Listing`] as JSON;
+//! nothing is read from the client. Limits: only the user and root can open the directory and the socket, and
+//! the user of the client is checked; one client is served at a time, for at most [`MAX_SERVICE_TIME`], with
+//! [`PAUSE`] in between; a list has at most [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets.
 //! at a time, for [`MAX_TURN`] at most, [`PAUSE`] apart; a list has [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets.
 
 use crate::driver::{Ended, HostJob};
@@ -23,35 +25,35 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long one peer is served.
+/// Maximum time to serve one client.
 const MAX_TURN: Duration = Duration::from_secs(2);
-/// Between two peers.
+/// Pause between two clients.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a host may take to answer.
+/// Maximum time for a host to answer.
 const MAX_WAIT: Duration = Duration::from_secs(5);
-/// Bytes of one answer that are read at most.
+/// Maximum length of an answer, in bytes.
 pub const MAX_ANSWER: u64 = 32 << 20;
-/// Hosts that are asked at most.
+/// Maximum number of hosts that are queried.
 pub const MAX_HOSTS: usize = 256;
-/// Bytes that are written at once.
+/// Bytes per write.
 const PIECE: usize = 64 << 10;
-/// Characters of a name at most.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 32;
-/// The folder of the sockets, in the folder of the user's sockets and pipes.
+/// Directory of the sockets, in the runtime directory of the user.
 const FOLDER: &str = "farpace-hosts";
 
 /// Why there is no control socket.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// There is no folder for it.
+    /// There is no directory for it.
     #[error("there is no folder for its control socket: set XDG_RUNTIME_DIR to one that is yours alone")]
     NoFolder,
     /// The system refuses.
     #[error("cannot {what}: {error}")]
     System {
-        /// What was to be done.
+        /// The operation.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -61,12 +63,12 @@ fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> ControlError {
     move |error| ControlError::System { what, error }
 }
 
-/// Gives work to a host.
+/// Queues a job for a host.
 pub(crate) type Give = Box<dyn Fn(HostJob) -> Result<(), Ended> + Send>;
-/// Asks a host for its list; none: it has ended, or does not answer.
+/// Requests the list of a host. None: the host has ended, or does not answer.
 type ControlRequest = Box<dyn Fn() -> Option<Listing> + Send>;
 
-/// Folders where control sockets may be, the best first.
+/// Directories for control sockets, the preferred one first.
 fn folders() -> Vec<PathBuf> {
     let user = geteuid();
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
@@ -77,19 +79,19 @@ fn folders() -> Vec<PathBuf> {
     all
 }
 
-/// True if nobody else can put anything there.
+/// True if only this user can create files there.
 fn is_ours(folder: &Path) -> bool {
     let about = fs::symlink_metadata(folder);
     about.is_ok_and(|about| about.is_dir() && about.uid() == geteuid().as_raw() && about.mode() & 0o077 == 0)
 }
 
-/// The folder of this user's control sockets, which is made if it is not there.
+/// The directory of this user's control sockets. It is created if it is missing.
 ///
 /// # Errors
-/// There is no place for it.
+/// There is no usable directory.
 pub fn folder() -> Result<PathBuf, ControlError> {
     let make = |folder: &PathBuf| {
-        // One that is there already is judged as it is.
+        // An existing directory is checked as it is.
         let _ = DirBuilder::new().mode(0o700).create(folder);
         is_ours(folder)
     };
@@ -104,16 +106,16 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Shows the connections of the host that `give` gives work to.
+    /// Publishes the connections of the host that `give` queues jobs for.
     ///
     /// # Errors
-    /// There is no place for it, or no thread.
+    /// There is no usable directory, or no thread can be started.
     pub fn open(name: &str, give: Give) -> Result<Self, ControlError> {
         ControlSocket::asking(
             name,
             Box::new(move || {
                 let (tell, hear) = mpsc::channel();
-                // Nobody hears it if the answer comes too late.
+                // The receiver is gone if the answer is late.
                 let job = move |host: &mut farpace_host::Host, cx: &mut farpace_path::Cx<'_>| {
                     let _ = tell.send(Listing::of(host, cx.now(), &BTreeMap::new()));
                 };
@@ -142,17 +144,17 @@ impl ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        // The counter cannot be full: nobody else writes to it.
+        // The counter cannot be full, because only this writes to it.
         let _ = self.bell.write(1);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // Somebody may have removed it.
+        // Another process may have removed it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// A process may have several hosts.
+/// Binds a socket. A process may have several hosts.
 fn bind(folder: &Path, name: &str) -> Result<(UnixListener, PathBuf), ControlError> {
     let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let safe: String = name.chars().take(MAX_NAME).map(safe).collect();
@@ -162,7 +164,7 @@ fn bind(folder: &Path, name: &str) -> Result<(UnixListener, PathBuf), ControlErr
         match UnixListener::bind(&path) {
             Ok(listener) => return Ok((listener, path)),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && number < 65_536 => {
-                // That of a process that was killed and had our number.
+                // The socket of a process that was killed and had the same PID.
                 if is_dead(&path) {
                     let _ = fs::remove_file(&path);
                 } else {
@@ -174,12 +176,12 @@ fn bind(folder: &Path, name: &str) -> Result<(UnixListener, PathBuf), ControlErr
     }
 }
 
-/// Nobody listens there any more.
+/// True if no process listens there.
 fn is_dead(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Waits for one of them to be readable, or for the end of the time. True: the bell rings.
+/// Waits for a descriptor to become readable, or for the timeout. True: the event counter is set.
 fn rings(bell: &EventFd, listener: Option<&UnixListener>, time: PollTimeout) -> bool {
     let mut fds = vec![PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
     fds.extend(listener.map(|listener| PollFd::new(listener.as_fd(), PollFlags::POLLIN)));
@@ -194,7 +196,7 @@ fn serve(listener: &UnixListener, bell: &EventFd, name: &str, ask: &ControlReque
     let pause = PollTimeout::try_from(PAUSE).unwrap_or(PollTimeout::ZERO);
     while !rings(bell, Some(listener), PollTimeout::NONE) {
         if let Ok((peer, _)) = listener.accept() {
-            // A peer that has gone, or takes nothing, is no trouble of ours.
+            // An error of the client does not matter here.
             let _ = answer(peer, name, ask);
         }
         if rings(bell, None, pause) {
@@ -223,16 +225,16 @@ fn answer(mut peer: UnixStream, name: &str, ask: &ControlRequest) -> io::Result<
     Ok(())
 }
 
-/// What the hosts of this user say.
+/// The lists of this user's hosts.
 #[derive(Debug, Default)]
 pub struct FoundHost {
-    /// Their lists, in the order of their files' names.
+    /// The lists, in the order of the file names.
     pub hosts: Vec<Listing>,
-    /// Control sockets that gave none, and why.
+    /// Control sockets without an answer, with the reason.
     pub silent: Vec<(PathBuf, String)>,
 }
 
-/// Asks all hosts of this user for their lists. Sockets that were left by processes that were killed are removed.
+/// Requests the lists of all hosts of this user. Removes sockets of killed processes.
 pub fn hosts() -> FoundHost {
     let mut found = FoundHost::default();
     let mut paths = Vec::new();
@@ -249,7 +251,7 @@ pub fn hosts() -> FoundHost {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 let _ = fs::remove_file(&path);
             }
-            // It has ended meanwhile.
+            // The host has ended meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => found.silent.push((path, error.to_string())),
         }

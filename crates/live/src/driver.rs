@@ -1,4 +1,4 @@
-//! One thread, one world, its devices: the loop that makes virtual time real.
+//! The event loop: a thread that runs a world in real time on its devices.
 
 use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};
@@ -20,96 +20,97 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use thiserror::Error;
 
-/// Packets read from a device before what they cause is sent: large enough to share wake-ups, small enough to answer soon.
+/// Packets read from a device before the replies are sent: many enough to share wake-ups, few enough for
+/// short delays.
 const BURST: usize = 32;
-/// Longest sleep: so often the loop looks around, whatever happens.
+/// Maximum sleep. After it the loop checks everything, even without an event.
 const LONGEST_SLEEP: Span = Span::from_millis(500);
-/// Between two rounds it takes at most this longer than it sleeps, unless it is not let run.
+/// Beyond its sleep, a round takes at most this long. A longer time means that the process was suspended.
 const PAUSE: Span = Span::from_secs(1);
-/// Packets that wait for a device; of more, the last are dropped.
+/// Maximum number of packets that wait for a device. Further packets are dropped.
 pub const DEVICE_QUEUE: usize = 16_384;
 
-/// What a station does when there is nothing to do.
+/// What a driver does when no work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Wait {
-    /// It sleeps until something comes or a deadline has come.
+    /// Sleeps until an event or a deadline.
     #[default]
     Sleep,
-    /// It sleeps until so long before a deadline, and then spins: precise, for a part of a core.
+    /// Sleeps until this long before a deadline, and then spins. Precise, at the cost of part of a core.
     SpinBefore(Span),
-    /// It never sleeps: lowest latency, for one core.
+    /// Spins. Lowest latency, at the cost of a core.
     Spin,
 }
 
-/// Why a station has ended before it was told to.
+/// The error that ended a driver.
 #[derive(Debug, Error)]
 pub enum DriverError {
-    /// A device is of no use any more.
+    /// A device has failed permanently.
     #[error("device `{device}`: {error}")]
     Device {
-        /// Its name.
+        /// Name of the device.
         device: String,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
-    /// An element of its world broke its contract.
+    /// An element of the world violated its contract.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// The system does not let it wait.
+    /// The system refuses the wait.
     #[error("cannot wait for devices: {0}")]
     Wait(#[source] io::Error),
 }
 
-/// What a station has done.
+/// Counters of a driver.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Rounds of the loop.
     pub turns: u64,
-    /// Of them, how many slept before.
+    /// Rounds that began with a sleep.
     pub sleeps: u64,
-    /// Packets dropped because a device took no more.
+    /// Packets dropped because the queue of a device was full.
     pub queue_full: u64,
-    /// The longest time for which it did not run though it should have, if that was long: the process was suspended.
+    /// Longest time for which the process was suspended. Zero if it never was.
     pub longest_pause: Span,
-    /// Times at which the clock was put back after a stall: see [`Driver::forget_stalls`].
+    /// Number of stalls after which the clock was set back: see [`Driver::forget_stalls`].
     pub stalls: u64,
-    /// The same, all together.
+    /// Total time by which the clock was set back.
     pub stalled: Span,
-    /// Per device, in the order in which they were added.
+    /// Counters of the devices, in the order in which they were attached.
     pub devices: Vec<DeviceCounters>,
 }
 
-/// Work on a host, between two packets.
+/// Work on a host, done between two packets.
 pub type HostJob = Box<dyn FnOnce(&mut Host, &mut Cx<'_>) + Send>;
 
-/// How other threads reach the host of a station.
+/// Access of other threads to the host of a driver.
 #[derive(Clone)]
 pub struct Handle(Arc<DriverState>);
 
 struct DriverState {
     jobs: Mutex<Vec<HostJob>>,
     bell: EventFd,
-    /// The station is asleep, or about to be.
+    /// The driver sleeps, or is about to.
     sleeping: AtomicBool,
     stop: AtomicBool,
-    /// The station takes no jobs any more.
+    /// The driver accepts no more jobs.
     ended: AtomicBool,
 }
 
-/// The station is not there any more, so the job was not done.
+/// The driver has ended, and the job was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the station has ended")]
 pub struct Ended;
 
 impl Handle {
-    /// Lets `job` be done soon, in the station's thread. Jobs are done in the order in which they were given.
+    /// Queues `job` for the driver's thread. Jobs are done in order.
     ///
     /// # Errors
-    /// The station has ended.
+    /// The driver has ended.
     pub fn run(&self, job: HostJob) -> Result<(), Ended> {
         {
             let mut jobs = self.0.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-            // Under the lock: whoever ends sets it before it empties the list for the last time.
+            // Checked under the lock: the driver sets it before it empties the list for the last time.
             if self.0.ended.load(Ordering::Acquire) {
                 return Err(Ended);
             }
@@ -118,18 +119,18 @@ impl Handle {
         self.ring();
         Ok(())
     }
-    /// Ends the station soon, without ceremony: see [`Host::shutdown`] for the other way.
+    /// Ends the driver soon, without closing connections; see [`Host::shutdown`] for the alternative.
     pub fn stop(&self) {
         self.0.stop.store(true, Ordering::SeqCst);
         self.ring();
     }
-    /// True when the station has ended.
+    /// True if the driver has ended.
     pub fn has_ended(&self) -> bool {
         self.0.ended.load(Ordering::Acquire)
     }
     fn ring(&self) {
         if self.0.sleeping.swap(false, Ordering::SeqCst) {
-            // It can fail only when the counter is full: then it rings already.
+            // It fails only if the counter is full. Then the driver is awake already.
             let _ = self.0.bell.write(1);
         }
     }
@@ -138,19 +139,19 @@ impl Handle {
 struct Attached {
     door: ElementId,
     device: Box<dyn Device>,
-    /// What leaves by it.
+    /// Packets to send.
     out: VecDeque<Packet>,
-    /// When each of them was to leave, if the door notes it.
+    /// Scheduled departure of each packet, if the boundary port records it.
     dues: VecDeque<Instant>,
     blocked: bool,
-    /// Super-segments that come are cut.
+    /// Received super-segments are split.
     cut: bool,
 }
 
-/// A world on devices, run by one thread.
+/// A world with devices, run by one thread.
 ///
-/// In the world a [`BoundaryPort`] stands for each device. If there is a host directly behind a door, what comes in a burst by
-/// it is answered as a burst.
+/// Each device has a [`BoundaryPort`] in the world. A host directly behind a boundary port answers a burst of
+/// the device with a burst.
 pub struct Driver {
     world: World,
     clock: Clock,
@@ -161,18 +162,18 @@ pub struct Driver {
     stats: Stats,
     arrivals: Vec<Packet>,
     observer: Box<dyn Observer>,
-    /// Somebody looks on: packets go by the wires, where they are seen.
+    /// An observer is set: packets pass the wires, where it sees them.
     watched: bool,
     lateness: Lateness,
-    /// What is late by more is not made up for.
+    /// Stalls longer than this are not made up for.
     longest_lateness: Option<Span>,
 }
 
 impl Driver {
-    /// A station without devices.
+    /// A driver without devices.
     ///
     /// # Errors
-    /// The system has no event descriptors left.
+    /// The system has no event descriptor left.
     pub fn new(world: World, wait: Wait) -> Result<Self, DriverError> {
         let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
         let bell = bell.map_err(|error| DriverError::Wait(error.into()))?;
@@ -198,8 +199,8 @@ impl Driver {
         })
     }
 
-    /// A station of one host on one device. The host sends super-segments, if the device takes them, and no packets longer
-    /// than the device takes.
+    /// A driver of one host on one device. The host sends super-segments if the device accepts them, and
+    /// packets of at most the device's MTU.
     ///
     /// # Errors
     /// As [`new`](Driver::new).
@@ -216,67 +217,69 @@ impl Driver {
         Ok(station)
     }
 
-    /// Packets that leave by `door` are sent by `device`, and the other way round.
+    /// Connects a device to a boundary port, in both directions.
     pub fn attach(&mut self, door: ElementId, device: Box<dyn Device>) {
         let (out, dues) = (VecDeque::new(), VecDeque::new());
         self.devices.push(Attached { door, device, out, dues, blocked: false, cut: false });
     }
-    /// The same; super-segments that come in are cut, so that elements see the packets that a line would carry.
+    /// Like [`attach`](Driver::attach), but splits received super-segments, so that elements see the packets
+    /// that a link would carry.
     pub fn attach_cutting(&mut self, door: ElementId, device: Box<dyn Device>) {
         self.attach(door, device);
         if let Some(attached) = self.devices.last_mut() {
             attached.cut = true;
         }
     }
-    /// From now on `observer` sees what happens on the wires of the world that are observed. A host is then no longer given
-    /// bursts as one.
+    /// Sets the observer of the observed wires of the world. With an observer, a host no longer gets bursts
+    /// as a whole.
     pub fn show_to(&mut self, observer: Box<dyn Observer>) {
         self.watched = true;
         self.observer = observer;
     }
-    /// Both ends of the wires between its doors and the world.
+    /// Both ends of the wires between the boundary ports and the world.
     pub(crate) fn ends(&self) -> Vec<End> {
         let near = self.devices.iter().map(|attached| (attached.door, Port(0)));
         near.flat_map(|end| [Some(end), self.world.peer(end)]).flatten().collect()
     }
-    /// How late packets have left by [timed](BoundaryPort::timed) doors.
+    /// Lateness of the packets that left by [timed](BoundaryPort::timed) boundary ports.
     pub const fn lateness(&self) -> &Lateness {
         &self.lateness
     }
-    /// The same, to begin anew.
+    /// Mutable access, for example to reset it.
     pub const fn lateness_mut(&mut self) -> &mut Lateness {
         &mut self.lateness
     }
-    /// From now on the time of a stall is not made up for: when what is due is late by more than `longest`, the clock is put
-    /// back until it is so late. Otherwise all that has become due meanwhile leaves at once, which a pacer must never do.
-    /// For worlds to which no time but that between packets matters.
+    /// From now on the time of long stalls is not made up for: if the next event is late by more than
+    /// `longest`, the clock is set back until it is late by `longest`. Otherwise all packets that became due
+    /// during the stall would leave at once, which a pacer must not do. For worlds in which only the time
+    /// between packets matters.
     pub const fn forget_stalls(&mut self, longest: Span) {
         self.longest_lateness = Some(longest);
     }
-    /// The host that jobs are for. Packets of it that wait for a device are not sent again.
+    /// Sets the host that jobs are done on. Its packets that wait for a device are not retransmitted.
     pub fn set_host(&mut self, host: ElementId) {
         self.host = Some(host);
         if let Some(host) = self.world.element_mut::<Host>(host) {
             host.know_departures();
         }
     }
-    /// How other threads reach it.
+    /// A handle for other threads.
     pub fn handle(&self) -> Handle {
         Handle(self.shared.clone())
     }
-    /// Its world.
+    /// The world.
     pub fn world(&self) -> &World {
         &self.world
     }
-    /// The same, to look at and to change.
+    /// Mutable access to the world.
     pub fn world_mut(&mut self) -> &mut World {
         &mut self.world
     }
-    /// The present, as its elements see it.
+    /// The current time of the elements.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
-    /// What it has done so far.
+    /// The counters.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
         stats.stalled = self.clock.behind();
@@ -284,10 +287,11 @@ impl Driver {
         stats
     }
 
-    /// Makes and runs a station in a thread of its own. `make` runs there, because a world does not move between threads.
+    /// Builds and runs a driver in a thread of its own. `make` runs in that thread, because a world cannot
+    /// move between threads.
     ///
     /// # Errors
-    /// What `make` returns, or that there is no thread to be had.
+    /// The error of `make`, or the thread cannot be started.
     pub fn spawn<E: Send + 'static + From<DriverError>>(
         name: &str,
         make: impl FnOnce() -> Result<Driver, E> + Send + 'static,
@@ -312,7 +316,7 @@ impl Driver {
         }
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until [`Handle::stop`].
     ///
     /// # Errors
     /// See [`DriverError`].
@@ -325,13 +329,13 @@ impl Driver {
             }
         };
         self.shared.ended.store(true, Ordering::Release);
-        // What was given before that is not done, but must not be kept.
+        // Jobs that were queued before are not done, but must be dropped.
         drop(std::mem::take(&mut *self.shared.jobs.lock().unwrap_or_else(PoisonError::into_inner)));
         result
     }
 
-    /// One round: what has come in, what is due, what goes out; then a wait, if there is nothing to do. False: it was told
-    /// to stop.
+    /// One round: received packets, due events, packets to send; then a wait if no work is left. Returns
+    /// false after [`Handle::stop`].
     ///
     /// # Errors
     /// See [`DriverError`].
@@ -358,7 +362,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// What its elements are to take for the present.
+    /// The time that elements get as the present.
     fn present(&mut self) -> Instant {
         let now = self.clock.now();
         let (Some(longest), Some(due)) = (self.longest_lateness, self.world.next_event_time()) else {
@@ -392,7 +396,8 @@ impl Driver {
         if self.arrivals.is_empty() {
             return Ok(false);
         }
-        // They have come until now, not until the round began: what is delayed from here on must not leave early.
+        // The packets have arrived by now, not by the beginning of the round: what elements delay from here
+        // on must not leave early.
         let now = self.present();
         self.world.run_until(now, &mut *self.observer)?;
         let Attached { door, cut, .. } = &self.devices[at];
@@ -415,7 +420,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Sends what has come to the doors. True: something went.
+    /// Sends the packets at the boundary ports. Returns true if any packet was sent.
     fn send_out(&mut self) -> Result<bool, DriverError> {
         let mut any = false;
         for Attached { door, device, out, dues, blocked, .. } in &mut self.devices {
@@ -438,7 +443,7 @@ impl Driver {
                 let first = dues.front().copied().unwrap_or(now);
                 dues.drain(..dues.len() - out.len()).for_each(|due| self.lateness.record(now.since(due)));
                 if let Some(longest) = self.longest_lateness {
-                    // It stood still with packets in its hands: the next ones keep their distance from these.
+                    // The driver stalled while it held packets: the next ones keep their distance from these.
                     let excess = (now.since(first) - longest).min(now.since(self.world.now()));
                     self.stats.stalls += u64::from(!excess.is_zero());
                     self.clock.put_back(excess);
@@ -453,7 +458,7 @@ impl Driver {
         Ok(any)
     }
 
-    /// Sleeps until something is to be done, if it is not to spin.
+    /// Sleeps until the next event, unless it spins.
     fn rest(&mut self) -> Result<(), DriverError> {
         let due = self.world.next_event_time();
         let now = self.clock.now();
@@ -470,7 +475,7 @@ impl Driver {
             return Ok(());
         }
         self.shared.sleeping.store(true, Ordering::SeqCst);
-        // Whoever came before that has not rung.
+        // Jobs queued before this have not woken the driver.
         let pressed = !self.shared.jobs.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
             || self.shared.stop.load(Ordering::SeqCst);
         if !pressed {

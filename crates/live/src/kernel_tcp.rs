@@ -1,4 +1,4 @@
-//! What the kernel tells of one of its own TCP connections (`TCP_INFO`), for comparison and for explanations.
+//! `TCP_INFO` of a TCP connection of the kernel, for comparisons and explanations.
 
 #![allow(unsafe_code, reason = "the option has no safe wrapper; see the one block below")]
 
@@ -14,7 +14,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// The part of the kernel's `struct tcp_info` that is there since Linux 4.19. Integers alone, so any bytes are a value.
+/// The part of the kernel's `struct tcp_info` that exists since Linux 4.19. All fields are integers, so any
+/// bytes are valid.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Raw {
@@ -42,43 +43,43 @@ struct Raw {
 }
 const _: () = assert!(size_of::<Raw>() == 216);
 
-/// What the kernel has for a threshold while there is none.
+/// The kernel's value of ssthresh before the first reduction.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
-/// A connection of the kernel at one moment.
+/// The state of a kernel connection at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelTcp {
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted: u64,
     /// Data segments sent.
     pub sent: u64,
-    /// Smallest round trip.
+    /// Minimum round trip time.
     pub min_rtt: Duration,
-    /// Smoothed round trip.
+    /// Smoothed round trip time.
     pub rtt: Duration,
     /// Congestion window, in segments.
     pub cwnd: u32,
-    /// Slow-start threshold, in segments; none while there is none.
+    /// Slow-start threshold, in segments; none before the first reduction.
     pub ssthresh: Option<u32>,
-    /// Largest segment, in bytes.
+    /// Maximum segment size, in bytes.
     pub mss: u32,
     /// Delivery rate, in byte/s.
     pub delivery_rate: u64,
-    /// Time with something to send.
+    /// Time with data to send.
     pub busy: Duration,
-    /// Of it, limited by the receive window.
+    /// The part of `busy` that was limited by the receive window.
     pub receive_window: Duration,
-    /// Of it, limited by the send buffer.
+    /// The part of `busy` that was limited by the send buffer.
     pub send_buffer: Duration,
 }
 
 impl KernelTcp {
-    /// What the kernel says of this socket. None: it is no TCP socket, or the kernel is older than 4.19.
+    /// Reads the state of this socket. None: it is not a TCP socket, or the kernel is older than 4.19.
     pub fn of(socket: &impl AsFd) -> Option<Self> {
         let mut raw = MaybeUninit::<Raw>::zeroed();
         let mut len = libc::socklen_t::try_from(size_of::<Raw>()).ok()?;
-        // SAFETY: the kernel writes `len` bytes at most, all of them within `raw`, whose bytes are all initialised (zeroed)
-        // and any of which are valid integers; the descriptor is borrowed and so open.
+        // SAFETY: the kernel writes at most `len` bytes, all of them within `raw`, whose bytes are all
+        // initialised (zeroed) and valid for any value; the descriptor is borrowed and so open.
         let raw = unsafe {
             let fd = socket.as_fd().as_raw_fd();
             let result = libc::getsockopt(
@@ -109,16 +110,16 @@ impl KernelTcp {
     }
 }
 
-/// Connects a socket of the kernel that has this congestion control from its beginning. One that is given another later may
-/// keep something of its first: what began with BBR stays paced.
+/// Connects a kernel socket that uses this congestion control from the start. A socket that changes its
+/// congestion control later may keep some state of the first: one that began with BBR stays paced.
 ///
 /// # Errors
-/// There is no such congestion control, no right to it, or no answer within `timeout`.
+/// The congestion control does not exist or is not permitted, or there is no answer within `timeout`.
 pub fn connect_kernel(to: SocketAddr, congestion: &str, timeout: Duration) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     setsockopt(&socket, TcpCongestion, &OsString::from(congestion))?;
-    // It holds for connecting, too.
+    // The timeout applies to connecting too.
     let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
     setsockopt(&socket, SendTimeout, &TimeVal::seconds(seconds))?;
     match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
@@ -138,7 +139,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Breaks: what `--explain` says of the kernel's connections is read from wrong places.
+    /// Breaks: the values of kernel connections in `--explain` come from the right fields.
     #[test]
     fn the_kernel_tells_of_its_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -161,7 +162,7 @@ mod tests {
         );
         assert_eq!(KernelTcp::of(&std::fs::File::open("/dev/null").unwrap()), None);
     }
-    /// Breaks: comparisons with the kernel are made with whatever it does by default.
+    /// Breaks: comparisons with the kernel use the requested congestion control.
     #[test]
     fn a_connection_begins_with_its_congestion_control() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,15 +1,15 @@
-//! How late packets leave, compared with when they were to.
+//! Lateness: the time between the scheduled and the actual departure of packets.
 
 use farpace_units::Span;
 
-/// Parts of each power of two: quantiles are exact to 1/16.
+/// Sub-buckets per power of two: quantiles are exact to 1/16.
 const PARTS: u64 = 16;
-/// Values below are counted each for itself.
+/// Smaller values have a bucket each.
 const EXACT: u64 = 2 * PARTS;
-/// Counters for all values of 64 bits.
+/// Number of buckets for all values of 64 bits.
 const PLACES: usize = (EXACT + (64 - 5) * PARTS) as usize;
 
-/// Times, of which quantiles are wanted. It takes 8 kB, however many there are.
+/// A histogram of times, for quantiles. It takes 8 kB for any number of values.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     counts: Vec<u64>,
@@ -18,11 +18,11 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Nothing so far.
+    /// An empty histogram.
     pub fn new() -> Self {
         Lateness { counts: vec![0; PLACES], count: 0, most: Span::ZERO }
     }
-    /// One more.
+    /// Adds a value.
     #[inline]
     pub fn record(&mut self, time: Span) {
         if let Some(counter) = self.counts.get_mut(place(time.as_nanos())) {
@@ -31,15 +31,15 @@ impl Lateness {
         self.count += 1;
         self.most = self.most.max(time);
     }
-    /// How many there are.
+    /// Number of values.
     pub const fn count(&self) -> u64 {
         self.count
     }
-    /// The longest.
+    /// The maximum.
     pub const fn most(&self) -> Span {
         self.most
     }
-    /// What so many of all (0 to 1) do not exceed, to 1/16. Zero, if there are none.
+    /// The quantile `share` (0 to 1), exact to 1/16. Zero without values.
     pub fn quantile(&self, share: f64) -> Span {
         let wanted = ((self.count as f64) * share.clamp(0.0, 1.0)).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -51,7 +51,7 @@ impl Lateness {
         }
         self.most
     }
-    /// Forgets all.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.most) = (0, Span::ZERO);
@@ -73,7 +73,7 @@ fn place(nanos: u64) -> usize {
     (EXACT + (power - 5) * PARTS + part) as usize
 }
 
-/// The greatest value that is counted at a place.
+/// The largest value of a bucket.
 fn upper(place: usize) -> u64 {
     let place = place as u64;
     if place < EXACT {
@@ -88,7 +88,7 @@ fn upper(place: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Breaks: the accuracy that a run of the emulator claims of itself.
+    /// Breaks: the reported lateness of the emulator is as accurate as documented.
     #[test]
     fn quantiles_are_those_of_the_times_to_a_sixteenth() {
         let mut lateness = Lateness::new();
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((lateness.count(), lateness.quantile(1.0)), (0, Span::ZERO));
     }
 
-    /// Breaks: a time falls through all counters, and quantiles are wrong.
+    /// Breaks: every time belongs to exactly one bucket.
     #[test]
     fn every_time_has_its_place() {
         let powers = (0..64).map(|power| 1u64 << power);

@@ -1,10 +1,11 @@
-//! Real time: the engine, pacing and path elements that the lab runs in virtual time, on real devices of Linux.
+//! Real time: the engine, pacing and path elements of the lab on real devices of Linux.
 //!
-//! Start reading at [`Driver`]: one thread, one world, its devices. [`Device`] is what packets come from and go to;
-//! [`Handle`] is how other threads reach the host in the world. [`socket`] has sockets for programs on top of it.
+//! Start reading at [`Driver`]: a thread that runs a world and its devices. [`Device`] is a source and sink
+//! of packets. [`Handle`] gives other threads access to the host of the world. [`socket`] provides sockets
+//! for programs.
 //!
-//! This crate may read clocks, wait and have threads; nothing below it does. It never knows scenarios, and never waits for one
-//! thing while another is due.
+//! This crate may read clocks, wait and start threads; the crates below it may not. It never knows scenarios,
+//! and never waits for one event while another is due.
 
 #![allow(clippy::disallowed_methods, reason = "this is where real time and threads are")]
 

@@ -1,27 +1,28 @@
-//! What a process asks of the system for itself.
+//! Process attributes.
 
-/// Lets sleeps of this thread end when they are to, not up to 50 us later.
+/// Makes sleeps of this thread precise, instead of up to 50 us late.
 pub fn sharpen_timers() {
-    // Without it sleeps are longer, no more.
+    // If it fails, sleeps are only less precise.
     let _ = nix::sys::prctl::set_timerslack(1);
 }
 
-/// Leaves the terminal: its end does not end this process. Nothing happens to a process that leads others.
+/// Detaches from the terminal, so that closing it does not end this process. Without effect on a process
+/// group leader.
 pub fn leave_terminal() {
     let _ = nix::unistd::setsid();
 }
 
-/// A process, told from later ones with the same number.
+/// A process, distinguished from later ones with the same PID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Process ID.
     pub pid: i32,
-    /// When it started, in the system's own count.
+    /// Start time, in ticks of the system.
     pub started: u64,
 }
 
 impl Process {
-    /// This one.
+    /// This process.
     pub fn own() -> Self {
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
         Process { pid, started: start_of(pid).unwrap_or(0) }
@@ -30,7 +31,7 @@ impl Process {
     pub fn is_alive(self) -> bool {
         start_of(self.pid) == Some(self.started)
     }
-    /// Asks it to end; with `at_once` it is not asked. False: it has ended before, or must not be ended.
+    /// Asks it to end; with `at_once` it is killed. False: it has ended already, or must not be ended.
     pub fn end(self, at_once: bool) -> bool {
         use nix::sys::signal::{Signal, kill};
         let signal = if at_once { Signal::SIGKILL } else { Signal::SIGTERM };
@@ -38,7 +39,7 @@ impl Process {
     }
 }
 
-/// Field 22 of `/proc/PID/stat` (proc_pid_stat(5)); the name before it may hold anything.
+/// Field 22 of `/proc/PID/stat` (proc_pid_stat(5)); the name before it may contain any characters.
 fn start_of(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let rest = text.rsplit_once(')')?.1;

@@ -1,24 +1,25 @@
-//! Memory for what is read, used again without being cleared.
+//! Read buffers, reused without being cleared.
 
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Below this many bytes a packet is copied out: otherwise small packets that wait to be read would each keep a whole buffer.
+/// Shorter packets are copied out of the buffer. Otherwise small unread packets would each hold a whole
+/// buffer.
 const COPIED: usize = 16 * 1024;
-/// Buffers that are kept for later; of more, memory goes back to the system.
+/// Maximum number of buffers that are kept for reuse; the memory of others is freed.
 const KEPT: usize = 256;
 
-/// Buffers of one size. What was read into one becomes [`Bytes`] without a copy; when the last of them is dropped, the buffer
-/// comes back.
+/// Buffers of one size. The contents of a buffer become [`Bytes`] without a copy. When the last of them is
+/// dropped, the buffer returns.
 #[derive(Debug)]
 pub(crate) struct FrameBuffers {
     size: usize,
     back: Arc<Mutex<Vec<Box<[u8]>>>>,
-    /// What the next read goes into.
+    /// Buffers of the next read.
     current: Vec<Box<[u8]>>,
 }
 
-/// A buffer on loan.
+/// A buffer in use.
 struct Lent {
     buffer: Option<Box<[u8]>>,
     len: usize,
@@ -48,12 +49,12 @@ impl FrameBuffers {
         FrameBuffers { size, back: Arc::default(), current: Vec::new() }
     }
 
-    /// Where the next read goes.
+    /// The buffer of the next read.
     pub fn room(&mut self) -> &mut [u8] {
         self.rooms(1).first_mut().map_or(&mut [], |buffer| buffer)
     }
 
-    /// Where the next `count` reads go.
+    /// The buffers of the next `count` reads.
     pub fn rooms(&mut self, count: usize) -> &mut [Box<[u8]>] {
         while self.current.len() < count {
             let fresh = self.fresh();
@@ -67,12 +68,12 @@ impl FrameBuffers {
         used.unwrap_or_else(|| vec![0; self.size].into_boxed_slice())
     }
 
-    /// The first `len` bytes of what [`room`](Self::room) gave.
+    /// The first `len` bytes of the buffer of [`room`](Self::room).
     pub fn take(&mut self, len: usize) -> Bytes {
         self.take_at(0, len)
     }
 
-    /// The first `len` bytes of the buffer with this number in what [`rooms`](Self::rooms) gave.
+    /// The first `len` bytes of the buffer with this index in [`rooms`](Self::rooms).
     pub fn take_at(&mut self, number: usize, len: usize) -> Bytes {
         let Some(buffer) = self.current.get(number) else { return Bytes::new() };
         let len = len.min(buffer.len());
@@ -89,7 +90,7 @@ impl FrameBuffers {
 mod tests {
     use super::*;
 
-    /// Breaks: what was read is overwritten by the next read while somebody still holds it, or buffers never come back.
+    /// Breaks: a buffer in use is not overwritten by the next read, and buffers return for reuse.
     #[test]
     fn buffers_come_back_when_nobody_holds_them() {
         let mut buffers = FrameBuffers::new(64 * 1024);

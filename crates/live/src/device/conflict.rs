@@ -1,4 +1,4 @@
-//! Whether others on a network have the addresses that a host is to have.
+//! Address conflict detection before a host takes its addresses.
 
 use super::Device;
 use crate::clock::Clock;
@@ -11,19 +11,20 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 
-/// Questions for each address. RFC 5227 §1.1 has as many, a second or two apart; whoever is on a network of today answers at
-/// once, and somebody waits for this.
+/// Number of probes per address. RFC 5227 §1.1 has as many, one or two seconds apart. Hosts on modern
+/// networks answer at once, and a user waits for this.
 const QUESTIONS: u32 = 3;
-/// Time between them, and after the last.
+/// Time between probes, and after the last.
 const PATIENCE: Span = Span::from_millis(200);
-/// Packets read at once.
+/// Packets per read.
 const BURST: usize = 32;
 
-/// Asks whether anybody has one of `addresses`, for 600 ms, and says which and who. `mac` is that of the host which wants them.
-/// Whatever else comes to the device meanwhile is lost.
+/// Probes for `addresses` for 600 ms, and returns the first conflict with its address and MAC address. `mac`
+/// is that of the host that wants the addresses. All other packets that the device receives meanwhile are
+/// lost.
 ///
 /// # Errors
-/// What the device says when it is of no use any more.
+/// The device has failed permanently.
 pub fn who_has(
     device: &mut dyn Device,
     addresses: &[IpAddr],
@@ -45,7 +46,7 @@ pub fn who_has(
             if packets.is_empty() {
                 let nanos = left.as_nanos() as i64;
                 let mut fds = [PollFd::new(device.fd(), PollFlags::POLLIN)];
-                // Whatever woke it up, the device knows what it was.
+                // The cause of the wake-up does not matter; the device is read in any case.
                 let _ = ppoll(&mut fds, Some(TimeSpec::new(0, nanos)), None);
             }
         }
@@ -53,7 +54,7 @@ pub fn who_has(
     Ok(None)
 }
 
-/// The interface by which this machine itself has `address`, in the network namespace of this thread.
+/// The interface on which this machine itself has `address`, in the network namespace of this thread.
 pub fn own_interface_of(address: IpAddr) -> Option<String> {
     let all = nix::ifaddrs::getifaddrs().ok()?;
     let has = |found: &nix::sys::socket::SockaddrStorage| match address {

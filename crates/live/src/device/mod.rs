@@ -1,4 +1,4 @@
-//! What packets come from and go to.
+//! Devices: sources and sinks of packets.
 
 mod buffers;
 mod conflict;
@@ -22,29 +22,31 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use thiserror::Error;
 
-/// What a device is.
+/// Properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its name in the system, like `fp0`.
+    /// Name in the system, such as `fp0`.
     pub name: String,
-    /// Longest IP packet that goes over it, in bytes.
+    /// MTU in bytes.
     pub mtu: u16,
-    /// Its Ethernet address; none: it carries IP packets without Ethernet headers, and everybody behind it is one neighbour.
+    /// Ethernet address. None: the device carries IP packets without Ethernet headers, and all hosts behind
+    /// it are one neighbour.
     pub mac: Option<MacAddr>,
-    /// It takes super-segments of up to so many bytes of IP packet and cuts them itself; zero: it does not.
+    /// Maximum length of a super-segment in bytes of the IP packet, if the device segments it itself; zero:
+    /// not supported.
     pub super_segment: u32,
 }
 
-/// What went over a device.
+/// Counters of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Packets read, super-segments counted once.
     pub received: u64,
     /// Packets written, super-segments counted once.
     pub sent: u64,
-    /// Segments that the packets read stand for.
+    /// Segments in the packets read.
     pub segments_received: u64,
-    /// Segments that the packets written stand for.
+    /// Segments in the packets written.
     pub segments_sent: u64,
     /// Bytes of IP packets, or of frames, read.
     pub bytes_received: u64,
@@ -54,37 +56,39 @@ pub struct DeviceCounters {
     pub reads: u64,
     /// System calls that wrote.
     pub writes: u64,
-    /// What was read and is no packet: dropped.
+    /// Malformed packets read and dropped.
     pub malformed: u64,
-    /// What the system did not take for other reasons than a full queue: dropped.
+    /// Packets that the system refused for a reason other than a full queue; dropped.
     pub refused: u64,
-    /// What the device had no room for, as far as it is known: dropped.
+    /// Packets dropped because a buffer of the device was full, as far as known.
     pub overflowed: u64,
 }
 
-/// A device that packets can be read from and written to, without waiting.
+/// A device for packets. Its calls do not wait.
 ///
 /// The contract:
-/// * [`receive`](Device::receive) appends what is there, up to about `budget` packets, and returns without waiting.
-/// * [`send`](Device::send) takes packets from the front as long as the system takes them; what stays did not fit now, and
-///   [`Device::fd`] tells when it does. What can never be sent is dropped and counted.
-/// * An error of either means that the device is of no use any more.
+/// * [`receive`](Device::receive) appends the available packets, up to about `budget`, and returns without
+///   waiting.
+/// * [`send`](Device::send) removes packets from the front as long as the system accepts them. Packets that
+///   remain did not fit; [`Device::fd`] signals when they do. Packets that can never be sent are dropped and
+///   counted.
+/// * An error of either means that the device has failed permanently.
 pub trait Device: Send {
-    /// What it is.
+    /// The properties.
     fn info(&self) -> &DeviceInfo;
-    /// Reads what is there.
+    /// Reads the available packets.
     ///
     /// # Errors
-    /// The device is gone, or the system says that it never will work again.
+    /// The device is gone, or has failed permanently.
     fn receive(&mut self, budget: usize, into: &mut Vec<Packet>) -> io::Result<()>;
-    /// Writes what there is.
+    /// Writes packets.
     ///
     /// # Errors
     /// As [`receive`](Device::receive).
     fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()>;
-    /// What to wait for: readable when there is something to receive, writable when there is room.
+    /// The descriptor to wait for: readable when a packet can be received, writable when one can be sent.
     fn fd(&self) -> BorrowedFd<'_>;
-    /// What went over it so far.
+    /// The counters.
     fn counters(&self) -> DeviceCounters;
     /// How long it may be left alone though nothing comes: [`receive`](Device::receive) is called then. None: without end.
     fn due_in(&self) -> Option<Span> {
@@ -95,21 +99,21 @@ pub trait Device: Send {
 /// Why a device cannot be opened.
 #[derive(Debug, Error)]
 pub enum DeviceError {
-    /// The system says no.
+    /// The system refuses.
     #[error("cannot {what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What it said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// It does not carry Ethernet frames.
+    /// The interface does not carry Ethernet frames.
     #[error("`{0}` is no Ethernet interface")]
     NotEthernet(String),
-    /// A name that no interface can have.
+    /// An invalid interface name.
     #[error("`{0}` cannot be the name of an interface: 1 to 15 characters, no `/`, no blanks")]
     BadName(String),
-    /// Its packets do not fit into the chunks of AF_XDP.
+    /// Packets of the interface do not fit into the chunks of AF_XDP.
     #[error(
         "AF_XDP takes packets of up to {most} B, but `{name}` has an MTU of {mtu} B: `ip link set dev {name} mtu {most}`"
     )]
@@ -118,24 +122,24 @@ pub enum DeviceError {
         name: String,
         /// Its MTU in bytes.
         mtu: u16,
-        /// The largest MTU that goes, in bytes.
+        /// Maximum MTU, in bytes.
         most: u32,
     },
 }
 
 impl DeviceError {
-    /// For `map_err`: what was tried.
+    /// For `map_err`, with the operation.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |error| DeviceError::System { what: what.into(), error }
     }
 }
 
-/// What a device says when its interface is gone.
+/// The error of a device whose interface was removed.
 fn removed() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the interface has been removed")
 }
 
-/// True if the system lets an interface have this name.
+/// True if the system accepts this name for an interface.
 pub fn is_interface_name(name: &str) -> bool {
     (1..=15).contains(&name.len())
         && name != "."

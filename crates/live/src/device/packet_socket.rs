@@ -1,4 +1,4 @@
-//! AF_PACKET: the frames of an interface that the system has, beside the system's own use of it.
+//! AF_PACKET: the frames of an existing interface, in addition to the system's own use of it.
 
 use super::buffers::FrameBuffers;
 use super::sys::{self, MAX, ReceivedFrame};
@@ -16,26 +16,26 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Longest frame that may come: a super-segment with an Ethernet header and its tags.
+/// Maximum length of a frame: a super-segment with Ethernet header and tags.
 const LONGEST: usize = 65_535 + 22;
-/// The two addresses before the type, or the tag, of a frame.
+/// Length of the two addresses before the type or tag of a frame.
 const ADDRESSES: usize = 12;
-/// Kinds of link with Ethernet frames (`ARPHRD_ETHER`, `ARPHRD_LOOPBACK`).
+/// Link types with Ethernet frames (`ARPHRD_ETHER`, `ARPHRD_LOOPBACK`).
 pub(super) const ETHERNET_LIKE: [u16; 2] = [1, 772];
 
-/// How a packet socket is to be.
+/// Configuration of a packet socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketConfig {
     /// Name of the interface.
     pub interface: String,
-    /// Our address on it; none: that of the interface, which the system goes on to use, too.
+    /// MAC address of the host; none: that of the interface, which the system uses too.
     pub mac: Option<MacAddr>,
-    /// Frames for other stations are heard, too. An own address and bridges need it.
+    /// Receive frames for other MAC addresses. Bridges need it, and a host with its own MAC address.
     pub promiscuous: bool,
-    /// Super-segments in both directions. Otherwise what the interface has put together is cut again, and nothing longer than
-    /// its MTU goes out.
+    /// Super-segments in both directions. Otherwise received super-segments are split, and nothing longer
+    /// than the MTU is sent.
     pub super_segments: bool,
-    /// What is sent goes past the queueing discipline of the interface, straight to its driver.
+    /// Bypass the queueing discipline of the interface: sent frames go directly to its driver.
     pub bypass_queue: bool,
     /// What the system itself sends is heard, too: for whoever only listens.
     pub own: bool,
@@ -44,7 +44,8 @@ pub struct PacketConfig {
 }
 
 impl PacketConfig {
-    /// The frames for the interface's own address, with super-segments, through its queue, with 16 MiB of memory.
+    /// Frames for the MAC address of the interface, with super-segments, through the queueing discipline,
+    /// with buffers of 16 MiB.
     pub fn new(interface: &str) -> Self {
         PacketConfig {
             interface: interface.to_owned(),
@@ -67,15 +68,15 @@ pub struct PacketSocket {
     super_segments: bool,
     buffers: FrameBuffers,
     counters: DeviceCounters,
-    /// Packets for which there was no memory. The system forgets the number when it is asked for.
+    /// Packets dropped for lack of memory. The system resets the number when it is read.
     dropped: Cell<u64>,
-    /// The interface has been down. From then on it is looked at whenever nothing comes: the system tells of its removal only
-    /// if it was up until then.
+    /// The interface has been down. From then on it is checked whenever no frame arrives: the system reports
+    /// a removal only for an interface that was up.
     doubtful: bool,
 }
 
 impl PacketSocket {
-    /// Opens a socket on an interface. Needs the right to read raw packets.
+    /// Opens a socket on an interface. Requires CAP_NET_RAW.
     ///
     /// # Errors
     /// See [`DeviceError`].
@@ -90,7 +91,7 @@ impl PacketSocket {
         };
         let index = if_nametoindex(name.as_str()).map_err(what("find the interface"))?;
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        // Without a protocol it hears nothing until it is bound: no frames of other interfaces.
+        // Without a protocol it receives nothing before it is bound: no frames of other interfaces.
         let none = None::<SockProtocol>;
         let socket = socket(AddressFamily::Packet, SockType::Raw, flags, none);
         let socket = socket.map_err(what("open a packet socket on"))?;
@@ -99,12 +100,12 @@ impl PacketSocket {
             sys::set(fd, option, value)
                 .map_err(DeviceError::system(format!("set up a packet socket on `{name}`")))
         };
-        // With the header in every case: it also says whose checksums are not worked out yet.
+        // The header is required in any case: it also reports incomplete checksums.
         option(libc::PACKET_VNET_HDR, 1)?;
         option(libc::PACKET_AUXDATA, 1)?;
         option(libc::PACKET_IGNORE_OUTGOING, i32::from(!config.own))?;
         option(libc::PACKET_QDISC_BYPASS, i32::from(config.bypass_queue))?;
-        // The forced ones go beyond the system's limits and need more rights.
+        // The forced options exceed the system's limits and require more privileges.
         let _ =
             setsockopt(&fd, RcvBufForce, &config.memory).or_else(|_| setsockopt(&fd, RcvBuf, &config.memory));
         let _ =
@@ -138,10 +139,10 @@ impl PacketSocket {
         })
     }
 
-    /// An error if the interface is gone for good. One that is only down may come up again.
+    /// An error if the interface was removed. An interface that is only down may come up again.
     fn look(&mut self) -> io::Result<()> {
         self.doubtful = true;
-        // nix 0.31 takes the null pointer of one that is not there for an empty name.
+        // nix 0.31 treats the null pointer of a missing interface as an empty name.
         match if_indextoname(self.index) {
             Ok(name) if !name.is_empty() => Ok(()),
             _ => Err(removed()),
@@ -163,7 +164,7 @@ impl PacketSocket {
     }
 }
 
-/// `frame` with its tag, which the system has taken out, where it was.
+/// Returns `frame` with its VLAN tag, which the system has removed, in its place.
 fn tagged(frame: &[u8], (protocol, control): (u16, u16)) -> Option<Bytes> {
     let (addresses, rest) = frame.split_at_checked(ADDRESSES)?;
     let mut whole = BytesMut::with_capacity(frame.len() + 4);
@@ -193,7 +194,7 @@ impl Device for PacketSocket {
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) if self.doubtful => return self.look(),
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => return Ok(()),
             Err(Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO) => return self.look(),
-            // About one packet that the header cannot describe.
+            // The header cannot describe this packet.
             Err(Errno::EINVAL) => {
                 self.counters.malformed += 1;
                 return Ok(());
@@ -250,7 +251,7 @@ impl Device for PacketSocket {
                 Err(Errno::EINTR) => continue,
                 // The queue of the interface is full, and has dropped the packet.
                 Err(Errno::ENOBUFS) => &mut self.counters.overflowed,
-                // The socket belongs to no interface any more.
+                // The interface of the socket was removed.
                 Err(Errno::ENXIO | Errno::ENODEV) => return Err(removed()),
                 Err(Errno::ENETDOWN) => {
                     self.look()?;

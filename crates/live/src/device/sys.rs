@@ -1,8 +1,8 @@
-//! What the system offers for packets and has no safe wrapper: options of packet sockets, and many packets in one call.
+//! System calls for packets without a safe wrapper: options of packet sockets, and several packets per call.
 //!
-//! Invariants of all blocks here: pointers that are given to the system point into values that are borrowed until the call
-//! returns, with their true lengths; the system keeps none of them; all numbers that it returns are checked before they are
-//! used as lengths.
+//! Invariants of all blocks here: pointers passed to the system point into values that are borrowed until the
+//! call returns, with their true lengths; the system keeps none of them; all returned numbers are checked
+//! before their use as lengths.
 
 #![allow(unsafe_code, reason = "calls of the system without a safe wrapper; each block says why it is sound")]
 
@@ -12,26 +12,26 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Most packets in one call.
+/// Maximum number of packets per call.
 pub(super) const MAX: usize = 64;
 
-/// What the system says about a packet that it has received.
+/// Metadata of a received packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceivedFrame {
-    /// Bytes read, all slices together.
+    /// Bytes read into all slices together.
     pub len: usize,
-    /// It was longer than the slices.
+    /// The packet was longer than the slices.
     pub truncated: bool,
-    /// The VLAN tag that it had after its addresses: protocol and control information.
+    /// The VLAN tag after the addresses: protocol and control information.
     pub tag: Option<(u16, u16)>,
 }
 
-/// Room for one control message with [`libc::tpacket_auxdata`], aligned as the system wants it.
+/// A buffer for a control message with [`libc::tpacket_auxdata`], aligned as the system requires.
 #[repr(C, align(8))]
 struct ControlBuffer([u8; 64]);
 
-/// Sends packets, each as the bytes of its slices one after the other. Returns how many the system took; an error is about
-/// the first.
+/// Sends packets. The bytes of a packet are those of its slices in order. Returns the number of accepted
+/// packets; an error refers to the first packet.
 pub(super) fn send_many<const N: usize>(
     fd: BorrowedFd<'_>,
     packets: &[[IoSlice<'_>; N]],
@@ -39,19 +39,18 @@ pub(super) fn send_many<const N: usize>(
     // SAFETY: all zeros is a valid value: lengths of zero and null pointers.
     let mut headers: [libc::mmsghdr; MAX] = unsafe { zeroed() };
     for (header, slices) in headers.iter_mut().zip(packets) {
-        // `IoSlice` is an `iovec` in memory, as its documentation promises.
+        // `IoSlice` has the layout of `iovec`, as its documentation guarantees.
         header.msg_hdr.msg_iov = slices.as_ptr().cast_mut().cast();
         header.msg_hdr.msg_iovlen = N as _;
     }
     let count = packets.len().min(MAX);
-    // SAFETY: the first `count` headers point to slices that live in `packets`; the system only reads them.
+    // SAFETY: the first `count` headers point to slices in `packets`; the system only reads them.
     let sent =
         unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), count as _, libc::MSG_DONTWAIT as _) };
     Errno::result(sent).map(|sent| usize::try_from(sent).unwrap_or(0).min(count))
 }
 
-/// Receives packets, each into its slices one after the other, and says about each in `about` what there is to say. Returns
-/// how many.
+/// Receives packets into their slices, with the metadata of each in `about`. Returns the number of packets.
 pub(super) fn receive_many<const N: usize>(
     fd: BorrowedFd<'_>,
     packets: &mut [[IoSliceMut<'_>; N]],
@@ -69,8 +68,8 @@ pub(super) fn receive_many<const N: usize>(
     }
     let count = packets.len().min(MAX);
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-    // SAFETY: the first `count` headers point to slices that `packets` borrows for writing, and to controls of this
-    // function; no time is given.
+    // SAFETY: the first `count` headers point to slices that `packets` borrows mutably, and to control
+    // buffers of this function; the timeout is null.
     let received = unsafe {
         libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), count as _, flags as _, std::ptr::null_mut())
     };
@@ -86,7 +85,7 @@ pub(super) fn receive_many<const N: usize>(
 
 /// The VLAN tag in the control message of a packet.
 fn tag(header: &libc::msghdr) -> Option<(u16, u16)> {
-    // SAFETY: `msg_control` and `msg_controllen` are as the system left them after it wrote to a buffer that still lives;
+    // SAFETY: `msg_control` and `msg_controllen` are as the system left them after it wrote to a live buffer;
     // `CMSG_FIRSTHDR` returns null or a whole header in it.
     let control = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
     let enough = size_of::<libc::tpacket_auxdata>() + size_of::<libc::cmsghdr>();
@@ -94,19 +93,20 @@ fn tag(header: &libc::msghdr) -> Option<(u16, u16)> {
     if !ours || (control.cmsg_len as usize) < enough {
         return None;
     }
-    // SAFETY: the message is long enough for the structure, of which all bit patterns are valid; alignment is not assumed.
+    // SAFETY: the message is long enough for the structure, which has no invalid bit patterns; alignment is
+    // not assumed.
     let data = unsafe { libc::CMSG_DATA(control).cast::<libc::tpacket_auxdata>().read_unaligned() };
     let valid = |bit| data.tp_status & bit != 0;
     let protocol = if valid(libc::TP_STATUS_VLAN_TPID_VALID) { data.tp_vlan_tpid } else { 0x8100 };
     valid(libc::TP_STATUS_VLAN_VALID).then_some((protocol, data.tp_vlan_tci))
 }
 
-/// Sets an option of packet sockets that is a number.
+/// Sets an integer option of packet sockets.
 pub(super) fn set(fd: BorrowedFd<'_>, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
     set_raw(fd, option, &value)
 }
 
-/// The socket hears what is for other stations, too, until it is closed.
+/// Receive frames for other MAC addresses until the socket is closed.
 pub(super) fn be_promiscuous(fd: BorrowedFd<'_>, index: libc::c_int) -> io::Result<()> {
     let request = libc::packet_mreq {
         mr_ifindex: index,
@@ -119,18 +119,18 @@ pub(super) fn be_promiscuous(fd: BorrowedFd<'_>, index: libc::c_int) -> io::Resu
 
 fn set_raw<T>(fd: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
     let len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the system reads `len` bytes from a value that is so long and is borrowed until then.
+    // SAFETY: the system reads `len` bytes from a borrowed value of that length.
     let done = unsafe {
         libc::setsockopt(fd.as_raw_fd(), libc::SOL_PACKET, option, std::ptr::from_ref(value).cast(), len)
     };
     Ok(Errno::result(done).map(drop)?)
 }
 
-/// Packets that the socket had no room for since this was asked last.
+/// Packets dropped for lack of buffer space since the last call.
 pub(super) fn take_drops(fd: BorrowedFd<'_>) -> u64 {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    // SAFETY: the system writes at most `len` bytes into a structure that is so long.
+    // SAFETY: the system writes at most `len` bytes into a structure of that length.
     let done = unsafe {
         let into = std::ptr::from_mut(&mut stats).cast();
         libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, into, &mut len)
@@ -138,7 +138,7 @@ pub(super) fn take_drops(fd: BorrowedFd<'_>) -> u64 {
     if done == 0 { u64::from(stats.tp_drops) } else { 0 }
 }
 
-/// Hears all protocols of the interface with this index from now on, and sends there.
+/// Binds to the interface with this index, for all protocols.
 pub(super) fn bind(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     // SAFETY: all zeros is a valid value.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
@@ -146,20 +146,20 @@ pub(super) fn bind(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
     address.sll_ifindex = i32::try_from(index).unwrap_or(0);
     let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the system reads `len` bytes from a value that is so long.
+    // SAFETY: the system reads `len` bytes from a value of that length.
     let done = unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), len) };
     Ok(Errno::result(done).map(drop)?)
 }
 
-/// The longest packet of an interface, in bytes.
+/// The MTU of an interface, in bytes.
 pub(super) fn mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<u16> {
     let answer = ask(fd, name, libc::SIOCGIFMTU as _)?;
-    // SAFETY: the request was answered, so this is the member of the union that was written.
+    // SAFETY: the request succeeded, so this member of the union was written.
     let mtu = unsafe { answer.ifr_ifru.ifru_mtu };
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
-/// The kind of link of an interface (`ARPHRD_`), and the first bytes of its address.
+/// The link type of an interface (`ARPHRD_`), and the first bytes of its address.
 pub(super) fn address(fd: BorrowedFd<'_>, name: &str) -> io::Result<(u16, [u8; 6])> {
     let answer = ask(fd, name, libc::SIOCGIFHWADDR as _)?;
     // SAFETY: as in `mtu`.
@@ -169,11 +169,11 @@ pub(super) fn address(fd: BorrowedFd<'_>, name: &str) -> io::Result<(u16, [u8; 6
     Ok((address.sa_family, bytes))
 }
 
-/// One of the requests about an interface that read its name and write the union after it.
+/// A request about an interface that reads its name and writes the union after it.
 fn ask(fd: BorrowedFd<'_>, name: &str, request: libc::Ioctl) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid value.
     let mut about: libc::ifreq = unsafe { zeroed() };
-    // The last byte stays zero: the name ends there at the latest.
+    // The last byte stays zero, so the name is terminated.
     let room = about.ifr_name.len() - 1;
     for (to, from) in about.ifr_name[..room].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;

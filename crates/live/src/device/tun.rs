@@ -1,4 +1,5 @@
-//! TUN and TAP: what the kernel sends to an interface comes here, and what is written here the kernel receives by it.
+//! TUN and TAP: packets that the kernel sends to an interface are read here, and written packets are received
+//! by the kernel.
 
 use super::buffers::FrameBuffers;
 use super::virtio::{self, VIRTIO_LEN};
@@ -14,26 +15,26 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
-/// Longest IP packet, with room for an Ethernet header and its tags.
+/// Maximum length of an IP packet with Ethernet header and tags.
 const LONGEST: usize = 65_535 + 22;
-/// Packets that the kernel keeps for us.
+/// Length of the kernel's queue, in packets.
 const QUEUE_LEN: u32 = 10_000;
-/// The only two stations of a TUN device.
+/// MAC addresses of the two ends of a TUN device.
 const KERNEL_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const OUR_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
-/// How a TUN or TAP device is to be.
+/// Configuration of a TUN or TAP device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunConfig {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// TAP: Ethernet frames rather than IP packets.
+    /// TAP: Ethernet frames instead of IP packets.
     pub tap: bool,
-    /// Longest IP packet of a segment, in bytes.
+    /// MTU of a segment, in bytes.
     pub mtu: u16,
-    /// Addresses of the kernel on it, with the bits of their networks.
+    /// Addresses of the kernel on it, with prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// Super-segments and unfinished checksums in both directions (`IFF_VNET_HDR`).
+    /// Super-segments and partial checksums in both directions (`IFF_VNET_HDR`).
     pub offload: bool,
 }
 
@@ -44,7 +45,7 @@ impl TunConfig {
     }
 }
 
-/// A TUN or TAP device. It is gone from the system when it is dropped.
+/// A TUN or TAP device. The interface is removed when this is dropped.
 pub struct Tun {
     device: SyncDevice,
     info: DeviceInfo,
@@ -56,7 +57,7 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes the device, gives it its addresses and brings it up. Needs the right to administer the network.
+    /// Creates the device, sets its addresses and brings it up. Requires CAP_NET_ADMIN.
     ///
     /// # Errors
     /// See [`DeviceError`].
@@ -65,9 +66,9 @@ impl Tun {
         Self::queue(config, device)
     }
 
-    /// The same, with so many queues (1 at least): one for each of as many stations, whose hosts have the same addresses. The
-    /// kernel deals flows out to queues, and sends what belongs to a flow to the queue by which its packets last came. The
-    /// device is gone when all are dropped.
+    /// Creates a device with `queues` queues (at least 1): one for each of as many drivers, whose hosts have
+    /// the same addresses. The kernel distributes flows over the queues, and sends a flow to the queue that
+    /// its packets last came from. The interface is removed when all queues are dropped.
     ///
     /// # Errors
     /// See [`DeviceError`]; more queues than the system allows (256).
@@ -80,7 +81,7 @@ impl Tun {
         all.into_iter().map(|device| Self::queue(config, device)).collect()
     }
 
-    /// Makes the device in the system.
+    /// Creates the interface.
     fn make(config: &TunConfig, multi_queue: bool) -> Result<SyncDevice, DeviceError> {
         if !is_interface_name(&config.name) {
             return Err(DeviceError::BadName(config.name.clone()));
@@ -103,7 +104,7 @@ impl Tun {
         Ok(device)
     }
 
-    /// One queue of it.
+    /// Opens one of its queues.
     fn queue(config: &TunConfig, device: SyncDevice) -> Result<Self, DeviceError> {
         let what = |what: &str| DeviceError::system(format!("{what} `{}`", config.name));
         device.set_nonblocking(true).map_err(what("set up"))?;
@@ -123,7 +124,7 @@ impl Tun {
         })
     }
 
-    /// A packet as the system wrote it; none if it is no packet.
+    /// Parses a packet from the system; none if it is malformed.
     fn packet(&self, header: Option<&[u8; VIRTIO_LEN]>, bytes: Bytes) -> Option<Packet> {
         let packet = match self.tap {
             true => Packet::from_shared_frame(bytes),
@@ -133,7 +134,7 @@ impl Tun {
         header.is_none_or(|header| virtio::apply(header, &mut packet)).then_some(packet)
     }
 
-    /// Writes one packet. False: there is no room now, and nothing has changed.
+    /// Writes one packet. False: the queue is full, and nothing has changed.
     fn write(&mut self, packet: &mut Packet) -> io::Result<bool> {
         let skip = if self.tap { 0 } else { packet.headers().len() - packet.headers_from_ip().len() };
         let mut virtio = [0; VIRTIO_LEN];
@@ -156,7 +157,7 @@ impl Tun {
             Err(Errno::EAGAIN | Errno::ENOBUFS) => Ok(false),
             Err(Errno::EBADFD) => Err(removed()),
             Err(error @ (Errno::EBADF | Errno::ENODEV)) => Err(error.into()),
-            // What is wrong with this packet, or an interface that is down now, is not wrong with the next.
+            // An error of this packet, or of an interface that is down, does not concern the next packet.
             Err(_) => {
                 self.counters.refused += 1;
                 Ok(true)
@@ -165,8 +166,8 @@ impl Tun {
     }
 }
 
-/// Waits until the addresses of `name` may be used: the system looks for others who have them first, even where there is
-/// nobody, and does that later.
+/// Waits until the addresses of `name` are usable: the system performs duplicate address detection first,
+/// even without neighbours, in the background.
 fn wait_for_ipv6(name: &str) -> io::Result<()> {
     const TENTATIVE: u8 = 0x40;
     const STEPS: u32 = 300;
@@ -219,7 +220,7 @@ impl Device for Tun {
     fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
         while let Some(mut packet) = packets.pop_front() {
             if !self.tap && !packet.has_ip() {
-                self.counters.refused += 1; // ARP and the like have no place here
+                self.counters.refused += 1; // ARP and other protocols cannot be sent on TUN
                 continue;
             }
             if !self.offload && packet.segment_size().is_some() {

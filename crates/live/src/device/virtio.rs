@@ -1,12 +1,12 @@
-//! The header that stands before a packet on devices with offload (virtio 1.2 §5.1.6, `struct virtio_net_hdr`): what is still
-//! to be done to the packet.
+//! The header before a packet on devices with offload (virtio 1.2 §5.1.6, `struct virtio_net_hdr`):
+//! segmentation and checksum that are left to the receiver of the packet.
 
 use farpace_wire::Packet;
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub(crate) const VIRTIO_LEN: usize = 10;
 
-/// The checksum is to be worked out from `csum_start` on.
+/// The checksum is to be computed from `csum_start` on.
 const NEEDS_CSUM: u8 = 1;
 /// The checksum has been verified.
 const DATA_VALID: u8 = 2;
@@ -14,12 +14,12 @@ const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
-/// The first of the segments has CWR.
+/// The first segment has CWR.
 const GSO_ECN: u8 = 0x80;
 const CWR: u8 = 0x80;
 
-/// The header for `packet`, of whose headers the device leaves out the first `skip` bytes. The packet is for the device alone
-/// afterwards.
+/// The header for `packet`, whose first `skip` bytes of headers the device omits. Afterwards the packet can
+/// only be passed to the device.
 pub(crate) fn encode(packet: &mut Packet, skip: usize) -> [u8; VIRTIO_LEN] {
     let mut header = [0; VIRTIO_LEN];
     let (size, is_v4) = (packet.segment_size(), packet.ipv4().is_some());
@@ -43,7 +43,7 @@ pub(crate) fn encode(packet: &mut Packet, skip: usize) -> [u8; VIRTIO_LEN] {
     header
 }
 
-/// Tells `packet` what the header before it says. False: it says something that cannot be.
+/// Applies a received header to `packet`. False: the header is invalid.
 pub(crate) fn apply(header: &[u8; VIRTIO_LEN], packet: &mut Packet) -> bool {
     if header[0] & (NEEDS_CSUM | DATA_VALID) != 0 {
         packet.trust_checksum();

@@ -1,6 +1,7 @@
-//! The same sockets for tasks (feature `tokio`). They need no runtime of tokio's: the station wakes the tasks.
+//! The sockets for asynchronous tasks (feature `tokio`). They need no tokio runtime: the driver wakes the
+//! tasks.
 //!
-//! One task may wait for each direction of a stream at a time, and one in a listener or for each direction of a UDP socket.
+//! One task at a time may wait per direction of a stream, per listener, and per direction of a UDP socket.
 
 use super::datagram::UdpSocket;
 use super::listener::Listener;
@@ -47,7 +48,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
-    /// The peer gets a FIN after what was written.
+    /// Sends a FIN after the written data.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.pipe().finish();
         Poll::Ready(Ok(()))
@@ -55,7 +56,7 @@ impl AsyncWrite for Stream {
 }
 
 impl Stack {
-    /// Opens a connection; ready when it is open. Dropping the future gives it up.
+    /// Opens a connection; ready when it is established. Dropping the future aborts it.
     ///
     /// # Errors
     /// As [`connect`](Stack::connect).
@@ -67,7 +68,7 @@ impl Stack {
 }
 
 impl Listener {
-    /// The next connection, and who it is from.
+    /// Accepts the next connection, with the address of its peer.
     ///
     /// # Errors
     /// The stack has ended.
@@ -82,7 +83,8 @@ impl Listener {
 }
 
 impl UdpSocket {
-    /// The next datagram and who it is from. What does not fit into `buffer` is lost.
+    /// Receives the next datagram, with the address of its sender. The part that does not fit into `buffer`
+    /// is discarded.
     ///
     /// # Errors
     /// The stack has ended.

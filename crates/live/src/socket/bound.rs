@@ -1,4 +1,4 @@
-//! A local port that a program holds.
+//! Local ports of a program.
 
 use super::engine::{Engine, ask};
 use farpace_host::{Bind, BindId, PortError};
@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A TCP port of a host, to listen at or to connect from. Dropping it gives it back.
+/// A TCP port of a host, for a listener or an outgoing connection. Dropping it releases the port.
 pub struct BoundSocket {
     engine: Arc<dyn Engine>,
     id: BindId,
@@ -28,17 +28,17 @@ impl BoundSocket {
         Ok(BoundSocket { engine: engine.clone(), id, at })
     }
 
-    /// Where it is.
+    /// Its address and port.
     pub const fn at(&self) -> SocketAddr {
         self.at
     }
     pub(super) const fn id(&self) -> BindId {
         self.id
     }
-    /// Changes whom it bears beside it (SO_REUSEADDR, SO_REUSEPORT).
+    /// Changes SO_REUSEADDR and SO_REUSEPORT.
     pub fn set_reuse(&self, reuse_address: bool, reuse_port: bool) {
         let id = self.id;
-        // Of an engine that has ended nobody wants a port.
+        // After the end of the engine no port is in use.
         let _ = self.engine.run(Box::new(move |host, _| host.set_reuse(id, reuse_address, reuse_port)));
     }
 }

@@ -1,4 +1,4 @@
-//! The station's side of a stream: the application of its connection.
+//! The driver's side of a stream: the application of its connection.
 
 use super::duplex::{Duplex, DuplexPhase, Farewell};
 use super::pipe::Pipe;
@@ -9,27 +9,29 @@ use farpace_wire::Unreachable;
 use nix::errno::Errno;
 use std::sync::Arc;
 
-/// Bytes that lie between connection and program however short of memory the host is, so that a program that reads goes on.
+/// Minimum buffer between connection and program, even if the host is short of memory, so that a reading
+/// program makes progress.
 const MIN_BETWEEN: usize = 16 << 10;
 
-/// Moves data between a connection and the [`Pipe`] of its program. It lives in the host, and stays there after the
-/// program has left, until the connection is over.
+/// Moves data between a connection and the [`Pipe`] of its program. It belongs to the host, and remains after
+/// the program has closed the stream until the connection has ended.
 pub(super) struct Bridge {
     pipe: Option<Arc<Pipe>>,
-    /// Whoever accepts connections wants to know of this one.
+    /// Reports the established connection to its listener.
     announce: Option<Box<dyn FnOnce(Arc<Pipe>) -> bool>>,
 }
 
 impl Bridge {
-    /// For a connection that a program opens.
+    /// For an outgoing connection.
     pub fn new(pipe: Arc<Pipe>) -> Self {
         Bridge { pipe: Some(pipe), announce: None }
     }
-    /// For a connection that was accepted: `announce` is told when it is open. False: nobody wants it.
+    /// For an accepted connection: `announce` is called when it is established. It returns false if the
+    /// connection is not wanted.
     pub fn announced(pipe: Arc<Pipe>, announce: impl FnOnce(Arc<Pipe>) -> bool + 'static) -> Self {
         Bridge { pipe: Some(pipe), announce: Some(Box::new(announce)) }
     }
-    /// Bytes between program and engine: that the program has not read, and that the engine has not taken.
+    /// Bytes between program and engine: unread by the program, and not taken by the engine.
     pub fn between(&self) -> (usize, usize) {
         let count =
             |duplex: &mut Duplex| (duplex.incoming_bytes + duplex.reader_bytes, duplex.outgoing_bytes);
@@ -85,7 +87,7 @@ impl Application for Bridge {
 }
 
 impl Drop for Bridge {
-    /// The host is gone, and with it everything under it.
+    /// The host is dropped, with all its connections.
     fn drop(&mut self) {
         if let Some(pipe) = &self.pipe {
             pipe.shared.with(|duplex| duplex.end(Some(Errno::ENETDOWN)));
@@ -102,7 +104,8 @@ pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection, now: Instan
     }
     if duplex.fin && !duplex.fin_sent {
         duplex.fin_sent = true;
-        // All of it: whoever has left is not here when there is room, and what waited here no limit of the host would see.
+        // All data: a program that has closed the stream cannot wait for space, and no limit of the host
+        // covers data that waits here.
         connection.close_after(duplex.take_outgoing());
     }
     if let Some(more) = duplex.more_coming.take() {
@@ -128,7 +131,7 @@ pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection, now: Instan
     }
 }
 
-/// The peer has acknowledged our FIN.
+/// The peer has acknowledged the FIN.
 fn fin_is_known(state: ConnectionState) -> bool {
     matches!(state, ConnectionState::FinWait2 | ConnectionState::TimeWait | ConnectionState::Closed)
 }
@@ -172,11 +175,11 @@ fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) 
     }
     let error = match reason {
         CloseReason::Finished => None,
-        // Both have closed, and both know: only TIME-WAIT was left to be cut short.
+        // Both ends have closed, and both know it: the reset only shortened TIME-WAIT.
         CloseReason::Reset if duplex.flushed && duplex.peer_closed => None,
         CloseReason::Reset if duplex.phase == DuplexPhase::Opening => Some(Errno::ECONNREFUSED),
-        // A peer that has said that it will send nothing more takes nothing more either; but where both have (LAST-ACK), it is a
-        // reset as any other.
+        // A peer that has closed its direction does not accept more data either. If both have closed
+        // (LAST-ACK), it is an ordinary reset.
         CloseReason::Reset if duplex.peer_closed && !duplex.fin_sent => Some(Errno::EPIPE),
         CloseReason::Reset => Some(Errno::ECONNRESET),
         CloseReason::TimedOut => Some(Errno::ETIMEDOUT),

@@ -1,4 +1,4 @@
-//! UDP sockets as programs use them.
+//! UDP sockets for programs.
 
 use super::datagram_bridge::DatagramBridge;
 use super::engine::{Engine, ask};
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// Datagrams that wait to be read in the program's part of a socket at most; the host's part holds some more.
+/// Maximum number of unread datagrams in the program's part of a socket; the host's part holds more.
 const MAX_INCOMING: usize = 256;
-/// Datagrams that wait to be sent at most; then sending waits.
+/// Maximum number of datagrams to send; beyond it sending waits.
 const MAX_OUTGOING: usize = 256;
 
 /// A UDP socket of a stack. Dropping it closes it.
@@ -31,7 +31,7 @@ pub struct LiveUdpSocket {
     timeout: Mutex<Option<Duration>>,
 }
 
-/// What a socket and the station share.
+/// The state that a socket and the driver share.
 pub(super) struct DatagramWire {
     pub shared: SharedState<DatagramQueue>,
     engine: Arc<dyn Engine>,
@@ -44,7 +44,7 @@ pub(super) struct DatagramQueue {
     incoming: VecDeque<UdpDatagram>,
     pub outgoing: VecDeque<OutgoingDatagram>,
     pub kicked: bool,
-    /// The host's socket holds more than was moved.
+    /// The host's socket has more datagrams than were moved.
     starved: bool,
     arrivals: u64,
     reads: u64,
@@ -52,22 +52,22 @@ pub(super) struct DatagramQueue {
     deaf: bool,
     mute: bool,
     pub closed: bool,
-    /// The end of the socket.
+    /// The error that ended the socket.
     pub error: Option<Errno>,
-    /// What the network said of a datagram; told once.
+    /// A pending error of the network; reported once.
     pub trouble: Option<Errno>,
 }
 
-/// A datagram to be sent.
+/// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingDatagram {
-    /// Where to.
+    /// Destination.
     pub to: SocketAddr,
-    /// From which address of the host; none: that of the socket, or the host chooses.
+    /// Source address of the host; none: that of the socket, or selected by the host.
     pub from: Option<IpAddr>,
-    /// What its IP header says.
+    /// Fields of its IP header.
     pub ip: IpFields,
-    /// What it carries.
+    /// Payload.
     pub payload: Bytes,
 }
 
@@ -91,7 +91,7 @@ impl Ready for DatagramQueue {
             writable: failed || troubled || self.closed || self.outgoing.len() < MAX_OUTGOING,
             read_ended: self.closed || self.deaf,
             over: self.closed || (self.deaf && self.mute),
-            // What passes leaves the socket as it is, and so must not look like its end.
+            // A temporary error leaves the socket open, and must not look like its end.
             failed,
             urgent: false,
             arrivals: self.arrivals + u64::from(troubled),
@@ -113,7 +113,7 @@ impl Drop for DatagramWire {
 }
 
 impl DatagramWire {
-    /// Bytes that wait to be read, and to be sent.
+    /// Bytes to read, and bytes to send.
     pub fn waiting(&self) -> (usize, usize) {
         self.shared.with(|box_| {
             let outgoing = box_.outgoing.iter().map(|datagram| datagram.payload.len()).sum();
@@ -178,13 +178,13 @@ impl LiveUdpSocket {
     /// Sends a datagram.
     ///
     /// # Errors
-    /// Message too long; not an address to send to; network down; what the network said of an earlier one.
+    /// Message too long; invalid destination; network down; a pending error of the network.
     pub fn send_to(&self, payload: &[u8], to: SocketAddr) -> io::Result<usize> {
         let payload = Bytes::copy_from_slice(payload);
         let len = payload.len();
         self.send_with(OutgoingDatagram { to, from: None, ip: IpFields::default(), payload }).map(|()| len)
     }
-    /// The same with more to say.
+    /// Sends a datagram with more fields.
     ///
     /// # Errors
     /// As [`send_to`](Self::send_to).
@@ -220,24 +220,25 @@ impl LiveUdpSocket {
             Ok(())
         })
     }
-    /// Sends a datagram to where the socket is connected.
+    /// Sends a datagram to the connected peer.
     ///
     /// # Errors
-    /// Destination required; else as [`send_to`](Self::send_to).
+    /// Destination required; otherwise as [`send_to`](Self::send_to).
     pub fn send(&self, payload: &[u8]) -> io::Result<usize> {
         let to = self.peer_addr().ok_or(Errno::EDESTADDRREQ)?;
         self.send_to(payload, to)
     }
-    /// The next datagram and who it is from. What does not fit into `buffer` is lost.
+    /// Receives the next datagram, with the address of its sender. The part that does not fit into `buffer`
+    /// is discarded.
     ///
     /// # Errors
-    /// `WouldBlock`: there is none and the socket does not wait (any longer). Network down.
-    /// [`Interrupted`](super::Interrupted).
+    /// `WouldBlock`: there is no datagram, and the socket is non-blocking or the timeout has expired. Network
+    /// down. [`Interrupted`](super::Interrupted).
     pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let UdpDatagram { from, payload, .. } = self.recv()?;
         Ok((copy(&payload, buffer), from))
     }
-    /// The same; the datagram stays.
+    /// Like [`recv_from`](Self::recv_from), but keeps the datagram.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
@@ -245,32 +246,32 @@ impl LiveUdpSocket {
         let UdpDatagram { from, payload, .. } = self.peek()?;
         Ok((copy(&payload, buffer), from))
     }
-    /// The next datagram, without copying.
+    /// Receives the next datagram, without a copy.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub fn recv_bytes(&self) -> io::Result<(Bytes, SocketAddr)> {
         self.recv().map(|datagram| (datagram.payload, datagram.from))
     }
-    /// The next datagram with all that is known of it.
+    /// Receives the next datagram with all its metadata.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub fn recv(&self) -> io::Result<UdpDatagram> {
         self.call(IoDirection::In, || self.next(true))
     }
-    /// The same; the datagram stays.
+    /// Like [`recv`](Self::recv), but keeps the datagram.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub fn peek(&self) -> io::Result<UdpDatagram> {
         self.call(IoDirection::In, || self.next(false))
     }
-    /// The error that waits, once (SO_ERROR).
+    /// The pending error; returned once (SO_ERROR).
     pub fn take_error(&self) -> Option<io::Error> {
         self.wire.shared.with(|box_| box_.trouble.take().or(box_.error)).map(Into::into)
     }
-    /// Its place in the host.
+    /// Its identifier in the host.
     pub fn id(&self) -> UdpId {
         self.id
     }
@@ -278,7 +279,7 @@ impl LiveUdpSocket {
     fn next(&self, take: bool) -> io::Result<UdpDatagram> {
         let only = self.peer_addr();
         let (next, kick) = self.wire.shared.with(|box_| {
-            // Of a connected socket nobody else is heard.
+            // A connected socket receives only from its peer.
             while box_.incoming.front().is_some_and(|first| only.is_some_and(|only| only != first.from)) {
                 box_.incoming.pop_front();
             }
@@ -287,7 +288,7 @@ impl LiveUdpSocket {
             let kick = box_.starved && box_.incoming.len() <= MAX_INCOMING / 2;
             box_.starved &= !kick;
             if let Some(trouble) = box_.trouble.take() {
-                // As in Linux it comes before what waits, which stays.
+                // As in Linux, the error precedes queued datagrams, which stay.
                 if let (Some(datagram), true) = (next, take) {
                     box_.incoming.push_front(datagram);
                 }
@@ -301,50 +302,50 @@ impl LiveUdpSocket {
         next
     }
 
-    /// From now on the socket hears `remote` alone, [`send`](Self::send) goes there, and another socket can have its port;
-    /// none: as before.
+    /// Connects the socket: it receives from `remote` only, [`send`](Self::send) uses it as destination, and
+    /// another socket can use its port. None: disconnects it.
     pub fn connect(&self, remote: Option<SocketAddr>) {
         *self.remote.lock().unwrap_or_else(PoisonError::into_inner) = remote;
         let id = self.id;
-        // Where the host cannot do it, it goes on to hear everybody, and others are left out here; one that has ended has
-        // closed the socket.
+        // If the host cannot connect it, the host's socket still receives from all, and others are filtered
+        // here; an ended stack has closed the socket.
         let _ = self.wire.engine.run(Box::new(move |host, _| _ = host.connect_udp(id, remote)));
     }
-    /// Where it is connected to.
+    /// The connected peer.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         *self.remote.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Where it is.
+    /// Its local address and port.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
-    /// Bytes of the datagram that comes next.
+    /// Length of the next datagram in bytes.
     pub fn available(&self) -> usize {
         self.wire.shared.with(|box_| box_.incoming.front().map_or(0, |first| first.payload.len()))
     }
-    /// What may wait in it to be read, in bytes.
+    /// Sets the receive buffer, in bytes.
     pub fn set_receive_buffer(&self, bytes: u64) {
         let id = self.id;
         let _ = self.wire.engine.run(Box::new(move |host, _| host.set_udp_buffer(id, ByteCount::new(bytes))));
     }
-    /// Changes whom it bears beside it at its port (SO_REUSEADDR, SO_REUSEPORT).
+    /// Changes SO_REUSEADDR and SO_REUSEPORT.
     pub fn set_reuse(&self, reuse_address: bool, reuse_port: bool) {
         let id = self.id;
         let _ =
             self.wire.engine.run(Box::new(move |host, _| host.set_udp_reuse(id, reuse_address, reuse_port)));
     }
-    /// Ends one direction or both for the program; the network does not hear of it.
+    /// Ends one or both directions for the program; nothing is sent.
     pub fn shutdown(&self, how: Shutdown) {
         self.wire.shared.with(|box_| {
             box_.deaf |= matches!(how, Shutdown::Read | Shutdown::Both);
             box_.mute |= matches!(how, Shutdown::Write | Shutdown::Both);
         });
     }
-    /// Its program reads no more.
+    /// True after the end of reading.
     pub fn is_deaf(&self) -> bool {
         self.wire.shared.with(|box_| box_.deaf)
     }
-    /// Bytes that wait to be read, and to be sent.
+    /// Bytes to read, and bytes to send.
     pub fn waiting(&self) -> (usize, usize) {
         self.wire.waiting()
     }
@@ -352,15 +353,15 @@ impl LiveUdpSocket {
     pub fn set_nonblocking(&self, nonblocking: bool) {
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
     }
-    /// Calls fail with `WouldBlock` when they have waited so long.
+    /// Calls fail with `WouldBlock` after waiting for this time.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = timeout;
     }
-    /// Everybody who waits in it now gets [`Interrupted`](super::Interrupted).
+    /// All threads that wait in the socket get [`Interrupted`](super::Interrupted).
     pub fn interrupt(&self) {
         self.wire.shared.interrupt();
     }
-    /// What it lets its program do without waiting.
+    /// The operations that are possible without waiting.
     pub fn readiness(&self) -> Readiness {
         self.wire.shared.readiness()
     }
@@ -368,11 +369,11 @@ impl LiveUdpSocket {
     pub(super) fn shared(&self) -> &SharedState<DatagramQueue> {
         &self.wire.shared
     }
-    /// From now on `watch` is told of its readiness.
+    /// Sets the watch for changes of the readiness.
     pub fn watch(&self, watch: Box<dyn ReadinessWatch>) {
         self.wire.shared.watch(watch);
     }
-    /// From now on nobody is told.
+    /// Removes the watch.
     pub fn unwatch(&self) {
         self.wire.shared.unwatch();
     }
@@ -387,7 +388,7 @@ fn copy(payload: &[u8], buffer: &mut [u8]) -> usize {
 impl Drop for LiveUdpSocket {
     fn drop(&mut self) {
         let id = self.id;
-        // An engine that has ended has closed it.
+        // An ended engine has closed it.
         let _ = self.wire.engine.run(Box::new(move |host, _| host.close_udp(id)));
     }
 }

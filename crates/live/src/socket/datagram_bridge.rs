@@ -1,4 +1,4 @@
-//! The station's side of a UDP socket.
+//! The driver's side of a UDP socket.
 
 use super::datagram::{DatagramWire, OutgoingDatagram};
 use farpace_host::DatagramProgram;
@@ -8,7 +8,7 @@ use farpace_wire::Unreachable;
 use nix::errno::Errno;
 use std::sync::Arc;
 
-/// Moves datagrams between the host's socket and the program's.
+/// Moves datagrams between the sockets of the host and the program.
 pub(super) struct DatagramBridge(pub Arc<DatagramWire>);
 
 impl DatagramProgram for DatagramBridge {
@@ -16,7 +16,7 @@ impl DatagramProgram for DatagramBridge {
         self.0.shared.with(|box_| {
             box_.kicked = false;
             while let Some(OutgoingDatagram { to, from, ip, payload }) = box_.outgoing.pop_front() {
-                // It says what the caller was told already, or that too many wait: UDP promises nothing.
+                // The error was reported to the caller already, or the queue is full: UDP guarantees nothing.
                 let _ = socket.send_with(to, from, ip, payload);
             }
             if let Some(trouble) = socket.take_trouble() {
@@ -34,7 +34,7 @@ impl DatagramProgram for DatagramBridge {
     }
 }
 
-/// What a connected socket hears of it (as in Linux, where the network has told it for certain).
+/// The error that a connected socket reports (as in Linux, for definite errors of the network).
 fn errno(trouble: SoftError) -> Option<Errno> {
     match trouble {
         SoftError::Unreachable { why: Unreachable::Port, .. } => Some(Errno::ECONNREFUSED),

@@ -1,4 +1,4 @@
-//! The two directions of one stream, as its program and its station both see them.
+//! The two directions of a stream, shared by its program and its driver.
 
 use super::shared::{Readiness, Ready};
 use bytes::{Bytes, BytesMut};
@@ -8,18 +8,18 @@ use farpace_units::Rate;
 use nix::errno::Errno;
 use std::collections::VecDeque;
 
-/// Bytes of each direction that lie between the program and the engine at most, besides the engine's own buffers.
+/// Maximum number of bytes per direction between program and engine, in addition to the engine's buffers.
 pub(super) const BETWEEN: usize = 512 << 10;
-/// More than [`BETWEEN`] lies there for a program that wants it at once (SO_RCVLOWAT), at most so much.
+/// Maximum for a program that wants more than [`BETWEEN`] at once (SO_RCVLOWAT).
 const MAX_WANTED: usize = 16 << 20;
-/// Shorter writes are gathered into pieces.
+/// Shorter writes are collected into larger pieces.
 pub(super) const SMALL_WRITE: usize = 8 << 10;
-/// The first piece that is gathered, in bytes; each further one that is filled before the engine has come for it is twice as
-/// long, up to [`LONGEST_PIECE`]. So a program that says little needs little memory.
+/// Length of the first collected piece, in bytes. A piece that is full before the engine takes it doubles the
+/// length of the next, up to [`LONGEST_PIECE`]. So a program that writes little needs little memory.
 const FIRST_PIECE: usize = 1 << 10;
 const LONGEST_PIECE: usize = 64 << 10;
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DuplexPhase {
     Opening,
@@ -27,28 +27,28 @@ pub(super) enum DuplexPhase {
     Over,
 }
 
-/// How its program has left it.
+/// How its program has closed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Farewell {
-    /// What was written is sent, then a FIN.
+    /// Send the written data, then a FIN.
     Close,
-    /// A reset, now.
+    /// Send a reset now.
     Abort,
 }
 
-/// How a write is meant.
+/// Flags of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manner {
-    /// More will follow (MSG_MORE).
+    /// More data will follow (MSG_MORE).
     pub more: bool,
     /// The last byte is urgent (MSG_OOB).
     pub urgent: bool,
 }
 
-/// What lies between a program and the engine, and what each has told the other.
+/// The state between a program and the engine.
 pub(super) struct Duplex {
     pub phase: DuplexPhase,
-    /// It was open once.
+    /// It has been established.
     pub was_open: bool,
     pub id: Option<ConnectionId>,
     pub ends: Option<SocketEnds>,
@@ -56,9 +56,9 @@ pub(super) struct Duplex {
     pub incoming: VecDeque<Bytes>,
     pub incoming_bytes: usize,
     incoming_limit: usize,
-    /// Bytes that the reading thread has fetched and not handed out.
+    /// Bytes that the reading thread has fetched and not returned.
     pub reader_bytes: usize,
-    /// Bytes that came so far, and how often some came.
+    /// Number of bytes received, and of arrivals.
     pub came: u64,
     pub arrivals: u64,
     pub reads: u64,
@@ -66,45 +66,45 @@ pub(super) struct Duplex {
     pub wants_reads: bool,
     /// A program that waits wants at least so many bytes (SO_RCVLOWAT).
     pub wanted: usize,
-    /// Place of the peer's urgent byte in the stream, the byte until it is read, and whether it was.
+    /// Stream offset of the peer's urgent byte, the byte until it is read, and whether it was read.
     pub urgent_mark: Option<u64>,
     pub urgent_byte: Option<u8>,
     pub urgent_read: bool,
-    /// The urgent byte stands in line with the others (SO_OOBINLINE).
+    /// The urgent byte is read in order with the others (SO_OOBINLINE).
     pub urgent_inline: bool,
-    /// The engine has more.
+    /// The engine has more data.
     pub more: bool,
-    /// The peer's FIN has come.
+    /// The peer's FIN was received.
     pub peer_closed: bool,
     /// The program reads no more.
     pub deaf: bool,
     // From the program
     outgoing: VecDeque<Bytes>,
     tail: BytesMut,
-    /// Bytes of the next piece that is gathered.
+    /// Length of the next collected piece, in bytes.
     gather: usize,
     pub outgoing_bytes: usize,
     outgoing_limit: usize,
-    /// Bytes written so far, and up to which of them they are urgent.
+    /// Bytes written, and the offset up to which they are urgent.
     written: u64,
     urgent_until: Option<u64>,
-    /// The last write said whether more will come.
+    /// The last write announced whether more data follows.
     pub more_coming: Option<bool>,
-    /// The program found no room. There is some again when half of it is free.
+    /// The program found no space. It is notified when half of the space is free.
     full: bool,
-    /// The engine has no room: it says when it has.
+    /// The engine has no space; it notifies when it has.
     pub stuck: bool,
     /// The program writes no more.
     pub fin: bool,
     pub fin_sent: bool,
-    /// The peer has everything.
+    /// The peer has acknowledged everything.
     pub flushed: bool,
-    // Of both
+    // Of both directions
     pub farewell: Option<Farewell>,
-    /// The station knows that there is something to do.
+    /// The driver has been notified of work.
     pub kicked: bool,
     pub rate_cap: Option<Rate>,
-    /// To be told to the program once.
+    /// A pending error; reported once.
     pub error: Option<Errno>,
 }
 
@@ -151,7 +151,7 @@ impl Duplex {
         }
     }
 
-    /// Everything that came was handed out, or will never be.
+    /// All received data was returned, or was discarded.
     pub fn at_end(&self) -> bool {
         let empty = self.incoming.is_empty() && self.reader_bytes == 0;
         empty && (self.deaf || self.phase == DuplexPhase::Over || (self.peer_closed && !self.more))
@@ -164,23 +164,23 @@ impl Duplex {
     pub fn write_ended(&self) -> bool {
         self.fin || self.phase == DuplexPhase::Over
     }
-    /// Bytes that may come from the engine now.
+    /// Number of bytes that the engine may deliver now.
     pub fn incoming_room(&self) -> usize {
         self.incoming_limit.saturating_sub(self.incoming_bytes)
     }
-    /// Bytes that the program may write now; if there are none, it is told when there are.
+    /// Number of bytes that the program may write now. If zero, the program is notified later.
     pub fn outgoing_room(&mut self) -> usize {
         let room = self.outgoing_limit.saturating_sub(self.outgoing_bytes);
         self.full |= room == 0;
         room
     }
-    /// The program writes a piece; its bytes are counted already.
+    /// Queues a written piece; its bytes are counted already.
     pub fn push(&mut self, piece: Bytes) {
         self.seal();
         self.written += piece.len() as u64;
         self.outgoing.push_back(piece);
     }
-    /// The program writes a few bytes; they are counted already.
+    /// Queues a few written bytes; they are counted already.
     pub fn append(&mut self, bytes: &[u8]) {
         self.written += bytes.len() as u64;
         if self.tail.capacity() - self.tail.len() < bytes.len() {
@@ -195,10 +195,10 @@ impl Duplex {
             self.outgoing.push_back(self.tail.split().freeze());
         }
     }
-    /// Gives what was written to `take`, which leaves what it does not want. True: nothing is left.
+    /// Passes the written data to `take`, which leaves what it does not accept. True: nothing is left.
     pub fn drain(&mut self, mut take: impl FnMut(&mut Bytes)) -> bool {
         self.seal();
-        // What is left of it would keep the memory of all of it.
+        // A rest of the piece would keep the memory of all of it.
         (self.tail, self.gather) = (BytesMut::new(), FIRST_PIECE);
         while let Some(front) = self.outgoing.front_mut() {
             let before = front.len();
@@ -215,23 +215,23 @@ impl Duplex {
         }
         self.outgoing.is_empty()
     }
-    /// All that was written and not taken.
+    /// All written data that was not taken.
     pub fn take_outgoing(&mut self) -> VecDeque<Bytes> {
         self.seal();
         (self.tail, self.gather, self.outgoing_bytes) = (BytesMut::new(), FIRST_PIECE, 0);
         self.full = false;
         std::mem::take(&mut self.outgoing)
     }
-    /// How the last write was meant.
+    /// Records the flags of the last write.
     pub fn note_manner(&mut self, manner: Manner) {
-        // What was written before and is on its way must not wait for what follows this.
+        // Data written before and already reported to the driver must not wait for data after this write.
         let under_way = self.kicked && self.more_coming != Some(true);
         self.more_coming = Some(manner.more && !under_way);
         if manner.urgent {
             self.urgent_until = Some(self.written);
         }
     }
-    /// Bytes that were written after the urgent ones, if all of these have been taken; once.
+    /// Number of bytes written after the urgent ones, once all urgent bytes have been taken; reported once.
     pub fn take_urgent(&mut self) -> Option<u64> {
         let until = self.urgent_until?;
         let left: u64 = self.outgoing.iter().map(|piece| piece.len() as u64).sum();
@@ -242,18 +242,18 @@ impl Duplex {
         self.urgent_until = None;
         Some(taken - until)
     }
-    /// A program that waits wants so many bytes.
+    /// A waiting program needs this number of bytes.
     pub fn want(&mut self, bytes: usize) {
         self.wanted = bytes.max(1);
         self.incoming_limit = self.incoming_limit.max(bytes.min(MAX_WANTED));
     }
-    /// Something has come to be read.
+    /// Records the arrival of data.
     pub fn note_arrival(&mut self, bytes: usize) {
         if bytes > 0 {
             self.came += bytes as u64;
             self.arrivals += 1;
         }
-        // The urgent byte is kept for whoever asks for it.
+        // The urgent byte is kept until the program reads it.
         if let Some(mark) = self.urgent_mark.filter(|_| self.urgent_byte.is_none() && !self.urgent_read)
             && let Some(behind) = self.came.checked_sub(mark).filter(|behind| *behind > 0)
         {
@@ -289,7 +289,7 @@ impl Ready for Duplex {
         let failed = self.error.is_some();
         let ended = self.phase == DuplexPhase::Over;
         let there = self.reader_bytes + self.incoming_bytes;
-        // No more than lies between the engine and the program can be waited for.
+        // A program cannot wait for more than the maximum between engine and program.
         let enough = there >= self.wanted || (there > 0 && self.incoming_room() == 0);
         let read_ended = ended || self.peer_closed || self.deaf;
         Readiness {

@@ -1,4 +1,4 @@
-//! What runs the host behind the sockets.
+//! Engines: they run the host behind the sockets.
 
 use crate::driver::{Ended, Handle, HostJob};
 use farpace_host::Host;
@@ -7,18 +7,18 @@ use nix::errno::Errno;
 use std::io;
 use std::sync::mpsc;
 
-/// Something that has a host and does work on it: a [`Driver`](crate::Driver) in its thread, or a program that gives the
-/// packets and the time itself.
+/// Owns a host and does work on it: a [`Driver`](crate::Driver) in its thread, or a program that supplies
+/// packets and time itself.
 ///
-/// The contract: jobs are done in the order in which they were given, or dropped undone when the engine ends. `run` is
-/// never called while a lock of a socket is held, so it may do the job at once.
+/// The contract: jobs are done in order, or dropped when the engine ends. `run` is never called while a lock
+/// of a socket is held, so it may do the job at once.
 pub trait Engine: Send + Sync {
     /// Does `job` now or soon.
     ///
     /// # Errors
-    /// The engine has ended; the job was dropped.
+    /// The engine has ended, and the job was dropped.
     fn run(&self, job: HostJob) -> Result<(), Ended>;
-    /// The program gives the time, which is no time of day.
+    /// The program supplies the time, which is not the time of day.
     fn is_driven(&self) -> bool {
         false
     }
@@ -30,19 +30,19 @@ impl Engine for Handle {
     }
 }
 
-/// What programs hear of an engine that has ended.
+/// The error of calls after the end of an engine.
 pub(super) fn ended() -> io::Error {
     Errno::ENETDOWN.into()
 }
 
-/// Does `work` on the host and waits for what it returns.
+/// Does `work` on the host and waits for its result.
 pub(super) fn ask<R: Send + 'static>(
     engine: &dyn Engine,
     work: impl FnOnce(&mut Host, &mut Cx<'_>) -> R + Send + 'static,
 ) -> io::Result<R> {
     let (tell, hear) = mpsc::channel();
     let job = move |host: &mut Host, cx: &mut Cx<'_>| {
-        // Nobody hears it if the caller has given up.
+        // The receiver is gone if the caller has stopped waiting.
         let _ = tell.send(work(host, cx));
     };
     engine.run(Box::new(job)).map_err(|_| ended())?;

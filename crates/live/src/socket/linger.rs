@@ -1,4 +1,4 @@
-//! How a stream ends when its program lets go of it.
+//! Closing of streams (SO_LINGER).
 
 use super::duplex::{DuplexPhase, Farewell};
 use super::pipe::Pipe;
@@ -6,11 +6,12 @@ use super::shared::deadline;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So often one who lingers looks whether the peer has everything.
+/// Interval at which a lingering close checks whether the peer has acknowledged everything.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Lets go of a stream as BSD does (SO_LINGER): without `linger` in the background, with zero by a reset, else waiting so
-/// long for the peer to have everything. True: it has, or nobody waited for that.
+/// Closes a stream as in BSD (SO_LINGER): without `linger` in the background; with zero by a reset; otherwise
+/// it waits up to this time for the peer to acknowledge everything. True: the peer has, or the close did not
+/// wait.
 pub(super) fn leave(pipe: &Arc<Pipe>, linger: Option<Duration>) -> bool {
     match linger {
         None => {
@@ -34,7 +35,7 @@ pub(super) fn leave(pipe: &Arc<Pipe>, linger: Option<Duration>) -> bool {
                 if end.is_some_and(|end| Instant::now() >= end) {
                     return false;
                 }
-                // Nobody tells of single acknowledgments; this is rare enough to ask.
+                // Single ACKs cause no notification. Lingering is rare enough to poll.
                 std::thread::sleep(LOOK);
                 pipe.kick();
             }

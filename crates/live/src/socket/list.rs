@@ -1,4 +1,4 @@
-//! The sockets of a host in a list, as `ss -tuni` prints them.
+//! Lists of the sockets of a host, like the output of `ss -tuni`.
 
 use super::bridge::Bridge;
 use super::datagram_bridge::DatagramBridge;
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Connections that wait at a listener to be accepted, and how many may.
+/// Number of connections that wait at a listener, and its backlog.
 pub(crate) type Backlogs = BTreeMap<BindId, (usize, usize)>;
 
-/// Sockets of one list. The others are counted.
+/// Maximum number of sockets in a list. Further sockets are only counted.
 pub const MAX_ROWS: usize = 4096;
 
 /// ACK requests of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acks {
-    /// Segments sent that asked for an ACK at once.
+    /// Segments sent with a request for an immediate ACK.
     pub asked: u64,
-    /// ACKs received that answer such a request.
+    /// ACKs received that confirm a request.
     pub confirmed: u64,
-    /// Segments received that asked.
+    /// Segments received with a request.
     pub requests: u64,
-    /// Answers sent.
+    /// Confirmations sent.
     pub confirmations: u64,
 }
 
@@ -41,7 +41,7 @@ pub enum ListedProtocol {
 }
 
 impl ListedProtocol {
-    /// As `ss` writes it.
+    /// Its name in the output of `ss`.
     pub const fn name(self) -> &'static str {
         match self {
             ListedProtocol::Tcp => "tcp",
@@ -50,26 +50,26 @@ impl ListedProtocol {
     }
 }
 
-/// One socket.
+/// A socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketRow {
     /// TCP or UDP.
     pub protocol: ListedProtocol,
-    /// As `ss` writes it: `ESTAB`, `LISTEN`; of UDP `UNCONN` and `ESTAB`.
+    /// The state in the output of `ss`: `ESTAB`, `LISTEN`; for UDP `UNCONN` and `ESTAB`.
     pub state: String,
-    /// Bytes that the program has not read; of a listener, connections that wait to be accepted.
+    /// Unread bytes; for a listener, connections that wait to be accepted.
     pub recv_q: u64,
-    /// Bytes that the peer has not acknowledged, or of UDP that were not sent; of a listener, how many connections may wait.
+    /// Bytes that the peer has not acknowledged, or for UDP that were not sent; for a listener, the backlog.
     pub send_q: u64,
-    /// Our end.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's; none: a listener, or a UDP socket that is not connected.
+    /// Address and port of the peer; none: a listener, or an unconnected UDP socket.
     pub peer: Option<SocketAddr>,
-    /// Datagrams that found the buffer of a UDP socket full.
+    /// Datagrams dropped because the buffer of a UDP socket was full.
     pub dropped: u64,
-    /// Its congestion control; none: a listener, or UDP.
+    /// Congestion control; none: a listener, or UDP.
     pub congestion: Option<String>,
-    /// What keeps it from sending more: `program`, `receive window`, `congestion window`, `nothing`.
+    /// What limits the sender: `program`, `receive window`, `congestion window`, `nothing`.
     pub limit: Option<String>,
     /// ACK requests.
     pub acks: Acks,
@@ -77,23 +77,23 @@ pub struct SocketRow {
     pub info: Option<TcpInfo>,
 }
 
-/// The sockets of one host at one moment.
+/// The sockets of a host at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// What the host is for: a command, or the name of a program.
+    /// Purpose of the host: a command, or the name of a program.
     pub name: String,
-    /// The process.
+    /// Process ID.
     pub pid: u32,
     /// Addresses of the host.
     pub addresses: Vec<IpAddr>,
-    /// Its sockets: listeners, connections, UDP.
+    /// Its listeners, connections and UDP sockets.
     pub sockets: Vec<SocketRow>,
-    /// Sockets beyond [`MAX_ROWS`].
+    /// Number of sockets beyond [`MAX_ROWS`].
     pub left_out: u64,
 }
 
 impl Listing {
-    /// What is on `host` now. `backlogs`: of listeners whose connections programs accept.
+    /// Lists the sockets of `host`. `backlogs`: of listeners whose connections programs accept.
     pub(crate) fn of(host: &Host, now: Instant, backlogs: &Backlogs) -> Self {
         let mut listing = Listing { addresses: host.addresses().to_vec(), ..Listing::default() };
         for listener in host.listening() {
@@ -151,7 +151,7 @@ impl Listing {
                 let bridge = host.datagram_program::<DatagramBridge>(id);
                 let (unread, unsent) = bridge.map(|bridge| bridge.0.waiting()).unwrap_or_default();
                 let peer = host.udp().remote(id);
-                // Of one that is connected, where its datagrams come from.
+                // For a connected socket, the source address of its datagrams.
                 let own = peer.filter(|_| local.ip().is_unspecified());
                 let own = own.and_then(|peer| host.source_for(peer.ip()));
                 let local = own.map_or(local, |own| SocketAddr::new(own, local.port()));

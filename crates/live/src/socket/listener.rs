@@ -1,4 +1,4 @@
-//! Listeners: connections that wait to be accepted.
+//! Listeners and their queues of connections.
 
 use super::bound::BoundSocket;
 use super::bridge::Bridge;
@@ -19,7 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// Accepts connections to one port of a stack. Dropping it closes the port; connections that nobody has accepted are reset.
+/// Accepts connections on a port of a stack. Dropping it closes the port, and resets connections that were
+/// not accepted.
 pub struct LiveListener {
     queue: Arc<AcceptQueue>,
     bound: Arc<BoundSocket>,
@@ -28,22 +29,22 @@ pub struct LiveListener {
     timeout: Mutex<Option<Duration>>,
 }
 
-/// How the connections of a listener are, and how many there may be.
+/// Configuration of a listener and its connections.
 #[derive(Clone)]
 pub struct Listening {
-    /// TCP.
+    /// Configuration of TCP.
     pub config: Config,
-    /// Payload leaves at this rate at most.
+    /// Maximum rate of sent payload.
     pub rate_cap: Option<Rate>,
-    /// SYNs beyond the half-open connections are answered with cookies.
+    /// SYNs beyond the half-open connections are answered with SYN cookies.
     pub cookies: bool,
-    /// Connections that wait to be accepted at most.
+    /// Maximum number of connections that wait to be accepted.
     pub backlog: usize,
-    /// What each of them is given ([`Stream::extra`]).
+    /// A value attached to each connection ([`Stream::extra`]).
     pub extra: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// What a listener and the station share.
+/// The state that a listener and the driver share.
 pub(super) struct AcceptQueue {
     pub shared: SharedState<PendingConnections>,
     engine: Arc<dyn Engine>,
@@ -57,7 +58,7 @@ pub(super) struct AcceptQueue {
 pub(super) struct PendingConnections {
     open: VecDeque<Arc<Pipe>>,
     closed: bool,
-    /// Reset because too many waited.
+    /// Connections reset because the queue was full.
     refused: u64,
     arrivals: u64,
     accepted: u64,
@@ -90,7 +91,7 @@ impl AcceptQueue {
     fn how(&self) -> MutexGuard<'_, Listening> {
         self.how.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// A connection is open. False: too many wait, or nobody listens any more.
+    /// Offers an established connection. False: the queue is full, or the listener is closed.
     fn offer(&self, pipe: Arc<Pipe>) -> bool {
         let most = self.how().backlog;
         self.shared.with(|waiting| {
@@ -106,7 +107,8 @@ impl AcceptQueue {
     }
 }
 
-/// Goes with the factory of the host's listener: tells whoever waits that the host is gone.
+/// Belongs to the factory of the host's listener. Dropping it notifies waiting threads that the host has
+/// ended.
 struct ListenerGuard(Arc<AcceptQueue>);
 
 impl Drop for ListenerGuard {
@@ -157,29 +159,29 @@ impl LiveListener {
         })
     }
 
-    /// Connections that begin from now on are as `how` says.
+    /// Changes the configuration of future connections.
     pub fn retune(&self, how: Listening) {
         let (id, config) = (self.bound.id(), how.config.clone());
         *self.queue.how() = how;
-        // An engine that has ended has no connections.
+        // An ended engine has no connections.
         let _ = self.queue.engine.run(Box::new(move |host, _| {
             host.set_listener_config(id, config);
         }));
     }
-    /// How its connections are.
+    /// The configuration.
     pub fn how(&self) -> Listening {
         self.queue.how().clone()
     }
-    /// Connections that wait to be accepted now.
+    /// Number of connections that wait to be accepted.
     pub fn waiting(&self) -> usize {
         self.queue.shared.with(|waiting| waiting.open.len())
     }
 
-    /// The next connection, and who it is from.
+    /// Accepts the next connection, with the address of its peer.
     ///
     /// # Errors
-    /// `WouldBlock`: there is none and the listener is non-blocking, or its timeout is over. Network down: the stack has
-    /// ended. [`Interrupted`](super::Interrupted).
+    /// `WouldBlock`: there is no connection, and the listener is non-blocking or its timeout has expired.
+    /// Network down: the stack has ended. [`Interrupted`](super::Interrupted).
     pub fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         let until = deadline(*self.timeout.lock().unwrap_or_else(PoisonError::into_inner));
         loop {
@@ -210,43 +212,43 @@ impl LiveListener {
         }
     }
 
-    /// Connections as they come, for ever.
+    /// An endless iterator over connections.
     pub fn incoming(&self) -> IncomingConnections<'_> {
         IncomingConnections(self)
     }
-    /// Where it listens.
+    /// The local address and port.
     pub fn local_addr(&self) -> SocketAddr {
         self.bound.at()
     }
-    /// `accept` fails with `WouldBlock` where it would wait.
+    /// With true, `accept` fails with `WouldBlock` instead of waiting.
     ///
     /// # Errors
-    /// None; the standard library's may fail.
+    /// None; the method of the standard library may fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
         Ok(())
     }
-    /// `accept` fails with `WouldBlock` when it has waited so long.
+    /// `accept` fails with `WouldBlock` after waiting for this time.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = timeout;
     }
-    /// Everybody who waits in it now gets [`Interrupted`](super::Interrupted).
+    /// All threads that wait in the listener get [`Interrupted`](super::Interrupted).
     pub fn interrupt(&self) {
         self.queue.shared.interrupt();
     }
-    /// Connections that were reset because too many waited.
+    /// Number of connections reset because the queue was full.
     pub fn refused(&self) -> u64 {
         self.queue.shared.with(|waiting| waiting.refused)
     }
-    /// What it lets its program do without waiting.
+    /// The operations that are possible without waiting.
     pub fn readiness(&self) -> Readiness {
         self.queue.shared.readiness()
     }
-    /// From now on `watch` is told of its readiness.
+    /// Sets the watch for changes of the readiness.
     pub fn watch(&self, watch: Box<dyn ReadinessWatch>) {
         self.queue.shared.watch(watch);
     }
-    /// From now on nobody is told.
+    /// Removes the watch.
     pub fn unwatch(&self) {
         self.queue.shared.unwatch();
     }
@@ -259,7 +261,7 @@ impl LiveListener {
 impl Drop for LiveListener {
     fn drop(&mut self) {
         let id = self.bound.id();
-        // An engine that has ended has closed it.
+        // An ended engine has closed it.
         let _ = self.queue.engine.run(Box::new(move |host, _| {
             host.stop_listening_on(id);
         }));
@@ -271,7 +273,7 @@ impl Drop for LiveListener {
     }
 }
 
-/// The connections of a [`LiveListener`] as they come.
+/// An iterator over the connections of a [`LiveListener`].
 pub struct IncomingConnections<'a>(&'a LiveListener);
 
 impl Iterator for IncomingConnections<'_> {

@@ -1,9 +1,10 @@
-//! Sockets for programs: streams, listeners and datagrams of the host of a station, as other threads use them.
+//! Sockets for programs: streams, listeners and datagram sockets of a driver's host, for use by other
+//! threads.
 //!
-//! Start reading at [`Stack`], then [`Stream`]. How data crosses between a program's thread and the station's:
-//! `duplex.rs` (what both see, and its limits), `bridge.rs` (the station's side), `shared.rs` (how one waits for the
-//! other). Nothing is woken for a single segment: a program that is behind finds more the next time it looks, and a station
-//! that was told of work is not told again before it has done it.
+//! Start reading at [`Stack`], then [`Stream`]. Data crosses between the threads of a program and the driver
+//! in `duplex.rs` (the shared state and its limits), `bridge.rs` (the driver's side) and `shared.rs`
+//! (waiting). A single segment wakes no thread: a program that is behind finds more data at its next call,
+//! and a driver with pending work is not notified again.
 
 #[cfg(feature = "tokio")]
 mod asynchronous;

@@ -1,4 +1,4 @@
-//! What a program can choose for each of its sockets.
+//! Options of sockets.
 
 use farpace_tcp::config::{Config, Congestion, KeepAlive, Profile, Settings, SettingsError};
 use farpace_units::{ByteCount, Rate, Span};
@@ -8,12 +8,12 @@ use serde::de::value::{Error as NameError, StrDeserializer};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Connections that wait to be accepted at one listener, unless it says otherwise. More are reset.
+/// Default backlog of a listener. Further connections are reset.
 pub const DEFAULT_BACKLOG: usize = 1024;
-/// TCP and IPv4 headers without options.
+/// Length of TCP and IPv4 headers without options.
 const HEADERS: u16 = 40;
 
-/// How a socket behaves, and with which TCP. The default is what [`Settings`] say by default.
+/// The behaviour of a socket, and its TCP configuration. The default is that of [`Settings`].
 ///
 /// ```
 /// # use farpace_live::socket::SocketOptions;
@@ -22,23 +22,26 @@ const HEADERS: u16 = 40;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SocketOptions {
-    /// TCP: profile, congestion control, buffers, keep-alive and all else. Where it names no `mss`, that of the device holds.
+    /// TCP: profile, congestion control, buffers, keep-alive and others. Without `mss`, that of the device
+    /// applies.
     pub settings: Settings,
-    /// Payload leaves at this rate at most.
+    /// Maximum rate of sent payload.
     pub rate_cap: Option<Rate>,
-    /// Local port of an outgoing connection, or 0: the host chooses.
+    /// Local port of an outgoing connection; 0: selected by the host.
     pub local_port: u16,
-    /// Of a listener: connections that wait to be accepted; none: [`DEFAULT_BACKLOG`].
+    /// Backlog of a listener; none: [`DEFAULT_BACKLOG`].
     pub backlog: Option<usize>,
-    /// Of a listener: SYNs beyond its half-open connections are answered with cookies (RFC 4987); if not, they are dropped.
+    /// Of a listener: SYNs beyond its half-open connections are answered with SYN cookies (RFC 4987);
+    /// otherwise they are dropped.
     pub cookies: bool,
-    /// How long closing waits for the peer to have everything; zero: it resets the connection; none: it does not wait.
+    /// How long closing waits for the peer to acknowledge everything; zero: closing resets the connection;
+    /// none: closing does not wait.
     pub linger: Option<Duration>,
-    /// How long opening a connection may take; none: as long as TCP tries, about three minutes.
+    /// Maximum time to open a connection; none: as long as TCP retries, about three minutes.
     pub connect_timeout: Option<Duration>,
 }
 
-/// What cannot be chosen.
+/// Invalid options.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OptionsError {
     /// No profile has this name.
@@ -47,23 +50,23 @@ pub enum OptionsError {
     /// No congestion control has this name.
     #[error("there is no congestion control `{0}`: `farpace profiles` lists them")]
     Congestion(String),
-    /// Settings that contradict each other, or out of range.
+    /// Settings are contradictory or out of range.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// A word that means nothing here.
+    /// An unknown word.
     #[error("`{word}`: expected {expected}")]
     Word {
         /// The word.
         word: String,
-        /// What could stand there.
+        /// The expected values.
         expected: &'static str,
     },
-    /// A setting that does not exist, or cannot have this value.
+    /// A setting does not exist, or has an invalid value.
     #[error("`{word}`: {why}")]
     Setting {
         /// The word.
         word: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
 }
@@ -88,7 +91,7 @@ fn named<T: for<'de> Deserialize<'de>>(name: &str) -> Option<T> {
 }
 
 impl SocketOptions {
-    /// With this profile.
+    /// Uses this profile.
     ///
     /// # Errors
     /// There is none of this name.
@@ -97,11 +100,11 @@ impl SocketOptions {
         let settings = Settings { profile: Some(profile), ..Settings::default() };
         Ok(SocketOptions { settings, ..SocketOptions::default() })
     }
-    /// With these settings.
+    /// Uses these settings.
     pub fn of(settings: Settings) -> Self {
         SocketOptions { settings, ..SocketOptions::default() }
     }
-    /// With this congestion control.
+    /// Uses this congestion control.
     ///
     /// # Errors
     /// There is none of this name.
@@ -110,40 +113,41 @@ impl SocketOptions {
         self.settings.congestion = Some(congestion);
         Ok(self)
     }
-    /// Short segments leave at once (`TCP_NODELAY`), or wait for acknowledgments.
+    /// Short segments are sent at once (`TCP_NODELAY`), or wait for ACKs (Nagle).
     pub fn nodelay(mut self, nodelay: bool) -> Self {
         self.settings.nagle = Some(!nodelay);
         self
     }
-    /// An idle peer is probed; none: it is not.
+    /// Keep-alive of idle connections; none: off.
     pub fn keep_alive(mut self, keep_alive: Option<KeepAlive>) -> Self {
         self.settings.keep_alive = keep_alive.map(|k| k.idle);
         self.settings.keep_alive_interval = keep_alive.map(|k| k.interval);
         self.settings.keep_alive_count = keep_alive.map(|k| k.count);
         self
     }
-    /// The connection ends when what was written makes no progress for so long.
+    /// User timeout: the connection is aborted if written data makes no progress for this time.
     pub fn user_timeout(mut self, timeout: Option<Span>) -> Self {
         self.settings.user_timeout = timeout;
         self
     }
-    /// Buffers of the engine, in bytes. Besides, up to 512 KiB each way lie between program and engine.
+    /// Buffers of the engine, in bytes. In addition, up to 512 KiB per direction are buffered between program
+    /// and engine.
     pub fn buffers(mut self, receive: ByteCount, send: ByteCount) -> Self {
         self.settings.receive_buffer = Some(receive);
         self.settings.send_buffer = Some(send);
         self
     }
-    /// Payload leaves at this rate at most.
+    /// Maximum rate of sent payload.
     pub fn rate_cap(mut self, cap: Option<Rate>) -> Self {
         self.rate_cap = cap;
         self
     }
-    /// Outgoing connections have this local port; 0: the host chooses.
+    /// Local port of outgoing connections; 0: selected by the host.
     pub fn local_port(mut self, port: u16) -> Self {
         self.local_port = port;
         self
     }
-    /// Connections that may wait to be accepted.
+    /// Maximum number of connections that wait to be accepted.
     pub fn backlog(mut self, backlog: usize) -> Self {
         self.backlog = Some(backlog);
         self
@@ -159,10 +163,10 @@ impl SocketOptions {
         self
     }
 
-    /// What they mean on a device with this MTU.
+    /// The configuration on a device with this MTU.
     ///
     /// # Errors
-    /// Settings that contradict each other.
+    /// Contradictory settings.
     pub fn resolve(&self, mtu: u16) -> Result<Config, OptionsError> {
         let mut settings = self.settings.clone();
         settings.mss.get_or_insert(

@@ -1,4 +1,4 @@
-//! The program's side of a stream: reads and writes that never wait. Whoever may wait does so in [`DriverState`].
+//! The program's side of a stream: reads and writes that do not wait. Waiting is in `shared.rs`.
 
 use super::bridge::pump;
 use super::duplex::{Duplex, DuplexPhase, Farewell, Manner, SMALL_WRITE};
@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A stream between a program and the engine.
 ///
-/// Locks, always in this order: `reader` or `writer`, then `shared`; and `shared` alone is taken by the station. Bytes are
-/// copied with `shared` free, but for short writes.
+/// Locks are taken in this order: `reader` or `writer`, then `shared`; the driver takes `shared` only. Bytes
+/// are copied without holding `shared`, except for short writes.
 pub(super) struct Pipe {
     pub shared: SharedState<Duplex>,
     reader: Mutex<PipeReader>,
@@ -28,25 +28,25 @@ pub(super) struct Pipe {
     extra: Option<Extra>,
 }
 
-/// What a listener gives the streams that it accepts, for whoever made the listener.
+/// A value that a listener attaches to its streams, for the creator of the listener.
 pub(super) type Extra = Arc<dyn Any + Send + Sync>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was fetched and not handed out.
+/// Data that was fetched and not returned.
 #[derive(Default)]
 struct PipeReader {
     held: VecDeque<Bytes>,
-    /// Offset in the stream of the first byte that is held, or of the next that will be.
+    /// Stream offset of the first byte held, or of the next byte.
     offset: u64,
-    /// Offset of the peer's urgent byte, where it stands between others.
+    /// Stream offset of the peer's urgent byte, if it is between others.
     mark: Option<u64>,
     inline: bool,
 }
 
-/// What there is to read.
+/// The result of a fetch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PipeStatus {
     Data,
@@ -57,7 +57,7 @@ impl PipeReader {
     fn held_bytes(&self) -> usize {
         self.held.iter().map(Bytes::len).sum()
     }
-    /// Bytes before the urgent one, which a read does not go beyond; none: there is no such limit.
+    /// Number of bytes before the urgent one, which a read does not cross; none: no limit.
     fn before_mark(&self) -> Option<usize> {
         let ahead = self.mark?.checked_sub(self.offset).filter(|ahead| *ahead > 0)?;
         usize::try_from(ahead).ok()
@@ -72,7 +72,7 @@ impl PipeReader {
         self.offset += piece.len() as u64;
         piece
     }
-    /// The urgent byte is next, and is read by itself alone: the others go on behind it.
+    /// Skips the urgent byte, which is read separately.
     fn skip_urgent(&mut self) {
         if !self.inline && self.mark == Some(self.offset) && !self.held.is_empty() {
             self.take(1);
@@ -85,7 +85,7 @@ impl Pipe {
         Pipe::with_extra(engine, registry, config, None)
     }
 
-    /// With something that its listener has given it.
+    /// A pipe with an attached value.
     pub fn with_extra(
         engine: Arc<dyn Engine>,
         registry: Arc<Registry>,
@@ -110,12 +110,12 @@ impl Pipe {
     pub fn engine(&self) -> &dyn Engine {
         &*self.engine
     }
-    /// What its listener has given it.
+    /// The value attached by its listener.
     pub fn extra(&self) -> Option<&Extra> {
         self.extra.as_ref()
     }
 
-    /// Lets the station look at this stream soon.
+    /// Notifies the driver of work on this stream.
     pub fn kick(self: &Arc<Self>) {
         let pipe = self.clone();
         let job = self.engine.run(Box::new(move |host, cx| {
@@ -138,8 +138,8 @@ impl Pipe {
         }
     }
 
-    /// Fetches what has come, if nothing is left of what was fetched before, or if that is not enough. `again`: the call
-    /// has something to return, so errors can wait.
+    /// Fetches received data, if all fetched data was returned or if more is needed. `again`: the call has
+    /// data to return, so errors are deferred.
     fn fetch(self: &Arc<Self>, reader: &mut PipeReader, more: bool, again: bool) -> io::Result<PipeStatus> {
         reader.skip_urgent();
         if !reader.held.is_empty() && !more {
@@ -174,7 +174,7 @@ impl Pipe {
         found
     }
 
-    /// Reads what there is, at most `buffer`. Zero: the end.
+    /// Reads at most `buffer` bytes. Zero: the end.
     pub fn try_read(self: &Arc<Self>, buffers: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
         self.take_in(buffers.iter().map(|buffer| buffer.len()).sum(), |at, piece| {
             let mut skip = at;
@@ -194,12 +194,12 @@ impl Pipe {
         })
     }
 
-    /// Reads what there is, at most `limit`, and lets it go (MSG_TRUNC). Zero: the end.
+    /// Reads and discards at most `limit` bytes (MSG_TRUNC). Zero: the end.
     pub fn try_discard(self: &Arc<Self>, limit: usize) -> io::Result<usize> {
         self.take_in(limit, |_, _| {})
     }
 
-    /// Gives what there is to `give`, each piece with how many bytes came before it in this call; at most `limit` bytes.
+    /// Passes at most `limit` bytes to `give`, each piece with the number of bytes before it in this call.
     fn take_in(self: &Arc<Self>, limit: usize, mut give: impl FnMut(usize, &[u8])) -> io::Result<usize> {
         let mut reader = locked(&self.reader);
         let mut read = 0;
@@ -213,7 +213,7 @@ impl Pipe {
             let until_mark = reader.before_mark();
             let mut n = limit - read;
             if reader.mark == Some(reader.offset) && read > 0 {
-                break; // a read ends where urgent data begins
+                break; // a read ends at the urgent byte
             }
             n = until_mark.map_or(n, |ahead| n.min(ahead));
             while n > 0 && !reader.held.is_empty() {
@@ -226,7 +226,7 @@ impl Pipe {
         Ok(read)
     }
 
-    /// The next piece, at most `limit` bytes of it, without copying. None: the end.
+    /// The next piece, at most `limit` bytes, without a copy. None: the end.
     pub fn try_read_bytes(self: &Arc<Self>, limit: usize) -> io::Result<Option<Bytes>> {
         let mut reader = locked(&self.reader);
         match self.fetch(&mut reader, false, false)? {
@@ -240,7 +240,7 @@ impl Pipe {
         }
     }
 
-    /// Copies what there is from `skip` bytes on, and leaves it there. Zero: the end, or nothing so far ahead.
+    /// Copies data from offset `skip` on, without consuming it. Zero: the end, or no data at this offset.
     pub fn try_peek(self: &Arc<Self>, buffer: &mut [u8], skip: usize) -> io::Result<usize> {
         let mut reader = locked(&self.reader);
         let more = reader.held_bytes() < skip.saturating_add(buffer.len());
@@ -263,10 +263,10 @@ impl Pipe {
         Ok(at)
     }
 
-    /// The peer's urgent byte (MSG_OOB), which stays if `peek`. None: it has been announced and has not come.
+    /// The peer's urgent byte (MSG_OOB); `peek` keeps it. None: it was announced and has not arrived.
     ///
     /// # Errors
-    /// `EINVAL`: there is none, or it stands in line with the others.
+    /// `EINVAL`: there is none, or it is read in order with the others.
     pub fn try_urgent(&self, peek: bool) -> io::Result<Option<u8>> {
         self.shared.with(|duplex| match (duplex.urgent_mark, duplex.urgent_byte) {
             _ if duplex.urgent_inline => Err(Errno::EINVAL.into()),
@@ -303,7 +303,7 @@ impl Pipe {
         }
     }
 
-    /// Bytes that can be read without waiting.
+    /// Number of bytes that can be read without waiting.
     pub fn available(&self) -> usize {
         let mut reader = locked(&self.reader);
         let waiting = self.shared.with(|duplex| {
@@ -315,17 +315,17 @@ impl Pipe {
         reader.before_mark().map_or(all - first, |ahead| all.min(ahead))
     }
 
-    /// Bytes written that the engine has not taken.
+    /// Number of written bytes that the engine has not taken.
     pub fn waiting_to_leave(&self) -> usize {
         self.shared.with(|duplex| duplex.outgoing_bytes)
     }
 
-    /// Writes as much as there is room for.
+    /// Writes as many bytes as possible without waiting.
     pub fn try_write(self: &Arc<Self>, bytes: &[u8]) -> io::Result<usize> {
         self.try_write_parts(&[io::IoSlice::new(bytes)], Manner::default())
     }
 
-    /// Writes as much as there is room for of several buffers, as if they were one.
+    /// Writes as many bytes of several buffers as possible without waiting.
     pub fn try_write_parts(self: &Arc<Self>, parts: &[io::IoSlice<'_>], manner: Manner) -> io::Result<usize> {
         let _turn = locked(&self.writer);
         let wanted = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
@@ -353,7 +353,7 @@ impl Pipe {
         Ok(len)
     }
 
-    /// The same without copying; `bytes` keeps what there was no room for.
+    /// Writes without a copy; `bytes` keeps the rest.
     pub fn try_write_bytes(self: &Arc<Self>, bytes: &mut Bytes) -> io::Result<usize> {
         let _turn = locked(&self.writer);
         let len = self.shared.with(|duplex| duplex.reserve(bytes.len()))?;
@@ -377,12 +377,12 @@ impl Pipe {
         }
     }
 
-    /// What a write would fail with.
+    /// The error that a write would return.
     pub fn check_writable(&self) -> io::Result<()> {
         self.shared.with(|duplex| duplex.reserve(0).map(drop))
     }
 
-    /// Nothing will be written any more: a FIN follows what was.
+    /// Ends the written direction: a FIN follows the data.
     pub fn finish(self: &Arc<Self>) {
         if self.shared.with(|duplex| {
             duplex.fin = true;
@@ -402,7 +402,7 @@ impl Pipe {
         }
     }
 
-    /// The program leaves. What it has not read makes it a reset (RFC 2525 §2.17).
+    /// Closes the stream. Unread data causes a reset (RFC 2525 §2.17).
     pub fn leave(self: &Arc<Self>, how: Farewell) {
         let mut reader = locked(&self.reader);
         let kick = self.shared.with(|duplex| {
@@ -420,24 +420,24 @@ impl Pipe {
         }
     }
 
-    /// Payload leaves at this rate at most.
+    /// Sets the maximum rate of sent payload.
     pub fn cap_rate(&self, cap: Option<Rate>) {
         self.shared.with(|duplex| duplex.rate_cap = cap);
     }
 
-    /// The error that waits, once.
+    /// The pending error; returned once.
     pub fn take_error(&self) -> Option<io::Error> {
         self.shared.with(|duplex| duplex.error.take()).map(Into::into)
     }
 
-    /// The id of its connection.
+    /// The identifier of its connection.
     pub fn connection(&self) -> io::Result<farpace_host::ConnectionId> {
         self.shared.with(|duplex| duplex.id).ok_or_else(ended)
     }
 }
 
 impl Duplex {
-    /// Counts what is about to be written: as much of `wanted` as there is room for.
+    /// Reserves space for at most `wanted` bytes.
     fn reserve(&mut self, wanted: usize) -> io::Result<usize> {
         if let Some(error) = self.error.take() {
             return Err(error.into());
@@ -454,7 +454,7 @@ impl Duplex {
         }
         let len = wanted.min(room);
         self.outgoing_bytes += len;
-        // Now, so that nobody who waits for room has to try in vain first.
+        // Checked now, so that a program that waits for space does not have to fail first.
         self.outgoing_room();
         Ok(len)
     }

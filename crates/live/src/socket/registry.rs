@@ -1,4 +1,4 @@
-//! All sockets of a stack, so that whoever waits in one can be called back.
+//! All sockets of a stack, to interrupt the calls that wait in them.
 
 use super::list::Backlogs;
 use farpace_host::BindId;
@@ -7,17 +7,17 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use thiserror::Error;
 
-/// A call waited, and was told not to: [`Stack::interrupt`](super::Stack::interrupt) or
+/// A waiting call was interrupted by [`Stack::interrupt`](super::Stack::interrupt) or
 /// [`Stream::interrupt`](super::Stream::interrupt).
 ///
-/// It comes inside of an [`io::Error`] of kind `Other`: helpers of the standard library try again after kind
-/// `Interrupted`, and would wait for ever.
+/// It is contained in an [`io::Error`] of kind `Other`: functions of the standard library retry after kind
+/// `Interrupted`, and would wait forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the call was interrupted")]
 pub struct Interrupted;
 
 impl Interrupted {
-    /// True if `error` is one.
+    /// True if `error` contains it.
     pub fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Interrupted>())
     }
@@ -29,17 +29,17 @@ impl From<Interrupted> for io::Error {
     }
 }
 
-/// A socket in which somebody may wait.
+/// A socket in which threads may wait.
 pub(super) trait Interrupt: Send + Sync {
-    /// Everybody who waits now waits no longer.
+    /// Interrupts all waiting calls.
     fn interrupt(&self);
-    /// Of a listener: which it is, connections that wait to be accepted, and how many may.
+    /// Of a listener: its identifier, the number of connections that wait to be accepted, and the backlog.
     fn backlog(&self) -> Option<(BindId, usize, usize)> {
         None
     }
 }
 
-/// What else is to be called.
+/// A further call on an interrupt.
 pub(super) type RegistryCall = Box<dyn Fn() + Send + Sync>;
 
 /// The sockets of a stack.
@@ -59,38 +59,38 @@ impl Registry {
     fn lock(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// A place for a socket; the socket leaves it when it is dropped.
+    /// Reserves an entry for a socket; the socket removes it when it is dropped.
     pub fn reserve(&self) -> u64 {
         let mut members = self.lock();
         members.next += 1;
         members.next
     }
-    /// The socket whose place this is.
+    /// Registers the socket of an entry.
     pub fn enter(&self, place: u64, member: Weak<dyn Interrupt>) {
         self.lock().all.insert(place, member);
     }
-    /// The place is empty.
+    /// Removes an entry.
     pub fn leave(&self, place: u64) {
         self.lock().all.remove(&place);
     }
     /// See [`Interrupt::interrupt`].
     pub fn interrupt_all(&self) {
-        // Not under the lock: the last handle of a socket may be dropped here.
+        // Without the lock: the last handle of a socket may be dropped here.
         let all: Vec<_> = self.lock().all.values().filter_map(Weak::upgrade).collect();
         all.iter().for_each(|member| member.interrupt());
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|call| call());
     }
-    /// [`interrupt_all`](Self::interrupt_all) calls this, too.
+    /// Registers a call of [`interrupt_all`](Self::interrupt_all).
     pub fn on_interrupt(&self, call: RegistryCall) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
-    /// See [`Interrupt::backlog`]; all of them.
+    /// The backlogs of all listeners; see [`Interrupt::backlog`].
     pub fn backlogs(&self) -> Backlogs {
         let all: Vec<_> = self.lock().all.values().filter_map(Weak::upgrade).collect();
         let each = all.iter().filter_map(|member| member.backlog());
         each.map(|(id, waiting, most)| (id, (waiting, most))).collect()
     }
-    /// Sockets there are.
+    /// Number of sockets.
     pub fn len(&self) -> usize {
         self.lock().all.len()
     }

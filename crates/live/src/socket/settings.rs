@@ -1,20 +1,20 @@
-//! Settings in words: `profile=linux ecn=on sack=false ask_for=rtt+flight-end`.
+//! Settings as text: `profile=linux ecn=on sack=false ask_for=rtt+flight-end`.
 
 use super::options::{OptionsError, SocketOptions};
 use farpace_tcp::config::Settings;
 use farpace_units::Rate;
 use serde_json::{Map, Value};
 
-/// Words of one text at most, so that a text costs little to read.
+/// Maximum number of words in a text, to bound the time to parse it.
 const MAX_WORDS: usize = 256;
-/// Keys that are not of [`Settings`].
+/// Keys that do not belong to [`Settings`].
 const OWN_KEYS: [&str; 3] = ["cookies", "backlog", "rate_cap"];
 
 impl SocketOptions {
-    /// Takes over what `text` says: words `key=value`, with spaces or commas between them. Keys are those of [`Settings`], as
-    /// scenarios have them, `cookies` and `backlog` of listeners, and `rate_cap`. A word without `=` names the profile. Values of a
-    /// list have `+` between them; counts of packets and bytes need no unit; `on` and `off` are `true` and `false` where that is what is meant, and `key=default` takes a
-    /// setting back.
+    /// Applies `text`: words `key=value`, separated by spaces or commas. Keys are those of [`Settings`] as in
+    /// scenarios, `cookies` and `backlog` of listeners, and `rate_cap`. A word without `=` is the name of a
+    /// profile. The values of a list are separated by `+`. Numbers of packets and bytes need no unit. `on`
+    /// and `off` mean `true` and `false` for settings with these values. `key=default` resets a setting.
     ///
     /// # Errors
     /// See [`OptionsError`]; then nothing was changed.
@@ -28,7 +28,7 @@ impl SocketOptions {
             let (key, value) = word.split_once('=').unwrap_or(("profile", word));
             changed.set_one(key, value)?;
         }
-        // What contradicts itself is refused here, and not when a connection begins.
+        // Contradictions are refused here, and not when a connection begins.
         changed.resolve(1500)?;
         *self = changed;
         Ok(())
@@ -57,7 +57,7 @@ impl SocketOptions {
         Ok(())
     }
 
-    /// What differs from the default, in the words of [`set`](Self::set).
+    /// The differences from the default, in the syntax of [`set`](Self::set).
     pub fn words(&self) -> String {
         let mut words: Vec<String> = fields(&self.settings)
             .into_iter()
@@ -72,7 +72,7 @@ impl SocketOptions {
     }
 }
 
-/// The settings that are given.
+/// The settings that are present.
 fn fields(settings: &Settings) -> Map<String, Value> {
     match serde_json::to_value(settings) {
         Ok(Value::Object(all)) => all.into_iter().filter(|(_, value)| !value.is_null()).collect(),
@@ -89,7 +89,7 @@ fn word(value: &Value) -> Option<String> {
     }
 }
 
-/// `settings` with one of them changed. The type of the setting decides how its value is read.
+/// `settings` with one setting changed. The type of the setting determines how its value is parsed.
 fn with(settings: &Settings, key: &str, value: &str) -> Result<Settings, OptionsError> {
     let known = fields(settings);
     let attempt = |value: Value| {
@@ -113,7 +113,7 @@ fn with(settings: &Settings, key: &str, value: &str) -> Result<Settings, Options
     let number =
         value.parse::<u64>().ok().map(Value::from).or_else(|| value.parse::<f64>().ok().map(Value::from));
     let list = value.split('+').map(|one| Value::String(one.to_owned())).collect();
-    // Bare numbers of what is counted in one unit alone.
+    // Numbers without unit, of quantities with only one unit.
     let counted =
         ["packets", "B"].map(|unit| number.as_ref().map(|_| Value::String(format!("{value} {unit}"))));
     let [packets, bytes] = counted;
@@ -142,7 +142,7 @@ mod tests {
     use farpace_tcp::config::{AckControlMode, Congestion, EcnMode, MtuProbing, Profile, RequestRule};
     use farpace_units::{Packets, Span};
 
-    /// Breaks: programs that choose how their connections are by name get other ones, or no reason why not.
+    /// Breaks: settings as text select the named values, and errors name the reason.
     #[test]
     fn words_are_understood() {
         let mut options = SocketOptions::default();
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(options.settings, settings);
         assert_eq!((options.cookies, options.backlog), (false, Some(7)));
         assert_eq!(options.rate_cap, Some(Rate::from_bits_per_sec(20_000_000)));
-        // What is said can be read again.
+        // The text of settings can be parsed again.
         let mut again = SocketOptions::default();
         again.set(&options.words()).unwrap();
         assert_eq!(again, options, "{}", options.words());
@@ -179,7 +179,7 @@ mod tests {
         );
     }
 
-    /// Breaks: a word that means nothing is passed over, or half of a text is taken.
+    /// Breaks: an unknown word is refused, and a text is applied as a whole or not at all.
     #[test]
     fn what_is_wrong_is_said_and_changes_nothing() {
         let mut options = SocketOptions::default();

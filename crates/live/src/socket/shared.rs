@@ -1,4 +1,4 @@
-//! What two threads share, and how one waits for the other.
+//! State shared by two threads, and waiting for it.
 
 use super::registry::Interrupted;
 use std::io;
@@ -6,29 +6,29 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// What a socket lets its program do without waiting.
+/// The operations of a socket that are possible without waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// A read, a receive or an accept returns at once: with data, the end, or an error.
+    /// A read, receive or accept returns at once: with data, the end, or an error.
     pub readable: bool,
     /// A write or a send returns at once.
     pub writable: bool,
-    /// Nothing more will come; what is there can still be read.
+    /// No more data will arrive; data that is here can still be read.
     pub read_ended: bool,
     /// Both directions have ended.
     pub over: bool,
-    /// An error waits to be fetched.
+    /// An error is pending.
     pub failed: bool,
-    /// Urgent data waits to be fetched (POLLPRI).
+    /// Urgent data is pending (POLLPRI).
     pub urgent: bool,
-    /// How often something has come to be read: it changes where nothing else does, so that whoever waits for changes alone hears of
-    /// data that came behind what was not read.
+    /// Number of arrivals. It changes when nothing else does, so that an edge-triggered program learns of
+    /// data that arrived behind unread data.
     pub arrivals: u64,
-    /// How often the program has read.
+    /// Number of reads by the program.
     pub reads: u64,
 }
 
-/// Which way somebody waits for.
+/// The direction that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IoDirection {
     In,
@@ -44,20 +44,21 @@ impl Readiness {
     }
 }
 
-/// Somebody who mirrors the readiness of a socket elsewhere: in a descriptor, in an event loop.
+/// Mirrors the readiness of a socket, for example in a descriptor or an event loop.
 ///
-/// Called with the socket locked, whenever its readiness has changed: it must be quick, and must not call the socket.
+/// Called with the socket locked, whenever its readiness has changed: it must be quick, and must not call the
+/// socket.
 pub trait ReadinessWatch: Send {
-    /// How it is now.
+    /// The current readiness.
     fn update(&mut self, readiness: Readiness);
 }
 
-/// What can be ready.
+/// Has a readiness.
 pub(super) trait Ready {
     fn readiness(&self) -> Readiness;
 }
 
-/// Why somebody waits no longer.
+/// Why a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wake {
     TimedOut,
@@ -67,14 +68,14 @@ pub(super) enum Wake {
 impl From<Wake> for io::Error {
     fn from(wake: Wake) -> Self {
         match wake {
-            // What the system says after SO_RCVTIMEO, and the standard library documents.
+            // The error of the system after SO_RCVTIMEO, which the standard library documents.
             Wake::TimedOut => io::ErrorKind::WouldBlock.into(),
             Wake::Interrupted => Interrupted.into(),
         }
     }
 }
 
-/// A value behind a lock, with everybody who waits for it to be ready.
+/// A value behind a lock, with all threads and tasks that wait for its readiness.
 pub(super) struct SharedState<T> {
     inner: Mutex<WaitInner<T>>,
     changed: Condvar,
@@ -83,7 +84,7 @@ pub(super) struct SharedState<T> {
 struct WaitInner<T> {
     value: T,
     last: Readiness,
-    /// Threads that wait.
+    /// Number of waiting threads.
     waiting: usize,
     interrupts: u64,
     wakers: [Option<Waker>; 2],
@@ -98,11 +99,12 @@ impl<T: Ready> SharedState<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, WaitInner<T>> {
-        // Whoever panicked with the lock held has left a value that is whole enough: all of it is counted anew.
+        // A thread that panicked with the lock held has left a usable value: all of it is recomputed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the value or changes it; whoever waits for what it has become is woken. Quick, and never twice at once.
+    /// Accesses the value, and wakes the threads and tasks that wait for its new readiness. It must be quick,
+    /// and must not be nested.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let mut inner = self.lock();
         let result = work(&mut inner.value);
@@ -121,7 +123,7 @@ impl<T: Ready> SharedState<T> {
         if anybody {
             self.changed.notify_all();
         }
-        // Not under the lock: a waker may run what it wakes.
+        // Without the lock: a waker may run the task.
         read.into_iter().chain(write).for_each(Waker::wake);
         result
     }
@@ -150,7 +152,7 @@ impl<T: Ready> SharedState<T> {
         Ok(())
     }
 
-    /// The same for a task: ready, or its waker is called when it is.
+    /// For a task: ready, or its waker is called later.
     #[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "for tasks alone"))]
     pub fn poll(&self, way: IoDirection, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
@@ -164,25 +166,25 @@ impl<T: Ready> SharedState<T> {
         Poll::Pending
     }
 
-    /// How it is now.
+    /// The current readiness.
     pub fn readiness(&self) -> Readiness {
         self.lock().last
     }
 
-    /// From now on `watch` is told, beginning with how it is now.
+    /// Sets the watch, and reports the current readiness to it.
     pub fn watch(&self, mut watch: Box<dyn ReadinessWatch>) {
         let mut inner = self.lock();
         watch.update(inner.last);
         inner.watch = Some(watch);
     }
 
-    /// From now on nobody is told; what was told is dropped.
+    /// Removes and drops the watch.
     pub fn unwatch(&self) {
         let watch = self.lock().watch.take();
         drop(watch);
     }
 
-    /// Everybody who waits waits no longer.
+    /// Interrupts all waiting calls.
     pub fn interrupt(&self) {
         let mut inner = self.lock();
         inner.interrupts += 1;
@@ -191,8 +193,8 @@ impl<T: Ready> SharedState<T> {
     }
 }
 
-/// The end of a wait that may last so long; none: for ever.
+/// The end of a wait of this length; none: no end.
 pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
-    // One that no clock reaches is none.
+    // A deadline beyond the range of the clock is none.
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }

@@ -1,25 +1,25 @@
-//! What can be seen of a connection while it runs.
+//! Snapshots of a connection.
 
 use farpace_events::Cause;
 use farpace_tcp::config::Congestion;
 use farpace_tcp::{Connection, ConnectionInspection, ConnectionMemory, ConnectionState, Counters, Details};
 use farpace_units::{ByteCount, Instant, Packets};
 
-/// What keeps a sender from sending more just now.
+/// What limits a sender at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedBy {
     /// The program has written nothing more.
     Program,
     /// The peer's receive window.
     ReceiveWindow,
-    /// The congestion window, so the path.
+    /// The congestion window, that is, the path.
     CongestionWindow,
-    /// Neither: what there is is on its way out (pacing, Nagle, or the next turn of the station).
+    /// None of these: the data is about to be sent (pacing, Nagle, or the next round of the driver).
     Nothing,
 }
 
 impl LimitedBy {
-    /// In words.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             LimitedBy::Program => "program",
@@ -30,26 +30,26 @@ impl LimitedBy {
     }
 }
 
-/// A connection at one moment.
+/// The state of a connection at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionSnapshot {
-    /// State, windows, round trip, timeout.
+    /// State, windows, round trip time, timeout.
     pub inspection: ConnectionInspection,
-    /// What both ends agreed on, the scoreboard, clocks, pacing.
+    /// Negotiated features, scoreboard, clocks, pacing.
     pub details: Details,
-    /// What happened so far.
+    /// Counters of events.
     pub counters: Counters,
-    /// What it holds.
+    /// Its memory.
     pub memory: ConnectionMemory,
     /// Congestion control.
     pub congestion: Congestion,
-    /// Segments that are in flight, by the sender's own account.
+    /// Bytes in flight, by the sender's estimate.
     pub in_flight: ByteCount,
-    /// Segments sent again so far.
+    /// Retransmitted segments.
     pub retransmitted: u64,
-    /// What keeps it from sending more.
+    /// What limits the sender.
     pub limit: LimitedBy,
-    /// Written by the program and not taken by the engine.
+    /// Bytes written by the program and not taken by the engine.
     pub waiting: ByteCount,
     /// Receive buffer of the engine.
     pub receive_buffer: ByteCount,

@@ -1,4 +1,4 @@
-//! A TCP/IP stack of one's own: a host on a device in a thread, with sockets.
+//! A TCP/IP stack: a host on a device in a thread, with sockets.
 
 use super::bound::BoundSocket;
 use super::bridge::Bridge;
@@ -31,49 +31,49 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long a list of sockets may take.
+/// Maximum time to list sockets.
 const MAX_LIST_TIME: Duration = Duration::from_secs(2);
 
-/// Why there is no stack.
+/// Why a stack cannot be created.
 #[derive(Debug, Error)]
 pub enum StackError {
-    /// There is no device.
+    /// The device cannot be opened.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The station cannot begin.
+    /// The driver cannot start.
     #[error(transparent)]
     Station(#[from] DriverError),
-    /// There is no capture.
+    /// The capture cannot be started.
     #[error(transparent)]
     Capture(#[from] LiveCaptureError),
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("no random numbers: {0}")]
     Random(#[source] io::Error),
 }
 
-/// What a stack on a device may have besides.
+/// Further options of a stack on a device.
 #[derive(Clone, Debug, Default)]
 pub struct Besides {
-    /// Its address on the Ethernet, and what it knows of it; none: the device carries IP packets.
+    /// MAC address and configuration of the link; none: the device carries IP packets.
     pub ethernet: Option<(MacAddr, LocalLink)>,
-    /// A capture of what passes.
+    /// File for a capture of all packets.
     pub capture: Option<PathBuf>,
-    /// What its connections may hold; none: [`default_memory`].
+    /// Memory limit of the connections; none: [`default_memory`].
     pub memory: Option<ByteCount>,
 }
 
 /// A host on a device, run by a thread of its own, and the sockets of that host.
 ///
-/// Clones are handles of the same stack. [`stop`](Stack::stop) ends it at once: its sockets fail with "network is down".
-/// Without that it ends when its last handle and its last socket are dropped and the connections that were left have ended,
-/// so that what was written still reaches the peer.
+/// Clones are handles of the same stack. [`stop`](Stack::stop) ends it at once: its sockets fail with
+/// "network is down". Otherwise it ends when its last handle and its last socket are dropped and all closed
+/// connections have ended, so that written data still reaches the peer.
 ///
 /// ```no_run
 /// use farpace_live::device::TunConfig;
 /// use farpace_live::socket::{SocketOptions, Stack};
 /// use std::io::{Read, Write};
 ///
-/// // The kernel is 10.77.0.1 on the device, and we are 10.77.0.2.
+/// The kernel is 10.77.0.1 on the device, and the stack is 10.77.0.2.
 /// let kernel = "10.77.0.1".parse()?;
 /// let tun = TunConfig { addresses: vec![(kernel, 24)], ..TunConfig::new("fp0") };
 /// let stack = Stack::on_tun(tun, &["10.77.0.2".parse()?])?;
@@ -90,7 +90,7 @@ struct StackInner {
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
     mtu: u16,
-    /// Of a station: to be stopped with the stack.
+    /// The thread of a driver, to be stopped with the stack.
     thread: Mutex<Option<RunningStack>>,
     control: Mutex<Option<ControlSocket>>,
 }
@@ -100,7 +100,7 @@ struct RunningStack {
     thread: JoinHandle<Result<Stats, DriverError>>,
 }
 
-/// A station that nobody needs any more when this is dropped.
+/// A driver that ends when this is dropped.
 struct OnDriver(Handle);
 
 impl Engine for OnDriver {
@@ -115,18 +115,18 @@ impl Drop for OnDriver {
     }
 }
 
-/// A secret that nobody can guess, and a seed.
+/// A random secret and a random seed.
 ///
 /// # Errors
-/// The system has none.
+/// The system provides no random numbers.
 pub(crate) fn secret_and_seed() -> io::Result<(Secret, u64)> {
     Ok((secret()?, u64::from_be_bytes(random_bytes()?)))
 }
 
-/// A secret that nobody can guess.
+/// A random secret.
 ///
 /// # Errors
-/// The system has none.
+/// The system provides no random numbers.
 fn secret() -> io::Result<Secret> {
     Ok(Secret::new(random_bytes()?))
 }
@@ -137,14 +137,14 @@ fn first(to: impl ToSocketAddrs) -> io::Result<SocketAddr> {
 }
 
 impl Stack {
-    /// A host with these addresses (one at least) on `device`.
+    /// A host with these addresses (at least one) on `device`.
     ///
     /// # Errors
     /// See [`StackError`].
     pub fn on_device(device: Box<dyn Device>, addresses: &[IpAddr], wait: Wait) -> Result<Self, StackError> {
         Stack::on_device_with(device, addresses, wait, Besides::default())
     }
-    /// The same, with more.
+    /// Like [`on_device`](Stack::on_device), with further options.
     ///
     /// # Errors
     /// See [`StackError`].
@@ -175,18 +175,18 @@ impl Stack {
             Ok(station)
         })
     }
-    /// The same on a new TUN device.
+    /// Like [`on_device`](Stack::on_device), on a new TUN device.
     ///
     /// # Errors
     /// See [`StackError`].
     pub fn on_tun(tun: TunConfig, addresses: &[IpAddr]) -> Result<Self, StackError> {
         Stack::on_device(Box::new(Tun::open(&tun)?), addresses, Wait::Sleep)
     }
-    /// On any station that has a host ([`Driver::set_host`]): `make` runs in its thread. `mtu` is that of the device by
-    /// which most of its packets go.
+    /// A stack on any driver with a host ([`Driver::set_host`]): `make` runs in its thread. `mtu` is that of
+    /// the device that most packets use.
     ///
     /// # Errors
-    /// What `make` returns, or that there is no thread.
+    /// The error of `make`, or the thread cannot be started.
     pub fn start<E: From<DriverError> + Send + 'static>(
         name: &str,
         mtu: u16,
@@ -198,7 +198,7 @@ impl Stack {
         *stack.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
         Ok(stack)
     }
-    /// On an engine that somebody else runs.
+    /// A stack on an engine of the caller.
     pub fn over(engine: Arc<dyn Engine>, mtu: u16) -> Self {
         let registry = Arc::default();
         Stack(Arc::new(StackInner {
@@ -210,11 +210,11 @@ impl Stack {
         }))
     }
 
-    /// Listens at a port of an address, or of all addresses if it is unspecified (`::`: of both families). Port 0: the host
-    /// chooses one.
+    /// Listens on a port of an address, or of all addresses if it is unspecified (`::`: of both families).
+    /// Port 0: selected by the host.
     ///
     /// # Errors
-    /// `AddrInUse`; `AddrNotAvailable`: not an address of the host; `InvalidInput`: settings that contradict each other.
+    /// `AddrInUse`; `AddrNotAvailable`: not an address of the host; `InvalidInput`: contradictory settings.
     pub fn listen(&self, at: impl ToSocketAddrs, options: &SocketOptions) -> io::Result<LiveListener> {
         let at = first(at)?;
         let how = Listening {
@@ -226,17 +226,17 @@ impl Stack {
         };
         self.listen_at(Arc::new(self.bind(Bind::new(at.ip(), at.port()))?), how, options.linger)
     }
-    /// Takes a TCP port, to listen at or to connect from.
+    /// Binds a TCP port, for a listener or an outgoing connection.
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable`: not an address of the host, or no port is left.
     pub fn bind(&self, bind: Bind) -> io::Result<BoundSocket> {
         BoundSocket::open(&self.0.engine, bind)
     }
-    /// Listens at a port that was taken.
+    /// Listens on a bound port.
     ///
     /// # Errors
-    /// `AddrInUse`: another that shares the port listens there.
+    /// `AddrInUse`: another socket that shares the port listens.
     pub fn listen_at(
         &self,
         bound: Arc<BoundSocket>,
@@ -245,7 +245,7 @@ impl Stack {
     ) -> io::Result<LiveListener> {
         LiveListener::open(&self.0.engine, &self.0.registry, bound, how, linger)
     }
-    /// Opens a connection and waits until it is open.
+    /// Opens a connection and waits until it is established.
     ///
     /// # Errors
     /// `ConnectionRefused`, `TimedOut`, `HostUnreachable`, `NetworkUnreachable`, `AddrInUse`, `InvalidInput`.
@@ -254,10 +254,10 @@ impl Stack {
         stream.finish_connect(options.connect_timeout)?;
         Ok(stream)
     }
-    /// Opens a connection without waiting: the stream is writable when it is open or has failed.
+    /// Opens a connection without waiting: the stream becomes writable when it is established or has failed.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), as far as it is known at once.
+    /// As [`connect`](Self::connect), as far as known at once.
     pub fn begin_connect(&self, to: impl ToSocketAddrs, options: &SocketOptions) -> io::Result<Stream> {
         let to = first(to)?;
         let config = self.config(options)?;
@@ -266,7 +266,7 @@ impl Stack {
         stream.set_linger(options.linger);
         Ok(stream)
     }
-    /// The same with its own end and the whole configuration.
+    /// Like [`begin_connect`](Self::begin_connect), from a bound port and with a whole configuration.
     ///
     /// # Errors
     /// As [`begin_connect`](Self::begin_connect).
@@ -283,7 +283,7 @@ impl Stack {
         let id = ask(&*self.0.engine, move |host, cx| {
             let bridge = Box::new(Bridge::new(bridge));
             let id = host.connect_with(from, cx.now(), to.ip(), to.port(), config, None, bridge);
-            // What is set from now on must find it.
+            // Later changes must find the connection.
             host.open_due(cx);
             id
         })?;
@@ -300,8 +300,8 @@ impl Stack {
             })),
         }
     }
-    /// A UDP socket at a port of an address, or of all addresses if it is unspecified (`::`: of both families). Port 0: the
-    /// host chooses one.
+    /// Binds a UDP socket to a port of an address, or of all addresses if it is unspecified (`::`: of both
+    /// families). Port 0: selected by the host.
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable`: not an address of the host.
@@ -309,7 +309,7 @@ impl Stack {
         let at = first(at)?;
         self.bind_udp_at(Bind { both_families: true, ..Bind::alone(at.ip(), at.port()) })
     }
-    /// The same, perhaps beside others at the same port.
+    /// Like [`bind_udp`](Self::bind_udp), with SO_REUSEADDR and SO_REUSEPORT.
     ///
     /// # Errors
     /// As [`bind_udp`](Self::bind_udp).
@@ -317,14 +317,14 @@ impl Stack {
         LiveUdpSocket::open(&self.0.engine, &self.0.registry, bind)
     }
 
-    /// Where a UDP socket is: if it is at all addresses and connected, the one that is used.
+    /// The local address of a UDP socket. For a connected socket on all addresses, the source address in use.
     pub(super) fn local_of(&self, udp: &LiveUdpSocket) -> SocketAddr {
         let local = udp.local_addr();
         let Some(peer) = udp.peer_addr().filter(|_| local.ip().is_unspecified()) else { return local };
         let own = self.call(move |host, _| host.source_for(peer.ip())).ok().flatten();
         own.map_or(local, |own| SocketAddr::new(own, local.port()))
     }
-    /// The time of day at a time of its host, as far as there is one: time that a program gives is its own.
+    /// The time of day at a time of its host, if known: a program that supplies the time has its own.
     pub(super) fn wall_time(&self, at: farpace_units::Instant) -> Duration {
         let since_begin = Duration::from_nanos(at.as_nanos());
         if self.0.engine.is_driven() {
@@ -333,14 +333,14 @@ impl Stack {
         let age = self.call(move |_, cx| cx.now().since(at)).map_or(0, |age| age.as_nanos());
         wall_now().saturating_sub(Duration::from_nanos(age))
     }
-    /// The longest IP packet of its device, in bytes.
+    /// The MTU of its device, in bytes.
     pub fn mtu(&self) -> u16 {
         self.0.mtu
     }
     fn config(&self, options: &SocketOptions) -> io::Result<Config> {
         options.resolve(self.0.mtu).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }
-    /// Work on its host, in the order in which it is given; returns what `work` returns.
+    /// Does `work` on its host, in order of the calls, and returns its result.
     ///
     /// # Errors
     /// Network down: the stack has ended.
@@ -350,17 +350,17 @@ impl Stack {
     ) -> io::Result<R> {
         ask(&*self.0.engine, work)
     }
-    /// From now on `farpace ss` shows its sockets, under this name, until it ends.
+    /// Publishes its sockets for `farpace ss` under this name, until the stack ends.
     ///
     /// # Errors
-    /// There is no place for a control socket.
+    /// The control socket cannot be created.
     pub fn offer_list(&self, name: &str) -> Result<(), ControlError> {
         let (engine, registry) = (Arc::downgrade(&self.0.engine), Arc::downgrade(&self.0.registry));
         let ask = move || {
             let (engine, backlogs) = (engine.upgrade()?, registry.upgrade()?.backlogs());
             let (tell, hear) = mpsc::channel();
             let job = move |host: &mut Host, cx: &mut farpace_path::Cx<'_>| {
-                // Nobody hears it if the answer comes too late.
+                // The receiver is gone if the answer is late.
                 let _ = tell.send(Listing::of(host, cx.now(), &backlogs));
             };
             engine.run(Box::new(job)).ok()?;
@@ -371,23 +371,24 @@ impl Stack {
         *self.0.control.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
         Ok(())
     }
-    /// Everybody who waits in a socket of this stack gets [`Interrupted`](super::Interrupted).
+    /// All threads that wait in a socket of this stack get [`Interrupted`](super::Interrupted).
     pub fn interrupt(&self) {
         self.0.registry.interrupt_all();
     }
-    /// From now on [`interrupt`](Stack::interrupt) calls `call`, too: for those who wait for sockets elsewhere than in them, as
-    /// in a descriptor. It must be quick, and must not call this.
+    /// Registers a call of [`interrupt`](Stack::interrupt), for threads that wait elsewhere, for example for
+    /// a descriptor. It must be quick, and must not call this.
     pub fn on_interrupt(&self, call: impl Fn() + Send + Sync + 'static) {
         self.0.registry.on_interrupt(Box::new(call));
     }
-    /// Sockets there are.
+    /// Number of sockets.
     pub fn sockets(&self) -> usize {
         self.0.registry.len()
     }
-    /// Waits until the peers of all connections have what was written and the FIN of those that were closed, at most so long.
-    /// For programs that end: nobody sends on after them. True: nothing is left to be sent.
+    /// Waits until the peers of all connections have acknowledged the written data and the FIN of closed
+    /// ones, at most `most`. For programs that exit, because nothing is sent after that. True: nothing is
+    /// left to be sent.
     ///
-    /// Connections that are open and have nothing to send are not waited for, nor is TIME-WAIT.
+    /// It does not wait for open connections without data to send, nor for TIME-WAIT.
     pub fn flush(&self, most: Duration) -> bool {
         const LOOK: Duration = Duration::from_millis(2);
         let until = Instant::now().checked_add(most);
@@ -412,10 +413,11 @@ impl Stack {
             std::thread::sleep(LOOK);
         }
     }
-    /// Ends the stack: its sockets fail, its device is closed. What it has done, if it was not stopped before.
+    /// Ends the stack: its sockets fail, and its device is closed. Returns the counters, unless it was
+    /// stopped before.
     ///
     /// # Errors
-    /// The station had ended by itself: why.
+    /// The error that had ended the driver.
     pub fn stop(&self) -> Result<Stats, DriverError> {
         drop(self.0.control.lock().unwrap_or_else(PoisonError::into_inner).take());
         let running = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

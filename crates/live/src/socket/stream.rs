@@ -1,4 +1,4 @@
-//! A TCP stream as programs use it.
+//! TCP streams for programs.
 
 use super::bridge::errno_of;
 use super::duplex::DuplexPhase;
@@ -19,14 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// One TCP connection of a program.
+/// A TCP connection of a program.
 ///
-/// It behaves as [`std::net::TcpStream`] does: reads and writes wait, unless it is non-blocking or has timeouts; clones are
-/// handles of the same stream, and when the last one is dropped the stream is closed: what was written is still sent, but
-/// if something waits to be read the peer gets a reset. Several threads may read and write at once.
+/// It behaves like [`std::net::TcpStream`]: reads and writes wait, unless it is non-blocking or has timeouts.
+/// Clones are handles of the same stream. Dropping the last one closes the stream: written data is still
+/// sent, but unread data causes a reset. Several threads may read and write at once.
 ///
-/// Memory is bounded in both directions: 512 KiB each way, and the buffers of the engine. When a program does not read,
-/// the receive window closes; when the peer does not, writes wait.
+/// Memory is bounded in both directions: 512 KiB each, in addition to the buffers of the engine. If the
+/// program does not read, the receive window closes; if the peer does not, writes wait.
 #[derive(Clone)]
 pub struct Stream(Arc<StreamInner>);
 
@@ -56,7 +56,7 @@ impl StreamInner {
     fn change(&self, change: impl FnOnce(&mut StreamTimeouts)) {
         change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
     }
-    /// Tries until it need not wait, or must not.
+    /// Repeats a call until it succeeds or must not wait.
     fn call<T>(&self, way: IoDirection, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         let mut until = None;
         loop {
@@ -76,7 +76,7 @@ impl StreamInner {
     }
 }
 
-/// A timeout of zero would be none at all, as in the standard library.
+/// Refuses a timeout of zero, like the standard library.
 fn checked(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
     match timeout {
         Some(Duration::ZERO) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a timeout of zero")),
@@ -96,15 +96,16 @@ impl Stream {
     /// Another handle of the same stream.
     ///
     /// # Errors
-    /// None; the standard library's may fail.
+    /// None; the method of the standard library may fail.
     pub fn try_clone(&self) -> io::Result<Stream> {
         Ok(self.clone())
     }
 
-    /// Waits until a connection that [`Stack::begin_connect`](super::Stack::begin_connect) opens is open, at most so long.
+    /// Waits until a connection of [`Stack::begin_connect`](super::Stack::begin_connect) is established, at
+    /// most `timeout`.
     ///
     /// # Errors
-    /// It was refused or nobody answered; `TimedOut` after `timeout`.
+    /// It was refused or not answered; `TimedOut` after `timeout`.
     pub fn finish_connect(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self.0.pipe.shared.wait(IoDirection::Out, deadline(timeout)) {
             Ok(()) => {}
@@ -113,7 +114,7 @@ impl Stream {
         }
         self.take_error().map_or(Ok(()), Err)
     }
-    /// True until the handshake is over, well or not.
+    /// True until the handshake has succeeded or failed.
     pub fn is_connecting(&self) -> bool {
         self.0.pipe.shared.with(|duplex| duplex.phase == DuplexPhase::Opening)
     }
@@ -125,14 +126,15 @@ impl Stream {
     pub fn read_into(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         self.0.call(IoDirection::In, || self.0.pipe.try_read(buffers))
     }
-    /// The next piece that has come, at most `limit` bytes, without copying; none: the peer has finished.
+    /// The next received piece, at most `limit` bytes, without a copy; none: the peer has closed its
+    /// direction.
     ///
     /// # Errors
     /// As [`read`](Read::read).
     pub fn read_bytes(&self, limit: usize) -> io::Result<Option<Bytes>> {
         self.0.call(IoDirection::In, || self.0.pipe.try_read_bytes(limit))
     }
-    /// Copies what has come without taking it.
+    /// Copies received data without consuming it.
     ///
     /// # Errors
     /// As [`read`](Read::read).
@@ -142,14 +144,14 @@ impl Stream {
         }
         self.0.call(IoDirection::In, || self.0.pipe.try_peek(buffer, 0))
     }
-    /// Writes some of `bytes` without copying, and leaves what there was no room for.
+    /// Writes some of `bytes` without a copy, and leaves the rest.
     ///
     /// # Errors
     /// As [`write`](Write::write).
     pub fn write_some_bytes(&self, bytes: &mut Bytes) -> io::Result<usize> {
         self.0.call(IoDirection::Out, || self.0.pipe.try_write_bytes(bytes))
     }
-    /// Writes all of `bytes` without copying. A non-blocking stream may fail after a part: use
+    /// Writes all of `bytes` without a copy. A non-blocking stream may fail after a part; use
     /// [`write_some_bytes`](Self::write_some_bytes) there.
     ///
     /// # Errors
@@ -161,11 +163,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Ends one direction or both. After `Write` the peer gets a FIN when it has everything; after `Read` reads return what
-    /// has come and then the end.
+    /// Ends one or both directions. After `Write` a FIN follows the written data; after `Read` reads return
+    /// the received data and then the end.
     ///
     /// # Errors
-    /// `NotConnected`: it is over.
+    /// `NotConnected`: it has ended.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         if self
             .0
@@ -183,10 +185,11 @@ impl Stream {
         }
         Ok(())
     }
-    /// Closes this handle, and the stream if it is the last one. With `linger` it waits for the peer to have everything.
+    /// Closes this handle, and the stream if it is the last one. With `linger` it waits for the peer to
+    /// acknowledge everything.
     ///
     /// # Errors
-    /// `TimedOut`: it has not, after the time of `linger`; what is left is still being sent.
+    /// `TimedOut`: the peer has not within the time of `linger`; the rest is still being sent.
     pub fn close(self) -> io::Result<()> {
         let linger = self.0.times().linger.filter(|linger| !linger.is_zero());
         if linger.is_some() && Arc::strong_count(&self.0) == 1 {
@@ -197,11 +200,11 @@ impl Stream {
         }
         Ok(())
     }
-    /// Ends the connection now: the peer gets a reset, and everybody who waits an end.
+    /// Resets the connection; all waiting calls return.
     pub fn abort(&self) {
         self.0.pipe.leave(super::duplex::Farewell::Abort);
     }
-    /// Everybody who waits in this stream now gets [`Interrupted`](super::Interrupted).
+    /// All threads that wait in this stream get [`Interrupted`](super::Interrupted).
     pub fn interrupt(&self) {
         self.0.pipe.shared.interrupt();
     }
@@ -209,12 +212,12 @@ impl Stream {
     /// Calls that would wait fail with `WouldBlock` instead.
     ///
     /// # Errors
-    /// None; the standard library's may fail.
+    /// None; the method of the standard library may fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
         Ok(())
     }
-    /// Reads fail with `WouldBlock` when they have waited so long; none: they wait for ever.
+    /// Reads fail with `WouldBlock` after waiting for this time; none: they wait without limit.
     ///
     /// # Errors
     /// `InvalidInput`: zero.
@@ -223,7 +226,7 @@ impl Stream {
         self.0.change(|times| times.read = timeout);
         Ok(())
     }
-    /// The same for writes.
+    /// Writes fail with `WouldBlock` after waiting for this time; none: they wait without limit.
     ///
     /// # Errors
     /// `InvalidInput`: zero.
@@ -237,28 +240,28 @@ impl Stream {
         self.0.change(|times| times.linger = linger);
     }
 
-    /// Its two ends.
+    /// Its local and remote addresses.
     ///
     /// # Errors
     /// `NotConnected`: it has none yet.
     pub fn ends(&self) -> io::Result<SocketEnds> {
         self.0.pipe.shared.with(|duplex| duplex.ends).ok_or_else(|| Errno::ENOTCONN.into())
     }
-    /// Our end.
+    /// The local address and port.
     ///
     /// # Errors
     /// As [`ends`](Self::ends).
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.ends()?.local)
     }
-    /// The other end.
+    /// The address and port of the peer.
     ///
     /// # Errors
     /// As [`ends`](Self::ends).
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.ends()?.remote)
     }
-    /// The error that waits, once (SO_ERROR).
+    /// The pending error; returned once (SO_ERROR).
     pub fn take_error(&self) -> Option<io::Error> {
         self.0.pipe.take_error()
     }
@@ -274,32 +277,33 @@ impl Stream {
     pub fn available(&self) -> usize {
         self.0.pipe.available()
     }
-    /// What it lets its program do without waiting.
+    /// The operations that are possible without waiting.
     pub fn readiness(&self) -> Readiness {
         self.0.pipe.shared.readiness()
     }
-    /// From now on `watch` is told of its readiness, beginning with how it is now.
+    /// Sets the watch for changes of the readiness, and reports the current one.
     pub fn watch(&self, watch: Box<dyn ReadinessWatch>) {
         self.0.pipe.shared.watch(watch);
     }
-    /// From now on nobody is told.
+    /// Removes the watch.
     pub fn unwatch(&self) {
         self.0.pipe.shared.unwatch();
     }
-    /// What its listener has given it ([`Listening::extra`](super::Listening)).
+    /// The value attached by its listener ([`Listening::extra`](super::Listening)).
     pub fn extra(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.0.pipe.extra().cloned()
     }
 
-    /// A look at the connection: round trip, windows, state, retransmissions, and what keeps it from sending more.
+    /// A snapshot of the connection: round trip time, windows, state, retransmissions, and what limits the
+    /// sender.
     ///
     /// # Errors
-    /// `NotConnected`: it has not begun, or is long over.
+    /// `NotConnected`: it has not begun, or ended long ago.
     pub fn inspect(&self) -> io::Result<ConnectionSnapshot> {
         let waiting = self.0.pipe.waiting_to_leave();
         self.look(move |connection, now| ConnectionSnapshot::of(connection, now, waiting))
     }
-    /// Changes the connection while it runs: what [`Connection`] has setters for.
+    /// Changes the running connection with the setters of [`Connection`].
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).
@@ -309,7 +313,7 @@ impl Stream {
             ask(self.0.pipe.engine(), move |host, cx| host.with_connection(id, cx, change).is_some())?;
         if changed { Ok(()) } else { Err(Errno::ENOTCONN.into()) }
     }
-    /// Changes the connection soon, without waiting for that: before anything else that is asked of it from now on.
+    /// Changes the connection without waiting, before all later requests.
     ///
     /// # Errors
     /// Network down.
@@ -324,31 +328,31 @@ impl Stream {
         };
         self.0.pipe.engine().run(Box::new(job)).map_err(|_| ended())
     }
-    /// What `work` sees of the connection; none: it is long over.
+    /// The result of `work` on the connection; none: it ended long ago.
     pub(super) fn look_now<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection, farpace_units::Instant) -> R + Send + 'static,
     ) -> Option<R> {
         self.look(work).ok()
     }
-    /// Everything is over.
+    /// True if the stream has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.0.pipe.shared.with(|duplex| duplex.phase == DuplexPhase::Over)
     }
-    /// It is over and has never been open.
+    /// True if it has ended and was never established.
     pub(super) fn has_failed_to_open(&self) -> bool {
         self.0.pipe.shared.with(|duplex| duplex.phase == DuplexPhase::Over && !duplex.was_open)
     }
-    /// Reads are announced when so many bytes are there (SO_RCVLOWAT).
+    /// Sets the number of bytes at which the stream becomes readable (SO_RCVLOWAT).
     pub(super) fn set_low_water(&self, bytes: usize) {
         self.0.pipe.shared.with(|duplex| duplex.want(bytes));
         self.0.pipe.kick();
     }
-    /// Urgent data stands in line with the rest (SO_OOBINLINE), or is fetched by itself.
+    /// Urgent data is read in order with the rest (SO_OOBINLINE), or separately.
     pub(super) fn set_urgent_inline(&self, inline: bool) {
         self.0.pipe.shared.with(|duplex| duplex.urgent_inline = inline);
     }
-    /// Short segments leave at once, or wait for acknowledgments.
+    /// Short segments are sent at once (TCP_NODELAY), or wait for ACKs.
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).

@@ -1,7 +1,7 @@
-//! What a network card does with packets on its own, asked and told by the requests of ethtool.
+//! Offloads and queues of NICs, through the ethtool requests.
 //!
-//! Invariants of all blocks here: the request and the value that it points to live until the call returns, and are as long
-//! as the system takes them to be.
+//! Invariants of all blocks here: the request and the value that it points to live until the call returns,
+//! and have the length that the system assumes.
 
 #![allow(
     unsafe_code,
@@ -16,25 +16,25 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Something that an interface does to packets, so that fewer of them go through the system.
+/// An offload that changes the number of packets that pass through the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offload {
-    /// It cuts TCP super-segments itself.
+    /// TCP segmentation offload by the NIC.
     Tso,
-    /// The system cuts super-segments as late as it can.
+    /// Generic segmentation offload: the system segments as late as possible.
     Gso,
-    /// The system puts segments together that came one after the other.
+    /// Generic receive offload: the system merges consecutive segments.
     Gro,
-    /// The card does, and forgets how they were.
+    /// Large receive offload by the NIC, which cannot be reversed exactly.
     Lro,
 }
 
 impl Offload {
-    /// All that change how many packets there are.
+    /// All offloads.
     pub const ALL: [Offload; 4] = [Offload::Tso, Offload::Gso, Offload::Gro, Offload::Lro];
 
-    /// Its name in ethtool's `-k` and `-K`.
+    /// Its name in `ethtool -k` and `-K`.
     pub fn name(self) -> &'static str {
         match self {
             Offload::Tso => "tso",
@@ -43,7 +43,7 @@ impl Offload {
             Offload::Lro => "lro",
         }
     }
-    /// Requests that read and write it (`linux/ethtool.h`).
+    /// The requests that read and write it (`linux/ethtool.h`).
     fn requests(self) -> (u32, u32) {
         match self {
             Offload::Tso => (0x1e, 0x1f),
@@ -52,7 +52,7 @@ impl Offload {
             Offload::Lro => (0x25, 0x26),
         }
     }
-    /// The bit of it in the value; the others stay as they are.
+    /// The bit of the offload in the value; the other bits stay unchanged.
     fn bit(self) -> u32 {
         if self == Offload::Lro { 1 << 15 } else { 1 }
     }
@@ -64,22 +64,23 @@ impl fmt::Display for Offload {
     }
 }
 
-/// True if the interface does it.
+/// True if the offload is on.
 ///
 /// # Errors
 /// There is no such interface in this network namespace.
 pub fn offload(interface: &str, what: Offload) -> io::Result<bool> {
     match request(interface, what.requests().0, 0) {
-        // An interface that has never heard of it does not do it.
+        // An interface without support for the request does not have the offload.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(false),
         answer => answer.map(|value| value & what.bit() != 0),
     }
 }
 
-/// Switches it on or off.
+/// Switches an offload on or off.
 ///
 /// # Errors
-/// There is no such interface in this network namespace, no right to change it, or it cannot.
+/// There is no such interface in this network namespace, the privilege is missing, or the interface cannot
+/// change it.
 pub(super) fn set_offload(interface: &str, what: Offload, on: bool) -> io::Result<()> {
     let (read, write) = what.requests();
     let before = request(interface, read, 0)?;
@@ -87,10 +88,10 @@ pub(super) fn set_offload(interface: &str, what: Offload, on: bool) -> io::Resul
     request(interface, write, value).map(drop)
 }
 
-/// How many queues the interface receives by now; one if it does not know of queues.
+/// Current number of receive queues of the interface; one if it does not report queues.
 pub(crate) fn receive_queues(interface: &str) -> u32 {
     const GET_CHANNELS: u32 = 0x3c;
-    // `struct ethtool_channels`: the command, the most of each kind, and what there is now.
+    // `struct ethtool_channels`: the command, the maximum of each kind, and the current numbers.
     let mut channels = [0; 9];
     channels[0] = GET_CHANNELS;
     match ask(interface, &mut channels) {
@@ -99,10 +100,11 @@ pub(crate) fn receive_queues(interface: &str) -> u32 {
     }
 }
 
-/// True if no card is behind the interface, only memory.
+/// True if the interface is virtual.
 pub(crate) fn is_virtual(interface: &str) -> bool {
     const GET_DRIVER: u32 = 0x3;
-    // `struct ethtool_drvinfo`: after the command four texts of 32 bytes, the last of which is the place on the bus.
+    // `struct ethtool_drvinfo`: after the command four strings of 32 bytes, the last of which is the bus
+    // address.
     let mut driver = [0; 49];
     driver[0] = GET_DRIVER;
     ask(interface, &mut driver).is_ok() && driver[25] == 0
@@ -121,7 +123,7 @@ fn request(interface: &str, command: u32, data: u32) -> io::Result<u32> {
     Ok(value.data)
 }
 
-/// `value` begins with the number of a request, and is as long as the system takes it to be.
+/// `value` begins with the number of the request, and has the length that the system assumes.
 fn ask<T>(interface: &str, value: &mut T) -> io::Result<()> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: all zeros is a valid value.
@@ -132,7 +134,8 @@ fn ask<T>(interface: &str, value: &mut T) -> io::Result<()> {
         .zip(interface.bytes())
         .for_each(|(to, from)| *to = from as libc::c_char);
     about.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
-    // SAFETY: the requests above read and write one structure that `value` is as long as, and it outlives the call.
+    // SAFETY: the requests above read and write a structure of the length of `value`, which outlives the
+    // call.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut about) };
     Ok(Errno::result(done).map(drop)?)
 }

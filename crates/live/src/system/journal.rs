@@ -1,4 +1,4 @@
-//! What processes have set on the machine, in files: whoever comes after one that was killed can take it away.
+//! Journals of changes to the machine, in files: later processes can revert the changes of a killed one.
 
 use super::undo::SystemUndo;
 use super::{SystemError, SystemInterface, namespace};
@@ -8,40 +8,40 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the files are; they go with a restart of the machine, as what they tell of does.
+/// Directory of the journals. Like the changes, it does not survive a restart of the machine.
 const STATE: &str = "/run/farpace";
-/// Names another folder than [`STATE`].
+/// Environment variable with another directory than [`STATE`].
 const STATE_VARIABLE: &str = "FARPACE_STATE";
-/// Longest file that is read, in bytes: it is somebody else's if it is longer.
+/// Maximum length of a journal, in bytes; longer files are ignored.
 const LONGEST: u64 = 1 << 20;
 
-/// The folder of the files.
+/// The directory of the journals.
 pub fn state_folder() -> PathBuf {
     std::env::var_os(STATE_VARIABLE).map_or_else(|| STATE.into(), PathBuf::from)
 }
 
-/// What one setup of one process has set, the first first.
+/// The changes of one setup of one process, the first first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Journal {
-    /// What it is for, like `up`.
+    /// Its purpose, such as `up`.
     pub name: String,
-    /// The process.
+    /// Process ID.
     pub pid: u32,
-    /// When it began, in ticks since the machine began: another process may have its number later.
+    /// Start time of the process, in ticks since boot: another process may get the same PID later.
     pub began: u64,
-    /// Its network namespace, by number.
+    /// The inode number of its network namespace.
     pub home: u64,
-    /// It is meant to stay when the process has ended.
+    /// The setup stays after the process has ended.
     pub kept: bool,
-    /// How each is taken away.
+    /// How to revert each change.
     pub steps: Vec<SystemUndo>,
-    /// The file.
+    /// Path of the journal.
     #[serde(skip)]
     pub path: PathBuf,
 }
 
 impl Journal {
-    /// A new file for this process in `folder`.
+    /// Creates a journal for this process in `folder`.
     pub(super) fn create(folder: &Path, name: &str) -> Result<Self, SystemError> {
         let failed = |what: &str, path: &Path| {
             let what = format!("{what} {}", path.display());
@@ -57,7 +57,7 @@ impl Journal {
         let home = home.map_err(failed("read", Path::new("/proc/thread-self/ns/net")))?;
         let began = began(pid).unwrap_or(0);
         let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        // A process may have several setups with one name.
+        // A process may have several setups with the same name.
         for number in 0..u32::MAX {
             let number = if number == 0 { String::new() } else { format!("-{number}") };
             let path = folder.join(format!("{pid}-{safe}{number}.json"));
@@ -82,7 +82,7 @@ impl Journal {
         Err(failed("make a file in", folder)(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// All at once or not at all: the file is never half written.
+    /// Writes the file atomically: it is never incomplete.
     pub(super) fn write(&self) -> Result<(), SystemError> {
         let new = self.path.with_extension("new");
         let write = || {
@@ -92,18 +92,18 @@ impl Journal {
         write().map_err(|error| SystemError::System { what: format!("write {}", self.path.display()), error })
     }
 
-    /// True if its process is there.
+    /// True if its process still runs.
     pub fn is_alive(&self) -> bool {
         began(self.pid) == Some(self.began)
     }
 
-    /// True if nobody will take this away who has not been told to.
+    /// True if the process has ended and the setup is not to be kept.
     pub fn is_left_over(&self) -> bool {
         !self.kept && !self.is_alive()
     }
 
-    /// Takes everything away, the last first, but for interfaces that are in `spared`. Steps that cannot be taken stay in the
-    /// file.
+    /// Reverts all changes, the last first, except interfaces in `spared`. Changes that cannot be reverted
+    /// stay in the file.
     pub(super) fn undo(&mut self, spared: &[SystemInterface]) -> Result<(), Vec<SystemError>> {
         let mut errors = Vec::new();
         let mut stay = Vec::new();
@@ -120,7 +120,8 @@ impl Journal {
                         |error| SystemError::System { what: "enter its network namespace".into(), error };
                     namespace::within(home, || step.run()).map_err(entering).and_then(|done| done)
                 }
-                // With its namespace went all that was in it; what has a name is to be seen from everywhere.
+                // The removal of a namespace removed everything in it; named namespaces are visible from
+                // everywhere.
                 Some(None) if step.namespace().is_some() => step.run(),
                 Some(None) => Ok(()),
             };
@@ -145,10 +146,11 @@ fn remove(path: &Path) -> Result<(), SystemError> {
     }
 }
 
-/// When a process began, in ticks since the machine began; none: there is no such process.
+/// Start time of a process, in ticks since boot; none: there is no such process.
 fn began(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold blanks and parentheses. After it the state is the first field, this the 20th.
+    // The name, in parentheses, may contain blanks and parentheses. After it the state is the first field,
+    // the start time the 20th.
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
     if fields.next()? == "Z" {
         return None;
@@ -156,7 +158,7 @@ fn began(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// All files in the folder, of the living and of the dead, by name. What is no journal is left out.
+/// All journals in the directory, of running and ended processes, by name. Other files are skipped.
 pub fn journals() -> Vec<Journal> {
     let mut paths: Vec<_> =
         fs::read_dir(state_folder()).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -170,14 +172,15 @@ pub fn journals() -> Vec<Journal> {
     paths.into_iter().filter_map(read).collect()
 }
 
-/// Takes away what this journal of a dead process tells of. What a living process has made since under the same name stays.
+/// Reverts the changes of an ended process. Things of the same name that a running process has created since
+/// stay.
 ///
 /// # Errors
-/// What could not be taken away; the journal keeps it.
+/// Changes that could not be reverted; they stay in the journal.
 pub fn clean(journal: &mut Journal) -> Result<(), Vec<SystemError>> {
     let others: Vec<_> =
         journals().into_iter().filter(|other| other.path != journal.path && other.is_alive()).collect();
-    // An interface without a named namespace is that of its process alone.
+    // An interface without a named namespace belongs to the namespace of its process.
     let same = |other: &Journal, interface: &SystemInterface| {
         interface.namespace.is_some() || other.home == journal.home
     };

@@ -1,15 +1,15 @@
-//! How much memory the connections of a host may hold on this machine.
+//! The default memory limit of a host's connections.
 
 use farpace_units::ByteCount;
 use nix::sys::sysinfo::sysinfo;
 use std::fs;
 
-/// The part that is theirs unless somebody says otherwise.
+/// The default limit is this part of the memory.
 const PART: u64 = 4;
-/// What the control group of this process allows (cgroup v2).
+/// The memory limit of this process's control group (cgroup v2).
 const GROUP: &str = "/sys/fs/cgroup/memory.max";
 
-/// A quarter of the machine's memory, or of what its control group allows this process.
+/// A quarter of the machine's memory, or of the limit of the control group of this process.
 pub fn default_memory() -> ByteCount {
     let machine = sysinfo().map_or(u64::MAX, |system| system.ram_total());
     let group = fs::read_to_string(GROUP).ok().and_then(|text| text.trim().parse::<u64>().ok());
@@ -20,7 +20,7 @@ pub fn default_memory() -> ByteCount {
 mod tests {
     use super::*;
 
-    /// Breaks: hosts that take no connections, or all memory.
+    /// Breaks: the default memory limit is positive and less than all memory.
     #[test]
     fn a_quarter_is_less_than_all() {
         let text = fs::read_to_string("/proc/meminfo").unwrap();

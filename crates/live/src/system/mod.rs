@@ -1,7 +1,7 @@
-//! What is set on the machine, and taken away again: interfaces, addresses, namespaces, parameters, offloads.
+//! Changes to the machine that are reverted later: interfaces, addresses, namespaces, parameters, offloads.
 //!
-//! Start reading at [`Setup`]. Before anything is set, how to take it away is written to a file ([`Journal`]), so that after
-//! the process was killed, too, `farpace doctor --clean` finds it.
+//! Start reading at [`Setup`]. Before each change, a file ([`Journal`]) records how to revert it. So `farpace
+//! doctor --clean` can revert the changes even after the process was killed.
 
 pub(crate) mod ethtool;
 mod journal;
@@ -29,41 +29,41 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
-/// Why something cannot be set or taken away.
+/// Why a change or its reversal fails.
 #[derive(Debug, Error)]
 pub enum SystemError {
-    /// The system says no.
+    /// The system refuses.
     #[error("cannot {what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What it said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// A tool says no.
+    /// A tool reports an error.
     #[error("`{command}`: {said}")]
     Tool {
-        /// What was run.
+        /// The command.
         command: String,
-        /// What it wrote to its standard error.
+        /// Its standard error.
         said: String,
     },
     /// A tool is missing.
     #[error("the command `{0}` is missing: install the package iproute2 (iproute on Fedora)")]
     NoTool(String),
-    /// It is there already, and it may be somebody else's.
+    /// It exists already, and may belong to another program.
     #[error("there is already {0}: choose another name, or remove it")]
     InUse(String),
-    /// A name that no interface or namespace can have.
+    /// An invalid name of an interface or namespace.
     #[error("`{0}` cannot be a name here: 1 to 15 characters, no `/`, no `:`, no blanks")]
     BadName(String),
-    /// There is no such setup.
+    /// There is no setup of this name.
     #[error("nothing was set up under the name `{0}`")]
     Unknown(String),
 }
 
 impl SystemError {
-    /// True if there are not enough rights.
+    /// True if privileges are missing.
     pub fn is_for_lack_of_rights(&self) -> bool {
         match self {
             SystemError::System { error, .. } => error.kind() == io::ErrorKind::PermissionDenied,
@@ -85,15 +85,15 @@ pub struct SystemInterface {
 }
 
 impl SystemInterface {
-    /// One in the namespace of the process.
+    /// An interface in the namespace of the process.
     pub fn here(name: &str) -> Self {
         SystemInterface { namespace: None, name: name.to_owned() }
     }
-    /// One in a namespace with a name.
+    /// An interface in a named namespace.
     pub fn within(namespace: &str, name: &str) -> Self {
         SystemInterface { namespace: Some(namespace.to_owned()), name: name.to_owned() }
     }
-    /// True if it is there.
+    /// True if it exists.
     pub fn exists(&self) -> bool {
         undo::exists(self)
     }
@@ -108,12 +108,12 @@ impl fmt::Display for SystemInterface {
     }
 }
 
-/// Setups of this process that have not been undone, for [`undo_all`].
+/// Setups of this process that have not been reverted, for [`undo_all`].
 static OPEN: Mutex<Vec<Arc<Mutex<Journal>>>> = Mutex::new(Vec::new());
 
-/// Something set up on the machine. When it is dropped, all is as it was before, as far as the system lets it.
+/// Changes to the machine. Dropping it reverts them, as far as the system permits.
 ///
-/// Programs that end at a signal without dropping their values call [`undo_all`] before they do.
+/// Programs that exit on a signal without dropping their values call [`undo_all`] before.
 #[derive(Debug)]
 pub struct Setup {
     journal: Arc<Mutex<Journal>>,
@@ -121,10 +121,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Nothing yet, for a purpose with this name.
+    /// An empty setup for the purpose `name`.
     ///
     /// # Errors
-    /// The file for it cannot be written: [`state_folder`] needs root.
+    /// The journal cannot be written: [`state_folder`] requires root.
     pub fn begin(name: &str) -> Result<Self, SystemError> {
         Ok(Setup::of(Journal::create(&state_folder(), name)?))
     }
@@ -135,17 +135,17 @@ impl Setup {
         Setup { journal, done: false }
     }
 
-    /// What was set up under this name by a process that has ended, or has [kept](Setup::keep) it.
+    /// The setup of this name, of a process that has ended or has [kept](Setup::keep) it.
     ///
     /// # Errors
-    /// There is nothing.
+    /// There is none.
     pub fn take_over(name: &str) -> Result<Self, SystemError> {
         let fits = |journal: &Journal| journal.name == name && (journal.kept || !journal.is_alive());
         let found = journals().into_iter().find(fits);
         found.map(Setup::of).ok_or_else(|| SystemError::Unknown(name.to_owned()))
     }
 
-    /// How each thing that was set is taken away, the first first.
+    /// How to revert each change, the first first.
     pub fn steps(&self) -> Vec<SystemUndo> {
         self.locked(|journal| journal.steps.clone())
     }
@@ -154,7 +154,7 @@ impl Setup {
         work(&mut self.journal.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes down how it is undone, then does it.
+    /// Records how to revert a change, then makes it.
     fn step<T>(
         &self,
         undo: SystemUndo,
@@ -175,7 +175,7 @@ impl Setup {
         self.step(undo, || tool::run(&tool::line("ip", namespace, line)).map(drop))
     }
 
-    /// A new folder in a BPF file system, for what is pinned there: it goes with the folder.
+    /// Creates a directory in a BPF file system for pinned objects, which are removed with it.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -189,7 +189,7 @@ impl Setup {
         })
     }
 
-    /// A new network namespace, with its loopback up.
+    /// Creates a network namespace, with its loopback interface up.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -214,7 +214,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Two new interfaces: what goes into one comes out of the other. Both are down.
+    /// Creates a veth pair. Both interfaces are down.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -225,7 +225,7 @@ impl Setup {
             Some(namespace) => format!("{} netns {namespace}", end.name),
             None => end.name.clone(),
         };
-        // The other end goes with it.
+        // The other end is removed with it.
         self.ip(
             SystemUndo::Link(a.clone()),
             None,
@@ -233,7 +233,7 @@ impl Setup {
         )
     }
 
-    /// A new bridge of the kernel, up, with these interfaces on it.
+    /// Creates a bridge of the kernel, up, with these ports.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -257,7 +257,8 @@ impl Setup {
         SystemUndo::Tool(interface.clone(), tool::line(program, interface.namespace.as_deref(), line))
     }
 
-    /// One more address of an interface, with the bits of its network. It is usable at once: no duplicate is looked for.
+    /// Adds an address with its prefix length to an interface. It is usable at once, without duplicate
+    /// address detection.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -268,7 +269,8 @@ impl Setup {
         self.ip(undo, interface.namespace.as_deref(), &format!("address add {what}{nodad}"))
     }
 
-    /// A route to a network, or to everywhere where `to` is `default`, by way of a router, or straight by an interface.
+    /// Adds a route to a prefix, or the default route if `to` is `default`, through a router or directly
+    /// through an interface.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -302,7 +304,7 @@ impl Setup {
         self.ip(undo, namespace, &up)
     }
 
-    /// The longest packet of an interface, in bytes.
+    /// Sets the MTU of an interface, in bytes.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -314,8 +316,9 @@ impl Setup {
         self.ip(undo, namespace, &format!("link set dev {} mtu {mtu}", interface.name))
     }
 
-    /// From now on packets go through an interface as they are: nothing is put together or left to be cut. Returns what was on
-    /// before. What an interface cannot switch off stays, for instance GSO for programs' own super-segments.
+    /// Switches off the offloads of an interface, so that packets pass unchanged. Returns the offloads that
+    /// were on before. Offloads that the interface cannot switch off stay on, for instance GSO for
+    /// super-segments of programs.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -338,7 +341,7 @@ impl Setup {
         Ok(on)
     }
 
-    /// A parameter of the system, like `net.ipv4.ip_forward`, in a namespace.
+    /// Sets a kernel parameter, such as `net.ipv4.ip_forward`, in a namespace.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -355,7 +358,8 @@ impl Setup {
         self.step(undo, || in_namespace(namespace, || sysctl::write(name, value)))
     }
 
-    /// A queueing discipline at the root of an interface, in the words of `tc`: `tbf rate 100mbit burst 32k limit 1m`.
+    /// Sets the root queueing discipline of an interface, in the syntax of `tc`: `tbf rate 100mbit burst 32k
+    /// limit 1m`.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -365,20 +369,20 @@ impl Setup {
         self.step(undo, || tool::run(&tool::line("tc", interface.namespace.as_deref(), &line)).map(drop))
     }
 
-    /// Takes everything away now, and says what could not be.
+    /// Reverts all changes now.
     ///
     /// # Errors
-    /// What is still there; `farpace doctor --clean` tries again.
+    /// Changes that could not be reverted; `farpace doctor --clean` tries again.
     pub fn undo(mut self) -> Result<(), Vec<SystemError>> {
         self.done = true;
         self.forget();
         self.locked(|journal| journal.undo(&[]))
     }
 
-    /// Leaves everything there when the process ends; [`take_over`](Setup::take_over) takes it up again.
+    /// Keeps all changes after the process has ended; [`take_over`](Setup::take_over) resumes the setup.
     ///
     /// # Errors
-    /// The file cannot be written; everything is taken away.
+    /// The journal cannot be written; all changes are reverted.
     pub fn keep(mut self) -> Result<(), SystemError> {
         self.locked(|journal| {
             journal.kept = true;
@@ -400,14 +404,13 @@ impl Drop for Setup {
     fn drop(&mut self) {
         if !self.done {
             self.forget();
-            // There is nobody to tell; the file keeps what is still there.
+            // Errors cannot be returned here; the journal keeps the changes that could not be reverted.
             let _ = self.locked(|journal| journal.undo(&[]));
         }
     }
 }
 
-/// Takes away what this process has set up and not [kept](Setup::keep), for when it is about to end without dropping its
-/// values.
+/// Reverts all changes of this process that are not [kept](Setup::keep), for exits without dropping values.
 pub fn undo_all() {
     let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
     for journal in open {

@@ -1,4 +1,4 @@
-//! Network namespaces with names, and work in them.
+//! Named network namespaces, and work in them.
 
 use super::{SystemError, tool};
 use nix::errno::Errno;
@@ -11,33 +11,33 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where `ip netns` keeps those with a name.
+/// Directory of the named namespaces of `ip netns`.
 const NAMED: &str = "/run/netns";
 
-/// A network namespace with a name, of whoever made it. It is gone when this is dropped, with all interfaces that are in it;
-/// programs in it are told to end.
+/// A named network namespace. Dropping it removes the namespace with all its interfaces, and terminates the
+/// programs in it.
 ///
-/// Nothing is written down of it: [`Setup::namespace`](super::Setup::namespace) makes those that must not outlive a process
-/// that was killed.
+/// It is not recorded in a journal. [`Setup::namespace`](super::Setup::namespace) creates namespaces that
+/// must not survive a killed process.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
-    /// Dropping it does nothing.
+    /// Dropping it has no effect.
     kept: bool,
 }
 
 impl Namespace {
-    /// Makes one in which only `lo` is, and up.
+    /// Creates a namespace with only `lo`, up.
     ///
     /// # Errors
-    /// No right to do so, a name that is taken, or no `ip`.
+    /// Missing privilege, a name in use, or no `ip` command.
     pub fn create(name: &str) -> Result<Self, SystemError> {
         make(name)?;
         let namespace = Namespace { name: name.to_owned(), kept: false };
         namespace.configure("link set dev lo up\n")?;
         Ok(namespace)
     }
-    /// One that is there, or was.
+    /// An existing namespace; it is not checked.
     pub fn existing(name: &str) -> Self {
         Namespace { name: name.to_owned(), kept: true }
     }
@@ -45,35 +45,35 @@ impl Namespace {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// True if the system knows it.
+    /// True if it exists.
     pub fn exists(&self) -> bool {
         path(&self.name).exists()
     }
-    /// Lets `ip` do several things in it, one a line.
+    /// Runs several `ip` commands in it, one per line.
     ///
     /// # Errors
-    /// The first that cannot be done.
+    /// The first command that fails.
     pub fn configure(&self, lines: &str) -> Result<(), SystemError> {
         tool::feed(&tool::line("ip", Some(&self.name), "-batch -"), lines).map(drop)
     }
-    /// Does `act` in it: devices that it opens are there, and stay open outside.
+    /// Runs `act` in it: devices that it opens belong to the namespace, and remain usable outside.
     ///
     /// # Errors
-    /// It is not there, or must not be entered.
+    /// It does not exist, or must not be entered.
     pub fn within<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, SystemError> {
         in_namespace(Some(&self.name), || Ok(act()))
     }
-    /// Processes that are in it.
+    /// Processes in it.
     pub fn processes(&self) -> Vec<i32> {
         let text =
             tool::run(&tool::line("ip", None, &format!("netns pids {}", self.name))).unwrap_or_default();
         let own = std::process::id() as i32;
         text.split_whitespace().filter_map(|word| word.parse().ok()).filter(|pid| *pid != own).collect()
     }
-    /// Tells programs in it to end, and removes it.
+    /// Terminates the programs in it, and removes it.
     ///
     /// # Errors
-    /// The system does not let it go.
+    /// The system refuses the removal.
     pub fn remove(mut self) -> Result<(), SystemError> {
         self.kept = true;
         self.clear()
@@ -94,25 +94,26 @@ impl Drop for Namespace {
     }
 }
 
-/// A new namespace with this name.
+/// Creates a namespace of this name.
 pub(super) fn make(name: &str) -> Result<(), SystemError> {
     tool::run(&tool::line("ip", None, &format!("netns add {name}"))).map(drop)
 }
 
-/// Removes the namespace with this name, if it is there.
+/// Removes the namespace of this name, if it exists.
 pub(super) fn delete(name: &str) -> Result<(), SystemError> {
     if !path(name).exists() {
         return Ok(());
     }
     let done = tool::run(&tool::line("ip", None, &format!("netns delete {name}"))).map(drop);
-    // Somebody else may have been quicker.
+    // Another process may have removed it meanwhile.
     done.or_else(|error| if path(name).exists() { Err(error) } else { Ok(()) })
 }
 
-/// Does `work` in the network namespace with this name, or here if there is none. What it opens there stays there; threads
-/// and programs that it starts are there, too.
+/// Runs `work` in the network namespace of this name, or in the current one. Files and sockets that it opens
+/// belong to that namespace, as do threads and programs that it starts.
 ///
 /// # Errors
+/// There is no such namespace, the privilege to enter it is missing, or the error of `work`.
 /// There is no such namespace, no right to enter it, or what `work` returns.
 pub fn in_namespace<T: Send>(
     name: Option<&str>,
@@ -125,12 +126,12 @@ pub fn in_namespace<T: Send>(
     within(&namespace, work).map_err(entering)?
 }
 
-/// The file that stands for a namespace with a name.
+/// The file that represents a named namespace.
 pub(super) fn path(name: &str) -> PathBuf {
     Path::new(NAMED).join(name)
 }
 
-/// Does `work` in a thread of its own in this namespace: what a thread enters, it does not leave again.
+/// Runs `work` in this namespace in a thread of its own, because a thread does not leave a namespace again.
 pub(super) fn within<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, || {
@@ -141,17 +142,17 @@ pub(super) fn within<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send)
     })
 }
 
-/// The namespace that this thread is in.
+/// The namespace of this thread.
 pub(super) fn here() -> io::Result<File> {
     File::open("/proc/thread-self/ns/net")
 }
 
-/// A number that no other namespace has as long as this one is there.
+/// The inode number of a namespace, unique while it exists.
 pub(super) fn number(namespace: &File) -> io::Result<u64> {
     Ok(namespace.metadata()?.ino())
 }
 
-/// The namespace with this number, if it has a name or a process in it.
+/// The namespace with this inode number, if it has a name or a process.
 pub(super) fn find(wanted: u64) -> Option<File> {
     let list =
         |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -1,10 +1,10 @@
-//! Parameters of the system, by their names with dots.
+//! Kernel parameters, by their names with dots.
 
 use super::SystemError;
 use std::path::{Path, PathBuf};
 
 fn path(name: &str) -> PathBuf {
-    // As `sysctl` reads them: a slash in the name stands for a dot, for interfaces that have one in theirs.
+    // As in sysctl(8): a slash in the name represents a dot, for interfaces with a dot in their name.
     let swap = |c| match c {
         '.' => '/',
         '/' => '.',
@@ -13,7 +13,7 @@ fn path(name: &str) -> PathBuf {
     Path::new("/proc/sys").join(name.chars().map(swap).collect::<String>())
 }
 
-/// The value of a parameter in the namespace of this thread.
+/// Reads a parameter in the namespace of this thread.
 ///
 /// # Errors
 /// There is no such parameter.
@@ -26,7 +26,7 @@ pub fn read(name: &str) -> Result<String, SystemError> {
 /// Sets a parameter in the namespace of this thread.
 ///
 /// # Errors
-/// There is no such parameter, no right to set it, or it does not take this value.
+/// There is no such parameter, the privilege is missing, or the value is invalid.
 pub fn write(name: &str, value: &str) -> Result<(), SystemError> {
     let done = std::fs::write(path(name), value);
     done.map_err(|error| SystemError::System { what: format!("set {name} to {value}"), error })

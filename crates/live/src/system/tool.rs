@@ -1,22 +1,22 @@
-//! The system's own tools: `ip` and `tc`.
+//! The system's tools `ip` and `tc`.
 //!
-//! They say why something cannot be done in words that administrators know, and what they did can be repeated by hand. A
-//! library for netlink would be quicker by a millisecond each time, which nobody waits for here.
+//! Their error messages are known to administrators, and their commands can be repeated by hand. A netlink
+//! library would save about a millisecond per command, which does not matter here.
 
 use super::SystemError;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Where tools are, if not in the search path: ordinary users often do not have these folders in theirs.
+/// Directories of the tools outside of the search path of ordinary users.
 const FOLDERS: [&str; 3] = ["", "/usr/sbin/", "/sbin/"];
 
-/// Runs a tool and returns what it has written.
+/// Runs a tool and returns its output.
 pub(super) fn run(arguments: &[String]) -> Result<String, SystemError> {
     feed(arguments, "")
 }
 
-/// The same for a tool that reads `input`.
+/// Runs a tool that reads `input`.
 pub(super) fn feed(arguments: &[String], input: &str) -> Result<String, SystemError> {
     let Some((program, rest)) = arguments.split_first() else { return Ok(String::new()) };
     for folder in FOLDERS {
@@ -27,7 +27,7 @@ pub(super) fn feed(arguments: &[String], input: &str) -> Result<String, SystemEr
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // Ctrl-C is for us; what takes things away must come to its end.
+        // Ctrl-C must not reach the tools, so that the reversal of changes completes.
         command.process_group(0);
         let mut child = match command.spawn() {
             Ok(child) => child,
@@ -35,7 +35,7 @@ pub(super) fn feed(arguments: &[String], input: &str) -> Result<String, SystemEr
             Err(error) => return Err(SystemError::System { what: format!("run `{program}`"), error }),
         };
         if let Some(mut stdin) = child.stdin.take() {
-            // It may end before it has read all: then it says why.
+            // The tool may exit before it has read all. Then its error says why.
             let _ = stdin.write_all(input.as_bytes());
         }
         let waited = child.wait_with_output();
@@ -51,12 +51,12 @@ pub(super) fn feed(arguments: &[String], input: &str) -> Result<String, SystemEr
     Err(SystemError::NoTool(program.clone()))
 }
 
-/// Words as arguments.
+/// Splits a line into arguments.
 pub(super) fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// `ip` or `tc` with this line, in a namespace.
+/// The arguments of `ip` or `tc` for this line, in a namespace.
 pub(super) fn line(program: &str, namespace: Option<&str>, line: &str) -> Vec<String> {
     let mut arguments = vec![program.to_owned()];
     if let Some(namespace) = namespace {

@@ -1,4 +1,4 @@
-//! How something that was set on the machine is taken away again.
+//! Reversal of changes to the machine.
 
 use super::ethtool::{Offload, set_offload};
 use super::namespace::in_namespace;
@@ -9,24 +9,24 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// One step back. Each may be done twice, and when what it is about has gone already: then it does nothing.
+/// Reverts one change. Each may run twice, and after its object was removed: then it has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemUndo {
-    /// Remove an interface that was made.
+    /// Remove a created interface.
     Link(SystemInterface),
-    /// Remove a namespace that was made, with all that is in it.
+    /// Remove a created namespace, with everything in it.
     Namespace(String),
-    /// Give a system parameter its value of before.
+    /// Restore a kernel parameter.
     Sysctl {
-        /// Where; none: the namespace of the process.
+        /// Namespace; none: that of the process.
         namespace: Option<String>,
-        /// Its name, like `net.ipv4.ip_forward`.
+        /// Its name, such as `net.ipv4.ip_forward`.
         name: String,
-        /// What it was.
+        /// The former value.
         value: String,
     },
-    /// Let an interface do again what it did before.
+    /// Switch offloads of an interface on again.
     Offload(SystemInterface, Vec<Offload>),
     /// Run `ip` or `tc` on an interface.
     Tool(SystemInterface, Vec<String>),
@@ -35,7 +35,7 @@ pub enum SystemUndo {
 }
 
 impl SystemUndo {
-    /// The interface that goes when this is done, if one does.
+    /// The interface that this removes, if any.
     pub(super) fn removes(&self) -> Option<&SystemInterface> {
         match self {
             SystemUndo::Link(interface) => Some(interface),
@@ -43,7 +43,7 @@ impl SystemUndo {
         }
     }
 
-    /// The namespace with a name that it is about.
+    /// The named namespace that this concerns.
     pub(super) fn namespace(&self) -> Option<&str> {
         match self {
             SystemUndo::Namespace(name) => Some(name),
@@ -55,16 +55,16 @@ impl SystemUndo {
         }
     }
 
-    /// Does it.
+    /// Reverts the change.
     ///
     /// # Errors
-    /// What the system says, if it is not that there is nothing to be done.
+    /// Any error, except that the object does not exist.
     pub(super) fn run(&self) -> Result<(), SystemError> {
         match self {
             SystemUndo::Link(interface) if exists(interface) => {
                 let line = format!("link delete dev {}", interface.name);
                 let done = tool::run(&tool::line("ip", interface.namespace.as_deref(), &line)).map(drop);
-                // Somebody else may have been quicker.
+                // Another process may have removed it meanwhile.
                 done.or_else(|error| if exists(interface) { Err(error) } else { Ok(()) })
             }
             SystemUndo::Namespace(name) => namespace::delete(name),
@@ -87,7 +87,7 @@ impl SystemUndo {
                 })
             }
             SystemUndo::Tool(interface, arguments) if exists(interface) => match tool::run(arguments) {
-                // The address, route or qdisc has gone already.
+                // The address, route or qdisc was removed already.
                 Err(SystemError::Tool { said, .. }) if GONE.iter().any(|words| said.contains(words)) => {
                     Ok(())
                 }
@@ -114,7 +114,7 @@ fn there(namespace: Option<&str>) -> bool {
     namespace.is_none_or(|name| namespace::path(name).exists())
 }
 
-/// True if there is such an interface.
+/// True if the interface exists.
 pub(super) fn exists(interface: &SystemInterface) -> bool {
     let look = || Ok(if_nametoindex(interface.name.as_str()).is_ok());
     there(interface.namespace.as_deref())

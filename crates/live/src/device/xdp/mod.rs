@@ -1,7 +1,7 @@
-//! AF_XDP: the frames of an interface, before the system sees them.
+//! AF_XDP: the frames of an interface, before the system's stack sees them.
 //!
-//! Start reading at [`XdpSocket`]; `queue` is one socket, `ring` and `memory` what it shares with the system, `program` the
-//! BPF program that hands frames to it, `sys` the system's calls.
+//! Start reading at [`XdpSocket`]; `queue` is one socket, `ring` and `memory` are shared with the system,
+//! `program` is the BPF program that passes frames to the sockets, `sys` has the system calls.
 
 mod memory;
 mod program;
@@ -26,27 +26,28 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Bytes of a chunk: one frame, with the room that drivers want before and after it.
+/// Length of a chunk: one frame with the space that drivers require before and after it.
 const CHUNK: u32 = 2048;
-/// The same for longer frames: a page, more than which the system does not allow.
+/// Length of a chunk for longer frames: a page, which is the system's maximum.
 const LARGE_CHUNK: u32 = 4096;
-/// What a driver may take of a chunk for itself (`XDP_PACKET_HEADROOM`).
+/// Maximum headroom of a driver in a chunk (`XDP_PACKET_HEADROOM`).
 const HEADROOM: u32 = 256;
 /// Ethernet header with two tags.
 const HEADER: u32 = 22;
-/// Queues of one interface that are listened to.
+/// Maximum number of queues of an interface.
 const MAX_QUEUES: u32 = 64;
-/// Frames of a batch.
+/// Frames per batch.
 const BATCH: usize = 64;
 
-/// How frames come to us.
+/// How frames are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpMode {
-    /// The card writes them to our memory.
+    /// The NIC writes them to the memory of this process.
     ZeroCopy,
-    /// The driver hands them over, and they are copied once.
+    /// The driver passes them on, and they are copied once.
     Copy,
-    /// The system does so before its own stack, because the driver knows nothing of XDP: no faster than a packet socket.
+    /// The system passes them on before its own stack, because the driver does not support XDP: not faster
+    /// than a packet socket.
     Generic,
 }
 
@@ -60,42 +61,42 @@ impl fmt::Display for XdpMode {
     }
 }
 
-/// How an AF_XDP device is to be.
+/// Configuration of an AF_XDP device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdpConfig {
     /// Name of the interface.
     pub interface: String,
-    /// Our address on it; none: that of the interface.
+    /// MAC address of the host; none: that of the interface.
     pub mac: Option<MacAddr>,
-    /// Frames for other stations are heard, too.
+    /// Receive frames for other MAC addresses.
     pub promiscuous: bool,
-    /// This mode and no other; none: the best that there is.
+    /// Use this mode only; none: the best available mode.
     pub mode: Option<XdpMode>,
 }
 
 impl XdpConfig {
-    /// The best mode, with the interface's own address.
+    /// The best mode, with the MAC address of the interface.
     pub fn new(interface: &str) -> Self {
         XdpConfig { interface: interface.to_owned(), mac: None, promiscuous: false, mode: None }
     }
 }
 
-/// The frames of an interface, on all its queues, before the system sees them: it hears nothing there as long as this lives,
-/// and everything again when this is dropped or the process ends in whatever way. Frames alone: no super-segments, and
-/// checksums are worked out here.
+/// The frames of an interface, on all its queues, before the system sees them. The system receives nothing
+/// there while this value exists. It receives everything again when this is dropped or the process ends for
+/// any reason. Without super-segments; checksums are computed here.
 pub struct XdpSocket {
-    // Dropped in this order: the program goes before what it hands frames to.
+    // Dropped in this order: the program first, then the sockets that it passes frames to.
     program: Program,
     queues: Vec<XdpQueue>,
-    /// All of them at once; none: there is one.
+    /// Waits for all sockets; none: there is only one.
     epoll: Option<Epoll>,
     /// Keeps the interface promiscuous.
     _listener: OwnedFd,
     index: u32,
     info: DeviceInfo,
-    /// What comes may have checksums that nobody has worked out: there is no line behind the interface, only memory.
+    /// Received packets may have incomplete checksums, because the interface is virtual.
     is_virtual: bool,
-    /// The next queue to be asked.
+    /// The next queue to read.
     turn: usize,
     waits_for_room: bool,
     frame: Vec<u8>,
@@ -103,11 +104,12 @@ pub struct XdpSocket {
 }
 
 impl XdpSocket {
-    /// Takes an interface, which must be up. Needs the rights to load BPF programs and to use raw sockets.
+    /// Opens an interface, which must be up. Requires the privileges to load BPF programs and to use raw
+    /// sockets.
     ///
     /// # Errors
-    /// See [`DeviceError`]: no such interface, no right, a system without AF_XDP, another XDP program on the interface, or an
-    /// MTU beyond what one chunk holds.
+    /// See [`DeviceError`]: no such interface, missing privileges, a system without AF_XDP, another XDP
+    /// program on the interface, or an MTU larger than a chunk.
     pub fn open(config: &XdpConfig) -> Result<Self, DeviceError> {
         let name = &config.interface;
         if !is_interface_name(name) {
@@ -170,31 +172,31 @@ impl XdpSocket {
         })
     }
 
-    /// Tries whether the system has AF_XDP and lets us have it. Touches no interface; what a driver can do shows when one is
-    /// [opened](XdpSocket::open).
+    /// Tests whether the system supports and permits AF_XDP. Touches no interface; the support of a driver
+    /// shows when an interface is [opened](XdpSocket::open).
     ///
     /// # Errors
-    /// No right, or a system without it.
+    /// Missing privileges, or a system without AF_XDP.
     pub fn probe() -> Result<(), DeviceError> {
         sys::socket().map_err(DeviceError::system("open an AF_XDP socket"))?;
         program::load(1).map(drop).map_err(DeviceError::system("load a BPF program"))
     }
 
-    /// How frames come.
+    /// How frames are received.
     pub fn mode(&self) -> XdpMode {
         self.program.mode
     }
 
-    /// How many queues it has.
+    /// Number of queues.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// What an error of a socket means for the device.
+    /// Maps an error of a socket to an error of the device.
     fn judge(&self, error: Errno) -> io::Result<()> {
         match error {
             Errno::EAGAIN | Errno::EINTR | Errno::EBUSY | Errno::ENOBUFS => Ok(()),
-            // Down for now, or gone.
+            // Down at present, or removed.
             Errno::ENETDOWN | Errno::ENXIO | Errno::ENODEV => match if_indextoname(self.index) {
                 Ok(name) if !name.is_empty() => Ok(()),
                 _ => Err(io::Error::new(io::ErrorKind::NotFound, "the interface has been removed")),
@@ -203,7 +205,7 @@ impl XdpSocket {
         }
     }
 
-    /// On several queues the one descriptor for all cannot tell of room, only of something to do.
+    /// With several queues the common descriptor cannot signal free space, only events.
     fn wait_for_room(&mut self, wait: bool) {
         if let (Some(epoll), Some(first)) = (&self.epoll, self.queues.first())
             && wait != self.waits_for_room
@@ -222,8 +224,8 @@ fn wait_for_all(queues: &[XdpQueue]) -> nix::Result<Epoll> {
     Ok(epoll)
 }
 
-/// The packet; if its checksum field holds the sum of the pseudo header alone, then the sender has left the rest to a card
-/// that there is not.
+/// Completes the checksum of a packet. A checksum field with the sum of the pseudo header only means that the
+/// sender has left the rest to a NIC that does not exist.
 fn finished(packet: Packet) -> Packet {
     let mut trusted = packet.clone();
     trusted.trust_checksum();
@@ -272,7 +274,7 @@ impl Device for XdpSocket {
     fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
-            // Frames of one connection stay in order: all go by one queue.
+            // Frames of a connection stay in order: all are sent on one queue.
             let Some(queue) = self.queues.first_mut() else { return Ok(()) };
             let room = queue.room().min(BATCH);
             while batch.len() < room

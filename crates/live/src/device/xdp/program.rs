@@ -1,4 +1,4 @@
-//! The BPF program that hands frames to sockets, and its place on an interface.
+//! The BPF program that passes frames to sockets, and its attachment to an interface.
 
 use super::sys;
 use super::{DeviceError, XdpMode};
@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 const GENERIC: u32 = 1 << 1;
 const DRIVER: u32 = 1 << 2;
 
-/// The program on an interface, until it is dropped, or the process dies in whatever way.
+/// A program attached to an interface until it is dropped or the process ends for any reason.
 pub(super) struct Program {
     map: OwnedFd,
     _link: OwnedFd,
-    /// Where it runs.
+    /// How frames are received.
     pub mode: XdpMode,
 }
 
@@ -26,17 +26,17 @@ const fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> u64
     })
 }
 
-/// Redirects each frame to the socket of its queue, and lets it pass to the system if the queue has none.
+/// Redirects each frame to the socket of its queue, or passes it to the system if the queue has none.
 fn instructions(map: i32) -> [u64; 6] {
     const PASS: i32 = 2;
     const REDIRECT_MAP: i32 = 51;
     [
-        // r2 = the number of the queue, in the fifth word of the context.
+        // r2 = index of the queue, in the fifth word of the context.
         instruction(0x61, 2, 1, 16, 0),
         // r1 = the map, in two halves.
         instruction(0x18, 1, 1, 0, map),
         0,
-        // r3 = what the answer is without an entry.
+        // r3 = the result without an entry.
         instruction(0xb7, 3, 0, 0, PASS),
         // r0 = redirect_map(r1, r2, r3)
         instruction(0x85, 0, 0, 0, REDIRECT_MAP),
@@ -44,7 +44,7 @@ fn instructions(map: i32) -> [u64; 6] {
     ]
 }
 
-/// The map from queues to sockets, and the program that reads it.
+/// Creates the map from queues to sockets, and loads the program that reads it.
 pub(super) fn load(queues: u32) -> io::Result<(OwnedFd, OwnedFd)> {
     let map = sys::create_map(queues)?;
     let program = sys::load(&instructions(map.as_raw_fd()))?;
@@ -52,7 +52,7 @@ pub(super) fn load(queues: u32) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Program {
-    /// Attaches it to the driver of the interface, or else before the system's own stack.
+    /// Attaches the program to the driver of the interface, or otherwise before the system's stack.
     pub fn attach(index: u32, name: &str, queues: u32, wanted: Option<XdpMode>) -> Result<Self, DeviceError> {
         let (map, program) =
             load(queues).map_err(DeviceError::system(format!("load a BPF program for `{name}`")))?;
@@ -63,7 +63,7 @@ impl Program {
             Some(mode) => (link(DRIVER).map_err(what())?, mode),
             None => match link(DRIVER) {
                 Ok(link) => (link, XdpMode::Copy),
-                // Somebody else's program is there: the other mode would only hide that.
+                // Another program is attached. The other mode would only hide that.
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Err(what()(error)),
                 Err(_) => (link(GENERIC).map_err(what())?, XdpMode::Generic),
             },
@@ -71,7 +71,7 @@ impl Program {
         Ok(Program { map, _link: link, mode })
     }
 
-    /// What comes to `queue` goes to `socket` from now on.
+    /// Directs the frames of `queue` to `socket`.
     pub fn enter(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         sys::enter(self.map.as_fd(), queue, socket)
     }

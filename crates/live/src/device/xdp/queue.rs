@@ -1,4 +1,4 @@
-//! A socket on one queue of an interface, with its memory and rings.
+//! A socket on one queue of an interface, with memory and rings.
 
 use super::memory::XdpMemory;
 use super::ring::XdpRing;
@@ -8,7 +8,7 @@ use nix::libc;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Entries of each ring, and chunks of memory for each direction.
+/// Entries per ring, and chunks per direction.
 const ENTRIES: u32 = 2048;
 
 /// One queue.
@@ -20,13 +20,13 @@ pub(super) struct XdpQueue {
     fill: XdpRing<u64>,
     outgoing: XdpRing<libc::xdp_desc>,
     completed: XdpRing<u64>,
-    /// Chunks for frames to send that the system does not have.
+    /// Chunks for transmission that the system does not own.
     free: Vec<u64>,
     returned: Vec<u64>,
 }
 
 impl XdpQueue {
-    /// Binds a socket to this queue. `flags` say how.
+    /// Binds a socket to this queue with these bind flags.
     pub fn open(index: u32, queue: u32, chunk: u32, flags: u16) -> io::Result<Self> {
         let socket = sys::socket()?;
         let fd = socket.as_fd();
@@ -51,7 +51,7 @@ impl XdpQueue {
         Ok(XdpQueue { socket, memory, chunk, arrived, fill, outgoing, completed, free, returned: Vec::new() })
     }
 
-    /// Up to `most` frames that have come, each as its bytes; none for what is impossible.
+    /// Receives up to `most` frames as bytes; none for an invalid descriptor.
     pub fn receive(&mut self, most: usize, mut each: impl FnMut(Option<Vec<u8>>)) -> usize {
         let (memory, returned, chunk) = (&self.memory, &mut self.returned, u64::from(self.chunk));
         let count = self.arrived.take(most, |frame| {
@@ -66,17 +66,17 @@ impl XdpQueue {
         count
     }
 
-    /// The system must be called to go on receiving.
+    /// True if the system requires a call to continue receiving.
     pub fn fill_wants_call(&self) -> bool {
         self.fill.wants_call()
     }
 
-    /// Room for so many frames to send.
+    /// Number of frames that can be sent now.
     pub fn room(&mut self) -> usize {
         let free = &mut self.free;
         let (least, most) = (u64::from(ENTRIES) * u64::from(self.chunk), self.memory.len() as u64);
         self.completed.take(usize::MAX, |chunk| {
-            // Only what we can have given.
+            // Accept only chunks that can have been passed to the system.
             if (least..most).contains(&chunk) && free.len() < ENTRIES as usize {
                 free.push(chunk);
             }
@@ -84,12 +84,12 @@ impl XdpQueue {
         self.free.len().min(self.outgoing.room())
     }
 
-    /// Longest frame, in bytes.
+    /// Maximum length of a frame, in bytes.
     pub fn longest(&self) -> usize {
         self.chunk as usize
     }
 
-    /// Copies a frame to where the system reads it. False: there is no room.
+    /// Copies a frame to shared memory. False: no chunk is free.
     pub fn push(&mut self, frame: &[u8], batch: &mut Vec<libc::xdp_desc>) -> bool {
         let Some(addr) = self.free.pop() else { return false };
         let fits = usize::try_from(addr).is_ok_and(|at| self.memory.write(at, frame));
@@ -101,20 +101,20 @@ impl XdpQueue {
         true
     }
 
-    /// Sends a batch of [pushed](Queue::push) frames, no more than there was [`room`](XdpQueue::room) for.
+    /// Sends a batch of [pushed](Queue::push) frames, at most as many as [`room`](XdpQueue::room).
     pub fn commit(&mut self, batch: &[libc::xdp_desc]) {
         let put = self.outgoing.put(batch);
         self.free.extend(batch.iter().skip(put).map(|frame| frame.addr));
     }
 
-    /// Lets the system send what waits. Returns how many calls it took, and whether all is on its way.
+    /// Makes the system send queued frames. Returns the number of calls, and whether all frames were taken.
     pub fn kick(&mut self) -> (u64, Result<bool, Errno>) {
         let mut calls = 0;
         while self.outgoing.waiting() > 0 && self.outgoing.wants_call() {
             let before = self.outgoing.waiting();
             calls += 1;
             match sys::kick(self.socket.as_fd()) {
-                // A call takes a few frames; there may be more.
+                // A call takes only some frames; repeat it.
                 Ok(()) | Err(Errno::EAGAIN) if self.outgoing.waiting() < before => {}
                 Err(Errno::EINTR) => {}
                 // The queue behind is full, or the driver is busy.

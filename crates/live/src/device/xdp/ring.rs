@@ -1,9 +1,10 @@
-//! A ring between us and the system: one side puts entries in, the other takes them out.
+//! A ring shared with the system: one side produces entries, the other consumes them.
 //!
-//! Invariants of all blocks here: `producer`, `consumer`, `flags` and the entries lie in `memory`, as checked when the ring is
-//! made; the number of an entry is masked with their power of two. We alone write our index; entries between the indices
-//! belong to the taking side, the others to the putting side, and an index is published after (`Release`), and read before
-//! (`Acquire`), the entries. What the system writes as its index is never believed beyond the size of the ring.
+//! Invariants of all blocks here: `producer`, `consumer`, `flags` and the entries lie in `memory`, as checked
+//! on creation; the index of an entry is masked with the power of two of the size. Only this side writes its
+//! index; entries between the indices belong to the consumer, the others to the producer. An index is
+//! published after (`Release`), and read before (`Acquire`), the entries. The index of the system is never
+//! trusted beyond the size of the ring.
 
 #![allow(unsafe_code, reason = "memory that is shared with the system; each block says why it is sound")]
 
@@ -16,7 +17,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A ring of `T`, of which all bit patterns are valid.
+/// A ring of `T`, which has no invalid bit patterns.
 pub(super) struct XdpRing<T> {
     memory: XdpMemory,
     producer: usize,
@@ -27,13 +28,13 @@ pub(super) struct XdpRing<T> {
     kind: PhantomData<T>,
 }
 
-/// What a ring may hold: integers and structures of them.
+/// Valid entries of a ring: integers and structures of them.
 pub(super) trait RingEntry: Copy {}
 impl RingEntry for u64 {}
 impl RingEntry for libc::xdp_desc {}
 
 impl<T: RingEntry> XdpRing<T> {
-    /// The ring of a socket at `page`, with its parts at `offsets`. `size` is a power of two.
+    /// Maps the ring of a socket at `page`, with its parts at `offsets`. `size` is a power of two.
     pub fn map(
         fd: BorrowedFd<'_>,
         offsets: &libc::xdp_ring_offset,
@@ -62,23 +63,25 @@ impl<T: RingEntry> XdpRing<T> {
     }
 
     fn number(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: four aligned bytes within the mapping, as checked in `map`; both sides access them as atomics only.
+        // SAFETY: four aligned bytes within the mapping, as checked in `map`; both sides access them only as
+        // atomics.
         unsafe { AtomicU32::from_ptr((self.memory.address() as *mut u8).add(at).cast()) }
     }
 
     fn entry(&self, number: u32) -> NonNull<T> {
         let at = self.entries + (number & (self.size - 1)) as usize * size_of::<T>();
-        // SAFETY: the masked number is below `size`, and so many entries are within the mapping, which is not at zero.
+        // SAFETY: the masked index is below `size`; that many entries are within the mapping, which is not at
+        // address zero.
         unsafe { NonNull::new_unchecked((self.memory.address() as *mut u8).add(at).cast()) }
     }
 
-    /// Takes up to `most` entries that the system has put in.
+    /// Consumes up to `most` entries of the system.
     pub fn take(&mut self, most: usize, mut each: impl FnMut(T)) -> usize {
         let from = self.number(self.consumer).load(Ordering::Relaxed);
         let ready = self.number(self.producer).load(Ordering::Acquire).wrapping_sub(from).min(self.size);
         let count = ready.min(u32::try_from(most).unwrap_or(u32::MAX));
         for n in 0..count {
-            // SAFETY: an entry of the ring that belongs to us until the index is published.
+            // SAFETY: an entry that belongs to this side until the index is published.
             each(unsafe { self.entry(from.wrapping_add(n)).read() });
         }
         if count > 0 {
@@ -87,23 +90,23 @@ impl<T: RingEntry> XdpRing<T> {
         count as usize
     }
 
-    /// Entries that can be put in.
+    /// Number of entries that can be produced.
     pub fn room(&self) -> usize {
         self.size.saturating_sub(self.waiting()) as usize
     }
 
-    /// Entries that were put in and not taken out.
+    /// Number of entries that the system has not consumed.
     pub fn waiting(&self) -> u32 {
         let taken = self.number(self.consumer).load(Ordering::Acquire);
         self.number(self.producer).load(Ordering::Relaxed).wrapping_sub(taken).min(self.size)
     }
 
-    /// Puts entries in, at most as many as there is [`room`](XdpRing::room) for; says how many.
+    /// Produces entries, at most [`room`](XdpRing::room); returns their number.
     pub fn put(&mut self, entries: &[T]) -> usize {
         let from = self.number(self.producer).load(Ordering::Relaxed);
         let count = entries.len().min(self.room());
         for (n, entry) in entries.iter().take(count).enumerate() {
-            // SAFETY: an entry of the ring that belongs to us until the index is published.
+            // SAFETY: an entry that belongs to this side until the index is published.
             unsafe { self.entry(from.wrapping_add(n as u32)).write(*entry) };
         }
         if count > 0 {
@@ -112,7 +115,7 @@ impl<T: RingEntry> XdpRing<T> {
         count
     }
 
-    /// The system sleeps and wants a call.
+    /// True if the system sleeps and requires a call.
     pub fn wants_call(&self) -> bool {
         self.number(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }

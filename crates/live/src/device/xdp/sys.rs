@@ -1,7 +1,8 @@
-//! Calls of the system for AF_XDP and for BPF that have no safe wrapper.
+//! System calls for AF_XDP and BPF without a safe wrapper.
 //!
-//! Invariants of all blocks here: pointers that are given to the system point to values that live until the call returns, with
-//! their true lengths; the system keeps none of them, except the memory of [`register`], whose pages it pins for itself.
+//! Invariants of all blocks here: pointers passed to the system point to values that live until the call
+//! returns, with their true lengths; the system keeps none of them, except the memory of [`register`], whose
+//! pages it pins.
 
 #![allow(unsafe_code, reason = "calls of the system without a safe wrapper; each block says why it is sound")]
 
@@ -21,18 +22,18 @@ const MAP_TYPE_XSKMAP: u32 = 17;
 const PROGRAM_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 
-/// A socket that is bound to nothing yet.
+/// An unbound socket.
 pub(super) fn socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     let fd = Errno::result(fd)?;
-    // SAFETY: the system has just made it for us, and nobody else has it.
+    // SAFETY: the system has just created it for this process, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Gives the socket memory for frames: chunks of `chunk` bytes.
+/// Registers memory for frames, in chunks of `chunk` bytes.
 pub(super) fn register(fd: BorrowedFd<'_>, memory: &XdpMemory, chunk: u32) -> io::Result<()> {
-    // The older layout, which all systems take.
+    // The older layout, which all systems accept.
     let request = libc::xdp_umem_reg_v1 {
         addr: memory.address() as u64,
         len: memory.len() as u64,
@@ -42,20 +43,20 @@ pub(super) fn register(fd: BorrowedFd<'_>, memory: &XdpMemory, chunk: u32) -> io
     set(fd, libc::XDP_UMEM_REG, &request)
 }
 
-/// Gives the socket a ring of so many entries.
+/// Creates a ring with this number of entries.
 pub(super) fn ring(fd: BorrowedFd<'_>, which: libc::c_int, entries: u32) -> io::Result<()> {
     set(fd, which, &entries)
 }
 
 fn set<T>(fd: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
     let len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the system reads `len` bytes from a value that is so long.
+    // SAFETY: the system reads `len` bytes from a value of that length.
     let done =
         unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_XDP, option, from_ref(value).cast(), len) };
     Ok(Errno::result(done).map(drop)?)
 }
 
-/// Where the parts of the rings are in their mappings.
+/// The offsets of the parts of the rings in their mappings.
 pub(super) fn offsets(fd: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
     // SAFETY: all zeros is a valid value.
     let mut offsets: libc::xdp_mmap_offsets = unsafe { zeroed() };
@@ -66,7 +67,7 @@ pub(super) fn offsets(fd: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> 
     Ok(offsets)
 }
 
-/// What the system has dropped on the way to the socket since it was made.
+/// Frames that the system has dropped before the socket since its creation.
 pub(super) fn dropped(fd: BorrowedFd<'_>) -> u64 {
     // SAFETY: all zeros is a valid value.
     let mut stats: libc::xdp_statistics = unsafe { zeroed() };
@@ -76,16 +77,16 @@ pub(super) fn dropped(fd: BorrowedFd<'_>) -> u64 {
     }
 }
 
-/// True if frames go between the card and our memory without a copy.
+/// True if frames are transferred between the NIC and the shared memory without a copy.
 pub(super) fn is_zero_copy(fd: BorrowedFd<'_>) -> bool {
     let mut options = libc::xdp_options { flags: 0 };
     get(fd, libc::XDP_OPTIONS, &mut options).is_ok() && options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0
 }
 
-/// Returns how many bytes the system wrote. `T` is one of the structures of integers, of which all bit patterns are valid.
+/// Returns the number of bytes written. `T` is a structure of integers without invalid bit patterns.
 fn get<T>(fd: BorrowedFd<'_>, option: libc::c_int, value: &mut T) -> io::Result<usize> {
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the system writes at most `len` bytes into a value that is so long.
+    // SAFETY: the system writes at most `len` bytes into a value of that length.
     let done =
         unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_XDP, option, from_mut(value).cast(), &mut len) };
     Errno::result(done)?;
@@ -102,19 +103,20 @@ pub(super) fn bind(fd: BorrowedFd<'_>, index: u32, queue: u32, flags: u16) -> io
         sxdp_shared_umem_fd: 0,
     };
     let len = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
-    // SAFETY: the system reads `len` bytes from a value that is so long.
+    // SAFETY: the system reads `len` bytes from a value of that length.
     let done = unsafe { libc::bind(fd.as_raw_fd(), from_ref(&address).cast(), len) };
     Ok(Errno::result(done).map(drop)?)
 }
 
-/// Tells the system that there are frames to send.
+/// Signals to the system that frames can be sent.
 pub(super) fn kick(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: no bytes are read from the null pointer: the length is zero.
     let done = unsafe { libc::sendto(fd.as_raw_fd(), null(), 0, libc::MSG_DONTWAIT, null(), 0) };
     Errno::result(done).map(drop)
 }
 
-/// Tells the system that there is room for frames to come, and asks whether the interface is still there.
+/// Signals to the system that chunks for received frames are available, and checks whether the interface
+/// still exists.
 pub(super) fn wake(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: no bytes are written to the null pointers: the length is zero.
     let done =
@@ -130,7 +132,7 @@ struct MapCreate {
     entries: u32,
 }
 
-/// A map from queues to sockets.
+/// Creates a map from queues to sockets.
 pub(super) fn create_map(entries: u32) -> io::Result<OwnedFd> {
     let request = MapCreate { kind: MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, entries };
     bpf_fd(BPF_MAP_CREATE, &request)
@@ -145,7 +147,7 @@ struct MapUpdate {
     flags: u64,
 }
 
-/// What comes to `queue` goes to `socket` from now on.
+/// Directs the frames of `queue` to `socket`.
 pub(super) fn enter(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
     let value = socket.as_raw_fd();
     let request = MapUpdate {
@@ -204,7 +206,7 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// Attaches a program to an interface for as long as the answer lives.
+/// Attaches a program to an interface for the lifetime of the returned descriptor.
 pub(super) fn link(program: BorrowedFd<'_>, index: u32, flags: u32) -> io::Result<OwnedFd> {
     let program = program.as_raw_fd() as u32;
     bpf_fd(BPF_LINK_CREATE, &LinkCreate { program, interface: index, attach: ATTACH_XDP, flags })
@@ -212,13 +214,15 @@ pub(super) fn link(program: BorrowedFd<'_>, index: u32, flags: u32) -> io::Resul
 
 fn bpf_fd<T>(command: libc::c_int, request: &T) -> io::Result<OwnedFd> {
     let fd = bpf(command, request)?;
-    // SAFETY: these commands return a descriptor that the system has just made for us, and nobody else has it.
+    // SAFETY: these commands return a descriptor that the system has just created for this process, and
+    // nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `request` begins as the part of `union bpf_attr` for `command`; the system takes what is left out for zero.
+/// `request` is a prefix of the part of `union bpf_attr` for `command`; the system treats the rest as zero.
 fn bpf<T>(command: libc::c_int, request: &T) -> io::Result<i32> {
-    // SAFETY: the system reads as many bytes as the value has, and what its addresses point to, which the callers borrow.
+    // SAFETY: the system reads as many bytes as the value has, and the targets of its pointers, which the
+    // callers borrow.
     let done = unsafe {
         libc::syscall(
             libc::SYS_bpf,

@@ -10,7 +10,7 @@ pub const INET6: u16 = 10;
 /// Lengths of the structures.
 pub const V4: usize = 16;
 pub const V6: usize = 28;
-/// The longest address that Linux takes, in bytes: `struct sockaddr_storage`.
+/// Maximum length of an address in Linux, in bytes: `struct sockaddr_storage`.
 pub const LONGEST: usize = 128;
 
 /// The family of an address.
@@ -18,13 +18,13 @@ pub fn family(bytes: &[u8]) -> Option<u16> {
     bytes.first_chunk().map(|family| u16::from_ne_bytes(*family))
 }
 
-/// The address, of a socket of IPv6 or of IPv4.
+/// Parses an address for an IPv6 or an IPv4 socket.
 ///
 /// # Errors
-/// `EINVAL`: too short; `EAFNOSUPPORT`: of another family.
+/// `EINVAL`: too short; `EAFNOSUPPORT`: another family.
 pub fn decode(bytes: &[u8], v6: bool) -> nix::Result<SocketAddr> {
     let least = if v6 { V6 - 4 } else { V4 };
-    // Linux takes IPv6 addresses without their scope (RFC 2133).
+    // Linux accepts IPv6 addresses without the scope (RFC 2133).
     if bytes.len() < least {
         let known = family(bytes).filter(|_| v6) == Some(INET);
         return Err(if known && bytes.len() >= V4 { Errno::EAFNOSUPPORT } else { Errno::EINVAL });
@@ -45,7 +45,7 @@ pub fn decode(bytes: &[u8], v6: bool) -> nix::Result<SocketAddr> {
     Ok(SocketAddr::new(ip, port))
 }
 
-/// The structure of an address.
+/// Encodes an address.
 pub fn encode(address: SocketAddr) -> Vec<u8> {
     let mut bytes = vec![0; if address.is_ipv4() { V4 } else { V6 }];
     let family = if address.is_ipv4() { INET } else { INET6 };
@@ -62,7 +62,7 @@ pub fn encode(address: SocketAddr) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Breaks: addresses of programs are read wrong, or what is no address is taken for one.
+    /// Breaks: addresses of programs are parsed exactly, and invalid ones are refused.
     #[test]
     fn addresses_are_read_as_they_are_written() {
         let v4: SocketAddr = "10.0.0.1:80".parse().unwrap();

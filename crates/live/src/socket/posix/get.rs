@@ -11,18 +11,18 @@ use nix::errno::Errno;
 use nix::libc;
 use std::time::Duration;
 
-/// A name of a congestion control, with zeros behind (TCP_CA_NAME_MAX).
+/// Length of the name of a congestion control, with zeros as padding (TCP_CA_NAME_MAX).
 const NAME: usize = 16;
 /// `struct tcp_bbr_info`.
 const GAIN_ONE: u64 = 256;
 
 impl PosixSocket {
-    /// getsockopt(2): the bytes for a program that has room for `room`.
+    /// getsockopt(2): the value for a program with a buffer of `room` bytes.
     ///
     /// # Errors
-    /// As its manual page has them.
+    /// As in its manual page.
     pub fn option(&self, level: i32, number: i32, room: i32) -> nix::Result<Vec<u8>> {
-        // What no level knows ends in ipv6_getsockopt or ip_getsockopt, which disagree.
+        // Unknown levels end in ipv6_getsockopt or ip_getsockopt, which differ.
         let unknown = if level == SOCKET || self.v6 { Errno::ENOPROTOOPT } else { Errno::EOPNOTSUPP };
         if level == IPV6 && !self.v6 {
             return Err(unknown);
@@ -33,21 +33,21 @@ impl PosixSocket {
         }
         let row = table::find(level, number, self.datagram);
         let Some(row) = row else {
-            // Levels that there are know that they do not have it.
+            // Known levels report an unknown option.
             let own =
                 known && (level != table::TCP || !self.datagram) && (level != table::UDP || self.datagram);
             return Err(if own { Errno::ENOPROTOOPT } else { unknown });
         };
         let room = match usize::try_from(room) {
             Ok(room) => room,
-            // Its length is unsigned there.
+            // The length is unsigned there.
             Err(_) if level == IPV6 && row.get == Get::Stored => usize::MAX,
             Err(_) => return Err(Errno::EINVAL),
         };
         let mut bytes = match row.get {
             Get::Never => return Err(Errno::ENOPROTOOPT),
             Get::Fails(error) => return Err(error),
-            // IPv6 sockets begin without it.
+            // IPv6 sockets have it off by default.
             Get::Stored if row.option == Opt::MulticastAll && self.v6 => {
                 let values = self.values();
                 let on = values.is_given(row.option) && values.is_on(row.option);
@@ -63,7 +63,8 @@ impl PosixSocket {
         Ok(bytes)
     }
 
-    /// An `int` for so much room: IP puts a small one into a byte if there is no room for more.
+    /// Encodes an `int` for a buffer of this length: IP encodes a small value as a byte if the buffer is too
+    /// short.
     fn cut(&self, row: &OptionRow, int: i32, room: usize) -> Vec<u8> {
         let byte = u8::try_from(int).ok().filter(|_| row.level == IP && (1..4).contains(&room));
         byte.map_or_else(|| int.to_ne_bytes()[..room.min(4)].to_vec(), |byte| vec![byte])
@@ -106,7 +107,7 @@ impl PosixSocket {
             | Opt::Ulp
             | Opt::FastOpenKey => bytes(Vec::new()),
             Opt::PeerName => {
-                // Unlike getpeername(2) it does not ask for an open connection.
+                // Unlike getpeername(2) it does not require an open connection.
                 let peer = match &state {
                     SocketState::Stream(stream) => stream.peer_addr().map(|peer| self.outward(peer)).ok(),
                     _ => None,
@@ -214,7 +215,7 @@ impl PosixSocket {
         }
     }
 
-    /// A look at its connection in the words of Linux.
+    /// Linux's `struct tcp_info` of its connection.
     pub fn tcp_info(&self) -> TcpInfo {
         match self.state() {
             SocketState::Stream(stream) => {
@@ -228,9 +229,9 @@ impl PosixSocket {
         }
     }
 
-    /// SO_SNDBUF or SO_RCVBUF: what was asked for, or what there is now.
+    /// SO_SNDBUF or SO_RCVBUF: the requested or the current size.
     fn buffer(&self, option: Opt) -> nix::Result<i32> {
-        /// What a UDP socket has unless it asks for something else (net.core.rmem_default).
+        /// Default of a UDP socket (net.core.rmem_default).
         const DATAGRAMS: i32 = 212_992;
         let values = self.values();
         if values.is_given(option) {
@@ -276,7 +277,7 @@ impl PosixSocket {
         }
     }
 
-    /// TCP_MAXSEG: what is sent at most; before there is a connection, what was asked for.
+    /// TCP_MAXSEG: the maximum size of sent segments; before a connection, the requested one.
     fn segment_size(&self) -> nix::Result<i32> {
         if let SocketState::Stream(stream) = self.state()
             && !stream.is_connecting()
@@ -304,7 +305,7 @@ impl PosixSocket {
         seen.map_or(0, |seen| i32::try_from(seen.receive_buffer.get()).unwrap_or(i32::MAX))
     }
 
-    /// TCP_TIMESTAMP: the clock of our timestamps.
+    /// TCP_TIMESTAMP: the clock of the sent timestamps.
     fn stamp(&self) -> i32 {
         match self.state() {
             SocketState::Stream(stream) => stream
@@ -314,7 +315,7 @@ impl PosixSocket {
         }
     }
 
-    /// SO_MEMINFO: nine counts of memory (SK_MEMINFO_VARS).
+    /// SO_MEMINFO: nine memory counters (SK_MEMINFO_VARS).
     fn memory(&self) -> nix::Result<Vec<u8>> {
         let mut counts = [0u32; 9];
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
@@ -337,7 +338,7 @@ impl PosixSocket {
         Ok(counts.iter().flat_map(|count| count.to_ne_bytes()).collect())
     }
 
-    /// TCP_CC_INFO: of congestion controls with a model of the path, as BBR of Linux has it; nothing of the others.
+    /// TCP_CC_INFO: for congestion controls with a path model, the values of Linux's BBR; empty for others.
     fn congestion_info(&self) -> Vec<u8> {
         let SocketState::Stream(stream) = self.state() else { return Vec::new() };
         let Ok(seen) = stream.inspect() else { return Vec::new() };
@@ -358,7 +359,7 @@ impl PosixSocket {
     }
 }
 
-/// What an option says.
+/// The value of an option.
 enum Reported {
     Int(i32),
     Bytes(Vec<u8>),

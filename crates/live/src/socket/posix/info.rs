@@ -1,4 +1,4 @@
-//! TCP_INFO: a look at a connection in Linux's words.
+//! TCP_INFO: a snapshot of a connection in Linux's terms.
 
 use crate::socket::ConnectionSnapshot;
 use farpace_events::RecoveryState;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! tcp_info {
     ($($field:ident: $type:ty,)*) => {
-        /// Linux's `struct tcp_info`: fields, their order and their meaning as in `linux/tcp.h` of Linux 6.18.
+        /// Linux's `struct tcp_info`: fields, order and meaning as in `linux/tcp.h` of Linux 6.18.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         #[allow(missing_docs, reason = "linux/tcp.h explains them")]
         pub struct TcpInfo { $(pub $field: $type),* }
 
         impl TcpInfo {
-            /// The structure as it lies in memory: there is no padding in it.
+            /// The structure as in memory: it has no padding.
             pub fn bytes(&self) -> Vec<u8> {
                 let mut bytes = Vec::with_capacity(LENGTH);
                 $(bytes.extend_from_slice(&self.$field.to_ne_bytes());)*
@@ -96,9 +96,9 @@ tcp_info! {
     accecn_opt_seen: u16,
 }
 
-/// Bytes of the structure.
+/// Length of the structure in bytes.
 const LENGTH: usize = 280;
-/// ssthresh while there is none.
+/// ssthresh before the first reduction.
 const INFINITE: u32 = 0x7fff_ffff;
 /// TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK, TCPI_OPT_WSCALE.
 const OPTIONS: [u8; 3] = [1, 2, 4];
@@ -119,7 +119,7 @@ fn millis(span: Span) -> u32 {
     span.as_millis().try_into().unwrap_or(u32::MAX)
 }
 
-/// In bytes a second.
+/// In bytes per second.
 fn rate(rate: Option<Rate>) -> u64 {
     rate.map_or(UNLIMITED, |rate| rate.bits_per_sec() / 8)
 }
@@ -129,15 +129,15 @@ fn small(n: u64) -> u32 {
 }
 
 impl TcpInfo {
-    /// Of a socket without a connection. As in Linux such a one counts as limited by its program.
+    /// Of a socket without a connection. As in Linux it counts as limited by its application.
     pub fn closed() -> Self {
         TcpInfo { state: CLOSED, flags: 1, ..TcpInfo::default() }
     }
-    /// Of a listener: connections that wait, and how many may.
+    /// Of a listener: the number of connections that wait to be accepted, and the backlog.
     pub fn listening(waiting: u32, most: u32) -> Self {
         TcpInfo { state: LISTENING, unacked: waiting, sacked: most, ..TcpInfo::default() }
     }
-    /// The name of its state, as `ss` writes it.
+    /// The name of its state in the output of `ss`.
     pub fn state_name(&self) -> &'static str {
         const NAMES: [&str; 12] = [
             "UNKNOWN",
@@ -155,7 +155,7 @@ impl TcpInfo {
         ];
         NAMES.get(usize::from(self.state)).copied().unwrap_or(NAMES[0])
     }
-    /// What Linux would say.
+    /// The values that Linux would report.
     pub fn of(seen: &ConnectionSnapshot) -> Self {
         let (i, d, counters) = (&seen.inspection, &seen.details, &seen.counters);
         let agreed = [d.timestamps, d.sack, d.window_scale.is_some()];

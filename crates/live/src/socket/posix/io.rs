@@ -1,4 +1,4 @@
-//! send(2) and recv(2) with all that belongs to them.
+//! send(2) and recv(2) with flags and control messages.
 
 use super::address;
 use super::errno;
@@ -18,15 +18,15 @@ use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes that one call moves at most, as in Linux.
+/// Maximum number of bytes per call, as in Linux.
 const MAX_BYTES: usize = 0x7fff_f000;
-/// Datagrams that one call with UDP_SEGMENT makes at most (UDP_MAX_SEGMENTS).
+/// Maximum number of datagrams of a call with UDP_SEGMENT (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 128;
-/// Kinds of control messages that libc does not name.
+/// Types of control messages that libc does not define.
 const SCM_TXTIME: i32 = 61;
 const UDP_SEGMENT: i32 = 103;
 const TCP_CM_INQ: i32 = 36;
-/// Headers of IP and UDP.
+/// Length of the IP and UDP headers.
 const UDP_OVER_V4: usize = 28;
 const UDP_OVER_V6: usize = 48;
 
@@ -35,10 +35,10 @@ fn wanted(parts: usize) -> usize {
 }
 
 impl PosixSocket {
-    /// send(2), sendto(2), sendmsg(2): as much as goes without waiting.
+    /// send(2), sendto(2), sendmsg(2): as much as possible without waiting.
     ///
     /// # Errors
-    /// As their manual pages have them; `EAGAIN`: nothing goes.
+    /// As in their manual pages; `EAGAIN`: nothing was sent.
     pub fn send(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
         if self.datagram { self.send_datagram(parts, message) } else { self.send_stream(parts, message) }
     }
@@ -59,7 +59,7 @@ impl PosixSocket {
         let manner = Manner { more: flags & libc::MSG_MORE != 0, urgent: flags & libc::MSG_OOB != 0 };
         let whole: usize = parts.iter().map(|part| part.len()).sum();
         if whole == 0 {
-            // Nothing to send; but a connection that is not open cannot even do that.
+            // There is nothing to send, but a connection that is not established reports its error.
             return if stream.is_connecting() {
                 Err(Errno::EAGAIN)
             } else {
@@ -100,7 +100,8 @@ impl PosixSocket {
             return Err(Errno::EMSGSIZE);
         }
         if segment == 0 || payload.len() <= segment {
-            // What may not be cut must fit; everything else that fits is not cut on the way either.
+            // A datagram that must not be fragmented must fit; others that fit are not fragmented on the way
+            // either.
             if outgoing.ip.whole && payload.len() > longest {
                 return Err(Errno::EMSGSIZE);
             }
@@ -115,7 +116,7 @@ impl PosixSocket {
         for (number, at) in (0..payload.len()).step_by(segment).enumerate() {
             let part = payload.slice(at..(at + segment).min(payload.len()));
             match udp.send_with(OutgoingDatagram { payload: part, ..outgoing.clone() }) {
-                // Like what the device has no room for.
+                // Like a full queue of the device.
                 Err(_) if number > 0 => break,
                 other => other.map_err(|e| errno(&e))?,
             }
@@ -123,16 +124,16 @@ impl PosixSocket {
         Ok(len)
     }
 
-    /// Where a datagram goes.
+    /// The destination of a datagram.
     fn destination(&self, to: &[u8]) -> nix::Result<SocketAddr> {
         let to = match address::family(to) {
-            // Old programs leave the family out.
+            // Old programs do not set the family.
             Some(address::UNSPECIFIED) if !self.v6 && to.len() >= address::V4 => {
                 let mut inet = to.to_vec();
                 inet[..2].copy_from_slice(&address::INET.to_ne_bytes());
                 address::decode(&inet, false)?
             }
-            // An IPv6 socket that speaks IPv4 takes its addresses as they are.
+            // An IPv6 socket that uses IPv4 accepts IPv4 addresses.
             Some(address::INET) if self.v6 => address::decode(to, false)?,
             _ => address::decode(to, self.v6)?,
         };
@@ -149,7 +150,7 @@ impl PosixSocket {
         Ok(to)
     }
 
-    /// What the socket's options make of the IP header of a datagram.
+    /// The IP header fields of a datagram from the socket's options.
     fn fields(&self, over_v6: bool) -> IpFields {
         let values = self.values();
         let (class, hops, discover) = match over_v6 {
@@ -163,7 +164,7 @@ impl PosixSocket {
         }
     }
 
-    /// What a control message makes of a datagram.
+    /// Applies a control message to a datagram.
     fn obey(
         &self,
         control: &AncillaryMessage,
@@ -211,13 +212,14 @@ impl PosixSocket {
         if ours { Ok(Some(ip)) } else { Err(Errno::EINVAL) }
     }
 
-    /// recv(2), recvfrom(2), recvmsg(2): what is there. Zero bytes of a stream: its end, or room for none.
+    /// recv(2), recvfrom(2), recvmsg(2): the available data. Zero bytes of a stream: its end, or an empty
+    /// buffer.
     ///
     /// # Errors
-    /// As their manual pages have them; `EAGAIN`: nothing is there.
+    /// As in their manual pages; `EAGAIN`: nothing is available.
     pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         if flags & libc::MSG_ERRQUEUE != 0 {
-            // Errors reach SO_ERROR and the calls themselves; nothing ever waits here.
+            // Errors are reported by SO_ERROR and the calls themselves; the error queue is always empty.
             return Err(Errno::EAGAIN);
         }
         if self.datagram {
@@ -229,7 +231,7 @@ impl PosixSocket {
 
     fn receive_stream(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         let urgent = flags & libc::MSG_OOB != 0;
-        // Without urgent data there is none to be received, in whatever state (tcp_recv_urg).
+        // Without urgent data, MSG_OOB fails in any state (tcp_recv_urg).
         let stream = match self.stream() {
             Err(Errno::ENOTCONN) if urgent && !self.is_listening() => return Err(Errno::EINVAL),
             Ok(stream) if urgent && stream.is_connecting() => return Err(Errno::EINVAL),
@@ -254,7 +256,7 @@ impl PosixSocket {
             }
             if readiness.readable { Ok(0) } else { Err(Errno::EAGAIN) }
         } else if peek && flags & libc::MSG_TRUNC != 0 {
-            // How much there is, as far as the buffer would hold it.
+            // The number of available bytes, at most the length of the buffer.
             peeked(&stream, buffers, skip.unwrap_or(0))
         } else if peek {
             peeked(&stream, buffers, skip.unwrap_or(0))
@@ -305,7 +307,7 @@ impl PosixSocket {
         })
     }
 
-    /// What the socket's options want to be told of a datagram.
+    /// The control messages that the socket's options request for a datagram.
     fn told_of(&self, datagram: &UdpDatagram) -> Vec<AncillaryMessage> {
         let values = self.values();
         let mut all = Vec::new();
@@ -353,7 +355,7 @@ impl PosixSocket {
         all
     }
 
-    /// When it came.
+    /// Adds the time of reception.
     fn put_stamps(
         &self,
         values: &super::values::OptionValues,
@@ -387,7 +389,7 @@ impl PosixSocket {
         }
     }
 
-    /// Bytes that can be read without waiting (FIONREAD).
+    /// Number of bytes that can be read without waiting (FIONREAD).
     ///
     /// # Errors
     /// `EINVAL`: it listens.
@@ -400,7 +402,8 @@ impl PosixSocket {
             SocketState::Idle | SocketState::Unbound => Ok(0),
         }
     }
-    /// Bytes written that the peer has not acknowledged (SIOCOUTQ), and of them those that were not sent (SIOCOUTQNSD).
+    /// Number of written bytes that the peer has not acknowledged (SIOCOUTQ), and of those not sent
+    /// (SIOCOUTQNSD).
     ///
     /// # Errors
     /// `EINVAL`: it listens.
@@ -423,7 +426,7 @@ impl PosixSocket {
     }
 }
 
-/// What a write of nothing would say.
+/// The result of an empty write.
 fn stream_error(stream: &Stream) -> nix::Result<()> {
     stream.pipe().check_writable().map_err(|e| errno(&e))
 }
@@ -463,14 +466,14 @@ fn receive_urgent(
     }
 }
 
-/// What a control message of SOL_SOCKET may say.
+/// Checks a control message of SOL_SOCKET.
 fn check_socket_control(control: &AncillaryMessage) -> nix::Result<()> {
     match control.kind {
         libc::SO_MARK => Err(Errno::EPERM),
         libc::SCM_RIGHTS | libc::SCM_CREDENTIALS => Ok(()),
         libc::SO_TIMESTAMPING if control.data.len() == 4 => Ok(()),
         libc::SO_PRIORITY if control.data.len() == 4 => Ok(()),
-        // It would have to be switched on before (SO_TXTIME), and there is no clock to send by.
+        // It requires SO_TXTIME first, and no clock for it exists.
         SCM_TXTIME if control.data.len() == 8 => Ok(()),
         _ => Err(Errno::EINVAL),
     }

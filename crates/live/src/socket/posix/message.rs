@@ -1,22 +1,22 @@
-//! What goes beside the bytes of a message: control messages (cmsg(3)), where to and where from.
+//! Control messages (cmsg(3)), source and destination of messages.
 
 use nix::errno::Errno;
 use std::net::SocketAddr;
 
-/// Bytes of `struct cmsghdr`, and what all control messages begin at a multiple of.
+/// Length of `struct cmsghdr`, and alignment of control messages.
 const HEADER: usize = 16;
 const ALIGN: usize = 8;
-/// Bytes of control messages that are taken at most (net.core.optmem_max).
+/// Maximum length of the control messages of a call, in bytes (net.core.optmem_max).
 pub const MAX_CONTROL: usize = 131_072;
 
 /// A control message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AncillaryMessage {
-    /// SOL_SOCKET, IPPROTO_IP and the like.
+    /// Level, such as SOL_SOCKET or IPPROTO_IP.
     pub level: i32,
-    /// Its kind.
+    /// Type.
     pub kind: i32,
-    /// What it says.
+    /// Data.
     pub data: Vec<u8>,
 }
 
@@ -25,10 +25,10 @@ impl AncillaryMessage {
         AncillaryMessage { level, kind, data: data.into() }
     }
 
-    /// The messages of a buffer.
+    /// Parses the control messages of a buffer.
     ///
     /// # Errors
-    /// `EINVAL`: a length that cannot be; `ENOBUFS`: too long.
+    /// `EINVAL`: an invalid length; `ENOBUFS`: too long.
     pub fn read_all(mut buffer: &[u8]) -> nix::Result<Vec<AncillaryMessage>> {
         let mut all = Vec::new();
         if buffer.len() > MAX_CONTROL {
@@ -45,7 +45,7 @@ impl AncillaryMessage {
         Ok(all)
     }
 
-    /// As many of them as `room` bytes hold, and whether something is missing (MSG_CTRUNC).
+    /// Encodes as many messages as fit into `room` bytes, and returns whether some are missing (MSG_CTRUNC).
     pub fn write_all(all: &[AncillaryMessage], room: usize) -> (Vec<u8>, bool) {
         let mut out: Vec<u8> = Vec::new();
         for one in all {
@@ -53,7 +53,7 @@ impl AncillaryMessage {
             if left < HEADER {
                 return (out, true);
             }
-            // As put_cmsg does: the last one may be cut.
+            // As in put_cmsg: the last message may be truncated.
             let len = (HEADER + one.data.len()).min(left);
             out.extend_from_slice(&len.to_ne_bytes());
             out.extend_from_slice(&one.level.to_ne_bytes());
@@ -67,7 +67,7 @@ impl AncillaryMessage {
         (out, false)
     }
 
-    /// Its data as an `int`, or as one byte where that is allowed.
+    /// Its data as an `int`, or as one byte where permitted.
     pub(super) fn int(&self) -> nix::Result<i32> {
         match self.data[..] {
             [byte] => Ok(byte.into()),
@@ -76,29 +76,30 @@ impl AncillaryMessage {
     }
 }
 
-/// Where a message goes, and what goes with it.
+/// Destination, control messages and flags of a sent message.
 #[derive(Clone, Debug, Default)]
 pub struct SendTo<'a> {
-    /// A `struct sockaddr`; none: where the socket is connected to.
+    /// A `struct sockaddr`; none: the connected peer.
     pub to: Option<&'a [u8]>,
     /// Control messages.
     pub control: Vec<AncillaryMessage>,
-    /// MSG_MORE, MSG_OOB and the like.
+    /// Flags such as MSG_MORE and MSG_OOB.
     pub flags: i32,
 }
 
-/// What has come.
+/// A received message.
 #[derive(Clone, Debug, Default)]
 pub struct ReceivedMessage {
-    /// What the call returns: bytes that were copied, or with MSG_TRUNC how long the datagram is.
+    /// The return value of the call: the number of copied bytes, or with MSG_TRUNC the length of the
+    /// datagram.
     pub len: usize,
-    /// Bytes that were copied.
+    /// Number of copied bytes.
     pub copied: usize,
-    /// Who it is from, of a datagram.
+    /// Source address of a datagram.
     pub from: Option<SocketAddr>,
     /// Control messages.
     pub control: Vec<AncillaryMessage>,
-    /// MSG_TRUNC, MSG_OOB and the like.
+    /// Flags such as MSG_TRUNC and MSG_OOB.
     pub flags: i32,
 }
 
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Breaks: what programs say beside their bytes is read wrong, or what they are told.
+    /// Breaks: control messages of programs are parsed exactly, and received ones are encoded exactly.
     #[test]
     fn control_messages_are_read_as_they_are_written() {
         let all = [
@@ -128,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: a program crashes the stack, or makes it go on for ever, by what stands beside its bytes.
+        /// Breaks: no control message causes a panic or an endless loop.
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = AncillaryMessage::read_all(&bytes);

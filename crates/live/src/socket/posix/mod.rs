@@ -1,8 +1,9 @@
-//! Sockets as Linux has them: every call, option and `errno` of its manual pages, without descriptors and without waiting.
+//! Sockets as in Linux: the calls, options and `errno` values of its manual pages, without descriptors and
+//! without waiting.
 //!
-//! Start reading at [`PosixSocket`]. Whoever gives a program descriptors (`farpace-capi`) or runs programs as they are (`farpace exec`)
-//! uses this and adds only how a descriptor shows what a socket can do, and how one waits for it. The options are a table
-//! (`table.rs`), from which all else about them derives.
+//! Start reading at [`PosixSocket`]. `farpace-capi` and `farpace exec` use it, and add descriptors with their
+//! readiness, and waiting. The options are a table (`table.rs`), from which everything else about them is
+//! derived.
 
 mod address;
 mod get;
@@ -24,7 +25,7 @@ pub use table::{FARPACE, Get, OPTIONS, Of, OptionEffect, OptionRow, SetOption};
 use nix::errno::Errno;
 use std::io::{Error, ErrorKind};
 
-/// What an error of the sockets is in C.
+/// The `errno` of an error of the sockets.
 pub fn errno(error: &Error) -> Errno {
     if let Some(code) = error.raw_os_error() {
         return Errno::from_raw(code);

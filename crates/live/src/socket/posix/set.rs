@@ -7,38 +7,39 @@ use farpace_tcp::config::Congestion;
 use nix::errno::Errno;
 use std::time::Duration;
 
-/// SO_SNDBUF and SO_RCVBUF: the least and the most, after doubling (SOCK_MIN_SNDBUF, SOCK_MIN_RCVBUF).
+/// SO_SNDBUF and SO_RCVBUF: minimum and maximum, after doubling (SOCK_MIN_SNDBUF, SOCK_MIN_RCVBUF).
 const MIN_SEND_BUFFER: i32 = 4608;
 const MIN_RECEIVE_BUFFER: i32 = 2304;
 const MAX_BUFFER: i32 = 1 << 30;
-/// SO_RCVLOWAT of TCP: half of the largest receive buffer.
+/// SO_RCVLOWAT of TCP: half of the maximum receive buffer.
 const MAX_LOW_WATER: i32 = 1 << 24;
 /// TCP_MAXSEG.
 const MIN_SEG: i32 = 88;
 const MAX_SEG: i32 = 32_767;
-/// TCP_WINDOW_CLAMP is at least half of the least receive buffer.
+/// TCP_WINDOW_CLAMP is at least half of the minimum receive buffer.
 const MIN_CLAMP: i32 = MIN_RECEIVE_BUFFER / 2;
-/// Connections that Fast Open may have under way (net.core.somaxconn).
+/// Maximum number of pending Fast Open connections (net.core.somaxconn).
 const MAX_FAST_OPEN: i32 = 4096;
-/// Longest name of a congestion control or another module, with its end (TCP_CA_NAME_MAX).
+/// Maximum length of the name of a congestion control or another module, with its terminator
+/// (TCP_CA_NAME_MAX).
 const MAX_NAME: usize = 16;
-/// Longest name of a device, with its end (IFNAMSIZ).
+/// Maximum length of the name of a device, with its terminator (IFNAMSIZ).
 const MAX_DEVICE: usize = 16;
-/// Longest text of FP_SETTINGS.
+/// Maximum length of FP_SETTINGS.
 const MAX_WORDS: usize = 4096;
-/// A tick of the kernel, in which it counts some times: microseconds.
+/// A tick of the kernel in microseconds, the unit of some times.
 const TICK: i32 = 4000;
-/// Flags of SO_TIMESTAMPING, and those that need another.
+/// Flags of SO_TIMESTAMPING, and those that require another.
 const TIMESTAMPING: u32 = (1 << 18) - 1;
 const ID: u32 = 1 << 7;
 const ID_TCP: u32 = 1 << 16;
 const BIND_PHC: u32 = 1 << 15;
 
 impl PosixSocket {
-    /// setsockopt(2). `value` is none where the program gave a null pointer.
+    /// setsockopt(2). `value` is none for a null pointer.
     ///
     /// # Errors
-    /// As its manual page has them.
+    /// As in its manual page.
     pub fn set_option(&self, level: i32, number: i32, value: Option<&[u8]>) -> nix::Result<()> {
         let row = table::find(level, number, self.datagram)
             .filter(|row| level != IPV6 || self.v6 || row.level != IPV6);
@@ -53,7 +54,7 @@ impl PosixSocket {
             // What a listener hands on.
             return if row.inherited && self.is_listening() { self.follow_values() } else { Ok(()) };
         }
-        // These are only to be read, whatever is given; those of IPv6 groups by TCP.
+        // These are read-only for any value; those of IPv6 groups for TCP only.
         let of_groups = matches!(row.option, Opt::V6MulticastIf | Opt::V6MulticastHops);
         let only_read =
             matches!(row.option, Opt::Mtu | Opt::PacketOptions | Opt::IpProtocol | Opt::V6PathMtu);
@@ -74,7 +75,7 @@ impl PosixSocket {
         if row.inherited && self.is_listening() { self.follow_values() } else { Ok(()) }
     }
 
-    /// What SOL_SOCKET looks at before it knows the option.
+    /// Checks of SOL_SOCKET that precede the check of the option.
     fn check_socket_value(&self, number: i32, value: Option<&[u8]>) -> nix::Result<()> {
         if number == Opt::BindToDevice.row().number {
             return Ok(());
@@ -86,10 +87,10 @@ impl PosixSocket {
         }
     }
 
-    /// The `int` that a program gives; some levels take less than four bytes.
+    /// The `int` of a program; some levels accept less than four bytes.
     fn int(&self, row: &OptionRow, value: Option<&[u8]>) -> nix::Result<i32> {
         let bytes = match (row.level, value) {
-            // IPv6 takes a null pointer for zero.
+            // IPv6 treats a null pointer as zero.
             (IPV6, None) => &[0; 4],
             (_, None) => return Err(Errno::EFAULT),
             (_, Some(bytes)) => bytes,
@@ -132,7 +133,7 @@ impl PosixSocket {
         }
     }
 
-    /// Options whose values are no `int`; none: this one's is.
+    /// Options whose values are not an `int`; none: this one's is.
     fn set_bytes(&self, row: &OptionRow, value: Option<&[u8]>) -> Option<nix::Result<()>> {
         let text = |most: usize| {
             let bytes = value.ok_or(Errno::EFAULT)?;
@@ -153,7 +154,7 @@ impl PosixSocket {
                 None => Err(Errno::EFAULT),
                 Some(_) => match text(MAX_DEVICE - 1) {
                     Ok(name) if name.is_empty() => Ok(()),
-                    // No device of the system is one of the host's.
+                    // No device of the system belongs to the host.
                     Ok(_) => Err(Errno::ENODEV),
                     Err(error) => Err(error),
                 },
@@ -189,7 +190,7 @@ impl PosixSocket {
             Opt::Settings => text(MAX_WORDS).and_then(|words| self.set_words(&words)),
             Opt::IpOptions => match value {
                 None => Err(Errno::EFAULT),
-                // Nothing, or padding.
+                // Empty, or padding.
                 Some(bytes) if bytes.iter().all(|byte| *byte <= 1) => Ok(()),
                 Some(_) => Err(Errno::EINVAL),
             },
@@ -223,7 +224,7 @@ impl PosixSocket {
     fn set_linger(&self, bytes: &[u8]) -> nix::Result<()> {
         let word = |at: usize| bytes.get(at..)?.first_chunk().map(|int| i32::from_ne_bytes(*int));
         let (Some(on), Some(seconds)) = (word(0), word(4)) else { return Err(Errno::EINVAL) };
-        // Linux takes the seconds as unsigned.
+        // Linux treats the seconds as unsigned.
         let linger = (on != 0).then(|| Duration::from_secs((seconds as u32).into()));
         {
             let mut values = self.values();
@@ -263,13 +264,13 @@ impl PosixSocket {
         Ok(())
     }
 
-    /// TCP_CONGESTION, by the names of `farpace profiles` and those of Linux.
+    /// TCP_CONGESTION, with the names of `farpace profiles` and those of Linux.
     fn set_congestion(&self, name: &str) -> nix::Result<()> {
         let own = if name == "bbr" { Congestion::Bbr3.name() } else { name };
         let mut values = self.values().clone();
         values.options = values.options.congestion(own).map_err(|_| Errno::ENOENT)?;
         values.congestion = Some(name.to_owned());
-        // Some need a recovery that the profile does not have.
+        // Some require a loss recovery that the profile does not have.
         let config = values.config(self.stack.mtu(), self.v6)?;
         *self.values() = values;
         match self.state() {
@@ -295,14 +296,14 @@ impl PosixSocket {
         self.follow_values()
     }
 
-    /// Options with rules of their own.
+    /// Options with their own rules.
     fn set_special(&self, option: Opt, int: i32, value: Option<&[u8]>) -> nix::Result<()> {
         let put = |int| self.values().put(option, int);
         let within =
             |low: i32, high: i32| if (low..=high).contains(&int) { Ok(()) } else { Err(Errno::EINVAL) };
         let idle = matches!(self.state(), SocketState::Idle);
         let listens = self.is_listening();
-        // Negative sizes are large ones, as in Linux.
+        // Negative sizes are large, as in Linux.
         let doubled = |least: i32| {
             let bytes = (int as u32).min(u32::try_from(MAX_BUFFER / 2).unwrap_or(0)) as i32;
             (2 * bytes).max(least)
@@ -335,7 +336,7 @@ impl PosixSocket {
             }
             Opt::Timestamping | Opt::TimestampingNew => self.set_timestamping(option, int)?,
             Opt::AttachBpf | Opt::AttachReusePortEbpf => {
-                // Descriptors of programs are none of ours.
+                // Descriptors of programs are unknown here.
                 return Err(if int == 0 { Errno::EINVAL } else { Errno::EBADF });
             }
             Opt::ZeroCopy => match int {
@@ -349,7 +350,7 @@ impl PosixSocket {
                 put(int.abs());
             }
             Opt::Tos => {
-                // Congestion notification is TCP's own matter.
+                // TCP controls the ECN bits.
                 let keeps = if self.datagram { 0xff } else { 0xfc };
                 let tos = i32::from(int as u8) & keeps;
                 let asked = int & if self.datagram { !0 } else { !3 };
@@ -402,7 +403,7 @@ impl PosixSocket {
             Opt::AddrForm => {
                 let connected = self.option(IPV6, option.row().number, 4).is_ok();
                 return Err(match int == i32::from(super::address::INET) {
-                    // None of these is IPv4 by a mapped address that could be had without IPv6.
+                    // None of these is an IPv4-mapped address that is available without IPv6.
                     true if connected => Errno::EADDRNOTAVAIL,
                     true => Errno::ENOTCONN,
                     false => Errno::EINVAL,
@@ -440,7 +441,7 @@ impl PosixSocket {
             Opt::WindowClamp => match int {
                 0 if !idle && !self.is_over() => return Err(Errno::EINVAL),
                 0 => put(0),
-                // Unsigned again.
+                // Also unsigned.
                 _ => put(if int < 0 { MIN_CLAMP } else { int.max(MIN_CLAMP) }),
             },
             Opt::QuickAck => {
@@ -491,7 +492,7 @@ impl PosixSocket {
                 0 => put(0),
                 _ => return Err(Errno::ENOPROTOOPT),
             },
-            // The others' values are no `int`, and were set before.
+            // The values of the others are not an `int`, and were set before.
             _ => {
                 let _ = value;
                 return Err(Errno::ENOPROTOOPT);
@@ -512,7 +513,7 @@ impl PosixSocket {
             return Err(Errno::EINVAL);
         }
         if flags & BIND_PHC != 0 {
-            // There is no clock of a card.
+            // There is no hardware clock.
             return Err(Errno::EOPNOTSUPP);
         }
         let mut values = self.values();
@@ -521,7 +522,7 @@ impl PosixSocket {
         Ok(())
     }
 
-    /// What is set is told to whoever goes by it.
+    /// Passes a changed option on to the connection or listener.
     fn follow(&self, option: Opt, int: i32) -> nix::Result<()> {
         match option {
             Opt::NoDelay
@@ -580,7 +581,7 @@ impl PosixSocket {
                 }
                 Ok(())
             }
-            // Whatever else is set is looked at where it is used; listeners give it to those that they accept.
+            // All other options are read where they are used; listeners pass them on to accepted sockets.
             _ if self.is_listening() => self.follow_values(),
             _ => Ok(()),
         }
@@ -595,12 +596,12 @@ impl PosixSocket {
     }
 }
 
-/// Rounded up to whole ticks.
+/// Rounded up to a multiple of ticks.
 fn ticks(value: i32, tick: i32) -> i32 {
     value.saturating_add(tick - 1) / tick * tick
 }
 
-/// A `struct timeval`; zero, or a time before now: none.
+/// A `struct timeval`; zero, or a negative time: none.
 fn timeout(bytes: &[u8]) -> nix::Result<Option<Duration>> {
     let word = |at: usize| bytes.get(at..)?.first_chunk().map(|long| i64::from_ne_bytes(*long));
     let (Some(seconds), Some(micros)) = (word(0), word(8)) else { return Err(Errno::EINVAL) };
@@ -613,7 +614,7 @@ fn timeout(bytes: &[u8]) -> nix::Result<Option<Duration>> {
     Ok((!time.is_zero()).then_some(time))
 }
 
-/// IPV6_ADDR_PREFERENCES: one of each group at most, and what is read then.
+/// IPV6_ADDR_PREFERENCES: at most one of each group; returns the value to be read.
 fn address_preferences(value: i32) -> nix::Result<i32> {
     const GROUPS: [[i32; 3]; 3] = [[0x1, 0x2, 0x100], [0x4, 0x400, 0], [0x8, 0x800, 0]];
     const DEFAULTS: [i32; 3] = [0x100, 0x400, 0];
@@ -622,13 +623,13 @@ fn address_preferences(value: i32) -> nix::Result<i32> {
         let chosen: Vec<i32> = group.iter().copied().filter(|bit| *bit != 0 && value & bit != 0).collect();
         match chosen[..] {
             [] => all |= default,
-            // They are not kept.
+            // They are not stored.
             [0x8 | 0x800] => {}
             [one] => all |= one,
             _ => return Err(Errno::EINVAL),
         }
     }
-    // What is preferred by default is told; the rest only where it is chosen.
+    // Default preferences are always reported, the others only if chosen.
     Ok(all)
 }
 

@@ -1,4 +1,5 @@
-//! One socket in all its states, with the calls that change them: bind, listen, accept, connect, shutdown, close.
+//! A socket in all its states, with the calls that change them: bind, listen, accept, connect, shutdown,
+//! close.
 
 use super::values::OptionValues;
 use super::{address, errno};
@@ -13,17 +14,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Connections that wait to be accepted at one listener at most (net.core.somaxconn).
+/// Maximum backlog of a listener (net.core.somaxconn).
 const MAX_BACKLOG: i32 = 4096;
 
-/// What a socket is by now.
+/// The state of a socket.
 #[derive(Clone)]
 pub(super) enum SocketState {
     /// TCP without a connection, perhaps bound.
     Idle,
     /// TCP, listening.
     Listening(Arc<LiveListener>),
-    /// TCP, connecting, connected, or over.
+    /// TCP: connecting, connected, or ended.
     Stream(Stream),
     /// UDP, not bound yet.
     Unbound,
@@ -33,20 +34,21 @@ pub(super) enum SocketState {
     Gone,
 }
 
-/// A socket of a stack with the calls, the options and the errors that Linux has. Nothing here waits: what would is `EAGAIN`, and
-/// [`watch`](PosixSocket::watch) tells when to try again. It has no descriptor; whoever gives it one says so there.
+/// A socket of a stack with the calls, options and errors of Linux. No call waits: a call that would wait
+/// returns `EAGAIN`, and [`watch`](PosixSocket::watch) reports when to retry. It has no descriptor; the users
+/// of this type add one.
 pub struct PosixSocket {
     pub(super) stack: Stack,
     pub(super) v6: bool,
     pub(super) datagram: bool,
     pub(super) cookie: u64,
     state: Mutex<SocketState>,
-    /// The port that it holds.
+    /// The bound port.
     bound: Mutex<Option<Arc<BoundSocket>>>,
     values: Mutex<OptionValues>,
-    /// Until there is something to watch.
+    /// The watch, until there is a stream to watch.
     watch: Mutex<Option<Box<dyn ReadinessWatch>>>,
-    /// Its connection is being opened, or open, and connect(2) has not said that it is open.
+    /// The connection is being opened or established, and connect(2) has not reported success.
     untold: AtomicBool,
 }
 
@@ -55,8 +57,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl PosixSocket {
-    /// socket(2): an AF_INET or AF_INET6 socket of kind SOCK_STREAM or SOCK_DGRAM (without flags), whose connections are as
-    /// `options` say unless it is told otherwise.
+    /// socket(2): an AF_INET or AF_INET6 socket of type SOCK_STREAM or SOCK_DGRAM (without flags). Its
+    /// connections use `options` by default.
     ///
     /// # Errors
     /// `EAFNOSUPPORT`, `EPROTONOSUPPORT`, `ESOCKTNOSUPPORT`.
@@ -105,53 +107,53 @@ impl PosixSocket {
     pub(super) fn values(&self) -> MutexGuard<'_, OptionValues> {
         locked(&self.values)
     }
-    /// It is an IPv6 socket.
+    /// True for an IPv6 socket.
     pub const fn is_v6(&self) -> bool {
         self.v6
     }
-    /// It is a UDP socket.
+    /// True for a UDP socket.
     pub const fn is_datagram(&self) -> bool {
         self.datagram
     }
-    /// It listens.
+    /// True for a listener.
     pub fn is_listening(&self) -> bool {
         matches!(self.state(), SocketState::Listening(_))
     }
-    /// It is a TCP socket that neither listens nor has a connection.
+    /// True for a TCP socket that neither listens nor has a connection.
     pub fn is_idle(&self) -> bool {
         matches!(self.state(), SocketState::Idle)
     }
-    /// Nobody is told what it can do, nor will be when there is something to tell.
+    /// True if no watch is set, neither now nor for a later stream.
     pub fn is_unwatched(&self) -> bool {
         locked(&self.watch).is_none()
     }
-    /// A connection is being opened.
+    /// True while a connection is being opened.
     pub fn is_connecting(&self) -> bool {
         matches!(self.state(), SocketState::Stream(stream) if stream.is_connecting())
     }
-    /// Its connection is over, so that connect(2) would begin another.
+    /// True if its connection has ended, so that connect(2) would begin another.
     pub fn is_over(&self) -> bool {
         matches!(self.state(), SocketState::Stream(stream) if stream.has_ended())
     }
-    /// How long a call that receives may wait (SO_RCVTIMEO).
+    /// Timeout of receiving calls (SO_RCVTIMEO).
     pub fn receive_timeout(&self) -> Option<std::time::Duration> {
         self.values().receive_timeout
     }
-    /// How long a call that sends may wait (SO_SNDTIMEO).
+    /// Timeout of sending calls (SO_SNDTIMEO).
     pub fn send_timeout(&self) -> Option<std::time::Duration> {
         self.values().send_timeout
     }
-    /// How many bytes a call that receives waits for (SO_RCVLOWAT).
+    /// Minimum number of bytes that a receiving call waits for (SO_RCVLOWAT).
     pub fn low_water(&self) -> usize {
         usize::try_from(self.values().get(Opt::ReceiveLow)).unwrap_or(1).max(1)
     }
 
-    /// From now on `watch` is told what the socket can do.
+    /// Sets the watch for changes of the readiness.
     pub fn watch(&self, watch: Box<dyn ReadinessWatch>) {
         *locked(&self.watch) = Some(watch);
         self.hand_on_watch();
     }
-    /// From now on nobody is told.
+    /// Removes the watch.
     pub fn unwatch(&self) {
         drop(locked(&self.watch).take());
         match self.state() {
@@ -174,13 +176,13 @@ impl PosixSocket {
             SocketState::Idle | SocketState::Unbound | SocketState::Gone => {}
         }
     }
-    /// What it can do without waiting.
+    /// The operations that are possible without waiting.
     pub fn readiness(&self) -> Readiness {
         match self.state() {
             SocketState::Listening(listener) => listener.readiness(),
             SocketState::Stream(stream) => stream.readiness(),
             SocketState::Datagram(udp) => udp.readiness(),
-            // As Linux has it: both directions of what is not connected have ended.
+            // As in Linux: both directions of an unconnected socket have ended.
             SocketState::Idle => Readiness { writable: true, over: true, ..Readiness::default() },
             SocketState::Unbound => Readiness { writable: true, ..Readiness::default() },
             SocketState::Gone => {
@@ -193,7 +195,7 @@ impl PosixSocket {
         let ip = if self.v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
         SocketAddr::new(ip, 0)
     }
-    /// What the program means by an address: on IPv6 sockets IPv4 addresses are mapped (RFC 4291 §2.5.5.2).
+    /// The address that a program means: IPv4 addresses on IPv6 sockets are mapped (RFC 4291 §2.5.5.2).
     pub(super) fn inward(&self, address: SocketAddr) -> nix::Result<SocketAddr> {
         let ip = address.ip().to_canonical();
         match (self.v6, ip.is_ipv4()) {
@@ -201,7 +203,7 @@ impl PosixSocket {
             _ => Ok(SocketAddr::new(ip, address.port())),
         }
     }
-    /// The same the other way round: what the program is told.
+    /// The address as reported to the program: the inverse of `inward`.
     pub fn outward(&self, address: SocketAddr) -> SocketAddr {
         match address.ip() {
             IpAddr::V4(v4) if self.v6 => {
@@ -223,7 +225,7 @@ impl PosixSocket {
             both_families: self.v6 && all && !values.is_on(Opt::V6Only),
             reuse_address: values.is_on(Opt::ReuseAddress),
             reuse_port: values.is_on(Opt::ReusePort),
-            // Linux binds to groups and to everybody as well; nothing but datagrams would come.
+            // Linux also binds to multicast and broadcast addresses; only datagrams can arrive there.
             any_address: freely || at.ip().is_multicast() || at.ip() == IpAddr::V4(Ipv4Addr::BROADCAST),
         }
     }
@@ -231,10 +233,10 @@ impl PosixSocket {
     /// bind(2).
     ///
     /// # Errors
-    /// As its manual page has them.
+    /// As in its manual page.
     pub fn bind(&self, to: &[u8]) -> nix::Result<()> {
         let at = match address::family(to) {
-            // Old programs leave the family out (inet_bind).
+            // Old programs do not set the family (inet_bind).
             Some(address::UNSPECIFIED) if !self.v6 && to.len() >= address::V4 && to[4..8] == [0; 4] => {
                 let port = to.get(2..4).and_then(|port| port.try_into().ok()).map_or(0, u16::from_be_bytes);
                 SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)
@@ -245,7 +247,7 @@ impl PosixSocket {
             SocketState::Gone => return Err(Errno::EBADF),
             SocketState::Idle if locked(&self.bound).is_none() => {}
             SocketState::Unbound => {}
-            // Linux looks at an IPv4 address before it looks at the socket (__inet_bind).
+            // Linux checks an IPv4 address before the socket (__inet_bind).
             _ if at.is_ipv4() && !at.ip().is_unspecified() && !self.is_local(at.ip()) => {
                 return Err(Errno::EADDRNOTAVAIL);
             }
@@ -256,7 +258,7 @@ impl PosixSocket {
             return Err(Errno::EINVAL);
         }
         if at.is_ipv6() && !mapped && !at.ip().is_unspecified() {
-            // As in Linux it speaks IPv6 alone from now on (__inet6_bind).
+            // As in Linux it is limited to IPv6 from now on (__inet6_bind).
             self.values().put(Opt::V6Only, 1);
         }
         let at = SocketAddr::new(if mapped { at.ip().to_canonical() } else { at.ip() }, at.port());
@@ -281,7 +283,7 @@ impl PosixSocket {
         self.hand_on_watch();
         Ok(udp)
     }
-    /// Its UDP socket, bound if it was not.
+    /// Its UDP socket, bound if necessary.
     pub(super) fn udp(&self) -> nix::Result<Arc<LiveUdpSocket>> {
         match self.state() {
             SocketState::Datagram(udp) => Ok(udp),
@@ -294,9 +296,9 @@ impl PosixSocket {
     /// listen(2).
     ///
     /// # Errors
-    /// As its manual page has them.
+    /// As in its manual page.
     pub fn listen(&self, backlog: i32) -> nix::Result<()> {
-        // One more may wait than is said, and less than nothing is as much as there may be.
+        // One more connection than `backlog` may wait, and a negative value means the maximum.
         let most = if (0..MAX_BACKLOG).contains(&backlog) { backlog } else { MAX_BACKLOG };
         let backlog = usize::try_from(most).unwrap_or(0) + 1;
         match self.state() {
@@ -319,7 +321,7 @@ impl PosixSocket {
         Ok(())
     }
 
-    /// How connections of this listener are.
+    /// The configuration of the listener.
     fn listening(&self) -> nix::Result<Listening> {
         let values = self.values();
         Ok(Listening {
@@ -331,7 +333,7 @@ impl PosixSocket {
         })
     }
 
-    /// An option was set that connections follow: that of this socket, or those that this listener accepts from now on.
+    /// Applies a changed option to the connection of this socket, or to future connections of this listener.
     pub(super) fn follow_values(&self) -> nix::Result<()> {
         match self.state() {
             SocketState::Listening(listener) => {
@@ -341,7 +343,7 @@ impl PosixSocket {
             SocketState::Stream(stream) => {
                 let over_v6 = stream.peer_addr().map_or(self.v6, |peer| peer.is_ipv6());
                 let config = self.values().config(self.stack.mtu(), over_v6)?;
-                // A connection that is over follows nothing.
+                // A connection that has ended is not changed.
                 let _ = stream.tune_later(move |connection, _| connection.retune(&config));
             }
             SocketState::Idle | SocketState::Unbound | SocketState::Datagram(_) | SocketState::Gone => {}
@@ -353,10 +355,10 @@ impl PosixSocket {
         Ok(())
     }
 
-    /// accept(2): the next connection, and who it is from.
+    /// accept(2): the next connection, with the address of its peer.
     ///
     /// # Errors
-    /// As its manual page has them; `EAGAIN`: there is none.
+    /// As in its manual page; `EAGAIN`: there is none.
     pub fn accept(&self) -> nix::Result<(Arc<PosixSocket>, SocketAddr)> {
         let listener = match self.state() {
             SocketState::Listening(listener) => listener,
@@ -373,7 +375,7 @@ impl PosixSocket {
         Ok((socket, self.outward(from)))
     }
 
-    /// What a new stream must know from the beginning.
+    /// Prepares a new stream: options that must be set from the beginning.
     fn prepare(&self) {
         let SocketState::Stream(stream) = self.state() else { return };
         let values = self.values();
@@ -383,10 +385,10 @@ impl PosixSocket {
         stream.set_urgent_inline(values.is_on(Opt::OobInline));
     }
 
-    /// connect(2): `EINPROGRESS` until it is open.
+    /// connect(2): `EINPROGRESS` until the connection is established.
     ///
     /// # Errors
-    /// As its manual page has them.
+    /// As in its manual page.
     pub fn connect(&self, to: &[u8]) -> nix::Result<()> {
         match address::family(to) {
             None => return Err(Errno::EINVAL),
@@ -398,12 +400,13 @@ impl PosixSocket {
             SocketState::Gone => Err(Errno::EBADF),
             SocketState::Idle => self.begin(self.reachable(given?)?),
             SocketState::Stream(stream) if stream.is_connecting() => Err(Errno::EALREADY),
-            // What was open once stays what it is, from the call on that says that it is open.
+            // An established connection stays, from the call that reports success on.
             SocketState::Stream(stream) if !stream.has_failed_to_open() && !self.tell_open() => {
                 Err(Errno::EISCONN)
             }
             SocketState::Stream(stream) if !stream.has_ended() => Ok(()),
-            // What did not open, or ended before anybody asked, can be tried again, from the call after this on.
+            // A connection that was not established, or ended before any call reported it, can be opened
+            // again from the next call on.
             SocketState::Stream(stream) => {
                 let error = stream.take_error().map_or(Errno::ECONNABORTED, |error| errno(&error));
                 self.end_failed(error)
@@ -420,12 +423,12 @@ impl PosixSocket {
             }
         }
     }
-    /// The error of a connection that did not open, which leaves the socket as it was before.
+    /// The error of a connection that was not established; the socket returns to its former state.
     fn end_failed(&self, error: Errno) -> nix::Result<()> {
         self.forget_stream();
         Err(error)
     }
-    /// A connection that did not open, and whose error was fetched, is forgotten: the socket is as it was before.
+    /// Returns to the former state after a connection was not established and its error was fetched.
     pub fn give_up(&self) {
         if matches!(self.state(), SocketState::Stream(stream) if stream.has_failed_to_open()) {
             self.forget_stream();
@@ -443,7 +446,7 @@ impl PosixSocket {
         }
         self.inward(to)
     }
-    /// Its connection is open, and the program has not been told: the next connect(2) tells it, once. True: it was so.
+    /// Reports success of connect(2) once: true if the connection is established and no call has reported it.
     pub fn tell_open(&self) -> bool {
         self.untold.swap(false, Ordering::AcqRel)
     }
@@ -467,7 +470,7 @@ impl PosixSocket {
         self.hand_on_watch();
         Err(Errno::EINPROGRESS)
     }
-    /// connect(2) to AF_UNSPEC: a TCP connection is aborted, a UDP socket hears everybody.
+    /// connect(2) to AF_UNSPEC: a TCP connection is aborted, a UDP socket is disconnected.
     fn disconnect(&self) -> nix::Result<()> {
         match self.state() {
             SocketState::Gone => return Err(Errno::EBADF),
@@ -495,7 +498,7 @@ impl PosixSocket {
     /// shutdown(2): SHUT_RD, SHUT_WR or SHUT_RDWR.
     ///
     /// # Errors
-    /// As its manual page has them.
+    /// As in its manual page.
     pub fn shutdown(&self, how: i32) -> nix::Result<()> {
         let how = match how {
             nix::libc::SHUT_RD => Shutdown::Read,
@@ -504,7 +507,7 @@ impl PosixSocket {
             _ => return Err(Errno::EINVAL),
         };
         if matches!(self.state(), SocketState::Stream(stream) if !stream.is_connecting()) {
-            // In Linux this counts as having asked (inet_shutdown).
+            // In Linux this counts as a report of success (inet_shutdown).
             self.tell_open();
         }
         match self.state() {
@@ -528,7 +531,7 @@ impl PosixSocket {
         }
     }
 
-    /// close(2): `wait` says whether SO_LINGER may make it wait.
+    /// close(2). `wait`: SO_LINGER may make it wait.
     pub fn close(&self, wait: bool) {
         self.unwatch();
         let state = std::mem::replace(&mut *locked(&self.state), SocketState::Gone);
@@ -573,7 +576,7 @@ impl PosixSocket {
         };
         peer.map(|peer| self.outward(peer)).ok_or(Errno::ENOTCONN)
     }
-    /// The error that waits, once (SO_ERROR).
+    /// The pending error; returned once (SO_ERROR).
     pub fn take_error(&self) -> i32 {
         let error = match self.state() {
             SocketState::Stream(stream) => stream.take_error().or_else(|| stream.take_soft_error()),
@@ -582,7 +585,7 @@ impl PosixSocket {
         };
         error.map_or(0, |error| errno(&error) as i32)
     }
-    /// The stack that it is a socket of.
+    /// The stack of the socket.
     pub const fn stack(&self) -> &Stack {
         &self.stack
     }

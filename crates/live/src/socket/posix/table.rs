@@ -1,7 +1,7 @@
-//! The socket options, in one table: names, numbers, what may be set, and what follows from it.
+//! The socket options in one table: names, numbers, valid values, effects.
 //!
-//! What getsockopt(2) and setsockopt(2) do ([`get`](super::get), [`set`](super::set)), what an accepted socket inherits, the table in
-//! docs/sockets.md and the tests against the kernel all derive from it.
+//! getsockopt(2) and setsockopt(2) ([`get`](super::get), [`set`](super::set)), the inheritance of accepted
+//! sockets, the table in docs/sockets.md and the tests against the kernel are derived from it.
 
 use nix::errno::Errno;
 
@@ -11,65 +11,65 @@ pub const IP: i32 = 0;
 pub const IPV6: i32 = 41;
 pub const TCP: i32 = 6;
 pub const UDP: i32 = 17;
-/// The level of options that Linux does not have.
+/// The level of options that do not exist in Linux.
 pub const FARPACE: i32 = 0x4650;
 
-/// Which sockets have an option.
+/// The sockets that have an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// TCP and UDP.
     All,
-    /// TCP alone.
+    /// TCP only.
     Stream,
-    /// UDP alone.
+    /// UDP only.
     Datagram,
 }
 
-/// What setsockopt(2) makes of an `int`.
+/// How setsockopt(2) handles an `int`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetOption {
-    /// Not to be set: ENOPROTOOPT.
+    /// Read-only: ENOPROTOOPT.
     Never,
-    /// Zero, or one for everything else.
+    /// Zero, or one for any other value.
     Flag,
-    /// As it is.
+    /// Stored unchanged.
     Any,
-    /// As it is, within these limits; else EINVAL.
+    /// Stored unchanged within these limits; otherwise EINVAL.
     Within(i32, i32),
     /// Always this error.
     Fails(Errno),
-    /// As its own rule says, in `set.rs`.
+    /// By its own rule in `set.rs`.
     Special,
 }
 
-/// What getsockopt(2) gives.
+/// The result of getsockopt(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Get {
-    /// Nothing: ENOPROTOOPT (EOPNOTSUPP outside of SOL_SOCKET, as in Linux).
+    /// Not readable: ENOPROTOOPT (EOPNOTSUPP outside of SOL_SOCKET, as in Linux).
     Never,
-    /// An `int`: what was set, or the default.
+    /// An `int`: the set value, or the default.
     Stored,
     /// Always this error.
     Fails(Errno),
-    /// As its own rule says, in `get.rs`.
+    /// By its own rule in `get.rs`.
     Special,
 }
 
-/// What follows from an option.
+/// The effect of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionEffect {
-    /// The same as in Linux.
+    /// The same effect as in Linux.
     Linux,
-    /// It is kept and told, and nothing follows from it.
+    /// The value is stored and reported, without effect.
     Kept,
-    /// It cannot be had here, and fails as it does in Linux for whoever must not have it.
+    /// It is not supported, and fails as in Linux without privileges.
     Fails,
 }
 
-/// One option.
+/// An option.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionRow {
-    /// Which.
+    /// The option.
     pub option: Opt,
     /// Its name in C.
     pub name: &'static str,
@@ -77,19 +77,19 @@ pub struct OptionRow {
     pub level: i32,
     /// Its number.
     pub number: i32,
-    /// Which sockets have it.
+    /// The sockets that have it.
     pub of: Of,
-    /// What may be set.
+    /// How it is set.
     pub set: SetOption,
-    /// What can be read.
+    /// How it is read.
     pub get: Get,
-    /// What is read before anything was set.
+    /// The default value.
     pub default: i32,
-    /// An accepted socket begins with what its listener has.
+    /// Accepted sockets inherit the value of their listener.
     pub inherited: bool,
-    /// What follows from it.
+    /// Its effect.
     pub effect: OptionEffect,
-    /// What else there is to say.
+    /// A note for the documentation.
     pub note: &'static str,
 }
 
@@ -100,7 +100,7 @@ macro_rules! options {
         #[allow(missing_docs, reason = "the manual pages explain them, under the names in the table")]
         pub enum Opt { $($option),* }
 
-        /// All of them.
+        /// All options.
         pub const OPTIONS: &[OptionRow] = {
             use Errno::*;
             use Get::{Never as NoGet, Special as Own, Stored};
@@ -334,18 +334,18 @@ options! {
     Json "FP_INFO" FARPACE 2 Stream, Never, Own, 0, Alone, Linux "farpace's own: TCP_INFO as JSON";
 }
 
-/// How many there are.
+/// Number of options.
 pub const COUNT: usize = OPTIONS.len();
 
 impl Opt {
     /// Its row.
     pub fn row(self) -> &'static OptionRow {
-        // The table is in the order of the enum, which is made from it.
+        // The table has the order of the enum, which is generated from it.
         &OPTIONS[self as usize]
     }
 }
 
-/// The option with this number that such a socket has.
+/// Finds the option with this number for a TCP or UDP socket.
 pub fn find(level: i32, number: i32, datagram: bool) -> Option<&'static OptionRow> {
     let has = |of: Of| match of {
         Of::All => true,

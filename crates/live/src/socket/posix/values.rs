@@ -1,4 +1,4 @@
-//! What has been set of the options of one socket, and what that makes of a connection.
+//! The values of a socket's options, and their effect on a connection.
 
 use super::table::{COUNT, OPTIONS, Opt};
 use crate::socket::options::SocketOptions;
@@ -7,13 +7,14 @@ use farpace_units::{ByteCount, Rate, Span};
 use nix::errno::Errno;
 use std::time::Duration;
 
-/// The longest FIN-WAIT-2 that TCP_LINGER2 can ask for (TCP_FIN_TIMEOUT_MAX).
+/// Maximum FIN-WAIT-2 of TCP_LINGER2 (TCP_FIN_TIMEOUT_MAX).
 pub(super) const MAX_LINGER2: i32 = 120;
-/// Repetitions of a SYN-ACK: the first after a second, then twice as long each time, at most this long (Linux).
+/// Retransmissions of a SYN-ACK: the first after a second, then with doubled intervals up to a maximum
+/// (Linux).
 const SYN_ACK_TIMEOUT: u32 = 1;
 const MAX_SYN_ACK_TIMEOUT: u32 = 120;
 
-/// What messages tell of the time of reception.
+/// Control messages with the time of reception.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stamps {
     #[default]
@@ -22,22 +23,22 @@ pub(super) enum Stamps {
     Nanos,
 }
 
-/// The values of one socket's options.
+/// The values of the options of a socket.
 #[derive(Clone)]
 pub(super) struct OptionValues {
     ints: [i32; COUNT],
     given: [bool; COUNT],
-    /// What the stack or FP_SETTINGS said.
+    /// The options of the stack or of FP_SETTINGS.
     pub options: SocketOptions,
     pub receive_timeout: Option<Duration>,
     pub send_timeout: Option<Duration>,
     pub linger: Option<Duration>,
     pub stamps: Stamps,
-    /// The messages have the new form of the time (SO_TIMESTAMP_NEW and the like).
+    /// The control messages have the new time format (SO_TIMESTAMP_NEW and others).
     pub stamps_new: bool,
     /// Flags of SO_TIMESTAMPING.
     pub timestamping: u32,
-    /// SO_MAX_PACING_RATE, in bytes a second; none: no limit.
+    /// SO_MAX_PACING_RATE in bytes per second; none: no limit.
     pub pacing: Option<u64>,
     /// Segments sent when an option made the route void; none: it is none of this connection.
     pub unrouted: Option<u64>,
@@ -75,7 +76,7 @@ impl OptionValues {
         values
     }
 
-    /// Options whose values the words of the stack, or FP_SETTINGS, have changed.
+    /// Updates the options that the settings of the stack or FP_SETTINGS have changed.
     pub fn follow_options(&mut self) {
         let settings = self.options.settings.clone();
         let seconds = |span: Span| i32::try_from(span.as_millis().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -112,16 +113,16 @@ impl OptionValues {
     pub fn put(&mut self, option: Opt, value: i32) {
         (self.ints[option as usize], self.given[option as usize]) = (value, true);
     }
-    /// It is as if the program had not set it.
+    /// Resets an option to its default.
     pub fn take_back(&mut self, option: Opt) {
         self.given[option as usize] = false;
     }
-    /// The program has set it.
+    /// True if the program has set the option.
     pub fn is_given(&self, option: Opt) -> bool {
         self.given[option as usize]
     }
 
-    /// What an accepted socket begins with.
+    /// The initial values of an accepted socket.
     pub fn child(&self) -> Self {
         let mut child = self.clone();
         for row in OPTIONS.iter().filter(|row| !row.inherited) {
@@ -130,17 +131,17 @@ impl OptionValues {
         child
     }
 
-    /// The buffer that SO_SNDBUF or SO_RCVBUF asked for, in bytes after doubling.
+    /// The buffer requested by SO_SNDBUF or SO_RCVBUF, in bytes after doubling.
     pub fn buffer(&self, option: Opt) -> Option<u64> {
         self.is_given(option).then(|| u64::try_from(self.get(option)).unwrap_or(0))
     }
 
-    /// Payload leaves at this rate at most.
+    /// Maximum rate of sent payload.
     pub fn rate_cap(&self) -> Option<Rate> {
         self.pacing.map(|bytes| Rate::from_bits_per_sec(bytes.saturating_mul(8)))
     }
 
-    /// What a connection is made with, over IPv6 or IPv4, on a device with this MTU.
+    /// The configuration of a connection over IPv6 or IPv4, on a device with this MTU.
     pub fn config(&self, mtu: u16, over_v6: bool) -> nix::Result<Config> {
         let mut options = self.options.clone();
         let settings = &mut options.settings;
@@ -151,8 +152,8 @@ impl OptionValues {
         if let Some(bytes) = self.buffer(Opt::SendBuffer) {
             settings.send_buffer = Some(ByteCount::new(bytes));
         }
-        // Settings are for IPv4: the longer header of IPv6 comes off (RFC 6691 §3). Without the keys of keep-alive they contradict
-        // nothing.
+        // Settings assume IPv4: subtract the difference of the IPv6 header (RFC 6691 §3). Without the keys of
+        // keep-alive no contradiction is possible.
         (settings.keep_alive, settings.keep_alive_interval, settings.keep_alive_count) = (None, None, None);
         if let Some(mss) = self.asked_mss() {
             let mss = mss + if over_v6 { 20 } else { 0 };
@@ -196,7 +197,7 @@ impl OptionValues {
             cork: self.is_on(Opt::Cork),
             syn_retries: positive(Opt::SynCount).filter(|_| self.is_given(Opt::SynCount)),
             defer_accept: positive(Opt::DeferAccept).map_or(0, syn_acks_in),
-            // As in Linux the option is unsigned: -1 is no limit.
+            // As in Linux the option is unsigned: -1 means no limit.
             unsent_limit: Some(self.get(Opt::NotSentLow) as u32)
                 .filter(|n| *n > 0 && *n < u32::MAX)
                 .map(|n| ByteCount::new(n.into())),
@@ -211,7 +212,7 @@ impl OptionValues {
     }
 }
 
-/// How many repetitions of a SYN-ACK so many seconds are.
+/// The number of SYN-ACK retransmissions within this number of seconds.
 pub(super) fn syn_acks_in(seconds: u32) -> u32 {
     let (mut count, mut timeout) = (u32::from(seconds > 0), SYN_ACK_TIMEOUT);
     let mut period = timeout;
@@ -223,7 +224,7 @@ pub(super) fn syn_acks_in(seconds: u32) -> u32 {
     count
 }
 
-/// How many seconds so many repetitions of a SYN-ACK take.
+/// The number of seconds that these SYN-ACK retransmissions take.
 pub(super) fn seconds_of(syn_acks: u32) -> u32 {
     let (mut timeout, mut period) = (SYN_ACK_TIMEOUT, if syn_acks > 0 { SYN_ACK_TIMEOUT } else { 0 });
     for _ in 1..syn_acks.max(1) {
@@ -237,10 +238,10 @@ pub(super) fn seconds_of(syn_acks: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Breaks: TCP_DEFER_ACCEPT, whose seconds Linux rounds up to repetitions of the SYN-ACK.
+    /// Breaks: the seconds of TCP_DEFER_ACCEPT are rounded up to SYN-ACK retransmissions as in Linux.
     #[test]
     fn seconds_are_repetitions() {
-        // As getsockopt(2) of Linux 6.18 answers.
+        // As measured with getsockopt(2) of Linux 6.18.
         for (set, got) in
             [(0, 0), (1, 1), (2, 3), (4, 7), (8, 15), (63, 63), (128, 247), (255, 367), (1000, 1087)]
         {
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(seconds_of(syn_acks_in(32_767)), 29_887);
     }
 
-    /// Breaks: an accepted socket has options that its listener alone has, or lacks those that it inherits.
+    /// Breaks: accepted sockets inherit exactly the options that Linux passes on.
     #[test]
     fn children_inherit() {
         let mut values = OptionValues::new(SocketOptions::default());
@@ -262,7 +263,7 @@ mod tests {
         );
     }
 
-    /// Breaks: an option that is said to have an effect has none on the connection.
+    /// Breaks: every option with an effect changes the connection.
     #[test]
     fn a_connection_is_as_the_options_say() {
         let mut values = OptionValues::new(SocketOptions::default());
