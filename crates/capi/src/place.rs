@@ -6,7 +6,7 @@ use farpace_host::LocalLink;
 use farpace_live::DeviceError;
 use farpace_live::device::udp_tunnel::WireguardFile;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel};
-use farpace_live::socket::{Besides, Stack, StackError};
+use farpace_live::socket::{StackOptions, Stack, StackError};
 use farpace_live::{Device, Wait};
 use farpace_units::ByteCount;
 use farpace_wire::MacAddr;
@@ -128,7 +128,7 @@ impl InterfaceConfig {
             (true, Some(mac)) => Some((mac, link)),
             (false, _) => None,
         };
-        let besides = Besides { ethernet, capture: self.capture.map(Into::into), memory: self.memory };
+        let besides = StackOptions { ethernet, capture: self.capture.map(Into::into), memory: self.memory };
         let stack = Stack::on_device_with(device, &addresses, Wait::Sleep, besides)
             .map_err(|error| ConfigRefusal(errno(&error), error.to_string()))?;
         if let Some(name) = &self.control {

@@ -210,17 +210,17 @@ impl CapiSocket {
         }
     }
     /// The program knows that its connection is open.
-    pub fn tell_open(&self) {
+    pub fn report_open(&self) {
         match self {
-            CapiSocket::Here(local) => drop(local.inner.tell_open()),
-            CapiSocket::There(remote) => remote.tell_open(),
+            CapiSocket::Here(local) => drop(local.inner.report_open()),
+            CapiSocket::There(remote) => remote.report_open(),
         }
     }
     /// The program knows that its connection did not open.
-    pub fn give_up(&self) {
+    pub fn forget_failed(&self) {
         match self {
-            CapiSocket::Here(local) => local.inner.give_up(),
-            CapiSocket::There(remote) => remote.give_up(),
+            CapiSocket::Here(local) => local.inner.forget_failed(),
+            CapiSocket::There(remote) => remote.forget_failed(),
         }
     }
     /// shutdown(2).

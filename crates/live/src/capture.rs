@@ -45,26 +45,26 @@ struct Open {
 }
 
 impl LiveCapture {
-    /// Captures the packets of the devices that `station` has now to `path`, with `program` as the writing
+    /// Captures the packets of the devices that `driver` has now to `path`, with `program` as the writing
     /// application. The capture becomes the observer of the driver.
     ///
     /// # Errors
     /// See [`LiveCaptureError`].
-    pub fn begin(path: &Path, program: &str, station: &mut Driver) -> Result<Self, LiveCaptureError> {
+    pub fn begin(path: &Path, program: &str, driver: &mut Driver) -> Result<Self, LiveCaptureError> {
         let failed = |error| LiveCaptureError::File { path: path.to_owned(), error };
         let file = BufWriter::new(File::create(path).map_err(failed)?);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let since_1970 = Span::from_nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(0));
-        let epoch = since_1970 - station.now().since(Instant::ZERO);
+        let epoch = since_1970 - driver.now().since(Instant::ZERO);
         let mut writer = PcapngWriter::new(file, program).map_err(failed)?.with_epoch(epoch);
         let interface =
             writer.add_interface("device", "between the host and its device", None).map_err(failed)?;
-        let ends = station.ends();
-        let world = station.world_mut();
-        let wires = ends.into_iter().map(|end| world.observe(end)).collect::<Result<_, _>>()?;
+        let wire_ends = driver.wire_ends();
+        let world = driver.world_mut();
+        let wires = wire_ends.into_iter().map(|end| world.observe(end)).collect::<Result<_, _>>()?;
         let open = Open { writer: Some(writer), interface, wires, path: path.to_owned(), failed: None };
         let capture = LiveCapture(Rc::new(RefCell::new(open)));
-        station.show_to(Box::new(capture.clone()));
+        driver.set_observer(Box::new(capture.clone()));
         Ok(capture)
     }
     /// Flushes the capture. Otherwise this happens when the last handle is dropped, including that of the

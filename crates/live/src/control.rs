@@ -4,7 +4,7 @@
 //! nothing is read from the client. Limits: only the user and root can open the directory and the socket, and
 //! the user of the client is checked; one client is served at a time, for at most [`MAX_SERVICE_TIME`], with
 //! [`PAUSE`] in between; a list has at most [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets.
-//! at a time, for [`MAX_TURN`] at most, [`PAUSE`] apart; a list has [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets.
+//! at a time, for [`MAX_SERVICE_TIME`] at most, [`PAUSE`] apart; a list has [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets.
 
 use crate::driver::{Ended, HostJob};
 use crate::socket::Listing;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Maximum time to serve one client.
-const MAX_TURN: Duration = Duration::from_secs(2);
+const MAX_SERVICE_TIME: Duration = Duration::from_secs(2);
 /// Pause between two clients.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum time for a host to answer.
@@ -64,7 +64,7 @@ fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> ControlError {
 }
 
 /// Queues a job for a host.
-pub(crate) type Give = Box<dyn Fn(HostJob) -> Result<(), Ended> + Send>;
+pub(crate) type SubmitJob = Box<dyn Fn(HostJob) -> Result<(), Ended> + Send>;
 /// Requests the list of a host. None: the host has ended, or does not answer.
 type ControlRequest = Box<dyn Fn() -> Option<Listing> + Send>;
 
@@ -106,26 +106,26 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Publishes the connections of the host that `give` queues jobs for.
+    /// Publishes the connections of the host that `submit` queues jobs for.
     ///
     /// # Errors
     /// There is no usable directory, or no thread can be started.
-    pub fn open(name: &str, give: Give) -> Result<Self, ControlError> {
-        ControlSocket::asking(
+    pub fn open(name: &str, submit: SubmitJob) -> Result<Self, ControlError> {
+        ControlSocket::with_request(
             name,
             Box::new(move || {
-                let (tell, hear) = mpsc::channel();
+                let (sender, receiver) = mpsc::channel();
                 // The receiver is gone if the answer is late.
                 let job = move |host: &mut farpace_host::Host, cx: &mut farpace_path::Cx<'_>| {
-                    let _ = tell.send(Listing::of(host, cx.now(), &BTreeMap::new()));
+                    let _ = sender.send(Listing::of(host, cx.now(), &BTreeMap::new()));
                 };
-                give(Box::new(job)).ok()?;
-                hear.recv_timeout(MAX_TURN).ok()
+                submit(Box::new(job)).ok()?;
+                receiver.recv_timeout(MAX_SERVICE_TIME).ok()
             }),
         )
     }
 
-    pub(crate) fn asking(name: &str, ask: ControlRequest) -> Result<Self, ControlError> {
+    pub(crate) fn with_request(name: &str, request: ControlRequest) -> Result<Self, ControlError> {
         let folder = folder()?;
         let (listener, path) = bind(&folder, name)?;
         fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed("protect", &path))?;
@@ -135,7 +135,7 @@ impl ControlSocket {
         let name: String = name.chars().take(MAX_NAME).collect();
         let thread = std::thread::Builder::new().name("farpace-control".to_owned()).spawn({
             let bell = bell.clone();
-            move || serve(&listener, &bell, &name, &ask)
+            move || serve(&listener, &bell, &name, &request)
         });
         let thread = thread.map_err(failed("make a thread for", &path))?;
         Ok(ControlSocket { path, bell, thread: Some(thread) })
@@ -192,12 +192,12 @@ fn rings(bell: &EventFd, listener: Option<&UnixListener>, time: PollTimeout) -> 
     }
 }
 
-fn serve(listener: &UnixListener, bell: &EventFd, name: &str, ask: &ControlRequest) {
+fn serve(listener: &UnixListener, bell: &EventFd, name: &str, request: &ControlRequest) {
     let pause = PollTimeout::try_from(PAUSE).unwrap_or(PollTimeout::ZERO);
     while !rings(bell, Some(listener), PollTimeout::NONE) {
         if let Ok((peer, _)) = listener.accept() {
             // An error of the client does not matter here.
-            let _ = answer(peer, name, ask);
+            let _ = answer(peer, name, request);
         }
         if rings(bell, None, pause) {
             break;
@@ -205,13 +205,13 @@ fn serve(listener: &UnixListener, bell: &EventFd, name: &str, ask: &ControlReque
     }
 }
 
-fn answer(mut peer: UnixStream, name: &str, ask: &ControlRequest) -> io::Result<()> {
-    let until = Instant::now() + MAX_TURN;
+fn answer(mut peer: UnixStream, name: &str, request: &ControlRequest) -> io::Result<()> {
+    let until = Instant::now() + MAX_SERVICE_TIME;
     let user = Uid::from_raw(getsockopt(&peer, PeerCredentials)?.uid());
     if user != geteuid() && !user.is_root() {
         return Ok(());
     }
-    let Some(mut listing) = ask() else { return Ok(()) };
+    let Some(mut listing) = request() else { return Ok(()) };
     (listing.name, listing.pid) = (name.to_owned(), std::process::id());
     peer.set_nonblocking(false)?;
     for piece in serde_json::to_vec(&listing)?.chunks(PIECE) {

@@ -65,7 +65,7 @@ pub enum DriverError {
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Rounds of the loop.
-    pub turns: u64,
+    pub rounds: u64,
     /// Rounds that began with a sleep.
     pub sleeps: u64,
     /// Packets dropped because the queue of a device was full.
@@ -99,7 +99,7 @@ struct DriverState {
 
 /// The driver has ended, and the job was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the station has ended")]
+#[error("the driver has ended")]
 pub struct Ended;
 
 impl Handle {
@@ -116,19 +116,19 @@ impl Handle {
             }
             jobs.push(job);
         }
-        self.ring();
+        self.wake();
         Ok(())
     }
     /// Ends the driver soon, without closing connections; see [`Host::shutdown`] for the alternative.
     pub fn stop(&self) {
         self.0.stop.store(true, Ordering::SeqCst);
-        self.ring();
+        self.wake();
     }
     /// True if the driver has ended.
     pub fn has_ended(&self) -> bool {
         self.0.ended.load(Ordering::Acquire)
     }
-    fn ring(&self) {
+    fn wake(&self) {
         if self.0.sleeping.swap(false, Ordering::SeqCst) {
             // It fails only if the counter is full. Then the driver is awake already.
             let _ = self.0.bell.write(1);
@@ -137,7 +137,7 @@ impl Handle {
 }
 
 struct Attached {
-    door: ElementId,
+    port: ElementId,
     device: Box<dyn Device>,
     /// Packets to send.
     out: VecDeque<Packet>,
@@ -145,7 +145,7 @@ struct Attached {
     dues: VecDeque<Instant>,
     blocked: bool,
     /// Received super-segments are split.
-    cut: bool,
+    split: bool,
 }
 
 /// A world with devices, run by one thread.
@@ -209,36 +209,36 @@ impl Driver {
         host.set_super_segments(device.info().super_segment);
         host.set_mtu(device.info().mtu);
         let host = world.add("host", Box::new(host))?;
-        let door = world.add("device", Box::new(BoundaryPort::default()))?;
-        world.connect((host, Port(0)), (door, Port(0)))?;
-        let mut station = Driver::new(world, wait)?;
-        station.attach(door, device);
-        station.set_host(host);
-        Ok(station)
+        let port = world.add("device", Box::new(BoundaryPort::default()))?;
+        world.connect((host, Port(0)), (port, Port(0)))?;
+        let mut driver = Driver::new(world, wait)?;
+        driver.attach(port, device);
+        driver.set_host(host);
+        Ok(driver)
     }
 
     /// Connects a device to a boundary port, in both directions.
-    pub fn attach(&mut self, door: ElementId, device: Box<dyn Device>) {
+    pub fn attach(&mut self, port: ElementId, device: Box<dyn Device>) {
         let (out, dues) = (VecDeque::new(), VecDeque::new());
-        self.devices.push(Attached { door, device, out, dues, blocked: false, cut: false });
+        self.devices.push(Attached { port, device, out, dues, blocked: false, split: false });
     }
     /// Like [`attach`](Driver::attach), but splits received super-segments, so that elements see the packets
     /// that a link would carry.
-    pub fn attach_cutting(&mut self, door: ElementId, device: Box<dyn Device>) {
-        self.attach(door, device);
+    pub fn attach_splitting(&mut self, port: ElementId, device: Box<dyn Device>) {
+        self.attach(port, device);
         if let Some(attached) = self.devices.last_mut() {
-            attached.cut = true;
+            attached.split = true;
         }
     }
     /// Sets the observer of the observed wires of the world. With an observer, a host no longer gets bursts
     /// as a whole.
-    pub fn show_to(&mut self, observer: Box<dyn Observer>) {
+    pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
         self.watched = true;
         self.observer = observer;
     }
     /// Both ends of the wires between the boundary ports and the world.
-    pub(crate) fn ends(&self) -> Vec<End> {
-        let near = self.devices.iter().map(|attached| (attached.door, Port(0)));
+    pub(crate) fn wire_ends(&self) -> Vec<End> {
+        let near = self.devices.iter().map(|attached| (attached.port, Port(0)));
         near.flat_map(|end| [Some(end), self.world.peer(end)]).flatten().collect()
     }
     /// Lateness of the packets that left by [timed](BoundaryPort::timed) boundary ports.
@@ -296,20 +296,20 @@ impl Driver {
         name: &str,
         make: impl FnOnce() -> Result<Driver, E> + Send + 'static,
     ) -> Result<(Handle, JoinHandle<Result<Stats, DriverError>>), E> {
-        let (tell, hear) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || match make() {
-            Ok(mut station) => {
-                let _ = tell.send(Ok(station.handle()));
-                let ended = station.run();
-                ended.map(|()| station.stats())
+            Ok(mut driver) => {
+                let _ = sender.send(Ok(driver.handle()));
+                let ended = driver.run();
+                ended.map(|()| driver.stats())
             }
             Err(error) => {
-                let _ = tell.send(Err(error));
+                let _ = sender.send(Err(error));
                 Ok(Stats::default())
             }
         });
         let thread = thread.map_err(|error| E::from(DriverError::Wait(error)))?;
-        match hear.recv() {
+        match receiver.recv() {
             Ok(Ok(handle)) => Ok((handle, thread)),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(E::from(DriverError::Wait(io::Error::other("the thread has panicked")))),
@@ -322,7 +322,7 @@ impl Driver {
     /// See [`DriverError`].
     pub fn run(&mut self) -> Result<(), DriverError> {
         let result = loop {
-            match self.turn() {
+            match self.run_round() {
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
                 Err(error) => break Err(error),
@@ -339,8 +339,8 @@ impl Driver {
     ///
     /// # Errors
     /// See [`DriverError`].
-    pub fn turn(&mut self) -> Result<bool, DriverError> {
-        self.stats.turns += 1;
+    pub fn run_round(&mut self) -> Result<bool, DriverError> {
+        self.stats.rounds += 1;
         if self.shared.stop.load(Ordering::SeqCst) {
             return Ok(false);
         }
@@ -352,12 +352,12 @@ impl Driver {
         self.world.run_until(now, &mut *self.observer)?;
         let mut busy = self.do_jobs()?;
         for at in 0..self.devices.len() {
-            busy |= self.take_in(at)?;
+            busy |= self.receive_from(at)?;
         }
         self.world.run_until(self.world.now(), &mut *self.observer)?;
-        busy |= self.send_out()?;
+        busy |= self.transmit()?;
         if !busy {
-            self.rest()?;
+            self.wait_for_work()?;
         }
         Ok(true)
     }
@@ -389,7 +389,7 @@ impl Driver {
     }
 
     /// Reads a burst from a device into the world.
-    fn take_in(&mut self, at: usize) -> Result<bool, DriverError> {
+    fn receive_from(&mut self, at: usize) -> Result<bool, DriverError> {
         let Attached { device, .. } = &mut self.devices[at];
         let received = device.receive(BURST, &mut self.arrivals);
         received.map_err(|error| DriverError::Device { device: device.info().name.clone(), error })?;
@@ -400,20 +400,20 @@ impl Driver {
         // on must not leave early.
         let now = self.present();
         self.world.run_until(now, &mut *self.observer)?;
-        let Attached { door, cut, .. } = &self.devices[at];
-        let (arrivals, cut) = (self.arrivals.drain(..), *cut);
-        if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*door, Port(0))))
+        let Attached { port, split, .. } = &self.devices[at];
+        let (arrivals, split) = (self.arrivals.drain(..), *split);
+        if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*port, Port(0))))
             && host == peer
             && !self.watched
         {
             self.world.call(host, &mut *self.observer, |host: &mut Host, cx| host.on_burst(arrivals, cx))?;
             return Ok(true);
         }
-        self.world.call(*door, &mut *self.observer, |door: &mut BoundaryPort, cx| {
+        self.world.call(*port, &mut *self.observer, |port: &mut BoundaryPort, cx| {
             for packet in arrivals {
-                match cut && packet.segment_size().is_some() {
-                    true => packet.split_segments(|part| door.enter(part, cx)),
-                    false => door.enter(packet, cx),
+                match split && packet.segment_size().is_some() {
+                    true => packet.split_segments(|part| port.enter(part, cx)),
+                    false => port.enter(packet, cx),
                 }
             }
         })?;
@@ -421,12 +421,12 @@ impl Driver {
     }
 
     /// Sends the packets at the boundary ports. Returns true if any packet was sent.
-    fn send_out(&mut self) -> Result<bool, DriverError> {
+    fn transmit(&mut self) -> Result<bool, DriverError> {
         let mut any = false;
-        for Attached { door, device, out, dues, blocked, .. } in &mut self.devices {
-            if let Some(door) = self.world.element_mut::<BoundaryPort>(*door) {
-                out.append(door.left());
-                if let Some(times) = door.dues() {
+        for Attached { port, device, out, dues, blocked, .. } in &mut self.devices {
+            if let Some(port) = self.world.element_mut::<BoundaryPort>(*port) {
+                out.append(port.left());
+                if let Some(times) = port.dues() {
                     dues.append(times);
                 }
             }
@@ -459,7 +459,7 @@ impl Driver {
     }
 
     /// Sleeps until the next event, unless it spins.
-    fn rest(&mut self) -> Result<(), DriverError> {
+    fn wait_for_work(&mut self) -> Result<(), DriverError> {
         let due = self.world.next_event_time();
         let now = self.clock.now();
         let mut left = due.map_or(LONGEST_SLEEP, |at| at.since(now)).min(LONGEST_SLEEP);

@@ -141,7 +141,7 @@ mod tests {
 
     /// Breaks: the values of kernel connections in `--explain` come from the right fields.
     #[test]
-    fn the_kernel_tells_of_its_connection() {
+    fn values_of_a_kernel_connection_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut peer, _) = listener.accept().unwrap();

@@ -7,37 +7,37 @@ const PARTS: u64 = 16;
 /// Smaller values have a bucket each.
 const EXACT: u64 = 2 * PARTS;
 /// Number of buckets for all values of 64 bits.
-const PLACES: usize = (EXACT + (64 - 5) * PARTS) as usize;
+const BUCKETS: usize = (EXACT + (64 - 5) * PARTS) as usize;
 
 /// A histogram of times, for quantiles. It takes 8 kB for any number of values.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     counts: Vec<u64>,
     count: u64,
-    most: Span,
+    max: Span,
 }
 
 impl Lateness {
     /// An empty histogram.
     pub fn new() -> Self {
-        Lateness { counts: vec![0; PLACES], count: 0, most: Span::ZERO }
+        Lateness { counts: vec![0; BUCKETS], count: 0, max: Span::ZERO }
     }
     /// Adds a value.
     #[inline]
     pub fn record(&mut self, time: Span) {
-        if let Some(counter) = self.counts.get_mut(place(time.as_nanos())) {
+        if let Some(counter) = self.counts.get_mut(bucket(time.as_nanos())) {
             *counter += 1;
         }
         self.count += 1;
-        self.most = self.most.max(time);
+        self.max = self.max.max(time);
     }
     /// Number of values.
     pub const fn count(&self) -> u64 {
         self.count
     }
     /// The maximum.
-    pub const fn most(&self) -> Span {
-        self.most
+    pub const fn max(&self) -> Span {
+        self.max
     }
     /// The quantile `share` (0 to 1), exact to 1/16. Zero without values.
     pub fn quantile(&self, share: f64) -> Span {
@@ -46,15 +46,15 @@ impl Lateness {
         for (at, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= wanted {
-                return Span::from_nanos(upper(at)).min(self.most);
+                return Span::from_nanos(upper(at)).min(self.max);
             }
         }
-        self.most
+        self.max
     }
     /// Removes all values.
     pub fn clear(&mut self) {
         self.counts.fill(0);
-        (self.count, self.most) = (0, Span::ZERO);
+        (self.count, self.max) = (0, Span::ZERO);
     }
 }
 
@@ -64,7 +64,7 @@ impl Default for Lateness {
     }
 }
 
-fn place(nanos: u64) -> usize {
+fn bucket(nanos: u64) -> usize {
     if nanos < EXACT {
         return nanos as usize;
     }
@@ -74,12 +74,12 @@ fn place(nanos: u64) -> usize {
 }
 
 /// The largest value of a bucket.
-fn upper(place: usize) -> u64 {
-    let place = place as u64;
-    if place < EXACT {
-        return place;
+fn upper(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < EXACT {
+        return bucket;
     }
-    let (power, part) = ((place - EXACT) / PARTS + 5, (place - EXACT) % PARTS);
+    let (power, part) = ((bucket - EXACT) / PARTS + 5, (bucket - EXACT) % PARTS);
     let width = 1u64 << (power - 4);
     (1u64 << power).saturating_add(part * width).saturating_add(width - 1)
 }
@@ -100,18 +100,18 @@ mod tests {
             let found = lateness.quantile(share).as_nanos();
             assert!((exact..=exact + exact / 16).contains(&found), "{share}: {found}, not {exact}");
         }
-        assert_eq!((lateness.count(), lateness.most().as_nanos()), (1_000, 1_000_000));
+        assert_eq!((lateness.count(), lateness.max().as_nanos()), (1_000, 1_000_000));
         lateness.clear();
         assert_eq!((lateness.count(), lateness.quantile(1.0)), (0, Span::ZERO));
     }
 
     /// Breaks: every time belongs to exactly one bucket.
     #[test]
-    fn every_time_has_its_place() {
+    fn every_time_belongs_to_one_bucket() {
         let powers = (0..64).map(|power| 1u64 << power);
         for nanos in powers.flat_map(|p| [p - 1, p, p + 1]).chain([u64::MAX]) {
-            let at = place(nanos);
-            assert!(at < PLACES && nanos <= upper(at), "{nanos}");
+            let at = bucket(nanos);
+            assert!(at < BUCKETS && nanos <= upper(at), "{nanos}");
             assert!(upper(at) - nanos <= nanos / 16, "{nanos} counts as {}", upper(at));
         }
     }

@@ -68,12 +68,12 @@ pub extern "C" fn fp_connect(fd: c_int, to: *const c_void, len: socklen_t) -> c_
         match socket.take_error(borrowed(fd)?) {
             0 => {
                 // The program knows it from now on.
-                socket.tell_open();
+                socket.report_open();
                 Ok(())
             }
             error => {
                 // As after a call that did not wait, the socket can be tried again.
-                socket.give_up();
+                socket.forget_failed();
                 Err(Errno::from_raw(error))
             }
         }

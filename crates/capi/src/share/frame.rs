@@ -55,9 +55,9 @@ pub enum Op {
     /// What a call needs to know that waits.
     State,
     /// The program knows that its connection is open.
-    TellOpen,
+    ReportOpen,
     /// The program knows that its connection did not open.
-    GiveUp,
+    ForgetFailed,
 }
 
 impl Op {
@@ -80,8 +80,8 @@ impl Op {
         Op::Option,
         Op::TakeError,
         Op::State,
-        Op::TellOpen,
-        Op::GiveUp,
+        Op::ReportOpen,
+        Op::ForgetFailed,
     ];
     /// In a frame.
     pub fn word(self) -> u32 {

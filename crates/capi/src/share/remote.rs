@@ -318,12 +318,12 @@ impl Remote {
         self.low_water.load(Ordering::Relaxed)
     }
     /// The program knows that its connection is open.
-    pub fn tell_open(&self) {
-        let _ = self.ask(Op::TellOpen, [0; 3]);
+    pub fn report_open(&self) {
+        let _ = self.ask(Op::ReportOpen, [0; 3]);
     }
     /// The program knows that its connection did not open.
-    pub fn give_up(&self) {
-        let _ = self.ask(Op::GiveUp, [0; 3]);
+    pub fn forget_failed(&self) {
+        let _ = self.ask(Op::ForgetFailed, [0; 3]);
     }
 
     /// recvmsg(2).

@@ -287,9 +287,9 @@ fn act_on(
             ];
             Ok(ServerAnswer { numbers, ..ServerAnswer::default() })
         }
-        Op::TellOpen => Ok(ServerAnswer::number(inner.tell_open())),
-        Op::GiveUp => {
-            inner.give_up();
+        Op::ReportOpen => Ok(ServerAnswer::number(inner.report_open())),
+        Op::ForgetFailed => {
+            inner.forget_failed();
             Ok(ServerAnswer::default())
         }
     }

@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         doors.push(door);
     }
     let mut station = Driver::new(world, args.wait.wait())?;
-    station.attach_cutting(stack, Box::new(tap));
+    station.attach_splitting(stack, Box::new(tap));
     for (door, socket) in doors.into_iter().zip(sockets) {
         station.attach(door, Box::new(socket));
     }

@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut station = Driver::new(world, args.wait.wait())?;
     station.forget_stalls(longest_lateness(&config, line));
-    station.attach_cutting(stack, Box::new(tap));
+    station.attach_splitting(stack, Box::new(tap));
     station.attach(door, Box::new(socket));
     terminal::note(&format!(
         "{}, {mac}, paced on {} (a line of {line}), until Ctrl-C.",

@@ -36,7 +36,7 @@ pub fn drive(
     let begun = station.now();
     let end = lasts.map_or(Instant::FAR_FUTURE, |lasts| begun + lasts);
     let mut look = begun;
-    while station.turn().context("the network has stopped")? {
+    while station.run_round().context("the network has stopped")? {
         let now = station.now();
         if now < look {
             continue;
@@ -62,6 +62,6 @@ pub fn lateness_line(station: &Driver) -> String {
         "packets leave late by: median {:.1} us, 99 % {:.1} us, most {:.0} us",
         us(0.5),
         us(0.99),
-        late.most().as_nanos() as f64 / 1e3
+        late.max().as_nanos() as f64 / 1e3
     )
 }

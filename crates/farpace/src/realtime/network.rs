@@ -106,7 +106,7 @@ impl RealtimeNetwork {
             };
             match options.whole {
                 true => station.attach(door.port, device),
-                false => station.attach_cutting(door.port, device),
+                false => station.attach_splitting(door.port, device),
             }
         }
         if let Some(door) =
@@ -115,7 +115,7 @@ impl RealtimeNetwork {
             bail!("host `{}` of the scenario has no interface", door.host);
         }
         let watch = Rc::new(RefCell::new(watch));
-        station.show_to(Box::new(super::watch::WatchState(watch.clone())));
+        station.set_observer(Box::new(super::watch::WatchState(watch.clone())));
         Ok(RealtimeNetwork { station, doors, watch, begun: Instant::ZERO })
     }
 

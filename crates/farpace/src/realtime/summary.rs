@@ -103,7 +103,7 @@ impl RealtimeSummary {
                 median_us: us(late.quantile(0.5)),
                 p99_us: us(late.quantile(0.99)),
                 p999_us: us(late.quantile(0.999)),
-                most_us: us(late.most()),
+                most_us: us(late.max()),
                 lost_by_devices,
                 overloaded: lost_by_devices > 0 || late.quantile(0.99) > LATE,
             },
@@ -184,7 +184,7 @@ fn direction(metered: &Metered) -> DirectionSummary {
     let width = metered.left.width();
     let first = bins.iter().position(|bin| bin.packets > 0).unwrap_or(bins.len());
     let lasted = width * (bins.len() - first) as u64;
-    let most = bins.iter().map(|bin| bin.bytes).max().unwrap_or_default();
+    let max = bins.iter().map(|bin| bin.bytes).max().unwrap_or_default();
     DirectionSummary {
         link: metered.link.clone(),
         direction: metered.name.clone(),
@@ -193,6 +193,6 @@ fn direction(metered: &Metered) -> DirectionSummary {
         packets_out: left.packets,
         bytes_out: left.bytes.get(),
         mean_bit_s: Rate::of(left.bytes, lasted).bits_per_sec(),
-        peak_bit_s: Rate::of(most, width).bits_per_sec(),
+        peak_bit_s: Rate::of(max, width).bits_per_sec(),
     }
 }

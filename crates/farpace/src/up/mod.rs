@@ -196,7 +196,7 @@ fn serve(args: &Args, station: &mut Driver, host: farpace_path::world::ElementId
     let mut figures = RealtimeFigures::new(args.json);
     let (mut look, mut paused, mut before) = (Instant::ZERO, Span::ZERO, HostAccount::default());
     let ended = loop {
-        match station.turn() {
+        match station.run_round() {
             Ok(true) => {}
             Ok(false) => break Ok(()),
             Err(error) => break Err(error.into()),

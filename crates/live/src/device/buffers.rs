@@ -20,19 +20,19 @@ pub(crate) struct FrameBuffers {
 }
 
 /// A buffer in use.
-struct Lent {
+struct LentBuffer {
     buffer: Option<Box<[u8]>>,
     len: usize,
     back: Arc<Mutex<Vec<Box<[u8]>>>>,
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for LentBuffer {
     fn as_ref(&self) -> &[u8] {
         self.buffer.as_deref().and_then(|buffer| buffer.get(..self.len)).unwrap_or_default()
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentBuffer {
     fn drop(&mut self) {
         let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(buffer) = self.buffer.take()
@@ -51,11 +51,11 @@ impl FrameBuffers {
 
     /// The buffer of the next read.
     pub fn room(&mut self) -> &mut [u8] {
-        self.rooms(1).first_mut().map_or(&mut [], |buffer| buffer)
+        self.buffers_for(1).first_mut().map_or(&mut [], |buffer| buffer)
     }
 
     /// The buffers of the next `count` reads.
-    pub fn rooms(&mut self, count: usize) -> &mut [Box<[u8]>] {
+    pub fn buffers_for(&mut self, count: usize) -> &mut [Box<[u8]>] {
         while self.current.len() < count {
             let fresh = self.fresh();
             self.current.push(fresh);
@@ -73,7 +73,7 @@ impl FrameBuffers {
         self.take_at(0, len)
     }
 
-    /// The first `len` bytes of the buffer with this index in [`rooms`](Self::rooms).
+    /// The first `len` bytes of the buffer with this index in [`buffers_for`](Self::rooms).
     pub fn take_at(&mut self, number: usize, len: usize) -> Bytes {
         let Some(buffer) = self.current.get(number) else { return Bytes::new() };
         let len = len.min(buffer.len());
@@ -82,7 +82,7 @@ impl FrameBuffers {
         }
         let fresh = self.fresh();
         let buffer = self.current.get_mut(number).map(|buffer| std::mem::replace(buffer, fresh));
-        Bytes::from_owner(Lent { buffer, len, back: self.back.clone() })
+        Bytes::from_owner(LentBuffer { buffer, len, back: self.back.clone() })
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
 
     /// Breaks: a buffer in use is not overwritten by the next read, and buffers return for reuse.
     #[test]
-    fn buffers_come_back_when_nobody_holds_them() {
+    fn buffers_return_for_reuse() {
         let mut buffers = FrameBuffers::new(64 * 1024);
         buffers.room().fill(1);
         let first = buffers.take(60_000);

@@ -13,9 +13,9 @@ use std::net::IpAddr;
 
 /// Number of probes per address. RFC 5227 §1.1 has as many, one or two seconds apart. Hosts on modern
 /// networks answer at once, and a user waits for this.
-const QUESTIONS: u32 = 3;
+const PROBES: u32 = 3;
 /// Time between probes, and after the last.
-const PATIENCE: Span = Span::from_millis(200);
+const PROBE_INTERVAL: Span = Span::from_millis(200);
 /// Packets per read.
 const BURST: usize = 32;
 
@@ -31,16 +31,16 @@ pub fn who_has(
     mac: MacAddr,
 ) -> io::Result<Option<(IpAddr, MacAddr)>> {
     let clock = Clock::new();
-    for _ in 0..QUESTIONS {
+    for _ in 0..PROBES {
         let mut questions: VecDeque<_> = addresses.iter().filter_map(|ip| probe(*ip, mac)).collect();
         device.send(&mut questions)?;
-        let until = clock.now() + PATIENCE;
+        let until = clock.now() + PROBE_INTERVAL;
         while let Some(left) = remaining(until, &clock) {
             let mut packets = Vec::new();
             device.receive(BURST, &mut packets)?;
-            let told = packets.iter().flat_map(|packet| addresses.iter().map(move |ip| (packet, *ip)));
-            let mut told = told.filter_map(|(packet, ip)| Some((ip, taken_by(packet, ip, mac)?)));
-            if let Some(taken) = told.next() {
+            let announced = packets.iter().flat_map(|packet| addresses.iter().map(move |ip| (packet, *ip)));
+            let mut announced = announced.filter_map(|(packet, ip)| Some((ip, taken_by(packet, ip, mac)?)));
+            if let Some(taken) = announced.next() {
                 return Ok(Some(taken));
             }
             if packets.is_empty() {

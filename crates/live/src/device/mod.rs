@@ -115,7 +115,7 @@ pub enum DeviceError {
     BadName(String),
     /// Packets of the interface do not fit into the chunks of AF_XDP.
     #[error(
-        "AF_XDP takes packets of up to {most} B, but `{name}` has an MTU of {mtu} B: `ip link set dev {name} mtu {most}`"
+        "AF_XDP takes packets of up to {max} B, but `{name}` has an MTU of {mtu} B: `ip link set dev {name} mtu {max}`"
     )]
     TooLongForXdp {
         /// Name of the interface.
@@ -123,7 +123,7 @@ pub enum DeviceError {
         /// Its MTU in bytes.
         mtu: u16,
         /// Maximum MTU, in bytes.
-        most: u32,
+        max: u32,
     },
 }
 

@@ -113,7 +113,7 @@ impl PacketSocket {
         sys::bind(fd, index).map_err(DeviceError::system(format!("bind a packet socket to `{name}`")))?;
         if config.promiscuous || config.mac.is_some() {
             let promiscuous = sys::be_promiscuous(fd, index as i32);
-            promiscuous.map_err(DeviceError::system(format!("hear everything on `{name}`")))?;
+            promiscuous.map_err(DeviceError::system(format!("receive all frames on `{name}`")))?;
         }
         let address = sys::address(fd, name);
         let (kind, own) = address.map_err(DeviceError::system(format!("read the address of `{name}`")))?;
@@ -140,7 +140,7 @@ impl PacketSocket {
     }
 
     /// An error if the interface was removed. An interface that is only down may come up again.
-    fn look(&mut self) -> io::Result<()> {
+    fn check_removal(&mut self) -> io::Result<()> {
         self.doubtful = true;
         // nix 0.31 treats the null pointer of a missing interface as an empty name.
         match if_indextoname(self.index) {
@@ -184,16 +184,18 @@ impl Device for PacketSocket {
         let budget = budget.min(MAX);
         let mut headers = [[0; VIRTIO_LEN]; MAX];
         let mut about = [ReceivedFrame::default(); MAX];
-        let rooms = self.buffers.rooms(budget).iter_mut();
-        let slices = headers.iter_mut().zip(rooms);
+        let buffers = self.buffers.buffers_for(budget).iter_mut();
+        let slices = headers.iter_mut().zip(buffers);
         let mut slices: Vec<_> =
             slices.map(|(header, room)| [IoSliceMut::new(header), IoSliceMut::new(room)]).collect();
         self.counters.reads += 1;
         let count = match sys::receive_many(self.socket.as_fd(), &mut slices, &mut about) {
             Ok(count) => count,
-            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) if self.doubtful => return self.look(),
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) if self.doubtful => {
+                return self.check_removal();
+            }
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => return Ok(()),
-            Err(Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO) => return self.look(),
+            Err(Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO) => return self.check_removal(),
             // The header cannot describe this packet.
             Err(Errno::EINVAL) => {
                 self.counters.malformed += 1;
@@ -254,7 +256,7 @@ impl Device for PacketSocket {
                 // The interface of the socket was removed.
                 Err(Errno::ENXIO | Errno::ENODEV) => return Err(removed()),
                 Err(Errno::ENETDOWN) => {
-                    self.look()?;
+                    self.check_removal()?;
                     &mut self.counters.refused
                 }
                 Err(error @ (Errno::EBADF | Errno::ENOTSOCK)) => return Err(error.into()),

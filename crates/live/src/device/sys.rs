@@ -153,7 +153,7 @@ pub(super) fn bind(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
 
 /// The MTU of an interface, in bytes.
 pub(super) fn mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<u16> {
-    let answer = ask(fd, name, libc::SIOCGIFMTU as _)?;
+    let answer = interface_request(fd, name, libc::SIOCGIFMTU as _)?;
     // SAFETY: the request succeeded, so this member of the union was written.
     let mtu = unsafe { answer.ifr_ifru.ifru_mtu };
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
@@ -161,7 +161,7 @@ pub(super) fn mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<u16> {
 
 /// The link type of an interface (`ARPHRD_`), and the first bytes of its address.
 pub(super) fn address(fd: BorrowedFd<'_>, name: &str) -> io::Result<(u16, [u8; 6])> {
-    let answer = ask(fd, name, libc::SIOCGIFHWADDR as _)?;
+    let answer = interface_request(fd, name, libc::SIOCGIFHWADDR as _)?;
     // SAFETY: as in `mtu`.
     let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
     let mut bytes = [0; 6];
@@ -170,7 +170,7 @@ pub(super) fn address(fd: BorrowedFd<'_>, name: &str) -> io::Result<(u16, [u8; 6
 }
 
 /// A request about an interface that reads its name and writes the union after it.
-fn ask(fd: BorrowedFd<'_>, name: &str, request: libc::Ioctl) -> io::Result<libc::ifreq> {
+fn interface_request(fd: BorrowedFd<'_>, name: &str, request: libc::Ioctl) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid value.
     let mut about: libc::ifreq = unsafe { zeroed() };
     // The last byte stays zero, so the name is terminated.

@@ -1,6 +1,6 @@
 //! Local ports of a program.
 
-use super::engine::{Engine, ask};
+use super::engine::{Engine, call_host};
 use farpace_host::{Bind, BindId, PortError};
 use nix::errno::Errno;
 use std::io;
@@ -16,7 +16,7 @@ pub struct BoundSocket {
 
 impl BoundSocket {
     pub(super) fn open(engine: &Arc<dyn Engine>, bind: Bind) -> io::Result<Self> {
-        let bound = ask(&**engine, move |host, _| {
+        let bound = call_host(&**engine, move |host, _| {
             let id = host.bind(bind)?;
             Ok((id, host.bound(id)))
         })?;

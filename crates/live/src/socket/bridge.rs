@@ -1,6 +1,6 @@
 //! The driver's side of a stream: the application of its connection.
 
-use super::duplex::{Duplex, DuplexPhase, Farewell};
+use super::duplex::{CloseMode, Duplex, DuplexPhase};
 use super::pipe::Pipe;
 use farpace_host::{Application, ConnectionId, SocketEnds};
 use farpace_tcp::{CloseReason, Connection, ConnectionEvent, ConnectionState, PathError};
@@ -119,10 +119,10 @@ pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection, now: Instan
         connection.mark_urgent(ByteCount::new(behind));
     }
     duplex.flushed = empty && connection.unacknowledged().is_zero() && fin_is_known(connection.state());
-    if duplex.deaf {
+    if duplex.read_shutdown {
         connection.shut_reading();
     }
-    match duplex.farewell {
+    match duplex.close_mode {
         Some(_) => connection.stop_reading(),
         None => {
             let share = connection.share().as_len().max(MIN_BETWEEN).saturating_sub(duplex.incoming_bytes);
@@ -170,7 +170,7 @@ pub(super) fn errno_of(error: PathError) -> Errno {
 }
 
 fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) {
-    if duplex.farewell.is_none() {
+    if duplex.close_mode.is_none() {
         take_in(duplex, connection, usize::MAX);
     }
     let error = match reason {

@@ -1,7 +1,7 @@
 //! UDP sockets for programs.
 
 use super::datagram_bridge::DatagramBridge;
-use super::engine::{Engine, ask};
+use super::engine::{Engine, call_host};
 use super::registry::{Interrupt, Registry};
 use super::shared::{IoDirection, Readiness, ReadinessWatch, Ready, SharedState, deadline};
 use bytes::Bytes;
@@ -49,13 +49,13 @@ pub(super) struct DatagramQueue {
     arrivals: u64,
     reads: u64,
     /// The program reads no more, or writes no more.
-    deaf: bool,
-    mute: bool,
+    read_shutdown: bool,
+    write_shutdown: bool,
     pub closed: bool,
     /// The error that ended the socket.
     pub error: Option<Errno>,
     /// A pending error of the network; reported once.
-    pub trouble: Option<Errno>,
+    pub soft_error: Option<Errno>,
 }
 
 /// A datagram to send.
@@ -85,16 +85,20 @@ impl DatagramQueue {
 impl Ready for DatagramQueue {
     fn readiness(&self) -> Readiness {
         let failed = self.error.is_some();
-        let troubled = self.trouble.is_some();
+        let has_soft_error = self.soft_error.is_some();
         Readiness {
-            readable: failed || troubled || self.closed || self.deaf || !self.incoming.is_empty(),
-            writable: failed || troubled || self.closed || self.outgoing.len() < MAX_OUTGOING,
-            read_ended: self.closed || self.deaf,
-            over: self.closed || (self.deaf && self.mute),
+            readable: failed
+                || has_soft_error
+                || self.closed
+                || self.read_shutdown
+                || !self.incoming.is_empty(),
+            writable: failed || has_soft_error || self.closed || self.outgoing.len() < MAX_OUTGOING,
+            read_ended: self.closed || self.read_shutdown,
+            over: self.closed || (self.read_shutdown && self.write_shutdown),
             // A temporary error leaves the socket open, and must not look like its end.
             failed,
             urgent: false,
-            arrivals: self.arrivals + u64::from(troubled),
+            arrivals: self.arrivals + u64::from(has_soft_error),
             reads: self.reads,
         }
     }
@@ -141,7 +145,7 @@ impl LiveUdpSocket {
         let weak: Weak<dyn Interrupt> = Arc::<DatagramWire>::downgrade(&wire);
         wire.registry.enter(place, weak);
         let bridge = DatagramBridge(wire.clone());
-        let opened = ask(&*wire.engine, move |host, _| {
+        let opened = call_host(&*wire.engine, move |host, _| {
             let id = host.open_udp_at(bind, Box::new(bridge)).map_err(|error| match error {
                 BindError::Taken(_) => Errno::EADDRINUSE,
                 BindError::NotOurs(_) | BindError::Zero | BindError::NoneLeft => Errno::EADDRNOTAVAIL,
@@ -160,7 +164,7 @@ impl LiveUdpSocket {
         })
     }
 
-    fn call<T>(&self, way: IoDirection, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    fn call<T>(&self, direction: IoDirection, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         let until = deadline(*self.timeout.lock().unwrap_or_else(PoisonError::into_inner));
         loop {
             match attempt() {
@@ -171,7 +175,7 @@ impl LiveUdpSocket {
                 }
                 done => return done,
             }
-            self.wire.shared.wait(way, until)?;
+            self.wire.shared.wait(direction, until)?;
         }
     }
 
@@ -202,10 +206,10 @@ impl LiveUdpSocket {
         }
         self.call(IoDirection::Out, || {
             let kick = self.wire.shared.with(|box_| {
-                if let Some(error) = box_.error.or_else(|| box_.trouble.take()) {
+                if let Some(error) = box_.error.or_else(|| box_.soft_error.take()) {
                     return Err(error.into());
                 }
-                if box_.mute {
+                if box_.write_shutdown {
                     return Err(Errno::EPIPE.into());
                 }
                 if box_.outgoing.len() >= MAX_OUTGOING {
@@ -269,7 +273,7 @@ impl LiveUdpSocket {
     }
     /// The pending error; returned once (SO_ERROR).
     pub fn take_error(&self) -> Option<io::Error> {
-        self.wire.shared.with(|box_| box_.trouble.take().or(box_.error)).map(Into::into)
+        self.wire.shared.with(|box_| box_.soft_error.take().or(box_.error)).map(Into::into)
     }
     /// Its identifier in the host.
     pub fn id(&self) -> UdpId {
@@ -287,12 +291,12 @@ impl LiveUdpSocket {
             let next = if take { box_.incoming.pop_front() } else { box_.incoming.front().cloned() };
             let kick = box_.starved && box_.incoming.len() <= MAX_INCOMING / 2;
             box_.starved &= !kick;
-            if let Some(trouble) = box_.trouble.take() {
+            if let Some(soft_error) = box_.soft_error.take() {
                 // As in Linux, the error precedes queued datagrams, which stay.
                 if let (Some(datagram), true) = (next, take) {
                     box_.incoming.push_front(datagram);
                 }
-                return (Err(trouble.into()), kick);
+                return (Err(soft_error.into()), kick);
             }
             (next.ok_or_else(|| box_.error.map_or(io::ErrorKind::WouldBlock.into(), Into::into)), kick)
         });
@@ -337,13 +341,13 @@ impl LiveUdpSocket {
     /// Ends one or both directions for the program; nothing is sent.
     pub fn shutdown(&self, how: Shutdown) {
         self.wire.shared.with(|box_| {
-            box_.deaf |= matches!(how, Shutdown::Read | Shutdown::Both);
-            box_.mute |= matches!(how, Shutdown::Write | Shutdown::Both);
+            box_.read_shutdown |= matches!(how, Shutdown::Read | Shutdown::Both);
+            box_.write_shutdown |= matches!(how, Shutdown::Write | Shutdown::Both);
         });
     }
     /// True after the end of reading.
-    pub fn is_deaf(&self) -> bool {
-        self.wire.shared.with(|box_| box_.deaf)
+    pub fn is_read_shutdown(&self) -> bool {
+        self.wire.shared.with(|box_| box_.read_shutdown)
     }
     /// Bytes to read, and bytes to send.
     pub fn waiting(&self) -> (usize, usize) {

@@ -19,8 +19,8 @@ impl DatagramProgram for DatagramBridge {
                 // The error was reported to the caller already, or the queue is full: UDP guarantees nothing.
                 let _ = socket.send_with(to, from, ip, payload);
             }
-            if let Some(trouble) = socket.take_trouble() {
-                box_.trouble = errno(trouble).or(box_.trouble);
+            if let Some(soft_error) = socket.take_trouble() {
+                box_.soft_error = errno(soft_error).or(box_.soft_error);
             }
             while box_.has_room()
                 && let Some(datagram) = socket.receive()
@@ -35,8 +35,8 @@ impl DatagramProgram for DatagramBridge {
 }
 
 /// The error that a connected socket reports (as in Linux, for definite errors of the network).
-fn errno(trouble: SoftError) -> Option<Errno> {
-    match trouble {
+fn errno(soft_error: SoftError) -> Option<Errno> {
+    match soft_error {
         SoftError::Unreachable { why: Unreachable::Port, .. } => Some(Errno::ECONNREFUSED),
         SoftError::Unreachable { why: Unreachable::Protocol, .. } => Some(Errno::ENOPROTOOPT),
         SoftError::Unreachable { hard: true, .. } => Some(Errno::EHOSTUNREACH),

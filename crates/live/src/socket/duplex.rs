@@ -29,7 +29,7 @@ pub(super) enum DuplexPhase {
 
 /// How its program has closed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Farewell {
+pub(super) enum CloseMode {
     /// Send the written data, then a FIN.
     Close,
     /// Send a reset now.
@@ -38,7 +38,7 @@ pub(super) enum Farewell {
 
 /// Flags of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Manner {
+pub(super) struct WriteFlags {
     /// More data will follow (MSG_MORE).
     pub more: bool,
     /// The last byte is urgent (MSG_OOB).
@@ -77,7 +77,7 @@ pub(super) struct Duplex {
     /// The peer's FIN was received.
     pub peer_closed: bool,
     /// The program reads no more.
-    pub deaf: bool,
+    pub read_shutdown: bool,
     // From the program
     outgoing: VecDeque<Bytes>,
     tail: BytesMut,
@@ -100,7 +100,7 @@ pub(super) struct Duplex {
     /// The peer has acknowledged everything.
     pub flushed: bool,
     // Of both directions
-    pub farewell: Option<Farewell>,
+    pub close_mode: Option<CloseMode>,
     /// The driver has been notified of work.
     pub kicked: bool,
     pub rate_cap: Option<Rate>,
@@ -130,7 +130,7 @@ impl Duplex {
             urgent_inline: false,
             more: false,
             peer_closed: false,
-            deaf: false,
+            read_shutdown: false,
             outgoing: VecDeque::new(),
             tail: BytesMut::new(),
             gather: FIRST_PIECE,
@@ -144,7 +144,7 @@ impl Duplex {
             fin: false,
             fin_sent: false,
             flushed: false,
-            farewell: None,
+            close_mode: None,
             kicked: false,
             rate_cap: None,
             error: None,
@@ -154,7 +154,7 @@ impl Duplex {
     /// All received data was returned, or was discarded.
     pub fn at_end(&self) -> bool {
         let empty = self.incoming.is_empty() && self.reader_bytes == 0;
-        empty && (self.deaf || self.phase == DuplexPhase::Over || (self.peer_closed && !self.more))
+        empty && (self.read_shutdown || self.phase == DuplexPhase::Over || (self.peer_closed && !self.more))
     }
     /// Bytes that the program has read.
     pub fn read(&self) -> u64 {
@@ -223,11 +223,11 @@ impl Duplex {
         std::mem::take(&mut self.outgoing)
     }
     /// Records the flags of the last write.
-    pub fn note_manner(&mut self, manner: Manner) {
+    pub fn note_flags(&mut self, write_flags: WriteFlags) {
         // Data written before and already reported to the driver must not wait for data after this write.
         let under_way = self.kicked && self.more_coming != Some(true);
-        self.more_coming = Some(manner.more && !under_way);
-        if manner.urgent {
+        self.more_coming = Some(write_flags.more && !under_way);
+        if write_flags.urgent {
             self.urgent_until = Some(self.written);
         }
     }
@@ -291,12 +291,12 @@ impl Ready for Duplex {
         let there = self.reader_bytes + self.incoming_bytes;
         // A program cannot wait for more than the maximum between engine and program.
         let enough = there >= self.wanted || (there > 0 && self.incoming_room() == 0);
-        let read_ended = ended || self.peer_closed || self.deaf;
+        let read_ended = ended || self.peer_closed || self.read_shutdown;
         Readiness {
             readable: failed || (there > 0 && (enough || read_ended)) || self.at_end(),
             writable: failed || self.write_ended() || (self.phase == DuplexPhase::Open && !self.full),
             read_ended,
-            over: ended || (self.fin && (self.peer_closed || self.deaf)),
+            over: ended || (self.fin && (self.peer_closed || self.read_shutdown)),
             failed,
             urgent: self.urgent_byte.is_some() && !self.urgent_inline,
             arrivals: self.arrivals,

@@ -36,15 +36,15 @@ pub(super) fn ended() -> io::Error {
 }
 
 /// Does `work` on the host and waits for its result.
-pub(super) fn ask<R: Send + 'static>(
+pub(super) fn call_host<R: Send + 'static>(
     engine: &dyn Engine,
     work: impl FnOnce(&mut Host, &mut Cx<'_>) -> R + Send + 'static,
 ) -> io::Result<R> {
-    let (tell, hear) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let job = move |host: &mut Host, cx: &mut Cx<'_>| {
         // The receiver is gone if the caller has stopped waiting.
-        let _ = tell.send(work(host, cx));
+        let _ = sender.send(work(host, cx));
     };
     engine.run(Box::new(job)).map_err(|_| ended())?;
-    hear.recv().map_err(|_| ended())
+    receiver.recv().map_err(|_| ended())
 }

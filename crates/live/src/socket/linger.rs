@@ -1,13 +1,13 @@
 //! Closing of streams (SO_LINGER).
 
-use super::duplex::{DuplexPhase, Farewell};
+use super::duplex::{CloseMode, DuplexPhase};
 use super::pipe::Pipe;
 use super::shared::deadline;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval at which a lingering close checks whether the peer has acknowledged everything.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Closes a stream as in BSD (SO_LINGER): without `linger` in the background; with zero by a reset; otherwise
 /// it waits up to this time for the peer to acknowledge everything. True: the peer has, or the close did not
@@ -15,16 +15,16 @@ const LOOK: Duration = Duration::from_millis(2);
 pub(super) fn leave(pipe: &Arc<Pipe>, linger: Option<Duration>) -> bool {
     match linger {
         None => {
-            pipe.leave(Farewell::Close);
+            pipe.leave(CloseMode::Close);
             true
         }
         Some(Duration::ZERO) => {
-            pipe.leave(Farewell::Abort);
+            pipe.leave(CloseMode::Abort);
             true
         }
         Some(time) => {
             pipe.finish();
-            pipe.leave(Farewell::Close);
+            pipe.leave(CloseMode::Close);
             let end = deadline(Some(time));
             loop {
                 let (done, over) =
@@ -36,7 +36,7 @@ pub(super) fn leave(pipe: &Arc<Pipe>, linger: Option<Duration>) -> bool {
                     return false;
                 }
                 // Single ACKs cause no notification. Lingering is rare enough to poll.
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
                 pipe.kick();
             }
         }

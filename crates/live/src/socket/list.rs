@@ -97,10 +97,10 @@ impl Listing {
     pub(crate) fn of(host: &Host, now: Instant, backlogs: &Backlogs) -> Self {
         let mut listing = Listing { addresses: host.addresses().to_vec(), ..Listing::default() };
         for listener in host.listening() {
-            let (waiting, most) = backlogs.get(&listener.id).copied().unwrap_or((0, listener.backlog));
+            let (waiting, max) = backlogs.get(&listener.id).copied().unwrap_or((0, listener.backlog));
             let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-            let info = TcpInfo::listening(small(waiting), small(most));
-            let (recv_q, send_q) = (waiting as u64, most as u64);
+            let info = TcpInfo::listening(small(waiting), small(max));
+            let (recv_q, send_q) = (waiting as u64, max as u64);
             let (local, state) = (listener.at, info.state_name().to_owned());
             let (peer, congestion, limit, acks) = (None, None, None, Acks::default());
             let (protocol, dropped, info) = (ListedProtocol::Tcp, 0, Some(info));

@@ -2,7 +2,7 @@
 
 use super::bound::BoundSocket;
 use super::bridge::Bridge;
-use super::engine::{Engine, ask, ended};
+use super::engine::{Engine, call_host, ended};
 use super::pipe::Pipe;
 use super::registry::{Interrupt, Registry};
 use super::shared::{IoDirection, Readiness, ReadinessWatch, Ready, SharedState, deadline};
@@ -93,9 +93,9 @@ impl AcceptQueue {
     }
     /// Offers an established connection. False: the queue is full, or the listener is closed.
     fn offer(&self, pipe: Arc<Pipe>) -> bool {
-        let most = self.how().backlog;
+        let max = self.how().backlog;
         self.shared.with(|waiting| {
-            let room = !waiting.closed && waiting.open.len() < most;
+            let room = !waiting.closed && waiting.open.len() < max;
             if room {
                 waiting.open.push_back(pipe);
                 waiting.arrivals += 1;
@@ -137,10 +137,10 @@ impl LiveListener {
         });
         let weak: Weak<dyn Interrupt> = Arc::<AcceptQueue>::downgrade(&queue);
         registry.enter(place, weak);
-        let (door, id) = (ListenerGuard(queue.clone()), bound.id());
-        let opened = ask(&**engine, move |host, _| {
+        let (guard, id) = (ListenerGuard(queue.clone()), bound.id());
+        let opened = call_host(&**engine, move |host, _| {
             let factory = move || -> Box<dyn Application> {
-                let queue = door.0.clone();
+                let queue = guard.0.clone();
                 let how = queue.how().clone();
                 let (engine, registry) = (queue.engine.clone(), queue.registry.clone());
                 let pipe = Pipe::with_extra(engine, registry, &how.config, how.extra);
@@ -269,7 +269,7 @@ impl Drop for LiveListener {
             waiting.closed = true;
             std::mem::take(&mut waiting.open)
         });
-        left.iter().for_each(|pipe| pipe.leave(super::duplex::Farewell::Abort));
+        left.iter().for_each(|pipe| pipe.leave(super::duplex::CloseMode::Abort));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The program's side of a stream: reads and writes that do not wait. Waiting is in `shared.rs`.
 
 use super::bridge::pump;
-use super::duplex::{Duplex, DuplexPhase, Farewell, Manner, SMALL_WRITE};
+use super::duplex::{CloseMode, Duplex, DuplexPhase, SMALL_WRITE, WriteFlags};
 use super::engine::{Engine, ended};
 use super::registry::{Interrupt, Registry};
 use super::shared::SharedState;
@@ -38,7 +38,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Data that was fetched and not returned.
 #[derive(Default)]
 struct PipeReader {
-    held: VecDeque<Bytes>,
+    pieces: VecDeque<Bytes>,
     /// Stream offset of the first byte held, or of the next byte.
     offset: u64,
     /// Stream offset of the peer's urgent byte, if it is between others.
@@ -54,8 +54,8 @@ enum PipeStatus {
 }
 
 impl PipeReader {
-    fn held_bytes(&self) -> usize {
-        self.held.iter().map(Bytes::len).sum()
+    fn buffered(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
     }
     /// Number of bytes before the urgent one, which a read does not cross; none: no limit.
     fn before_mark(&self) -> Option<usize> {
@@ -64,17 +64,17 @@ impl PipeReader {
     }
     /// Takes `n` bytes from the first piece.
     fn take(&mut self, n: usize) -> Bytes {
-        let Some(front) = self.held.front_mut() else { return Bytes::new() };
+        let Some(front) = self.pieces.front_mut() else { return Bytes::new() };
         let piece = front.split_to(n.min(front.len()));
         if front.is_empty() {
-            self.held.pop_front();
+            self.pieces.pop_front();
         }
         self.offset += piece.len() as u64;
         piece
     }
     /// Skips the urgent byte, which is read separately.
     fn skip_urgent(&mut self) {
-        if !self.inline && self.mark == Some(self.offset) && !self.held.is_empty() {
+        if !self.inline && self.mark == Some(self.offset) && !self.pieces.is_empty() {
             self.take(1);
         }
     }
@@ -142,18 +142,18 @@ impl Pipe {
     /// data to return, so errors are deferred.
     fn fetch(self: &Arc<Self>, reader: &mut PipeReader, more: bool, again: bool) -> io::Result<PipeStatus> {
         reader.skip_urgent();
-        if !reader.held.is_empty() && !more {
+        if !reader.pieces.is_empty() && !more {
             return Ok(PipeStatus::Data);
         }
         let (found, kick) = self.shared.with(|duplex| {
-            reader.held.append(&mut duplex.incoming);
+            reader.pieces.append(&mut duplex.incoming);
             (reader.mark, reader.inline) = (duplex.urgent_mark, duplex.urgent_inline);
             reader.skip_urgent();
             duplex.incoming_bytes = 0;
-            duplex.reader_bytes = reader.held_bytes();
+            duplex.reader_bytes = reader.buffered();
             let kick = duplex.more && !duplex.kicked;
             duplex.kicked |= kick;
-            let found = if !reader.held.is_empty() {
+            let found = if !reader.pieces.is_empty() {
                 Ok(PipeStatus::Data)
             } else if again {
                 Err(io::ErrorKind::WouldBlock.into())
@@ -176,7 +176,7 @@ impl Pipe {
 
     /// Reads at most `buffer` bytes. Zero: the end.
     pub fn try_read(self: &Arc<Self>, buffers: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
-        self.take_in(buffers.iter().map(|buffer| buffer.len()).sum(), |at, piece| {
+        self.read_pieces(buffers.iter().map(|buffer| buffer.len()).sum(), |at, piece| {
             let mut skip = at;
             let mut rest = piece;
             for buffer in buffers.iter_mut() {
@@ -196,11 +196,15 @@ impl Pipe {
 
     /// Reads and discards at most `limit` bytes (MSG_TRUNC). Zero: the end.
     pub fn try_discard(self: &Arc<Self>, limit: usize) -> io::Result<usize> {
-        self.take_in(limit, |_, _| {})
+        self.read_pieces(limit, |_, _| {})
     }
 
-    /// Passes at most `limit` bytes to `give`, each piece with the number of bytes before it in this call.
-    fn take_in(self: &Arc<Self>, limit: usize, mut give: impl FnMut(usize, &[u8])) -> io::Result<usize> {
+    /// Passes at most `limit` bytes to `consume`, each piece with the number of bytes before it in this call.
+    fn read_pieces(
+        self: &Arc<Self>,
+        limit: usize,
+        mut consume: impl FnMut(usize, &[u8]),
+    ) -> io::Result<usize> {
         let mut reader = locked(&self.reader);
         let mut read = 0;
         while read < limit {
@@ -216,12 +220,12 @@ impl Pipe {
                 break; // a read ends at the urgent byte
             }
             n = until_mark.map_or(n, |ahead| n.min(ahead));
-            while n > 0 && !reader.held.is_empty() {
+            while n > 0 && !reader.pieces.is_empty() {
                 let piece = reader.take(n);
-                give(read, &piece);
+                consume(read, &piece);
                 (read, n) = (read + piece.len(), n - piece.len());
             }
-            self.note_held(&reader);
+            self.update_buffered(&reader);
         }
         Ok(read)
     }
@@ -234,7 +238,7 @@ impl Pipe {
             PipeStatus::Data => {
                 let limit = reader.before_mark().map_or(limit, |ahead| limit.min(ahead));
                 let piece = reader.take(limit);
-                self.note_held(&reader);
+                self.update_buffered(&reader);
                 Ok(Some(piece))
             }
         }
@@ -243,12 +247,12 @@ impl Pipe {
     /// Copies data from offset `skip` on, without consuming it. Zero: the end, or no data at this offset.
     pub fn try_peek(self: &Arc<Self>, buffer: &mut [u8], skip: usize) -> io::Result<usize> {
         let mut reader = locked(&self.reader);
-        let more = reader.held_bytes() < skip.saturating_add(buffer.len());
+        let more = reader.buffered() < skip.saturating_add(buffer.len());
         if self.fetch(&mut reader, more, false)? == PipeStatus::End {
             return Ok(0);
         }
         let (mut at, mut skip) = (0, skip);
-        for piece in &reader.held {
+        for piece in &reader.pieces {
             let piece = piece.get(skip..).unwrap_or_else(|| {
                 skip -= piece.len();
                 &[]
@@ -310,7 +314,7 @@ impl Pipe {
             (reader.mark, reader.inline) = (duplex.urgent_mark, duplex.urgent_inline);
             duplex.incoming_bytes
         });
-        let all = reader.held_bytes() + waiting;
+        let all = reader.buffered() + waiting;
         let first = usize::from(!reader.inline && reader.mark == Some(reader.offset) && all > 0);
         reader.before_mark().map_or(all - first, |ahead| all.min(ahead))
     }
@@ -322,11 +326,15 @@ impl Pipe {
 
     /// Writes as many bytes as possible without waiting.
     pub fn try_write(self: &Arc<Self>, bytes: &[u8]) -> io::Result<usize> {
-        self.try_write_parts(&[io::IoSlice::new(bytes)], Manner::default())
+        self.try_write_parts(&[io::IoSlice::new(bytes)], WriteFlags::default())
     }
 
     /// Writes as many bytes of several buffers as possible without waiting.
-    pub fn try_write_parts(self: &Arc<Self>, parts: &[io::IoSlice<'_>], manner: Manner) -> io::Result<usize> {
+    pub fn try_write_parts(
+        self: &Arc<Self>,
+        parts: &[io::IoSlice<'_>],
+        write_flags: WriteFlags,
+    ) -> io::Result<usize> {
         let _turn = locked(&self.writer);
         let wanted = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
         let within = |len: usize| {
@@ -349,7 +357,7 @@ impl Pipe {
             within(len).for_each(|part| all.extend_from_slice(part));
             all.freeze()
         });
-        self.written(piece, Manner { urgent: manner.urgent && len == wanted, ..manner });
+        self.written(piece, WriteFlags { urgent: write_flags.urgent && len == wanted, ..write_flags });
         Ok(len)
     }
 
@@ -357,11 +365,11 @@ impl Pipe {
     pub fn try_write_bytes(self: &Arc<Self>, bytes: &mut Bytes) -> io::Result<usize> {
         let _turn = locked(&self.writer);
         let len = self.shared.with(|duplex| duplex.reserve(bytes.len()))?;
-        self.written(Some(bytes.split_to(len)), Manner::default());
+        self.written(Some(bytes.split_to(len)), WriteFlags::default());
         Ok(len)
     }
 
-    fn written(self: &Arc<Self>, piece: Option<Bytes>, manner: Manner) {
+    fn written(self: &Arc<Self>, piece: Option<Bytes>, write_flags: WriteFlags) {
         let kick = self.shared.with(|duplex| {
             if duplex.phase == DuplexPhase::Over {
                 return false;
@@ -369,7 +377,7 @@ impl Pipe {
             if let Some(piece) = piece {
                 duplex.push(piece);
             }
-            duplex.note_manner(manner);
+            duplex.note_flags(write_flags);
             !duplex.stuck && !std::mem::replace(&mut duplex.kicked, true)
         });
         if kick {
@@ -403,15 +411,15 @@ impl Pipe {
     }
 
     /// Closes the stream. Unread data causes a reset (RFC 2525 §2.17).
-    pub fn leave(self: &Arc<Self>, how: Farewell) {
+    pub fn leave(self: &Arc<Self>, how: CloseMode) {
         let mut reader = locked(&self.reader);
         let kick = self.shared.with(|duplex| {
-            let unread = !reader.held.is_empty() || !duplex.incoming.is_empty() || duplex.more;
-            reader.held.clear();
+            let unread = !reader.pieces.is_empty() || !duplex.incoming.is_empty() || duplex.more;
+            reader.pieces.clear();
             (duplex.incoming, duplex.reader_bytes) = (VecDeque::new(), 0);
             (duplex.incoming_bytes, duplex.fin) = (0, true);
-            let how = if unread { Farewell::Abort } else { how };
-            duplex.farewell = Some(how);
+            let how = if unread { CloseMode::Abort } else { how };
+            duplex.close_mode = Some(how);
             duplex.phase != DuplexPhase::Over && !std::mem::replace(&mut duplex.kicked, true)
         });
         drop(reader);

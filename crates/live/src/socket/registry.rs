@@ -88,7 +88,7 @@ impl Registry {
     pub fn backlogs(&self) -> Backlogs {
         let all: Vec<_> = self.lock().all.values().filter_map(Weak::upgrade).collect();
         let each = all.iter().filter_map(|member| member.backlog());
-        each.map(|(id, waiting, most)| (id, (waiting, most))).collect()
+        each.map(|(id, waiting, max)| (id, (waiting, max))).collect()
     }
     /// Number of sockets.
     pub fn len(&self) -> usize {

@@ -144,7 +144,7 @@ mod tests {
 
     /// Breaks: settings as text select the named values, and errors name the reason.
     #[test]
-    fn words_are_understood() {
+    fn settings_are_parsed() {
         let mut options = SocketOptions::default();
         let text = "linux,ecn=on sack=off timestamps=false\nwindow_scale=on mtu_probing=always cookies=off \
                     congestion=reno ack_control=safe ask_for=rtt+flight-end min_rto=10ms initial_window=4 abe_cap=default \
@@ -181,9 +181,9 @@ mod tests {
 
     /// Breaks: an unknown word is refused, and a text is applied as a whole or not at all.
     #[test]
-    fn what_is_wrong_is_said_and_changes_nothing() {
+    fn wrong_settings_are_refused_as_a_whole() {
         let mut options = SocketOptions::default();
-        for (text, said) in [
+        for (text, expected) in [
             ("sack=false nonsense=3", "nonsense"),
             ("sack=perhaps", "sack=perhaps"),
             ("sack=false profile=none", "farpace profiles"),
@@ -194,7 +194,7 @@ mod tests {
             ("mss=7", "mss"),
         ] {
             let error = options.set(text).unwrap_err().to_string();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
             assert_eq!(options, SocketOptions::default(), "{text}");
         }
         assert!(options.set(&"sack=on ".repeat(300)).is_err());

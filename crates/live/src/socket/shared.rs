@@ -36,8 +36,8 @@ pub(super) enum IoDirection {
 }
 
 impl Readiness {
-    pub(super) fn has(self, way: IoDirection) -> bool {
-        match way {
+    pub(super) fn has(self, direction: IoDirection) -> bool {
+        match direction {
             IoDirection::In => self.readable,
             IoDirection::Out => self.writable,
         }
@@ -128,11 +128,11 @@ impl<T: Ready> SharedState<T> {
         result
     }
 
-    /// Waits until `way` is ready, at most until `deadline`.
-    pub fn wait(&self, way: IoDirection, deadline: Option<Instant>) -> Result<(), Wake> {
+    /// Waits until `direction` is ready, at most until `deadline`.
+    pub fn wait(&self, direction: IoDirection, deadline: Option<Instant>) -> Result<(), Wake> {
         let mut inner = self.lock();
         let interrupts = inner.interrupts;
-        while !inner.last.has(way) {
+        while !inner.last.has(direction) {
             if inner.interrupts != interrupts {
                 return Err(Wake::Interrupted);
             }
@@ -154,12 +154,12 @@ impl<T: Ready> SharedState<T> {
 
     /// For a task: ready, or its waker is called later.
     #[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "for tasks alone"))]
-    pub fn poll(&self, way: IoDirection, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll(&self, direction: IoDirection, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
-        if inner.last.has(way) {
+        if inner.last.has(direction) {
             return Poll::Ready(());
         }
-        let waker = &mut inner.wakers[usize::from(way == IoDirection::Out)];
+        let waker = &mut inner.wakers[usize::from(direction == IoDirection::Out)];
         if !waker.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
             *waker = Some(cx.waker().clone());
         }

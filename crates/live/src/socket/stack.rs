@@ -3,7 +3,7 @@
 use super::bound::BoundSocket;
 use super::bridge::Bridge;
 use super::datagram::LiveUdpSocket;
-use super::engine::{Engine, ask};
+use super::engine::{Engine, call_host};
 use super::list::Listing;
 use super::listener::{Listening, LiveListener};
 use super::options::{DEFAULT_BACKLOG, SocketOptions};
@@ -42,7 +42,7 @@ pub enum StackError {
     Device(#[from] DeviceError),
     /// The driver cannot start.
     #[error(transparent)]
-    Station(#[from] DriverError),
+    Driver(#[from] DriverError),
     /// The capture cannot be started.
     #[error(transparent)]
     Capture(#[from] LiveCaptureError),
@@ -53,7 +53,7 @@ pub enum StackError {
 
 /// Further options of a stack on a device.
 #[derive(Clone, Debug, Default)]
-pub struct Besides {
+pub struct StackOptions {
     /// MAC address and configuration of the link; none: the device carries IP packets.
     pub ethernet: Option<(MacAddr, LocalLink)>,
     /// File for a capture of all packets.
@@ -142,7 +142,7 @@ impl Stack {
     /// # Errors
     /// See [`StackError`].
     pub fn on_device(device: Box<dyn Device>, addresses: &[IpAddr], wait: Wait) -> Result<Self, StackError> {
-        Stack::on_device_with(device, addresses, wait, Besides::default())
+        Stack::on_device_with(device, addresses, wait, StackOptions::default())
     }
     /// Like [`on_device`](Stack::on_device), with further options.
     ///
@@ -152,27 +152,27 @@ impl Stack {
         device: Box<dyn Device>,
         addresses: &[IpAddr],
         wait: Wait,
-        besides: Besides,
+        options: StackOptions,
     ) -> Result<Self, StackError> {
         let secret = secret().map_err(StackError::Random)?;
         let Some((address, more)) = addresses.split_first() else {
             let none = io::Error::new(io::ErrorKind::InvalidInput, "a host needs an address");
-            return Err(StackError::Station(DriverError::Wait(none)));
+            return Err(StackError::Driver(DriverError::Wait(none)));
         };
         let (address, more, mtu) = (*address, more.to_vec(), device.info().mtu);
         Stack::start("farpace-stack", mtu, move || {
             let mut host = Host::new(address, secret);
-            host.set_memory_limit(besides.memory.unwrap_or_else(default_memory));
+            host.set_memory_limit(options.memory.unwrap_or_else(default_memory));
             more.into_iter().for_each(|address| host.add_address(address));
-            if let Some((mac, link)) = besides.ethernet {
+            if let Some((mac, link)) = options.ethernet {
                 host.join_link(mac, link);
-                host.share_line();
+                host.share_link();
             }
-            let mut station = Driver::of_host(host, device, wait)?;
-            if let Some(path) = besides.capture {
-                LiveCapture::begin(&path, "farpace", &mut station)?;
+            let mut driver = Driver::of_host(host, device, wait)?;
+            if let Some(path) = options.capture {
+                LiveCapture::begin(&path, "farpace", &mut driver)?;
             }
-            Ok(station)
+            Ok(driver)
         })
     }
     /// Like [`on_device`](Stack::on_device), on a new TUN device.
@@ -280,7 +280,7 @@ impl Stack {
         let pipe = Pipe::new(self.0.engine.clone(), self.0.registry.clone(), &config);
         pipe.cap_rate(rate_cap);
         let bridge = pipe.clone();
-        let id = ask(&*self.0.engine, move |host, cx| {
+        let id = call_host(&*self.0.engine, move |host, cx| {
             let bridge = Box::new(Bridge::new(bridge));
             let id = host.connect_with(from, cx.now(), to.ip(), to.port(), config, None, bridge);
             // Later changes must find the connection.
@@ -348,7 +348,7 @@ impl Stack {
         &self,
         work: impl FnOnce(&mut Host, &mut farpace_path::Cx<'_>) -> R + Send + 'static,
     ) -> io::Result<R> {
-        ask(&*self.0.engine, work)
+        call_host(&*self.0.engine, work)
     }
     /// Publishes its sockets for `farpace ss` under this name, until the stack ends.
     ///
@@ -356,18 +356,18 @@ impl Stack {
     /// The control socket cannot be created.
     pub fn offer_list(&self, name: &str) -> Result<(), ControlError> {
         let (engine, registry) = (Arc::downgrade(&self.0.engine), Arc::downgrade(&self.0.registry));
-        let ask = move || {
+        let request = move || {
             let (engine, backlogs) = (engine.upgrade()?, registry.upgrade()?.backlogs());
-            let (tell, hear) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let job = move |host: &mut Host, cx: &mut farpace_path::Cx<'_>| {
                 // The receiver is gone if the answer is late.
-                let _ = tell.send(Listing::of(host, cx.now(), &backlogs));
+                let _ = sender.send(Listing::of(host, cx.now(), &backlogs));
             };
             engine.run(Box::new(job)).ok()?;
             drop(engine);
-            hear.recv_timeout(MAX_LIST_TIME).ok()
+            receiver.recv_timeout(MAX_LIST_TIME).ok()
         };
-        let control = ControlSocket::asking(name, Box::new(ask))?;
+        let control = ControlSocket::with_request(name, Box::new(request))?;
         *self.0.control.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
         Ok(())
     }
@@ -385,13 +385,13 @@ impl Stack {
         self.0.registry.len()
     }
     /// Waits until the peers of all connections have acknowledged the written data and the FIN of closed
-    /// ones, at most `most`. For programs that exit, because nothing is sent after that. True: nothing is
+    /// ones, at most `max`. For programs that exit, because nothing is sent after that. True: nothing is
     /// left to be sent.
     ///
     /// It does not wait for open connections without data to send, nor for TIME-WAIT.
-    pub fn flush(&self, most: Duration) -> bool {
-        const LOOK: Duration = Duration::from_millis(2);
-        let until = Instant::now().checked_add(most);
+    pub fn flush(&self, max: Duration) -> bool {
+        const POLL_INTERVAL: Duration = Duration::from_millis(2);
+        let until = Instant::now().checked_add(max);
         loop {
             let left = self.call(|host, _| {
                 let busy = |c: &Connection| match c.state() {
@@ -410,7 +410,7 @@ impl Stack {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return false;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
     /// Ends the stack: its sockets fail, and its device is closed. Returns the counters, unless it was

@@ -2,7 +2,7 @@
 
 use super::bridge::errno_of;
 use super::duplex::DuplexPhase;
-use super::engine::{ask, ended};
+use super::engine::{call_host, ended};
 use super::linger;
 use super::pipe::Pipe;
 use super::shared::{IoDirection, Readiness, ReadinessWatch, deadline};
@@ -57,7 +57,7 @@ impl StreamInner {
         change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
     }
     /// Repeats a call until it succeeds or must not wait.
-    fn call<T>(&self, way: IoDirection, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    fn call<T>(&self, direction: IoDirection, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         let mut until = None;
         loop {
             match attempt() {
@@ -69,9 +69,9 @@ impl StreamInner {
                 done => return done,
             }
             let times = self.times();
-            let timeout = if way == IoDirection::In { times.read } else { times.write };
+            let timeout = if direction == IoDirection::In { times.read } else { times.write };
             let until = *until.get_or_insert_with(|| deadline(timeout));
-            self.pipe.shared.wait(way, until)?;
+            self.pipe.shared.wait(direction, until)?;
         }
     }
 }
@@ -202,7 +202,7 @@ impl Stream {
     }
     /// Resets the connection; all waiting calls return.
     pub fn abort(&self) {
-        self.0.pipe.leave(super::duplex::Farewell::Abort);
+        self.0.pipe.leave(super::duplex::CloseMode::Abort);
     }
     /// All threads that wait in this stream get [`Interrupted`](super::Interrupted).
     pub fn interrupt(&self) {
@@ -301,7 +301,7 @@ impl Stream {
     /// `NotConnected`: it has not begun, or ended long ago.
     pub fn inspect(&self) -> io::Result<ConnectionSnapshot> {
         let waiting = self.0.pipe.waiting_to_leave();
-        self.look(move |connection, now| ConnectionSnapshot::of(connection, now, waiting))
+        self.with_connection(move |connection, now| ConnectionSnapshot::of(connection, now, waiting))
     }
     /// Changes the running connection with the setters of [`Connection`].
     ///
@@ -310,7 +310,7 @@ impl Stream {
     pub fn tune(&self, change: impl FnOnce(&mut Connection) + Send + 'static) -> io::Result<()> {
         let id = self.0.pipe.connection()?;
         let changed =
-            ask(self.0.pipe.engine(), move |host, cx| host.with_connection(id, cx, change).is_some())?;
+            call_host(self.0.pipe.engine(), move |host, cx| host.with_connection(id, cx, change).is_some())?;
         if changed { Ok(()) } else { Err(Errno::ENOTCONN.into()) }
     }
     /// Changes the connection without waiting, before all later requests.
@@ -329,11 +329,11 @@ impl Stream {
         self.0.pipe.engine().run(Box::new(job)).map_err(|_| ended())
     }
     /// The result of `work` on the connection; none: it ended long ago.
-    pub(super) fn look_now<R: Send + 'static>(
+    pub(super) fn inspect_with<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection, farpace_units::Instant) -> R + Send + 'static,
     ) -> Option<R> {
-        self.look(work).ok()
+        self.with_connection(work).ok()
     }
     /// True if the stream has ended.
     pub(super) fn has_ended(&self) -> bool {
@@ -360,12 +360,12 @@ impl Stream {
         self.tune(move |connection| connection.set_nagle(!nodelay))
     }
 
-    fn look<R: Send + 'static>(
+    fn with_connection<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection, farpace_units::Instant) -> R + Send + 'static,
     ) -> io::Result<R> {
         let id = self.0.pipe.connection().map_err(|_| ended())?;
-        let seen = ask(self.0.pipe.engine(), move |host, cx| {
+        let seen = call_host(self.0.pipe.engine(), move |host, cx| {
             let now = cx.now();
             host.connection(id).map(|connection| work(connection, now))
         })?;

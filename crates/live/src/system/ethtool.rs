@@ -94,7 +94,7 @@ pub(crate) fn receive_queues(interface: &str) -> u32 {
     // `struct ethtool_channels`: the command, the maximum of each kind, and the current numbers.
     let mut channels = [0; 9];
     channels[0] = GET_CHANNELS;
-    match ask(interface, &mut channels) {
+    match ethtool_request(interface, &mut channels) {
         Ok(()) => channels[5].saturating_add(channels[8]).max(1),
         Err(_) => 1,
     }
@@ -107,7 +107,7 @@ pub(crate) fn is_virtual(interface: &str) -> bool {
     // address.
     let mut driver = [0; 49];
     driver[0] = GET_DRIVER;
-    ask(interface, &mut driver).is_ok() && driver[25] == 0
+    ethtool_request(interface, &mut driver).is_ok() && driver[25] == 0
 }
 
 /// `struct ethtool_value`.
@@ -119,12 +119,12 @@ struct EthtoolValue {
 
 fn request(interface: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = EthtoolValue { command, data };
-    ask(interface, &mut value)?;
+    ethtool_request(interface, &mut value)?;
     Ok(value.data)
 }
 
 /// `value` begins with the number of the request, and has the length that the system assumes.
-fn ask<T>(interface: &str, value: &mut T) -> io::Result<()> {
+fn ethtool_request<T>(interface: &str, value: &mut T) -> io::Result<()> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: all zeros is a valid value.
     let mut about: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -41,12 +41,12 @@ pub enum SystemError {
         error: io::Error,
     },
     /// A tool reports an error.
-    #[error("`{command}`: {said}")]
+    #[error("`{command}`: {message}")]
     Tool {
         /// The command.
         command: String,
         /// Its standard error.
-        said: String,
+        message: String,
     },
     /// A tool is missing.
     #[error("the command `{0}` is missing: install the package iproute2 (iproute on Fedora)")]
@@ -67,8 +67,8 @@ impl SystemError {
     pub fn is_for_lack_of_rights(&self) -> bool {
         match self {
             SystemError::System { error, .. } => error.kind() == io::ErrorKind::PermissionDenied,
-            SystemError::Tool { said, .. } => {
-                said.contains("not permitted") || said.contains("Permission denied")
+            SystemError::Tool { message, .. } => {
+                message.contains("not permitted") || message.contains("Permission denied")
             }
             _ => false,
         }

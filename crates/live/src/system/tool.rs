@@ -44,9 +44,9 @@ pub(super) fn feed(arguments: &[String], input: &str) -> Result<String, SystemEr
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim().trim_start_matches("RTNETLINK answers: ").trim_start_matches("Error: ");
-        return Err(SystemError::Tool { command: arguments.join(" "), said: said.replace('\n', "; ") });
+        let message = String::from_utf8_lossy(&output.stderr);
+        let message = message.trim().trim_start_matches("RTNETLINK answers: ").trim_start_matches("Error: ");
+        return Err(SystemError::Tool { command: arguments.join(" "), message: message.replace('\n', "; ") });
     }
     Err(SystemError::NoTool(program.clone()))
 }

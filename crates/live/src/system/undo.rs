@@ -88,7 +88,9 @@ impl SystemUndo {
             }
             SystemUndo::Tool(interface, arguments) if exists(interface) => match tool::run(arguments) {
                 // The address, route or qdisc was removed already.
-                Err(SystemError::Tool { said, .. }) if GONE.iter().any(|words| said.contains(words)) => {
+                Err(SystemError::Tool { message, .. })
+                    if NOT_FOUND.iter().any(|words| message.contains(words)) =>
+                {
                     Ok(())
                 }
                 other => other.map(drop),
@@ -116,9 +118,9 @@ fn there(namespace: Option<&str>) -> bool {
 
 /// True if the interface exists.
 pub(super) fn exists(interface: &SystemInterface) -> bool {
-    let look = || Ok(if_nametoindex(interface.name.as_str()).is_ok());
+    let find = || Ok(if_nametoindex(interface.name.as_str()).is_ok());
     there(interface.namespace.as_deref())
-        && in_namespace(interface.namespace.as_deref(), look).unwrap_or(true)
+        && in_namespace(interface.namespace.as_deref(), find).unwrap_or(true)
 }
 
 impl fmt::Display for SystemUndo {

@@ -1,4 +1,5 @@
-//! A host of ours that sends and checks bytes that depend on their place, and the kernel's end of it.
+//! A host that sends and verifies bytes that depend on their position, and the kernel's end of the
+//! connection.
 
 use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings, LocalLink, Secret};
@@ -11,18 +12,18 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::thread::JoinHandle;
 
-/// It sends [`LENGTH`] bytes to whoever connects.
+/// Sends [`LENGTH`] bytes on each connection.
 const SOURCE: u16 = 5001;
-/// It reads, and answers with one byte: 1 if all were right.
+/// Reads, and answers with one byte: 1 if all bytes were correct.
 const SINK: u16 = 5002;
 /// Bytes in each direction.
 pub const LENGTH: usize = 100_000_000;
-/// The pattern comes again after so many bytes: a prime, so that no buffer or segment begins where another did.
+/// Period of the pattern: a prime, so that no two buffers or segments begin at the same position of it.
 const PERIOD: usize = 999_983;
-/// Our address on an Ethernet.
+/// Ethernet address of the host.
 pub const MAC: MacAddr = MacAddr([2, 0xfa, 0, 0, 0, 2]);
 
-/// So many bytes and more, of which any [`PERIOD`] are found at any place of the stream.
+/// At least this many bytes, from which any [`PERIOD`] of the stream can be sliced.
 fn pattern() -> Bytes {
     let byte = |at: usize| ((at % PERIOD).wrapping_mul(0x9e37_79b1) >> 13) as u8;
     (0..2 * PERIOD).map(byte).collect::<Vec<_>>().into()
@@ -75,13 +76,13 @@ impl Application for Sink {
     }
 }
 
-/// A station with a host of these addresses on a device.
-pub fn station<D: Device + 'static>(
+/// A driver with a host of these addresses on a device.
+pub fn driver<D: Device + 'static>(
     addresses: &[&str],
     open: impl FnOnce() -> D + Send + 'static,
 ) -> (Handle, JoinHandle<Result<Stats, DriverError>>) {
     let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-    Driver::spawn("station", move || -> Result<_, DriverError> {
+    Driver::spawn("driver", move || -> Result<_, DriverError> {
         let device = open();
         let mut host = Host::new(addresses[0], Secret::from_stream(&mut RandomStream::new(1, "test")));
         addresses[1..].iter().for_each(|address| host.add_address(*address));

@@ -1,6 +1,7 @@
-//! Devices other than TUN, with the kernel of this machine behind them, and what is set up around them.
+//! Devices other than TUN, with the kernel of this machine behind them, and the setup around them.
 //!
-//! Needs root. Elsewhere these tests pass with a line on stderr that says what is missing, and fail where `CI` is set.
+//! Requires root. Elsewhere these tests pass with a message on stderr about what is missing, and fail if `CI`
+//! is set.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]

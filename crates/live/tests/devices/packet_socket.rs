@@ -1,6 +1,6 @@
-//! AF_PACKET on a veth, whose other end the kernel has.
+//! AF_PACKET on a veth pair with the kernel at the other end.
 
-use crate::bytes_both_ways::{MAC, bring, fetch, station};
+use crate::bytes_both_ways::{MAC, bring, driver, fetch};
 use crate::netns::alone;
 use farpace_live::Device;
 use farpace_live::device::{DeviceError, PacketConfig, PacketSocket};
@@ -14,12 +14,12 @@ const OURS: &str = "10.77.0.2";
 const KERNEL6: &str = "fd77::1/64";
 const OURS6: &str = "fd77::2";
 
-fn ip(line: &str) {
-    let done = Command::new("ip").args(line.split_whitespace()).status().unwrap();
-    assert!(done.success(), "ip {line}");
+fn ip(link: &str) {
+    let done = Command::new("ip").args(link.split_whitespace()).status().unwrap();
+    assert!(done.success(), "ip {link}");
 }
 
-/// `k` is the kernel's end, `f` ours.
+/// `k` is the kernel's end, `f` the host's.
 fn veth() {
     ip("link add k type veth peer name f");
     ip(&format!("addr add {KERNEL} dev k"));
@@ -34,7 +34,7 @@ fn config(super_segments: bool) -> PacketConfig {
 
 fn both_ways(config: PacketConfig, address: &'static str) -> Stats {
     veth();
-    let (handle, thread) = station(&[OURS, OURS6], move || PacketSocket::open(&config).unwrap());
+    let (handle, thread) = driver(&[OURS, OURS6], move || PacketSocket::open(&config).unwrap());
     let begin = std::time::Instant::now();
     fetch(address);
     let out = begin.elapsed();
@@ -46,7 +46,7 @@ fn both_ways(config: PacketConfig, address: &'static str) -> Stats {
     stats
 }
 
-/// Breaks: transfers over Ethernet interfaces, or their speed, which super-segments make.
+/// Breaks: transfers over Ethernet interfaces use super-segments.
 #[test]
 fn super_segments_cross_both_ways() {
     alone(|| {
@@ -57,7 +57,7 @@ fn super_segments_cross_both_ways() {
     });
 }
 
-/// Breaks: everything that must see packets one by one, such as an emulator.
+/// Breaks: elements that handle single packets, such as an emulator, get no super-segments.
 #[test]
 fn single_packets_cross_both_ways() {
     alone(|| {
@@ -68,7 +68,7 @@ fn single_packets_cross_both_ways() {
     });
 }
 
-/// Breaks: IPv6 on Ethernet interfaces.
+/// Breaks: IPv6 works on Ethernet interfaces.
 #[test]
 fn ipv6_crosses_both_ways() {
     alone(|| {
@@ -76,12 +76,12 @@ fn ipv6_crosses_both_ways() {
     });
 }
 
-/// Breaks: a transfer whose interface is taken away hangs for ever rather than to say so.
+/// Breaks: a driver ends with an error when its interface is removed.
 #[test]
-fn an_interface_that_goes_away_ends_the_station() {
+fn a_removed_interface_ends_the_driver() {
     alone(|| {
         veth();
-        let (handle, thread) = station(&[OURS], || PacketSocket::open(&config(true)).unwrap());
+        let (handle, thread) = driver(&[OURS], || PacketSocket::open(&config(true)).unwrap());
         let _stream = std::net::TcpStream::connect((OURS, 5001)).unwrap();
         ip("link del k");
         let error = thread.join().unwrap().unwrap_err();
@@ -91,12 +91,12 @@ fn an_interface_that_goes_away_ends_the_station() {
     });
 }
 
-/// Breaks: a cable that is pulled and put in again ends the station.
+/// Breaks: a driver continues after its interface was down.
 #[test]
 fn an_interface_may_go_down_for_a_while() {
     alone(|| {
         veth();
-        let (handle, thread) = station(&[OURS], || PacketSocket::open(&config(true)).unwrap());
+        let (handle, thread) = driver(&[OURS], || PacketSocket::open(&config(true)).unwrap());
         ip("link set f down");
         std::thread::sleep(std::time::Duration::from_millis(700));
         ip("link set f up");
@@ -106,7 +106,7 @@ fn an_interface_may_go_down_for_a_while() {
     });
 }
 
-/// Breaks: VLAN tags vanish on the way over a packet socket.
+/// Breaks: VLAN tags survive a packet socket.
 #[test]
 fn tags_stay_in_their_frames() {
     alone(|| {
@@ -117,7 +117,7 @@ fn tags_stay_in_their_frames() {
         let (mut came, begin) = (Vec::new(), std::time::Instant::now());
         let (mut sent, pause) = (0, std::time::Duration::from_millis(50));
         while came.is_empty() && begin.elapsed().as_secs() < 10 {
-            // An interface that has just come up may drop what is sent.
+            // An interface that has just come up may drop packets.
             if begin.elapsed() >= pause * sent {
                 other.send(&mut VecDeque::from([Packet::from_frame(&frame).unwrap()])).unwrap();
                 sent += 1;
@@ -133,9 +133,9 @@ fn tags_stay_in_their_frames() {
     });
 }
 
-/// Breaks: whoever misspells an interface gets no clear word.
+/// Breaks: the error of a missing interface names it.
 #[test]
-fn what_is_not_there_is_named() {
+fn a_missing_interface_is_named() {
     alone(|| {
         let error = PacketSocket::open(&PacketConfig::new("nowhere0")).err().unwrap();
         assert_eq!(error.to_string(), "cannot find the interface `nowhere0`: No such device (os error 19)");

@@ -1,24 +1,24 @@
-//! A TUN device with several queues, each with a station of its own.
+//! A TUN device with several queues, each with its own driver.
 
-use crate::bytes_both_ways::{bring, fetch, station};
+use crate::bytes_both_ways::{bring, driver, fetch};
 use crate::netns::alone;
 use farpace_live::device::{Tun, TunConfig};
 
-/// Breaks: flows that are dealt out to several threads lose their packets to each other.
+/// Breaks: flows that are distributed over several threads keep their packets.
 #[test]
 fn flows_stay_with_their_queues() {
     alone(|| {
         let config =
             TunConfig { addresses: vec![("10.77.0.1".parse().unwrap(), 24)], ..TunConfig::new("fpq") };
         let queues = Tun::open_queues(&config, 2).unwrap();
-        let stations: Vec<_> = queues.into_iter().map(|tun| station(&["10.77.0.2"], move || tun)).collect();
+        let drivers: Vec<_> = queues.into_iter().map(|tun| driver(&["10.77.0.2"], move || tun)).collect();
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| fetch("10.77.0.2"));
                 scope.spawn(|| bring("10.77.0.2"));
             }
         });
-        let stats: Vec<_> = stations
+        let stats: Vec<_> = drivers
             .into_iter()
             .map(|(handle, thread)| {
                 handle.stop();

@@ -1,4 +1,4 @@
-//! What is set on the machine goes away again, in whatever way its process ends.
+//! Changes to the machine are reverted, however the process ends.
 
 use crate::netns::alone;
 use farpace_live::system::{
@@ -12,20 +12,21 @@ use std::process::Command;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// What is in the namespace of this thread: interfaces with their states, MTUs and addresses, and routes.
+/// The state of this thread's namespace: interfaces with states, MTUs and addresses, and routes.
 fn everything() -> String {
-    let run = |line: &str| {
-        let output = Command::new("ip").args(line.split_whitespace()).output().unwrap();
+    let run = |link: &str| {
+        let output = Command::new("ip").args(link.split_whitespace()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    // Without what changes by itself: indices, link-local addresses, and a queue that there is since it was up first.
+    // Without values that change by themselves: indices, link-local addresses, and the queue that appears
+    // when an interface first comes up.
     let shown =
         run("-o link show") + &run("-o addr show scope global") + &run("route show table all type unicast");
     let shown = shown.replace("qdisc noqueue", "qdisc noop");
     shown
         .lines()
-        .filter(|line| !line.contains("fe80"))
-        .map(|line| line.split(": ").skip(1).collect::<String>() + "\n")
+        .filter(|link| !link.contains("fe80"))
+        .map(|link| link.split(": ").skip(1).collect::<String>() + "\n")
         .collect()
 }
 
@@ -34,7 +35,7 @@ fn names(what: &str) -> (String, String) {
     (format!("h{pid}{what}a"), format!("h{pid}{what}b"))
 }
 
-/// All kinds of things; returns the names of two namespaces that it makes.
+/// Makes changes of all kinds; returns the names of the two namespaces it creates.
 fn set_all(setup: &Setup, what: &str) -> (String, String) {
     let (left, right) = names(what);
     setup.namespace(&left).unwrap();
@@ -58,9 +59,9 @@ fn set_all(setup: &Setup, what: &str) -> (String, String) {
     (left, right)
 }
 
-/// Breaks: a program that ends leaves interfaces, addresses and namespaces behind.
+/// Breaks: a program that ends leaves no interface, address or namespace behind.
 #[test]
-fn what_was_set_is_taken_away() {
+fn changes_are_reverted() {
     alone(|| {
         let before = everything();
         let setup = Setup::begin("test").unwrap();
@@ -68,7 +69,7 @@ fn what_was_set_is_taken_away() {
         let look = || Ok((sysctl::read("net.ipv4.ip_forward")?, offload("b", Offload::Tso).unwrap()));
         assert_eq!(in_namespace(Some(&right), look).unwrap(), ("1".to_owned(), true));
         assert!(!in_namespace(Some(&left), || Ok(offload("a", Offload::Tso).unwrap())).unwrap());
-        // Who refuses has been reached.
+        // A refused connection means that the host was reached.
         let reach = || Ok(TcpStream::connect("10.9.0.2:9").unwrap_err().kind());
         assert_eq!(in_namespace(Some(&left), reach).unwrap(), ErrorKind::ConnectionRefused);
         assert_ne!(everything(), before);
@@ -80,9 +81,9 @@ fn what_was_set_is_taken_away() {
     });
 }
 
-/// Breaks: an interface that was there before is not as it was before.
+/// Breaks: an existing interface is restored to its former state.
 #[test]
-fn what_was_there_is_as_it_was() {
+fn existing_interfaces_are_restored() {
     alone(|| {
         let outer = Setup::begin("outer").unwrap();
         let (e, f) = (SystemInterface::here("e"), SystemInterface::here("f"));
@@ -111,14 +112,14 @@ fn what_was_there_is_as_it_was() {
     });
 }
 
-/// Breaks: kill -9 leaves a mess for ever, or cleaning it up takes away what others have made since.
+/// Breaks: the changes of a killed process can be reverted, without those that others have made since.
 #[test]
-fn what_a_dead_process_left_is_found_and_taken_away() {
+fn changes_of_a_killed_process_are_reverted() {
     alone(|| {
         let before = everything();
         let setup = Setup::begin("dead").unwrap();
         let (left, _) = set_all(&setup, "y");
-        // As if the process had died: the file names one that has.
+        // As after a kill: the file names a process that has ended.
         let mut journal = journals().into_iter().find(|journal| journal.steps == setup.steps()).unwrap();
         assert!(journal.is_alive() && !journal.is_left_over());
         std::mem::forget(setup);
@@ -129,14 +130,14 @@ fn what_a_dead_process_left_is_found_and_taken_away() {
         let mut journal = journals().into_iter().find(|other| other.path == journal.path).unwrap();
         assert!(journal.is_left_over());
         clean(&mut journal).unwrap();
-        // The kernel takes a namespace down in its own time, and what was joined to it.
+        // The kernel removes a namespace and its veth peers asynchronously.
         let begin = Instant::now();
         while everything() != before && begin.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(everything(), before);
         assert!(!SystemInterface::within(&left, "lo").exists() && !journal.path.exists());
-        // Twice does no harm.
+        // A second run is harmless.
         clean(&mut journal).unwrap();
 
         let living = Setup::begin("living").unwrap();
@@ -148,14 +149,15 @@ fn what_a_dead_process_left_is_found_and_taken_away() {
     });
 }
 
-/// Breaks: what a dead process left stays, because a living one has an interface of the same name in another network namespace.
+/// Breaks: the changes of a killed process are reverted though a running process has an interface of the same
+/// name in another network namespace.
 #[test]
 fn the_same_name_elsewhere_is_another_interface() {
     alone(|| {
         let c = SystemInterface::here("c");
         let setup = Setup::begin("dead").unwrap();
         setup.veth(&c, &SystemInterface::here("d")).unwrap();
-        // The other test of this name may be at work.
+        // The other test with this name may run now.
         let home = std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
         let mut journal = journals().into_iter().find(|journal| journal.home == home).unwrap();
         std::mem::forget(setup);
@@ -178,7 +180,7 @@ fn the_same_name_elsewhere_is_another_interface() {
     });
 }
 
-/// Breaks: two programs fight over a name, and the one that ends first takes the other's interface away.
+/// Breaks: a name in use is refused, so that no program removes the interface of another.
 #[test]
 fn names_in_use_are_refused() {
     alone(|| {

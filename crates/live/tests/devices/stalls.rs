@@ -1,4 +1,4 @@
-//! A station that the machine lets stand still for a while.
+//! A driver whose process is suspended for a while.
 
 use farpace_link::nic::PacingNic;
 use farpace_link::pacing::PacingConfig;
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const FRAMES: usize = 80;
-/// Of frames of 1,000 bytes at 8 Mbit/s.
+/// Interval of frames of 1,000 bytes at 8 Mbit/s.
 const INTERVAL: Duration = Duration::from_millis(1);
 const STALL: Duration = Duration::from_millis(40);
 
-/// Gives frames to whoever reads, notes when others are written, and stalls at one of them.
+/// Delivers given frames, records when others are written, and stalls at one of them.
 struct Scripted {
     info: DeviceInfo,
     /// Never readable.
@@ -38,7 +38,7 @@ impl Device for Scripted {
         Ok(())
     }
     fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
-        // Gap frames are not looked at.
+        // Gap frames are ignored.
         for _ in packets.drain(..).filter(|packet| !ends_at_port(packet)) {
             let mut sent = self.sent.lock().unwrap();
             sent.push(Instant::now());
@@ -57,20 +57,20 @@ impl Device for Scripted {
     }
 }
 
-/// When the frames have left that were paced by a station which stalls in between.
+/// Departure times of paced frames, with a stall in between.
 fn paced_through_a_stall(forgets: bool) -> (Vec<Instant>, Driver) {
     let config = "default = \"all\"\n[[classes]]\nname = \"all\"\nrate = \"8 Mbit/s\"\n";
     let config = PacingConfig::parse(config).unwrap();
-    let card = PacingNic::new(&config, Rate::from_mbit(1_000), Span::ZERO).unwrap();
+    let nic = PacingNic::new(&config, Rate::from_mbit(1_000), Span::ZERO).unwrap();
     let mut world = World::new(0);
     let stack = world.add("stack", Box::new(BoundaryPort::default())).unwrap();
-    let card = world.add("card", Box::new(Duplex::new(Some(card), None))).unwrap();
-    let line = world.add("line", Box::new(BoundaryPort::timed())).unwrap();
-    world.connect((stack, Port(0)), (card, Port(0))).unwrap();
-    world.connect((card, Port(1)), (line, Port(0))).unwrap();
-    let mut station = Driver::new(world, Wait::Sleep).unwrap();
+    let nic = world.add("card", Box::new(Duplex::new(Some(nic), None))).unwrap();
+    let link = world.add("line", Box::new(BoundaryPort::timed())).unwrap();
+    world.connect((stack, Port(0)), (nic, Port(0))).unwrap();
+    world.connect((nic, Port(1)), (link, Port(0))).unwrap();
+    let mut driver = Driver::new(world, Wait::Sleep).unwrap();
     if forgets {
-        station.forget_stalls(Span::from_millis(1));
+        driver.forget_stalls(Span::from_millis(1));
     }
     let sent = Arc::new(Mutex::new(Vec::new()));
     let device = |gives, stalls_at| {
@@ -80,18 +80,18 @@ fn paced_through_a_stall(forgets: bool) -> (Vec<Instant>, Driver) {
     };
     // With its check sequence a frame has 1,000 bytes.
     let frame = || Packet::from_frame(&[0x11; 996]).unwrap();
-    station.attach(stack, device((0..FRAMES).map(|_| frame()).collect(), None));
-    station.attach(line, device(Vec::new(), Some(10)));
-    let patience = Instant::now() + Duration::from_secs(20);
+    driver.attach(stack, device((0..FRAMES).map(|_| frame()).collect(), None));
+    driver.attach(link, device(Vec::new(), Some(10)));
+    let deadline = Instant::now() + Duration::from_secs(20);
     while sent.lock().unwrap().len() < FRAMES {
-        assert!(Instant::now() < patience, "{} frames have left", sent.lock().unwrap().len());
-        station.turn().unwrap();
+        assert!(Instant::now() < deadline, "{} frames have left", sent.lock().unwrap().len());
+        driver.run_round().unwrap();
     }
     let times = sent.lock().unwrap().clone();
-    (times, station)
+    (times, driver)
 }
 
-/// The most by which the frames of any time exceed what the rate allows for it.
+/// The maximum by which the frames of any interval exceed the rate.
 fn excess(times: &[Instant]) -> f64 {
     let from = |first: usize| {
         let began = times[first];
@@ -102,17 +102,18 @@ fn excess(times: &[Instant]) -> f64 {
     (0..times.len()).flat_map(from).fold(0.0, f64::max)
 }
 
-/// Breaks: after a stall of the machine a pacer sends all that it has missed in one burst. The bound holds on a loaded machine,
-/// which can only add stalls: one frame by itself, one that the lateness allows, and what the timers of the test are wrong by.
+/// Breaks: after a stall a pacer does not send everything it has missed in one burst. The bound holds on a
+/// loaded machine, which can only add stalls: one frame by itself, one for the permitted lateness, and the
+/// error of the timers of the test.
 #[test]
-fn what_a_stall_has_kept_back_never_leaves_in_a_burst() {
-    let (times, station) = paced_through_a_stall(true);
-    let most = excess(&times);
-    assert!(most < 3.0, "{most} frames more than the rate allows");
-    let stats = station.stats();
+fn delayed_frames_never_leave_in_a_burst() {
+    let (times, driver) = paced_through_a_stall(true);
+    let max = excess(&times);
+    assert!(max < 3.0, "{max} frames more than the rate allows");
+    let stats = driver.stats();
     assert!(stats.stalls >= 1 && stats.stalled >= Span::from_millis(30), "{stats:?}");
-    // Who does not ask for it gets what was due at once: the emulator's clock stays that of the machine.
-    let (times, station) = paced_through_a_stall(false);
+    // Without the option, due frames leave at once: the clock of the emulator is that of the machine.
+    let (times, driver) = paced_through_a_stall(false);
     assert!(excess(&times) > 30.0, "{}", excess(&times));
-    assert_eq!(station.stats().stalls, 0);
+    assert_eq!(driver.stats().stalls, 0);
 }

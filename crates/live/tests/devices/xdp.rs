@@ -1,6 +1,6 @@
-//! AF_XDP on a veth, whose other end the kernel or a packet socket has.
+//! AF_XDP on a veth pair with the kernel or a packet socket at the other end.
 
-use crate::bytes_both_ways::{MAC, bring, fetch, station};
+use crate::bytes_both_ways::{MAC, bring, driver, fetch};
 use crate::netns::alone;
 use farpace_live::Device;
 use farpace_live::DriverError;
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 const OURS: &str = "10.77.0.2";
 
-fn ip(line: &str) {
-    let done = Command::new("ip").args(line.split_whitespace()).status().unwrap();
-    assert!(done.success(), "ip {line}");
+fn ip(link: &str) {
+    let done = Command::new("ip").args(link.split_whitespace()).status().unwrap();
+    assert!(done.success(), "ip {link}");
 }
 
-/// `k` is the kernel's end, `f` ours, with so many queues.
+/// `k` is the kernel's end, `f` the host's, with this number of queues.
 fn veth(queues: u32) {
     let words = format!("numrxqueues {queues} numtxqueues {queues}");
     ip(&format!("link add k {words} type veth peer name f {words}"));
@@ -32,7 +32,7 @@ fn config(mode: Option<XdpMode>) -> XdpConfig {
 
 fn both_ways(mode: Option<XdpMode>, queues: u32, expected: XdpMode) {
     veth(queues);
-    let (handle, thread) = station(&[OURS], move || {
+    let (handle, thread) = driver(&[OURS], move || {
         let device = XdpSocket::open(&config(mode)).unwrap();
         assert_eq!((device.mode(), device.queues()), (expected, queues as usize));
         device
@@ -50,19 +50,19 @@ fn both_ways(mode: Option<XdpMode>, queues: u32, expected: XdpMode) {
     assert_eq!(device.segments_sent, device.sent, "frames alone go out");
 }
 
-/// Breaks: transfers by AF_XDP with a kernel that leaves checksums and super-segments to the interface.
+/// Breaks: transfers over AF_XDP work with a kernel that leaves checksums and segmentation to the interface.
 #[test]
 fn a_transfer_crosses_both_ways() {
     alone(|| both_ways(None, 1, XdpMode::Copy));
 }
 
-/// Breaks: interfaces whose flows the driver spreads over several queues.
+/// Breaks: flows that a driver distributes over several queues work.
 #[test]
 fn a_transfer_crosses_several_queues() {
     alone(|| both_ways(None, 3, XdpMode::Copy));
 }
 
-/// Frames with all lengths cross from `from` to `to` as they are, and are counted.
+/// Frames of all lengths pass from `from` to `to` unchanged, and are counted.
 fn cross(from: &mut dyn Device, to: &mut dyn Device) {
     let frame = |len: usize| {
         let mut frame = [&MAC.0[..], &[2, 0, 0, 0, 0, 9], &[0x88, 0xb5]].concat();
@@ -82,7 +82,7 @@ fn cross(from: &mut dyn Device, to: &mut dyn Device) {
             for packet in &packets {
                 let mut bytes = Vec::new();
                 packet.write_frame(&mut bytes);
-                // What the kernel says on its own is none of ours.
+                // Ignore frames that the kernel sends on its own.
                 if bytes[12..14] == [0x88, 0xb5] {
                     came.push(bytes);
                 }
@@ -94,7 +94,7 @@ fn cross(from: &mut dyn Device, to: &mut dyn Device) {
     assert!(to.counters().received - before.1 >= sent.len() as u64);
 }
 
-/// Breaks: frames change on their way through AF_XDP, or its counters tell something else.
+/// Breaks: AF_XDP does not change frames, and its counters are exact.
 #[test]
 fn frames_of_all_lengths_cross_as_they_are() {
     for mode in [XdpMode::Copy, XdpMode::Generic] {
@@ -115,7 +115,7 @@ fn frames_of_all_lengths_cross_as_they_are() {
     }
 }
 
-/// Breaks: losses for want of memory are nobody's.
+/// Breaks: losses for lack of memory are counted.
 #[test]
 fn what_the_system_drops_is_counted() {
     alone(|| {
@@ -134,12 +134,12 @@ fn what_the_system_drops_is_counted() {
     });
 }
 
-/// Breaks: a transfer whose interface is taken away hangs for ever rather than to say so.
+/// Breaks: a driver ends with an error when its interface is removed.
 #[test]
-fn an_interface_that_goes_away_ends_the_station() {
+fn a_removed_interface_ends_the_driver() {
     alone(|| {
         veth(1);
-        let (handle, thread) = station(&[OURS], || XdpSocket::open(&config(None)).unwrap());
+        let (handle, thread) = driver(&[OURS], || XdpSocket::open(&config(None)).unwrap());
         let _stream = std::net::TcpStream::connect((OURS, 5001)).unwrap();
         ip("link del k");
         let error = thread.join().unwrap().unwrap_err();
@@ -149,9 +149,10 @@ fn an_interface_that_goes_away_ends_the_station() {
     });
 }
 
-/// Breaks: an interface stays deaf after we have gone, or two programs take frames from one another.
+/// Breaks: the system receives frames again after the program has ended, and two programs cannot take the
+/// same interface.
 #[test]
-fn an_interface_is_taken_and_given_back() {
+fn an_interface_is_taken_and_released() {
     alone(|| {
         veth(1);
         let program = || {
@@ -165,7 +166,7 @@ fn an_interface_is_taken_and_given_back() {
         drop(first);
         assert!(!program());
         let again = Instant::now();
-        // The system takes the old socket off its queue a little later.
+        // The system detaches the old socket from its queue asynchronously.
         while let Err(error) = XdpSocket::open(&config(None)) {
             assert!(again.elapsed() < Duration::from_secs(5), "{error}");
             std::thread::sleep(Duration::from_millis(10));
@@ -173,9 +174,9 @@ fn an_interface_is_taken_and_given_back() {
     });
 }
 
-/// Breaks: whoever cannot have AF_XDP gets no clear word.
+/// Breaks: the error names the reason why AF_XDP is not available.
 #[test]
-fn what_cannot_be_is_said() {
+fn reasons_for_failure_are_reported() {
     alone(|| {
         let error = XdpSocket::open(&XdpConfig::new("nowhere0")).err().unwrap();
         assert_eq!(error.to_string(), "cannot find the interface `nowhere0`: No such device (os error 19)");

@@ -1,8 +1,8 @@
-//! How connections end, and what holds them up.
+//! The end of connections, and zero windows.
 
 use crate::netns::alone;
-use crate::peer_host::{KERNEL, Machine, OURS, PORT, Plan, config};
-use crate::programs::{Deaf, Echo, Rude, Sink, Source};
+use crate::peer_host::{HostPlan, KERNEL, LiveHost, OURS, PORT, config};
+use crate::programs::{Echo, NeverReads, ResetsOnData, Sink, Source};
 use crate::stream::{read_all, write_all};
 use farpace_host::Application;
 use farpace_tcp::config::Settings;
@@ -14,40 +14,40 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-/// Breaks: after one direction is closed the other carries nothing.
+/// Breaks: a half-closed connection still carries data in the other direction.
 #[test]
 fn half_closed_by_the_kernel() {
     alone(|| {
-        let machine = Machine::up(Plan::new(|| Box::<Echo>::default()));
+        let host = LiveHost::up(HostPlan::new(|| Box::<Echo>::default()));
         let stream = TcpStream::connect((OURS, PORT)).unwrap();
         write_all(&stream, 10);
         assert_eq!(read_all(&stream), 10, "the echo comes after the FIN");
-        machine.down();
+        host.down();
     });
 }
 
-/// Breaks: a program of the kernel that dies leaves a connection with us for ever.
+/// Breaks: a connection ends when the program on the kernel's side dies.
 #[test]
 fn reset_by_the_kernel() {
     alone(|| {
-        let machine = Machine::up(Plan::new(|| Box::new(Sink)));
+        let host = LiveHost::up(HostPlan::new(|| Box::new(Sink)));
         let mut stream = TcpStream::connect((OURS, PORT)).unwrap();
         stream.write_all(b"something").unwrap();
         let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&stream, sockopt::Linger, &linger).unwrap();
         drop(stream);
-        assert_eq!(open_connections(&machine), 0);
-        machine.down();
+        assert_eq!(open_connections(&host), 0);
+        host.down();
     });
 }
 
-/// Waits until the host has no connections, or does not wait any more.
-fn open_connections(machine: &Machine) -> usize {
+/// Waits until the host has no connections, and returns their number.
+fn open_connections(host: &LiveHost) -> usize {
     let mut open = usize::MAX;
     for _ in 0..200 {
-        let (tell, hear) = channel();
-        machine.handle.run(Box::new(move |host, _| tell.send(host.open_connections()).unwrap())).unwrap();
-        open = hear.recv().unwrap();
+        let (sender, receiver) = channel();
+        host.handle.run(Box::new(move |host, _| sender.send(host.open_connections()).unwrap())).unwrap();
+        open = receiver.recv().unwrap();
         if open == 0 {
             break;
         }
@@ -56,47 +56,47 @@ fn open_connections(machine: &Machine) -> usize {
     open
 }
 
-/// Breaks: our reset is not one for the kernel.
+/// Breaks: the kernel accepts resets.
 #[test]
 fn reset_by_us() {
     alone(|| {
-        let machine = Machine::up(Plan::new(|| Box::new(Rude)));
+        let host = LiveHost::up(HostPlan::new(|| Box::new(ResetsOnData)));
         let mut stream = TcpStream::connect((OURS, PORT)).unwrap();
         stream.write_all(b"something").unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-        machine.down();
+        host.down();
     });
 }
 
-/// Breaks: a port at which nobody listens swallows connections.
+/// Breaks: connections to a closed port are refused.
 #[test]
 fn refused_by_us() {
     alone(|| {
-        let machine = Machine::up(Plan::new(|| Box::new(Sink)));
+        let host = LiveHost::up(HostPlan::new(|| Box::new(Sink)));
         let error = TcpStream::connect((OURS, PORT + 1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-        machine.down();
+        host.down();
     });
 }
 
-/// Breaks: a kernel whose program does not read for a while never gets the rest.
+/// Breaks: data waits for a kernel whose program does not read for a while.
 #[test]
 fn the_kernel_closes_its_window() {
     alone(|| {
         let all = 20_000_000;
-        let machine = Machine::up(Plan::new(|| Box::new(Source::of(20_000_000))));
+        let host = LiveHost::up(HostPlan::new(|| Box::new(Source::of(20_000_000))));
         let stream = TcpStream::connect((OURS, PORT)).unwrap();
         std::thread::sleep(Duration::from_secs(2));
         assert_eq!(read_all(&stream), all);
-        machine.down();
+        host.down();
     });
 }
 
-/// Breaks: a program of ours that does not read takes memory without end, or the kernel gives up.
+/// Breaks: a program that does not read causes a zero window, within bounded memory.
 #[test]
 fn we_close_our_window() {
     alone(|| {
-        let machine = Machine::up(Plan::new(|| Box::new(Deaf)));
+        let host = LiveHost::up(HostPlan::new(|| Box::new(NeverReads)));
         let mut stream = TcpStream::connect((OURS, PORT)).unwrap();
         stream.set_write_timeout(Some(Duration::from_millis(1500))).unwrap();
         let mut sent = 0;
@@ -104,14 +104,14 @@ fn we_close_our_window() {
             sent += n;
         }
         assert!((4_000_000..20_000_000).contains(&sent), "{sent} bytes into two buffers");
-        machine.down();
+        host.down();
     });
 }
 
-/// Says what happens to a connection of ours.
-struct Teller(Sender<ConnectionEvent>);
+/// Forwards the events of a connection.
+struct EventSender(Sender<ConnectionEvent>);
 
-impl Application for Teller {
+impl Application for EventSender {
     fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
         if event == ConnectionEvent::PeerClosed {
             connection.close();
@@ -120,33 +120,33 @@ impl Application for Teller {
     }
 }
 
-/// Breaks: we cannot open connections to a kernel, or do not learn that it refuses.
+/// Breaks: hosts can connect to a kernel, and report a refusal.
 #[test]
 fn opened_by_us() {
     alone(|| {
-        let machine = Machine::up(Plan::new(|| Box::new(Sink)));
+        let host = LiveHost::up(HostPlan::new(|| Box::new(Sink)));
         let listener = TcpListener::bind((KERNEL, 6000)).unwrap();
-        let (tell, hear) = channel();
+        let (sender, receiver) = channel();
         let open = |port: u16| {
-            let tell = tell.clone();
+            let sender = sender.clone();
             let job = move |host: &mut farpace_host::Host, cx: &mut farpace_path::Cx<'_>| {
                 let config = config(&Settings::default());
-                host.connect(cx.now(), KERNEL, port, config, None, Box::new(Teller(tell))).unwrap();
+                host.connect(cx.now(), KERNEL, port, config, None, Box::new(EventSender(sender))).unwrap();
             };
-            machine.handle.run(Box::new(job)).unwrap();
+            host.handle.run(Box::new(job)).unwrap();
         };
         open(6000);
         let (stream, from) = listener.accept().unwrap();
         assert_eq!(from.ip(), OURS);
-        assert_eq!(hear.recv().unwrap(), ConnectionEvent::Connected);
+        assert_eq!(receiver.recv().unwrap(), ConnectionEvent::Connected);
         drop(stream);
-        let last = std::iter::from_fn(|| hear.recv_timeout(Duration::from_secs(5)).ok());
+        let last = std::iter::from_fn(|| receiver.recv_timeout(Duration::from_secs(5)).ok());
         let events: Vec<_> = last.take_while(|e| !matches!(e, ConnectionEvent::Closed(_))).collect();
         assert!(events.contains(&ConnectionEvent::PeerClosed), "{events:?}");
         open(6001);
-        let refused = std::iter::from_fn(|| hear.recv_timeout(Duration::from_secs(5)).ok());
+        let refused = std::iter::from_fn(|| receiver.recv_timeout(Duration::from_secs(5)).ok());
         let refused: Vec<_> = refused.take(1).collect();
         assert!(matches!(refused[..], [ConnectionEvent::Closed(CloseReason::Reset)]), "{refused:?}");
-        machine.down();
+        host.down();
     });
 }

@@ -1,8 +1,8 @@
-//! What comes from people who mean no good: forged SYNs, resets and garbage, and a scan of all ports. Memory stays what it was,
-//! an honest connection goes on, and everything is counted.
+//! Attacks: forged SYNs, resets and garbage, and a port scan. Memory stays bounded, an honest connection
+//! continues, and everything is counted.
 
 use crate::netns::alone;
-use crate::peer_host::{Machine, OURS, PORT, Plan};
+use crate::peer_host::{HostPlan, LiveHost, OURS, PORT};
 use crate::programs::Echo;
 use bytes::Bytes;
 use farpace_units::Seq;
@@ -17,10 +17,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const MANY: u32 = 200_000;
-/// Bytes by which the process may grow during a flood: the backlog of half-open connections, buffers of the kernel's answers.
+/// Maximum growth of the process during a flood, in bytes: half-open connections and buffers for answers to
+/// the kernel.
 const GROWTH: u64 = 60_000_000;
 
-/// A raw socket of the kernel: what it sends looks as if it came from anywhere.
+/// A raw socket of the kernel: its packets have any source address.
 struct Forger {
     socket: OwnedFd,
     random: u64,
@@ -46,7 +47,7 @@ impl Forger {
             Err(error) => panic!("{error}"),
         }
     }
-    /// A segment from somewhere in the network of the device.
+    /// A segment from an address in the network of the device.
     fn segment(&mut self, flags: TcpFlags, to_port: u16, payload: &'static [u8]) -> Packet {
         let from = Ipv4Addr::new(10, 77, 0, 3 + (self.next() % 250) as u8);
         let IpAddr::V4(to) = OURS else { unreachable!() };
@@ -71,10 +72,10 @@ fn memory() -> u64 {
     text.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Sends a flood while an honest connection asks and is answered.
+/// Sends a flood while an honest connection exchanges data.
 fn flood(one: impl Fn(&mut Forger, u32) -> Packet + Sync) {
     alone(|| {
-        let machine = Machine::up(Plan::new(|| Box::<Echo>::default()));
+        let host = LiveHost::up(HostPlan::new(|| Box::<Echo>::default()));
         let mut honest = TcpStream::connect((OURS, PORT)).unwrap();
         let (mut forger, before) = (Forger::new(), memory());
         for number in 0..MANY {
@@ -90,17 +91,17 @@ fn flood(one: impl Fn(&mut Forger, u32) -> Packet + Sync) {
         let grown = memory().saturating_sub(before);
         assert!(grown < GROWTH, "{grown} bytes more after the flood");
         TcpStream::connect((OURS, PORT)).expect("a new connection after the flood");
-        machine.down();
+        host.down();
     });
 }
 
-/// Breaks: forged SYNs take memory without end, or keep honest peers out.
+/// Breaks: forged SYNs use bounded memory, and do not block honest peers.
 #[test]
 fn a_flood_of_syns() {
     flood(|forger, _| forger.segment(TcpFlags::SYN, PORT, b""));
 }
 
-/// Breaks: forged resets and acknowledgments for nobody cost more than a look.
+/// Breaks: forged resets and ACKs without a connection have no effect.
 #[test]
 fn a_flood_of_resets_and_acknowledgments() {
     flood(|forger, number| {
@@ -109,18 +110,18 @@ fn a_flood_of_resets_and_acknowledgments() {
     });
 }
 
-/// Breaks: a scan of the ports stops the machine.
+/// Breaks: a port scan does not stop the host.
 #[test]
 fn a_scan_of_all_ports() {
     flood(|forger, number| forger.segment(TcpFlags::SYN, number as u16, b""));
 }
 
-/// Breaks: bytes that are no packet stop the machine.
+/// Breaks: malformed packets do not stop the host.
 #[test]
 fn a_flood_of_garbage() {
     flood(|forger, number| {
         let mut packet = forger.segment(TcpFlags::ACK, PORT, b"some payload that is damaged as well");
-        // Not the first bytes: they are what makes the kernel pass it on.
+        // Not the first bytes: the kernel forwards packets by them.
         (0..=number % 7).for_each(|_| {
             let bit = 14 * 8 + 160 + forger.next() % 400;
             packet.flip_bit(bit);

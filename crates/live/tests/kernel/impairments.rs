@@ -1,7 +1,7 @@
-//! A way between us and the kernel on which packets are lost, damaged, doubled and overtaken.
+//! A path between host and kernel on which packets are lost, corrupted, duplicated and reordered.
 
 use crate::netns::alone;
-use crate::peer_host::{Machine, OURS, PORT, Plan, Trouble};
+use crate::peer_host::{HostPlan, LiveHost, OURS, PORT, PathElement};
 use crate::programs::Echo;
 use crate::stream::there_and_back;
 use farpace_path::{
@@ -12,23 +12,24 @@ use std::net::TcpStream;
 
 const SOME: usize = 5_000_000;
 
-fn echo_through(troubles: &'static [Trouble]) {
+fn echo_through(elements: &'static [PathElement]) {
     for offload in [true, false] {
         alone(|| {
-            let machine = Machine::up(Plan { troubles, offload, ..Plan::new(|| Box::<Echo>::default()) });
+            let host =
+                LiveHost::up(HostPlan { elements, offload, ..HostPlan::new(|| Box::<Echo>::default()) });
             there_and_back(&TcpStream::connect((OURS, PORT)).unwrap(), SOME);
-            machine.down();
+            host.down();
         });
     }
 }
 
-/// Breaks: what the kernel and we lose of each other's is not sent again, or not taken.
+/// Breaks: lost data is retransmitted in both directions.
 #[test]
 fn packets_get_lost() {
     echo_through(&[("loss", || Box::new(Duplex::new(LossDirection::new(0.01), LossDirection::new(0.01))))]);
 }
 
-/// Breaks: damage gets through, or stops the transfer.
+/// Breaks: corrupted packets are discarded and retransmitted.
 #[test]
 fn packets_are_damaged() {
     echo_through(&[("corrupt", || {
@@ -36,18 +37,18 @@ fn packets_are_damaged() {
     })]);
 }
 
-/// Breaks: what comes twice or late is taken for loss, without end, or delivered twice.
+/// Breaks: duplicated and late packets neither stop a transfer nor deliver data twice.
 #[test]
 fn packets_are_doubled_and_overtaken() {
     echo_through(&[
         ("duplicate", || Box::new(Duplex::new(DuplicateDirection::new(0.02), DuplicateDirection::new(0.02)))),
         ("reorder", || {
-            let way = || ReorderDirection::new(0.02, Span::from_millis(3));
-            Box::new(Duplex::new(way(), way()))
+            let direction = || ReorderDirection::new(0.02, Span::from_millis(3));
+            Box::new(Duplex::new(direction(), direction()))
         }),
         ("delay", || {
-            let way = || DelayDirection::new(Span::from_millis(5), None);
-            Box::new(Delay::new(way(), way()))
+            let direction = || DelayDirection::new(Span::from_millis(5), None);
+            Box::new(Delay::new(direction(), direction()))
         }),
     ]);
 }

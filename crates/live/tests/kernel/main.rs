@@ -1,8 +1,7 @@
-//! The kernel of this machine at the other end of a connection: what the engine says on a TUN device, and what it makes of
-//! what it hears there.
+//! The engine on a TUN device with the kernel of this machine as peer.
 //!
-//! Needs root and a TUN device. Elsewhere these tests pass with a line on stderr that says what is missing, and fail where
-//! `CI` is set.
+//! Requires root and a TUN device. Elsewhere these tests pass with a message on stderr about what is missing,
+//! and fail if `CI` is set.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]

@@ -1,7 +1,7 @@
-//! Kernels that are set up otherwise: options, congestion controls, packet sizes.
+//! Kernels with other settings: options, congestion controls, packet sizes.
 
 use crate::netns::alone;
-use crate::peer_host::{Machine, OURS, OURS6, PORT, Plan, sysctl};
+use crate::peer_host::{HostPlan, LiveHost, OURS, OURS6, PORT, sysctl};
 use crate::programs::Echo;
 use crate::stream::there_and_back;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -10,21 +10,21 @@ use std::net::{IpAddr, TcpStream};
 
 const SOME: usize = 20_000_000;
 
-fn echo(plan: Plan, to: IpAddr, variables: &[(&str, &str)]) {
+fn echo(plan: HostPlan, to: IpAddr, variables: &[(&str, &str)]) {
     alone(|| {
-        let machine = Machine::up(plan);
+        let host = LiveHost::up(plan);
         variables.iter().for_each(|(name, value)| sysctl(name, value));
         there_and_back(&TcpStream::connect((to, PORT)).unwrap(), SOME);
-        let stats = machine.down();
+        let stats = host.down();
         assert_eq!((stats.devices[0].refused, stats.devices[0].malformed), (0, 0));
     });
 }
 
-fn plan() -> Plan {
-    Plan::new(|| Box::<Echo>::default())
+fn plan() -> HostPlan {
+    HostPlan::new(|| Box::<Echo>::default())
 }
 
-/// Breaks: we do not get on with kernels without one of the options of SYNs.
+/// Breaks: connections work without each of the SYN options.
 #[test]
 fn without_options() {
     for name in ["tcp_timestamps", "tcp_sack", "tcp_window_scaling"] {
@@ -33,40 +33,41 @@ fn without_options() {
     echo(plan(), OURS, &[("tcp_timestamps", "0"), ("tcp_sack", "0"), ("tcp_window_scaling", "0")]);
 }
 
-/// Breaks: a congestion control of the kernel stalls with our acknowledgments.
+/// Breaks: every congestion control of the kernel works with the host's ACKs.
 #[test]
 fn with_every_congestion_control_of_the_kernel() {
     for name in ["reno", "cubic", "bbr"] {
         alone(|| {
-            let machine = Machine::up(plan());
+            let host = LiveHost::up(plan());
             let stream = TcpStream::connect((OURS, PORT)).unwrap();
-            // The variable of a namespace is limited to what the first namespace allows; root's sockets are not.
+            // The sysctl of a namespace is limited to the list of the initial namespace; sockets of root are
+            // not.
             setsockopt(&stream, sockopt::TcpCongestion, &OsString::from(name)).unwrap();
             there_and_back(&stream, SOME);
-            machine.down();
+            host.down();
         });
     }
 }
 
-/// Breaks: links of other sizes than Ethernet's.
+/// Breaks: connections work with other MTUs than that of Ethernet.
 #[test]
 fn packets_of_all_sizes() {
     for mtu in [576, 1280, 1500, 9000] {
         for offload in [true, false] {
-            echo(Plan { mtu, offload, ..plan() }, OURS, &[]);
+            echo(HostPlan { mtu, offload, ..plan() }, OURS, &[]);
         }
     }
 }
 
-/// Breaks: IPv6, with super-segments and without.
+/// Breaks: IPv6 works with and without super-segments.
 #[test]
 fn over_ipv6() {
     for offload in [true, false] {
-        echo(Plan { offload, ..plan() }, OURS6, &[]);
+        echo(HostPlan { offload, ..plan() }, OURS6, &[]);
     }
 }
 
-/// Breaks: a kernel that asks for ECN gets no answer, or a wrong one.
+/// Breaks: ECN is negotiated with a kernel that requests it.
 #[test]
 fn with_ecn() {
     let mut plan = plan();

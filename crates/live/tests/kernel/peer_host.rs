@@ -1,4 +1,4 @@
-//! Our machine on a TUN device, in the namespace of the test.
+//! A host on a TUN device, in the namespace of the test.
 
 use farpace_host::{Application, Host, ListenSettings, Secret};
 use farpace_live::device::{Tun, TunConfig};
@@ -16,42 +16,42 @@ pub const KERNEL6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1
 pub const OURS6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2));
 pub const PORT: u16 = 5001;
 
-/// A program for each connection.
+/// The application of each connection.
 pub type Program = fn() -> Box<dyn Application>;
-/// An element of the way to the kernel.
-pub type Trouble = (&'static str, fn() -> Box<dyn Element>);
+/// An element on the path to the kernel.
+pub type PathElement = (&'static str, fn() -> Box<dyn Element>);
 
-/// How our machine is to be.
-pub struct Plan {
+/// Configuration of the host.
+pub struct HostPlan {
     pub program: Program,
     pub mtu: u16,
     pub offload: bool,
     pub settings: Settings,
     /// Elements between host and device.
-    pub troubles: &'static [Trouble],
+    pub elements: &'static [PathElement],
 }
 
-impl Plan {
+impl HostPlan {
     pub fn new(program: Program) -> Self {
         let settings = Settings::default();
-        Plan { program, mtu: 1500, offload: true, settings, troubles: &[] }
+        HostPlan { program, mtu: 1500, offload: true, settings, elements: &[] }
     }
 }
 
-pub struct Machine {
+pub struct LiveHost {
     pub handle: Handle,
     thread: JoinHandle<Result<Stats, DriverError>>,
 }
 
-/// TCP as the tests want it.
+/// The TCP configuration of the tests.
 pub fn config(settings: &Settings) -> Config {
     settings.clone().resolve().unwrap()
 }
 
-impl Machine {
-    /// Brings the machine up; its program listens at [`PORT`].
-    pub fn up(plan: Plan) -> Self {
-        let made = Driver::spawn("station", move || -> Result<_, DriverError> {
+impl LiveHost {
+    /// Starts the host; its application listens on [`PORT`].
+    pub fn up(plan: HostPlan) -> Self {
+        let made = Driver::spawn("driver", move || -> Result<_, DriverError> {
             let addresses = match plan.mtu {
                 ..1280 => vec![(KERNEL, 24)], // too small for IPv6
                 _ => vec![(KERNEL, 24), (KERNEL6, 64)],
@@ -64,36 +64,36 @@ impl Machine {
             let mut settings = ListenSettings::new(config(&plan.settings));
             (settings.accepted, settings.backlog) = (20_000, 2_000);
             host.listen(PORT, settings, plan.program).unwrap();
-            if plan.troubles.is_empty() {
+            if plan.elements.is_empty() {
                 return Driver::of_host(host, Box::new(tun), Wait::Sleep);
             }
             let mut world = World::new(7);
             let host = world.add("host", Box::new(host))?;
             let mut end = (host, Port(0));
-            for (name, make) in plan.troubles {
+            for (name, make) in plan.elements {
                 let id = world.add(name, make())?;
                 world.connect(end, (id, Port(0)))?;
                 end = (id, Port(1));
             }
-            let door = world.add("device", Box::new(BoundaryPort::default()))?;
-            world.connect(end, (door, Port(0)))?;
-            let mut station = Driver::new(world, Wait::Sleep)?;
-            station.attach(door, Box::new(tun));
-            station.set_host(host);
-            Ok(station)
+            let port = world.add("device", Box::new(BoundaryPort::default()))?;
+            world.connect(end, (port, Port(0)))?;
+            let mut driver = Driver::new(world, Wait::Sleep)?;
+            driver.attach(port, Box::new(tun));
+            driver.set_host(host);
+            Ok(driver)
         });
         let (handle, thread) = made.unwrap();
-        Machine { handle, thread }
+        LiveHost { handle, thread }
     }
 
-    /// Ends it, and says what it did.
+    /// Stops it, and returns the counters.
     pub fn down(self) -> Stats {
         self.handle.stop();
         self.thread.join().unwrap().unwrap()
     }
 }
 
-/// Sets a variable of the kernel for this namespace.
+/// Sets a kernel parameter of this namespace.
 pub fn sysctl(name: &str, value: &str) {
     std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value)
         .unwrap_or_else(|e| panic!("{name}={value}: {e}"));

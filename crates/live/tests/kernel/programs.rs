@@ -1,4 +1,4 @@
-//! What runs at our end.
+//! Applications of the host.
 
 use crate::stream::pattern;
 use bytes::Bytes;
@@ -7,10 +7,10 @@ use farpace_tcp::{Connection, ConnectionEvent};
 use farpace_units::Instant;
 use std::collections::VecDeque;
 
-/// Bytes that an echo keeps before it stops reading.
+/// Bytes that an echo buffers before it stops reading.
 const KEPT: usize = 1 << 20;
 
-/// Sends so many bytes of the [`pattern`], then closes.
+/// Sends this many bytes of the [`pattern`], then closes.
 pub struct Source {
     sent: usize,
     all: usize,
@@ -58,7 +58,7 @@ impl Application for Sink {
     }
 }
 
-/// Sends back what comes, and closes when the peer does and all has been sent back.
+/// Echoes received data, and closes when the peer has closed and everything was echoed.
 #[derive(Default)]
 pub struct Echo {
     waiting: VecDeque<Bytes>,
@@ -96,16 +96,16 @@ impl Application for Echo {
 }
 
 /// Never reads.
-pub struct Deaf;
+pub struct NeverReads;
 
-impl Application for Deaf {
+impl Application for NeverReads {
     fn on_event(&mut self, _: Instant, _: &mut Connection, _: ConnectionEvent) {}
 }
 
-/// Resets the connection as soon as something comes.
-pub struct Rude;
+/// Resets the connection on the first data.
+pub struct ResetsOnData;
 
-impl Application for Rude {
+impl Application for ResetsOnData {
     fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
         if event == ConnectionEvent::Readable {
             connection.abort();

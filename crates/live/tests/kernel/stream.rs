@@ -1,14 +1,14 @@
-//! Bytes that show where they belong.
+//! Bytes that identify their position.
 
 use bytes::Bytes;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::OnceLock;
 
-/// Not a multiple of anything that segments or buffers are made of.
+/// Not a multiple of the length of any segment or buffer.
 const LEN: usize = 1_048_573;
 
-/// The bytes that all streams repeat.
+/// The period of all streams.
 pub fn pattern() -> Bytes {
     static PATTERN: OnceLock<Bytes> = OnceLock::new();
     let make = || {
@@ -21,7 +21,7 @@ pub fn pattern() -> Bytes {
     PATTERN.get_or_init(|| make().collect()).clone()
 }
 
-/// Reads to the end; the bytes are those of the pattern.
+/// Reads to the end, and verifies the pattern.
 pub fn read_all(mut stream: &TcpStream) -> usize {
     let (pattern, mut buffer, mut read) = (pattern(), vec![0; 1 << 18], 0);
     loop {
@@ -40,7 +40,7 @@ pub fn read_all(mut stream: &TcpStream) -> usize {
     }
 }
 
-/// Writes so many bytes of the pattern, then closes this direction.
+/// Writes this many bytes of the pattern, then closes this direction.
 pub fn write_all(mut stream: &TcpStream, all: usize) {
     let (pattern, mut sent) = (pattern(), 0);
     while sent < all {
@@ -52,7 +52,7 @@ pub fn write_all(mut stream: &TcpStream, all: usize) {
     stream.shutdown(Shutdown::Write).unwrap();
 }
 
-/// Writes so many bytes and reads them back at the same time.
+/// Writes this many bytes, and reads them back at the same time.
 pub fn there_and_back(stream: &TcpStream, all: usize) {
     std::thread::scope(|scope| {
         scope.spawn(|| write_all(stream, all));

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Breaks: UDP between two programs: what is sent, from whom, and where one datagram ends.
+/// Breaks: UDP datagrams arrive with their content, source and boundaries.
 #[test]
 fn datagrams_arrive_whole() {
     let (a, b) = stacks();
@@ -27,7 +27,7 @@ fn datagrams_arrive_whole() {
     assert_eq!(b.bind_udp((B, 53)).err().unwrap().kind(), ErrorKind::AddrInUse);
 }
 
-/// Breaks: servers that give each client a connected socket, all at one port, as iperf3's does.
+/// Breaks: servers can have a connected socket per client on one port, as in iperf3.
 #[test]
 fn a_server_has_a_socket_for_each_client() {
     let (a, b) = stacks();
@@ -52,7 +52,7 @@ fn a_server_has_a_socket_for_each_client() {
     }
 }
 
-/// Breaks: memory, and programs that wait in a UDP socket.
+/// Breaks: the memory of UDP sockets is bounded, and waiting calls end.
 #[test]
 fn limits_and_waits() {
     let (a, b) = stacks();

@@ -1,4 +1,4 @@
-//! How connections end, and how they do not begin.
+//! The end of connections, and failures to open them.
 
 use crate::pair::{A, B, pair, pattern, stacks};
 use farpace_live::socket::SocketOptions;
@@ -10,15 +10,15 @@ fn read(stream: &farpace_live::socket::Stream) -> std::io::Result<usize> {
     (&*stream).read(&mut [0; 100])
 }
 
-/// Breaks: clients learn that nobody is there only after minutes.
+/// Breaks: clients of a closed port get an error at once.
 #[test]
-fn nobody_listens() {
+fn a_closed_port_refuses() {
     let (a, _b) = stacks();
     let refused = a.connect((B, 81), &SocketOptions::default()).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 }
 
-/// Breaks: calls to addresses that no connection can have.
+/// Breaks: invalid addresses are refused.
 #[test]
 fn addresses_that_cannot_be() {
     let (a, b) = stacks();
@@ -41,7 +41,7 @@ fn addresses_that_cannot_be() {
     b.listen((B, 80), &SocketOptions::default()).unwrap();
 }
 
-/// Breaks: programs that choose their port, and those that choose one twice.
+/// Breaks: programs can choose a local port, and cannot use it twice.
 #[test]
 fn a_local_port_of_ones_own() {
     let (a, b) = stacks();
@@ -52,7 +52,7 @@ fn a_local_port_of_ones_own() {
     assert_eq!(a.connect((B, 80), &options).err().unwrap().kind(), ErrorKind::AddrNotAvailable);
 }
 
-/// Breaks: a server that does not notice that what it said was never read (RFC 2525 §2.17).
+/// Breaks: closing with unread data resets the connection, so that the peer learns of it (RFC 2525 §2.17).
 #[test]
 fn leaving_with_something_unread_resets() {
     let mut p = pair(&SocketOptions::default());
@@ -67,7 +67,7 @@ fn leaving_with_something_unread_resets() {
     assert!(p.here.readiness().over);
 }
 
-/// Breaks: what was written is lost when the program leaves.
+/// Breaks: written data is sent after the program has closed.
 #[test]
 fn what_was_written_arrives_after_the_program_has_left() {
     let p = pair(&SocketOptions::default());
@@ -79,7 +79,7 @@ fn what_was_written_arrives_after_the_program_has_left() {
     assert!(got == data);
 }
 
-/// Breaks: what came before a reset is lost, though it was acknowledged.
+/// Breaks: data received before a reset can be read.
 #[test]
 fn what_came_before_a_reset_can_be_read() {
     let p = pair(&SocketOptions::default());
@@ -95,7 +95,7 @@ fn what_came_before_a_reset_can_be_read() {
     assert_eq!(read(&p.there).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
-/// Breaks: SO_LINGER: a program that must know that the peer has everything, and one that wants no TIME-WAIT.
+/// Breaks: SO_LINGER: closing waits for the peer's ACK, or avoids TIME-WAIT.
 #[test]
 fn lingering_waits_for_the_peer() {
     let p = pair(&SocketOptions::default());
@@ -114,9 +114,9 @@ fn lingering_waits_for_the_peer() {
     assert_eq!(p.a.call(|host, _| host.open_connections()).unwrap(), 0, "no TIME-WAIT");
 }
 
-/// Breaks: a peer that is gone keeps a connection for ever, though its program said how long it waits.
+/// Breaks: a connection to a silent peer ends after the user timeout.
 #[test]
-fn a_peer_that_is_gone() {
+fn a_silent_peer_times_out() {
     let options = SocketOptions::default().user_timeout(Some(farpace_units::Span::from_millis(600)));
     let p = pair(&options);
     p.b.stop().unwrap();
@@ -126,7 +126,7 @@ fn a_peer_that_is_gone() {
     assert!(begin.elapsed() < Duration::from_secs(5));
 }
 
-/// Breaks: programs hang when their stack is gone.
+/// Breaks: waiting calls return when their stack ends.
 #[test]
 fn a_stack_that_has_ended() {
     let p = pair(&SocketOptions::default());
@@ -144,7 +144,7 @@ fn a_stack_that_has_ended() {
     assert_eq!(p.a.bind_udp((A, 9)).err().unwrap().kind(), ErrorKind::NetworkDown);
 }
 
-/// Breaks: a backlog without limit, or clients that believe to be served.
+/// Breaks: the backlog is limited, and further clients get a reset.
 #[test]
 fn more_than_the_backlog_are_reset() {
     let (a, b) = stacks();

@@ -1,4 +1,4 @@
-//! Peers that hold what is theirs, and programs that leave: nothing of theirs outlives its time.
+//! Hostile peers, and programs that exit: their resources end in bounded time.
 
 use crate::virtual_time::{OURS, Virtual};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const THEIRS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 3, 0, 2));
 
-/// A server that takes `window` bytes in all and acknowledges them, and then keeps its window closed.
+/// A server that receives and acknowledges `window` bytes in all, and then keeps a zero window.
 struct Shut {
     window: u16,
     /// It answers every segment.
@@ -55,8 +55,8 @@ impl Element for Shut {
     }
 }
 
-/// Breaks: sockstress against a program that has left more than the send buffer holds: what waits between program and engine
-/// keeps the connection from being closed, so that no limit for orphans sees it, and a closed window keeps it for ever.
+/// Breaks: sockstress against a program that exits with more data than the send buffer holds: the data
+/// between program and engine must not keep the connection from the limits of orphans.
 #[test]
 fn a_full_pipe_does_not_outlive_its_program() {
     for answers in [true, false] {

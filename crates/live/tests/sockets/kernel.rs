@@ -1,4 +1,4 @@
-//! The kernel's sockets at the other end.
+//! The kernel's sockets as peers.
 
 use crate::netns::alone;
 use crate::pair::pattern;
@@ -18,7 +18,7 @@ pub fn stack() -> Stack {
     Stack::on_tun(tun, &[OURS]).unwrap()
 }
 
-/// Breaks: clients of ours cannot use servers on ordinary systems, and the other way round.
+/// Breaks: clients and servers interoperate with ordinary systems.
 #[test]
 fn a_hundred_megabytes_there_and_back() {
     alone(|| {
@@ -80,7 +80,7 @@ fn echo<S: Read + Write>(stream: &mut S) {
     }
 }
 
-/// Breaks: what the kernel says to us when nobody is there, and when it has had enough.
+/// Breaks: refusals and resets of the kernel are reported.
 #[test]
 fn the_kernel_refuses_and_resets() {
     alone(|| {
@@ -99,7 +99,7 @@ fn the_kernel_refuses_and_resets() {
     });
 }
 
-/// Breaks: UDP with ordinary systems.
+/// Breaks: UDP interoperates with ordinary systems.
 #[test]
 fn datagrams_with_the_kernel() {
     alone(|| {
@@ -117,8 +117,8 @@ fn datagrams_with_the_kernel() {
     });
 }
 
-/// Breaks: UDP with programs that let the kernel cut (`UDP_SEGMENT`, as QUIC servers do): their datagrams come in one packet, and
-/// a program of ours gets one instead of many; and datagrams of ours over a device with another MTU than 1500.
+/// Breaks: UDP datagrams of programs that use `UDP_SEGMENT` (as QUIC servers do) arrive as single datagrams;
+/// and long datagrams are fragmented for a device with another MTU than 1500.
 #[test]
 fn datagrams_in_bulk_and_long_ones() {
     alone(|| {
@@ -146,7 +146,7 @@ fn datagrams_in_bulk_and_long_ones() {
             assert!(buffer[..data.len()] == data);
             let stats = stack.stop().unwrap();
             let device = &stats.devices[0];
-            // So many fragments as the MTU asks for, with 20 bytes of header each.
+            // As many fragments as the MTU requires, with a header of 20 bytes each.
             let room = u64::from(mtu - 20) / 8 * 8;
             assert_eq!(device.sent, (data.len() as u64 + 8).div_ceil(room), "MTU {mtu}");
         }

@@ -1,4 +1,4 @@
-//! What a live host takes of its process, and gives back.
+//! Resources of a live host, and their release.
 
 use crate::pair::{A, B, pair, stacks};
 use farpace_live::socket::{SocketOptions, Stack};
@@ -6,11 +6,11 @@ use std::io::{Read, Write};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Hosts and sockets of one test.
+/// Hosts and sockets per test.
 const ROUNDS: usize = 30;
-/// How long threads may take to end on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Says to this test that it is the only one in its process.
+/// Maximum time for threads to end on a busy machine.
+const MAX_WAIT: Duration = Duration::from_secs(120);
+/// Environment variable: this test is the only one in its process.
 const VARIABLE: &str = "FARPACE_TEST_ALONE";
 
 /// Threads and descriptors of this process.
@@ -19,16 +19,16 @@ fn taken() -> (usize, usize) {
     (count("/proc/self/task"), count("/proc/self/fd"))
 }
 
-/// As many as before, soon.
+/// Waits until there are as many as before.
 fn settles(before: (usize, usize), what: &str) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + MAX_WAIT;
     while taken() != before {
         assert!(Instant::now() < end, "{what}: {:?} threads and descriptors, {before:?} before", taken());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A host whose peer has gone without a word keeps its connection until a timeout says that it has: here a short one.
+/// A host whose peer is gone keeps its connection until a timeout, which is short here.
 fn options() -> SocketOptions {
     let mut options = SocketOptions::default();
     options.set("user_timeout=1s fin_timeout=1s").unwrap();
@@ -44,7 +44,8 @@ fn talk() {
     pair.a.offer_list("a test").unwrap();
 }
 
-/// Hosts that are dropped with a connection open, that are stopped, and that never had a socket; each with a control socket.
+/// Hosts that are dropped with an open connection, that are stopped, and that never had a socket; each with a
+/// control socket.
 fn rounds() {
     let folder = std::env::var("XDG_RUNTIME_DIR").unwrap() + "/farpace-hosts";
     let before = taken();
@@ -69,8 +70,8 @@ fn rounds() {
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "control sockets are left");
 }
 
-/// Breaks: threads, descriptors or files stay when hosts and sockets end. Runs in a process of its own, where nothing else
-/// comes and goes.
+/// Breaks: no thread, descriptor or file remains after hosts and sockets have ended. Runs in its own process,
+/// without other tests.
 #[test]
 fn hosts_leave_nothing_behind() {
     if std::env::var_os(VARIABLE).is_some() {
@@ -82,6 +83,6 @@ fn hosts_leave_nothing_behind() {
     again.args(["--exact", "lasting::hosts_leave_nothing_behind", "--nocapture", "--test-threads", "1"]);
     let output = again.env(VARIABLE, "1").env("XDG_RUNTIME_DIR", &folder).output().unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let output = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && output.contains("1 passed"), "{output}");
 }

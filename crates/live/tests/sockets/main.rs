@@ -1,6 +1,7 @@
-//! Sockets: two stacks of ours on a wire in memory, and the kernel of this machine at the other end of a TUN device.
+//! Sockets: two stacks connected in memory, and the kernel of this machine as peer on a TUN device.
 //!
-//! What needs root passes elsewhere with a line on stderr that says what is missing, and fails where `CI` is set.
+//! Elsewhere, tests that require root pass with a message on stderr about what is missing, and fail if `CI`
+//! is set.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]

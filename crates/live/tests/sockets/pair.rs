@@ -1,4 +1,4 @@
-//! A wire in memory between two stacks.
+//! A link in memory between two stacks.
 
 use farpace_live::Wait;
 use farpace_live::device::{Device, DeviceCounters, DeviceInfo};
@@ -16,19 +16,19 @@ pub const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1));
 pub const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 2));
 const LONGEST: usize = 4096;
 
-struct Way {
+struct LinkDirection {
     packets: Mutex<VecDeque<Packet>>,
     bell: EventFd,
-    /// It takes nothing now.
+    /// True if it accepts no packets at present.
     shut: AtomicBool,
-    /// Segments with data that it has taken.
+    /// Number of accepted segments with data.
     data: AtomicU64,
 }
 
-impl Way {
+impl LinkDirection {
     fn new() -> Arc<Self> {
         let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).unwrap();
-        Arc::new(Way {
+        Arc::new(LinkDirection {
             packets: Mutex::default(),
             bell,
             shut: AtomicBool::new(false),
@@ -37,11 +37,11 @@ impl Way {
     }
 }
 
-/// One end of the wire. What does not fit is lost.
+/// One end of the link. Packets that do not fit are dropped.
 struct End {
     info: DeviceInfo,
-    from: Arc<Way>,
-    to: Arc<Way>,
+    from: Arc<LinkDirection>,
+    to: Arc<LinkDirection>,
 }
 
 impl Device for End {
@@ -59,7 +59,7 @@ impl Device for End {
     }
     fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
         if self.to.shut.load(Ordering::SeqCst) {
-            // The bell that the station waits for rings always: a little slower.
+            // The descriptor of the driver is always ready. Slow the loop down a little.
             std::thread::sleep(std::time::Duration::from_millis(1));
             return Ok(());
         }
@@ -85,38 +85,38 @@ impl Device for End {
     }
 }
 
-/// The way from [`A`] to [`B`].
-pub struct Line(Arc<Way>);
+/// The direction from [`A`] to [`B`].
+pub struct LinkControl(Arc<LinkDirection>);
 
-impl Line {
-    /// From now on A's device takes nothing, or takes it again.
+impl LinkControl {
+    /// Whether A's device accepts no packets.
     pub fn shut(&self, shut: bool) {
         self.0.shut.store(shut, Ordering::SeqCst);
     }
-    /// Segments with data that A's device has taken.
+    /// Number of segments with data that A's device has accepted.
     pub fn data(&self) -> u64 {
         self.0.data.load(Ordering::SeqCst)
     }
 }
 
-/// Two stacks on one wire: the first is [`A`], the second [`B`].
+/// Two stacks on one link: the first is [`A`], the second [`B`].
 pub fn stacks() -> (Stack, Stack) {
-    let (a, b, _) = stacks_on_line();
+    let (a, b, _) = stacks_on_link();
     (a, b)
 }
 
-/// The same, with a hand on the wire.
-pub fn stacks_on_line() -> (Stack, Stack, Line) {
-    let (ab, ba) = (Way::new(), Way::new());
-    let line = Line(ab.clone());
+/// Like [`stacks`], with control of the link.
+pub fn stacks_on_link() -> (Stack, Stack, LinkControl) {
+    let (ab, ba) = (LinkDirection::new(), LinkDirection::new());
+    let link = LinkControl(ab.clone());
     let info = |name: &str| DeviceInfo { name: name.into(), mtu: 1500, mac: None, super_segment: 0 };
     let a = End { info: info("a"), from: ba.clone(), to: ab.clone() };
     let b = End { info: info("b"), from: ab, to: ba };
     let stack = |end, address| Stack::on_device(Box::new(end), &[address], Wait::Sleep).unwrap();
-    (stack(a, A), stack(b, B), line)
+    (stack(a, A), stack(b, B), link)
 }
 
-/// Two stacks, a listener on the second, and a connection to it, accepted.
+/// Two stacks, a listener on the second, and an accepted connection to it.
 pub struct Pair {
     pub a: Stack,
     pub b: Stack,
@@ -135,7 +135,7 @@ pub fn pair(options: &SocketOptions) -> Pair {
     Pair { a, b, listener, here, there }
 }
 
-/// Bytes that no shift or swap leaves the same.
+/// Bytes in which every shift or swap is visible.
 pub fn pattern(len: usize) -> Vec<u8> {
     let mut x = 1u32;
     let step = |_| {

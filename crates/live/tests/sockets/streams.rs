@@ -1,6 +1,6 @@
-//! What goes in comes out, and no more than there is room for.
+//! Streams deliver all bytes, within bounded memory.
 
-use crate::pair::{B, pair, pattern, stacks, stacks_on_line};
+use crate::pair::{B, pair, pattern, stacks, stacks_on_link};
 use bytes::Bytes;
 use farpace_live::socket::{LimitedBy, SocketOptions};
 use farpace_tcp::ConnectionState;
@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-/// Breaks: the stream itself, in either direction or in both at once, whatever the sizes of reads and writes.
+/// Breaks: streams are exact in both directions, alone and simultaneously, for all sizes of reads and writes.
 #[test]
 fn both_directions_at_once_are_exact() {
     let p = pair(&SocketOptions::default());
@@ -38,7 +38,7 @@ fn both_directions_at_once_are_exact() {
     });
 }
 
-/// Breaks: programs that send from memory they have anyway, like file servers.
+/// Breaks: programs can send from their own memory without a copy.
 #[test]
 fn pieces_go_without_copying() {
     let p = pair(&SocketOptions::default());
@@ -57,7 +57,7 @@ fn pieces_go_without_copying() {
     });
 }
 
-/// Breaks: protocols that end one direction to say that a request is complete.
+/// Breaks: one direction continues after the end of the other.
 #[test]
 fn one_direction_goes_on_after_the_other_has_ended() {
     let mut p = pair(&SocketOptions::default());
@@ -70,13 +70,13 @@ fn one_direction_goes_on_after_the_other_has_ended() {
     assert_eq!(&got, b"answer");
     drop(p.there);
     assert_eq!(p.here.read(&mut got).unwrap(), 0);
-    // The connection may be over by now, and then it is not there to be shut.
+    // The connection may have ended by now, and cannot be shut down then.
     let over = p.here.shutdown(Shutdown::Read).map_err(|error| error.kind());
     assert!(matches!(over, Ok(()) | Err(ErrorKind::NotConnected)), "{over:?}");
     assert_eq!(p.here.read(&mut got).unwrap(), 0);
 }
 
-/// Breaks: memory. A writer whose peer does not read must wait before it has written more than all buffers hold.
+/// Breaks: memory is bounded: a writer whose peer does not read waits when all buffers are full.
 #[test]
 fn writes_wait_when_the_peer_does_not_read() {
     let options = SocketOptions::default().buffers(ByteCount::new(200_000), ByteCount::new(300_000));
@@ -93,7 +93,7 @@ fn writes_wait_when_the_peer_does_not_read() {
             }
         }
     }
-    // Send and receive buffers, and what lies between: no more than each of the two again.
+    // Send and receive buffers, and as much again between program and engine.
     assert!((500_000..=1_000_000).contains(&written), "{written}");
     assert!(!p.here.readiness().writable);
     let seen = p.here.inspect().unwrap();
@@ -105,7 +105,7 @@ fn writes_wait_when_the_peer_does_not_read() {
     assert_eq!(got, written);
 }
 
-/// Breaks: a server that hears of many clients at once.
+/// Breaks: a server accepts many simultaneous clients.
 #[test]
 fn a_thousand_connections_at_once() {
     const MANY: u32 = 1000;
@@ -130,9 +130,9 @@ fn a_thousand_connections_at_once() {
     assert_eq!(b.call(|host, _| host.half_open_connections()).unwrap(), 0);
 }
 
-/// Breaks: what monitors and people see of a connection.
+/// Breaks: snapshots of a connection are correct.
 #[test]
-fn a_look_inside_tells_the_truth() {
+fn snapshots_are_correct() {
     let p = pair(&SocketOptions::profile("modern").unwrap().congestion("reno").unwrap());
     (&p.here).write_all(&pattern(500_000)).unwrap();
     let mut got = vec![0; 500_000];
@@ -151,9 +151,9 @@ fn a_look_inside_tells_the_truth() {
     assert!(!seen.inspection.srtt.is_zero() && seen.inspection.mss == 1448);
 }
 
-/// Breaks: whoever shares a line and promised not to fill it.
+/// Breaks: a rate cap limits a stream.
 #[test]
-fn a_rate_cap_holds() {
+fn a_rate_cap_limits() {
     let p = pair(&SocketOptions::default().rate_cap(Some(Rate::from_bits_per_sec(40_000_000))));
     let begin = Instant::now();
     (&p.here).write_all(&pattern(1_000_000)).unwrap();
@@ -163,26 +163,26 @@ fn a_rate_cap_holds() {
     assert!(begin.elapsed() >= Duration::from_millis(180), "{:?}", begin.elapsed());
 }
 
-/// Breaks: what waits for a device that is full is sent once more, and once more, into the same queue.
+/// Breaks: segments that wait for a full device are not retransmitted into the same queue.
 #[test]
-fn what_waits_for_the_device_is_not_sent_again() {
-    let (a, b, line) = stacks_on_line();
+fn segments_that_wait_for_the_device_are_not_retransmitted() {
+    let (a, b, link) = stacks_on_link();
     let listener = b.listen((B, 80), &SocketOptions::default()).unwrap();
     let mut here = a.connect((B, 80), &SocketOptions::default()).unwrap();
     let (mut there, _) = listener.accept().unwrap();
     here.write_all(b"a round trip").unwrap();
     there.read_exact(&mut [0; 12]).unwrap();
-    let before = line.data();
-    line.shut(true);
+    let before = link.data();
+    link.shut(true);
     here.write_all(&[1; 5_000]).unwrap();
-    // Timeouts of 200, 400, 800 ms, and tail loss probes before.
+    // Timeouts of 200, 400, 800 ms, and tail loss probes before them.
     let inside = || here.inspect().unwrap().counters.found_inside;
     while inside() < 3 {
         std::thread::sleep(Duration::from_millis(10));
     }
     let seen = here.inspect().unwrap();
     assert_eq!((seen.counters.timeouts, seen.retransmitted), (0, 0));
-    line.shut(false);
+    link.shut(false);
     there.read_exact(&mut [0; 5_000]).unwrap();
-    assert_eq!(line.data() - before, 4, "each segment once");
+    assert_eq!(link.data() - before, 4, "each segment once");
 }

@@ -1,5 +1,5 @@
-//! Sockets in virtual time: a world of the path crate in a thread of its own, and a stack whose engine is that thread. Minutes
-//! pass as quickly as their events are worked off, and always in the same order.
+//! Sockets in virtual time: a world of the path crate in its own thread, and a stack with this thread as
+//! engine. Minutes pass as fast as their events are processed, and always in the same order.
 
 use farpace_host::{Host, Secret};
 use farpace_live::socket::{Engine, Stack};
@@ -16,7 +16,7 @@ pub const OURS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 3, 0, 1));
 
 enum Order {
     Job(HostJob),
-    /// Time passes; the answer is how long the world can do without being called.
+    /// Advances time; the answer is the time of the next event.
     Pass(Span, Sender<Option<Instant>>),
 }
 
@@ -29,47 +29,47 @@ impl Engine for Clockwork {
     }
 }
 
-/// A host whose neighbour is an element of the test, and the time of both.
+/// A host whose neighbour is an element of the test, in virtual time.
 pub struct Virtual {
     pub stack: Stack,
-    orders: Sender<Order>,
+    sender: Sender<Order>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Virtual {
-    /// A host with the address [`OURS`] opposite of what `peer` makes.
+    /// A host with the address [`OURS`], connected to the result of `peer`.
     pub fn opposite<E: Element + 'static>(peer: impl FnOnce() -> E + Send + 'static) -> Self {
-        let (orders, heard) = channel();
-        let thread = std::thread::spawn(move || run(peer(), &heard));
-        let engine = Arc::new(Clockwork(Mutex::new(orders.clone())));
-        Virtual { stack: Stack::over(engine, 1500), orders, thread: Some(thread) }
+        let (sender, receiver) = channel();
+        let thread = std::thread::spawn(move || run(peer(), &receiver));
+        let engine = Arc::new(Clockwork(Mutex::new(sender.clone())));
+        Virtual { stack: Stack::over(engine, 1500), sender, thread: Some(thread) }
     }
-    /// Time passes. When anything happens next, if nobody calls.
+    /// Advances time. Returns the time of the next event.
     pub fn pass(&self, span: Span) -> Option<Instant> {
-        let (tell, hear) = channel();
-        self.orders.send(Order::Pass(span, tell)).unwrap();
-        hear.recv().unwrap()
+        let (sender, receiver) = channel();
+        self.sender.send(Order::Pass(span, sender)).unwrap();
+        receiver.recv().unwrap()
     }
-    /// Looks at the host.
+    /// Accesses the host.
     pub fn host<R: Send + 'static>(&self, look: impl FnOnce(&mut Host) -> R + Send + 'static) -> R {
         self.stack.call(|host, _| look(host)).unwrap()
     }
 }
 
-fn run(peer: impl Element + 'static, orders: &Receiver<Order>) {
+fn run(peer: impl Element + 'static, sender: &Receiver<Order>) {
     let mut world = World::new(1);
     let host = Host::new(OURS, Secret::from_stream(&mut RandomStream::new(1, "secret")));
     let host: ElementId = world.add("host", Box::new(host)).unwrap();
     let peer = world.add("peer", Box::new(peer)).unwrap();
     world.connect((host, Port(0)), (peer, Port(0))).unwrap();
     let mut now = Instant::ZERO;
-    while let Ok(order) = orders.recv() {
+    while let Ok(order) = sender.recv() {
         match order {
             Order::Job(job) => world.call(host, &mut (), |host: &mut Host, cx| job(host, cx)).unwrap(),
-            Order::Pass(span, tell) => {
+            Order::Pass(span, sender) => {
                 now += span;
                 world.run_until(now, &mut ()).unwrap();
-                tell.send(world.next_event_time()).unwrap();
+                sender.send(world.next_event_time()).unwrap();
             }
         }
         world.run_until(now, &mut ()).unwrap();
@@ -79,7 +79,7 @@ fn run(peer: impl Element + 'static, orders: &Receiver<Order>) {
 
 impl Drop for Virtual {
     fn drop(&mut self) {
-        // The thread ends with the last sender, which the stack has, and every socket.
+        // The thread ends with the last sender, which the stack and every socket hold.
         self.thread.take();
     }
 }

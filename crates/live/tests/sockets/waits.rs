@@ -1,11 +1,11 @@
-//! Calls that wait, that do not, and that are called back.
+//! Waiting, non-blocking and interrupted calls.
 
 use crate::pair::{B, pair, stacks};
 use farpace_live::socket::{Interrupted, SocketOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Breaks: event loops.
+/// Breaks: non-blocking streams never wait, for event loops.
 #[test]
 fn a_non_blocking_stream_never_waits() {
     let p = pair(&SocketOptions::default());
@@ -26,7 +26,7 @@ fn a_non_blocking_stream_never_waits() {
     assert!(!p.there.readiness().readable);
 }
 
-/// Breaks: programs that look before they read.
+/// Breaks: peeking does not consume data.
 #[test]
 fn peeking_takes_nothing() {
     let p = pair(&SocketOptions::default());
@@ -48,7 +48,7 @@ fn peeking_takes_nothing() {
     assert_eq!(p.there.available(), 0);
 }
 
-/// Breaks: programs that wait for a while and then do something else.
+/// Breaks: waiting calls end at their timeout.
 #[test]
 fn timeouts_end_waits() {
     let p = pair(&SocketOptions::default());
@@ -67,7 +67,7 @@ fn timeouts_end_waits() {
     assert_eq!(a.connect((B, 80), &options).err().unwrap().kind(), ErrorKind::TimedOut);
 }
 
-/// Breaks: programs cannot end while a thread of theirs waits for the network.
+/// Breaks: every waiting call can be interrupted, so that programs can exit.
 #[test]
 fn every_wait_can_be_interrupted() {
     let p = pair(&SocketOptions::default());
@@ -81,7 +81,7 @@ fn every_wait_can_be_interrupted() {
             let error = waiter.join().unwrap();
             assert!(Interrupted::is(&error), "{error}");
         }
-        // And once more: an interruption is not for ever.
+        // A second time: an interruption does not persist.
         let reader = scope.spawn(|| (&p.there).read(&mut [0]));
         (&p.here).write_all(b"x").unwrap();
         assert_eq!(reader.join().unwrap().unwrap(), 1);

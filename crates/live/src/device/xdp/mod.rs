@@ -97,7 +97,7 @@ pub struct XdpSocket {
     /// Received packets may have incomplete checksums, because the interface is virtual.
     is_virtual: bool,
     /// The next queue to read.
-    turn: usize,
+    next_queue: usize,
     waits_for_room: bool,
     frame: Vec<u8>,
     counters: DeviceCounters,
@@ -129,11 +129,11 @@ impl XdpSocket {
         let mtu = packet::mtu(fd, name).map_err(what("read the MTU of"))?;
         let longest = u32::from(mtu) + HEADER + HEADROOM;
         let Some(chunk) = [CHUNK, LARGE_CHUNK].into_iter().find(|chunk| longest <= *chunk) else {
-            let most = LARGE_CHUNK - HEADER - HEADROOM;
-            return Err(DeviceError::TooLongForXdp { name: name.clone(), mtu, most });
+            let max = LARGE_CHUNK - HEADER - HEADROOM;
+            return Err(DeviceError::TooLongForXdp { name: name.clone(), mtu, max });
         };
         if config.promiscuous || config.mac.is_some() {
-            packet::be_promiscuous(fd, index as i32).map_err(what("hear everything on"))?;
+            packet::be_promiscuous(fd, index as i32).map_err(what("receive all frames on"))?;
         }
         let count = ethtool::receive_queues(name).min(MAX_QUEUES);
         let mut program = Program::attach(index, name, count, config.mode)?;
@@ -165,7 +165,7 @@ impl XdpSocket {
             index,
             info: DeviceInfo { name: name.clone(), mtu, mac, super_segment: 0 },
             is_virtual: ethtool::is_virtual(name),
-            turn: 0,
+            next_queue: 0,
             waits_for_room: false,
             frame: Vec::new(),
             counters: DeviceCounters::default(),
@@ -245,8 +245,8 @@ impl Device for XdpSocket {
         let (counters, is_virtual) = (&mut self.counters, self.is_virtual);
         let mut left = budget;
         for _ in 0..self.queues.len() {
-            self.turn = (self.turn + 1) % self.queues.len();
-            let Some(queue) = self.queues.get_mut(self.turn) else { break };
+            self.next_queue = (self.next_queue + 1) % self.queues.len();
+            let Some(queue) = self.queues.get_mut(self.next_queue) else { break };
             left -= queue.receive(left, |frame| {
                 let packet = frame.and_then(|frame| Packet::from_shared_frame(Bytes::from(frame)).ok());
                 let Some(packet) = packet else {

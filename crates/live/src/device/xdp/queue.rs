@@ -51,10 +51,10 @@ impl XdpQueue {
         Ok(XdpQueue { socket, memory, chunk, arrived, fill, outgoing, completed, free, returned: Vec::new() })
     }
 
-    /// Receives up to `most` frames as bytes; none for an invalid descriptor.
-    pub fn receive(&mut self, most: usize, mut each: impl FnMut(Option<Vec<u8>>)) -> usize {
+    /// Receives up to `max` frames as bytes; none for an invalid descriptor.
+    pub fn receive(&mut self, max: usize, mut each: impl FnMut(Option<Vec<u8>>)) -> usize {
         let (memory, returned, chunk) = (&self.memory, &mut self.returned, u64::from(self.chunk));
-        let count = self.arrived.take(most, |frame| {
+        let count = self.arrived.take(max, |frame| {
             let mut bytes = Vec::new();
             let whole = usize::try_from(frame.addr)
                 .is_ok_and(|at| frame.len <= chunk as u32 && memory.read(at, frame.len as usize, &mut bytes));
@@ -74,10 +74,10 @@ impl XdpQueue {
     /// Number of frames that can be sent now.
     pub fn room(&mut self) -> usize {
         let free = &mut self.free;
-        let (least, most) = (u64::from(ENTRIES) * u64::from(self.chunk), self.memory.len() as u64);
+        let (min, max) = (u64::from(ENTRIES) * u64::from(self.chunk), self.memory.len() as u64);
         self.completed.take(usize::MAX, |chunk| {
             // Accept only chunks that can have been passed to the system.
-            if (least..most).contains(&chunk) && free.len() < ENTRIES as usize {
+            if (min..max).contains(&chunk) && free.len() < ENTRIES as usize {
                 free.push(chunk);
             }
         });

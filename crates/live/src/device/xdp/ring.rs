@@ -75,11 +75,11 @@ impl<T: RingEntry> XdpRing<T> {
         unsafe { NonNull::new_unchecked((self.memory.address() as *mut u8).add(at).cast()) }
     }
 
-    /// Consumes up to `most` entries of the system.
-    pub fn take(&mut self, most: usize, mut each: impl FnMut(T)) -> usize {
+    /// Consumes up to `max` entries of the system.
+    pub fn take(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
         let from = self.number(self.consumer).load(Ordering::Relaxed);
         let ready = self.number(self.producer).load(Ordering::Acquire).wrapping_sub(from).min(self.size);
-        let count = ready.min(u32::try_from(most).unwrap_or(u32::MAX));
+        let count = ready.min(u32::try_from(max).unwrap_or(u32::MAX));
         for n in 0..count {
             // SAFETY: an entry that belongs to this side until the index is published.
             each(unsafe { self.entry(from.wrapping_add(n)).read() });

@@ -23,9 +23,9 @@ pub fn family(bytes: &[u8]) -> Option<u16> {
 /// # Errors
 /// `EINVAL`: too short; `EAFNOSUPPORT`: another family.
 pub fn decode(bytes: &[u8], v6: bool) -> nix::Result<SocketAddr> {
-    let least = if v6 { V6 - 4 } else { V4 };
+    let min = if v6 { V6 - 4 } else { V4 };
     // Linux accepts IPv6 addresses without the scope (RFC 2133).
-    if bytes.len() < least {
+    if bytes.len() < min {
         let known = family(bytes).filter(|_| v6) == Some(INET);
         return Err(if known && bytes.len() >= V4 { Errno::EAFNOSUPPORT } else { Errno::EINVAL });
     }

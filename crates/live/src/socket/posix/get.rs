@@ -178,7 +178,7 @@ impl PosixSocket {
             Opt::WindowClamp => int(self.window_clamp()),
             Opt::QuickAck => match &state {
                 SocketState::Stream(stream) => {
-                    let quick = stream.look_now(|connection, _| connection.quick_ack());
+                    let quick = stream.inspect_with(|connection, _| connection.quick_ack());
                     int(quick.unwrap_or(true).into())
                 }
                 _ => int(self.values().get(row.option)),
@@ -283,11 +283,11 @@ impl PosixSocket {
             && !stream.is_connecting()
             && let Ok(seen) = stream.inspect()
         {
-            let asked = self.values().asked_mss().filter(|_| stream.has_ended());
+            let asked = self.values().requested_mss().filter(|_| stream.has_ended());
             return Ok(asked.map_or(seen.inspection.mss as i32, i32::from));
         }
         let values = self.values();
-        Ok(values.asked_mss().map_or(Opt::MaxSeg.row().default, |mss| i32::from(mss.max(MIN_MSS))))
+        Ok(values.requested_mss().map_or(Opt::MaxSeg.row().default, |mss| i32::from(mss.max(MIN_MSS))))
     }
 
     fn window_clamp(&self) -> i32 {
@@ -309,7 +309,7 @@ impl PosixSocket {
     fn stamp(&self) -> i32 {
         match self.state() {
             SocketState::Stream(stream) => stream
-                .look_now(|connection, now| connection.timestamp_clock(now))
+                .inspect_with(|connection, now| connection.timestamp_clock(now))
                 .map_or(0, |stamp| stamp as i32),
             _ => (super::io::wall_now().as_millis() & 0x7fff_ffff) as i32,
         }
@@ -333,7 +333,7 @@ impl PosixSocket {
                 let (incoming, outgoing) = udp.waiting();
                 (counts[0], counts[2]) = (small(incoming as u64), small(outgoing as u64));
             }
-            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Gone => {}
+            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Closed => {}
         }
         Ok(counts.iter().flat_map(|count| count.to_ne_bytes()).collect())
     }
@@ -346,8 +346,8 @@ impl PosixSocket {
             return Vec::new();
         }
         let rate = seen.inspection.bandwidth.map_or(0, |rate| rate.bits_per_sec() / 8);
-        let least = seen.inspection.min_rtt.or(seen.details.min_rtt);
-        let min_rtt = least.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX));
+        let min = seen.inspection.min_rtt.or(seen.details.min_rtt);
+        let min_rtt = min.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX));
         let gain = |have: u64, of: u64| {
             u32::try_from((have * GAIN_ONE).checked_div(of).unwrap_or(0)).unwrap_or(u32::MAX)
         };

@@ -134,8 +134,8 @@ impl TcpInfo {
         TcpInfo { state: CLOSED, flags: 1, ..TcpInfo::default() }
     }
     /// Of a listener: the number of connections that wait to be accepted, and the backlog.
-    pub fn listening(waiting: u32, most: u32) -> Self {
-        TcpInfo { state: LISTENING, unacked: waiting, sacked: most, ..TcpInfo::default() }
+    pub fn listening(waiting: u32, max: u32) -> Self {
+        TcpInfo { state: LISTENING, unacked: waiting, sacked: max, ..TcpInfo::default() }
     }
     /// The name of its state in the output of `ss`.
     pub fn state_name(&self) -> &'static str {

@@ -6,7 +6,7 @@ use super::message::{AncillaryMessage, ReceivedMessage, SendTo};
 use super::socket::{PosixSocket, SocketState};
 use super::table::{IP, IPV6, Opt, SOCKET, TCP, UDP};
 use super::values::Stamps;
-use crate::socket::duplex::Manner;
+use crate::socket::duplex::WriteFlags;
 use crate::socket::{OutgoingDatagram, Stream};
 use bytes::Bytes;
 use farpace_host::ip::udp::{IpFields, MAX_PAYLOAD, UdpDatagram};
@@ -50,13 +50,14 @@ impl PosixSocket {
         }
         let stream = match self.state() {
             SocketState::Stream(stream) => stream,
-            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Closed => return Err(Errno::EBADF),
             _ => return Err(Errno::EPIPE),
         };
         for control in message.control.iter().filter(|control| control.level == SOCKET) {
             check_socket_control(control)?;
         }
-        let manner = Manner { more: flags & libc::MSG_MORE != 0, urgent: flags & libc::MSG_OOB != 0 };
+        let write_flags =
+            WriteFlags { more: flags & libc::MSG_MORE != 0, urgent: flags & libc::MSG_OOB != 0 };
         let whole: usize = parts.iter().map(|part| part.len()).sum();
         if whole == 0 {
             // There is nothing to send, but a connection that is not established reports its error.
@@ -67,10 +68,10 @@ impl PosixSocket {
             };
         }
         if whole <= MAX_BYTES {
-            return stream.pipe().try_write_parts(parts, manner).map_err(|e| errno(&e));
+            return stream.pipe().try_write_parts(parts, write_flags).map_err(|e| errno(&e));
         }
         let first = parts.first().map_or(&[][..], |part| &part[..part.len().min(MAX_BYTES)]);
-        stream.pipe().try_write_parts(&[IoSlice::new(first)], manner).map_err(|e| errno(&e))
+        stream.pipe().try_write_parts(&[IoSlice::new(first)], write_flags).map_err(|e| errno(&e))
     }
 
     fn send_datagram(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
@@ -284,7 +285,7 @@ impl PosixSocket {
 
     fn receive_datagram(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         let udp = self.udp()?;
-        if udp.is_deaf() && !udp.readiness().readable {
+        if udp.is_read_shutdown() && !udp.readiness().readable {
             return Ok(ReceivedMessage::default());
         }
         let peek = flags & libc::MSG_PEEK != 0;
@@ -302,13 +303,13 @@ impl PosixSocket {
             len: if flags & libc::MSG_TRUNC != 0 { datagram.payload.len() } else { copied },
             copied,
             from: Some(self.outward(datagram.from)),
-            control: self.told_of(&datagram),
+            control: self.ancillary_data(&datagram),
             flags: if cut { libc::MSG_TRUNC } else { 0 },
         })
     }
 
     /// The control messages that the socket's options request for a datagram.
-    fn told_of(&self, datagram: &UdpDatagram) -> Vec<AncillaryMessage> {
+    fn ancillary_data(&self, datagram: &UdpDatagram) -> Vec<AncillaryMessage> {
         let values = self.values();
         let mut all = Vec::new();
         let class = datagram.ip.dscp | datagram.ecn.bits();
@@ -398,7 +399,7 @@ impl PosixSocket {
             SocketState::Listening(_) => Err(Errno::EINVAL),
             SocketState::Stream(stream) => Ok(stream.available()),
             SocketState::Datagram(udp) => Ok(udp.available()),
-            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Closed => Err(Errno::EBADF),
             SocketState::Idle | SocketState::Unbound => Ok(0),
         }
     }
@@ -416,7 +417,7 @@ impl PosixSocket {
                 Ok((all.as_len(), (seen.details.unsent + seen.waiting).as_len()))
             }
             SocketState::Datagram(udp) => Ok((udp.waiting().1, 0)),
-            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Closed => Err(Errno::EBADF),
             SocketState::Idle | SocketState::Unbound => Ok((0, 0)),
         }
     }

@@ -135,9 +135,9 @@ impl PosixSocket {
 
     /// Options whose values are not an `int`; none: this one's is.
     fn set_bytes(&self, row: &OptionRow, value: Option<&[u8]>) -> Option<nix::Result<()>> {
-        let text = |most: usize| {
+        let text = |max: usize| {
             let bytes = value.ok_or(Errno::EFAULT)?;
-            let bytes = &bytes[..bytes.len().min(most)];
+            let bytes = &bytes[..bytes.len().min(max)];
             Ok(String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
                 .into_owned())
         };
@@ -210,9 +210,9 @@ impl PosixSocket {
             Opt::MulticastIf => Err(Errno::EINVAL),
             Opt::AddMembership | Opt::DropMembership if !self.datagram => Err(Errno::EPROTO),
             Opt::AddMembership | Opt::DropMembership | Opt::V6AddMembership | Opt::V6DropMembership => {
-                let least = if row.level == IP { 8 } else { 20 };
+                let min = if row.level == IP { 8 } else { 20 };
                 let adds = matches!(row.option, Opt::AddMembership | Opt::V6AddMembership);
-                match bytes.len() < least || !self.datagram {
+                match bytes.len() < min || !self.datagram {
                     true => Err(Errno::EINVAL),
                     false => Err(if adds { Errno::ENODEV } else { Errno::EADDRNOTAVAIL }),
                 }
@@ -304,9 +304,9 @@ impl PosixSocket {
         let idle = matches!(self.state(), SocketState::Idle);
         let listens = self.is_listening();
         // Negative sizes are large, as in Linux.
-        let doubled = |least: i32| {
+        let doubled = |min: i32| {
             let bytes = (int as u32).min(u32::try_from(MAX_BUFFER / 2).unwrap_or(0)) as i32;
-            (2 * bytes).max(least)
+            (2 * bytes).max(min)
         };
         match option {
             Opt::SendBuffer | Opt::SendBufferForce => {
@@ -321,8 +321,8 @@ impl PosixSocket {
             }
             Opt::BsdCompat | Opt::CnxAdvice => {}
             Opt::ReceiveLow => {
-                let most = if self.datagram { i32::MAX } else { MAX_LOW_WATER };
-                put(if int < 0 { most } else { int.clamp(1, most) });
+                let max = if self.datagram { i32::MAX } else { MAX_LOW_WATER };
+                put(if int < 0 { max } else { int.clamp(1, max) });
             }
             Opt::Timestamp | Opt::TimestampNew | Opt::TimestampNs | Opt::TimestampNsNew => {
                 let nanos = matches!(option, Opt::TimestampNs | Opt::TimestampNsNew);

@@ -31,7 +31,7 @@ pub(super) enum SocketState {
     /// UDP.
     Datagram(Arc<LiveUdpSocket>),
     /// Closed.
-    Gone,
+    Closed,
 }
 
 /// A socket of a stack with the calls, options and errors of Linux. No call waits: a call that would wait
@@ -49,7 +49,7 @@ pub struct PosixSocket {
     /// The watch, until there is a stream to watch.
     watch: Mutex<Option<Box<dyn ReadinessWatch>>>,
     /// The connection is being opened or established, and connect(2) has not reported success.
-    untold: AtomicBool,
+    unreported: AtomicBool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,7 +97,7 @@ impl PosixSocket {
             bound: Mutex::default(),
             values: Mutex::new(values),
             watch: Mutex::default(),
-            untold: AtomicBool::new(false),
+            unreported: AtomicBool::new(false),
         })
     }
 
@@ -160,12 +160,12 @@ impl PosixSocket {
             SocketState::Listening(listener) => listener.unwatch(),
             SocketState::Stream(stream) => stream.unwatch(),
             SocketState::Datagram(udp) => udp.unwatch(),
-            SocketState::Idle | SocketState::Unbound | SocketState::Gone => {}
+            SocketState::Idle | SocketState::Unbound | SocketState::Closed => {}
         }
     }
     fn hand_on_watch(&self) {
         let state = self.state();
-        if matches!(state, SocketState::Idle | SocketState::Unbound | SocketState::Gone) {
+        if matches!(state, SocketState::Idle | SocketState::Unbound | SocketState::Closed) {
             return;
         }
         let Some(watch) = locked(&self.watch).take() else { return };
@@ -173,7 +173,7 @@ impl PosixSocket {
             SocketState::Listening(listener) => listener.watch(watch),
             SocketState::Stream(stream) => stream.watch(watch),
             SocketState::Datagram(udp) => udp.watch(watch),
-            SocketState::Idle | SocketState::Unbound | SocketState::Gone => {}
+            SocketState::Idle | SocketState::Unbound | SocketState::Closed => {}
         }
     }
     /// The operations that are possible without waiting.
@@ -185,7 +185,7 @@ impl PosixSocket {
             // As in Linux: both directions of an unconnected socket have ended.
             SocketState::Idle => Readiness { writable: true, over: true, ..Readiness::default() },
             SocketState::Unbound => Readiness { writable: true, ..Readiness::default() },
-            SocketState::Gone => {
+            SocketState::Closed => {
                 Readiness { readable: true, writable: true, over: true, ..Readiness::default() }
             }
         }
@@ -244,7 +244,7 @@ impl PosixSocket {
             _ => address::decode(to, self.v6)?,
         };
         match self.state() {
-            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Closed => return Err(Errno::EBADF),
             SocketState::Idle if locked(&self.bound).is_none() => {}
             SocketState::Unbound => {}
             // Linux checks an IPv4 address before the socket (__inet_bind).
@@ -288,7 +288,7 @@ impl PosixSocket {
         match self.state() {
             SocketState::Datagram(udp) => Ok(udp),
             SocketState::Unbound => self.open_datagram(self.any()),
-            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Closed => Err(Errno::EBADF),
             SocketState::Idle | SocketState::Listening(_) | SocketState::Stream(_) => Err(Errno::EOPNOTSUPP),
         }
     }
@@ -299,15 +299,15 @@ impl PosixSocket {
     /// As in its manual page.
     pub fn listen(&self, backlog: i32) -> nix::Result<()> {
         // One more connection than `backlog` may wait, and a negative value means the maximum.
-        let most = if (0..MAX_BACKLOG).contains(&backlog) { backlog } else { MAX_BACKLOG };
-        let backlog = usize::try_from(most).unwrap_or(0) + 1;
+        let max = if (0..MAX_BACKLOG).contains(&backlog) { backlog } else { MAX_BACKLOG };
+        let backlog = usize::try_from(max).unwrap_or(0) + 1;
         match self.state() {
             SocketState::Idle => {}
             SocketState::Listening(listener) => {
                 listener.retune(Listening { backlog, ..listener.how() });
                 return Ok(());
             }
-            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Closed => return Err(Errno::EBADF),
             SocketState::Stream(_) => return Err(Errno::EINVAL),
             SocketState::Unbound | SocketState::Datagram(_) => return Err(Errno::EOPNOTSUPP),
         }
@@ -346,7 +346,7 @@ impl PosixSocket {
                 // A connection that has ended is not changed.
                 let _ = stream.tune_later(move |connection, _| connection.retune(&config));
             }
-            SocketState::Idle | SocketState::Unbound | SocketState::Datagram(_) | SocketState::Gone => {}
+            SocketState::Idle | SocketState::Unbound | SocketState::Datagram(_) | SocketState::Closed => {}
         }
         if let Some(bound) = &*locked(&self.bound) {
             let values = self.values();
@@ -362,7 +362,7 @@ impl PosixSocket {
     pub fn accept(&self) -> nix::Result<(Arc<PosixSocket>, SocketAddr)> {
         let listener = match self.state() {
             SocketState::Listening(listener) => listener,
-            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Closed => return Err(Errno::EBADF),
             SocketState::Idle | SocketState::Stream(_) => return Err(Errno::EINVAL),
             SocketState::Unbound | SocketState::Datagram(_) => return Err(Errno::EOPNOTSUPP),
         };
@@ -397,11 +397,11 @@ impl PosixSocket {
         }
         let given = address::decode(to, self.v6);
         match self.state() {
-            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Closed => Err(Errno::EBADF),
             SocketState::Idle => self.begin(self.reachable(given?)?),
             SocketState::Stream(stream) if stream.is_connecting() => Err(Errno::EALREADY),
             // An established connection stays, from the call that reports success on.
-            SocketState::Stream(stream) if !stream.has_failed_to_open() && !self.tell_open() => {
+            SocketState::Stream(stream) if !stream.has_failed_to_open() && !self.report_open() => {
                 Err(Errno::EISCONN)
             }
             SocketState::Stream(stream) if !stream.has_ended() => Ok(()),
@@ -429,7 +429,7 @@ impl PosixSocket {
         Err(error)
     }
     /// Returns to the former state after a connection was not established and its error was fetched.
-    pub fn give_up(&self) {
+    pub fn forget_failed(&self) {
         if matches!(self.state(), SocketState::Stream(stream) if stream.has_failed_to_open()) {
             self.forget_stream();
         }
@@ -447,8 +447,8 @@ impl PosixSocket {
         self.inward(to)
     }
     /// Reports success of connect(2) once: true if the connection is established and no call has reported it.
-    pub fn tell_open(&self) -> bool {
-        self.untold.swap(false, Ordering::AcqRel)
+    pub fn report_open(&self) -> bool {
+        self.unreported.swap(false, Ordering::AcqRel)
     }
     fn begin(&self, to: SocketAddr) -> nix::Result<()> {
         let own = locked(&self.bound).as_ref().map(|bound| bound.at());
@@ -465,7 +465,7 @@ impl PosixSocket {
         let stream = self.stack.begin_connect_from(from, to, config, values.rate_cap());
         let stream = stream.map_err(|e| errno(&e))?;
         *locked(&self.state) = SocketState::Stream(stream);
-        self.untold.store(true, Ordering::Release);
+        self.unreported.store(true, Ordering::Release);
         self.prepare();
         self.hand_on_watch();
         Err(Errno::EINPROGRESS)
@@ -473,7 +473,7 @@ impl PosixSocket {
     /// connect(2) to AF_UNSPEC: a TCP connection is aborted, a UDP socket is disconnected.
     fn disconnect(&self) -> nix::Result<()> {
         match self.state() {
-            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Closed => return Err(Errno::EBADF),
             SocketState::Datagram(udp) => udp.connect(None),
             SocketState::Stream(stream) => {
                 stream.abort();
@@ -490,7 +490,7 @@ impl PosixSocket {
         match self.state() {
             SocketState::Stream(stream) => Ok(stream),
             SocketState::Idle | SocketState::Listening(_) => Err(Errno::ENOTCONN),
-            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Closed => Err(Errno::EBADF),
             SocketState::Unbound | SocketState::Datagram(_) => Err(Errno::EOPNOTSUPP),
         }
     }
@@ -508,10 +508,10 @@ impl PosixSocket {
         };
         if matches!(self.state(), SocketState::Stream(stream) if !stream.is_connecting()) {
             // In Linux this counts as a report of success (inet_shutdown).
-            self.tell_open();
+            self.report_open();
         }
         match self.state() {
-            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Closed => Err(Errno::EBADF),
             SocketState::Idle | SocketState::Unbound => Err(Errno::ENOTCONN),
             SocketState::Listening(_) if how == Shutdown::Write => Ok(()),
             SocketState::Listening(_) => self.disconnect(),
@@ -534,7 +534,7 @@ impl PosixSocket {
     /// close(2). `wait`: SO_LINGER may make it wait.
     pub fn close(&self, wait: bool) {
         self.unwatch();
-        let state = std::mem::replace(&mut *locked(&self.state), SocketState::Gone);
+        let state = std::mem::replace(&mut *locked(&self.state), SocketState::Closed);
         if let SocketState::Stream(stream) = state {
             if !wait {
                 let now = self.values().linger.filter(|linger| linger.is_zero());
@@ -551,7 +551,9 @@ impl PosixSocket {
         let address = match self.state() {
             SocketState::Stream(stream) => stream.local_addr().ok().or(bound),
             SocketState::Datagram(udp) => Some(self.stack.local_of(&udp)),
-            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Gone => bound,
+            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Closed => {
+                bound
+            }
         };
         match address {
             Some(address) if address.ip().is_unspecified() => {
@@ -571,7 +573,7 @@ impl PosixSocket {
                 stream.peer_addr().ok()
             }
             SocketState::Datagram(udp) => udp.peer_addr(),
-            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Closed => return Err(Errno::EBADF),
             _ => None,
         };
         peer.map(|peer| self.outward(peer)).ok_or(Errno::ENOTCONN)
@@ -581,7 +583,9 @@ impl PosixSocket {
         let error = match self.state() {
             SocketState::Stream(stream) => stream.take_error().or_else(|| stream.take_soft_error()),
             SocketState::Datagram(udp) => udp.take_error(),
-            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Gone => None,
+            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Closed => {
+                None
+            }
         };
         error.map_or(0, |error| errno(&error) as i32)
     }

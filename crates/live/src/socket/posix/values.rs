@@ -155,7 +155,7 @@ impl OptionValues {
         // Settings assume IPv4: subtract the difference of the IPv6 header (RFC 6691 §3). Without the keys of
         // keep-alive no contradiction is possible.
         (settings.keep_alive, settings.keep_alive_interval, settings.keep_alive_count) = (None, None, None);
-        if let Some(mss) = self.asked_mss() {
+        if let Some(mss) = self.requested_mss() {
             let mss = mss + if over_v6 { 20 } else { 0 };
             settings.mss = Some(settings.mss.unwrap_or(u16::MAX).min(mss).max(MIN_MSS));
         }
@@ -177,7 +177,7 @@ impl OptionValues {
     }
 
     /// TCP_MAXSEG.
-    pub fn asked_mss(&self) -> Option<u16> {
+    pub fn requested_mss(&self) -> Option<u16> {
         u16::try_from(self.get(Opt::MaxSeg)).ok().filter(|mss| self.is_given(Opt::MaxSeg) && *mss > 0)
     }
 
@@ -189,7 +189,7 @@ impl OptionValues {
 
     fn tuning(&self, mtu: u16, over_v6: bool) -> Tuning {
         let positive = |option| u32::try_from(self.get(option)).ok().filter(|n| *n > 0);
-        let (class, hops, least, discover) = match over_v6 {
+        let (class, hops, min, discover) = match over_v6 {
             true => (Opt::V6TClass, Opt::V6Hops, Opt::V6MinHopCount, Opt::V6MtuDiscover),
             false => (Opt::Tos, Opt::Ttl, Opt::MinTtl, Opt::MtuDiscover),
         };
@@ -265,7 +265,7 @@ mod tests {
 
     /// Breaks: every option with an effect changes the connection.
     #[test]
-    fn a_connection_is_as_the_options_say() {
+    fn options_change_the_connection() {
         let mut values = OptionValues::new(SocketOptions::default());
         for (option, value) in [
             (Opt::NoDelay, 1),
