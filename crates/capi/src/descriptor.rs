@@ -1,21 +1,25 @@
-//! A descriptor that the system knows, for a socket that it does not.
+//! Descriptors of the system for sockets that it does not know.
 //!
-//! It is one end of a pair of connected local sockets. The library has the other end, the link, and makes the program's end
-//! show what the socket can do:
+//! A descriptor is one end of a pair of connected local sockets. The library holds the other end, the link,
+//! and sets the state of the program's end to the readiness of the socket:
 //!
-//! * readable: the library has put a byte, the token, into it, and one more whenever something more has come, so that event loops
-//!   that wait for changes alone (EPOLLET) hear of it; whoever reads the socket empty takes them out again;
-//! * writable: its send buffer is empty enough; to make it not writable, the library fills it from the program's end, and
-//!   empties it from the link;
+//! * readable: the library has written a byte, the token, to it, and another one after each arrival, so that
+//!   edge-triggered event loops (EPOLLET) are woken. A read that empties the socket removes the tokens;
+//! * writable: its send buffer has space. To make it not writable, the library fills the buffer from the
+//!   program's end, and drains it from the link;
 //! * urgent data (`POLLPRI`): the token is sent out of band;
-//! * the peer has finished (`POLLRDHUP`): the link is shut down for writing; both have (`POLLHUP`): for both;
-//! * an error waits (`POLLERR`): the link is closed while something of the program's end lies unread in it, the fuse.
+//! * the peer has closed its direction (`POLLRDHUP`): the link is shut down for writing; both directions are
+//!   closed (`POLLHUP`): the link is shut down for both;
+//! * a pending error (`POLLERR`): the link is closed while a byte of the program's end, the fuse, is unread
+//!   in it.
 //!
-//! The program's end may have several descriptors (dup(2)). [`HostKind`] has those of this process that are known, under a lock, so that
-//! a number cannot mean another file while the mirror takes tokens from it or fills it. The station's thread uses the link alone.
+//! The program's end may have several descriptors (dup(2)). [`DescriptorEnds`] records those of this process
+//! under a lock, so that a number cannot change its file while the mirror removes tokens from it or fills it.
+//! The driver's thread uses the link only.
 //!
-//! When the last descriptor of the program's end is closed, the link hangs up. Once the link has hung up by itself, or is gone, a
-//! ballast tells it: the end of a pipe that lies unread in the queue of the program's end, and is closed with it.
+//! When the last descriptor of the program's end is closed, the link hangs up. After the link has hung up by
+//! itself, or is closed, the ballast signals this instead: the end of a pipe that is queued unread at the
+//! program's end, and is closed with it.
 
 use crate::ffi::{aside, has_hung_up};
 use crate::home::Links;
@@ -33,18 +37,18 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// With a send buffer this small (the system's least) ...
+/// With this small send buffer (the minimum of the system) ...
 const BUFFER: usize = 1;
-/// ... so many bytes leave no room, and
+/// ... this many bytes leave no space, and
 const FILL: [u8; 1024] = [0; 1024];
-/// this leaves enough.
+/// this many leave enough.
 const FUSE: [u8; 1] = [0];
-/// Tokens at most. A program that makes no call for so many arrivals hears of no more of them.
+/// Maximum number of tokens. A program that makes no call for this many arrivals is not notified of more.
 const MAX_TOKENS: usize = 64;
-/// So many of them are taken out when a program reads without reading the socket empty.
+/// Number of tokens removed when a program reads without emptying the socket.
 const MANY_TOKENS: usize = 16;
 
-/// A new pair: the program's end, and the library's.
+/// Creates a pair: the program's end, and the link.
 pub fn pair(flags: SockFlag) -> nix::Result<(OwnedFd, OwnedFd)> {
     let (user, link) = socketpair(
         AddressFamily::Unix,
@@ -68,7 +72,7 @@ const QUIET: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 
 /// Both ends of a socket's pair.
 pub struct DescriptorEnds {
-    /// Tells the file of the program's end from others.
+    /// Inode number of the program's end.
     inode: AtomicU64,
     /// Descriptors of the program's end in this process.
     users: Mutex<Vec<RawFd>>,
@@ -77,10 +81,10 @@ pub struct DescriptorEnds {
 
 #[derive(Default)]
 struct DescriptorLink {
-    /// None: an error has been shown, and nothing can be shown after it.
+    /// None: an error has been shown, after which nothing can be shown.
     end: Option<OwnedFd>,
-    /// It shows no more whether the program's end is closed.
-    mute: bool,
+    /// It cannot signal any more that the program's end is closed.
+    undetectable: bool,
     /// The other end of the ballast.
     ballast: Option<OwnedFd>,
 }
@@ -90,48 +94,48 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl DescriptorEnds {
-    /// For a new pair.
+    /// The ends of a new pair.
     pub fn new(inode: u64, link: OwnedFd) -> Self {
         let link = DescriptorLink { end: Some(link), ..DescriptorLink::default() };
         DescriptorEnds { inode: AtomicU64::new(inode), users: Mutex::default(), link: Mutex::new(link) }
     }
-    /// The file of the program's end.
+    /// Inode number of the program's end.
     pub fn inode(&self) -> u64 {
         self.inode.load(Ordering::Acquire)
     }
-    /// Another pair takes the place of this one.
+    /// Replaces the pair.
     pub fn replace(&self, inode: u64, link: OwnedFd) {
         *locked(&self.link) = DescriptorLink { end: Some(link), ..DescriptorLink::default() };
         self.inode.store(inode, Ordering::Release);
     }
-    /// The program has one more descriptor.
+    /// Adds a descriptor of the program.
     pub fn add_user(&self, fd: RawFd) {
         let mut users = locked(&self.users);
         users.retain(|user| *user != fd);
         users.push(fd);
     }
-    /// The program has one less; true: it was the last of this process.
+    /// Removes a descriptor of the program; true: it was the last of this process.
     pub fn remove_user(&self, fd: RawFd) -> bool {
         let mut users = locked(&self.users);
         users.retain(|user| *user != fd);
         users.is_empty()
     }
-    /// How many descriptors this process has.
+    /// Number of descriptors of this process.
     pub fn users(&self) -> usize {
         locked(&self.users).len()
     }
-    /// All descriptors of the program's end are closed, in every process.
+    /// True if all descriptors of the program's end are closed, in every process.
     pub fn are_closed(&self) -> bool {
-        let _quiet = quiet();
+        let _quiet = no_fork();
         let link = locked(&self.link);
-        let end = link.end.as_ref().filter(|_| !link.mute);
+        let end = link.end.as_ref().filter(|_| !link.undetectable);
         link.ballast.as_ref().or(end).is_some_and(|end| has_hung_up(end.as_raw_fd()))
     }
-    /// In a child of fork(2): the ends that are the stack's are that of the owner alone.
+    /// In a child of fork(2): closes the ends of the stack, which belong to the owner.
     pub fn close_link(&self) {
         *locked(&self.link) = DescriptorLink::default();
     }
-    /// Does something with the program's end, if this process has it.
+    /// Calls `work` with the program's end, if this process has it.
     fn with_user(&self, work: impl FnOnce(RawFd)) {
         if let Some((inode, user)) = ACTING.get()
             && inode == self.inode()
@@ -144,11 +148,11 @@ impl DescriptorEnds {
 }
 
 thread_local! {
-    /// For whom this thread acts: the file and a descriptor of the program's end.
+    /// The inode number and a descriptor of the program's end that this thread serves.
     static ACTING: Cell<Option<(u64, RawFd)>> = const { Cell::new(None) };
 }
 
-/// Does something for a process that has sent a descriptor of its end.
+/// Runs `work` for a process that has sent a descriptor of its end.
 pub fn acting<R>(inode: u64, user: RawFd, work: impl FnOnce() -> R) -> R {
     ACTING.set(Some((inode, user)));
     let result = work();
@@ -156,19 +160,20 @@ pub fn acting<R>(inode: u64, user: RawFd, work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Held by whoever changes links, so that none is half changed in a child of fork(2). Never while the table is held.
-static STILL: RwLock<()> = RwLock::new(());
+/// Held while links change, so that a child of fork(2) never sees a partial change. Never acquired while the
+/// table is locked.
+static LINK_CHANGES: RwLock<()> = RwLock::new(());
 
-/// No fork(2) happens while this is held.
-pub fn quiet() -> RwLockReadGuard<'static, ()> {
-    STILL.read().unwrap_or_else(PoisonError::into_inner)
+/// Prevents fork(2) while it is held.
+pub fn no_fork() -> RwLockReadGuard<'static, ()> {
+    LINK_CHANGES.read().unwrap_or_else(PoisonError::into_inner)
 }
-/// Nobody changes links while this is held.
+/// Prevents changes of links while it is held.
 pub fn hold() -> RwLockWriteGuard<'static, ()> {
-    STILL.write().unwrap_or_else(PoisonError::into_inner)
+    LINK_CHANGES.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows the readiness of a socket in its descriptor.
+/// Sets the state of a descriptor to the readiness of its socket.
 pub struct Mirror {
     ends: Arc<DescriptorEnds>,
     links: Arc<Links>,
@@ -177,7 +182,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// For the two ends of a new pair.
+    /// A mirror for the ends of a new pair.
     pub fn new(ends: Arc<DescriptorEnds>, links: Arc<Links>) -> Self {
         let shown = Readiness { writable: true, ..Readiness::default() };
         Mirror { ends, links, shown, tokens: 0 }
@@ -194,10 +199,10 @@ impl Mirror {
         }
     }
 
-    /// Before the link says no more: the ballast.
+    /// Sends the ballast, before the link is shut down.
     fn load_ballast(&self, link: &mut DescriptorLink) {
         let Some(end) = link.end.as_ref().filter(|_| link.ballast.is_none()) else { return };
-        // Without descriptors for it, the socket is let go when its number is used again.
+        // Without descriptors for it, the socket is released when its number is reused.
         let Ok((read, write)) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK) else { return };
         let (read, rights) = (aside(read), [write.as_raw_fd()]);
         let control = [ControlMessage::ScmRights(&rights)];
@@ -210,7 +215,7 @@ impl Mirror {
 
 impl ReadinessWatch for Mirror {
     fn update(&mut self, now: Readiness) {
-        let _quiet = quiet();
+        let _quiet = no_fork();
         let ends = self.ends.clone();
         let mut both = locked(&ends.link);
         if both.end.is_none() {
@@ -220,16 +225,16 @@ impl ReadinessWatch for Mirror {
             self.load_ballast(&mut both);
         }
         if now.failed {
-            // Closing what holds the fuse makes it an error.
+            // Closing the link with the unread fuse causes the error.
             both.end = None;
             return;
         }
         let Some(link) = both.end.as_ref().map(AsRawFd::as_raw_fd) else { return };
         let shown = std::mem::replace(&mut self.shown, now);
-        // Whatever fails here fails because the program has closed its end.
-        // The ends first: they make it readable by themselves, and whoever is woken sees them together.
+        // Errors here mean that the program has closed its end. Shut down first: this makes the end readable
+        // by itself, and a woken program sees both together.
         if now.over && !shown.over {
-            both.mute = true;
+            both.undetectable = true;
             let _ = shutdown(link, Shutdown::Both);
         } else if now.read_ended && !shown.read_ended {
             let _ = shutdown(link, Shutdown::Write);
@@ -255,7 +260,7 @@ impl ReadinessWatch for Mirror {
             (true, false) => self.ends.with_user(|user| {
                 let _ = send(user, &FILL, QUIET).and_then(|_| send(user, &FUSE, QUIET));
             }),
-            // The old fuse and what fills it; the new fuse stays.
+            // Removes the old fuse and the filling; the new fuse stays.
             (false, true) => drop(recv_exactly(link, FILL.len() + FUSE.len())),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Whose sockets they are: a stack in a thread, or a host that the program drives.
+//! Stacks with their descriptors: a stack in a thread, or a host that the program drives.
 
 use crate::ffi::watch_forks;
 use crate::share::server::ShareServer;
@@ -11,46 +11,46 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Descriptors whose end is noticed at a time.
+/// Maximum number of closed descriptors per call.
 const BATCH: usize = 64;
-/// In the place of a file's number: the door of other processes, and a channel of one of them.
-const DOOR: u64 = u64::MAX;
+/// Instead of an inode number: the rendezvous socket of other processes, and a channel of one of them.
+const RENDEZVOUS: u64 = u64::MAX;
 const CHANNEL: u64 = 1 << 62;
 
-/// Waits in place of poll(2): the descriptor and what to wait for; anything else than 0 means: no longer.
+/// Replaces poll(2): the descriptor and the events to wait for; a result other than 0 ends the wait.
 pub type WaitFor = Box<dyn Fn(RawFd, i16) -> i32 + Send + Sync>;
-/// The present of a host that the program drives.
+/// The current time of a host that the program drives.
 pub type Now = Box<dyn Fn() -> Instant + Send + Sync>;
 
-/// What tells that programs have closed their descriptors.
+/// Detects that programs have closed their descriptors.
 pub struct Links(Epoll);
 
 impl Links {
-    /// Notice when the other end of `fd` is closed: that of the socket with the file `inode`.
+    /// Watches for the end of `fd`'s peer, for the socket with the inode number `inode`.
     pub fn notice(&self, fd: &OwnedFd, inode: u64) -> nix::Result<()> {
         self.0.add(fd, EpollEvent::new(EpollFlags::EPOLLET, inode))
     }
 }
 
-/// A stack and what its descriptors need.
+/// A stack with the state of its descriptors.
 pub struct Home {
     /// The stack.
     pub stack: Stack,
-    /// How the program waits, where it drives the host.
+    /// How the program waits, if it drives the host.
     pub wait: Mutex<Option<Arc<WaitFor>>>,
-    /// Options of its sockets, unless they choose others.
+    /// Default options of its sockets.
     pub options: SocketOptions,
-    /// The words that made it.
+    /// The configuration text of the stack.
     words: String,
     /// For other processes.
     server: OnceLock<ShareServer>,
-    /// Descriptors that it has of the system.
+    /// Descriptors of the stack itself.
     private: Vec<RawFd>,
     /// None: time passes by itself.
     driven: Option<Now>,
-    /// What its descriptors are noticed by.
+    /// Watches its descriptors.
     pub links: Arc<Links>,
-    /// Rings once, when those who wait now are to wait no longer; another is there for those who wait later.
+    /// Signals the end of current waits; it is replaced for later ones.
     bell: Mutex<Arc<EventFd>>,
 }
 
@@ -58,7 +58,7 @@ fn bell() -> nix::Result<EventFd> {
     EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
 }
 
-/// The present of this machine, from any origin.
+/// The time of this machine, from any origin.
 pub fn clock() -> Instant {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
     let time = time.map_or(Duration::ZERO, Duration::from);
@@ -66,7 +66,8 @@ pub fn clock() -> Instant {
 }
 
 impl Home {
-    /// For a stack. One that is driven reaps when its driver calls [`reap`](Home::reap), any other in a thread.
+    /// A home for a stack. A driven stack reaps when its driver calls [`reap`](Home::reap), others in a
+    /// thread.
     pub fn new(
         stack: Stack,
         driven: Option<Now>,
@@ -86,7 +87,7 @@ impl Home {
         });
         if !home.is_driven() {
             let weak = Arc::downgrade(&home);
-            // Once a second it looks whether the stack is still wanted.
+            // Once a second it checks whether the stack is still in use.
             let reaper = std::thread::Builder::new().name("farpace-reaper".to_owned());
             let begun = reaper.spawn(move || {
                 while let Some(home) = weak.upgrade() {
@@ -98,20 +99,21 @@ impl Home {
         }
         Ok(home)
     }
-    /// The program drives it, so waiting in poll(2) would be for ever.
+    /// True if the program drives it, so that waiting in poll(2) would not end.
     pub fn is_driven(&self) -> bool {
         self.driven.is_some()
     }
-    /// The present, from any origin: of the host if the program drives it, else of this machine.
+    /// The current time, from any origin: of the host if the program drives it, otherwise of this machine.
     pub fn now(&self) -> Instant {
         self.driven.as_ref().map_or_else(clock, |now| now())
     }
-    /// What to watch while one waits: readable means that one waits no longer.
+    /// A descriptor to watch while waiting: readable means that the wait is to end.
     pub fn bell(&self) -> Arc<EventFd> {
         self.bell.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
     fn ring(&self) {
-        // Without descriptors for another one it stays as it is: an interruption is lost, which a program must bear anyway.
+        // Without a descriptor for a new one the old one stays: then this interruption is lost, which
+        // programs must tolerate anyway.
         if let Ok(fresh) = bell() {
             let old = std::mem::replace(
                 &mut *self.bell.lock().unwrap_or_else(PoisonError::into_inner),
@@ -120,13 +122,13 @@ impl Home {
             let _ = old.write(1);
         }
     }
-    /// Lets go of sockets that the program has closed with close(2).
+    /// Releases sockets that the program has closed with close(2).
     pub fn reap(self: &Arc<Self>, milliseconds: u16) {
         let mut events = [EpollEvent::empty(); BATCH];
         let n = self.links.0.wait(&mut events, EpollTimeout::from(milliseconds)).unwrap_or(0);
         for event in events.iter().take(n) {
             match (event.data(), self.server.get()) {
-                (DOOR, Some(server)) => {
+                (RENDEZVOUS, Some(server)) => {
                     server.admit(|channel| {
                         let name = CHANNEL | channel.as_raw_fd() as u64;
                         self.links.0.add(channel, EpollEvent::new(EpollFlags::EPOLLIN, name))
@@ -135,27 +137,27 @@ impl Home {
                 (name, Some(server)) if name & CHANNEL != 0 => {
                     server.serve(self, (name & !CHANNEL) as RawFd);
                 }
-                (inode, _) => table::look_at(inode),
+                (inode, _) => table::check_closed(inode),
             }
         }
     }
-    /// From now on other processes may use its sockets, and make some.
+    /// Allows other processes to use and create sockets.
     pub fn share(&self) -> nix::Result<&ShareServer> {
         if let Some(server) = self.server.get() {
             return Ok(server);
         }
         let server = ShareServer::open(&self.words)?;
-        self.links.0.add(server.door(), EpollEvent::new(EpollFlags::EPOLLIN, DOOR))?;
+        self.links.0.add(server.rendezvous(), EpollEvent::new(EpollFlags::EPOLLIN, RENDEZVOUS))?;
         table::share_all();
         Ok(self.server.get_or_init(|| server))
     }
-    /// True if another process uses it, when this one has closed all its sockets.
+    /// True if another process uses the stack, after this one has closed all its sockets.
     pub fn is_used(self: &Arc<Self>) -> bool {
         let Some(server) = self.server.get() else { return false };
-        // A thread that waits in a socket keeps that from being closed, so there must be a process as well.
+        // A thread that waits in a socket keeps it open, so another process must exist too.
         (server.channels() > 0 || table::sockets_of(self) > 0) && !server.is_left()
     }
-    /// What a child of fork(2) must not keep of the descriptors.
+    /// Descriptors that a child of fork(2) must not keep.
     pub fn private(&self) -> Vec<RawFd> {
         let mut all = self.private.clone();
         all.push(self.links.0.0.as_raw_fd());

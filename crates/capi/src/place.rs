@@ -1,4 +1,4 @@
-//! Where a stack is to be, in words: a device, addresses, and what else there is to say.
+//! The configuration of a stack as text: device, addresses, options.
 
 use crate::ffi::{borrowed, options};
 use crate::home::Home;
@@ -24,10 +24,10 @@ use std::time::Duration;
 /// How long a WireGuard peer with an endpoint is waited for.
 const DIAL_TIME: Duration = Duration::from_secs(5);
 
-/// An address and the bits of its network.
+/// An address and its prefix length.
 type AddressPrefix = (IpAddr, u8);
 
-/// The words of `fp_stack_open`.
+/// The configuration text of `fp_stack_open`.
 #[derive(Default)]
 pub struct InterfaceConfig {
     tun: Option<String>,
@@ -42,13 +42,13 @@ pub struct InterfaceConfig {
     profile: Option<String>,
     capture: Option<String>,
     memory: Option<ByteCount>,
-    /// The name under which `farpace ss` shows it.
+    /// The name in the output of `farpace ss`.
     control: Option<String>,
-    /// All of them.
+    /// The whole text.
     words: String,
 }
 
-/// Why there is no stack: for the program, and for people.
+/// Why there is no stack: for the program, and for users.
 #[derive(Debug)]
 pub struct ConfigRefusal(pub Errno, pub String);
 
@@ -70,10 +70,10 @@ fn mac(text: &str) -> Option<MacAddr> {
 }
 
 impl InterfaceConfig {
-    /// Reads `name=value` lines.
+    /// Parses lines of `name=value`.
     ///
     /// # Errors
-    /// `EINVAL`: something that is none of them.
+    /// `EINVAL`: an invalid line.
     pub fn parse(words: &str) -> Result<Self, ConfigRefusal> {
         let mut place = InterfaceConfig { words: words.to_owned(), ..InterfaceConfig::default() };
         for line in words.lines().filter(|line| !line.is_empty()) {
@@ -110,10 +110,10 @@ impl InterfaceConfig {
         Ok(place)
     }
 
-    /// Brings the stack up.
+    /// Starts the stack.
     ///
     /// # Errors
-    /// The system's, or `EINVAL`: words that make no sense together, `ENOENT`: no such profile.
+    /// Errors of the system; `EINVAL`: a contradictory configuration; `ENOENT`: no such profile.
     pub fn open(self) -> Result<Arc<Home>, ConfigRefusal> {
         let addresses: Vec<_> = self.ours.iter().map(|(address, _)| *address).collect();
         if addresses.is_empty() {
@@ -189,7 +189,7 @@ fn descriptors() -> BTreeSet<RawFd> {
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
-/// True for what must end with the stack, and would not if a child of fork(2) had it as well.
+/// True for descriptors that must close with the stack, and would not if a child of fork(2) had them too.
 fn is_private(fd: RawFd) -> bool {
     let file = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
     if file.as_os_str() == "/dev/net/tun" {
@@ -219,7 +219,7 @@ fn errno(error: &StackError) -> Errno {
 mod tests {
     use super::*;
 
-    /// Breaks: programs that name their stack in words get another one, or no reason why not.
+    /// Breaks: the configuration text of a stack takes effect, or an error names the reason.
     #[test]
     fn words_are_understood_or_refused() {
         let words =

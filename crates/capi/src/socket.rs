@@ -1,6 +1,6 @@
-//! One socket of a C program: what the calls of Linux make of it, and its descriptors.
+//! Sockets of a C program, with their descriptors.
 
-use crate::descriptor::{DescriptorEnds, Mirror, pair, quiet};
+use crate::descriptor::{DescriptorEnds, Mirror, no_fork, pair};
 use crate::ffi::{flags_of, identity, put_at};
 use crate::home::{Home, WaitFor, clock};
 use crate::share::remote::Remote;
@@ -16,33 +16,33 @@ use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A socket.
+/// A socket of a C program.
 pub enum CapiSocket {
-    /// Of a stack of this process.
+    /// On a stack of this process.
     Here(LocalBinding),
-    /// Of the stack of another process.
+    /// On the stack of another process.
     There(Remote),
 }
 
-/// A socket of a stack of this process.
+/// A socket on a stack of this process.
 pub struct LocalBinding {
-    /// Whose it is.
+    /// Its stack.
     pub home: Arc<Home>,
-    /// All but its descriptors.
+    /// The socket without its descriptors.
     pub inner: Arc<posix::PosixSocket>,
-    /// Its descriptors, and what shows there what it can do.
+    /// Its descriptors, with the state that represents its readiness.
     pub ends: Arc<DescriptorEnds>,
 }
 
 impl LocalBinding {
-    /// A new socket, and its first descriptor, which nobody has yet.
+    /// Creates a socket, and its first descriptor.
     pub fn open(
         home: Arc<Home>,
         inner: Arc<posix::PosixSocket>,
         flags: SockFlag,
     ) -> nix::Result<(OwnedFd, Arc<CapiSocket>)> {
         let links = home.links.clone();
-        let still = quiet();
+        let still = no_fork();
         let (user, link) = pair(flags)?;
         let inode = identity(user.as_raw_fd()).ok_or(Errno::EMFILE)?;
         links.notice(&link, inode)?;
@@ -55,12 +55,13 @@ impl LocalBinding {
         Ok((user, socket))
     }
 
-    /// Before connect(2): what showed the connection before cannot show another, so the descriptor gets another file.
+    /// Before connect(2): the pair that represented the former connection cannot represent another, so the
+    /// descriptor gets a new file.
     pub fn renew(&self, socket: &Arc<CapiSocket>, flags: SockFlag) -> nix::Result<Option<OwnedFd>> {
         if !self.inner.is_unwatched() || !self.inner.is_idle() {
             return Ok(None);
         }
-        let still = quiet();
+        let still = no_fork();
         let (user, link) = pair(flags | SockFlag::SOCK_CLOEXEC)?;
         let inode = identity(user.as_raw_fd()).ok_or(Errno::EBADF)?;
         self.home.links.notice(&link, inode)?;
@@ -70,23 +71,23 @@ impl LocalBinding {
         Ok(Some(user))
     }
 
-    /// The descriptor still is that of this socket.
+    /// True if the descriptor still belongs to this socket.
     pub fn is_at(&self, fd: RawFd) -> bool {
         identity(fd) == Some(self.ends.inode())
     }
-    /// Its connection has failed or ended.
+    /// True if its connection has failed or ended.
     pub fn is_blind(&self) -> bool {
         self.inner.readiness().failed || self.inner.is_over()
     }
-    /// The program has no use for it any more. What it took of the system is free again. `wait`: SO_LINGER may make it wait.
+    /// Closes the socket for the program, and releases its resources. `wait`: SO_LINGER may make it wait.
     pub fn leave(&self, wait: bool) {
-        // Where the program gives the time, waiting would be for ever.
+        // If the program supplies the time, waiting would not end.
         self.inner.close(wait && !self.home.is_driven());
     }
 }
 
 impl CapiSocket {
-    /// A descriptor for a new socket, which is `at` if that is given.
+    /// Creates a descriptor for a new socket, with the number `at` if given.
     pub fn open(
         home: Arc<Home>,
         inner: Arc<posix::PosixSocket>,
@@ -101,29 +102,29 @@ impl CapiSocket {
         table::put(fd, &socket);
         Ok(fd)
     }
-    /// The same on the stack of another process.
+    /// Creates a descriptor for a socket on the stack of another process.
     pub fn open_there(remote: Remote) -> RawFd {
         let fd = remote.fd();
         table::put(fd, &Arc::new(CapiSocket::There(remote)));
         fd
     }
 
-    /// It is of a stack of this process.
+    /// The socket, if it is on a stack of this process.
     pub const fn here(&self) -> Option<&LocalBinding> {
         match self {
             CapiSocket::Here(local) => Some(local),
             CapiSocket::There(_) => None,
         }
     }
-    /// The program drives the host.
+    /// True if the program drives the host.
     pub fn is_driven(&self) -> bool {
         self.here().is_some_and(|local| local.home.is_driven())
     }
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.here().map_or_else(clock, |local| local.home.now())
     }
-    /// What to watch while one waits.
+    /// A descriptor to watch while waiting.
     pub fn bell(&self) -> Option<Arc<EventFd>> {
         self.here().map(|local| local.home.bell())
     }
@@ -159,11 +160,11 @@ impl CapiSocket {
             }
         }
     }
-    /// connect(2) by the descriptor `fd`: `EINPROGRESS` until it is open.
+    /// connect(2) through the descriptor `fd`: `EINPROGRESS` until the connection is established.
     pub fn connect(self: &Arc<Self>, fd: RawFd, to: &[u8]) -> nix::Result<()> {
         match &**self {
             CapiSocket::Here(local) => {
-                // Of several descriptors all would need another file: then the connection shows in none of them.
+                // Several descriptors would all need a new file. Then none of them represents the connection.
                 let alone = local.ends.users() == 1;
                 let flags = flags_of(fd)?;
                 if let Some(user) = alone.then(|| local.renew(self, flags)).transpose()?.flatten() {
@@ -174,49 +175,49 @@ impl CapiSocket {
             CapiSocket::There(remote) => remote.connect(to),
         }
     }
-    /// A connection is being opened.
+    /// True while a connection is being opened.
     pub fn is_connecting(&self) -> bool {
         match self {
             CapiSocket::Here(local) => local.inner.is_connecting(),
             CapiSocket::There(remote) => remote.state().is_ok_and(|state| state.connecting),
         }
     }
-    /// How long a call that receives may wait (SO_RCVTIMEO).
+    /// Timeout of receiving calls (SO_RCVTIMEO).
     pub fn receive_timeout(&self) -> Option<Duration> {
         match self {
             CapiSocket::Here(local) => local.inner.receive_timeout(),
             CapiSocket::There(remote) => remote.state().ok()?.receive_timeout,
         }
     }
-    /// How long a call that sends may wait (SO_SNDTIMEO).
+    /// Timeout of sending calls (SO_SNDTIMEO).
     pub fn send_timeout(&self) -> Option<Duration> {
         match self {
             CapiSocket::Here(local) => local.inner.send_timeout(),
             CapiSocket::There(remote) => remote.state().ok()?.send_timeout,
         }
     }
-    /// How many bytes a call that receives waits for (SO_RCVLOWAT).
+    /// Minimum number of bytes that a receiving call waits for (SO_RCVLOWAT).
     pub fn low_water(&self) -> usize {
         match self {
             CapiSocket::Here(local) => local.inner.low_water(),
             CapiSocket::There(remote) => remote.low_water(),
         }
     }
-    /// Nothing more will come.
+    /// True if no more data will arrive.
     pub fn has_ended(&self) -> bool {
         match self {
             CapiSocket::Here(local) => local.inner.readiness().read_ended || local.inner.is_over(),
             CapiSocket::There(remote) => remote.state().is_ok_and(|state| state.ended),
         }
     }
-    /// The program knows that its connection is open.
+    /// Records that the program knows of the established connection.
     pub fn report_open(&self) {
         match self {
             CapiSocket::Here(local) => drop(local.inner.report_open()),
             CapiSocket::There(remote) => remote.report_open(),
         }
     }
-    /// The program knows that its connection did not open.
+    /// Records that the program knows of the failed connection.
     pub fn forget_failed(&self) {
         match self {
             CapiSocket::Here(local) => local.inner.forget_failed(),
@@ -244,7 +245,7 @@ impl CapiSocket {
             CapiSocket::There(remote) => remote.peer(),
         }
     }
-    /// It is a UDP socket.
+    /// True for a UDP socket.
     pub fn is_datagram(&self) -> bool {
         match self {
             CapiSocket::Here(local) => local.inner.is_datagram(),
@@ -302,7 +303,7 @@ impl CapiSocket {
     }
     /// SO_ERROR.
     pub fn take_error(&self, user: BorrowedFd<'_>) -> i32 {
-        // What poll(2) shows of it is fetched, too.
+        // Also clear the error that poll(2) shows.
         let _ = nix::sys::socket::getsockopt(&user, nix::sys::socket::sockopt::SocketError);
         match self {
             CapiSocket::Here(local) => local.inner.take_error(),

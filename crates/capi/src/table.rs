@@ -1,4 +1,4 @@
-//! Which descriptor means which socket.
+//! The table of descriptors and sockets.
 
 use crate::home::Home;
 use crate::share::remote::Remote;
@@ -11,9 +11,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The sockets of this process.
 pub struct HandleTable {
-    /// By descriptor. A socket has several after dup(2).
+    /// By descriptor. After dup(2) a socket has several.
     descriptors: BTreeMap<RawFd, Arc<CapiSocket>>,
-    /// Those of stacks of this process by the file behind their descriptors: also those whose descriptors other processes alone have.
+    /// Sockets on stacks of this process by inode number, including those whose descriptors only other
+    /// processes have.
     files: BTreeMap<u64, Arc<CapiSocket>>,
 }
 
@@ -29,7 +30,7 @@ fn write() -> RwLockWriteGuard<'static, HandleTable> {
     TABLE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a socket may live on when this process has closed it.
+/// From now on a socket may exist after this process has closed it.
 pub fn share_all() {
     SHARED.store(true, Ordering::Release);
 }
@@ -37,15 +38,15 @@ pub fn share_all() {
 pub fn is_shared() -> bool {
     SHARED.load(Ordering::Acquire)
 }
-/// The table, while nobody else looks.
+/// The table, locked for writing.
 pub fn hold() -> RwLockWriteGuard<'static, HandleTable> {
     write()
 }
 
-/// The socket behind a descriptor.
+/// The socket of a descriptor.
 pub fn get(fd: RawFd) -> nix::Result<Arc<CapiSocket>> {
     let socket = read().descriptors.get(&fd).cloned().ok_or(Errno::EBADF)?;
-    // Its number may have been closed, and used again, by calls that nobody has seen.
+    // The number may have been closed and reused by calls that the library did not see.
     if socket.here().is_some_and(|local| local.is_blind() && !local.is_at(fd)) {
         forget(fd, &socket);
         return Err(Errno::EBADF);
@@ -53,17 +54,17 @@ pub fn get(fd: RawFd) -> nix::Result<Arc<CapiSocket>> {
     Ok(socket)
 }
 
-/// The socket of a stack of this process with this file.
+/// The socket with this inode number, on a stack of this process.
 pub fn of_file(inode: u64) -> Option<Arc<CapiSocket>> {
     read().files.get(&inode).cloned()
 }
 
-/// A new socket of a stack of this process.
+/// Adds a new socket on a stack of this process.
 pub fn enter(inode: u64, socket: Arc<CapiSocket>) {
     write().files.insert(inode, socket);
 }
 
-/// From now on `fd` means `socket`; what it meant before was closed.
+/// Assigns `fd` to `socket`; its former file is closed.
 pub fn put(fd: RawFd, socket: &Arc<CapiSocket>) {
     if let Some(local) = socket.here() {
         local.ends.add_user(fd);
@@ -74,7 +75,7 @@ pub fn put(fd: RawFd, socket: &Arc<CapiSocket>) {
     }
 }
 
-/// From now on `copy` means what `socket` is, too.
+/// Assigns `copy` to `socket` too.
 pub fn share(socket: &Arc<CapiSocket>, copy: RawFd) {
     match &**socket {
         CapiSocket::Here(_) => put(copy, socket),
@@ -82,7 +83,7 @@ pub fn share(socket: &Arc<CapiSocket>, copy: RawFd) {
     }
 }
 
-/// The descriptor of a socket gets another file, while nobody looks.
+/// Replaces the file of a socket's descriptor under the lock.
 pub fn moved(socket: &Arc<CapiSocket>, from: u64, to: u64, work: impl FnOnce()) {
     let mut table = write();
     table.files.remove(&from);
@@ -90,13 +91,13 @@ pub fn moved(socket: &Arc<CapiSocket>, from: u64, to: u64, work: impl FnOnce()) 
     table.files.insert(to, socket.clone());
 }
 
-/// `fd`, which is closed, means nothing any more, if it meant `socket`.
+/// Removes `fd`, which is closed, if it belonged to `socket`.
 pub fn forget(fd: RawFd, socket: &Arc<CapiSocket>) {
     strike(fd, socket);
     lose(fd, socket);
 }
 
-/// `fd`, which is to be closed, means nothing any more. [`forget`] comes later.
+/// Removes `fd`, which is about to be closed. [`forget`] follows.
 pub fn strike(fd: RawFd, socket: &Arc<CapiSocket>) {
     let mut table = write();
     if table.descriptors.get(&fd).is_some_and(|there| Arc::ptr_eq(there, socket)) {
@@ -104,7 +105,7 @@ pub fn strike(fd: RawFd, socket: &Arc<CapiSocket>) {
     }
 }
 
-/// A descriptor of a socket is closed.
+/// Handles a closed descriptor of a socket.
 pub fn lose(fd: RawFd, socket: &Arc<CapiSocket>) {
     let Some(local) = socket.here() else { return };
     let last = local.ends.remove_user(fd);
@@ -113,14 +114,14 @@ pub fn lose(fd: RawFd, socket: &Arc<CapiSocket>) {
     }
 }
 
-/// Nobody has the socket any more.
+/// Releases a socket without descriptors.
 fn let_go(socket: &Arc<CapiSocket>, wait: bool) {
     let Some(local) = socket.here() else { return };
     {
         let mut table = write();
         let inode = local.ends.inode();
         if !table.files.get(&inode).is_some_and(|there| Arc::ptr_eq(there, socket)) {
-            // Somebody else has let it go.
+            // Another thread has released it.
             return;
         }
         table.files.remove(&inode);
@@ -128,8 +129,9 @@ fn let_go(socket: &Arc<CapiSocket>, wait: bool) {
     local.leave(wait);
 }
 
-/// Something has happened to the descriptors of the socket with this file: it is let go if they are closed.
-pub fn look_at(inode: u64) {
+/// Handles an event at the descriptors of the socket with this inode number: it is released if they are
+/// closed.
+pub fn check_closed(inode: u64) {
     let Some(socket) = of_file(inode) else { return };
     if !socket.here().is_some_and(|local| local.ends.are_closed()) {
         return;
@@ -142,18 +144,18 @@ fn is_of(socket: &CapiSocket, home: &Arc<Home>) -> bool {
     socket.here().is_some_and(|local| Arc::ptr_eq(&local.home, home))
 }
 
-/// The descriptors that this process has of sockets of `home`.
+/// The descriptors of sockets of `home` in this process.
 pub fn descriptors_of(home: &Arc<Home>) -> Vec<(RawFd, Arc<CapiSocket>)> {
     let table = read();
     let its = table.descriptors.iter().filter(|(_, socket)| is_of(socket, home));
     its.map(|(fd, socket)| (*fd, socket.clone())).collect()
 }
-/// How many sockets of `home` there are.
+/// Number of sockets of `home`.
 pub fn sockets_of(home: &Arc<Home>) -> usize {
     read().files.values().filter(|socket| is_of(socket, home)).count()
 }
 
-/// All sockets of `home` are closed for the program; their descriptors stay.
+/// Closes all sockets of `home` for the program; their descriptors stay.
 pub fn leave_all(home: &Arc<Home>) {
     let mut all = Vec::new();
     {
@@ -171,8 +173,9 @@ pub fn leave_all(home: &Arc<Home>) {
 }
 
 impl HandleTable {
-    /// In a child of fork(2), which has no thread of the stack `home`: its sockets are those of another process from now on. What
-    /// was theirs stays in memory as it is, because other threads may have held its locks; what it took of the system is closed.
+    /// In a child of fork(2), which has no thread of the stack `home`: its sockets belong to another process
+    /// from now on. Their memory stays as it is, because other threads may have held its locks; their
+    /// descriptors are closed.
     pub fn leave_to_owner(&mut self, home: &Arc<Home>) {
         for (fd, entry) in &mut self.descriptors {
             if is_of(entry, home) {

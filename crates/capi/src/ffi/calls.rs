@@ -1,4 +1,4 @@
-//! The calls that change what a socket is, and that ask about it.
+//! Calls that change or query the state of a socket.
 
 #![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
 
@@ -37,7 +37,7 @@ pub extern "C" fn fp_accept4(fd: c_int, at: *mut c_void, len: *mut socklen_t, fl
         let flags = SockFlag::from_bits(flags).ok_or(Errno::EINVAL)?;
         let (accepted, from) = call(fd, PollFlags::POLLIN, 0, |socket| socket.accept(flags))?;
         if !at.is_null() {
-            memory::tell_address(Some(from), at, len)?;
+            memory::write_address(Some(from), at, len)?;
         }
         Ok(accepted)
     })
@@ -67,12 +67,12 @@ pub extern "C" fn fp_connect(fd: c_int, to: *const c_void, len: socklen_t) -> c_
         }
         match socket.take_error(borrowed(fd)?) {
             0 => {
-                // The program knows it from now on.
+                // The call reports success to the program.
                 socket.report_open();
                 Ok(())
             }
             error => {
-                // As after a call that did not wait, the socket can be tried again.
+                // As after a call that did not wait, the socket can be used again.
                 socket.forget_failed();
                 Err(Errno::from_raw(error))
             }
@@ -86,20 +86,20 @@ pub extern "C" fn fp_shutdown(fd: c_int, how: c_int) -> c_int {
     done(|| table::get(fd)?.shutdown(how))
 }
 
-/// close(2); whoever waits in the socket hears of it if this is its last descriptor.
+/// close(2). Waiting calls return if this is the last descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_close(fd: c_int) -> c_int {
     done(|| {
         let socket = table::get(fd)?;
         if table::is_shared() || socket.here().is_none() {
-            // The last of all processes ends it.
+            // The last of all processes closes it.
             table::strike(fd, &socket);
             let closed = nix::unistd::close(fd);
             table::lose(fd, &socket);
             return closed;
         }
         if socket.here().is_some_and(|local| local.ends.users() == 1) {
-            // Whoever polls it must not go on for ever.
+            // A thread that polls it must be woken.
             let _ = nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Both);
         }
         table::forget(fd, &socket);
@@ -110,13 +110,13 @@ pub extern "C" fn fp_close(fd: c_int) -> c_int {
 /// getsockname(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_getsockname(fd: c_int, at: *mut c_void, len: *mut socklen_t) -> c_int {
-    done(|| memory::tell_address(Some(table::get(fd)?.local()?), at, len))
+    done(|| memory::write_address(Some(table::get(fd)?.local()?), at, len))
 }
 
 /// getpeername(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_getpeername(fd: c_int, at: *mut c_void, len: *mut socklen_t) -> c_int {
-    done(|| memory::tell_address(Some(table::get(fd)?.peer()?), at, len))
+    done(|| memory::write_address(Some(table::get(fd)?.peer()?), at, len))
 }
 
 /// dup(2).
@@ -142,7 +142,8 @@ pub extern "C" fn fp_dup3(fd: c_int, at: c_int, flags: c_int) -> c_int {
     })
 }
 
-/// fcntl(2): F_GETFL, F_SETFL, F_GETFD, F_SETFD, for which the system's own works as well; F_DUPFD and F_DUPFD_CLOEXEC.
+/// fcntl(2): F_GETFL, F_SETFL, F_GETFD and F_SETFD, for which the system's call works too; F_DUPFD and
+/// F_DUPFD_CLOEXEC.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_fcntl(fd: c_int, command: c_int, value: c_long) -> c_int {
     answer(|| {
@@ -189,7 +190,7 @@ pub extern "C" fn fp_ioctl(fd: c_int, request: c_ulong, value: *mut c_int) -> c_
     })
 }
 
-/// poll(2). The system's own works as well, but for sockets of a host that the program drives it does not let time pass.
+/// poll(2). The system's call works too, but does not advance the time of a host that the program drives.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_poll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int {
     answer(|| {
@@ -202,7 +203,8 @@ pub extern "C" fn fp_poll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: 
         let until = driven.as_ref().map(|(_, _, socket)| end_of(socket, time));
         loop {
             let now = if driven.is_some() { 0 } else { timeout };
-            // SAFETY: `values` has checked that it is not null, and by its contract `count` values are there.
+            // SAFETY: `values` has checked that it is not null, and by its contract it points to `count`
+            // values.
             let ready = Errno::result(unsafe { libc::poll(fds, count, now) })?;
             match &driven {
                 Some((fd, events, socket)) if ready == 0 && timeout != 0 => {

@@ -1,4 +1,4 @@
-//! A host whose packets and time its program gives.
+//! A host whose packets and time are supplied by its program.
 
 #![allow(unsafe_code, reason = "one `unsafe impl Send`")]
 
@@ -15,31 +15,32 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Packets that wait to be fetched; of more, the last are dropped.
+/// Maximum number of packets that wait to be fetched. Further packets are dropped.
 const LONGEST_QUEUE: usize = 16_384;
 
-/// The host, its world, and its time.
+/// The host, its world and its time.
 pub struct DrivenHost {
     world: World,
     host: ElementId,
-    door: ElementId,
+    port: ElementId,
     now: Instant,
-    /// What goes out, and when it left.
+    /// Sent packets with their departure times.
     out: VecDeque<(Instant, Packet)>,
     ethernet: bool,
 }
 
-// SAFETY: a world is not `Send` because elements and applications may be anything. In this one there are a `Host`, a `Door`,
-// and applications of `farpace_live::socket`. None of them is tied to a thread: the host's own state has neither `Rc` nor
-// `RefCell` nor thread-locals, and the applications hold `Arc`s of values behind locks. `Engine` is the only way in, and it
-// takes the lock.
+// SAFETY: a world is not `Send` because elements and applications may be of any type. This one contains a
+// `Host`, a `BoundaryPort`, and applications of `farpace_live::socket`. None of them is tied to a thread: the
+// state of the host has no `Rc`, `RefCell` or thread-local, and the applications hold `Arc`s of values behind
+// locks. The only access is `Engine`, which takes the lock.
 unsafe impl Send for DrivenHost {}
 
-/// A machine behind a lock; none after its end.
+/// A host behind a lock; none after its end.
 pub struct Driven(Mutex<Option<DrivenHost>>);
 
 impl Driven {
-    /// A host that gives packets of up to `mtu` bytes. All its dice follow from `seed`. With `mac`, on an Ethernet with `prefix` around it, perhaps with a gateway.
+    /// A host that sends packets of up to `mtu` bytes. All its random numbers derive from `seed`. With `mac`
+    /// it is on an Ethernet with this prefix, and with a gateway if given.
     pub fn new(
         address: IpAddr,
         seed: u64,
@@ -55,34 +56,34 @@ impl Driven {
         let mut world = World::new(seed);
         let broken = |_| Errno::EIO;
         let host = world.add("host", Box::new(host)).map_err(broken)?;
-        let door = world.add("device", Box::new(BoundaryPort::timed())).map_err(broken)?;
-        world.connect((host, Port(0)), (door, Port(0))).map_err(broken)?;
+        let port = world.add("device", Box::new(BoundaryPort::timed())).map_err(broken)?;
+        world.connect((host, Port(0)), (port, Port(0))).map_err(broken)?;
         let (now, out) = (Instant::ZERO, VecDeque::new());
-        let machine = DrivenHost { world, host, door, now, out, ethernet: ethernet.is_some() };
-        Ok(Driven(Mutex::new(Some(machine))))
+        let driven = DrivenHost { world, host, port, now, out, ethernet: ethernet.is_some() };
+        Ok(Driven(Mutex::new(Some(driven))))
     }
 
-    /// The host is gone; its sockets fail.
+    /// Ends the host; its sockets fail.
     pub fn end(&self) {
-        let machine = self.lock().take();
-        drop(machine);
+        let driven = self.lock().take();
+        drop(driven);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<DrivenHost>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its present; the end of time after its end.
+    /// Its current time; the maximum after its end.
     pub fn now(&self) -> Instant {
-        self.lock().as_ref().map_or(Instant::FAR_FUTURE, |machine| machine.now)
+        self.lock().as_ref().map_or(Instant::FAR_FUTURE, |driven| driven.now)
     }
 
-    /// What its connections may hold from now on; none: as before. And what they hold.
+    /// Sets the memory limit of its connections if given, and returns the memory in use.
     pub fn memory(&self, limit: Option<ByteCount>) -> nix::Result<ByteCount> {
         let mut locked = self.lock();
-        let machine = locked.as_mut().ok_or(Errno::ENETDOWN)?;
-        let host = machine.host;
-        let held = machine.world.call(host, &mut (), |host: &mut Host, _| {
+        let driven = locked.as_mut().ok_or(Errno::ENETDOWN)?;
+        let host = driven.host;
+        let held = driven.world.call(host, &mut (), |host: &mut Host, _| {
             if let Some(limit) = limit {
                 host.set_memory_limit(limit);
             }
@@ -91,54 +92,55 @@ impl Driven {
         held.map_err(|_| Errno::EIO)
     }
 
-    /// A packet comes.
+    /// Handles a received packet.
     pub fn input(&self, bytes: &[u8], now: Instant) -> nix::Result<()> {
         let mut locked = self.lock();
-        let machine = locked.as_mut().ok_or(Errno::ENETDOWN)?;
-        machine.pass(now)?;
+        let driven = locked.as_mut().ok_or(Errno::ENETDOWN)?;
+        driven.pass(now)?;
         let bytes = Bytes::copy_from_slice(bytes);
-        let packet = match machine.ethernet {
+        let packet = match driven.ethernet {
             true => Packet::from_shared_frame(bytes),
             false => Packet::from_shared_ip(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), bytes),
         };
         let packet = packet.map_err(|_| Errno::EINVAL)?;
-        let door = machine.door;
-        let entered = machine.world.call(door, &mut (), |door: &mut BoundaryPort, cx| door.enter(packet, cx));
+        let port = driven.port;
+        let entered = driven.world.call(port, &mut (), |port: &mut BoundaryPort, cx| port.enter(packet, cx));
         entered.map_err(|_| Errno::EIO)?;
-        machine.pass(now)
+        driven.pass(now)
     }
 
-    /// It is `now`, and timers that have come due fire late.
+    /// Sets the time to `now`. Expired timers fire late.
     pub fn oversleep(&self, now: Instant) -> nix::Result<()> {
         let mut locked = self.lock();
-        let machine = locked.as_mut().ok_or(Errno::ENETDOWN)?;
-        machine.world.oversleep(now);
-        machine.pass(now)
+        let driven = locked.as_mut().ok_or(Errno::ENETDOWN)?;
+        driven.world.oversleep(now);
+        driven.pass(now)
     }
 
-    /// The next packet that the host sends, into `buffer`, and when it left; a length of zero: none.
+    /// Writes the next sent packet to `buffer`, and returns its length and departure time; a length of zero:
+    /// none.
     pub fn output(&self, buffer: &mut [u8], now: Instant) -> nix::Result<(usize, Instant)> {
         let mut locked = self.lock();
-        let machine = locked.as_mut().ok_or(Errno::ENETDOWN)?;
-        machine.pass(now)?;
-        let ethernet = machine.ethernet;
+        let driven = locked.as_mut().ok_or(Errno::ENETDOWN)?;
+        driven.pass(now)?;
+        let ethernet = driven.ethernet;
         loop {
-            let Some((at, mut packet)) = machine.out.pop_front() else { return Ok((0, now)) };
+            let Some((at, mut packet)) = driven.out.pop_front() else { return Ok((0, now)) };
             if !ethernet && !packet.has_ip() {
                 continue;
             }
             if packet.segment_size().is_some() {
                 let mut parts = VecDeque::new();
                 packet.split_segments(|part| parts.push_back((at, part)));
-                parts.into_iter().rev().for_each(|part| machine.out.push_front(part));
+                parts.into_iter().rev().for_each(|part| driven.out.push_front(part));
                 continue;
             }
             packet.complete_checksum();
             let headers = if ethernet { packet.headers() } else { packet.headers_from_ip() };
             let (head, len) = (headers.len(), headers.len() + packet.payload().len());
             let Some(into) = buffer.get_mut(..len) else {
-                // Not lost: the caller may come again with more room.
-                machine.out.push_front((at, packet));
+                // The packet stays: the caller can retry with a larger buffer.
+                driven.out.push_front((at, packet));
                 return Err(Errno::EMSGSIZE);
             };
             into[..head].copy_from_slice(headers);
@@ -147,22 +149,22 @@ impl Driven {
         }
     }
 
-    /// When it wants to be called again; none: when a packet comes.
+    /// When it must be called again; none: when a packet arrives.
     pub fn deadline(&self) -> Option<Instant> {
         let locked = self.lock();
-        let machine = locked.as_ref()?;
-        if machine.out.is_empty() { machine.world.next_event_time() } else { Some(machine.now) }
+        let driven = locked.as_ref()?;
+        if driven.out.is_empty() { driven.world.next_event_time() } else { Some(driven.now) }
     }
 }
 
 impl DrivenHost {
-    /// Time passes; it never goes backwards.
+    /// Advances the time, which never goes backwards.
     fn pass(&mut self, now: Instant) -> nix::Result<()> {
         self.now = self.now.max(now);
         self.world.run_until(self.now, &mut ()).map_err(|_| Errno::EIO)?;
-        if let Some(door) = self.world.element_mut::<BoundaryPort>(self.door) {
-            let left = std::mem::take(door.left());
-            let dues = door.dues().map(std::mem::take).unwrap_or_default();
+        if let Some(port) = self.world.element_mut::<BoundaryPort>(self.port) {
+            let left = std::mem::take(port.left());
+            let dues = port.dues().map(std::mem::take).unwrap_or_default();
             self.out.extend(dues.into_iter().zip(left));
             self.out.truncate(LONGEST_QUEUE);
         }
@@ -176,9 +178,9 @@ impl Engine for Driven {
     }
     fn run(&self, job: HostJob) -> Result<(), Ended> {
         let mut locked = self.lock();
-        let machine = locked.as_mut().ok_or(Ended)?;
-        let (host, now) = (machine.host, machine.now);
-        machine.world.call(host, &mut (), |host: &mut Host, cx| job(host, cx)).map_err(|_| Ended)?;
-        machine.pass(now).map_err(|_| Ended)
+        let driven = locked.as_mut().ok_or(Ended)?;
+        let (host, now) = (driven.host, driven.now);
+        driven.world.call(host, &mut (), |host: &mut Host, cx| job(host, cx)).map_err(|_| Ended)?;
+        driven.pass(now).map_err(|_| Ended)
     }
 }

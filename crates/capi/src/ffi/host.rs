@@ -16,7 +16,7 @@ use std::ffi::{c_char, c_short, c_void};
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
 
-/// The least MTU of a link (RFC 791, RFC 8200 §5).
+/// Minimum MTU of a link (RFC 791, RFC 8200 §5).
 const MIN_MTU_V4: u16 = 68;
 const MIN_MTU_V6: u16 = 1280;
 
@@ -26,13 +26,14 @@ pub struct FarpaceHost {
     home: Arc<Home>,
 }
 
-/// What a program does while one of its calls waits: it lets time pass and packets flow. Not 0: it waits no longer.
+/// What a program does while one of its calls waits: it advances the time and forwards packets. A result
+/// other than 0 ends the wait.
 pub type WaitCallback = extern "C" fn(user: *mut c_void, fd: c_int, events: c_short) -> c_int;
 
-/// What the program gave to be given back.
+/// The user pointer of the program.
 struct User(*mut c_void);
 
-// SAFETY: the pointer is not looked at here; the header says that the program may get it back in any thread that calls.
+// SAFETY: the pointer is not dereferenced here; the header states that any calling thread may get it back.
 unsafe impl Send for User {}
 // SAFETY: as above.
 unsafe impl Sync for User {}
@@ -59,7 +60,7 @@ fn create(
         let text = memory::text(address).map_err(plain)?.unwrap_or_default();
         let address: IpAddr = text.parse().map_err(|_| wrong(&text, "an address like 10.0.0.1"))?;
         if !is_host_address(address) {
-            return Err(wrong(&text, "the address of a single machine"));
+            return Err(wrong(&text, "the address of a single host"));
         }
         let options = stack::options(memory::text(profile).map_err(plain)?.as_deref())?;
         let mtu = if mtu == 0 { 1500 } else { mtu };
@@ -83,7 +84,7 @@ fn create(
     }
 }
 
-/// A host that takes and gives IP packets.
+/// Creates a host with IP packets.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_create(
     address: *const c_char,
@@ -94,7 +95,7 @@ pub extern "C" fn farpace_host_create(
     create(address, seed, profile, mtu, |_| Ok(None))
 }
 
-/// A host that takes and gives Ethernet frames, and finds its neighbours by ARP or neighbour discovery.
+/// Creates a host with Ethernet frames, which resolves its neighbours by ARP or neighbour discovery.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_create_ethernet(
     address: *const c_char,
@@ -111,7 +112,7 @@ pub extern "C" fn farpace_host_create_ethernet(
             .and_then(|bytes| bytes.try_into().map_err(|_| Errno::EINVAL))
             .map_err(|error| ConfigRefusal(error, "a MAC address has six bytes".to_owned()))?;
         if MacAddr(mac).is_multicast() || mac == [0; 6] {
-            return Err(wrong("the MAC address is not that of a single machine"));
+            return Err(wrong("the MAC address is not that of a single host"));
         }
         if prefix > if address.is_ipv4() { 32 } else { 128 } {
             return Err(wrong("the prefix is longer than an address"));
@@ -119,7 +120,7 @@ pub extern "C" fn farpace_host_create_ethernet(
         let gateway = memory::text(gateway).map_err(|error| ConfigRefusal(error, String::new()))?;
         let gateway = gateway.map(|text| match text.parse::<IpAddr>() {
             Ok(router) if is_host_address(router) && router.is_ipv4() == address.is_ipv4() => Ok(router),
-            _ => Err(wrong("the gateway is not the address of a single machine of the same family")),
+            _ => Err(wrong("the gateway is not the address of a single host of the same family")),
         });
         Ok(Some((MacAddr(mac), prefix, gateway.transpose()?)))
     })
@@ -135,19 +136,19 @@ pub extern "C" fn farpace_host_destroy(host: *mut FarpaceHost) {
     });
 }
 
-/// What the connections of a host may hold from now on. 0, or -1: ENETDOWN.
+/// Sets the memory limit of the connections of a host. 0, or -1: ENETDOWN.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_set_memory(host: *const FarpaceHost, bytes: u64) -> c_int {
     done(|| memory::borrow(host)?.engine.memory(Some(ByteCount::new(bytes))).map(drop))
 }
 
-/// What they hold. -1: ENETDOWN.
+/// Memory of the connections of a host. -1: ENETDOWN.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_memory(host: *const FarpaceHost) -> i64 {
     answer(|| Ok(i64::try_from(memory::borrow(host)?.engine.memory(None)?.get()).unwrap_or(i64::MAX)))
 }
 
-/// A packet comes. 0, or -1: EINVAL: it is none.
+/// Handles a received packet. 0, or -1: EINVAL: malformed.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_input(
     host: *const FarpaceHost,
@@ -161,7 +162,7 @@ pub extern "C" fn farpace_host_input(
     })
 }
 
-/// The next packet that goes out, and when it left; 0: none.
+/// The next packet to send, with its departure time; 0: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_output_at(
     host: *const FarpaceHost,
@@ -182,7 +183,7 @@ pub extern "C" fn farpace_host_output_at(
     })
 }
 
-/// The next packet that goes out; 0: none.
+/// The next packet to send; 0: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_output(
     host: *const FarpaceHost,
@@ -193,13 +194,13 @@ pub extern "C" fn farpace_host_output(
     farpace_host_output_at(host, buffer, cap, now_ns, std::ptr::null_mut())
 }
 
-/// Time is `now_ns`, and timers that have come due meanwhile fire now, not when they were due.
+/// Sets the time to `now_ns`. Expired timers fire now, not at their deadline.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_oversleep(host: *const FarpaceHost, now_ns: u64) -> c_int {
     done(|| memory::borrow(host)?.engine.oversleep(Instant::from_nanos(now_ns)))
 }
 
-/// When `farpace_host_output` is to be called again; UINT64_MAX: when a packet has come or a socket was used.
+/// When to call `farpace_host_output` again; UINT64_MAX: after a received packet or a call on a socket.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_deadline(host: *const FarpaceHost) -> u64 {
     let deadline = guarded(|| memory::borrow(host).ok().and_then(|host| host.engine.deadline()));
@@ -217,7 +218,7 @@ pub extern "C" fn farpace_host_socket(
     answer(|| stack::open(memory::borrow(host)?.home.clone(), domain, kind, protocol))
 }
 
-/// How calls on blocking sockets of the host wait; null: they fail with EAGAIN.
+/// Sets how calls on blocking sockets of the host wait; null: they fail with EAGAIN.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_set_wait(
     host: *const FarpaceHost,

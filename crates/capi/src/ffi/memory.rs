@@ -1,5 +1,6 @@
-//! Memory and descriptors of the C program. The contract is that of the system's calls: a pointer that is not null points to
-//! as many bytes as the call says, for as long as the call lasts, and nobody else changes them meanwhile.
+//! Memory and descriptors of the C program. The contract is that of system calls: a pointer that is not null
+//! points to as many bytes as the call states, for the duration of the call, and nothing else changes them
+//! meanwhile.
 
 #![allow(unsafe_code, reason = "pointers from C")]
 
@@ -19,8 +20,8 @@ pub fn bytes<'a>(at: *const u8, len: usize) -> nix::Result<&'a [u8]> {
     match (at.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Errno::EFAULT),
-        // SAFETY: not null, and by the contract of this module `len` bytes that nobody changes during the call. The
-        // system's limit on lengths is kept below.
+        // SAFETY: not null, and by the contract of this module `len` bytes that nothing changes during the
+        // call. The length is below the limit of the system.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(at, limited(len)) }),
     }
 }
@@ -30,12 +31,12 @@ pub fn bytes_mut<'a>(at: *mut u8, len: usize) -> nix::Result<&'a mut [u8]> {
     match (at.is_null(), len) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Errno::EFAULT),
-        // SAFETY: as in `bytes`, and nobody else looks at them during the call.
+        // SAFETY: as in `bytes`, and nothing else accesses them during the call.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts_mut(at, limited(len)) }),
     }
 }
 
-/// What one call moves at most, as in Linux.
+/// Maximum number of bytes per call, as in Linux.
 fn limited(len: usize) -> usize {
     len.min(0x7fff_f000)
 }
@@ -45,7 +46,7 @@ pub fn values<'a, T>(at: *const T, len: usize) -> nix::Result<&'a [T]> {
     match (at.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Errno::EFAULT),
-        // SAFETY: not null, and by the contract `len` values of the type that the header names.
+        // SAFETY: not null, and by the contract `len` values of the type in the header.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(at, len) }),
     }
 }
@@ -55,16 +56,16 @@ pub fn values_mut<'a, T>(at: *mut T, len: usize) -> nix::Result<&'a mut [T]> {
     match (at.is_null(), len) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Errno::EFAULT),
-        // SAFETY: not null, and by the contract `len` values of the type that the header names, which nobody else looks at
-        // during the call.
+        // SAFETY: not null, and by the contract `len` values of the type in the header, which nothing else
+        // accesses during the call.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts_mut(at, len) }),
     }
 }
 
-/// Buffers of one call at most (IOV_MAX).
+/// Maximum number of buffers per call (IOV_MAX).
 pub const MAX_PARTS: usize = 1024;
 
-/// Buffers to write from. As in Linux together they hold at most what one call moves: the rest is left out.
+/// Buffers to write from. As in Linux, their total length is limited to that of one call.
 pub fn parts<'a>(at: *const iovec, count: usize) -> nix::Result<Vec<IoSlice<'a>>> {
     let mut left = limited(usize::MAX);
     values(at, count)?
@@ -77,7 +78,7 @@ pub fn parts<'a>(at: *const iovec, count: usize) -> nix::Result<Vec<IoSlice<'a>>
         .collect()
 }
 
-/// The same to read into.
+/// Buffers to read into.
 pub fn parts_mut<'a>(at: *const iovec, count: usize) -> nix::Result<Vec<IoSliceMut<'a>>> {
     let mut left = limited(usize::MAX);
     values(at, count)?
@@ -95,14 +96,14 @@ fn part_len(part: &iovec) -> nix::Result<usize> {
     Ok(part.iov_len)
 }
 
-/// The address that a program gives, as it is (move_addr_to_kernel).
+/// The address of a program, unparsed (move_addr_to_kernel).
 pub fn address<'a>(at: *const c_void, len: socklen_t) -> nix::Result<&'a [u8]> {
     let len = usize::try_from(len.cast_signed()).map_err(|_| Errno::EINVAL)?;
     if len > LONGEST_ADDRESS { Err(Errno::EINVAL) } else { bytes(at.cast(), len) }
 }
 
-/// Tells the program an address: as much as it has room for, and how long it would be (move_addr_to_user).
-pub fn tell_address(address: Option<SocketAddr>, at: *mut c_void, len: *mut socklen_t) -> nix::Result<()> {
+/// Writes an address to the program, truncated to its buffer, with the full length (move_addr_to_user).
+pub fn write_address(address: Option<SocketAddr>, at: *mut c_void, len: *mut socklen_t) -> nix::Result<()> {
     let bytes = address.map(encode_address).unwrap_or_default();
     let room = usize::try_from(read(len)?.cast_signed()).map_err(|_| Errno::EINVAL)?;
     let room = room.min(bytes.len());
@@ -115,16 +116,16 @@ pub fn read<T: Copy>(at: *const T) -> nix::Result<T> {
     if at.is_null() {
         return Err(Errno::EFAULT);
     }
-    // SAFETY: not null, and by the contract a value of this type; C may have aligned it otherwise.
+    // SAFETY: not null, and by the contract a value of this type; it may be unaligned.
     Ok(unsafe { at.read_unaligned() })
 }
 
-/// Puts a value behind a pointer.
+/// Writes a value through a pointer.
 pub fn write<T>(at: *mut T, value: T) -> nix::Result<()> {
     if at.is_null() {
         return Err(Errno::EFAULT);
     }
-    // SAFETY: as in `read`, and the program lets us write there.
+    // SAFETY: as in `read`, and the program permits writing.
     unsafe { at.write_unaligned(value) };
     Ok(())
 }
@@ -134,31 +135,32 @@ pub fn text(at: *const c_char) -> nix::Result<Option<String>> {
     if at.is_null() {
         return Ok(None);
     }
-    // SAFETY: not null, and by the contract it ends with a zero byte.
+    // SAFETY: not null, and by the contract terminated with a zero byte.
     let text = unsafe { CStr::from_ptr(at) };
     text.to_str().map(|text| Some(text.to_owned())).map_err(|_| Errno::EINVAL)
 }
 
-/// A descriptor that the program has given for the time of the call.
+/// A descriptor of the program for the duration of the call.
 pub fn borrowed<'a>(fd: RawFd) -> nix::Result<BorrowedFd<'a>> {
     if fd < 0 {
         return Err(Errno::EBADF);
     }
-    // SAFETY: not -1. The program has it open during the call; if not, the system says EBADF, and nothing else happens.
+    // SAFETY: not -1. The program keeps it open during the call; otherwise the system returns EBADF without
+    // another effect.
     Ok(unsafe { BorrowedFd::borrow_raw(fd) })
 }
 
-/// A descriptor that has just come, from the system or with a message.
+/// A new descriptor, from the system or a message.
 pub fn owned(fd: RawFd) -> OwnedFd {
-    // SAFETY: the system has just given this number out, and nobody else has it.
+    // SAFETY: the system has just returned this descriptor, and nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Numbers of descriptors of the library's own begin here, if the process may have so many. Programs that close a number twice
-/// must not hit one: without this library nobody would have taken the number meanwhile.
+/// The library's own descriptors begin at this number, if the limit of the process permits. Programs that
+/// close a descriptor twice must not close one of these: without this library the number would be unused.
 const OWN_NUMBERS: RawFd = 512;
 
-/// A descriptor of the library's own, where no program expects one of its own.
+/// Moves a descriptor to a number that programs do not expect to be theirs.
 pub fn aside(fd: OwnedFd) -> OwnedFd {
     match fcntl(&fd, FcntlArg::F_DUPFD_CLOEXEC(OWN_NUMBERS)) {
         Ok(other) => owned(other),
@@ -169,17 +171,18 @@ pub fn aside(fd: OwnedFd) -> OwnedFd {
 /// Moves a descriptor to the number `at`, whose file is closed.
 pub fn put_at(fd: OwnedFd, at: RawFd, cloexec: bool) -> nix::Result<OwnedFd> {
     let flags = if cloexec { OFlag::O_CLOEXEC } else { OFlag::empty() };
-    // SAFETY: the program gives this number away with its call, so that nobody else uses what it meant before.
+    // SAFETY: the program passes this number with its call, so nothing else uses its former file.
     unsafe { nix::unistd::dup3_raw(fd, at, flags) }
 }
 
 /// dup3(2).
 pub fn copy_to(fd: RawFd, at: RawFd, flags: i32) -> nix::Result<RawFd> {
-    // SAFETY: a call without memory. The program gives the number `at` away with its call, so that nobody else uses what it meant.
+    // SAFETY: a call without memory. The program passes the number `at` with its call, so nothing else uses
+    // its former file.
     Errno::result(unsafe { nix::libc::dup3(fd, at, flags) })
 }
 
-/// SOCK_NONBLOCK and SOCK_CLOEXEC, as a descriptor has them now.
+/// SOCK_NONBLOCK and SOCK_CLOEXEC, as currently set on a descriptor.
 pub fn flags_of(fd: RawFd) -> nix::Result<SockFlag> {
     let file = OFlag::from_bits_truncate(fcntl(borrowed(fd)?, FcntlArg::F_GETFL)?);
     let own = FdFlag::from_bits_truncate(fcntl(borrowed(fd)?, FcntlArg::F_GETFD)?);
@@ -189,12 +192,12 @@ pub fn flags_of(fd: RawFd) -> nix::Result<SockFlag> {
     Ok(flags)
 }
 
-/// The number of the file behind a descriptor; none: it is closed.
+/// The inode number of a descriptor; none: it is closed.
 pub fn identity(fd: RawFd) -> Option<u64> {
     nix::sys::stat::fstat(borrowed(fd).ok()?).ok().map(|stat| stat.st_ino)
 }
 
-/// Nobody has the other end of a local socket.
+/// True if no process has the other end of a local socket.
 pub fn has_hung_up(fd: RawFd) -> bool {
     let Ok(fd) = borrowed(fd) else { return true };
     let mut one = [PollFd::new(fd, PollFlags::empty())];
@@ -202,25 +205,25 @@ pub fn has_hung_up(fd: RawFd) -> bool {
         && one[0].revents().is_some_and(|seen| seen.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
 }
 
-/// A pointer for C that means `value`.
+/// A pointer to `value` for C.
 pub fn give<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
-/// What a pointer of [`give`] means.
+/// The value of a pointer from [`give`].
 pub fn borrow<'a, T>(at: *const T) -> nix::Result<&'a T> {
     if at.is_null() {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: not null, so by the contract of the header it came from `give` and was not taken back.
+    // SAFETY: not null, so by the contract of the header it came from `give` and was not released.
     Ok(unsafe { &*at })
 }
 
-/// Takes back what [`give`] gave.
+/// Releases the value of a pointer from [`give`].
 pub fn take<T>(at: *mut T) -> Option<T> {
     if at.is_null() {
         return None;
     }
-    // SAFETY: not null, so by the contract of the header it came from `give`, and it is given back once.
+    // SAFETY: not null, so by the contract of the header it came from `give`, and is released once.
     Some(*unsafe { Box::from_raw(at) })
 }

@@ -1,4 +1,4 @@
-//! What C calls. Each function has BSD's contract: a result, or -1 and `errno`.
+//! The C functions. Each has the contract of BSD: a result, or -1 and `errno`.
 
 mod calls;
 mod driven_host;
@@ -17,7 +17,7 @@ pub use fork::watch_forks;
 pub use memory::{aside, borrowed, flags_of, has_hung_up, identity, owned, put_at};
 pub use stack::options;
 
-/// -1 and `errno`, or the result. A panic would be a bug of ours; it ends here and not in C.
+/// The result, or -1 and `errno`. A panic would be a bug of the library; it ends here and does not reach C.
 pub fn answer<T: From<i8>>(work: impl FnOnce() -> nix::Result<T>) -> T {
     match guarded(work).unwrap_or(Err(Errno::EIO)) {
         Ok(value) => value,
@@ -28,12 +28,12 @@ pub fn answer<T: From<i8>>(work: impl FnOnce() -> nix::Result<T>) -> T {
     }
 }
 
-/// The same for calls that only succeed or fail.
+/// Like [`answer`], for calls without a result.
 pub fn done(work: impl FnOnce() -> nix::Result<()>) -> c_int {
     answer(|| work().map(|()| 0))
 }
 
-/// What `work` returns, unless it panics.
+/// The result of `work`, unless it panics.
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
 }

@@ -1,4 +1,4 @@
-//! Stacks on devices, and sockets to begin with.
+//! Stacks on devices, and creation of sockets.
 
 #![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
 
@@ -6,7 +6,7 @@ use super::{answer, done, guarded, memory, watch_forks};
 use crate::home::Home;
 use crate::place::{ConfigRefusal, InterfaceConfig};
 use crate::share::remote::{self, Remote};
-use crate::share::server::{DOORS, door_name};
+use crate::share::server::{MIN_RENDEZVOUS_FD, rendezvous_name};
 use crate::socket::CapiSocket;
 use crate::table;
 use farpace_live::socket::{OptionsError, SocketOptions, posix};
@@ -17,33 +17,33 @@ use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The bits of a socket's type that name its kind (SOCK_TYPE_MASK); the others are flags.
+/// The bits of a socket's type without flags (SOCK_TYPE_MASK).
 const KINDS: c_int = 0xf;
 
-/// Where a process looks for the door that it may have inherited, from [`DOORS`] on.
-const MAX_DOORS: c_int = 16;
+/// How many numbers from [`MIN_RENDEZVOUS_FD`] on a process checks for an inherited rendezvous socket.
+const MAX_RENDEZVOUS_FDS: c_int = 16;
 
 /// A stack, for C.
 pub struct FpStack(Arc<Home>);
 
-/// Where `fp_socket` makes sockets: the stack that was made last.
+/// The stack of `fp_socket`: the last one.
 static LAST: Mutex<Option<Arc<Home>>> = Mutex::new(None);
 
-/// Why the last one that was asked for could not be had.
+/// Why the last requested stack could not be created.
 static REASON: Mutex<String> = Mutex::new(String::new());
 
 fn last() -> MutexGuard<'static, Option<Arc<Home>>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
-/// The stack that was made last, while nobody makes another.
-pub fn hold_last() -> MutexGuard<'static, Option<Arc<Home>>> {
+/// The last stack, under its lock.
+pub fn lock_last() -> MutexGuard<'static, Option<Arc<Home>>> {
     last()
 }
 fn reason() -> MutexGuard<'static, String> {
     REASON.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The options of new sockets of a home, from words as [`Options::set`] takes them.
+/// The options of new sockets of a home, from text as in [`Options::set`].
 pub fn options(words: Option<&str>) -> Result<SocketOptions, ConfigRefusal> {
     let mut options = SocketOptions::default();
     options.set(words.unwrap_or_default()).map_err(|error| {
@@ -58,7 +58,8 @@ pub fn options(words: Option<&str>) -> Result<SocketOptions, ConfigRefusal> {
     Ok(options)
 }
 
-/// Brings a stack up on a new TUN device `name`: the kernel has `kernel` (like "10.77.0.1/24") on it, the stack `address`.
+/// Starts a stack on a new TUN device `name`: the kernel has `kernel` (like "10.77.0.1/24") on it, the stack
+/// `address`.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_tun(
     name: *const c_char,
@@ -81,7 +82,7 @@ pub extern "C" fn fp_stack_tun(
     })
 }
 
-/// Brings a stack up where words say.
+/// Starts a stack from a configuration text.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_open(words: *const c_char) -> *mut FpStack {
     give(|| {
@@ -104,13 +105,13 @@ fn give(place: impl FnOnce() -> Result<InterfaceConfig, ConfigRefusal>) -> *mut 
     }
 }
 
-/// Sets `errno`, and keeps the reason for [`fp_stack_reason`].
+/// Sets `errno`, and stores the reason for [`fp_stack_reason`].
 pub fn refuse(ConfigRefusal(error, why): ConfigRefusal) {
     *reason() = why;
     error.set();
 }
 
-/// Why the last stack could not be had, as a string: as much as there is room for. Its length.
+/// Why the last stack could not be created, as a string truncated to the buffer. Returns its length.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_reason(buffer: *mut c_char, room: size_t) -> ssize_t {
     answer(|| {
@@ -125,7 +126,8 @@ pub extern "C" fn fp_stack_reason(buffer: *mut c_char, room: size_t) -> ssize_t 
     })
 }
 
-/// Closes all sockets of a stack, waits until their peers have what was written, at most so long, and ends it.
+/// Closes all sockets of a stack, waits until their peers have acknowledged the written data, at most this
+/// time, and ends it.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_finish(stack: *mut FpStack, milliseconds: c_int) -> c_int {
     done(|| {
@@ -142,12 +144,12 @@ pub extern "C" fn fp_stack_finish(stack: *mut FpStack, milliseconds: c_int) -> c
     })
 }
 
-/// Stacks are the business of the process that made them.
+/// Stacks can be changed only by the process that created them.
 fn own_stack() -> nix::Result<()> {
-    if remote::asks() { Err(Errno::EPERM) } else { Ok(()) }
+    if remote::is_remote() { Err(Errno::EPERM) } else { Ok(()) }
 }
 
-/// From now on programs that children of this process run can use the stack.
+/// Allows programs that children of this process execute to use the stack.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_share(stack: *const FpStack) -> c_int {
     done(|| {
@@ -178,25 +180,27 @@ pub extern "C" fn fp_stack_wait(stack: *const FpStack, milliseconds: c_int) -> c
     })
 }
 
-/// This process, which a child of the owner runs, uses the stack that was made by `words`: if it has inherited the way to it.
+/// Uses the stack that was created with `words`, in a program that a child of its owner executes: if it has
+/// inherited the rendezvous socket.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_join(words: *const c_char) -> c_int {
     done(|| {
         let words = memory::text(words)?.ok_or(Errno::EINVAL)?;
-        let wanted = door_name(&words);
+        let wanted = rendezvous_name(&words);
         let is_it = |fd: &c_int| {
             let name = getpeername::<UnixAddr>(*fd);
             let is_named = |name: UnixAddr| name.as_abstract().is_some_and(|name| name.starts_with(&wanted));
             name.is_ok_and(is_named) && !memory::has_hung_up(*fd)
         };
-        let door = (DOORS..DOORS + MAX_DOORS).find(is_it).ok_or(Errno::ENOENT)?;
+        let rendezvous =
+            (MIN_RENDEZVOUS_FD..MIN_RENDEZVOUS_FD + MAX_RENDEZVOUS_FDS).find(is_it).ok_or(Errno::ENOENT)?;
         watch_forks();
-        remote::begin(door);
+        remote::begin(rendezvous);
         Ok(())
     })
 }
 
-/// Takes a descriptor that was inherited, if it is a socket of the stack.
+/// Registers an inherited descriptor, if it is a socket of the stack.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_socket_inherited(fd: c_int) -> c_int {
     done(|| {
@@ -205,7 +209,7 @@ pub extern "C" fn fp_socket_inherited(fd: c_int) -> c_int {
     })
 }
 
-/// Ends a stack: its sockets fail with ENETDOWN, its device is gone.
+/// Ends a stack: its sockets fail with ENETDOWN, and its device is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_stop(stack: *mut FpStack) -> c_int {
     done(|| {
@@ -220,7 +224,7 @@ pub extern "C" fn fp_stack_stop(stack: *mut FpStack) -> c_int {
     })
 }
 
-/// Calls that wait in sockets of a stack now, in any thread, fail with EINTR.
+/// All waiting calls in sockets of a stack fail with EINTR, in every thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_interrupt(stack: *const FpStack) -> c_int {
     done(|| {
@@ -229,7 +233,7 @@ pub extern "C" fn fp_stack_interrupt(stack: *const FpStack) -> c_int {
     })
 }
 
-/// socket(2) on the stack that was made last.
+/// socket(2) on the last stack.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     answer(|| open_at(None, None, domain, kind, protocol))
@@ -244,12 +248,12 @@ pub extern "C" fn fp_stack_socket(
     protocol: c_int,
 ) -> c_int {
     answer(|| {
-        let home = if remote::asks() { None } else { Some(memory::borrow(stack)?.0.clone()) };
+        let home = if remote::is_remote() { None } else { Some(memory::borrow(stack)?.0.clone()) };
         open_at(home, None, domain, kind, protocol)
     })
 }
 
-/// socket(2) on the stack that was made last, with the descriptor `fd`: what that was before is closed.
+/// socket(2) on the last stack, with the descriptor `fd`, whose former file is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_socket_at(fd: c_int, domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     answer(|| {
@@ -258,12 +262,12 @@ pub extern "C" fn fp_socket_at(fd: c_int, domain: c_int, kind: c_int, protocol: 
     })
 }
 
-/// A new socket of a home.
+/// Creates a socket of a home.
 pub fn open(home: Arc<Home>, domain: c_int, kind: c_int, protocol: c_int) -> nix::Result<c_int> {
     open_at(Some(home), None, domain, kind, protocol)
 }
 
-/// Of no home: that of the stack that was made last, or of the stack of another process.
+/// Without a home: on the last stack, or on the stack of another process.
 fn open_at(
     home: Option<Arc<Home>>,
     at: Option<c_int>,
@@ -274,7 +278,7 @@ fn open_at(
     let flags = SockFlag::from_bits(kind & !KINDS).ok_or(Errno::EINVAL)?;
     let kind = kind & KINDS;
     let home = match home {
-        None if remote::asks() => {
+        None if remote::is_remote() => {
             return Ok(CapiSocket::open_there(Remote::socket(at, domain, kind, protocol, flags)?));
         }
         None => last().clone().ok_or(Errno::ENETDOWN)?,

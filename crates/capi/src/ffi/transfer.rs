@@ -1,4 +1,4 @@
-//! The calls that move bytes.
+//! Calls that transfer bytes.
 
 #![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
 
@@ -15,14 +15,14 @@ use std::ffi::c_void;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::RawFd;
 
-/// Bytes that one call lets go at most (MSG_TRUNC without a buffer).
+/// Maximum number of bytes that one call discards (MSG_TRUNC without a buffer).
 const MAX_LET_GO: usize = 1 << 20;
 
 fn length(n: usize) -> ssize_t {
     n.try_into().unwrap_or(ssize_t::MAX)
 }
 
-/// Receives until there is enough: something, as much as SO_RCVLOWAT says, or all that was asked for (MSG_WAITALL).
+/// Receives until there is enough: some data, SO_RCVLOWAT bytes, or all requested bytes (MSG_WAITALL).
 fn receive(fd: RawFd, buffers: &mut [IoSliceMut<'_>], flags: c_int) -> nix::Result<ReceivedMessage> {
     let room: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     let mut rest = buffers;
@@ -33,7 +33,7 @@ fn receive(fd: RawFd, buffers: &mut [IoSliceMut<'_>], flags: c_int) -> nix::Resu
             if inner.is_datagram() || flags & libc::MSG_PEEK == 0 || flags & libc::MSG_WAITALL == 0 {
                 return inner.receive(rest, flags);
             }
-            // What is looked at must be there at once.
+            // Peeked data must be available at once.
             let got = inner.receive(rest, flags)?;
             let ended = inner.has_ended();
             if got.len < room.min(MAX_DATA) && !ended && got.len > 0 { Err(Errno::EAGAIN) } else { Ok(got) }
@@ -57,7 +57,7 @@ fn receive(fd: RawFd, buffers: &mut [IoSliceMut<'_>], flags: c_int) -> nix::Resu
     }
 }
 
-/// Sends; a blocking socket sends all.
+/// Sends; a blocking socket sends everything.
 fn transmit(fd: RawFd, parts: &mut [IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
     let wanted: usize = parts.iter().map(|part| part.len()).sum();
     let mut rest = parts;
@@ -91,7 +91,7 @@ pub extern "C" fn fp_recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_
 /// read(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
-    // Unlike recv(2), a read of nothing says nothing.
+    // Unlike recv(2), an empty read has no effect.
     if len == 0 { answer(|| table::get(fd).map(|_| 0)) } else { fp_recv(fd, buffer, len, 0) }
 }
 
@@ -107,13 +107,13 @@ pub extern "C" fn fp_recvfrom(
 ) -> ssize_t {
     answer(|| {
         table::get(fd)?;
-        // Bytes of a stream that are let go need no room.
+        // Discarded bytes of a stream need no buffer.
         let lets_go = buffer.is_null() && flags & (libc::MSG_TRUNC | libc::MSG_PEEK) == libc::MSG_TRUNC;
         let mut none = vec![0; if lets_go { len.min(MAX_LET_GO) } else { 0 }];
         let buffer = if lets_go { &mut none } else { memory::bytes_mut(buffer.cast(), len)? };
         let got = receive(fd, &mut [IoSliceMut::new(buffer)], flags)?;
         if !at.is_null() {
-            memory::tell_address(got.from, at, at_len)?;
+            memory::write_address(got.from, at, at_len)?;
         }
         Ok(length(got.len))
     })
@@ -150,19 +150,19 @@ fn receive_message(fd: RawFd, message: *mut msghdr, flags: c_int) -> nix::Result
     let mut parts = memory::parts_mut(header.msg_iov, header.msg_iovlen)?;
     let got = receive(fd, &mut parts, flags)?;
     if !header.msg_name.is_null() {
-        memory::tell_address(got.from, header.msg_name, &raw mut header.msg_namelen)?;
+        memory::write_address(got.from, header.msg_name, &raw mut header.msg_namelen)?;
     }
     let room = if header.msg_control.is_null() { 0 } else { header.msg_controllen };
     let (control, cut) = AncillaryMessage::write_all(&got.control, room);
     memory::bytes_mut(header.msg_control.cast(), control.len())?.copy_from_slice(&control);
     header.msg_controllen = control.len();
-    // MSG_CMSG_CLOEXEC is told back, too.
+    // MSG_CMSG_CLOEXEC is reported too.
     header.msg_flags = got.flags | if cut { libc::MSG_CTRUNC } else { 0 } | flags & libc::MSG_CMSG_CLOEXEC;
     memory::write(message, header)?;
     Ok(length(got.len))
 }
 
-/// recvmmsg(2). The time limit is looked at after each message, as in Linux.
+/// recvmmsg(2). The timeout is checked after each message, as in Linux.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_recvmmsg(
     fd: c_int,
@@ -225,7 +225,7 @@ pub extern "C" fn fp_sendto(
     })
 }
 
-/// writev(2); never raises SIGPIPE. Of a UDP socket it sends one datagram.
+/// writev(2); never raises SIGPIPE. On a UDP socket it sends one datagram.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     answer(|| {
@@ -266,7 +266,7 @@ pub extern "C" fn fp_sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, 
     })
 }
 
-/// How many messages went well; `one` returns its result, and whether it shall be the last.
+/// Number of successful messages; `one` returns its result, and whether it is the last.
 fn each(
     messages: *mut mmsghdr,
     count: c_uint,

@@ -1,4 +1,4 @@
-//! How a call on a blocking socket waits.
+//! Waiting calls on blocking sockets.
 
 use super::memory::borrowed;
 use crate::socket::CapiSocket;
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// O_NONBLOCK is set.
+/// True if O_NONBLOCK is set.
 pub fn is_nonblocking(fd: RawFd) -> nix::Result<bool> {
     Ok(OFlag::from_bits_truncate(fcntl(borrowed(fd)?, FcntlArg::F_GETFL)?).contains(OFlag::O_NONBLOCK))
 }
@@ -24,10 +24,10 @@ pub fn end_of(socket: &CapiSocket, time: Option<Duration>) -> Option<Instant> {
     time.map(|time| socket.now() + time)
 }
 
-/// Waits until the descriptor shows one of `events`.
+/// Waits until the descriptor has one of `events`.
 ///
 /// # Errors
-/// `EAGAIN`: `until` has come, or nobody would let time pass; `EINTR`.
+/// `EAGAIN`: `until` has passed, or the host's time would not advance; `EINTR`.
 pub fn wait(socket: &CapiSocket, fd: RawFd, events: PollFlags, until: Option<Instant>) -> nix::Result<()> {
     let left = until.map(|until| until.since(socket.now()));
     if left.is_some_and(Span::is_zero) {
@@ -39,7 +39,7 @@ pub fn wait(socket: &CapiSocket, fd: RawFd, events: PollFlags, until: Option<Ins
     }
     let timeout = match left {
         None => PollTimeout::NONE,
-        // Rounded up: not before the time is over.
+        // Rounded up, so that the wait does not end early.
         Some(left) => PollTimeout::try_from(Duration::from_millis(left.as_nanos().div_ceil(1_000_000)))
             .unwrap_or(PollTimeout::MAX),
     };
@@ -54,14 +54,15 @@ pub fn wait(socket: &CapiSocket, fd: RawFd, events: PollFlags, until: Option<Ins
     }
 }
 
-/// An error of a connection, which the program is told once.
-fn is_told_once(error: Errno) -> bool {
+/// True for an error of a connection that is reported once.
+fn is_reported_once(error: Errno) -> bool {
     use Errno::{ECONNABORTED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, EPROTO, ETIMEDOUT};
     let those = [ECONNREFUSED, ECONNRESET, ECONNABORTED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EPROTO];
     those.contains(&error)
 }
 
-/// Tries until it need not wait, or must not. `wanted`: what is there already is enough, though there could be more.
+/// Repeats a call until it succeeds or must not wait. `wanted`: available data is enough, though more could
+/// arrive.
 pub fn call<T>(
     fd: RawFd,
     events: PollFlags,
@@ -73,8 +74,8 @@ pub fn call<T>(
         let socket = table::get(fd)?;
         match attempt(&socket) {
             Err(Errno::EAGAIN) => {}
-            Err(error) if is_told_once(error) => {
-                // poll(2) shows it no more, either.
+            Err(error) if is_reported_once(error) => {
+                // Also clear the error in poll(2).
                 let _ = getsockopt(&borrowed(fd)?, sockopt::SocketError);
                 return Err(error);
             }

@@ -1,26 +1,26 @@
-//! A request, or its answer, as bytes.
+//! Encoding of requests and answers.
 
-/// Bytes of data in one frame at most: of a stream more goes with the next, and no datagram is longer.
+/// Maximum number of data bytes per frame: a stream continues in the next frame, and no datagram is longer.
 pub const MAX_DATA: usize = 1 << 16;
-/// Bytes of an option's value in an answer at most.
+/// Maximum length of an option's value in an answer.
 pub const MAX_VALUE: usize = 1 << 14;
-/// Bytes of control messages at most.
+/// Maximum length of control messages.
 pub const MAX_CONTROL: usize = 4096;
-/// Bytes of an address at most.
+/// Maximum length of an address.
 const MAX_NAME: usize = 128;
-/// What stands before them: the word, four numbers, two lengths.
+/// Length of the header: the operation, four numbers, two lengths.
 const HEAD: usize = 4 + 4 * 8 + 4 + 4;
-/// The longest frame.
+/// Maximum length of a frame.
 pub const MAX_FRAME: usize = HEAD + MAX_NAME + MAX_CONTROL + MAX_DATA;
-/// In the place of a length: there is none.
+/// Length of an absent field.
 const NONE: u32 = u32::MAX;
 
-/// What a process asks of the owner.
+/// Operations that a process requests from the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// socket(2): a descriptor.
     Socket,
-    /// What kind of socket a descriptor is.
+    /// The type of a descriptor's socket.
     Know,
     /// bind(2).
     Bind,
@@ -28,7 +28,7 @@ pub enum Op {
     Listen,
     /// accept(2): a descriptor.
     Accept,
-    /// connect(2), perhaps with a descriptor that takes the place of the one that asks.
+    /// connect(2), with a descriptor that replaces that of the request if necessary.
     Connect,
     /// shutdown(2).
     Shutdown,
@@ -52,11 +52,11 @@ pub enum Op {
     Option,
     /// SO_ERROR.
     TakeError,
-    /// What a call needs to know that waits.
+    /// The state that a waiting call needs.
     State,
-    /// The program knows that its connection is open.
+    /// The program knows of the established connection.
     ReportOpen,
-    /// The program knows that its connection did not open.
+    /// The program knows of the failed connection.
     ForgetFailed,
 }
 
@@ -83,20 +83,20 @@ impl Op {
         Op::ReportOpen,
         Op::ForgetFailed,
     ];
-    /// In a frame.
+    /// Its code in a frame.
     pub fn word(self) -> u32 {
         self as u32
     }
-    /// From a frame.
+    /// The operation of a code.
     pub fn of(word: u32) -> Option<Op> {
         Op::ALL.get(usize::try_from(word).ok()?).copied()
     }
 }
 
-/// What passes between a process and the owner.
+/// A message between a process and the owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShareFrame<'a> {
-    /// Of a request its [`Op`], of an answer its error.
+    /// The [`Op`] of a request, or the error of an answer.
     pub word: u32,
     /// Arguments, or results.
     pub numbers: [i64; 4],
@@ -104,12 +104,12 @@ pub struct ShareFrame<'a> {
     pub name: Option<&'a [u8]>,
     /// Control messages.
     pub control: &'a [u8],
-    /// Bytes, or the value of an option.
+    /// Data, or the value of an option.
     pub data: &'a [u8],
 }
 
 impl<'a> ShareFrame<'a> {
-    /// All of it but the data, which follow; none: it is too long.
+    /// Encodes everything but the data, which follow; none: it is too long.
     pub fn head(&self) -> Option<Vec<u8>> {
         let name = self.name.unwrap_or_default();
         if name.len() > MAX_NAME || self.control.len() > MAX_CONTROL {
@@ -126,7 +126,7 @@ impl<'a> ShareFrame<'a> {
         Some(out)
     }
 
-    /// What these bytes say; none: nothing.
+    /// Decodes a frame; none: it is invalid.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let (head, rest) = bytes.split_at_checked(HEAD)?;
         let short = |at: usize| Some(u32::from_ne_bytes(*head.get(at..)?.first_chunk()?));
@@ -144,7 +144,7 @@ impl<'a> ShareFrame<'a> {
         Some(ShareFrame { word: short(0)?, numbers, name: (name_len != NONE).then_some(name), control, data })
     }
 
-    /// An argument as C has it.
+    /// An argument as a C `int`.
     pub fn int(&self, at: usize) -> i32 {
         self.numbers.get(at).and_then(|number| i32::try_from(*number).ok()).unwrap_or(i32::MIN)
     }
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Breaks: what a child asks of its parent's stack arrives as something else.
+    /// Breaks: requests of a child are decoded as they were encoded.
     #[test]
     fn frames_are_read_as_they_are_written() {
         for (n, op) in Op::ALL.into_iter().enumerate() {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: a child crashes its parent by what it asks.
+        /// Breaks: no request of a child causes a panic.
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = ShareFrame::read(&bytes);

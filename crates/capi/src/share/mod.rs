@@ -1,10 +1,12 @@
-//! One host for several processes: the children of a process that has a stack, and what they run.
+//! A host shared by several processes: the children of a process with a stack, and programs that they
+//! execute.
 //!
-//! The stack is a thread of the process that made it, the owner; threads do not survive fork(2). Every other process asks the owner
-//! (`remote.rs`), by a channel that it gets through the door, a descriptor that all of them inherit. A request carries the
-//! descriptor of the socket that it is about, so whoever has the descriptor, by whatever way, may use the socket, and nobody
-//! else. The owner answers at once (`server.rs`): nothing waits there. Who must wait does so in poll(2) on its own copy of the
-//! descriptor, which shows the same in all processes. `frame.rs` is what passes.
+//! The stack is a thread of the process that created it, the owner. Threads do not survive fork(2). Every
+//! other process sends requests to the owner (`remote.rs`) over a channel, which it gets through the
+//! rendezvous socket, a descriptor that all of them inherit. A request carries the descriptor of its socket.
+//! So every process with the descriptor can use the socket, and no other. The owner answers at once
+//! (`server.rs`) and never waits. Waiting calls use poll(2) on their own copy of the descriptor, whose state
+//! is the same in all processes. `frame.rs` is the encoding.
 
 pub mod frame;
 pub mod remote;

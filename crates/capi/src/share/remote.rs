@@ -1,4 +1,4 @@
-//! The side of a process that has no stack: what it asks of the owner.
+//! The side of a process without a stack: requests to the owner.
 
 use super::frame::{MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op, ShareFrame};
 use crate::ffi::{aside, owned, put_at};
@@ -18,36 +18,37 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// This process asks another.
-static ASKS: AtomicBool = AtomicBool::new(false);
-/// The door that it has inherited.
-static DOOR: AtomicI32 = AtomicI32::new(-1);
-/// Its channel; none: it has not asked yet.
+/// True if this process uses the stack of another.
+static IS_REMOTE: AtomicBool = AtomicBool::new(false);
+/// The inherited rendezvous socket.
+static RENDEZVOUS: AtomicI32 = AtomicI32::new(-1);
+/// The channel; none: no request was sent yet.
 static CHANNEL: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// True if the stack is that of another process.
-pub fn asks() -> bool {
-    ASKS.load(Ordering::Acquire)
+/// True if the stack belongs to another process.
+pub fn is_remote() -> bool {
+    IS_REMOTE.load(Ordering::Acquire)
 }
-/// From now on this process asks, through the door `door`.
-pub fn begin(door: RawFd) {
-    DOOR.store(door, Ordering::Release);
-    ASKS.store(true, Ordering::Release);
+/// From now on this process sends requests, through the rendezvous socket `rendezvous`.
+pub fn begin(rendezvous: RawFd) {
+    RENDEZVOUS.store(rendezvous, Ordering::Release);
+    IS_REMOTE.store(true, Ordering::Release);
 }
-/// The channel, so that nobody else uses it.
+/// The channel, locked.
 pub fn hold() -> MutexGuard<'static, Option<OwnedFd>> {
     CHANNEL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A channel through the door.
-fn knock() -> nix::Result<OwnedFd> {
-    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
-    let rights = [theirs.as_raw_fd()];
-    let door = DOOR.load(Ordering::Acquire);
+/// Opens a channel through the rendezvous socket.
+fn open_channel() -> nix::Result<OwnedFd> {
+    let (ours, inheritable) =
+        socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+    let rights = [inheritable.as_raw_fd()];
+    let rendezvous = RENDEZVOUS.load(Ordering::Acquire);
     let control = [ControlMessage::ScmRights(&rights)];
     loop {
-        match sendmsg::<()>(door, &[IoSlice::new(&[0])], &control, MsgFlags::MSG_NOSIGNAL, None) {
-            // Others are at the door.
+        match sendmsg::<()>(rendezvous, &[IoSlice::new(&[0])], &control, MsgFlags::MSG_NOSIGNAL, None) {
+            // Its queue is full.
             Err(Errno::EAGAIN) => std::thread::sleep(Duration::from_millis(1)),
             Err(Errno::EINTR) => {}
             Err(_) => return Err(Errno::ENETDOWN),
@@ -56,7 +57,7 @@ fn knock() -> nix::Result<OwnedFd> {
     }
 }
 
-/// What the owner has answered.
+/// The answer of the owner.
 struct RemoteAnswer {
     bytes: Vec<u8>,
     descriptor: Option<OwnedFd>,
@@ -66,7 +67,7 @@ impl RemoteAnswer {
     fn frame(&self) -> nix::Result<ShareFrame<'_>> {
         ShareFrame::read(&self.bytes).ok_or(Errno::EIO)
     }
-    /// The error, or the answer.
+    /// The answer, or its error.
     fn well(self) -> nix::Result<Self> {
         match self.frame()?.word {
             0 => Ok(self),
@@ -78,12 +79,16 @@ impl RemoteAnswer {
     }
 }
 
-/// Asks, and waits for the answer, which comes at once.
-fn ask(subject: Option<RawFd>, request: &ShareFrame<'_>, data: &[IoSlice<'_>]) -> nix::Result<RemoteAnswer> {
+/// Sends a request, and waits for the answer, which is immediate.
+fn send_request(
+    subject: Option<RawFd>,
+    request: &ShareFrame<'_>,
+    data: &[IoSlice<'_>],
+) -> nix::Result<RemoteAnswer> {
     let head = request.head().ok_or(Errno::ENOBUFS)?;
     let mut parts = vec![IoSlice::new(&head)];
     parts.extend(data.iter().map(|part| IoSlice::new(part)));
-    // A signal handler that asks as well would wait for its own thread.
+    // A signal handler with a request would wait for its own thread.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).ok();
     let mut channel = hold();
     let room = match Op::of(request.word) {
@@ -108,13 +113,13 @@ fn exchange(
     room: usize,
 ) -> nix::Result<RemoteAnswer> {
     if channel.is_none() {
-        *channel = Some(knock()?);
+        *channel = Some(open_channel()?);
     }
     let end = channel.as_ref().ok_or(Errno::ENETDOWN)?.as_raw_fd();
     let rights: Vec<_> = subject.into_iter().collect();
     let control: &[_] = if rights.is_empty() { &[] } else { &[ControlMessage::ScmRights(&rights)] };
     match sendmsg::<()>(end, parts, control, MsgFlags::MSG_NOSIGNAL, None) {
-        // The descriptor is none.
+        // The descriptor is invalid.
         Err(Errno::EBADF) => return Err(Errno::EBADF),
         Err(_) => return Err(Errno::ENETDOWN),
         Ok(_) => {}
@@ -140,26 +145,26 @@ fn exchange(
     Ok(RemoteAnswer { bytes, descriptor })
 }
 
-/// A descriptor as it was asked for: without FD_CLOEXEC, unless that was.
-fn as_asked(fd: OwnedFd, cloexec: bool) -> nix::Result<RawFd> {
+/// A descriptor with FD_CLOEXEC as requested.
+fn with_cloexec(fd: OwnedFd, cloexec: bool) -> nix::Result<RawFd> {
     if !cloexec {
         fcntl(&fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
     Ok(fd.into_raw_fd())
 }
 
-/// A socket of another process's stack, by one descriptor.
+/// A socket on another process's stack, by one descriptor.
 pub struct Remote {
     fd: RawFd,
     datagram: bool,
     low_water: AtomicUsize,
 }
 
-/// What a call needs to know that waits.
+/// The state that a waiting call needs.
 pub struct RemoteState {
-    /// The connection is being opened.
+    /// True while the connection is being opened.
     pub connecting: bool,
-    /// Nothing more will come.
+    /// True if no more data will arrive.
     pub ended: bool,
     /// SO_RCVTIMEO.
     pub receive_timeout: Option<Duration>,
@@ -168,18 +173,18 @@ pub struct RemoteState {
 }
 
 impl Remote {
-    /// For a descriptor of which the kind is known.
+    /// For a descriptor of known type.
     pub const fn new(fd: RawFd, datagram: bool) -> Self {
         Remote { fd, datagram, low_water: AtomicUsize::new(1) }
     }
-    /// For a descriptor that may be one.
+    /// For a descriptor that may be such a socket.
     pub fn know(fd: RawFd) -> nix::Result<Self> {
         let remote = Remote::new(fd, false);
-        let answer = remote.ask(Op::Know, [0; 3])?;
+        let answer = remote.send_request(Op::Know, [0; 3])?;
         let datagram = answer.frame()?.numbers[0] != 0;
         Ok(Remote { datagram, ..remote })
     }
-    /// socket(2), with the number `at` if that is given.
+    /// socket(2), with the number `at` if given.
     pub fn socket(
         at: Option<RawFd>,
         domain: i32,
@@ -189,7 +194,7 @@ impl Remote {
     ) -> nix::Result<Self> {
         let numbers = [domain.into(), kind.into(), protocol.into(), 0];
         let request = ShareFrame { word: Op::Socket.word(), numbers, ..ShareFrame::default() };
-        let answer = ask(None, &request, &[])?.well()?;
+        let answer = send_request(None, &request, &[])?.well()?;
         let new = answer.descriptor.ok_or(Errno::EIO)?;
         if flags.contains(SockFlag::SOCK_NONBLOCK) {
             fcntl(&new, FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
@@ -197,11 +202,11 @@ impl Remote {
         let cloexec = flags.contains(SockFlag::SOCK_CLOEXEC);
         let fd = match at {
             Some(at) => put_at(new, at, cloexec)?.into_raw_fd(),
-            None => as_asked(new, cloexec)?,
+            None => with_cloexec(new, cloexec)?,
         };
         Ok(Remote::new(fd, kind == nix::libc::SOCK_DGRAM))
     }
-    /// Another descriptor of the same.
+    /// Another descriptor of the same socket.
     pub const fn copy(&self, fd: RawFd) -> Self {
         Remote::new(fd, self.datagram)
     }
@@ -209,15 +214,15 @@ impl Remote {
     pub const fn fd(&self) -> RawFd {
         self.fd
     }
-    /// It is a UDP socket.
+    /// True for a UDP socket.
     pub const fn is_datagram(&self) -> bool {
         self.datagram
     }
 
-    fn ask(&self, op: Op, numbers: [i64; 3]) -> nix::Result<RemoteAnswer> {
-        self.ask_with(op, numbers, None, &[], &[])?.well()
+    fn send_request(&self, op: Op, numbers: [i64; 3]) -> nix::Result<RemoteAnswer> {
+        self.send_request_with(op, numbers, None, &[], &[])?.well()
     }
-    fn ask_with(
+    fn send_request_with(
         &self,
         op: Op,
         [a, b, c]: [i64; 3],
@@ -226,28 +231,28 @@ impl Remote {
         data: &[IoSlice<'_>],
     ) -> nix::Result<RemoteAnswer> {
         let request = ShareFrame { word: op.word(), numbers: [a, b, c, 0], name, control, data: &[] };
-        ask(Some(self.fd), &request, data)
+        send_request(Some(self.fd), &request, data)
     }
 
     /// bind(2).
     pub fn bind(&self, at: &[u8]) -> nix::Result<()> {
-        self.ask_with(Op::Bind, [0; 3], Some(at), &[], &[])?.well().map(drop)
+        self.send_request_with(Op::Bind, [0; 3], Some(at), &[], &[])?.well().map(drop)
     }
     /// listen(2).
     pub fn listen(&self, backlog: i32) -> nix::Result<()> {
-        self.ask(Op::Listen, [backlog.into(), 0, 0]).map(drop)
+        self.send_request(Op::Listen, [backlog.into(), 0, 0]).map(drop)
     }
     /// accept4(2).
     pub fn accept(&self, flags: SockFlag) -> nix::Result<(RawFd, SocketAddr)> {
-        let answer = self.ask(Op::Accept, [flags.bits().into(), 0, 0])?;
+        let answer = self.send_request(Op::Accept, [flags.bits().into(), 0, 0])?;
         let from = answer.address()?;
         let new = answer.descriptor.ok_or(Errno::EIO)?;
-        Ok((as_asked(new, flags.contains(SockFlag::SOCK_CLOEXEC))?, from))
+        Ok((with_cloexec(new, flags.contains(SockFlag::SOCK_CLOEXEC))?, from))
     }
     /// connect(2).
     pub fn connect(&self, to: &[u8]) -> nix::Result<()> {
         let flags = crate::ffi::flags_of(self.fd)?;
-        let answer = self.ask_with(Op::Connect, [flags.bits().into(), 0, 0], Some(to), &[], &[])?;
+        let answer = self.send_request_with(Op::Connect, [flags.bits().into(), 0, 0], Some(to), &[], &[])?;
         let error = answer.frame()?.word;
         if let Some(new) = answer.descriptor {
             let _ = put_at(new, self.fd, flags.contains(SockFlag::SOCK_CLOEXEC))?.into_raw_fd();
@@ -256,28 +261,28 @@ impl Remote {
     }
     /// shutdown(2).
     pub fn shutdown(&self, how: i32) -> nix::Result<()> {
-        self.ask(Op::Shutdown, [how.into(), 0, 0]).map(drop)
+        self.send_request(Op::Shutdown, [how.into(), 0, 0]).map(drop)
     }
     /// getsockname(2).
     pub fn local(&self) -> nix::Result<SocketAddr> {
-        self.ask(Op::Local, [0; 3])?.address()
+        self.send_request(Op::Local, [0; 3])?.address()
     }
     /// getpeername(2).
     pub fn peer(&self) -> nix::Result<SocketAddr> {
-        self.ask(Op::Peer, [0; 3])?.address()
+        self.send_request(Op::Peer, [0; 3])?.address()
     }
     /// FIONREAD.
     pub fn available(&self) -> nix::Result<usize> {
-        Ok(number(&self.ask(Op::Available, [0; 3])?, 0))
+        Ok(number(&self.send_request(Op::Available, [0; 3])?, 0))
     }
     /// SIOCOUTQ and SIOCOUTQNSD.
     pub fn unacknowledged(&self) -> nix::Result<(usize, usize)> {
-        let answer = self.ask(Op::Unacknowledged, [0; 3])?;
+        let answer = self.send_request(Op::Unacknowledged, [0; 3])?;
         Ok((number(&answer, 0), number(&answer, 1)))
     }
     /// SIOCATMARK.
     pub fn is_at_mark(&self) -> bool {
-        self.ask(Op::AtMark, [0; 3]).is_ok_and(|answer| number(&answer, 0) != 0)
+        self.send_request(Op::AtMark, [0; 3]).is_ok_and(|answer| number(&answer, 0) != 0)
     }
     /// setsockopt(2).
     pub fn set_option(&self, level: i32, name: i32, value: Option<&[u8]>) -> nix::Result<()> {
@@ -286,23 +291,23 @@ impl Remote {
             return Err(Errno::EINVAL);
         }
         let numbers = [level.into(), name.into(), value.is_some().into()];
-        self.ask_with(Op::SetOption, numbers, None, &[], &[IoSlice::new(data)])?.well().map(drop)
+        self.send_request_with(Op::SetOption, numbers, None, &[], &[IoSlice::new(data)])?.well().map(drop)
     }
     /// getsockopt(2).
     pub fn option(&self, level: i32, name: i32, room: i32) -> nix::Result<Vec<u8>> {
-        let answer = self.ask(Op::Option, [level.into(), name.into(), room.into()])?;
+        let answer = self.send_request(Op::Option, [level.into(), name.into(), room.into()])?;
         Ok(answer.frame()?.data.to_vec())
     }
     /// SO_ERROR.
     pub fn take_error(&self) -> i32 {
-        match self.ask(Op::TakeError, [0; 3]) {
+        match self.send_request(Op::TakeError, [0; 3]) {
             Ok(answer) => i32::try_from(number(&answer, 0)).unwrap_or(Errno::EIO as i32),
             Err(error) => error as i32,
         }
     }
     /// See [`RemoteState`].
     pub fn state(&self) -> nix::Result<RemoteState> {
-        let answer = self.ask(Op::State, [0; 3])?;
+        let answer = self.send_request(Op::State, [0; 3])?;
         let [bits, receive, send, low] = answer.frame()?.numbers;
         self.low_water.store(usize::try_from(low).unwrap_or(1), Ordering::Relaxed);
         let time = |millis: i64| u64::try_from(millis).ok().map(Duration::from_millis);
@@ -313,24 +318,24 @@ impl Remote {
             send_timeout: time(send),
         })
     }
-    /// SO_RCVLOWAT, as it was when something was last received.
+    /// SO_RCVLOWAT as of the last receive.
     pub fn low_water(&self) -> usize {
         self.low_water.load(Ordering::Relaxed)
     }
-    /// The program knows that its connection is open.
+    /// Records that the program knows of the established connection.
     pub fn report_open(&self) {
-        let _ = self.ask(Op::ReportOpen, [0; 3]);
+        let _ = self.send_request(Op::ReportOpen, [0; 3]);
     }
-    /// The program knows that its connection did not open.
+    /// Records that the program knows of the failed connection.
     pub fn forget_failed(&self) {
-        let _ = self.ask(Op::ForgetFailed, [0; 3]);
+        let _ = self.send_request(Op::ForgetFailed, [0; 3]);
     }
 
     /// recvmsg(2).
     pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         let room = buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add).min(MAX_DATA);
         let room = i64::try_from(room).unwrap_or(0);
-        let answer = self.ask(Op::Receive, [room, flags.into(), 0])?;
+        let answer = self.send_request(Op::Receive, [room, flags.into(), 0])?;
         let frame = answer.frame()?;
         let mut rest = frame.data;
         for buffer in buffers.iter_mut() {
@@ -362,12 +367,12 @@ impl Remote {
         }
         let control = AncillaryMessage::write_all(&message.control, MAX_CONTROL).0;
         let numbers = [message.flags.into(), 0, 0];
-        let answer = self.ask_with(Op::Send, numbers, message.to, &control, &data)?.well()?;
+        let answer = self.send_request_with(Op::Send, numbers, message.to, &control, &data)?.well()?;
         Ok(number(&answer, 0))
     }
 }
 
-/// A `struct sockaddr_in` or `sockaddr_in6` that the owner has written.
+/// Decodes a `struct sockaddr_in` or `sockaddr_in6` of the owner.
 fn decode_address(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(*bytes.first_chunk()?);
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);

@@ -1,4 +1,4 @@
-//! The owner's side: the door, the channels, and what is done for others.
+//! The owner's side: the rendezvous socket, the channels, and the requests of other processes.
 
 use super::frame::{MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op, ShareFrame};
 use crate::descriptor::acting;
@@ -19,21 +19,22 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Numbers of the door in all processes begin here, where programs have nothing.
-pub const DOORS: RawFd = 900;
-/// The door's name, by which programs that inherit it know it; behind it what tells stacks apart.
-pub const DOOR_NAME: &[u8] = b"farpace-door-";
-/// Processes at most that have a channel at a time.
+/// The rendezvous socket has a number from here on in all processes, above those of programs.
+pub const MIN_RENDEZVOUS_FD: RawFd = 900;
+/// Prefix of the name of the rendezvous socket, by which programs that inherit it recognise it. A hash of the
+/// stack's configuration follows.
+pub const RENDEZVOUS_PREFIX: &[u8] = b"farpace-door-";
+/// Maximum number of processes with a channel.
 const MAX_CHANNELS: usize = 4096;
-/// Descriptors that come with one request at most; all but the first are closed.
+/// Maximum number of descriptors per request; all but the first are closed.
 const MAX_RIGHTS: usize = 4;
 
-/// The door and the channels of a stack.
+/// The rendezvous socket and the channels of a stack.
 pub struct ShareServer {
-    /// Where channels come in.
-    door: OwnedFd,
-    /// The end of it that other processes inherit.
-    theirs: Mutex<Option<OwnedFd>>,
+    /// The end that receives channels.
+    rendezvous: OwnedFd,
+    /// The end that other processes inherit.
+    inheritable: Mutex<Option<OwnedFd>>,
     channels: Mutex<BTreeMap<RawFd, OwnedFd>>,
     buffer: Mutex<Vec<u8>>,
 }
@@ -42,59 +43,59 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What tells the doors of two stacks apart that one process might inherit: FNV-1a of the words that made the stack.
-pub fn door_name(words: &str) -> Vec<u8> {
+/// The name that distinguishes the rendezvous sockets of stacks: FNV-1a of the configuration text.
+pub fn rendezvous_name(words: &str) -> Vec<u8> {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = words.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    [DOOR_NAME, format!("{hash:016x}").as_bytes()].concat()
+    [RENDEZVOUS_PREFIX, format!("{hash:016x}").as_bytes()].concat()
 }
 
 impl ShareServer {
-    /// A new door.
+    /// Creates a rendezvous socket.
     pub fn open(words: &str) -> nix::Result<Self> {
-        let (door, theirs) = socketpair(
+        let (rendezvous, inheritable) = socketpair(
             AddressFamily::Unix,
             SockType::SeqPacket,
             None,
             SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
         )?;
-        // The process's own number makes it a name that nobody else has.
-        let name = [&door_name(words)[..], format!("-{}", std::process::id()).as_bytes()].concat();
-        // Without the name only children find it, and not what they run.
-        let _ = UnixAddr::new_abstract(&name).and_then(|name| bind(door.as_raw_fd(), &name));
-        let high =
-            fcntl(&theirs, FcntlArg::F_DUPFD(DOORS)).or_else(|_| fcntl(&theirs, FcntlArg::F_DUPFD(0)))?;
+        // The process ID makes the name unique.
+        let name = [&rendezvous_name(words)[..], format!("-{}", std::process::id()).as_bytes()].concat();
+        // Without the name only children find it, and not the programs that they execute.
+        let _ = UnixAddr::new_abstract(&name).and_then(|name| bind(rendezvous.as_raw_fd(), &name));
+        let high = fcntl(&inheritable, FcntlArg::F_DUPFD(MIN_RENDEZVOUS_FD))
+            .or_else(|_| fcntl(&inheritable, FcntlArg::F_DUPFD(0)))?;
         let (channels, buffer) = (Mutex::default(), Mutex::new(vec![0; MAX_FRAME]));
-        Ok(ShareServer { door, theirs: Mutex::new(Some(owned(high))), channels, buffer })
+        Ok(ShareServer { rendezvous, inheritable: Mutex::new(Some(owned(high))), channels, buffer })
     }
-    /// What wakes it when there is somebody at the door.
-    pub const fn door(&self) -> &OwnedFd {
-        &self.door
+    /// Readable when a process requests a channel.
+    pub const fn rendezvous(&self) -> &OwnedFd {
+        &self.rendezvous
     }
-    /// The end of the door that other processes inherit.
-    pub fn theirs(&self) -> Option<RawFd> {
-        locked(&self.theirs).as_ref().map(AsRawFd::as_raw_fd)
+    /// The end that other processes inherit.
+    pub fn inheritable(&self) -> Option<RawFd> {
+        locked(&self.inheritable).as_ref().map(AsRawFd::as_raw_fd)
     }
-    /// True if no other process has the door. From now on no new one gets it.
+    /// True if no other process has the rendezvous socket. From now on no new one gets it.
     pub fn is_left(&self) -> bool {
-        *locked(&self.theirs) = None;
-        has_hung_up(self.door.as_raw_fd())
+        *locked(&self.inheritable) = None;
+        has_hung_up(self.rendezvous.as_raw_fd())
     }
-    /// How many processes have a channel.
+    /// Number of processes with a channel.
     pub fn channels(&self) -> usize {
         locked(&self.channels).len()
     }
     /// Descriptors that a child of fork(2) must not keep.
     pub fn descriptors(&self) -> Vec<RawFd> {
         let mut all: Vec<_> = locked(&self.channels).keys().copied().collect();
-        all.push(self.door.as_raw_fd());
+        all.push(self.rendezvous.as_raw_fd());
         all
     }
 
-    /// Takes a channel in that somebody brings: its descriptor.
+    /// Accepts a channel of another process, and returns its descriptor.
     pub fn admit(&self, notice: impl FnOnce(&OwnedFd) -> nix::Result<()>) {
         let mut byte = [0; 1];
-        let (_, rights) = take(&self.door, &mut byte);
+        let (_, rights) = take(&self.rendezvous, &mut byte);
         let mut channels = locked(&self.channels);
         if let Some(channel) = rights.into_iter().next()
             && channels.len() < MAX_CHANNELS
@@ -123,13 +124,13 @@ impl ShareServer {
             answer.send(end).ok()
         });
         if done.is_none() {
-            // It has ended, or is no process of ours.
+            // The process has ended, or its message is invalid.
             channels.remove(&channel);
         }
     }
 }
 
-/// What has come, and the descriptors with it; no length: nothing has.
+/// A received message with its descriptors; no length: nothing was received.
 fn take(from: &OwnedFd, into: &mut [u8]) -> (Option<usize>, Vec<OwnedFd>) {
     let mut space = cmsg_space!([RawFd; MAX_RIGHTS]);
     let mut parts = [IoSliceMut::new(into)];
@@ -148,7 +149,7 @@ fn take(from: &OwnedFd, into: &mut [u8]) -> (Option<usize>, Vec<OwnedFd>) {
     (Some(got.bytes), rights)
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Default)]
 struct ServerAnswer {
     error: u32,
@@ -182,7 +183,7 @@ fn millis(time: Option<std::time::Duration>) -> i64 {
     time.map_or(-1, |time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Does what a process asks.
+/// Performs a requested operation.
 fn act(
     home: &Arc<Home>,
     op: Op,
