@@ -1,18 +1,19 @@
-//! libc's calls, as the program sees them.
+//! The libc calls that the program makes.
 
 #![allow(unsafe_code, reason = "names for C, and memory of the program as the manual of each call says")]
 
 use crate::descriptors::{
-    LookupGuard, Whose, ask, ask_too, claim, copies, is_self, note, question, release, those, whose,
+    DescriptorOwner, UndecidedSocket, add, add_copy, assign_to_farpace, assign_to_kernel, copies_of,
+    farpace_descriptors, is_self, note, owner, undecided,
 };
-use crate::library::{DOORS, Library, door, finish_for_children, library, loaded};
-use crate::plan::{SpawnPlan, address, everywhere, plan};
+use crate::library::{Library, MIN_RENDEZVOUS_FD, finish_for_children, library, loaded, rendezvous};
+use crate::plan::{ExecPlan, address, everywhere, plan};
 use crate::real;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint, c_ulong, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use std::ffi::{c_long, c_void};
 
-/// Bytes of `struct sockaddr_in6`: as much as is read of any address.
+/// Length of `struct sockaddr_in6`: the maximum that is read of any address.
 const LONGEST_ADDRESS: usize = size_of::<libc::sockaddr_in6>();
 
 pub(crate) fn fail<T: From<i8>>(error: Errno) -> T {
@@ -20,47 +21,48 @@ pub(crate) fn fail<T: From<i8>>(error: Errno) -> T {
     T::from(-1)
 }
 
-/// What a call on `fd` is: farpace's, or the kernel's.
-pub(crate) fn ours(fd: c_int) -> Option<&'static Library> {
-    match whose(fd) {
-        Whose::Ours => loaded(),
-        Whose::Kernels | Whose::Open | Whose::Parents => None,
+/// The library, if a call on `fd` belongs to farpace; none: it belongs to the kernel.
+pub(crate) fn library_for(fd: c_int) -> Option<&'static Library> {
+    match owner(fd) {
+        DescriptorOwner::Farpace => loaded(),
+        DescriptorOwner::Kernel | DescriptorOwner::Undecided | DescriptorOwner::Parent => None,
     }
 }
 
-/// Gives a call to farpace or to the kernel. What farpace does not know may have been closed by a call that is not here, and be
-/// a file now.
+/// Passes a call to farpace or to the kernel. A descriptor that farpace does not know may have been closed by
+/// a call that is not intercepted, and belong to a file now.
 macro_rules! given {
-    ($fd:ident, $library:ident => $theirs:expr, $kernels:expr) => {{
-        if let Some($library) = ours($fd) {
-            let result = $theirs;
+    ($fd:ident, $library:ident => $farpace:expr, $kernels:expr) => {{
+        if let Some($library) = library_for($fd) {
+            let result = $farpace;
             if result != -1 || Errno::last() != Errno::EBADF || !is_something_else($fd) {
                 return result;
             }
-            release($fd);
+            assign_to_kernel($fd);
         }
         $kernels
     }};
 }
 pub(crate) use given;
 
-/// True if the number of a socket of ours has become that of a file. Not if another thread has closed the socket meanwhile.
+/// True if the number of a farpace socket belongs to a file now. False if another thread has closed the
+/// socket meanwhile.
 pub(crate) fn is_something_else(fd: c_int) -> bool {
-    let something_else = whose(fd) == Whose::Ours && !real::is_socket(fd);
+    let something_else = owner(fd) == DescriptorOwner::Farpace && !real::is_socket(fd);
     Errno::EBADF.set();
     something_else
 }
 
-/// The bytes of an address that a program gives.
+/// The bytes of an address of the program.
 pub(crate) fn bytes<'a>(at: *const sockaddr, len: socklen_t) -> &'a [u8] {
     if at.is_null() {
         return &[];
     }
-    // SAFETY: not null; by the manual of the call `len` bytes are there for as long as it lasts.
+    // SAFETY: not null; by the manual of the call `len` bytes are present for its duration.
     unsafe { std::slice::from_raw_parts(at.cast(), (len as usize).min(LONGEST_ADDRESS)) }
 }
 
-/// The port that the kernel has given.
+/// The port that the kernel has assigned.
 fn port_of(fd: c_int) -> u16 {
     let mut room = [0u8; LONGEST_ADDRESS];
     let mut len = room.len() as socklen_t;
@@ -68,10 +70,10 @@ fn port_of(fd: c_int) -> u16 {
     if got == 0 { address(&room).map_or(0, |(_, port)| port) } else { 0 }
 }
 
-/// A socket that may become farpace's becomes it: where it was bound, and as it was set.
+/// Moves an undecided socket to farpace, with its local address and options.
 pub(crate) fn adopt(fd: c_int) -> nix::Result<&'static Library> {
     let library = library()?;
-    let LookupGuard { domain, kind, protocol, options, bound } = question(fd).ok_or(Errno::EBADF)?;
+    let UndecidedSocket { domain, kind, protocol, options, bound } = undecided(fd).ok_or(Errno::EBADF)?;
     let port = if bound { port_of(fd) } else { 0 };
     let mut flags = kind;
     if real::fcntl(fd, libc::F_GETFL, 0) & libc::O_NONBLOCK != 0 {
@@ -80,16 +82,16 @@ pub(crate) fn adopt(fd: c_int) -> nix::Result<&'static Library> {
     if real::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0 {
         flags |= libc::SOCK_CLOEXEC;
     }
-    let copies = copies(fd);
+    let copies = copies_of(fd);
     Errno::result((library.socket_at)(fd, domain, flags, protocol))?;
-    claim(fd);
+    assign_to_farpace(fd);
     for copy in copies {
         let cloexec = real::fcntl(copy, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0;
         Errno::result((library.dup3)(fd, copy, if cloexec { libc::O_CLOEXEC } else { 0 }))?;
-        claim(copy);
+        assign_to_farpace(copy);
     }
     for (level, name, value) in options {
-        // What it does not know it goes without.
+        // Unknown options are ignored.
         (library.setsockopt)(fd, level, name, value.as_ptr().cast(), value.len() as socklen_t);
     }
     if port != 0 {
@@ -99,13 +101,13 @@ pub(crate) fn adopt(fd: c_int) -> nix::Result<&'static Library> {
     Ok(library)
 }
 
-/// The plan, if `fd` may become farpace's.
-fn asked(fd: c_int) -> Option<&'static SpawnPlan> {
-    plan().filter(|_| whose(fd) == Whose::Open)
+/// The plan, if `fd` is undecided.
+fn plan_for(fd: c_int) -> Option<&'static ExecPlan> {
+    plan().filter(|_| owner(fd) == DescriptorOwner::Undecided)
 }
-/// True if `fd` may become farpace's, and `to` says that it shall.
+/// True if `fd` is undecided, and the destination `to` belongs to farpace.
 pub(crate) fn is_for_us(fd: c_int, to: &[u8]) -> bool {
-    asked(fd).is_some_and(|plan| address(to).is_some_and(|(ip, _)| plan.goes_to(ip)))
+    plan_for(fd).is_some_and(|plan| address(to).is_some_and(|(ip, _)| plan.is_destination(ip)))
 }
 
 /// socket(2).
@@ -120,8 +122,8 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
                 (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) | (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP)
             );
         match known && plan().is_some() {
-            true => ask(fd, LookupGuard { domain, kind: bare, protocol, ..LookupGuard::default() }),
-            false => release(fd),
+            true => add(fd, UndecidedSocket { domain, kind: bare, protocol, ..UndecidedSocket::default() }),
+            false => assign_to_kernel(fd),
         }
     }
     fd
@@ -134,7 +136,8 @@ pub extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int 
 }
 
 fn bind_open(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
-    let (Some(plan), Some((ip, port)), Some(question)) = (asked(fd), address(bytes(at, len)), question(fd))
+    let (Some(plan), Some((ip, port)), Some(undecided)) =
+        (plan_for(fd), address(bytes(at, len)), undecided(fd))
     else {
         return real::bind(fd, at, len);
     };
@@ -146,26 +149,26 @@ fn bind_open(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
         if port != 0 {
             return now();
         }
-        // The kernel knows a port that is free.
-        let any = everywhere(question.domain, 0);
-        note(fd, |question| question.bound = true);
+        // The kernel knows a free port.
+        let any = everywhere(undecided.domain, 0);
+        note(fd, |undecided| undecided.bound = true);
         let bound = real::bind(fd, any.as_ptr().cast(), any.len() as socklen_t);
         return if bound == 0 { adopt(fd).map_or_else(fail, |_| 0) } else { bound };
     }
     if !ip.is_unspecified() {
-        release(fd);
+        assign_to_kernel(fd);
         return real::bind(fd, at, len);
     }
-    // Datagrams may come without another call that tells more.
-    if question.kind == libc::SOCK_DGRAM && port != 0 {
+    // Datagrams may arrive without another call that decides.
+    if undecided.kind == libc::SOCK_DGRAM && port != 0 {
         return now();
     }
     match real::bind(fd, at, len) {
         0 => {
-            note(fd, |question| question.bound = true);
+            note(fd, |undecided| undecided.bound = true);
             0
         }
-        // A program of the kernel has it, or only root may: that is none of farpace's business.
+        // Another program of the kernel uses the port, or only root may: this does not concern farpace.
         _ if matches!(Errno::last(), Errno::EADDRINUSE | Errno::EACCES) && port != 0 => now(),
         other => other,
     }
@@ -178,13 +181,13 @@ pub extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 }
 
 fn listen_open(fd: c_int, backlog: c_int) -> c_int {
-    let (Some(_), Some(question)) = (asked(fd), question(fd)) else { return real::listen(fd, backlog) };
-    if !question.bound {
-        let any = everywhere(question.domain, 0);
+    let (Some(_), Some(undecided)) = (plan_for(fd), undecided(fd)) else { return real::listen(fd, backlog) };
+    if !undecided.bound {
+        let any = everywhere(undecided.domain, 0);
         if real::bind(fd, any.as_ptr().cast(), any.len() as socklen_t) != 0 {
             return -1;
         }
-        note(fd, |question| question.bound = true);
+        note(fd, |undecided| undecided.bound = true);
     }
     match adopt(fd) {
         Ok(library) => (library.listen)(fd, backlog),
@@ -197,26 +200,26 @@ fn listen_open(fd: c_int, backlog: c_int) -> c_int {
 pub extern "C" fn accept4(fd: c_int, at: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
     given!(fd, library => accepted((library.accept4)(fd, at.cast(), len, flags)), {
         let fd = real::accept4(fd, at, len, flags);
-        theirs(fd)
+        from_kernel(fd)
     })
 }
 
 /// accept(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn accept(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    given!(fd, library => accepted((library.accept4)(fd, at.cast(), len, 0)), theirs(real::accept(fd, at, len)))
+    given!(fd, library => accepted((library.accept4)(fd, at.cast(), len, 0)), from_kernel(real::accept(fd, at, len)))
 }
 
 fn accepted(fd: c_int) -> c_int {
     if fd >= 0 {
-        claim(fd);
+        assign_to_farpace(fd);
     }
     fd
 }
-/// A number that the kernel has just given out.
-fn theirs(fd: c_int) -> c_int {
-    if fd >= 0 && matches!(whose(fd), Whose::Ours | Whose::Open) {
-        release(fd);
+/// Records a number that the kernel has just assigned.
+fn from_kernel(fd: c_int) -> c_int {
+    if fd >= 0 && matches!(owner(fd), DescriptorOwner::Farpace | DescriptorOwner::Undecided) {
+        assign_to_kernel(fd);
     }
     fd
 }
@@ -244,19 +247,20 @@ pub extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 /// close(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
-    if fd >= DOORS && fd == door() {
-        // The way to the stack for programs that this one runs: closed by those that close all that they do not know.
+    if fd >= MIN_RENDEZVOUS_FD && fd == rendezvous() {
+        // The connection to the stack for executed programs: some programs close all descriptors that they do
+        // not know.
         return fail(Errno::EBADF);
     }
-    match whose(fd) {
-        Whose::Kernels | Whose::Parents => real::close(fd),
-        Whose::Open => {
-            release(fd);
+    match owner(fd) {
+        DescriptorOwner::Kernel | DescriptorOwner::Parent => real::close(fd),
+        DescriptorOwner::Undecided => {
+            assign_to_kernel(fd);
             real::close(fd)
         }
-        Whose::Ours => {
-            // Before its number can be given out again.
-            release(fd);
+        DescriptorOwner::Farpace => {
+            // Before its number can be reused.
+            assign_to_kernel(fd);
             match loaded().map(|library| (library.close)(fd)) {
                 Some(-1) if Errno::last() == Errno::EBADF => real::close(fd),
                 Some(result) => result,
@@ -266,23 +270,26 @@ pub extern "C" fn close(fd: c_int) -> c_int {
     }
 }
 
-/// close_range(2): what is not the kernel's is closed one by one, and the way to the stack stays.
+/// close_range(2): farpace's descriptors are closed one by one, and the connection to the stack stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     let (low, high) =
         (c_int::try_from(first).unwrap_or(c_int::MAX), c_int::try_from(last).unwrap_or(c_int::MAX));
     if flags == 0 {
-        those(low, high).into_iter().filter(|fd| whose(*fd) != Whose::Parents).for_each(|fd| {
-            close(fd);
-        });
+        farpace_descriptors(low, high)
+            .into_iter()
+            .filter(|fd| owner(*fd) != DescriptorOwner::Parent)
+            .for_each(|fd| {
+                close(fd);
+            });
     }
-    let door = door();
-    if door < low || door > high {
+    let rendezvous = rendezvous();
+    if rendezvous < low || rendezvous > high {
         return real::close_range(first, last, flags);
     }
-    let door = door.cast_unsigned();
-    let below = if first < door { real::close_range(first, door - 1, flags) } else { 0 };
-    if below == 0 && last > door { real::close_range(door + 1, last, flags) } else { below }
+    let rendezvous = rendezvous.cast_unsigned();
+    let below = if first < rendezvous { real::close_range(first, rendezvous - 1, flags) } else { 0 };
+    if below == 0 && last > rendezvous { real::close_range(rendezvous + 1, last, flags) } else { below }
 }
 
 /// closefrom(3).
@@ -302,7 +309,7 @@ pub extern "C" fn _exit(code: c_int) -> ! {
     std::process::abort()
 }
 
-/// daemon(3), whose parent ends by the `_exit` that is here.
+/// daemon(3), whose parent exits through the intercepted `_exit`.
 #[unsafe(no_mangle)]
 pub extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
     // SAFETY: a call without memory.
@@ -316,11 +323,11 @@ pub extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
         return -1;
     }
     if stay == 0 {
-        // SAFETY: a string that ends with a zero byte. Where it fails, libc's goes on as well.
+        // SAFETY: a string terminated with a zero byte. An error is ignored, as in libc.
         unsafe { libc::chdir(c"/".as_ptr()) };
     }
     if keep == 0 {
-        // SAFETY: a string that ends with a zero byte.
+        // SAFETY: a string terminated with a zero byte.
         let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
         if null == -1 {
             return -1;
@@ -367,7 +374,7 @@ pub extern "C" fn getsockopt(
     })
 }
 
-/// setsockopt(2). What is set before it is known whose the socket is holds for whoever gets it.
+/// setsockopt(2). Options of an undecided socket apply to the stack that gets it.
 #[unsafe(no_mangle)]
 pub extern "C" fn setsockopt(
     fd: c_int,
@@ -378,10 +385,10 @@ pub extern "C" fn setsockopt(
 ) -> c_int {
     given!(fd, library => (library.setsockopt)(fd, level, name, value, len), {
         let set = real::setsockopt(fd, level, name, value, len);
-        if set == 0 && asked(fd).is_some() && !value.is_null() {
-            // SAFETY: not null, and the kernel has just read so many bytes there.
+        if set == 0 && plan_for(fd).is_some() && !value.is_null() {
+            // SAFETY: not null, and the kernel has just read this many bytes there.
             let value = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len as usize) };
-            note(fd, |question| question.options.push((level, name, value.to_vec())));
+            note(fd, |undecided| undecided.options.push((level, name, value.to_vec())));
         }
         set
     })
@@ -420,16 +427,16 @@ pub extern "C" fn recvfrom(
     })
 }
 
-/// read(2) of programs that were compiled with checks.
+/// read(2) of programs compiled with _FORTIFY_SOURCE.
 #[unsafe(no_mangle)]
 pub extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t {
-    if len <= room && ours(fd).is_some() {
+    if len <= room && library_for(fd).is_some() {
         return read(fd, buffer, len);
     }
     real::__read_chk(fd, buffer, len, room)
 }
 
-/// recv(2) of programs that were compiled with checks.
+/// recv(2) of programs compiled with _FORTIFY_SOURCE.
 #[unsafe(no_mangle)]
 pub extern "C" fn __recv_chk(
     fd: c_int,
@@ -438,13 +445,13 @@ pub extern "C" fn __recv_chk(
     room: size_t,
     flags: c_int,
 ) -> ssize_t {
-    if len <= room && ours(fd).is_some() {
+    if len <= room && library_for(fd).is_some() {
         return recv(fd, buffer, len, flags);
     }
     real::__recv_chk(fd, buffer, len, room, flags)
 }
 
-/// recvfrom(2) of programs that were compiled with checks.
+/// recvfrom(2) of programs compiled with _FORTIFY_SOURCE.
 #[unsafe(no_mangle)]
 pub extern "C" fn __recvfrom_chk(
     fd: c_int,
@@ -455,7 +462,7 @@ pub extern "C" fn __recvfrom_chk(
     at: *mut sockaddr,
     at_len: *mut socklen_t,
 ) -> ssize_t {
-    if len <= room && ours(fd).is_some() {
+    if len <= room && library_for(fd).is_some() {
         return recvfrom(fd, buffer, len, flags, at, at_len);
     }
     real::__recvfrom_chk(fd, buffer, len, room, flags, at, at_len)
@@ -500,7 +507,7 @@ pub extern "C" fn sendto(
     })
 }
 
-/// splice(2): programs do without it where it is refused.
+/// splice(2): refused; programs fall back to other calls.
 #[unsafe(no_mangle)]
 pub extern "C" fn splice(
     from: c_int,
@@ -510,18 +517,18 @@ pub extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if ours(from).is_some() || ours(to).is_some() {
+    if library_for(from).is_some() || library_for(to).is_some() {
         return fail(Errno::EINVAL);
     }
     real::splice(from, from_offset, to, to_offset, len, flags)
 }
 
-/// A number that has just become one more descriptor of `fd`.
+/// Records a new descriptor of the same file as `fd`.
 fn copied(fd: c_int, copy: c_int) -> c_int {
     if copy >= 0 && copy != fd {
-        theirs(copy);
-        if whose(fd) == Whose::Open {
-            ask_too(fd, copy);
+        from_kernel(copy);
+        if owner(fd) == DescriptorOwner::Undecided {
+            add_copy(fd, copy);
         }
     }
     copy
@@ -550,7 +557,7 @@ fn dup_to(fd: c_int, at: c_int, flags: c_int, real: impl FnOnce() -> c_int) -> c
         return real();
     }
     given!(fd, library => accepted((library.dup3)(fd, at, flags)), {
-        if whose(at) == Whose::Ours && real::fcntl(fd, libc::F_GETFD, 0) >= 0 {
+        if owner(at) == DescriptorOwner::Farpace && real::fcntl(fd, libc::F_GETFD, 0) >= 0 {
             close(at);
         }
         copied(fd, real())
@@ -568,7 +575,7 @@ pub extern "C" fn fcntl(fd: c_int, command: c_int, value: c_long) -> c_int {
     })
 }
 
-/// fcntl(2) of programs that were compiled for large files.
+/// fcntl(2) of programs compiled with large file support.
 #[unsafe(no_mangle)]
 pub extern "C" fn fcntl64(fd: c_int, command: c_int, value: c_long) -> c_int {
     fcntl(fd, command, value)

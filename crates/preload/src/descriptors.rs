@@ -1,14 +1,14 @@
-//! Whose a descriptor is.
+//! The owner of each descriptor: the kernel or farpace.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Numbers from here on are the kernel's in any case: more than Linux lets a process have unless it is told to.
+/// Higher numbers always belong to the kernel: this exceeds the default maximum of Linux.
 const MAX: usize = 1 << 20;
 
-/// A bit for each number.
+/// A bit per number.
 struct Bits([AtomicU64; MAX / 64]);
 
 impl Bits {
@@ -36,132 +36,132 @@ impl Bits {
 
 static OURS: Bits = Bits::new();
 static OPEN: Bits = Bits::new();
-/// What is asked of each number. Copies of a descriptor (dup(2)) share one question.
-static QUESTIONS: Mutex<BTreeMap<RawFd, SharedTable>> = Mutex::new(BTreeMap::new());
-/// LibraryGuard under the lock of all questions alone, so it is free when that is.
-pub type SharedTable = Arc<Mutex<LookupGuard>>;
-/// The process whose memory this is. A child of vfork(2) has the same memory, and another number.
+/// The state of undecided sockets. Copies of a descriptor (dup(2)) share it.
+static UNDECIDED: Mutex<BTreeMap<RawFd, SharedTable>> = Mutex::new(BTreeMap::new());
+/// It is locked only with the table locked, so it is free when the table is.
+pub type SharedTable = Arc<Mutex<UndecidedSocket>>;
+/// The process that this memory belongs to. A child of vfork(2) has the same memory, and another process ID.
 static SELF: AtomicI32 = AtomicI32::new(0);
 
-/// A socket of the kernel that may become farpace's.
+/// An undecided socket: it belongs to the kernel, and may move to farpace.
 #[derive(Clone, Debug, Default)]
-pub struct LookupGuard {
-    /// As socket(2) was called.
+pub struct UndecidedSocket {
+    /// Domain of the socket(2) call.
     pub domain: i32,
-    /// The same, without flags.
+    /// Type, without flags.
     pub kind: i32,
-    /// The same.
+    /// Protocol.
     pub protocol: i32,
-    /// What was set: level, name, value.
+    /// Options set so far: level, name, value.
     pub options: Vec<(i32, i32, Vec<u8>)>,
     /// The kernel has bound it to all addresses.
     pub bound: bool,
 }
 
-/// Whose a descriptor is.
+/// The owner of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// The kernel's.
-    Kernels,
-    /// The kernel's so far.
-    Open,
-    /// Farpace's.
-    Ours,
-    /// That of the process before a vfork(2), whose memory this is: to be left as it is.
-    Parents,
+pub enum DescriptorOwner {
+    /// The kernel.
+    Kernel,
+    /// The kernel, undecided.
+    Undecided,
+    /// Farpace.
+    Farpace,
+    /// The parent of a vfork(2), whose memory this is: it must not be changed.
+    Parent,
 }
 
-/// Whose `fd` is.
-pub fn whose(fd: RawFd) -> Whose {
+/// The owner of `fd`.
+pub fn owner(fd: RawFd) -> DescriptorOwner {
     let (ours, open) = (OURS.has(fd), OPEN.has(fd));
     if !ours && !open {
-        Whose::Kernels
+        DescriptorOwner::Kernel
     } else if !is_self() {
-        Whose::Parents
+        DescriptorOwner::Parent
     } else if ours {
-        Whose::Ours
+        DescriptorOwner::Farpace
     } else {
-        Whose::Open
+        DescriptorOwner::Undecided
     }
 }
 
-/// True if this memory is that of this process alone.
+/// True if this memory belongs to this process only.
 pub fn is_self() -> bool {
     SELF.load(Ordering::Acquire) == process()
 }
-/// From now on it is.
-pub fn settle_in() {
+/// Records that this memory belongs to this process.
+pub fn take_over_memory() {
     SELF.store(process(), Ordering::Release);
 }
-/// The numbers from `first` to `last` that are not the kernel's.
-pub fn those(first: RawFd, last: RawFd) -> Vec<RawFd> {
+/// The numbers from `first` to `last` that do not belong to the kernel.
+pub fn farpace_descriptors(first: RawFd, last: RawFd) -> Vec<RawFd> {
     let last = last.min(MAX as RawFd - 1);
     (first.max(0)..=last).filter(|fd| OURS.has(*fd) || OPEN.has(*fd)).collect()
 }
-/// Nobody else asks or notes anything while this is held.
+/// The table, locked.
 pub fn hold() -> MutexGuard<'static, BTreeMap<RawFd, SharedTable>> {
-    questions()
+    undecided_sockets()
 }
 fn process() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-fn questions() -> MutexGuard<'static, BTreeMap<RawFd, SharedTable>> {
-    QUESTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+fn undecided_sockets() -> MutexGuard<'static, BTreeMap<RawFd, SharedTable>> {
+    UNDECIDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `fd` is a new socket that may become farpace's.
-pub fn ask(fd: RawFd, question: LookupGuard) {
-    put(fd, Arc::new(Mutex::new(question)));
+/// Records a new undecided socket `fd`.
+pub fn add(fd: RawFd, undecided: UndecidedSocket) {
+    put(fd, Arc::new(Mutex::new(undecided)));
 }
-/// `copy` is one more descriptor of `fd`, which may become farpace's.
-pub fn ask_too(fd: RawFd, copy: RawFd) {
-    let shared = questions().get(&fd).cloned();
+/// Records `copy` as another descriptor of `fd`, if that is undecided.
+pub fn add_copy(fd: RawFd, copy: RawFd) {
+    let shared = undecided_sockets().get(&fd).cloned();
     if let Some(shared) = shared {
         put(copy, shared);
     }
 }
-fn put(fd: RawFd, question: SharedTable) {
+fn put(fd: RawFd, undecided: SharedTable) {
     OURS.clear(fd);
     if OPEN.at(fd).is_some() {
-        questions().insert(fd, question);
+        undecided_sockets().insert(fd, undecided);
         OPEN.set(fd);
     }
 }
-/// The other descriptors of what `fd` is, if that may become farpace's.
-pub fn copies(fd: RawFd) -> Vec<RawFd> {
-    let questions = questions();
-    let Some(own) = questions.get(&fd) else { return Vec::new() };
-    let same = questions.iter().filter(|(other, question)| **other != fd && Arc::ptr_eq(question, own));
+/// The other descriptors of `fd`, if that is undecided.
+pub fn copies_of(fd: RawFd) -> Vec<RawFd> {
+    let sockets = undecided_sockets();
+    let Some(own) = sockets.get(&fd) else { return Vec::new() };
+    let same = sockets.iter().filter(|(other, undecided)| **other != fd && Arc::ptr_eq(undecided, own));
     same.map(|(other, _)| *other).collect()
 }
-/// `fd` is farpace's.
-pub fn claim(fd: RawFd) {
+/// Assigns `fd` to farpace.
+pub fn assign_to_farpace(fd: RawFd) {
     settle(fd);
     OURS.set(fd);
 }
-/// `fd` is the kernel's.
-pub fn release(fd: RawFd) {
+/// Assigns `fd` to the kernel.
+pub fn assign_to_kernel(fd: RawFd) {
     settle(fd);
     OURS.clear(fd);
 }
 fn settle(fd: RawFd) {
     if OPEN.has(fd) {
         OPEN.clear(fd);
-        questions().remove(&fd);
+        undecided_sockets().remove(&fd);
     }
 }
-/// What is known of a socket that may become farpace's.
-pub fn question(fd: RawFd) -> Option<LookupGuard> {
-    questions().get(&fd).map(|shared| locked(shared).clone())
+/// The state of an undecided socket.
+pub fn undecided(fd: RawFd) -> Option<UndecidedSocket> {
+    undecided_sockets().get(&fd).map(|shared| locked(shared).clone())
 }
-fn locked(shared: &SharedTable) -> MutexGuard<'_, LookupGuard> {
+fn locked(shared: &SharedTable) -> MutexGuard<'_, UndecidedSocket> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
-/// Notes something of it.
-pub fn note(fd: RawFd, change: impl FnOnce(&mut LookupGuard)) {
-    if let Some(question) = questions().get(&fd) {
-        change(&mut locked(question));
+/// Changes the state of an undecided socket.
+pub fn note(fd: RawFd, change: impl FnOnce(&mut UndecidedSocket)) {
+    if let Some(undecided) = undecided_sockets().get(&fd) {
+        change(&mut locked(undecided));
     }
 }
 
@@ -169,37 +169,41 @@ pub fn note(fd: RawFd, change: impl FnOnce(&mut LookupGuard)) {
 mod tests {
     use super::*;
 
-    /// Breaks: calls go to the wrong stack: those of a child of vfork, of a number that is used again, of numbers out of range.
+    /// Breaks: calls go to the right stack, also in a child of vfork, for a reused number, and for numbers
+    /// out of range.
     #[test]
-    fn a_number_is_somebodys() {
+    fn descriptors_have_one_owner() {
         let fd = 77;
-        assert_eq!(whose(fd), Whose::Kernels);
+        assert_eq!(owner(fd), DescriptorOwner::Kernel);
         assert!(!is_self());
-        settle_in();
-        ask(fd, LookupGuard { domain: 2, ..LookupGuard::default() });
-        note(fd, |question| question.bound = true);
-        assert_eq!(whose(fd), Whose::Open);
-        assert!(question(fd).is_some_and(|question| question.bound && question.domain == 2));
-        ask_too(fd, fd + 1);
-        note(fd + 1, |question| question.protocol = 6);
-        assert!(question(fd).is_some_and(|question| question.protocol == 6));
-        assert_eq!((copies(fd), copies(fd + 1)), (vec![fd + 1], vec![fd]));
-        release(fd + 1);
-        assert_eq!((copies(fd), whose(fd + 1)), (vec![], Whose::Kernels));
-        claim(fd);
-        assert_eq!((whose(fd), question(fd).is_none()), (Whose::Ours, true));
+        take_over_memory();
+        add(fd, UndecidedSocket { domain: 2, ..UndecidedSocket::default() });
+        note(fd, |undecided| undecided.bound = true);
+        assert_eq!(owner(fd), DescriptorOwner::Undecided);
+        assert!(undecided(fd).is_some_and(|undecided| undecided.bound && undecided.domain == 2));
+        add_copy(fd, fd + 1);
+        note(fd + 1, |undecided| undecided.protocol = 6);
+        assert!(undecided(fd).is_some_and(|undecided| undecided.protocol == 6));
+        assert_eq!((copies_of(fd), copies_of(fd + 1)), (vec![fd + 1], vec![fd]));
+        assign_to_kernel(fd + 1);
+        assert_eq!((copies_of(fd), owner(fd + 1)), (vec![], DescriptorOwner::Kernel));
+        assign_to_farpace(fd);
+        assert_eq!((owner(fd), undecided(fd).is_none()), (DescriptorOwner::Farpace, true));
         SELF.store(process() + 1, Ordering::Release);
-        assert_eq!(whose(fd), Whose::Parents);
-        settle_in();
-        assert_eq!((those(0, 100), those(fd + 1, RawFd::MAX)), (vec![fd], vec![]));
-        ask(fd, LookupGuard::default());
-        assert_eq!(whose(fd), Whose::Open);
-        release(fd);
-        assert_eq!(whose(fd), Whose::Kernels);
+        assert_eq!(owner(fd), DescriptorOwner::Parent);
+        take_over_memory();
+        assert_eq!(
+            (farpace_descriptors(0, 100), farpace_descriptors(fd + 1, RawFd::MAX)),
+            (vec![fd], vec![])
+        );
+        add(fd, UndecidedSocket::default());
+        assert_eq!(owner(fd), DescriptorOwner::Undecided);
+        assign_to_kernel(fd);
+        assert_eq!(owner(fd), DescriptorOwner::Kernel);
         for out in [-1, RawFd::MAX, MAX as RawFd] {
-            ask(out, LookupGuard::default());
-            claim(out);
-            assert_eq!(whose(out), Whose::Kernels);
+            add(out, UndecidedSocket::default());
+            assign_to_farpace(out);
+            assert_eq!(owner(out), DescriptorOwner::Kernel);
         }
     }
 }

@@ -1,16 +1,17 @@
-//! What `farpace exec` loads into a program before everything else: libc's calls for sockets, which give those to farpace that
-//! are for its networks, and all others to the kernel.
+//! The library that `farpace exec` preloads into a program. It intercepts libc's socket calls, passes those
+//! for farpace's networks to farpace, and all others to the kernel.
 //!
-//! Start reading at `calls.rs`. A socket begins as the kernel's (`descriptors.rs`); when the program says by connect, bind,
-//! listen or sendto where it is to be, and that is one of farpace's networks (`plan.rs`), a socket of farpace takes its number.
-//! Descriptors of farpace are real ones, so poll, select, epoll and fcntl need no help.
+//! Start reading at `calls.rs`. A socket is first created in the kernel (`descriptors.rs`). When connect,
+//! bind, listen or sendto shows its address, and the address belongs to a network of farpace (`plan.rs`), a
+//! socket of farpace takes its number. The descriptors of farpace are real ones, so poll, select, epoll and
+//! fcntl work without interception.
 //!
-//! The stack itself is in `libfarpace.so` (`crates/capi`), which is loaded when it is first needed (`library.rs`): with names of
-//! its own, so that what it calls is libc's and not what is here. A program that talks to no such network pays one look at a
-//! bit for each call.
+//! The stack itself is in `libfarpace.so` (`crates/capi`), which is loaded when it is first needed
+//! (`library.rs`). It is loaded with its own symbols, so that its calls reach libc and not this library. A
+//! program without such networks pays one test of a bit per call.
 //!
-//! It never knows any other crate of farpace, only libc and `farpace.h`, and never touches a
-//! socket that is not for one of its networks.
+//! This library never knows another crate of farpace, only libc and `farpace.h`, and never touches a socket
+//! that is not for one of its networks.
 
 #![cfg_attr(test, allow(dead_code, reason = "the calls would be those of the test program"))]
 

@@ -1,8 +1,8 @@
-//! The stack, in `libfarpace.so`.
+//! The stack in `libfarpace.so`.
 
 #![allow(unsafe_code, reason = "a library that is loaded, and its functions by name")]
 
-use crate::descriptors::{self, is_self, settle_in};
+use crate::descriptors::{self, is_self, take_over_memory};
 use crate::plan::plan;
 use crate::real;
 use nix::errno::Errno;
@@ -15,24 +15,25 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// How long the end of a program waits for what it has sent, in milliseconds. The kernel would send on after it; here nobody does.
-const PATIENCE: c_int = 10_000;
+/// How long an exiting program waits until its data is acknowledged, in milliseconds. A kernel would continue
+/// to send after the exit.
+const FLUSH_TIMEOUT: c_int = 10_000;
 
 macro_rules! library {
     ($($name:ident : fn($($ty:ty),*) -> $ret:ty,)*) => {
-        /// Functions of `farpace.h`, without their `fp_`.
+        /// The functions of `farpace.h`, without the prefix `fp_`.
         pub struct Library { $(#[doc = concat!("`fp_", stringify!($name), "`.")] pub $name: extern "C" fn($($ty),*) -> $ret,)* }
 
         impl Library {
             fn find(handle: *mut c_void) -> Option<Library> {
                 Some(Library { $($name: {
                     let name = CString::new(concat!("fp_", stringify!($name))).ok()?;
-                    // SAFETY: a handle of dlopen, and a name that ends with a zero byte.
+                    // SAFETY: a handle of dlopen, and a name terminated with a zero byte.
                     let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
                     if found.is_null() {
                         return None;
                     }
-                    // SAFETY: not null, and farpace.h says that the function of this name has this type.
+                    // SAFETY: not null, and by farpace.h the function of this name has this type.
                     unsafe { std::mem::transmute::<*mut c_void, extern "C" fn($($ty),*) -> $ret>(found) }
                 },)* })
             }
@@ -74,70 +75,71 @@ library! {
     recvmmsg: fn(c_int, *mut mmsghdr, c_uint, c_int, *const timespec) -> c_int,
 }
 
-/// Where the descriptor is by which children and what they run reach the stack, and as many numbers as are looked at.
-pub const DOORS: c_int = 900;
-const MAX_DOORS: c_int = 16;
-/// The name of its other end begins with this.
-const DOOR_NAME: &[u8] = b"\0farpace-door-";
+/// Lowest number of the rendezvous socket, through which children and executed programs reach the stack. As
+/// many numbers from here are checked.
+pub const MIN_RENDEZVOUS_FD: c_int = 900;
+const MAX_RENDEZVOUS_FDS: c_int = 16;
+/// Prefix of the name of its other end.
+const RENDEZVOUS_PREFIX: &[u8] = b"\0farpace-stack-";
 
-/// The stack of this process; for the end.
+/// The stack of this process, for its exit.
 static STACK: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static LIBRARY: OnceLock<Result<Library, Errno>> = OnceLock::new();
-/// LibraryGuard while the library is brought up, so that no child is made meanwhile.
-static BEGIN: Mutex<()> = Mutex::new(());
-/// See [`door`].
-static DOOR: AtomicI32 = AtomicI32::new(-1);
-/// There are children.
+/// Held while the library is loaded, so that no child is created meanwhile.
+static LOADING: Mutex<()> = Mutex::new(());
+/// See [`rendezvous`].
+static RENDEZVOUS: AtomicI32 = AtomicI32::new(-1);
+/// True if there are children.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// This thread brings the library up, and may make children for it.
-    static BEGINS: Cell<bool> = const { Cell::new(false) };
-    /// What is held while this thread forks.
-    static HELD: RefCell<Option<LibraryGuard>> = const { RefCell::new(None) };
+    /// This thread loads the library, and may create children for it.
+    static IS_LOADING: Cell<bool> = const { Cell::new(false) };
+    /// The locks held while this thread forks.
+    static FORK_GUARD: RefCell<Option<LibraryGuard>> = const { RefCell::new(None) };
 }
 type LibraryGuard =
     (Option<MutexGuard<'static, ()>>, MutexGuard<'static, BTreeMap<RawFd, descriptors::SharedTable>>);
 
-/// The descriptor by which other processes reach the stack; -1: there is none.
-pub fn door() -> c_int {
-    DOOR.load(Ordering::Acquire)
+/// The descriptor through which other processes reach the stack; -1: there is none.
+pub fn rendezvous() -> c_int {
+    RENDEZVOUS.load(Ordering::Acquire)
 }
 
-/// Says something to whoever looks.
-fn tell(text: &str) {
-    // If nobody can read it there, nothing can be done.
+/// Prints a message for the user.
+fn print(text: &str) {
+    // An error cannot be reported.
     let _ = std::io::stderr().write_all(format!("farpace exec: {text}\n").as_bytes());
 }
 
-/// The library with its stack, which is brought up if it was not. What is wrong is said, once.
+/// The library with its stack; it is loaded on the first call. An error is printed once.
 pub fn library() -> nix::Result<&'static Library> {
     if !is_self() {
-        // A child of vfork(2) is to do nothing but run a program.
+        // A child of vfork(2) may only execute a program.
         return Err(Errno::ENETDOWN);
     }
-    let begun = BEGIN.lock().unwrap_or_else(PoisonError::into_inner);
+    let begun = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     let result = LIBRARY.get_or_init(|| bring_up(begin));
     drop(begun);
     result.as_ref().map_err(|error| *error)
 }
 
 fn bring_up(work: impl FnOnce() -> Result<Library, (Errno, String)>) -> Result<Library, Errno> {
-    BEGINS.set(true);
-    // Signals are for the threads of the program.
+    IS_LOADING.set(true);
+    // Signals are handled by the threads of the program.
     let before = nix::sys::signal::SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
     let begun = work();
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
     }
-    BEGINS.set(false);
+    IS_LOADING.set(false);
     begun.map_err(|(error, why)| {
-        tell(&format!("cannot bring the host up: {why}"));
+        print(&format!("cannot bring the host up: {why}"));
         error
     })
 }
 
-/// The library, if it is there.
+/// The library, if it is loaded.
 pub fn loaded() -> Option<&'static Library> {
     LIBRARY.get()?.as_ref().ok()
 }
@@ -147,12 +149,12 @@ fn load() -> Result<(Library, CString), (Errno, String)> {
     let bad = |_| (Errno::EINVAL, "a zero byte in its words".to_owned());
     let file = CString::new(plan.library.as_str()).map_err(bad)?;
     let words = CString::new(plan.words.as_str()).map_err(bad)?;
-    // Its own names first: what it calls must be libc's, not what this library has put before it.
-    // SAFETY: a string that ends with a zero byte; what the library does when it is loaded is what Rust's libraries do.
+    // With its own symbols first: its calls must reach libc, not the functions of this library. SAFETY: a
+    // string terminated with a zero byte; the initialisation of the library is that of Rust libraries.
     let handle =
         unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND) };
     if handle.is_null() {
-        // SAFETY: dlerror returns null, or a string that lasts until the next call of this thread.
+        // SAFETY: dlerror returns null, or a string that is valid until the next call in this thread.
         let why = unsafe { libc::dlerror() };
         let why = match why.is_null() {
             true => plan.library.clone(),
@@ -167,11 +169,11 @@ fn load() -> Result<(Library, CString), (Errno, String)> {
     Ok((library, words))
 }
 
-/// The stack of a process before this one, or a new one.
+/// The inherited stack of a parent process, or a new one.
 fn begin() -> Result<Library, (Errno, String)> {
     let (library, words) = load()?;
     if (library.stack_join)(words.as_ptr()) == 0 {
-        find_door();
+        find_rendezvous();
         return Ok(library);
     }
     let stack = (library.stack_open)(words.as_ptr());
@@ -182,23 +184,25 @@ fn begin() -> Result<Library, (Errno, String)> {
         let why = CStr::from_bytes_until_nul(&why).unwrap_or_default().to_string_lossy();
         return Err((error, format!("{why} ({})", error.desc())));
     }
-    // If that fails, what children run has no way to it.
+    // If this fails, executed programs cannot reach the stack.
     (library.stack_share)(stack);
-    find_door();
+    find_rendezvous();
     STACK.store(stack, Ordering::Release);
     // SAFETY: a function without arguments.
     unsafe { libc::atexit(finish) };
     Ok(library)
 }
 
-fn find_door() {
-    let is_door = |fd: &c_int| real::peer_name(*fd).is_some_and(|name| name.starts_with(DOOR_NAME));
-    if let Some(door) = (DOORS..DOORS + MAX_DOORS).find(is_door) {
-        DOOR.store(door, Ordering::Release);
+fn find_rendezvous() {
+    let is_rendezvous =
+        |fd: &c_int| real::peer_name(*fd).is_some_and(|name| name.starts_with(RENDEZVOUS_PREFIX));
+    if let Some(rendezvous) = (MIN_RENDEZVOUS_FD..MIN_RENDEZVOUS_FD + MAX_RENDEZVOUS_FDS).find(is_rendezvous)
+    {
+        RENDEZVOUS.store(rendezvous, Ordering::Release);
     }
 }
 
-/// The program ends: its connections get what they are still to get, and its children have its stack until they end.
+/// At exit: sends the remaining data of connections, and keeps the stack until all children have ended.
 extern "C" fn finish() {
     if !is_self() {
         return;
@@ -209,22 +213,22 @@ extern "C" fn finish() {
         return;
     }
     if (library.stack_wait)(stack, 0) != 0 {
-        tell("other processes use the host of this one: it waits until they end");
+        print("other processes use the host of this one: it waits until they end");
         (library.stack_wait)(stack, -1);
     }
-    if (library.stack_finish)(stack, PATIENCE) != 0 {
-        tell(&format!("a peer has not taken everything within {} s", PATIENCE / 1000));
+    if (library.stack_finish)(stack, FLUSH_TIMEOUT) != 0 {
+        print(&format!("a peer has not taken everything within {} s", FLUSH_TIMEOUT / 1000));
     }
 }
 
-/// The same where a program ends without exit(3): only if there are children.
+/// For programs that end without exit(3): keeps the stack while there are children.
 pub fn finish_for_children() {
     if FORKED.load(Ordering::Acquire) {
         finish();
     }
 }
 
-/// When this library is loaded: forks are noticed, and sockets that this program has inherited are known.
+/// At load time: installs fork handlers, and registers inherited sockets.
 #[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -235,16 +239,17 @@ extern "C" fn init() {
     if plan().is_none() {
         return;
     }
-    settle_in();
-    // SAFETY: three functions without arguments, which stay as long as this library.
+    take_over_memory();
+    // SAFETY: three functions without arguments, which exist as long as this library.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
-    find_door();
-    if door() < 0 {
+    find_rendezvous();
+    if rendezvous() < 0 {
         return;
     }
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let all: Vec<c_int> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    let all: Vec<_> = all.into_iter().filter(|fd| *fd < DOORS && real::is_local_stream(*fd)).collect();
+    let all: Vec<_> =
+        all.into_iter().filter(|fd| *fd < MIN_RENDEZVOUS_FD && real::is_local_stream(*fd)).collect();
     if all.is_empty() {
         return;
     }
@@ -256,25 +261,27 @@ extern "C" fn init() {
         }
     };
     if let Ok(library) = LIBRARY.get_or_init(|| bring_up(joined)) {
-        all.into_iter().filter(|fd| (library.socket_inherited)(*fd) == 0).for_each(descriptors::claim);
+        all.into_iter()
+            .filter(|fd| (library.socket_inherited)(*fd) == 0)
+            .for_each(descriptors::assign_to_farpace);
     }
 }
 
 extern "C" fn prepare() {
-    let begun = (!BEGINS.get()).then(|| BEGIN.lock().unwrap_or_else(PoisonError::into_inner));
+    let begun = (!IS_LOADING.get()).then(|| LOADING.lock().unwrap_or_else(PoisonError::into_inner));
     let held = (begun, descriptors::hold());
-    HELD.with(|place| *place.borrow_mut() = Some(held));
+    FORK_GUARD.with(|place| *place.borrow_mut() = Some(held));
 }
 
 extern "C" fn parent() {
     FORKED.store(true, Ordering::Release);
-    drop(HELD.with(|place| place.borrow_mut().take()));
+    drop(FORK_GUARD.with(|place| place.borrow_mut().take()));
 }
 
 extern "C" fn child() {
-    settle_in();
-    // The stack is its parent's.
+    take_over_memory();
+    // The stack belongs to the parent.
     STACK.store(std::ptr::null_mut(), Ordering::Release);
     FORKED.store(false, Ordering::Release);
-    drop(HELD.with(|place| place.borrow_mut().take()));
+    drop(FORK_GUARD.with(|place| place.borrow_mut().take()));
 }

@@ -1,21 +1,21 @@
-//! Calls that take messages, many messages, or a file.
+//! Calls with messages, several messages, or a file.
 
 #![allow(unsafe_code, reason = "names for C, and memory of the program as the manual of each call says")]
 
-use crate::calls::{adopt, bytes, fail, given, is_for_us, is_something_else, ours};
-use crate::descriptors::release;
+use crate::calls::{adopt, bytes, fail, given, is_for_us, is_something_else, library_for};
+use crate::descriptors::assign_to_kernel;
 use crate::library::Library;
 use crate::real;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint, mmsghdr, msghdr, off_t, size_t, ssize_t};
 use std::ptr::null_mut;
 
-/// As much of a file as is moved at once.
+/// Maximum number of bytes of a file per step.
 const LONGEST: usize = 1 << 16;
 
-/// The library, for a message that goes to `fd`.
+/// The library, for a message sent on `fd`.
 fn sending(fd: c_int, message: &msghdr) -> Option<nix::Result<&'static Library>> {
-    if let Some(library) = ours(fd) {
+    if let Some(library) = library_for(fd) {
         return Some(Ok(library));
     }
     is_for_us(fd, bytes(message.msg_name.cast(), message.msg_namelen)).then(|| adopt(fd))
@@ -42,7 +42,7 @@ pub extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssiz
 #[unsafe(no_mangle)]
 pub extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
     let first = if count == 0 { null_mut() } else { messages };
-    // SAFETY: by the manual of the call so many messages are there, or it is null.
+    // SAFETY: by the manual of the call it points to this many messages, or is null.
     match unsafe { first.as_ref() }.and_then(|first| sending(fd, &first.msg_hdr)) {
         Some(Ok(library)) => (library.sendmmsg)(fd, messages, count, flags),
         Some(Err(error)) => fail(error),
@@ -67,11 +67,11 @@ pub extern "C" fn recvmmsg(
 /// sendfile(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-    if ours(from).is_some() {
+    if library_for(from).is_some() {
         return fail(Errno::EINVAL);
     }
-    let Some(library) = ours(to) else { return real::sendfile(to, from, offset, count) };
-    // SAFETY: by the manual of the call it is an offset that we may write to, or null.
+    let Some(library) = library_for(to) else { return real::sendfile(to, from, offset, count) };
+    // SAFETY: by the manual of the call it is a writable offset, or null.
     let mut given = unsafe { offset.as_mut() };
     let begin = match &given {
         Some(given) => **given,
@@ -85,7 +85,7 @@ pub extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: si
     while sent < count {
         let wanted = buffer.len().min(count - sent);
         let at = begin.saturating_add(sent as off_t);
-        // SAFETY: the buffer has so many bytes.
+        // SAFETY: the buffer has this many bytes.
         let got = unsafe { libc::pread(from, buffer.as_mut_ptr().cast(), wanted, at) };
         let Ok(got) = usize::try_from(got) else { return if sent > 0 { sent as ssize_t } else { -1 } };
         if got == 0 {
@@ -111,7 +111,7 @@ pub extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: si
     sent as ssize_t
 }
 
-/// sendfile(2) of programs that were compiled for large files.
+/// sendfile(2) of programs compiled with large file support.
 #[unsafe(no_mangle)]
 pub extern "C" fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
     sendfile(to, from, offset, count)

@@ -1,32 +1,32 @@
-//! Which addresses are farpace's, as `farpace exec` has said in the environment.
+//! The addresses of farpace, from the environment that `farpace exec` sets.
 
 use nix::libc;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
 
-/// The variable of the environment. Lines of `name=value`: `library`, `route`, and the words of `fp_stack_open`.
+/// The environment variable. Lines of `name=value`: `library`, `route`, and those of `fp_stack_open`.
 const VARIABLE: &str = "FARPACE_EXEC";
 
-/// What is farpace's.
+/// What belongs to farpace.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct SpawnPlan {
-    /// The file of the stack.
+pub struct ExecPlan {
+    /// Path of the library with the stack.
     pub library: String,
-    /// What to tell it.
+    /// Configuration text of the stack.
     pub words: String,
     ours: Vec<IpAddr>,
     routes: Vec<(IpAddr, u8)>,
 }
 
-/// The plan of this process; none: everything is the kernel's.
-pub fn plan() -> Option<&'static SpawnPlan> {
-    static PLAN: OnceLock<Option<SpawnPlan>> = OnceLock::new();
-    PLAN.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| SpawnPlan::parse(&text))).as_ref()
+/// The plan of this process; none: everything belongs to the kernel.
+pub fn plan() -> Option<&'static ExecPlan> {
+    static PLAN: OnceLock<Option<ExecPlan>> = OnceLock::new();
+    PLAN.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| ExecPlan::parse(&text))).as_ref()
 }
 
-impl SpawnPlan {
-    fn parse(text: &str) -> SpawnPlan {
-        let mut plan = SpawnPlan::default();
+impl ExecPlan {
+    fn parse(text: &str) -> ExecPlan {
+        let mut plan = ExecPlan::default();
         for line in text.lines() {
             let (name, value) = line.split_once('=').unwrap_or((line, ""));
             match name {
@@ -43,13 +43,13 @@ impl SpawnPlan {
         }
         plan
     }
-    /// True if what is sent there is farpace's.
-    pub fn goes_to(&self, ip: IpAddr) -> bool {
+    /// True if packets to this address are sent by farpace.
+    pub fn is_destination(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         let never = ip.is_loopback() || ip.is_unspecified() || ip.is_multicast();
         !never && self.routes.iter().any(|(net, bits)| within(ip, *net, *bits))
     }
-    /// True if farpace has this address.
+    /// True if it is a local address of farpace.
     pub fn has(&self, ip: IpAddr) -> bool {
         self.ours.contains(&ip.to_canonical())
     }
@@ -70,7 +70,7 @@ fn within(ip: IpAddr, net: IpAddr, bits: u8) -> bool {
     differ.checked_shr(width.saturating_sub(bits.into())).unwrap_or(0) == 0
 }
 
-/// The address in a `struct sockaddr_in` or `sockaddr_in6`; none: it is of another family, or cut short.
+/// The address in a `struct sockaddr_in` or `sockaddr_in6`; none: another family, or too short.
 pub fn address(bytes: &[u8]) -> Option<(IpAddr, u16)> {
     let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk::<2>()?));
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk::<2>()?);
@@ -82,7 +82,7 @@ pub fn address(bytes: &[u8]) -> Option<(IpAddr, u16)> {
     Some((ip, port))
 }
 
-/// Every address of a family, at a port: a `struct sockaddr_in` or `sockaddr_in6`.
+/// The unspecified address of a family with a port: a `struct sockaddr_in` or `sockaddr_in6`.
 pub fn everywhere(domain: i32, port: u16) -> Vec<u8> {
     let (family, rest) = match domain {
         libc::AF_INET6 => (libc::AF_INET6, [&[0; 4], &Ipv6Addr::UNSPECIFIED.octets()[..], &[0; 4]].concat()),
@@ -95,27 +95,30 @@ pub fn everywhere(domain: i32, port: u16) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Breaks: programs reach networks of farpace by the kernel, or lose loopback and all other networks.
+    /// Breaks: addresses of farpace's networks are recognised, and loopback and all other networks stay with
+    /// the kernel.
     #[test]
-    fn networks_are_told_apart() {
-        let plan = SpawnPlan::parse(
+    fn networks_of_farpace_are_recognised() {
+        let plan = ExecPlan::parse(
             "library=/l.so\ntun=fp0\naddress=10.77.0.2/24\naddress=fd77::2/64\nroute=1.2.0.0/16\nroute=3.0.0.0/0",
         );
-        let goes = |text: &str| plan.goes_to(text.parse().unwrap());
+        let goes = |text: &str| plan.is_destination(text.parse().unwrap());
         for ours in ["10.77.0.1", "10.77.0.2", "fd77::1", "1.2.3.4", "8.8.8.8", "::ffff:10.77.0.1"] {
             assert!(goes(ours), "{ours}");
         }
         for kernels in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "0.0.0.0", "224.0.0.1", "fd78::1"] {
             assert!(!goes(kernels), "{kernels}");
         }
-        let narrow = SpawnPlan::parse("address=10.77.0.2/24");
-        assert!(narrow.goes_to([10, 77, 0, 9].into()) && !narrow.goes_to([10, 77, 1, 9].into()));
+        let narrow = ExecPlan::parse("address=10.77.0.2/24");
+        assert!(
+            narrow.is_destination([10, 77, 0, 9].into()) && !narrow.is_destination([10, 77, 1, 9].into())
+        );
         assert!(plan.has("::ffff:10.77.0.2".parse().unwrap()) && !plan.has("10.77.0.1".parse().unwrap()));
         assert_eq!((plan.library.as_str(), plan.words.contains("route")), ("/l.so", false));
         assert_eq!(plan.words, "tun=fp0\naddress=10.77.0.2/24\naddress=fd77::2/64\n");
     }
 
-    /// Breaks: addresses of programs are read wrong.
+    /// Breaks: addresses of programs are parsed exactly.
     #[test]
     fn addresses_are_read_as_they_are_written() {
         for domain in [libc::AF_INET, libc::AF_INET6] {

@@ -1,4 +1,4 @@
-//! The calls of the next library in line, which is libc unless there are more like this one.
+//! The calls of the next library, which is libc unless there are more preloaded ones.
 
 #![allow(unsafe_code, reason = "calls by names that are looked up")]
 
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The next function of this name.
 fn next(name: &CStr) -> *mut c_void {
-    // SAFETY: the name ends with a zero byte; RTLD_NEXT is a handle that dlsym knows.
+    // SAFETY: the name is terminated with a zero byte; RTLD_NEXT is a valid handle.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
 /// True if a descriptor is a socket of any kind.
 pub fn is_socket(fd: c_int) -> bool {
     let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: there is room for what it writes.
+    // SAFETY: the buffer has the length of the structure.
     if unsafe { libc::fstat(fd, about.as_mut_ptr()) } != 0 {
         return false;
     }
@@ -27,7 +27,7 @@ pub fn is_socket(fd: c_int) -> bool {
     about.st_mode & libc::S_IFMT == libc::S_IFSOCK
 }
 
-/// True if a descriptor is a connected local socket of kind SOCK_STREAM, as farpace's are.
+/// True if a descriptor is a connected local socket of type SOCK_STREAM, like those of farpace.
 pub fn is_local_stream(fd: c_int) -> bool {
     let mut kind = 0;
     let mut len = size_of::<c_int>() as socklen_t;
@@ -35,7 +35,7 @@ pub fn is_local_stream(fd: c_int) -> bool {
     got == 0 && kind == libc::SOCK_STREAM && peer_name(fd).is_some()
 }
 
-/// The name of the other end of a local socket, without its family; none: it is something else.
+/// The name of the peer of a local socket, without its family; none: it is not a local socket.
 pub fn peer_name(fd: c_int) -> Option<Vec<u8>> {
     let mut room = [0u8; size_of::<libc::sockaddr_un>()];
     let mut len = room.len() as socklen_t;
@@ -66,8 +66,8 @@ macro_rules! real {
                 Errno::ENOSYS.set();
                 return -1;
             }
-            // SAFETY: not null, and libc's function of this name has this type. What its arguments must be, the program
-            // that called has promised.
+            // SAFETY: not null, and libc's function of this name has this type. The caller is responsible for
+            // the arguments.
             unsafe {
                 let call: unsafe extern "C" fn($($ty),*) -> $ret = std::mem::transmute(found);
                 call($($arg),*)
@@ -110,7 +110,7 @@ real! {
     dup(fd: c_int) -> c_int;
     dup2(fd: c_int, at: c_int) -> c_int;
     dup3(fd: c_int, at: c_int, flags: c_int) -> c_int;
-    // Their third argument is a word in a register, whether they are declared with `...` or not.
+    // Their third argument is passed in a register, whether they are declared with `...` or not.
     fcntl(fd: c_int, command: c_int, value: c_long) -> c_int;
     ioctl(fd: c_int, request: c_ulong, value: *mut c_void) -> c_int;
 }

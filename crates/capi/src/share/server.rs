@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const MIN_RENDEZVOUS_FD: RawFd = 900;
 /// Prefix of the name of the rendezvous socket, by which programs that inherit it recognise it. A hash of the
 /// stack's configuration follows.
-pub const RENDEZVOUS_PREFIX: &[u8] = b"farpace-door-";
+pub const RENDEZVOUS_PREFIX: &[u8] = b"farpace-stack-";
 /// Maximum number of processes with a channel.
 const MAX_CHANNELS: usize = 4096;
 /// Maximum number of descriptors per request; all but the first are closed.
