@@ -6,7 +6,7 @@ use farpace_host::LocalLink;
 use farpace_live::DeviceError;
 use farpace_live::device::udp_tunnel::WireguardFile;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel};
-use farpace_live::socket::{StackOptions, Stack, StackError};
+use farpace_live::socket::{Stack, StackError, StackOptions};
 use farpace_live::{Device, Wait};
 use farpace_units::ByteCount;
 use farpace_wire::MacAddr;

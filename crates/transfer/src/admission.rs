@@ -1,10 +1,11 @@
-//! Limits on the connections of a receiver: silent, slow or many connections cannot take all of its places.
+//! Limits on the connections of a receiver: silent, slow or many connections cannot occupy all of its slots.
 //!
-//! An unproven connection (its handshake is not complete) has one of [`MAX_UNPROVEN`] places, and one address has at
-//! most [`MAX_UNPROVEN_EACH`] of them. If none is free, the oldest such connection is closed; a handshake takes two round
-//! trips. After the handshake a connection asks for a transfer's place. With a token it gets one if one is free. Without a
-//! token every peer is a stranger: one address has at most half of the places, and if none is free, the slowest stranger is
-//! closed if it is below [`MIN_RATE_OF_STRANGERS`] and has had its place for [`MIN_TIME_OF_STRANGERS`].
+//! An unproven connection (its handshake is not complete) occupies one of [`MAX_UNPROVEN`] slots, and one
+//! address at most [`MAX_UNPROVEN_EACH`] of them. If none is free, the oldest such connection is closed; a
+//! handshake takes two round trips. After the handshake a connection requests a slot for a transfer. With a
+//! token it gets one if one is free. Without a token every peer is unauthenticated, a stranger: one address
+//! has at most half of the slots, and if none is free, the slowest stranger is closed if it is below
+//! [`MIN_RATE_OF_STRANGERS`] and has had its slot for [`MIN_TIME_OF_STRANGERS`].
 
 use crate::fault::{Code, TransferFault};
 use crate::limits::{MAX_UNPROVEN, MAX_UNPROVEN_EACH, MIN_RATE_OF_STRANGERS, MIN_TIME_OF_STRANGERS};
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The places of a receiver.
+/// The slots of a receiver.
 #[derive(Clone)]
 pub struct TransferAdmission(Arc<AdmissionInner>);
 
@@ -27,7 +28,7 @@ struct AdmissionInner {
 #[derive(Default)]
 struct AdmissionTable {
     next: u64,
-    /// By the order in which they came.
+    /// In order of arrival.
     unproven: BTreeMap<u64, Arc<AdmittedConnection>>,
     transfers: BTreeMap<u64, Arc<AdmittedConnection>>,
 }
@@ -46,7 +47,7 @@ impl AdmittedConnection {
         self.displaced.store(true, Ordering::Relaxed);
         (self.close)();
     }
-    /// Byte/s since it has its place, if it is a stranger that has had its time.
+    /// Byte/s since it has its slot, for a stranger after the minimum time.
     fn rate(&self) -> Option<u64> {
         let age = self.since.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
         let has_had = self.stranger.load(Ordering::Relaxed) && age >= MIN_TIME_OF_STRANGERS;
@@ -54,7 +55,7 @@ impl AdmittedConnection {
     }
 }
 
-/// The place of one connection; it is free when this is dropped.
+/// The slot of one connection; it is released when this is dropped.
 pub struct Ticket {
     inner: Arc<AdmissionInner>,
     number: u64,
@@ -62,13 +63,13 @@ pub struct Ticket {
 }
 
 impl TransferAdmission {
-    /// Places for so many transfers at once; at least one.
+    /// Slots for this many simultaneous transfers; at least one.
     pub fn new(transfers: usize) -> Self {
         TransferAdmission(Arc::new(AdmissionInner { transfers: transfers.max(1), table: Mutex::default() }))
     }
 
-    /// A connection has come from this address. Another one may have to go for it, and is closed. The line that is given
-    /// back is this one.
+    /// Admits a connection from this address. Another one may be closed for it. The returned stream is this
+    /// one.
     pub fn arrive(&self, from: Option<IpAddr>, line: FramedStream) -> (Ticket, FramedStream) {
         let FramedStream { reader, writer, close } = line;
         let close: Arc<dyn Fn() + Send + Sync> = close.into();
@@ -99,7 +100,7 @@ impl TransferAdmission {
         (Ticket { inner: Arc::clone(&self.0), number, connection }, line)
     }
 
-    /// Connections that have proved nothing yet, and transfers.
+    /// Number of unproven connections, and of transfers.
     pub fn taken(&self) -> (usize, usize) {
         let table = self.0.table();
         (table.unproven.len(), table.transfers.len())
@@ -113,10 +114,10 @@ impl AdmissionInner {
 }
 
 impl Ticket {
-    /// Asks for a place for a transfer. `stranger`: it has proved nothing, because there is no token.
+    /// Requests a slot for a transfer. `stranger`: the peer is unauthenticated, because there is no token.
     ///
     /// # Errors
-    /// There is none.
+    /// No slot is free.
     pub fn admit(&self, stranger: bool) -> Result<(), TransferFault> {
         let full = |text: &str| Err(TransferFault::new(Code::Busy, text));
         let mut table = self.inner.table();
@@ -153,12 +154,12 @@ impl Ticket {
         Ok(())
     }
 
-    /// So much has been done for it: [`LineProgress::work`](crate::LineProgress).
+    /// Records the progress of the transfer: [`LineProgress::work`](crate::LineProgress).
     pub fn worked(&self, work: u64) {
         self.connection.work.store(work, Ordering::Relaxed);
     }
 
-    /// True when it had to go for another.
+    /// True if it was closed for another.
     pub fn is_displaced(&self) -> bool {
         self.connection.displaced.load(Ordering::Relaxed)
     }
@@ -172,7 +173,7 @@ impl Drop for Ticket {
     }
 }
 
-/// What counts as one address: who has one address of IPv6 has a whole network of them.
+/// The unit of addresses in limits: for IPv6 the /64 network of the peer.
 fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from(u128::from(v6) >> 64 << 64)),
@@ -180,7 +181,7 @@ fn source(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Those of one source, the oldest first. One that is not known is alone.
+/// The connections of one source, the oldest first. A connection of unknown source has its own.
 fn numbers(connections: &BTreeMap<u64, Arc<AdmittedConnection>>, from: Option<IpAddr>) -> Vec<u64> {
     let same = |connection: &AdmittedConnection| from.is_some() && connection.from == from;
     connections.iter().filter(|(_, connection)| same(connection)).map(|(number, _)| *number).collect()
@@ -199,7 +200,7 @@ mod tests {
         fn is_gone(&self) -> bool {
             self.closed.load(Ordering::Relaxed)
         }
-        /// As if it had been there for a minute.
+        /// Makes the connections a minute older.
         fn age(&self) {
             let minute = std::time::Duration::from_secs(60);
             let mut since = self.ticket.connection.since.lock().unwrap();
@@ -218,7 +219,7 @@ mod tests {
         Client { ticket: to.arrive(Some(from.parse().unwrap()), line).0, closed }
     }
 
-    /// Breaks: silent connections keep others from proving what they know.
+    /// Breaks: silent connections do not prevent others from completing their handshake.
     #[test]
     fn the_oldest_of_the_unproven_goes() {
         let places = TransferAdmission::new(1);
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(places.taken(), (0, 0));
     }
 
-    /// Breaks: with IPv6 one machine is counted as many.
+    /// Breaks: the addresses of an IPv6 network count as one.
     #[test]
     fn a_network_of_ipv6_is_one_address() {
         let places = TransferAdmission::new(1);
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(source("::ffff:192.0.2.1".parse().unwrap()), source("192.0.2.1".parse().unwrap()));
     }
 
-    /// Breaks: strangers that are connected and do nothing, or say for ever that they are busy, hold all places.
+    /// Breaks: idle strangers, and those that only claim to be busy, cannot occupy all slots.
     #[test]
     fn the_slowest_stranger_goes_when_places_are_short() {
         let places = TransferAdmission::new(4);
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(places.taken(), (0, 4), "who had to go frees no place of another");
     }
 
-    /// Breaks: who has proved the token loses its place because it is slow, or cannot use all places.
+    /// Breaks: a peer with the token keeps its slot even if it is slow, and can use all slots.
     #[test]
     fn who_has_proved_the_token_stays() {
         let places = TransferAdmission::new(2);

@@ -1,36 +1,36 @@
-//! The hash of a file's content, which costs as much as its data, however long its holes are.
+//! The hash of a file's content. Its cost depends on the data, not on the length of holes.
 //!
-//! Plain BLAKE3 cannot skip zeros: the number of each chunk goes into its hash, so that a hole of a terabyte is a
-//! terabyte of work. Here the file is cut into blocks of 4,096 bytes, and
+//! BLAKE3 by itself cannot skip zeros, because the number of each chunk enters its hash: a hole of a terabyte
+//! would cost as much as a terabyte of data. Here the file is divided into blocks of 4,096 bytes, and
 //!
 //! ```text
 //! data    BLAKE3 over all blocks that have a byte other than zero, in order
 //! map     BLAKE3 over the runs of blocks that have none: number of the first 8 bytes, how many 8 bytes, big endian
 //! hash    BLAKE3's derive_key over length of the file 8 bytes, data 32, map 32
 //! ```
-//! The last block may be shorter. The hash depends on the bytes alone, not on where a file system has holes.
+//! The last block may be shorter. The hash depends on the bytes only, not on where a file system has holes.
 
 use crate::message::Hash;
 
-/// Bytes of a block; the page size of Linux and the block size of most file systems.
+/// Block length; the page size of Linux and the block size of most file systems.
 const BLOCK: usize = 4_096;
 const CONTEXT: &str = "farpace transfer 2: content of a file";
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
-/// Hashes a content as it comes, in pieces of any length.
+/// Hashes a content that arrives in pieces of any length.
 #[derive(Clone, Default)]
 pub struct ContentHasher {
     len: u64,
     data: blake3::Hasher,
     map: blake3::Hasher,
-    /// Zero blocks since the last block that is not, whole ones.
+    /// Whole zero blocks since the last other block.
     zero_blocks: u64,
-    /// True when the block that has begun has a byte other than zero; what came of it is in `data` then.
+    /// True if the current block has a nonzero byte; its bytes are in `data` then.
     mixed: bool,
 }
 
 impl ContentHasher {
-    /// The next bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         let begun = self.begun();
@@ -39,7 +39,7 @@ impl ContentHasher {
             self.continue_block(head);
             rest = tail;
         }
-        // Blocks that are not zero go in together: BLAKE3 is fastest with many.
+        // Blocks that are not zero are added together: BLAKE3 is fastest on long inputs.
         let mut mixed = 0;
         let (blocks, last) = rest.split_at(rest.len() - rest.len() % BLOCK);
         for (at, block) in blocks.chunks_exact(BLOCK).enumerate() {
@@ -54,7 +54,7 @@ impl ContentHasher {
         self.continue_block(last);
     }
 
-    /// So many zeros. The work does not depend on how many.
+    /// Adds zeros, at a cost independent of their number.
     pub fn zeros(&mut self, len: u64) {
         let begun = self.begun();
         let head = if begun == 0 { 0 } else { len.min((BLOCK - begun) as u64) };
@@ -66,10 +66,10 @@ impl ContentHasher {
         self.continue_block(ZEROS.get(..last as usize).unwrap_or_default());
     }
 
-    /// The hash of what came until now.
+    /// The hash of the content so far.
     pub fn result(&self) -> Hash {
         let mut end = self.clone();
-        // A last block that is short.
+        // A short last block.
         if !end.mixed && end.begun() > 0 {
             end.zero_blocks += 1;
         }
@@ -80,12 +80,12 @@ impl ContentHasher {
         *all.finalize().as_bytes()
     }
 
-    /// Bytes of the block that has begun.
+    /// Length of the current block.
     fn begun(&self) -> usize {
         (self.len % BLOCK as u64) as usize
     }
 
-    /// Whole blocks, none of which is zero.
+    /// Adds whole blocks, none of which is zero.
     fn whole(&mut self, blocks: &[u8]) {
         if !blocks.is_empty() {
             self.end_run(self.len / BLOCK as u64);
@@ -94,7 +94,7 @@ impl ContentHasher {
         }
     }
 
-    /// Bytes of one block, up to its end at most.
+    /// Adds bytes to the current block, at most to its end.
     fn continue_block(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -115,7 +115,7 @@ impl ContentHasher {
         }
     }
 
-    /// The run of zero blocks, if there is one, ends before this block.
+    /// Ends the run of zero blocks, if any, before this block.
     fn end_run(&mut self, block: u64) {
         if self.zero_blocks > 0 {
             self.map.update(&block.saturating_sub(self.zero_blocks).to_be_bytes());
@@ -126,7 +126,7 @@ impl ContentHasher {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // Most blocks show at once what they are.
+    // Most blocks show with their first byte that they are not zero.
     bytes.first() == Some(&0) && bytes == ZEROS.get(..bytes.len()).unwrap_or_default()
 }
 
@@ -141,7 +141,7 @@ mod tests {
         hasher.result()
     }
 
-    /// The definition, block by block, in a form that cannot be fast.
+    /// The definition, block by block, without optimisation.
     fn by_definition(bytes: &[u8]) -> Hash {
         let (mut data, mut map, mut run) = (Vec::new(), Vec::new(), None::<(u64, u64)>);
         for (n, block) in (0..).zip(bytes.chunks(BLOCK)) {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: two sides with the same bytes disagree, because one has holes or other pieces than the other.
+        /// Breaks: equal bytes have equal hashes, for any holes and any pieces.
         #[test]
         fn any_cut_gives_what_the_definition_says(pieces in proptest::collection::vec(piece(), 0..12)) {
             let (mut hasher, mut bytes) = (ContentHasher::default(), Vec::new());
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Breaks: sides of different releases disagree.
+    /// Breaks: different releases compute the same hash.
     #[test]
     fn the_hash_is_pinned() {
         let hex = |hash: Hash| blake3::Hash::from_bytes(hash).to_hex().to_string();
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(pinned, expected);
     }
 
-    /// Breaks: contents that differ only in the number or the place of their zeros have one hash.
+    /// Breaks: contents that differ in the number or position of zeros have different hashes.
     #[test]
     fn zeros_count() {
         let contents: Vec<Vec<u8>> = vec![
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(hashes.len(), contents.len());
     }
 
-    /// Breaks: a hole costs work in proportion to its length, which a stranger writes.
+    /// Breaks: the cost of a hole does not depend on its length, which a stranger chooses.
     #[test]
     fn holes_cost_nothing() {
         let begun = std::time::Instant::now();
@@ -246,7 +246,7 @@ mod tests {
         }
         hasher.zeros(u64::MAX);
         assert_ne!(hasher.result(), hash(b""));
-        // Years if each zero were hashed; a few milliseconds otherwise.
+        // Hashing every zero would take years.
         assert!(begun.elapsed().as_secs() < 60);
     }
 }

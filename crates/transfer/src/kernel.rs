@@ -1,4 +1,4 @@
-//! The kernel's own sockets, and the streams of a program, as lines.
+//! Kernel sockets, and the streams of a program, as framed streams.
 
 use crate::line::FramedStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,17 +8,17 @@ use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long to wait for a connection before looking whether to stop.
+/// Interval at which a waiting accept checks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// Hundredths of a second that a program gets to end by itself.
+/// Hundredths of a second that a program has to exit by itself.
 const GRACE: u32 = 300;
 
-/// A connection of the kernel as a line.
+/// A connection of the kernel as a framed stream.
 ///
 /// # Errors
 /// The process has no descriptors left.
 pub fn line_of(stream: TcpStream) -> io::Result<FramedStream> {
-    // Ends of files must not wait for acknowledgements of the data before.
+    // The end of a file must not wait for the ACK of the data before it.
     let _ = stream.set_nodelay(true);
     stream.set_nonblocking(false)?;
     let (reader, closer) = (stream.try_clone()?, stream.try_clone()?);
@@ -29,13 +29,14 @@ pub fn line_of(stream: TcpStream) -> io::Result<FramedStream> {
     })
 }
 
-/// What a program says and hears as a line; closing it ends the program. None: its streams were not asked for.
+/// The standard streams of a program as a framed stream; closing it ends the program. None: its streams are
+/// not piped.
 pub fn line_of_child(mut child: Child) -> Option<FramedStream> {
     let (reader, writer) = (child.stdout.take()?, child.stdin.take()?);
     Some(line_of_parts(reader, writer, child))
 }
 
-/// The same where something of it has been read already.
+/// Like [`line_of_child`], after some of the output was read already.
 pub fn line_of_parts(
     reader: impl Read + Send + 'static,
     writer: impl Write + Send + 'static,
@@ -44,14 +45,14 @@ pub fn line_of_parts(
     let child = Mutex::new(child);
     let close = move || {
         let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = child.kill();
         let _ = child.wait();
     };
     FramedStream { reader: Box::new(reader), writer: Box::new(writer), close: Box::new(close) }
 }
 
-/// Waits a moment for a program that should end by itself, then ends it.
+/// Waits a moment for a program to exit by itself, then kills it.
 pub fn end_child(child: &mut Child) {
     for _ in 0..GRACE {
         // An error means that there is nothing to wait for.
@@ -64,10 +65,10 @@ pub fn end_child(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The next connection; none: `stop` said so.
+/// Accepts the next connection; none: `stop` returned true.
 ///
 /// # Errors
-/// The listener is of no use any more.
+/// The listener has failed.
 pub fn accept(listener: &TcpListener, stop: impl Fn() -> bool) -> io::Result<Option<TcpStream>> {
     listener.set_nonblocking(true)?;
     while !stop() {
@@ -80,7 +81,7 @@ pub fn accept(listener: &TcpListener, stop: impl Fn() -> bool) -> io::Result<Opt
         }
         match listener.accept() {
             Ok((stream, _)) => return Ok(Some(stream)),
-            // It went away before we looked, or there are no descriptors just now: later.
+            // The connection was closed before it was accepted, or no descriptors are left at present: retry.
             Err(error) if is_passing(&error) => std::thread::sleep(Duration::from_millis(10)),
             Err(error) => return Err(error),
         }
@@ -100,26 +101,26 @@ fn is_passing(error: &io::Error) -> bool {
         || exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// A one-time token nobody can guess: 64 hexadecimal digits.
+/// A random one-time token of 64 hexadecimal digits.
 ///
 /// # Errors
-/// The system gives no random numbers.
+/// The system provides no random numbers.
 pub fn one_time_token() -> io::Result<String> {
     Ok(blake3::Hash::from_bytes(random_key()?).to_hex().to_string())
 }
 
-/// Bytes that nobody can guess.
+/// Random bytes for a key.
 ///
 /// # Errors
-/// The system gives no random numbers.
+/// The system provides no random numbers.
 pub fn random_key() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)
 }
 
-/// A key for one purpose out of parts of which one is secret: BLAKE3's `derive_key` over them, each with its length in
-/// front.
+/// A key for one purpose, derived from parts of which one is secret: BLAKE3's `derive_key` over them, each
+/// preceded by its length.
 pub fn derive_key(context: &str, parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key(context);
     for part in parts {

@@ -3,49 +3,52 @@
 use crate::place::MinFree;
 use std::time::Duration;
 
-/// Bytes of one data frame at most.
+/// Maximum length of a data frame.
 pub const MAX_DATA: usize = 1 << 20;
-/// Bytes of one control frame at most.
+/// Maximum length of a control frame.
 pub const MAX_CONTROL: usize = 1 << 20;
-/// Bytes of a path within a transfer.
+/// Maximum length of a path within a transfer.
 pub const MAX_PATH: usize = 4_096;
-/// Bytes of one name of a path; what Linux's file systems take.
+/// Maximum length of a name in a path; the limit of Linux's file systems.
 pub const MAX_NAME: usize = 255;
-/// Names in a path.
+/// Maximum number of names in a path.
 pub const MAX_DEPTH: usize = 128;
-/// Bytes of a text that tells what is wrong.
+/// Maximum length of an error text.
 pub const MAX_TEXT: usize = 1_000;
-/// Entries of one offer.
+/// Maximum number of entries in an offer.
 pub const MAX_OFFER: usize = 1_024;
-/// Entries of a transfer.
+/// Maximum number of entries in a transfer.
 pub const MAX_ENTRIES: u64 = 16_000_000;
-/// Offers that are open at once: the one whose files are being sent, and the next.
+/// Number of open offers: the one whose files are being sent, and the next.
 pub const OPEN_OFFERS: usize = 2;
-/// Directories that were offered and are not complete: all of the open offers, and those that the first one is in.
+/// Maximum number of incomplete directories: those of the open offers, and the parents of the first one.
 pub const MAX_UNSEALED: usize = OPEN_OFFERS * MAX_OFFER + MAX_DEPTH;
-/// Partial files of one offer that are resumed; each costs an open file. Others begin anew.
+/// Maximum number of resumed partial files of an offer; each needs an open file. Others are sent from the
+/// beginning.
 pub const MAX_RESUMED: usize = 32;
-/// A file's size: what file systems take.
+/// Maximum size of a file: the limit of file systems.
 pub const MAX_SIZE: u64 = i64::MAX as u64;
-/// Blocks that are between disk and network at most.
+/// Maximum number of blocks between disk and network.
 pub const BLOCKS: usize = 6;
-/// Messages that wait between two threads, beside blocks.
+/// Maximum number of messages between two threads, in addition to blocks.
 pub const QUEUE: usize = 64;
-/// Bytes that a stranger (a peer without token) must bring within [`Timeouts::idle`](crate::Timeouts); in 60 s, 2.2 kbit/s.
+/// Minimum number of bytes that a stranger (a peer without token) must send within
+/// [`Timeouts::idle`](crate::Timeouts); in 60 s, 2.2 kbit/s.
 pub const MIN_MOVED: u64 = 16 << 10;
-/// Byte/s at which a peer that says it is busy is believed to hash what it has to: after that, it is silent.
+/// Minimum hash rate, in byte/s, that a busy peer is assumed to have. A peer that takes longer is treated as
+/// silent.
 pub const MIN_HASH_RATE: u64 = 10_000_000;
-/// What strangers leave free of a file system if nothing else is said.
+/// Default space that strangers must leave free on a file system.
 pub const MIN_FREE_FOR_STRANGERS: MinFree = MinFree::Percent(5);
-/// Bytes that are written between two looks at how much is free.
+/// Number of bytes written between two checks of the free space.
 pub const LOOK_AT_DISK: u64 = 16 << 20;
-/// Partial files of strangers that are kept at once; the oldest goes first.
+/// Maximum number of partial files of strangers; the oldest is removed first.
 pub const MAX_PARTIALS: usize = 4_096;
-/// Connections that have proved nothing yet, at once; the oldest goes first.
+/// Maximum number of unproven connections; the oldest is closed first.
 pub const MAX_UNPROVEN: usize = 64;
-/// Of them, from one address (IPv6: one network of 64 bits).
+/// Maximum number of them from one address (IPv6: one /64 network).
 pub const MAX_UNPROVEN_EACH: usize = 8;
-/// A stranger that has been slower than this loses its place to somebody who waits for one.
+/// Minimum rate of a stranger, in byte/s, if others wait for its slot.
 pub const MIN_RATE_OF_STRANGERS: u64 = 8_000;
-/// But not before this time.
+/// Minimum time before the rate is checked.
 pub const MIN_TIME_OF_STRANGERS: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Names within a transfer, which cannot lead out of it.
+//! Paths within a transfer, which cannot lead out of its directory.
 
 use crate::fault::clean;
 use crate::limits::{MAX_DEPTH, MAX_NAME, MAX_PATH};
@@ -6,21 +6,21 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
-/// What partial files end with. Such names are never sent and never taken.
+/// Suffix of partial files. Names with it are never sent and never accepted.
 pub(crate) const PARTIAL: &str = ".farpace-part";
-/// Bytes of a file's name that its partial file has, too, for people to see what it is.
+/// Maximum number of bytes of a file's name that the name of its partial file contains, for users.
 const PARTIAL_NAME: usize = 200;
 
-/// A path of one or more names with `/` between them; no name is empty, `.`, `..`, too long, or has a NUL in it, and it
-/// does not begin with `/`. Names are bytes, as Linux has them.
+/// A relative path of names separated by `/`; no name is empty, `.`, `..`, too long, or contains a NUL. Names
+/// are bytes, as in Linux.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RelPath(Vec<u8>);
 
 impl RelPath {
-    /// Takes it if it keeps the rules; otherwise says which one it breaks.
+    /// Checks a path.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// The rule that it violates.
     pub fn new(bytes: &[u8]) -> Result<RelPath, &'static str> {
         if bytes.len() > MAX_PATH {
             return Err("the path is too long");
@@ -50,7 +50,7 @@ impl RelPath {
     pub fn names(&self) -> impl Iterator<Item = &OsStr> {
         self.0.split(|b| *b == b'/').map(OsStr::from_bytes)
     }
-    /// The directory it is in, if it is in one, and its own name.
+    /// Its parent directory, if any, and its last name.
     pub fn split(&self) -> (Option<&[u8]>, &OsStr) {
         match self.0.iter().rposition(|b| *b == b'/') {
             Some(at) => (self.0.get(..at), OsStr::from_bytes(self.0.get(at + 1..).unwrap_or_default())),
@@ -64,7 +64,7 @@ impl RelPath {
     pub fn join(&self, name: &OsStr) -> Result<RelPath, &'static str> {
         RelPath::new(&[&self.0, b"/".as_slice(), name.as_bytes()].concat())
     }
-    /// The same path with another first name.
+    /// The path with another first name.
     ///
     /// # Errors
     /// As [`new`](RelPath::new).
@@ -72,16 +72,16 @@ impl RelPath {
         let rest = self.0.iter().position(|b| *b == b'/').and_then(|at| self.0.get(at..)).unwrap_or_default();
         RelPath::new(&[first.as_bytes(), rest].concat())
     }
-    /// True when one of its names begins with a dot.
+    /// True if one of its names begins with a dot.
     pub fn is_hidden(&self) -> bool {
         self.0.split(|b| *b == b'/').any(|name| name.first() == Some(&b'.'))
     }
-    /// True when a walk through a tree, in which all that is in a directory comes after it and names are in the order of
-    /// their bytes, comes to `other` before this.
+    /// True if a walk through a tree visits `other` before this: parents before their contents, names in byte
+    /// order.
     pub fn comes_after(&self, other: &RelPath) -> bool {
         self.0.split(|b| *b == b'/').gt(other.0.split(|b| *b == b'/'))
     }
-    /// The name of a link beside it that is about to take its place.
+    /// The name of a link beside it that is about to replace it.
     pub(crate) fn partial_link_name(&self) -> String {
         format!(".{}{PARTIAL}", blake3::hash(self.split().1.as_bytes()).to_hex())
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Breaks: a sender writes outside of the directory it was given.
+    /// Breaks: a sender cannot write outside of the directory.
     #[test]
     fn paths_that_lead_out_are_refused() {
         let bad =
@@ -131,7 +131,7 @@ mod tests {
         assert!(RelPath::new("n".repeat(256).as_bytes()).is_err());
     }
 
-    /// Breaks: a sender may offer one file again and again, and has its hash worked out each time.
+    /// Breaks: a sender cannot offer a file repeatedly, and so cause repeated hashing.
     #[test]
     fn paths_have_the_order_of_a_walk() {
         let walk = ["a", "a/b", "a/b/c", "a/b-c", "a-b", "a-b/c", "b", "b\u{1}"];
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a stranger plants `.bashrc`, or what is in `.ssh`.
+    /// Breaks: a stranger cannot create `.bashrc`, or files in `.ssh`.
     #[test]
     fn names_with_a_dot_are_hidden() {
         for (path, hidden) in [("a", false), ("a.b/c", false), (".a", true), ("a/.b", true), (".a/b", true)] {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: a name of any bytes gets a partial file that cannot be made, or is not hidden, or leaves its directory.
+        /// Breaks: any name has a valid name of a partial file, which is hidden and in the same directory.
         #[test]
         fn partial_names_are_names(bytes in proptest::collection::vec(any::<u8>(), 1..300)) {
             if let Ok(path) = RelPath::new(&bytes) {

@@ -1,18 +1,18 @@
-//! A cap on the rate of a stream that has no pacing of its own.
+//! A rate limit for streams without pacing.
 
 use farpace_units::Rate;
 use std::time::{Duration, Instant};
 
-/// What may be sent at once, as time at the rate.
+/// Maximum burst, as time at the rate.
 const BURST: Duration = Duration::from_millis(10);
-/// Sleeps are not longer, so that an interruption is seen.
+/// Maximum sleep, so that an interruption is noticed.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Lets bytes pass at a rate: time not used is lost, but for a short burst.
+/// Limits the rate of bytes: unused time is lost, except for a short burst.
 pub(crate) struct Throttle {
     /// Bytes per second; at least one.
     rate: f64,
-    /// When the next byte may leave.
+    /// Time at which the next byte may be sent.
     next: Instant,
 }
 
@@ -20,11 +20,11 @@ impl Throttle {
     pub fn new(rate: Rate) -> Self {
         Throttle { rate: rate.as_bytes_per_sec_f64().max(1.0), next: Instant::now() }
     }
-    /// Bytes to write at once: a few milliseconds of the rate.
+    /// Number of bytes per write: a few milliseconds of the rate.
     pub fn slice(&self) -> usize {
         (self.rate * BURST.as_secs_f64()).clamp(1_024.0, 1_048_576.0) as usize
     }
-    /// Waits until `bytes` may leave. Ends early if `stopped`.
+    /// Waits until `bytes` may be sent. Returns early if `stopped`.
     pub fn wait(&mut self, bytes: usize, stopped: impl Fn() -> bool) {
         let now = Instant::now();
         self.next = self.next.max(now.checked_sub(BURST).unwrap_or(now));

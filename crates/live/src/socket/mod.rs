@@ -37,5 +37,5 @@ pub use registry::Interrupted;
 pub use shared::{Readiness, ReadinessWatch};
 pub use snapshot::{ConnectionSnapshot, LimitedBy};
 pub(crate) use stack::secret_and_seed;
-pub use stack::{StackOptions, Stack, StackError};
+pub use stack::{Stack, StackError, StackOptions};
 pub use stream::Stream;
