@@ -1,4 +1,4 @@
-//! What can go wrong, in a form that a peer understands and a person can mend.
+//! Errors of transfers, in a form for the peer and for users.
 
 use crate::limits::MAX_TEXT;
 use std::fmt;
@@ -6,39 +6,39 @@ use std::io;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Kinds of faults, as they go over the line. Numbers that are not known are [`Code::Other`].
+/// Kinds of faults, as encoded in messages. Unknown numbers are [`Code::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Code {
     /// Anything else.
     Other = 0,
-    /// The two sides do not have the same token.
+    /// The peers do not have the same token.
     Token = 1,
-    /// The two sides have no version of the protocol in common.
+    /// The peers have no protocol version in common.
     Version = 2,
     /// Both sides send, or both receive.
     Role = 3,
-    /// No more transfers at once.
+    /// The maximum number of transfers is running.
     Busy = 4,
-    /// What came makes no sense.
+    /// An invalid message.
     Protocol = 5,
-    /// A name that must not be written: it leads out of the directory, or through a link.
+    /// A path that must not be written: it leads out of the directory, or through a link.
     Path = 6,
-    /// There is such a file already.
+    /// A file of this name exists.
     Exists = 7,
-    /// The disk, or what the user may have of it, is full.
+    /// The disk or the quota is full.
     NoSpace = 8,
-    /// Not allowed to read or write it.
+    /// Missing permission to read or write it.
     Permission = 9,
     /// The file changed while it was being sent.
     Changed = 10,
-    /// The file is not there (any more).
+    /// The file does not exist (any more).
     Vanished = 11,
-    /// What was received is not what was sent.
+    /// The received content differs from the sent one.
     Mismatch = 12,
-    /// Somebody stopped it.
+    /// It was interrupted.
     Interrupted = 13,
-    /// More than a limit allows.
+    /// A limit is exceeded.
     Limit = 14,
     /// Neither file nor directory nor symbolic link.
     Special = 15,
@@ -63,28 +63,28 @@ impl Code {
         Code::Limit,
         Code::Special,
     ];
-    /// The kind with this number.
+    /// The kind of a number.
     pub fn of(number: u8) -> Code {
         Code::ALL.get(usize::from(number)).copied().unwrap_or(Code::Other)
     }
 }
 
-/// Something went wrong, and why.
+/// An error with its kind and text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text}")]
 pub struct TransferFault {
     /// Its kind.
     pub code: Code,
-    /// For people. No control characters.
+    /// For users. Contains no control characters.
     pub text: String,
 }
 
 impl TransferFault {
-    /// A fault told in these words.
+    /// A fault with this text.
     pub fn new(code: Code, text: impl fmt::Display) -> Self {
         TransferFault { code, text: clean(&text.to_string()) }
     }
-    /// What the system said about doing `what`.
+    /// The fault of a system error during `what`.
     pub fn of(error: &io::Error, what: &str) -> Self {
         let code = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::NoSpace,
@@ -95,7 +95,7 @@ impl TransferFault {
         };
         TransferFault::new(code, format_args!("{what}: {error}"))
     }
-    /// True when it is about more than one file: going on would only fail again.
+    /// True if it concerns more than one file, so that continuing would fail again.
     pub fn is_fatal(&self) -> bool {
         matches!(self.code, Code::NoSpace | Code::Interrupted | Code::Protocol | Code::Limit)
     }
@@ -104,44 +104,44 @@ impl TransferFault {
 /// A file that was not transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferProblem {
-    /// Its path. No control characters.
+    /// Its path. Contains no control characters.
     pub path: String,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: TransferFault,
 }
 
-/// Why a transfer ended before its end.
+/// Why a transfer ended early.
 #[derive(Debug, Error)]
 pub enum TransferError {
     /// The stream failed.
     #[error("the connection broke: {0}")]
     Line(#[from] io::Error),
-    /// The stream ended in the middle.
+    /// The stream ended within the transfer.
     #[error("the other side closed the connection before the transfer was complete")]
     Closed,
-    /// The other side told what was wrong.
+    /// The peer reported a fault.
     #[error("the other side says: {0}")]
     Peer(TransferFault),
-    /// Something is wrong here, and the other side was told.
+    /// A fault on this side; the peer was informed.
     #[error("{0}")]
     Own(TransferFault),
-    /// What came is not what farpace sends.
+    /// The peer does not speak the protocol.
     #[error("the other side does not speak farpace's transfer protocol: {0}")]
     Protocol(&'static str),
-    /// Nothing moved for too long.
+    /// No progress for too long.
     #[error("nothing came from the other side for {} s", .0.as_secs())]
     Silent(Duration),
-    /// Stopped here.
+    /// Interrupted on this side.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// `text` in a form that can be shown: control characters, which could play tricks with a terminal, are replaced, and
-/// what is too long is cut.
+/// Makes `text` safe to show: control characters, which could manipulate a terminal, are replaced, and long
+/// texts are truncated.
 pub fn clean(text: &str) -> String {
     let mut clean = String::new();
     for c in text.chars() {
-        // Marks that turn the direction of writing could make one name look like another.
+        // Marks of writing direction could make one name look like another.
         let tricky = c.is_control()
             || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         let c = if tricky { '?' } else { c };

@@ -1,4 +1,4 @@
-//! The messages of the protocol, and their bytes. Numbers are big endian; docs/transfer.md has the table.
+//! The messages of the protocol, and their encoding. Numbers are big endian; docs/transfer.md has the table.
 
 use crate::fault::{Code, TransferFault, clean};
 use crate::limits::{MAX_CONTROL, MAX_ENTRIES, MAX_OFFER, MAX_PATH, MAX_SIZE, MAX_TEXT};
@@ -6,7 +6,7 @@ use crate::line::SenderKey;
 use crate::path::RelPath;
 use std::time::Duration;
 
-/// The hash of a content; [`ContentHasher`](crate::ContentHasher) says of what.
+/// The hash of a content, as [`ContentHasher`](crate::ContentHasher) defines it.
 pub type Hash = [u8; 32];
 
 /// The type of data frames.
@@ -14,22 +14,22 @@ pub const DATA: u8 = 7;
 /// The type of a refusal, the only control frame without a tag.
 pub const REFUSE: u8 = 2;
 
-/// The type of messages that say nothing but that somebody works.
+/// The type of messages that only signal work in progress.
 pub const BUSY: u8 = 16;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file of so many bytes.
+    /// A file.
     File {
-        /// Bytes.
+        /// Its size in bytes.
         size: u64,
     },
     /// A directory.
     Directory,
     /// A symbolic link.
     Link {
-        /// Where it leads.
+        /// Its target.
         target: Vec<u8>,
     },
 }
@@ -43,92 +43,92 @@ pub struct FileTime {
     pub nanos: u32,
 }
 
-/// One file, directory or link.
+/// A file, directory or link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
     /// Its path within the transfer.
     pub path: RelPath,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Permissions of owner, group and others; no other bits.
     pub mode: u16,
-    /// When its content was last changed.
+    /// Time of the last change of its content.
     pub modified: FileTime,
 }
 
-/// What the receiver says to an entry.
+/// The answer of the receiver to an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileVerdict {
     /// Send it from the beginning.
     Send,
-    /// So many bytes are there, with this hash.
+    /// This many bytes exist, with this hash.
     Resume {
         /// Bytes from the beginning.
         offset: u64,
         /// Their hash.
         hash: Hash,
     },
-    /// There is a whole file of this size, with this hash.
+    /// A complete file of this size exists, with this hash.
     Have {
         /// Its hash.
         hash: Hash,
-        /// Send it from the beginning if yours differs.
+        /// Send it from the beginning if the sender's hash differs.
         replace: bool,
     },
-    /// It is a directory or a link and has been made.
+    /// It is a directory or a link and was created.
     Made,
-    /// It is not taken.
+    /// It is refused.
     Refused(TransferFault),
 }
 
-/// A control message. `S`: sent by the side that sends files; `R`: by the one that receives them.
+/// A control message. `S`: sent by the sender of files; `R`: by their receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransferMessage {
     /// Both, first: proves the token.
     Ready,
-    /// S, first of all: what there will be.
+    /// S, first: a summary of the transfer.
     Summary {
         /// Files, directories and links.
         entries: u64,
         /// Bytes in all files.
         bytes: u64,
-        /// Names at the top.
+        /// Number of names at the top level.
         roots: u32,
-        /// By what the receiver knows a sender without token again; zeros: it does not.
+        /// Key by which the receiver recognises a sender without token; zeros: none.
         sender: SenderKey,
     },
     /// S: the next entries.
     Offer {
-        /// The number of the first one; they are counted from 0 over the whole transfer.
+        /// Index of the first entry, counted from 0 over the whole transfer.
         first: u64,
         /// The entries.
         entries: Vec<FileEntry>,
     },
-    /// R: what is to be done with them, one for each.
+    /// R: the verdicts, one per entry.
     Answers {
-        /// The number of the first one.
+        /// Index of the first entry.
         first: u64,
         /// The verdicts.
         verdicts: Vec<FileVerdict>,
     },
-    /// S: now comes the content of this file from this place on.
+    /// S: the content of this file follows, from this offset.
     Begin {
-        /// The number of the entry.
+        /// Index of the entry.
         index: u64,
-        /// 0, or what was offered to be resumed.
+        /// 0, or the offset of the verdict to resume.
         offset: u64,
     },
-    /// S: so many zeros of the file, which need not be stored.
+    /// S: zeros of the file, which need not be stored.
     Hole {
         /// Bytes.
         len: u64,
     },
-    /// S: that was all of it, and this is the hash of the whole file.
+    /// S: end of the file, with the hash of the whole file.
     End {
         /// The hash.
         hash: Hash,
     },
-    /// S: the file that has begun will not be finished.
+    /// S: the current file will not be completed.
     Abandon(TransferFault),
     /// S: the directory is complete; its permissions and time can be set.
     Seal {
@@ -139,31 +139,31 @@ pub enum TransferMessage {
         /// Time of the last change.
         modified: FileTime,
     },
-    /// R: the file is written and verified (no fault), or not.
+    /// R: the file was written and verified (no fault), or not.
     Done {
-        /// The number of the entry.
+        /// Index of the entry.
         index: u64,
-        /// Why not.
+        /// The fault.
         fault: Option<TransferFault>,
     },
-    /// S: nothing more comes.
+    /// S: the end of the transfer.
     Finish,
-    /// R: all that was received is written; the last message.
+    /// R, last: everything received was written.
     Finished {
         /// Files written.
         files: u64,
         /// Bytes received for them.
         bytes: u64,
-        /// Time in writes to the disk.
+        /// Time in disk writes.
         disk: Duration,
         /// Time in hashing.
         hash: Duration,
-        /// Time in waiting for the network.
+        /// Time waiting for the network.
         waited: Duration,
     },
-    /// Both: it cannot go on.
+    /// Both: the transfer cannot continue.
     Failed(TransferFault),
-    /// Both: something takes long here, have patience.
+    /// Both: work is in progress.
     Busy,
 }
 
@@ -241,10 +241,10 @@ impl TransferMessage {
         (kind, to)
     }
 
-    /// The message of this type with this payload.
+    /// Decodes a message of this type.
     ///
     /// # Errors
-    /// What is wrong with it: a type that is not known, too few or too many bytes, a value beyond its limit.
+    /// What is invalid: an unknown type, too few or too many bytes, a value beyond its limit.
     pub fn decode(kind: u8, payload: &[u8]) -> Result<TransferMessage, &'static str> {
         let mut from = FieldReader(payload);
         let message = match kind {
@@ -284,12 +284,12 @@ impl TransferMessage {
     }
 }
 
-/// Bytes that `entry` takes in an offer.
+/// Encoded length of `entry` in an offer.
 pub(crate) fn entry_len(entry: &FileEntry) -> usize {
     let target = if let EntryKind::Link { target } = &entry.kind { target.len() } else { 0 };
     entry.path.as_bytes().len() + target + 32
 }
-/// All of an offer can be refused with the longest texts.
+/// A whole offer can be refused with texts of maximum length.
 const _: () = assert!(10 + MAX_OFFER * (MAX_TEXT + 4) <= MAX_CONTROL);
 
 fn put64(to: &mut Vec<u8>, n: u64) {

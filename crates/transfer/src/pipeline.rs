@@ -1,4 +1,4 @@
-//! What both sides do with what is there already: hash its beginning, without reading its holes.
+//! Hashing of existing data on both sides, without reading holes.
 
 use crate::content::ContentHasher;
 use crate::limits::MAX_DATA;
@@ -9,20 +9,20 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::Ordering;
 
-/// The beginning of a file.
+/// The hash of the beginning of a file.
 pub(crate) struct PartialPrefix {
     pub hasher: ContentHasher,
-    /// Bytes that had to be read for it.
+    /// Number of bytes that had to be read.
     pub data: u64,
 }
 
-/// Where data ends that begins at `at`, or where a hole ends.
+/// An extent of data from `at` with its end, or the end of a hole.
 pub(crate) enum Extent {
     Data(u64),
     Hole(u64),
 }
 
-/// What is at `at` of a file that ends at `size`. `sparse`: it may have holes; looking for them costs a call.
+/// The extent at `at` of a file of length `size`. `sparse`: it may have holes, whose search costs a call.
 pub(crate) fn extent(file: &File, sparse: bool, at: u64, size: u64) -> Extent {
     if !sparse {
         return Extent::Data(size);
@@ -38,13 +38,13 @@ pub(crate) fn extent(file: &File, sparse: bool, at: u64, size: u64) -> Extent {
     Extent::Data(sys::seek(file, SeekFrom::Hole(at)).map_or(size, |hole| hole.clamp(at + 1, size)))
 }
 
-/// True when a file has less on the disk than its size.
+/// True if a file occupies less space on disk than its size.
 pub(crate) fn is_sparse(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.blocks().saturating_mul(512) < metadata.len())
 }
 
-/// Hashes the first `len` bytes of `file`; `meanwhile` is called again and again, and says whether to go on. `None`: the
-/// file is shorter, or the transfer is cancelled.
+/// Hashes the first `len` bytes of `file`. `meanwhile` is called repeatedly, and returns whether to continue.
+/// `None`: the file is shorter, or the transfer is cancelled.
 pub(crate) fn hash_prefix(
     file: &File,
     len: u64,

@@ -1,4 +1,4 @@
-//! How much may be stored: bytes of all transfers together, and what must stay free on the file system.
+//! Storage limits: total bytes of all transfers, and free space on the file system.
 
 use super::os;
 use crate::fault::{Code, TransferFault};
@@ -10,21 +10,21 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What takes the smallest place on a disk: one block, or the name of a directory, link or empty file.
+/// Minimum cost of an object on disk: one block, or the name of a directory, link or empty file.
 const UNIT: u64 = 4_096;
-/// Holes that are shorter count as if they were data.
+/// Shorter holes count as data.
 const SHORT_HOLE: u64 = 65_536;
 
-/// What must stay free of a file system.
+/// Minimum free space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinFree {
-    /// So many bytes.
+    /// In bytes.
     Bytes(ByteCount),
-    /// So many hundredths of its bytes, and of the files it can have; 100 at most.
+    /// In percent of its bytes, and of its inodes; at most 100.
     Percent(u8),
 }
 
-/// What is left of it.
+/// The rest of a budget.
 #[derive(Debug, Default)]
 pub(super) struct StorageBudget {
     max: Option<ByteCount>,
@@ -46,11 +46,11 @@ impl StorageBudget {
             format_args!("the receiver takes {max} bytes in all (its --max-bytes)"),
         )
     }
-    /// Whether a file of this size can be taken.
+    /// Whether a file of this size is allowed.
     pub fn allows(&self, size: u64) -> Result<(), TransferFault> {
         if size > self.left() { Err(self.exceeded()) } else { Ok(()) }
     }
-    /// Takes the place of one name.
+    /// Charges for one name.
     pub fn name(&self, on: impl AsFd, stranger: bool) -> Result<(), TransferFault> {
         self.take(UNIT)?;
         self.look(on, 0, stranger)
@@ -69,7 +69,7 @@ impl StorageBudget {
     fn give_back(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
-    /// Whether the file system has enough left when `more` bytes have been written to it.
+    /// Whether the file system has enough free space after `more` bytes.
     pub fn look(&self, on: impl AsFd, more: u64, stranger: bool) -> Result<(), TransferFault> {
         let limit = self.min_free.or(stranger.then_some(MIN_FREE_FOR_STRANGERS));
         let Some(limit) = limit else { return Ok(()) };
@@ -82,7 +82,7 @@ impl StorageBudget {
                 (of(disk.f_blocks.saturating_mul(disk.f_frsize)), of(disk.f_files))
             }
         };
-        // Some file systems count no files.
+        // Some file systems do not count inodes.
         if free < bytes || (disk.f_files > 0 && disk.f_favail < names) {
             return Err(TransferFault::new(
                 Code::NoSpace,
@@ -93,21 +93,21 @@ impl StorageBudget {
     }
 }
 
-/// What one file has taken of a budget.
+/// The use of a budget by one file.
 #[derive(Debug, Default)]
 pub(super) struct BudgetAccount {
-    /// Of the budget.
+    /// Bytes charged to the budget.
     taken: u64,
-    /// All blocks before this byte are paid for.
+    /// All blocks before this offset are charged.
     paid_to: u64,
-    /// Written since the disk was looked at.
+    /// Bytes written since the last check of the free space.
     unseen: u64,
-    /// Whether the file system has holes, once that is known.
+    /// Whether the file system supports holes, once known.
     has_holes: Option<bool>,
 }
 
 impl BudgetAccount {
-    /// An account of a file that is there up to `at`.
+    /// The account of a file that exists up to `at`.
     pub fn begin(
         budget: &StorageBudget,
         file: &File,
@@ -117,7 +117,7 @@ impl BudgetAccount {
         budget.name(file, stranger)?;
         Ok(BudgetAccount { taken: UNIT, paid_to: at.next_multiple_of(UNIT), ..BudgetAccount::default() })
     }
-    /// Bytes are about to be written at `at`.
+    /// Charges for data at `at`.
     pub fn data(
         &mut self,
         budget: &StorageBudget,
@@ -138,7 +138,7 @@ impl BudgetAccount {
         }
         Ok(())
     }
-    /// A hole is about to be made at `at`. It costs nothing where the file system has holes.
+    /// Charges for a hole at `at`, which is free if the file system supports holes.
     pub fn hole(
         &mut self,
         budget: &StorageBudget,
@@ -156,7 +156,7 @@ impl BudgetAccount {
         budget.look(file, len, stranger)?;
         self.data(budget, file, at, len, stranger)
     }
-    /// The file is gone.
+    /// Releases the use of a removed file.
     pub fn close(self, budget: &StorageBudget) {
         if budget.max.is_some() {
             budget.give_back(self.taken);
@@ -164,7 +164,7 @@ impl BudgetAccount {
     }
 }
 
-/// Makes a short hole at `at` and looks whether it takes place.
+/// Creates a short hole at `at`, and checks whether it occupies space.
 fn has_holes(file: &File, at: u64) -> bool {
     let blocks = || file.metadata().map(|metadata| metadata.blocks().saturating_mul(512));
     let probe = || {
@@ -179,7 +179,8 @@ fn has_holes(file: &File, at: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Breaks: `--max-bytes` counts a file of single bytes far apart as nothing, or a hole as data, or never gives back.
+    /// Breaks: `--max-bytes` counts blocks of sparse data once, does not count holes, and releases removed
+    /// files.
     #[test]
     fn blocks_are_counted_once_and_given_back() {
         let file = tempfile::tempfile().unwrap();
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(budget.left(), 10 * UNIT);
     }
 
-    /// Breaks: a disk is filled in spite of `--min-free`, or by strangers.
+    /// Breaks: `--min-free` is respected, also by strangers.
     #[test]
     fn some_of_a_disk_stays_free() {
         let file = tempfile::tempfile().unwrap();

@@ -1,5 +1,5 @@
-//! Partial files of senders without token: in one directory below the root, so that there is a list of them, each with an
-//! end.
+//! Partial files of senders without token: they are in one directory below the root, which lists them all,
+//! and have a maximum age.
 
 use super::{lock, os};
 use crate::fault::{Code, TransferFault};
@@ -11,12 +11,12 @@ use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime};
 
-/// Its name, which no sender can give to anything: it ends as partial files do.
+/// Name of the directory. No sender can use it, because it has the suffix of partial files.
 pub(super) const NAME: &str = ".strangers.farpace-part";
 
-/// Opens it; makes it if it is not there.
+/// Opens the directory, and creates it if it is missing.
 pub(super) fn open(root: &OwnedFd) -> Result<OwnedFd, TransferFault> {
-    // Whoever ends at the same moment may take it away again.
+    // A transfer that ends at the same moment may remove it again.
     for _ in 0..3 {
         if let Some(dir) = existing(root)? {
             return Ok(dir);
@@ -29,7 +29,7 @@ pub(super) fn open(root: &OwnedFd) -> Result<OwnedFd, TransferFault> {
     Err(TransferFault::new(Code::Busy, "the directory for partial files comes and goes"))
 }
 
-/// Opens it if it is there and is ours alone.
+/// Opens the directory if it exists and only this user can access it.
 pub(super) fn existing(root: &OwnedFd) -> Result<Option<OwnedFd>, TransferFault> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = match sys::openat(root, NAME, flags, Mode::empty()) {
@@ -49,8 +49,9 @@ pub(super) fn existing(root: &OwnedFd) -> Result<Option<OwnedFd>, TransferFault>
     Ok(Some(dir))
 }
 
-/// Removes partial files that nobody has written for `keep`, and a quarter of them, the oldest, when there are too many; then
-/// the directory, if nothing is left in it. Files that a transfer is writing stay. How many are left.
+/// Removes partial files that were not written for `keep`, and the oldest quarter of them if there are too
+/// many; then the directory, if it is empty. Files that a transfer is writing stay. Returns the number of
+/// remaining files.
 pub(super) fn expire(root: &OwnedFd, keep: Duration) -> usize {
     let Ok(Some(dir)) = existing(root) else { return 0 };
     let mut partials = list(&dir);
@@ -59,7 +60,7 @@ pub(super) fn expire(root: &OwnedFd, keep: Duration) -> usize {
     let too_many = if partials.len() > MAX_PARTIALS { partials.len() - MAX_PARTIALS / 4 * 3 } else { 0 };
     let mut left = 0;
     for (n, (changed, name)) in partials.iter().enumerate() {
-        // One from the future is as good as old: no clock says how long it would stay.
+        // A time in the future counts as old, because no clock says how long the file would stay.
         let is_old = now.checked_sub(*changed).is_none_or(|age| age >= keep);
         if (is_old || n < too_many) && is_free(&dir, name) {
             let _ = sys::unlinkat(&dir, name, AtFlags::empty());
@@ -71,7 +72,7 @@ pub(super) fn expire(root: &OwnedFd, keep: Duration) -> usize {
     left
 }
 
-/// Name and time of the last change of each; that time cannot be set by who sends.
+/// Name and time of the last change of each file. Senders cannot set that time.
 fn list(dir: &OwnedFd) -> Vec<(Duration, CString)> {
     let Ok(entries) = sys::Dir::read_from(dir) else { return Vec::new() };
     let partials = entries.filter_map(|entry| {

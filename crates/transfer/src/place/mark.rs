@@ -1,8 +1,8 @@
-//! By what a sender without token is known again, on files and directories that it has brought.
+//! Marks on files and directories, by which a sender without token is recognised again.
 //!
-//! A sender's key stands in nothing that is stored. An extended attribute of what it has brought has two hashes: of
-//! the key, and of key and content. So nobody else can be told what a file contains, and the sender itself only of a
-//! content that it has sent.
+//! The key of a sender is never stored. An extended attribute of a received object contains two hashes: of
+//! the key, and of key and content. So no other sender can learn what a file contains, and the sender itself
+//! only about content that it has sent.
 
 use crate::fault::TransferFault;
 use crate::line::SenderKey;
@@ -21,7 +21,7 @@ const PARTIAL: &str = "farpace transfer 2: the partial file of a sender";
 pub(crate) struct Stranger(SenderKey);
 
 impl Stranger {
-    /// A sender with this key. One without a key gets one that nobody knows.
+    /// A sender with this key. A sender without a key gets a random one.
     pub fn new(key: SenderKey) -> Result<Self, TransferFault> {
         let mut own = key;
         if key == [0; 32] {
@@ -41,17 +41,17 @@ impl Stranger {
         let hash = blake3::derive_key(PARTIAL, &[&self.0, path.as_bytes()].concat());
         format!("{}{}", blake3::Hash::from_bytes(hash).to_hex(), path::PARTIAL)
     }
-    /// Marks what it has brought. Where a file system has no attributes, the sender is not known again.
+    /// Marks a received object. On file systems without attributes, the sender is not recognised again.
     pub fn mark(&self, on: impl AsFd, content: Option<&Hash>) {
         let mut mark = self.who().to_vec();
         mark.extend(content.map_or([0; 32], |content| self.what(content)));
         let _ = sys::fsetxattr(on, ATTRIBUTE, &mark, XattrFlags::empty());
     }
-    /// Whether it has brought this.
+    /// Whether this sender has sent the object.
     pub fn has_brought(&self, it: impl AsFd) -> bool {
         read(it).is_some_and(|(who, _)| who == self.who())
     }
-    /// Whether it has brought this with this content.
+    /// Whether this sender has sent the object with this content.
     pub fn has_brought_content(&self, it: impl AsFd, content: &Hash) -> bool {
         read(it).is_some_and(|mark| mark == (self.who(), self.what(content)))
     }

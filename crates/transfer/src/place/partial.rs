@@ -1,4 +1,4 @@
-//! A file that is being written: it has another name until it is whole and verified.
+//! Partial files: a file has another name until it is complete and verified.
 
 use super::budget::BudgetAccount;
 use super::{Destination, Peer, os, times};
@@ -13,12 +13,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-/// A file that is being written.
+/// A partial file.
 pub(crate) struct Partial {
-    /// Where it will be.
+    /// The directory of its final name.
     pub(super) parent: OwnedFd,
     pub(super) path: RelPath,
-    /// Where it is, and its name there.
+    /// Its present directory and name.
     pub(super) dir: OwnedFd,
     pub(super) name: String,
     pub(super) file: File,
@@ -31,7 +31,7 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// The next bytes.
+    /// Writes bytes.
     pub fn write(&mut self, place: &Destination, bytes: &[u8]) -> Result<(), TransferFault> {
         debug_assert!(bytes.len() <= MAX_DATA);
         let stranger = self.peer.is_stranger();
@@ -49,7 +49,7 @@ impl Partial {
         self.at = self.at.saturating_add(bytes.len() as u64);
         Ok(())
     }
-    /// The next bytes are zeros.
+    /// Skips zeros.
     pub fn skip(&mut self, place: &Destination, len: u64) -> Result<(), TransferFault> {
         let stranger = self.peer.is_stranger();
         self.account.hole(&place.budget, &self.file, self.at, len, stranger)?;
@@ -57,10 +57,10 @@ impl Partial {
         Ok(())
     }
 
-    /// Gives it its name: it is whole, and `content` is its verified hash.
+    /// Renames it to its final name: it is complete, and `content` is its verified hash.
     pub fn keep(self, place: &Destination, content: &Hash) -> Result<(), TransferFault> {
         let Partial { parent, path, dir, name, file, peer, mode, modified, size, .. } = &self;
-        // A hole at the end has not been written.
+        // A hole at the end was not written.
         let fault = |error: &io::Error, what| TransferFault::of(error, what);
         file.set_len(*size).map_err(|error| fault(&error, "cannot write it"))?;
         if let Peer::Stranger(stranger) = peer {
@@ -77,7 +77,7 @@ impl Partial {
             sys::renameat(dir, name.as_str(), parent, last)
         } else {
             match sys::renameat_with(dir, name.as_str(), parent, last, RenameFlags::NOREPLACE) {
-                // The file system does not know it.
+                // The file system does not support it.
                 Err(Errno::INVAL | Errno::NOSYS) => {
                     sys::linkat(dir, name.as_str(), parent, last, AtFlags::empty())
                         .and_then(|()| sys::unlinkat(dir, name.as_str(), AtFlags::empty()))
@@ -87,7 +87,7 @@ impl Partial {
         };
         match renamed {
             Ok(()) => Ok(()),
-            // Somebody else was faster; nobody needs this one.
+            // Another transfer was faster; this file is not needed.
             Err(errno @ (Errno::EXIST | Errno::ISDIR)) => {
                 self.discard(place);
                 Err(os(errno, "cannot give it its name"))
@@ -95,12 +95,13 @@ impl Partial {
             Err(errno) => Err(os(errno, "cannot give it its name")),
         }
     }
-    /// It is of no use: nobody will want to resume it.
+    /// Removes it; it cannot be resumed.
     pub fn discard(self, place: &Destination) {
         let _ = sys::unlinkat(&self.dir, self.name.as_str(), AtFlags::empty());
         self.account.close(&place.budget);
     }
-    /// The transfer ends here. What has been written stays to be resumed; holes at its end are written, too.
+    /// Ends the transfer of this file. The written part stays, including holes at its end, and can be
+    /// resumed.
     pub fn leave(self, place: &Destination) {
         if self.at == 0 {
             return self.discard(place);

@@ -1,4 +1,4 @@
-//! Directories and links below the root, looked up in the tree as it is and never through a link.
+//! Directories and links below the root, always resolved in the current tree and never through a link.
 
 use super::os;
 use crate::fault::{Code, TransferFault};
@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::PATH).union(OFlags::CLOEXEC);
 
-/// Opens the directory `path` below `root`, none: `root` itself. It fails at a link on the way.
+/// Opens the directory `path` below `root`; none: `root` itself. Fails at a link on the path.
 pub(super) fn directory(root: &OwnedFd, path: Option<&[u8]>) -> Result<OwnedFd, TransferFault> {
     let Some(path) = path else {
         return root.try_clone().map_err(|error| TransferFault::of(&error, "cannot open the directory"));
@@ -30,13 +30,13 @@ pub(super) fn directory(root: &OwnedFd, path: Option<&[u8]>) -> Result<OwnedFd, 
 fn beneath(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match sys::openat2(root, path, DIRECTORY, Mode::empty(), resolve) {
-        // Before Linux 5.6, or where a sandbox does not know the call.
+        // Before Linux 5.6, or in a sandbox without the call.
         Err(Errno::NOSYS | Errno::PERM) => name_by_name(root, path),
         other => other,
     }
 }
 
-/// The same without openat2: each name from the descriptor of the one before.
+/// Fallback without openat2: opens each name from the descriptor of its parent.
 fn name_by_name(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     let mut at: Option<OwnedFd> = None;
     for name in path.split(|byte| *byte == b'/') {
@@ -49,11 +49,12 @@ fn name_by_name(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     at.ok_or(Errno::NOENT)
 }
 
-/// Whether a link at `path` may have this target: not if it leads out of `root`, now or when others are made later.
+/// Whether a link at `path` may have this target: not if it leads out of `root`, now or after other links are
+/// created.
 ///
-/// A target may go up as far as the root, and then down. `..` after a name is taken only if that name is a directory that
-/// is there: a link in its place could be moved elsewhere by whoever makes it, a directory cannot. What the target
-/// leads to now is resolved by the kernel, which follows all links and says when one leads out.
+/// A target may go up to the root, and then down. `..` after a name is accepted only if that name is an
+/// existing directory: a link in its place could be changed by its creator later, a directory cannot. The
+/// kernel resolves the current target, follows all links and reports whether one leads out.
 pub(super) fn may_link(root: &OwnedFd, path: &RelPath, target: &[u8]) -> Result<(), TransferFault> {
     let refuse = |why: &str| Err(TransferFault::new(Code::Path, why));
     if target.is_empty() || target.len() > MAX_PATH || target.contains(&0) {
@@ -65,7 +66,7 @@ pub(super) fn may_link(root: &OwnedFd, path: &RelPath, target: &[u8]) -> Result<
     }
     let mut at: Vec<&[u8]> =
         path.split().0.map_or(Vec::new(), |parent| parent.split(|b| *b == b'/').collect());
-    // True when `at` is known to be a directory and no link.
+    // True if `at` is known to be a directory and not a link.
     let mut is_real = true;
     for name in target.split(|b| *b == b'/') {
         match name {
@@ -91,7 +92,7 @@ pub(super) fn may_link(root: &OwnedFd, path: &RelPath, target: &[u8]) -> Result<
     };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     match sys::openat2(root, whole.as_slice(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
-        // What is not there, is a loop, or leads through a file leads nowhere.
+        // A missing target, a loop, or a path through a file leads nowhere.
         Ok(_) | Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(()),
         Err(Errno::XDEV) => refuse(out),
         Err(Errno::NOSYS | Errno::PERM) => {
@@ -111,7 +112,8 @@ mod tests {
         RelPath::new(text.as_bytes()).unwrap()
     }
 
-    /// Breaks: a transfer is led out of its directory by a link on the way to a file, with openat2 or without it.
+    /// Breaks: links on the path to a file cannot lead a transfer out of its directory, with and without
+    /// openat2.
     #[test]
     fn directories_are_opened_without_following_links() {
         let outside = tempfile::tempdir().unwrap();
@@ -130,7 +132,8 @@ mod tests {
         assert!(directory(&fd, Some(b"link/b")).unwrap_err().text.contains("links are not followed"));
     }
 
-    /// Breaks: links out of the tree are made: directly, through a link that is there, or through one that is made later.
+    /// Breaks: links out of the tree are refused: direct ones, through existing links, and through links
+    /// created later.
     #[test]
     fn links_stay_within_the_tree() {
         let outside = tempfile::tempdir().unwrap();
@@ -154,11 +157,11 @@ mod tests {
             ("link", "..", false),
             ("link", "a/../../../../x", false),
             ("link", "", false),
-            // Through links that are there.
+            // Through existing links.
             ("link", "tree/sub/deep/up/../x", false),
             ("link", "etc/passwd", false),
             ("link", "in/../../x", false),
-            // Through one that may be made later: `later` could become a link to the root.
+            // Through a link created later: `later` could become a link to the root.
             ("link", "later/../x", false),
         ] {
             assert_eq!(may_link(&fd, &path(at), target.as_bytes()).is_ok(), may, "{at} -> {target}");
