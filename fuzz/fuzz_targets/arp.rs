@@ -46,7 +46,7 @@ fuzz_target!(|bytes: &[u8]| {
                 let whole = if way < 5 { frame } else { [header, frame].concat() };
                 let Ok(packet) = Packet::from_frame(&whole) else { continue };
                 if let Ok(arp) = packet.arp() {
-                    detection.on_arp(now, &arp, |mac| NICS.iter().any(|(card, _)| *card == mac));
+                    detection.on_arp(now, &arp, |mac| NICS.iter().any(|(nic, _)| *nic == mac));
                     let told = Arp::parse(announcer.incoming(now, packet.clone()).payload());
                     assert_eq!(told, Ok(arp), "the stack sees what it would see without us");
                 }

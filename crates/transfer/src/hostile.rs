@@ -30,8 +30,8 @@ fn pair() -> (TcpStream, TcpStream) {
 }
 
 fn session(token: &[u8], connected: bool) -> Session<'_> {
-    let patience = Timeouts { handshake: Duration::from_secs(20), idle: Duration::from_secs(20) };
-    Session { token, connected, patience, sender: [5; 32], ..Session::default() }
+    let timeouts = Timeouts { handshake: Duration::from_secs(20), idle: Duration::from_secs(20) };
+    Session { token, connected, timeouts, sender: [5; 32], ..Session::default() }
 }
 
 /// Does the handshake, says what `speak` says, and hears on until the other side has enough.

@@ -73,7 +73,7 @@ pub struct Session<'a> {
     /// True on the side that connected, false on the one that listened.
     pub connected: bool,
     /// How long to wait.
-    pub patience: Timeouts,
+    pub timeouts: Timeouts,
     /// Called all the time, to show progress. True: the transfer is to stop.
     pub tick: &'a (dyn Fn(&LineProgress) -> bool + Sync),
     /// Asked when the other side has proved the token (or that it knows of none), before it gets anything. The fault is
@@ -101,7 +101,7 @@ impl Default for Session<'_> {
             dry_run: false,
             secured: false,
             connected: true,
-            patience: Timeouts::default(),
+            timeouts: Timeouts::default(),
             tick: &|_| false,
             admit: &|| Ok(()),
             sender: [0; 32],
@@ -267,9 +267,9 @@ impl LineState {
                     (mark, heard) = (progress.work, Instant::now());
                 }
                 let ready = self.ready.load(Ordering::Relaxed);
-                let patience = if ready { session.patience.idle } else { session.patience.handshake };
+                let timeout = if ready { session.timeouts.idle } else { session.timeouts.handshake };
                 let since = if ready { heard } else { self.begun };
-                if since.elapsed() > patience && !self.silent.swap(true, Ordering::Relaxed) {
+                if since.elapsed() > timeout && !self.silent.swap(true, Ordering::Relaxed) {
                     close();
                 }
                 let end = *self.end.lock().unwrap_or_else(PoisonError::into_inner);
@@ -292,11 +292,11 @@ impl LineState {
     /// What `error` comes from.
     pub fn cause(&self, error: TransferError, session: &Session<'_>) -> TransferError {
         let ready = self.ready.load(Ordering::Relaxed);
-        let patience = if ready { session.patience.idle } else { session.patience.handshake };
+        let timeout = if ready { session.timeouts.idle } else { session.timeouts.handshake };
         match error {
             TransferError::Peer(_) | TransferError::Own(TransferFault { .. }) => error,
             _ if self.stopped() => TransferError::Interrupted,
-            _ if self.silent.load(Ordering::Relaxed) => TransferError::Silent(patience),
+            _ if self.silent.load(Ordering::Relaxed) => TransferError::Silent(timeout),
             _ => error,
         }
     }

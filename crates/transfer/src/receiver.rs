@@ -403,7 +403,7 @@ impl ReceiveJob<'_> {
         }
         offers.next = first + count;
         let mut spoke = Instant::now();
-        let mut patience = || {
+        let mut keep_waiting = || {
             if spoke.elapsed() < BUSY {
                 return true;
             }
@@ -420,7 +420,7 @@ impl ReceiveJob<'_> {
             }
             offers.last = Some(entry.path.clone());
             let (path, kind) = (entry.path.clone(), entry.kind.clone());
-            let judged = self.place.judge(entry, peer, resumed < MAX_RESUMED, self.shared, &mut patience);
+            let judged = self.place.judge(entry, peer, resumed < MAX_RESUMED, self.shared, &mut keep_waiting);
             if let FileVerdict::Refused(fault) = &judged.verdict {
                 self.problem(path.to_string(), fault.clone());
             }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Long enough for a busy machine.
-const PATIENCE: Timeouts = Timeouts { handshake: Duration::from_secs(60), idle: Duration::from_secs(60) };
+const TIMEOUTS: Timeouts = Timeouts { handshake: Duration::from_secs(60), idle: Duration::from_secs(60) };
 /// What ends by itself has ended long before; what does not would never end.
 const SOON: Duration = Duration::from_secs(40);
 
@@ -110,7 +110,7 @@ fn attack(
     place: &Destination,
     token: &[u8],
     sender: SenderKey,
-    patience: Timeouts,
+    timeouts: Timeouts,
     lie: impl FnOnce(&mut Liar<'_>) + Send,
 ) -> Result<ReceiveReport, TransferError> {
     let (ours, theirs) = pair();
@@ -124,17 +124,17 @@ fn attack(
             liar.say(TransferMessage::Summary { entries: 1_000_000, bytes: 1, roots: 1, sender });
             lie(&mut liar);
         });
-        let session = Session { token, connected: false, patience, ..Session::default() };
+        let session = Session { token, connected: false, timeouts, ..Session::default() };
         receive(kernel::line_of(ours).unwrap(), &session, place)
     })
 }
 
 fn stranger(place: &Destination, sender: SenderKey, lie: impl FnOnce(&mut Liar<'_>) + Send) {
-    let _ = attack(place, b"", sender, PATIENCE, lie);
+    let _ = attack(place, b"", sender, TIMEOUTS, lie);
 }
 
 fn known(place: &Destination, lie: impl FnOnce(&mut Liar<'_>) + Send) {
-    let _ = attack(place, b"t", [0; 32], PATIENCE, lie);
+    let _ = attack(place, b"t", [0; 32], TIMEOUTS, lie);
 }
 
 /// Leaves the beginning of a file.
@@ -157,7 +157,7 @@ fn a_hole_costs_nothing_however_long_it_is() {
     let size = i64::MAX as u64;
     let (names, leave) = (["a", "b", "c", "d"], [false, true]);
     for (name, leave) in names.iter().zip(leave.iter().cycle()) {
-        let received = attack(&place, b"t", [0; 32], PATIENCE, |liar| {
+        let received = attack(&place, b"t", [0; 32], TIMEOUTS, |liar| {
             assert_eq!(liar.offer_one(file(name, size)), FileVerdict::Send);
             liar.say(TransferMessage::Begin { index: 0, offset: 0 });
             liar.say(TransferMessage::Hole { len: size });
@@ -183,7 +183,7 @@ fn no_more_comes_than_was_offered() {
     for (hole, data) in [(11, 0), (u64::MAX, 0), (5, 6), (0, 11)] {
         let to = tempfile::tempdir().unwrap();
         let place = Destination::new(to.path(), policy()).unwrap();
-        let received = attack(&place, b"t", [0; 32], PATIENCE, |liar| {
+        let received = attack(&place, b"t", [0; 32], TIMEOUTS, |liar| {
             liar.offer_one(file("a", 10));
             liar.say(TransferMessage::Begin { index: 0, offset: 0 });
             if hole > 0 {
@@ -272,7 +272,7 @@ fn existing_files_are_no_oracle() {
         assert!(std::env::var_os("CI").is_none(), "CI needs a file system with extended attributes");
     }
     // Nor is a file read for somebody who has not sent it.
-    let received = attack(&place, b"", [2; 32], PATIENCE, |liar| {
+    let received = attack(&place, b"", [2; 32], TIMEOUTS, |liar| {
         liar.offer(vec![file("ours", 8), file("theirs", 8)]);
         liar.say(TransferMessage::Finish);
         let _ = liar.hear();
@@ -383,14 +383,14 @@ fn only_directories_of_the_transfer_are_sealed() {
         |at: &str| TransferMessage::Seal { path: path(at), mode: 0o700, modified: FileTime::default() };
     let place = Destination::new(to.path(), policy()).unwrap();
     for token in [&b""[..], b"t"] {
-        let received = attack(&place, token, [1; 32], PATIENCE, |liar| {
+        let received = attack(&place, token, [1; 32], TIMEOUTS, |liar| {
             liar.say(seal("ours"));
             let _ = liar.hear();
         });
         assert!(matches!(received, Err(TransferError::Protocol("a directory that was not offered"))));
     }
     let offered = |token: &[u8], name: &str| {
-        attack(&place, token, [1; 32], PATIENCE, |liar| {
+        attack(&place, token, [1; 32], TIMEOUTS, |liar| {
             assert_eq!(liar.offer_one(directory(name)), FileVerdict::Made);
             liar.say(seal(name));
             liar.say(TransferMessage::Finish);
@@ -435,7 +435,7 @@ fn nothing_is_offered_twice() {
     for paths in [["a", "a"], ["b", "a"], ["a-b", "a/b"]] {
         let to = tempfile::tempdir().unwrap();
         let place = Destination::new(to.path(), policy()).unwrap();
-        let received = attack(&place, b"t", [0; 32], PATIENCE, |liar| {
+        let received = attack(&place, b"t", [0; 32], TIMEOUTS, |liar| {
             let first = liar.next;
             liar.say(TransferMessage::Offer { first, entries: paths.map(|at| file(at, 1)).to_vec() });
             let _ = liar.hear();
@@ -453,7 +453,7 @@ fn no_more_is_stored_than_allowed() {
     let limit =
         |verdict: FileVerdict| matches!(verdict, FileVerdict::Refused(fault) if fault.code == Code::Limit);
     stranger(&place, [1; 32], |liar| assert!(limit(liar.offer_one(file("a", (1 << 20) + 1)))));
-    let received = attack(&place, b"", [1; 32], PATIENCE, |liar| {
+    let received = attack(&place, b"", [1; 32], TIMEOUTS, |liar| {
         liar.offer_one(file("a", 1 << 20));
         liar.say(TransferMessage::Begin { index: 0, offset: 0 });
         for _ in 0..255 {
@@ -479,7 +479,7 @@ fn no_more_is_stored_than_allowed() {
     let all = Some(MinFree::Percent(100));
     let place = Destination::new(to.path(), WritePolicy { min_free: all, ..policy() }).unwrap();
     for token in [&b""[..], b"t"] {
-        let received = attack(&place, token, [1; 32], PATIENCE, |liar| {
+        let received = attack(&place, token, [1; 32], TIMEOUTS, |liar| {
             let verdict = liar.offer_one(directory("x"));
             assert!(matches!(verdict, FileVerdict::Refused(fault) if fault.code == Code::NoSpace));
             liar.offer_one(file("y", 1));
@@ -545,7 +545,7 @@ fn partial_files_of_strangers_have_an_end() {
 fn endless_busy_and_drops_of_data_end() {
     let to = tempfile::tempdir().unwrap();
     let place = Destination::new(to.path(), policy()).unwrap();
-    let patience = Timeouts { idle: Duration::from_secs(2), ..PATIENCE };
+    let timeouts = Timeouts { idle: Duration::from_secs(2), ..TIMEOUTS };
     let until_closed = |liar: &mut Liar<'_>, mut say: Box<dyn FnMut(&mut Liar<'_>) -> bool>| {
         let due = Instant::now() + SOON;
         while say(liar) {
@@ -554,12 +554,12 @@ fn endless_busy_and_drops_of_data_end() {
         }
     };
     for token in [&b""[..], b"t"] {
-        let received = attack(&place, token, [1; 32], patience, |liar| {
+        let received = attack(&place, token, [1; 32], timeouts, |liar| {
             until_closed(liar, Box::new(|liar| liar.writer.message(&TransferMessage::Busy).is_ok()));
         });
         assert!(matches!(received, Err(TransferError::Silent(_))), "{received:?}");
     }
-    let received = attack(&place, b"", [1; 32], patience, |liar| {
+    let received = attack(&place, b"", [1; 32], timeouts, |liar| {
         liar.offer_one(file("a", 1 << 40));
         liar.say(TransferMessage::Begin { index: 0, offset: 0 });
         until_closed(
@@ -578,8 +578,8 @@ fn who_has_something_to_hash_may_take_its_time() {
     // 50 MB at 10 MB/s: 5 s of Busy are believed, more than twice as long as silence would be.
     let there = vec![7; 50_000_000];
     fs::write(to.path().join(path("film").partial_name()), &there).unwrap();
-    let patience = Timeouts { idle: Duration::from_secs(2), ..PATIENCE };
-    let received = attack(&place, b"t", [0; 32], patience, |liar| {
+    let timeouts = Timeouts { idle: Duration::from_secs(2), ..TIMEOUTS };
+    let received = attack(&place, b"t", [0; 32], timeouts, |liar| {
         let size = there.len() as u64;
         let verdict = liar.offer_one(file("film", size + 1));
         assert!(matches!(verdict, FileVerdict::Resume { offset, .. } if offset == size));
@@ -635,7 +635,7 @@ fn who_does_not_read_does_not_keep_a_receiver() {
             }
             now > 0 && since.elapsed() > Duration::from_secs(1)
         };
-        let session = Session { connected: false, patience: PATIENCE, tick: &tick, ..Session::default() };
+        let session = Session { connected: false, timeouts: TIMEOUTS, tick: &tick, ..Session::default() };
         receive(kernel::line_of(ours).unwrap(), &session, &place)
     });
     assert!(matches!(received, Err(TransferError::Interrupted)), "{received:?}");
@@ -655,7 +655,7 @@ fn before_the_token_nothing_is_held() {
             theirs.write_all(&[4, 0, 15, 255, 255]).unwrap();
             let _ = theirs.read_to_end(&mut Vec::new());
         });
-        let session = Session { token: b"t", connected: false, patience: PATIENCE, ..Session::default() };
+        let session = Session { token: b"t", connected: false, timeouts: TIMEOUTS, ..Session::default() };
         receive(kernel::line_of(ours).unwrap(), &session, &place)
     });
     assert!(matches!(received, Err(TransferError::Protocol(_))), "{received:?}");
@@ -674,11 +674,11 @@ fn a_sender_without_token_goes_on_with_its_own() {
         let (ours, theirs) = pair();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let session = Session { connected: false, patience: PATIENCE, ..Session::default() };
+                let session = Session { connected: false, timeouts: TIMEOUTS, ..Session::default() };
                 receive(kernel::line_of(ours).unwrap(), &session, &place)
             });
             let stop = |progress: &farpace_transfer::LineProgress| progress.bytes >= stop_at;
-            let session = Session { patience: PATIENCE, tick: &stop, sender, ..Session::default() };
+            let session = Session { timeouts: TIMEOUTS, tick: &stop, sender, ..Session::default() };
             let found = walk(&[from.path().join("tree")]).unwrap();
             let limit = Some(farpace_units::Rate::from_mbit(40));
             send(kernel::line_of(theirs).unwrap(), &session, found, limit)

@@ -23,7 +23,7 @@ fn line(stream: UnixStream) -> FramedStream {
     }
 }
 
-const PATIENCE: Timeouts = Timeouts { handshake: Duration::from_secs(5), idle: Duration::from_secs(20) };
+const TIMEOUTS: Timeouts = Timeouts { handshake: Duration::from_secs(5), idle: Duration::from_secs(20) };
 
 struct Trial<'a> {
     tokens: (&'a str, &'a str),
@@ -51,11 +51,11 @@ impl Trial<'_> {
         std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
                 let token = self.tokens.1.as_bytes();
-                let session = Session { token, connected: false, patience: PATIENCE, ..Session::default() };
+                let session = Session { token, connected: false, timeouts: TIMEOUTS, ..Session::default() };
                 receive(b, &session, &place)
             });
             let token = self.tokens.0.as_bytes();
-            let session = Session { token, patience: PATIENCE, tick: self.stop, ..Session::default() };
+            let session = Session { token, timeouts: TIMEOUTS, tick: self.stop, ..Session::default() };
             let sent = send(a, &session, walk, self.limit.map(farpace_units::Rate::from_mbit));
             (sent, receiver.join().unwrap())
         })
@@ -287,7 +287,7 @@ fn a_file_that_vanishes_is_told_and_the_rest_goes() {
     fs::remove_file(&paths[1]).unwrap();
     let (a, b) = UnixStream::pair().unwrap();
     let place = Destination::new(to.path(), WritePolicy::default()).unwrap();
-    let session = |connected| Session { token: b"t", connected, patience: PATIENCE, ..Session::default() };
+    let session = |connected| Session { token: b"t", connected, timeouts: TIMEOUTS, ..Session::default() };
     let sent = std::thread::scope(|scope| {
         scope.spawn(|| receive(line(b), &session(false), &place).unwrap());
         send(line(a), &session(true), found, None).unwrap()
@@ -322,8 +322,8 @@ fn links_that_are_there_are_not_followed() {
 fn silence_and_garbage_end_soon() {
     let to = tempfile::tempdir().unwrap();
     let place = Destination::new(to.path(), WritePolicy::default()).unwrap();
-    let patience = Timeouts { handshake: Duration::from_millis(300), idle: Duration::from_secs(20) };
-    let session = Session { token: b"", connected: false, patience, ..Session::default() };
+    let timeouts = Timeouts { handshake: Duration::from_millis(300), idle: Duration::from_secs(20) };
+    let session = Session { token: b"", connected: false, timeouts, ..Session::default() };
     let begun = Instant::now();
     let (_silent, b) = UnixStream::pair().unwrap();
     assert!(matches!(receive(line(b), &session, &place), Err(TransferError::Silent(_))));

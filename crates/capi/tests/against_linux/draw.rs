@@ -710,33 +710,33 @@ impl Draw {
 struct Receiver {
     next: i64,
     /// What came out of order, the newest first.
-    islands: Vec<(i64, i64)>,
+    sacked: Vec<(i64, i64)>,
 }
 
 impl Receiver {
     /// Segment `n` comes: the acknowledgment, and the SACK blocks with D-SACK first.
     fn gets(&mut self, n: i64) -> (i64, Vec<(i64, i64)>) {
-        let known = n < self.next || self.islands.iter().any(|(a, b)| (*a..*b).contains(&n));
+        let known = n < self.next || self.sacked.iter().any(|(a, b)| (*a..*b).contains(&n));
         let mut sack = Vec::new();
         if known {
             sack.push((n, n + 1));
         } else if n == self.next {
             self.next += 1;
-            while let Some(at) = self.islands.iter().position(|i| i.0 == self.next) {
-                self.next = self.islands.remove(at).1;
+            while let Some(at) = self.sacked.iter().position(|i| i.0 == self.next) {
+                self.next = self.sacked.remove(at).1;
             }
         } else {
-            let mut island = (n, n + 1);
-            self.islands.retain(|other| {
-                let touches = other.0 == island.1 || other.1 == island.0;
+            let mut range = (n, n + 1);
+            self.sacked.retain(|other| {
+                let touches = other.0 == range.1 || other.1 == range.0;
                 if touches {
-                    island = (island.0.min(other.0), island.1.max(other.1));
+                    range = (range.0.min(other.0), range.1.max(other.1));
                 }
                 !touches
             });
-            self.islands.insert(0, island);
+            self.sacked.insert(0, range);
         }
-        sack.extend(&self.islands);
+        sack.extend(&self.sacked);
         (self.next, sack)
     }
 }

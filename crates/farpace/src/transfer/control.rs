@@ -8,7 +8,7 @@
 //! ```
 
 use super::explain::TransferProbe;
-use super::options::patience;
+use super::options::timeouts;
 use super::server::{self, RecvServer};
 use super::stack::{TransferListener, TransferStream};
 use crate::carrier::{CarrierChoice, Gate, GateArgs, Service, Ticket, TicketIdentity};
@@ -81,7 +81,7 @@ pub fn serve(
     transfer: &(dyn Fn(TransferStream, &Session<'_>) -> Result<u8, TransferError> + Sync),
 ) -> Result<ExitCode> {
     let gate = greet(port, &[Service::Transfer], options)?;
-    let patience = patience(timeout);
+    let timeouts = timeouts(timeout);
     match (hear_word()?.as_str(), gate) {
         ("through", _) => {
             let line = FramedStream {
@@ -98,7 +98,7 @@ pub fn serve(
             };
             let tick = |_: &_| interrupt::asked();
             let session =
-                Session { secured: true, connected: false, patience, tick: &tick, ..Session::default() };
+                Session { secured: true, connected: false, timeouts, tick: &tick, ..Session::default() };
             // The near end tells its user why.
             Ok(ExitCode::from(server::code(&transfer(call, &session))))
         }
@@ -106,7 +106,7 @@ pub fn serve(
             let begun = Stopwatch::start();
             let came = AtomicBool::new(false);
             let idle = || !came.load(Ordering::Relaxed) && begun.elapsed() > ARRIVAL;
-            let server = RecvServer { token: b"", secured: true, transfers: 1, patience, idle: &idle };
+            let server = RecvServer { token: b"", secured: true, transfers: 1, timeouts, idle: &idle };
             let code = server::serve(&TransferListener::Gate(gate), &server, true, &|call, session| {
                 let admit = || {
                     came.store(true, Ordering::Relaxed);

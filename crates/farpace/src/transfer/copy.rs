@@ -3,7 +3,7 @@
 
 use super::by_scp::ScpJob;
 use super::explain::TransferProbe;
-use super::options::{self, ExcludeArgs, SendingOptions, patience, say};
+use super::options::{self, ExcludeArgs, SendingOptions, say, timeouts};
 use super::outcome;
 use super::progress::Display;
 use super::send;
@@ -136,8 +136,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 Ok(far) => far,
                 Err(code) => return Ok(code),
             };
-            let (dry_run, patience) = (args.dry_run, patience(args.timeout));
-            let session = Session { secured: true, dry_run, patience, ..Session::default() };
+            let (dry_run, timeouts) = (args.dry_run, timeouts(args.timeout));
+            let session = Session { secured: true, dry_run, timeouts, ..Session::default() };
             let links = far.reached.as_ref().map_or(&[][..], ReachedEnd::statuses);
             send::over(
                 far.call,
@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let session = Session {
                 secured: true,
                 dry_run: args.dry_run,
-                patience: patience(args.timeout),
+                timeouts: timeouts(args.timeout),
                 tick: &tick,
                 ..Session::default()
             };

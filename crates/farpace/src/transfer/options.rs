@@ -137,7 +137,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 }
 
 /// Patience with a peer that is silent for `seconds`.
-pub fn patience(seconds: u64) -> Timeouts {
+pub fn timeouts(seconds: u64) -> Timeouts {
     Timeouts { idle: Duration::from_secs(seconds), ..Timeouts::default() }
 }
 

@@ -1,7 +1,7 @@
 //! `farpace recv`: files from `farpace send`.
 
 use super::control;
-use super::options::{self, Token, patience, say};
+use super::options::{self, Token, say, timeouts};
 use super::outcome;
 use super::progress::Display;
 use super::server::{RecvServer, serve};
@@ -223,8 +223,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         false
     };
-    let patience = patience(args.timeout);
-    let server = RecvServer { token: &token, secured, transfers: args.max_transfers, patience, idle: &idle };
+    let timeouts = timeouts(args.timeout);
+    let server = RecvServer { token: &token, secured, transfers: args.max_transfers, timeouts, idle: &idle };
     let code = serve(&door, &server, args.once, &|TransferStream { line, peer, .. }, session| {
         let display = Display::new(args.quiet || !args.once);
         let tick = |progress: &LineProgress| (session.tick)(progress) | display.tick(progress);

@@ -3,7 +3,7 @@
 use super::control;
 use super::explain::Watcher;
 use super::identity;
-use super::options::{self, ExcludeArgs, SendingOptions, Token, patience, say};
+use super::options::{self, ExcludeArgs, SendingOptions, Token, say, timeouts};
 use super::outcome;
 use super::progress::{Display, LinkRates};
 use super::stack::{ClearArgs, StackArgs, TransferStream, host_and_port, named_at};
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             return Ok(ExitCode::from(terminal::FAILED));
         }
     };
-    let session = Session { token: &token, patience: patience(args.timeout), sender, ..Session::default() };
+    let session = Session { token: &token, timeouts: timeouts(args.timeout), sender, ..Session::default() };
     over(call, found, &args.sending, &session, net.name(), &[])
 }
 
@@ -151,7 +151,7 @@ impl Args {
             }
         };
         say(self.sending.quiet || self.sending.json, &format!("By {}.", reached.why));
-        let session = Session { secured: true, patience: patience(self.timeout), ..Session::default() };
+        let session = Session { secured: true, timeouts: timeouts(self.timeout), ..Session::default() };
         over(channel.into(), found, &self.sending, &session, reached.name(), reached.statuses())
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct RecvServer<'a> {
     /// Transfers at once.
     pub transfers: usize,
     /// How long a peer may be silent.
-    pub patience: Timeouts,
+    pub timeouts: Timeouts,
     /// Called while nothing comes: true ends it.
     pub idle: &'a (dyn Fn() -> bool + Sync),
 }
@@ -77,7 +77,7 @@ pub(super) fn serve(
                     token: server.token,
                     secured: server.secured,
                     connected: false,
-                    patience: server.patience,
+                    timeouts: server.timeouts,
                     tick: &|progress: &LineProgress| {
                         ticket.worked(progress.work);
                         interrupt::asked() || over()

@@ -37,8 +37,8 @@ impl Checker<'_> {
         for (i, link) in s.links.iter().enumerate() {
             for (end, name) in link.between.iter().enumerate() {
                 let first = s.links.iter().position(|l| l.between.contains(name));
-                let one_card = s.hosts.contains_key(name) && s.multi_nic(name).is_none();
-                if one_card && first != Some(i) {
+                let has_one_nic = s.hosts.contains_key(name) && s.multi_nic(name).is_none();
+                if has_one_nic && first != Some(i) {
                     self.value(
                         steps!["links", i, "between", end],
                         format!("host `{name}` has more than one link"),
