@@ -742,6 +742,34 @@ fn trees_are_made_the_same_and_nothing_else_is_touched() {
     assert!(code == 2 && errors.contains("is not a pattern"), "{code}: {errors}");
 }
 
+/// Breaks: a tree that is copied again, to go on or to be made the same, lands one directory deeper.
+#[test]
+fn a_slash_means_the_contents_of_a_directory() {
+    let Folders { here, there } = folders();
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path(), there.path());
+    fs::create_dir(here.path().join("site")).unwrap();
+    fs::create_dir(there.path().join("real")).unwrap();
+    std::os::unix::fs::symlink("real", there.path().join("link")).unwrap();
+    let with = |args: &[&str]| {
+        let all =
+            ["copy", "--ssh-command", &ssh, "--remote-command", FARPACE, "--delete", "--allow-overwrite"];
+        let (code, _, errors) = run(here.path(), &[&all[..], args].concat());
+        assert_eq!(code, 0, "{args:?}: {errors}");
+    };
+    for (round, target) in ["new", "new", "new/", "link"].into_iter().enumerate() {
+        fs::write(here.path().join(format!("site/{round}")), "x").unwrap();
+        with(&["site/", &format!("127.0.0.1:{target}")]);
+        let found = there.path().join(target);
+        assert!(found.join(format!("{round}")).is_file() && !found.join("site").exists(), "{target}");
+    }
+    fs::remove_file(here.path().join("site/0")).unwrap();
+    with(&["site/", "127.0.0.1:new"]);
+    assert!(!there.path().join("new/0").exists(), "it is the same tree");
+    with(&["127.0.0.1:real/", "."]);
+    assert!(here.path().join("3").is_file() && !here.path().join("site").exists(), "`.` is the tree itself");
+}
+
 /// Breaks: a directory that cannot be read here is emptied there.
 #[test]
 fn what_could_not_be_looked_at_is_not_deleted() {

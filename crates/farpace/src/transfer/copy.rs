@@ -21,7 +21,7 @@ const AFTER_HELP: &str = "\
 Examples:
   farpace copy film.mp4 anna@far.example:films/        to there
   farpace copy anna@far.example:films/film.mp4 .       to here
-  farpace copy photos/ far.example:photos --explain    a tree, under this name; and what limited it
+  farpace copy photos/ far.example:photos --explain    what is in photos goes into photos there; and what limited it
   farpace copy site/ far.example:www --delete --exclude '*.bak' --allow-overwrite   as rsync: the same tree there; -n says what
                                                        would be done
   farpace copy film.mp4 far.example: --via eth0 --via wwan0   over both links at once
@@ -126,7 +126,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let path = if path.is_empty() { "." } else { path };
             let overwrite = if args.allow_overwrite { " --allow-overwrite" } else { "" };
             let command = format!(
-                "recv --stdio-control{overwrite}{}{} --timeout {} --target {}",
+                "recv --stdio-control{overwrite}{}{}{} --timeout {} --target {}",
+                if args.wants_contents() { " --contents" } else { "" },
                 args.far_stack("--listen"),
                 args.far_sync(),
                 args.timeout,
@@ -169,7 +170,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             if args.sources.len() > 1 && !target.is_dir() {
                 bail!("{} must be a directory for several sources", target.display());
             }
-            let place = target::place(target, policy)?;
+            let place = target::place(target, args.wants_contents(), policy)?;
             let limit = args.sending.limit;
             let limit =
                 limit.map_or(String::new(), |limit| format!(" --limit '{} bit/s'", limit.bits_per_sec()));
@@ -206,6 +207,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
+    /// One source with a slash behind it: what is in it goes into the target.
+    fn wants_contents(&self) -> bool {
+        matches!(self.sources.as_slice(), [source] if source.ends_with('/'))
+    }
     /// What the far end is to know of what is left out, deleted, or not done at all, as words of a shell.
     fn far_sync(&self) -> String {
         let mut words = String::new();

@@ -118,6 +118,9 @@ pub struct Args {
     /// Where its files go, in the manner of cp
     #[arg(long, hide = true, value_name = "PATH")]
     target: Option<PathBuf>,
+    /// The contents of a directory go there, in the manner of rsync
+    #[arg(long, hide = true)]
+    contents: bool,
 }
 
 /// Where to listen, as far as it is said.
@@ -164,7 +167,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         protect: ExcludePatterns::new(&args.exclude)?,
     };
     if args.stdio_control {
-        let place = target::place(args.target.as_deref().unwrap_or(&args.dir), policy)?;
+        let place = target::place(args.target.as_deref().unwrap_or(&args.dir), args.contents, policy)?;
         let (port, options) = (args.listen.map_or(0, |listen| listen.port), args.stack.options(None)?);
         return control::serve(args.timeout, port, &options, &|call, session| {
             let session = Session { dry_run: args.dry_run, ..*session };
