@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::Flight;
-use farpace_tcp::config::Profile;
+use farpace_tcp::config::{Profile, Recovery};
 use farpace_tcp::recovery::{Linux26Recovery, LossRecovery, NewReno, SackRecovery};
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ fn flight(c: &mut Criterion) {
         Profile::Modern,
     ] {
         for in_flight in [100, 2_500, 100_000] {
-            let recovery: Box<dyn LossRecovery> = match (profile.linux26(), profile.modern()) {
-                (Some(switches), _) => Box::new(Linux26Recovery::new(switches)),
-                (_, Some(switches)) => Box::new(SackRecovery::new(switches)),
-                _ => Box::new(NewReno::default()),
+            let recovery: Box<dyn LossRecovery> = match profile.config().recovery {
+                Recovery::Linux26(switches) => Box::new(Linux26Recovery::new(switches)),
+                Recovery::Modern(switches) => Box::new(SackRecovery::new(switches)),
+                Recovery::Linux(_) | Recovery::NewReno => Box::new(NewReno::default()),
             };
             let mut flight = Flight::new(recovery, in_flight, 0.01);
             group.bench_function(format!("{}, {in_flight} in flight, 1 % lost", profile.name()), |b| {
@@ -32,7 +32,7 @@ fn flight(c: &mut Criterion) {
         }
     }
     // The same number of holes, or as many as fit, in flights of very different size.
-    if let Some(switches) = Profile::Modern.modern() {
+    if let Recovery::Modern(switches) = Profile::Modern.config().recovery {
         for (in_flight, loss) in [(1_000, 0.1), (100_000, 0.1), (1_000_000, 0.01)] {
             let mut flight = Flight::new(Box::new(SackRecovery::new(switches)), in_flight, loss);
             group.bench_function(format!("modern, {in_flight} in flight, {loss} lost"), |b| {

@@ -6,7 +6,7 @@ use farpace_bench::{
 };
 use farpace_link::multi_nic::OrderKind;
 use farpace_link::pacing::{Edf, Gaps};
-use farpace_tcp::config::{AckControlMode, Profile, RequestRule};
+use farpace_tcp::config::{AckControlMode, Profile, Recovery, RequestRule};
 use farpace_tcp::recovery::SackRecovery;
 use farpace_units::Span;
 use std::process::ExitCode;
@@ -89,7 +89,9 @@ fn pair(n: u64, ask: Option<RequestRule>) -> Result<(), String> {
 }
 
 fn flight(n: u64, in_flight: u32) -> Result<(), String> {
-    let switches = Profile::Modern.modern().ok_or("the profile `modern` has no switches")?;
+    let Recovery::Modern(switches) = Profile::Modern.config().recovery else {
+        return Err("the profile `modern` has another recovery".into());
+    };
     let mut flight = Flight::new(Box::new(SackRecovery::new(switches)), in_flight, 0.01);
     (0..n).for_each(|_| flight.step());
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use anyhow::Result;
-use farpace_tcp::config::{BufferConfig, BufferSize, Profile};
+use farpace_tcp::config::{BufferSize, Config, Profile};
 use farpace_units::ByteCount;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let buffers = Profile::ALL.map(|profile| ProfileChoice {
         name: profile.name().to_owned(),
         description: {
-            let BufferConfig { receive, send, .. } = profile.buffers();
+            let Config { receive_buffer: receive, send_buffer: send, .. } = profile.config();
             format!("receive {}, send {}", size(receive), size(send))
         },
     });
@@ -104,7 +104,7 @@ fn with_buffers(choice: &ProfileChoice) -> Value {
     let profile = Profile::ALL.into_iter().find(|profile| profile.name() == choice.name);
     let buffers = profile.map(|profile| {
         let of = |size: BufferSize| json!({ "initial": size.initial.get(), "max": size.max.get() });
-        let BufferConfig { receive, send, .. } = profile.buffers();
+        let Config { receive_buffer: receive, send_buffer: send, .. } = profile.config();
         json!({ "receive": of(receive), "send": of(send) })
     });
     json!({ "name": choice.name, "description": choice.description, "buffers": buffers })

@@ -197,42 +197,6 @@ impl Host {
         self.report_given_up(cx);
     }
 
-    /// There is a switch or a hub behind its NIC, and other stations behind that: frames for their MAC addresses are no
-    /// mistake. The NIC takes them in and counts them. Without this, they are dropped with a reason.
-    pub fn share_line(&mut self) {
-        self.shares_line = true;
-    }
-
-    /// Frames for other stations that its NIC passed over.
-    pub const fn passed_over(&self) -> u64 {
-        self.passed_over
-    }
-
-    /// The address of its NIC.
-    pub fn mac(&self) -> MacAddr {
-        self.internet.mac()
-    }
-
-    /// Frames that ended at its NIC, like PAUSE.
-    pub const fn port_frames(&self) -> &PortFrames {
-        &self.frames
-    }
-
-    /// Its first address.
-    pub fn address(&self) -> IpAddr {
-        self.internet.addresses[0]
-    }
-
-    /// The address from which it talks to `remote`.
-    pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
-        self.internet.source_for(remote)
-    }
-
-    /// All its addresses.
-    pub fn addresses(&self) -> &[IpAddr] {
-        &self.internet.addresses
-    }
-
     /// Accepts connections to `port` of all addresses; `factory` makes the application of each when its handshake is complete.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::ip::fragments::{FragmentDrop, FragmentReassembly};
 use crate::ip::icmp::{ErrorSource, IcmpError, PathMessage, SoftError, echo_reply, path_message};
 use crate::ip::neighbours::{NeighbourAction, Neighbours, Resolved};
 use crate::secret::Tuple;
-use farpace_path::{Cx, DropReason, Port};
+use farpace_path::{Cx, DropReason, Port, PortFrames};
 use farpace_tcp::PathError;
 use farpace_tcp::config::{Config, MAX_SUPER_SEGMENT, MIN_MSS};
 use farpace_units::{ByteCount, Instant, Seq};
@@ -296,6 +296,42 @@ impl Internet {
 }
 
 impl Host {
+    /// There is a switch or a hub behind its NIC, and other stations behind that: frames for their MAC addresses are no
+    /// mistake. The NIC takes them in and counts them. Without this, they are dropped with a reason.
+    pub fn share_link(&mut self) {
+        self.shares_line = true;
+    }
+
+    /// Frames for other stations that its NIC passed over.
+    pub const fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    /// The address of its NIC.
+    pub fn mac(&self) -> MacAddr {
+        self.internet.mac()
+    }
+
+    /// Frames that ended at its NIC, like PAUSE.
+    pub const fn port_frames(&self) -> &PortFrames {
+        &self.frames
+    }
+
+    /// Its first address.
+    pub fn address(&self) -> IpAddr {
+        self.internet.addresses[0]
+    }
+
+    /// The address from which it talks to `remote`.
+    pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
+        self.internet.source_for(remote)
+    }
+
+    /// All its addresses.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.internet.addresses
+    }
+
     /// Its device takes packets of several segments, with up to `most` bytes of payload, and cuts them (TSO): connections
     /// send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each segment is a packet. To be
     /// called before there are connections.

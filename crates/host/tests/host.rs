@@ -125,7 +125,7 @@ fn wrong_packets_are_dropped_with_their_cause() {
     a.packet(between(B, IpAddr::from([10, 0, 0, 3]), &TcpHeader::default(), b""));
     assert_eq!(a.drops(), [DropReason::NoRoute], "addressed to somebody else");
     let mut shared = Bench::new(A);
-    shared.host.share_line();
+    shared.host.share_link();
     shared.packet(between(B, IpAddr::from([10, 0, 0, 3]), &TcpHeader::default(), b""));
     assert_eq!((shared.drops(), shared.host.passed_over()), (vec![], 1), "a switch did not know better");
     let mut b = Bench::new(B);

@@ -44,7 +44,7 @@ pub struct KernelClass {
 
 impl KernelClass {
     /// As `struct class` has it, for the class at this place.
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "who loads classes needs it"))]
+    #[cfg_attr(not(any(feature = "bpf", test)), expect(dead_code, reason = "who loads classes needs it"))]
     pub(crate) fn bytes(&self, place: usize, order: ClassOrder) -> [u8; ClassCounters::SIZE] {
         let rate = self.rate.map_or(0, |rate| rate.bits_per_sec().max(1));
         let limit = self.limit.filter(|_| rate > 0).map_or(u64::MAX, |limit| {
@@ -96,7 +96,7 @@ pub struct ClassSettings {
 
 impl ClassSettings {
     /// As `struct device` has it.
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "who loads classes needs it"))]
+    #[cfg_attr(not(any(feature = "bpf", test)), expect(dead_code, reason = "who loads classes needs it"))]
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let number = |n: usize| u32::try_from(n).unwrap_or(0).to_ne_bytes();
         let mut bytes = self.horizon.as_nanos().to_ne_bytes().to_vec();
@@ -130,12 +130,12 @@ pub struct ClassCounters {
     /// Frames that were given to the driver.
     pub left: u64,
     /// By how much they were late.
-    pub late: Lateness,
+    pub late: ClassLateness,
 }
 
 /// By how much frames left after their departure time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Lateness {
+pub struct ClassLateness {
     /// All together.
     pub sum: Span,
     /// The most.
@@ -144,7 +144,7 @@ pub struct Lateness {
     pub bins: Vec<u64>,
 }
 
-impl Lateness {
+impl ClassLateness {
     /// The mean; none without any frame.
     pub fn mean(&self) -> Option<Span> {
         let count: u64 = self.bins.iter().sum();
@@ -171,7 +171,7 @@ impl ClassCounters {
     pub const SIZE: usize = 168 + 8 * BINS;
 
     /// Reads a class; none if the bytes are too few.
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "who reads classes needs it"))]
+    #[cfg_attr(not(any(feature = "bpf", test)), expect(dead_code, reason = "who reads classes needs it"))]
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields::of(bytes, Self::SIZE)?;
         let (_lock, _handle, rate) = (fields.u32(), fields.u32(), fields.u64());
@@ -189,7 +189,7 @@ impl ClassCounters {
             horizon_drops,
             super_segments,
             left,
-            late: Lateness {
+            late: ClassLateness {
                 sum: Span::from_nanos(sum),
                 most: Span::from_nanos(most),
                 bins: (0..BINS).map(|_| fields.u64()).collect(),
@@ -219,7 +219,7 @@ pub struct ClassDevice {
 
 impl ClassDevice {
     /// Reads `struct device`; none if the bytes are too few.
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "who reads classes needs it"))]
+    #[cfg_attr(not(any(feature = "bpf", test)), expect(dead_code, reason = "who reads classes needs it"))]
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields::of(bytes, 24 + DEVICE_NAME)?;
         let (horizon, namespace) = (Span::from_nanos(fields.u64()), fields.u32());
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn lateness() {
         let mut late =
-            Lateness { sum: Span::from_micros(40), most: Span::from_micros(33), bins: vec![0; BINS] };
+            ClassLateness { sum: Span::from_micros(40), most: Span::from_micros(33), bins: vec![0; BINS] };
         assert_eq!((late.mean(), late.quantile(500)), (None, None));
         (late.bins[0], late.bins[3], late.bins[6]) = (7, 2, 1);
         assert_eq!(late.mean(), Some(Span::from_micros(4)));

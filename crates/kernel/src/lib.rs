@@ -40,8 +40,8 @@ mod session;
 mod trace;
 
 pub use classes::{
-    ClassCounters, ClassDevice, ClassOrder, ClassSettings, HTB_MAJOR, KernelClass, KernelShape, Lateness,
-    MAX_CLASS_RATE, MAX_KERNEL_CLASSES, MAX_KERNEL_SHAPES,
+    ClassCounters, ClassDevice, ClassLateness, ClassOrder, ClassSettings, HTB_MAJOR, KernelClass,
+    KernelShape, MAX_CLASS_RATE, MAX_KERNEL_CLASSES, MAX_KERNEL_SHAPES,
 };
 pub use control::Control;
 pub use rows::{Addresses, KernelConnection, Phase, TraceRow};

@@ -63,7 +63,7 @@ fn add_host(
         host.say_rates();
     }
     if scenario.links.iter().any(|link| scenario.leads_to_switch(link, name)) {
-        host.share_line();
+        host.share_link();
     }
     if resolving.contains(name) {
         host.join_link(mac, LocalLink::default());

@@ -68,7 +68,7 @@ pub fn stack_over_paths(
         host.set_mtu(mtu);
         let mac = macs.first().copied().unwrap_or_default();
         host.join_link(mac, LocalLink::default());
-        host.share_line();
+        host.share_link();
         let host = world.add("host", Box::new(host)).map_err(DriverError::from)?;
         let lists = RandomStream::new(seed, "lists");
         let layer = MultiNic::new(Instant::ZERO, &config, &specs, &[address], lists);

@@ -1,6 +1,6 @@
 //! Whether classes hold on devices of this kernel, for `farpace kernel doctor`: it is tried, in a network namespace of its own.
 
-use super::classes::{Wanted, config_up};
+use super::classes::{ClassesWanted, config_up};
 use crate::stopwatch::Stopwatch;
 use anyhow::{Context, Result, ensure};
 use farpace_kernel::{ClassCounters, ClassOrder, Feature, class_devices};
@@ -66,7 +66,7 @@ fn tried(kind: &str) -> Result<String> {
 fn measure() -> Result<String> {
     let config = PacingConfig::parse(CONFIG).map_err(anyhow::Error::msg)?;
     let devices = ["a".to_owned()];
-    let wanted = Wanted {
+    let wanted = ClassesWanted {
         file: Path::new("doctor"),
         devices: &devices,
         horizon: Span::from_secs(10),

@@ -8,8 +8,8 @@ use farpace_kernel::{
     MAX_KERNEL_CLASSES, MAX_KERNEL_SHAPES, bpf_folder,
 };
 use farpace_link::pacing::{
-    ClassRate, Classifier, ClassifierKey, ConfigError, Gaps, LineClock, PacingConfig, PacingPlan,
-    SHORTEST_FRAME, SchedulerKind,
+    ClassRate, ClassifierKey, ConfigError, Gaps, LinkClock, MIN_FRAME, PacingConfig, PacingPlan,
+    SchedulerKind,
 };
 use farpace_live::system::{
     InterfaceFacts, RootQueue, Setup, SystemError, SystemInterface, interface_facts, root_queue,
@@ -33,7 +33,7 @@ const NO_RATE: Rate = Rate::from_mbit(1_000_000);
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct ClassesWanted<'a> {
     /// The configuration.
     pub file: &'a Path,
     /// The devices.
@@ -104,7 +104,7 @@ fn unfit(config: &PacingConfig) -> Vec<String> {
             _ => {}
         }
     }
-    let shapes = Classifier::new(config).table().count();
+    let shapes = config.classifier().table().count();
     if shapes > MAX_KERNEL_SHAPES {
         wrong.push(format!(
             "filters: they have {shapes} shapes (which keys they name, and how many bits of addresses); the kernel takes at most \
@@ -134,7 +134,7 @@ fn settings(
     order: ClassOrder,
     horizon: Span,
 ) -> Result<ClassSettings> {
-    let classifier = Classifier::new(config);
+    let classifier = config.classifier();
     let classes: Vec<_> = plan
         .classes
         .iter()
@@ -169,7 +169,7 @@ fn shape((mask, filters): (ClassifierKey, Vec<(ClassifierKey, u32, usize)>)) -> 
 ///
 /// # Errors
 /// A configuration that cannot hold there, a device that cannot have it, no rights, or a kernel that refuses: then nothing is left.
-pub fn up(wanted: &Wanted<'_>) -> Result<Vec<ClassesUp>> {
+pub fn up(wanted: &ClassesWanted<'_>) -> Result<Vec<ClassesUp>> {
     config_up(wanted, &read(wanted.file)?)
 }
 
@@ -177,7 +177,7 @@ pub fn up(wanted: &Wanted<'_>) -> Result<Vec<ClassesUp>> {
 ///
 /// # Errors
 /// As for [`up`].
-pub fn config_up(wanted: &Wanted<'_>, config: &PacingConfig) -> Result<Vec<ClassesUp>> {
+pub fn config_up(wanted: &ClassesWanted<'_>, config: &PacingConfig) -> Result<Vec<ClassesUp>> {
     wanted.devices.iter().map(|device| on_device(wanted, config, device)).collect()
 }
 
@@ -189,7 +189,7 @@ pub fn namespace() -> Result<u32> {
     Ok(u32::try_from(fs::metadata("/proc/thread-self/ns/net")?.ino())?)
 }
 
-fn on_device(wanted: &Wanted<'_>, config: &PacingConfig, device: &str) -> Result<ClassesUp> {
+fn on_device(wanted: &ClassesWanted<'_>, config: &PacingConfig, device: &str) -> Result<ClassesUp> {
     let interface = SystemInterface::here(device);
     let facts = interface_facts(&interface)?;
     if !["ether", "loopback"].contains(&facts.frames.as_str()) {
@@ -204,8 +204,8 @@ fn on_device(wanted: &Wanted<'_>, config: &PacingConfig, device: &str) -> Result
             facts.mtu, config.mtu
         ));
     }
-    let line = crate::realtime::below::line_rate(device).unwrap_or(LineClock::FASTEST);
-    let plan = PacingPlan::new(config, config.line_rate(line));
+    let line = crate::realtime::below::line_rate(device).unwrap_or(LinkClock::MAX_RATE);
+    let plan = PacingPlan::new(config, config.effective_rate(line));
     let says =
         |error: &ConfigError| format!("{}: {}: {}", wanted.file.display(), error.at.join("."), error.problem);
     for warning in &plan.warnings {
@@ -262,7 +262,7 @@ fn hold(
     };
     match done {
         Ok(()) => Ok(ClassOrder::Fq),
-        Err(SystemError::Tool { said, .. }) if no_such_kind(&said) => {
+        Err(SystemError::Tool { message, .. }) if no_such_kind(&message) => {
             if mq {
                 bail!(
                     "the kernel has no fq, and {} several queues: its classes need fq (modprobe sch_fq)",
@@ -288,8 +288,7 @@ fn no_such_kind(said: &str) -> bool {
 /// would have none when `fq` is taken away.
 fn fair_queue(plan: &PacingPlan, horizon: Span) -> String {
     let all = plan.classes.iter().map(|class| {
-        limit(class.limit, plan.full_frame)
-            .map_or(MAX_PACKETS, |bytes| bytes.get().div_ceil(SHORTEST_FRAME.get()))
+        limit(class.limit, plan.full_frame).map_or(MAX_PACKETS, |bytes| bytes.get().div_ceil(MIN_FRAME.get()))
     });
     let packets = all.fold(10_000, u64::saturating_add).min(MAX_PACKETS);
     // Whatever is beyond the horizon never comes here.
@@ -316,7 +315,7 @@ fn buckets(interface: &SystemInterface, config: &PacingConfig, plan: &PacingPlan
         let packets = match class.limit {
             QueueLimit::Packets(packets) => u64::from(packets.get()),
             other => limit(other, plan.full_frame)
-                .map_or(MAX_PACKETS, |bytes| bytes.get().div_ceil(SHORTEST_FRAME.get())),
+                .map_or(MAX_PACKETS, |bytes| bytes.get().div_ceil(MIN_FRAME.get())),
         };
         // The filter drops what does not fit. Behind it the queue is longer, since a bucket may be slower than its class is.
         let packets = packets.saturating_mul(2).min(MAX_PACKETS);

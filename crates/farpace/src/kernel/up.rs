@@ -28,7 +28,7 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
     interrupt::install();
     let begun = Stopwatch::start();
     let classes = match &args.classes {
-        Some(file) => classes::up(&classes::Wanted {
+        Some(file) => classes::up(&classes::ClassesWanted {
             file,
             devices: &args.dev,
             horizon: args.horizon,

@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     services.iter().try_for_each(|service| service.offer(&mut host, &listening))?;
     if let Some((mac, link)) = place.link.clone() {
         host.join_link(mac, link);
-        host.share_line();
+        host.share_link();
     }
     let about = about(args, &place, mtu, &services)?;
     let Attachment { device, setup, .. } = place;

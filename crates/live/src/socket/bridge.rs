@@ -99,7 +99,7 @@ impl Drop for Bridge {
 pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection, now: Instant) {
     duplex.kicked = false;
     duplex.wants_reads = connection.told_of_reads(now, duplex.read());
-    if duplex.farewell == Some(Farewell::Abort) {
+    if duplex.close_mode == Some(CloseMode::Abort) {
         return connection.abort();
     }
     if duplex.fin && !duplex.fin_sent {
@@ -184,7 +184,7 @@ fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) 
         CloseReason::Reset => Some(Errno::ECONNRESET),
         CloseReason::TimedOut => Some(Errno::ETIMEDOUT),
         CloseReason::Unreachable => Some(connection.soft_error().map_or(Errno::EHOSTUNREACH, errno_of)),
-        CloseReason::Aborted => duplex.farewell.is_none().then_some(Errno::ECONNABORTED),
+        CloseReason::Aborted => duplex.close_mode.is_none().then_some(Errno::ECONNABORTED),
     };
     duplex.flushed &= error.is_none();
     duplex.flushed |= reason == CloseReason::Finished;

@@ -293,8 +293,8 @@ impl Pipe {
         reader.mark == Some(reader.offset)
     }
 
-    fn note_held(self: &Arc<Self>, reader: &PipeReader) {
-        let bytes = reader.held_bytes();
+    fn update_buffered(self: &Arc<Self>, reader: &PipeReader) {
+        let bytes = reader.buffered();
         let kick = self.shared.with(|duplex| {
             duplex.reader_bytes = bytes;
             duplex.reads += 1;
@@ -403,7 +403,7 @@ impl Pipe {
     /// Nothing will be read any more, but for what is there.
     pub fn stop_reading(self: &Arc<Self>) {
         if self.shared.with(|duplex| {
-            duplex.deaf = true;
+            duplex.read_shutdown = true;
             duplex.phase == DuplexPhase::Open && !std::mem::replace(&mut duplex.kicked, true)
         }) {
             self.kick();

@@ -267,7 +267,7 @@ impl Stream {
     }
     /// What the network last reported of the path, once, if it ended nothing and nothing was acknowledged since.
     pub fn take_soft_error(&self) -> Option<io::Error> {
-        let error = self.look_now(|connection, _| connection.soft_error()).flatten()?;
+        let error = self.inspect_with(|connection, _| connection.soft_error()).flatten()?;
         let _ = self.tune_later(|connection, _| {
             connection.take_soft_error();
         });

@@ -101,7 +101,7 @@ impl SystemUndo {
 }
 
 /// What tools say of something that is not there.
-const GONE: [&str; 8] = [
+const NOT_FOUND: [&str; 8] = [
     "Cannot assign requested",
     "No such process",
     "Cannot find",

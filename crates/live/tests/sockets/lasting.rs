@@ -83,6 +83,6 @@ fn hosts_leave_nothing_behind() {
     again.args(["--exact", "lasting::hosts_leave_nothing_behind", "--nocapture", "--test-threads", "1"]);
     let output = again.env(VARIABLE, "1").env("XDG_RUNTIME_DIR", &folder).output().unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    let output = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && output.contains("1 passed"), "{output}");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

@@ -218,7 +218,7 @@ mod tests {
         fix.lost_rtx = Some(LostRtx::PerBlock);
         fix.hint = Some(Hint::FirstBlock);
         let Recovery::Linux26(switches) = fix.resolve().unwrap().recovery else { panic!() };
-        assert_eq!(Some(switches), Profile::Linux2622.linux26());
+        assert_eq!(Recovery::Linux26(switches), Profile::Linux2622.config().recovery);
     }
 
     /// Breaks: variants are compared with runs of other phases, so that chance looks like an effect.

@@ -228,7 +228,7 @@ mod tests {
             assert_eq!(out[0].payload()[..], data);
             assert_eq!(out[0].tcp().unwrap().flags(), push);
             let mut parts = Vec::new();
-            out[0].clone().cut(|part| parts.push(part));
+            out[0].clone().split_segments(|part| parts.push(part));
             assert!(parts.iter_mut().all(|part| {
                 part.complete_checksum();
                 part.verify_checksums().is_ok()

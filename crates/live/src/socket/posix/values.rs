@@ -204,8 +204,8 @@ impl OptionValues {
             window_clamp: positive(Opt::WindowClamp),
             dscp: self.get(class) as u8 & !3,
             hops: u8::try_from(self.get(hops)).ok().filter(|_| self.is_given(hops)),
-            min_hops: u8::try_from(self.get(least)).unwrap_or(u8::MAX),
-            link_mtu: self.asked_mss().map(|_| mtu),
+            min_hops: u8::try_from(self.get(min)).unwrap_or(u8::MAX),
+            link_mtu: self.requested_mss().map(|_| mtu),
             reports_errors: self.is_on(if over_v6 { Opt::V6ReceiveErrors } else { Opt::ReceiveErrors }),
             may_be_cut: !over_v6 && !matches!(self.get(discover), 1 | 2),
         }
