@@ -31,7 +31,7 @@ pub struct About {
 
 /// A published measurement that is made again.
 ///
-/// `document` and `single_run` of [`About`] aside, everything a reader sees comes from these functions; [`report`] puts
+/// `document` and `single_run` of [`About`] aside, everything a reader sees comes from these functions; the module `report` puts
 /// it together. None of them reads a file, writes or prints.
 pub trait Paper: Experiment {
     /// What is known without a measurement.
