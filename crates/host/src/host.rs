@@ -165,7 +165,7 @@ impl Host {
     }
 
     /// From now on data packets carry the rate at which their connections want to send
-    /// ([`Packet::wanted_rate`]), for a network card that paces connections by it.
+    /// ([`Packet::pacing_rate`]), for a NIC that paces connections by it.
     pub fn say_rates(&mut self) {
         self.says_rates = true;
     }

@@ -69,7 +69,7 @@ impl Routes {
 }
 
 /// A router with a fixed table. It takes no time and has no queue: its links have. A packet may leave by the
-/// port at which it came in, unless [other stations share](Router::share) that link. Link-local frames, like
+/// port at which it came in, unless [other stations share](Router::share_link) that link. Link-local frames, like
 /// PAUSE, end at its [ports](PortFrames).
 #[derive(Clone, Debug)]
 pub struct Router {

@@ -191,7 +191,7 @@ impl PacingConfig {
     }
 
     /// True if a class takes its rate from connections. Then packets must carry a rate hint
-    /// ([`Packet::wanted_rate`](farpace_wire::Packet::wanted_rate)).
+    /// ([`Packet::pacing_rate`](farpace_wire::Packet::pacing_rate)).
     pub fn follows_connections(&self) -> bool {
         self.classes.iter().any(|class| class.rate == Some(ClassRate::Connection))
     }

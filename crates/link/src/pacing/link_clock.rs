@@ -18,7 +18,7 @@ impl LinkClock {
     pub const MAX_RATE: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
     /// The clock of a link that has been idle since the start of time. `link_rate` is its rate, 1 bit/s to
-    /// [`FASTEST`](Self::FASTEST); a caller that reads the rate from a file must check the range.
+    /// [`MAX_RATE`](Self::MAX_RATE); a caller that reads the rate from a file must check the range.
     pub const fn new(link_rate: Rate) -> Self {
         LinkClock { link_rate, bytes: 0 }
     }

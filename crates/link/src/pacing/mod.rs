@@ -133,7 +133,7 @@ pub enum Next<P> {
         packet: P,
     },
     /// Send one gap frame of this wire length, including preamble, check sequence and inter-frame gap: at
-    /// least [`SHORTEST_GAP`], at most the wire length of a frame of the MTU.
+    /// least [`MIN_GAP`], at most the wire length of a frame of the MTU.
     Gap(ByteCount),
     /// Send nothing until then. Packets are queued.
     Wait(Instant),

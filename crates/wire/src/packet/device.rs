@@ -108,7 +108,7 @@ impl Packet {
     /// packet.
     ///
     /// A super-segment may exceed the MTU. Devices with TSO or GRO accept it. Before other devices, and
-    /// before elements that count packets, [`cut`](Packet::cut) splits it.
+    /// before elements that count packets, [`split_segments`](Packet::split_segments) splits it.
     #[inline]
     pub fn segment_size(&self) -> Option<u16> {
         (self.0.segment_size > 0).then_some(self.0.segment_size)

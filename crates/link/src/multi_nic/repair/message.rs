@@ -103,7 +103,7 @@ impl RepairMessage {
     /// Parses a message.
     ///
     /// # Errors
-    /// See [`MissingError`]. An invalid message has no effect.
+    /// See [`RepairMessageError`]. An invalid message has no effect.
     pub fn parse(bytes: &[u8]) -> Result<RepairMessage, RepairMessageError> {
         let have = bytes.len();
         let short = |need: usize| RepairMessageError::Truncated { need, have };

@@ -99,7 +99,7 @@ impl Profile {
 
     /// What connections of this profile are made with where nothing else is set.
     ///
-    /// Congestion controls other than the profile's own may change some of it: see [`Settings`](crate::Settings).
+    /// Congestion controls other than the profile's own may change some of it: see [`Settings`](crate::config::Settings).
     pub const fn config(self) -> Config {
         self.defaults().config
     }
