@@ -1,8 +1,9 @@
 //! HyStart++ (RFC 9406): slow start ends when the round trip grows, before the queue overflows.
 //!
 //! One thing is added. A queue of our own grows with the window. Where the round trip has grown once and then stays while the
-//! window grows by half, there is no such queue: the path has become longer, or a second and longer line carries a part. Then slow
-//! start goes on. RFC 9406 alone ends it far below what the path carries.
+//! window grows by half, there is no such queue: the path has become longer, or a second and longer link carries a part. Then
+//! conservative slow start goes on until the round trip grows again. RFC 9406 alone ends it far below what the path carries.
+//! The window does not double again: the next queue would be seen a round trip late, after an overshoot of all links.
 
 use super::AckSample;
 use farpace_units::{Packets, Seq, Span};
@@ -23,6 +24,8 @@ const CSS_ROUNDS: u32 = 5;
 const FLAT_ROUNDS: u32 = 2;
 /// ... whose least round trips differ by no more than this part.
 const FLAT_DIVISOR: u64 = 64;
+/// Rounds before the end where the round trip has grown a second time.
+const LAST_ROUNDS: u32 = 2;
 /// Growth per ACK where segments are not paced.
 const UNPACED_LIMIT: Packets = Packets::new(8);
 
@@ -34,6 +37,8 @@ struct Conservative {
     rounds: u32,
     /// Of these, the last ones in which the round trip did not grow.
     flat: u32,
+    /// The round trip of the longer path, once the window has grown without a queue. If it grows too, slow start ends soon.
+    longer: Option<Span>,
     /// Segments acknowledged that no growth was given for yet.
     credit: u32,
     /// Segments acknowledged in this round, and those for which the window may have grown.
@@ -43,7 +48,7 @@ struct Conservative {
 
 impl Conservative {
     fn new(baseline: Span) -> Self {
-        Conservative { baseline, rounds: 0, flat: 0, credit: 0, acked: 0, used: 0 }
+        Conservative { baseline, rounds: 0, flat: 0, longer: None, credit: 0, acked: 0, used: 0 }
     }
 
     /// A round has ended. True: the round trip does not grow with the window.
@@ -66,7 +71,7 @@ pub struct HyStart {
     /// SND.NXT when the round began; none before the first ACK.
     window_end: Option<Seq>,
     last_round_min: Option<Span>,
-    /// The least of all rounds, or of those since the path became longer.
+    /// The least of all rounds.
     least: Option<Span>,
     this_round_min: Option<Span>,
     samples: u32,
@@ -117,15 +122,16 @@ impl HyStart {
         if self.samples < N_RTT_SAMPLE {
             return false;
         }
-        match (&self.conservative, self.least) {
+        match (&mut self.conservative, self.least) {
             (Some(css), _) if this < css.baseline => self.conservative = None,
-            (None, Some(least)) => {
-                let threshold = (least / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
-                if this >= least + threshold {
-                    self.conservative = Some(Conservative::new(this));
-                }
+            (Some(css), _) if css.longer.is_some_and(|longer| has_grown(longer, this)) => {
+                css.rounds = css.rounds.max(CSS_ROUNDS - LAST_ROUNDS);
             }
-            _ => {}
+            (Some(_), _) => {}
+            (None, Some(least)) if has_grown(least, this) => {
+                self.conservative = Some(Conservative::new(this));
+            }
+            (None, _) => {}
         }
         false
     }
@@ -144,12 +150,15 @@ impl HyStart {
         // The round in which the doubt arose counts, though it was not a whole one.
         css.rounds += 1;
         if css.is_disproved(before, self.last_round_min.filter(|_| enough)) {
-            self.conservative = None;
-            self.least = self.last_round_min;
-            return false;
+            (css.rounds, css.longer) = (0, self.last_round_min);
         }
         css.rounds >= CSS_ROUNDS
     }
+}
+
+/// The round trip is longer by more than noise (RFC 9406 §4.2).
+fn has_grown(from: Span, to: Span) -> bool {
+    to >= from + (from / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH)
 }
 
 #[cfg(test)]
@@ -217,8 +226,11 @@ mod tests {
     #[test]
     fn a_round_trip_that_does_not_grow_with_the_window_is_no_queue() {
         let mut longer = HyStart::new(true);
-        assert!(!growing(&mut longer, &[22, 22, 70, 70, 70, 70, 71, 70, 70, 71]));
-        assert!(!longer.doubts(), "it goes on");
+        let flat = [22, 22, 70, 70, 70, 70, 71, 70, 70, 71];
+        assert!(!growing(&mut longer, &flat), "it goes on");
+        assert!(longer.doubts(), "slowly");
+        let full = [flat.as_slice(), &[80, 80, 80]].concat();
+        assert!(growing(&mut HyStart::new(true), &full), "a queue on the longer path ends it soon");
         let mut queue = HyStart::new(true);
         assert!(growing(&mut queue, &[22, 22, 30, 37, 46, 57, 71, 88]), "a queue grows with the window");
         // A window that is not used says nothing.
