@@ -78,6 +78,7 @@ enum Command {
 
 /// The arguments of `farpace kernel doctor`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  farpace kernel doctor\n  farpace kernel doctor --json")]
 struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
@@ -169,6 +170,9 @@ impl UpArgs {
 
 /// The arguments of `farpace kernel status`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  farpace kernel status --watch\n  farpace kernel status --json\n  farpace kernel status --prometheus"
+)]
 struct StatusArgs {
     /// Again each second, until Ctrl-C
     #[arg(long, conflicts_with_all = ["json", "prometheus"])]
@@ -183,6 +187,7 @@ struct StatusArgs {
 
 /// The arguments of `farpace kernel trace`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  farpace kernel trace --out t --for 60s")]
 struct TraceArgs {
     /// The directory for trace.parquet and connections.json
     #[arg(long, value_name = "DIR")]
@@ -197,6 +202,7 @@ struct TraceArgs {
 
 /// The arguments of `farpace kernel down`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  farpace kernel down\n  farpace kernel down --keep-connections")]
 struct DownArgs {
     /// Connections keep their control until they end
     #[arg(long)]
