@@ -11,6 +11,7 @@
 #define LEARN_UP 16
 #define LEARN_DOWN 4
 #define TOO_MUCH THOUSANDTHS(300)
+#define NO_CHANCE 2
 
 /* What the path usually loses. */
 struct loss_judge {
@@ -77,6 +78,22 @@ __noinline int loss_is_congestion(struct loss_judge *l, u32 lost, u32 delivered,
 	else if (empty)
 		l->usual += (part - l->usual) / LEARN_UP;
 	return 0;
+}
+
+/* A round trip's losses beside others that keep the queue filled. True: the window has to come down. */
+static __always_inline bool loss_is_overflow(struct loss_judge *l, u32 lost, u32 delivered)
+{
+	bool overflow;
+
+	l->lost = 0;
+	l->total = 0;
+	if (l->looking) {
+		l->looking--;
+		return false;
+	}
+	overflow = lost && (u64)lost * PART > NO_CHANCE * (u64)l->usual * ((u64)lost + delivered);
+	l->looking = overflow;
+	return overflow;
 }
 
 #endif

@@ -10,6 +10,9 @@
 #define BETA(x) ((x) * 7 / 10)
 #define BETA_MARK(x) ((x) * 17 / 20)
 #define COMPETE_OF 25
+/* COMPETE_TIME is 100 ms. RENO is 3 (1 - BETA) / (1 + BETA). */
+#define COMPETE_TIME (USEC_PER_SEC / 10)
+#define RENO (SEG * 9 / 17)
 
 static __always_inline void farpace_cut_to_delivered(struct farpace *f)
 {
@@ -50,15 +53,17 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 
 	if (!f || !round)
 		return 0;
-	congested = loss_is_congestion(&f->loss, round->lost, round->delivered, queue == QUEUE_EMPTY);
 	if (queue == QUEUE_FOREIGN) {
+		u64 rtt = f->path.latest && f->path.latest < COMPETE_TIME ? f->path.latest : COMPETE_TIME;
+
 		f->calm = 0;
-		if (congested || round->marked)
+		if (loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked)
 			f->w = BETA(f->w);
 		else if (round->limited)
-			f->w += max64(f->w / COMPETE_OF, SEG);
+			f->w += max64(f->w * rtt / (COMPETE_OF * COMPETE_TIME), RENO);
 		return 0;
 	}
+	congested = loss_is_congestion(&f->loss, round->lost, round->delivered, queue == QUEUE_EMPTY);
 	if (round->marked) {
 		f->w = BETA_MARK(f->w);
 		f->calm = 0;
