@@ -125,12 +125,20 @@ pub(crate) struct ReceivingProgram {
     /// When the last byte arrived.
     pub completed: Option<Instant>,
     pub ended: Option<CloseReason>,
+    /// The sender has closed, and not all of its data has been read.
+    closing: bool,
     allowance: Option<Allowance>,
 }
 
 impl ReceivingProgram {
     pub fn new(verifier: Option<Verifier>, portions: Option<PortionsSpec>) -> Self {
-        ReceivingProgram { verifier, completed: None, ended: None, allowance: portions.map(Allowance::new) }
+        ReceivingProgram {
+            verifier,
+            completed: None,
+            ended: None,
+            closing: false,
+            allowance: portions.map(Allowance::new),
+        }
     }
 
     /// When it wants to be woken.
@@ -157,6 +165,15 @@ impl ReceivingProgram {
         if verifier.is_complete() {
             self.completed.get_or_insert(now);
         }
+        self.close_after_data(connection);
+    }
+
+    /// A program closes when it has read the end of the data, and not when the end arrives.
+    fn close_after_data(&mut self, connection: &mut Connection) {
+        if self.closing && connection.readable().is_zero() {
+            self.closing = false;
+            connection.close();
+        }
     }
 }
 
@@ -170,7 +187,10 @@ impl Application for ReceivingProgram {
         }
         match event {
             ConnectionEvent::Readable => self.read(now, connection),
-            ConnectionEvent::PeerClosed => connection.close(),
+            ConnectionEvent::PeerClosed => {
+                self.closing = true;
+                self.close_after_data(connection);
+            }
             ConnectionEvent::Connected | ConnectionEvent::Writable => {}
             ConnectionEvent::Urgent | ConnectionEvent::Unanswered | ConnectionEvent::SoftError => {}
             ConnectionEvent::Closed(reason) => self.ended = Some(reason),
