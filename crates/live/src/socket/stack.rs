@@ -73,7 +73,7 @@ pub struct StackOptions {
 /// use farpace_live::socket::{SocketOptions, Stack};
 /// use std::io::{Read, Write};
 ///
-/// The kernel is 10.77.0.1 on the device, and the stack is 10.77.0.2.
+/// // The kernel is 10.77.0.1 on the device, and the stack is 10.77.0.2.
 /// let kernel = "10.77.0.1".parse()?;
 /// let tun = TunConfig { addresses: vec![(kernel, 24)], ..TunConfig::new("fp0") };
 /// let stack = Stack::on_tun(tun, &["10.77.0.2".parse()?])?;
