@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A transfer over a lossy path, or one that reorders, with whole packets so that tcptrace reads them.
-fn capture(directory: &Path, trouble: &str) {
+fn capture(directory: &Path, impairment: &str) {
     let text = format!(
         r#"
 title = "counts"
@@ -24,7 +24,7 @@ rate = "20 Mbit/s"
 delay = "15 ms"
 queue = "60 kB"
 [links.forward]
-{trouble}
+{impairment}
 [[flows]]
 name = "bulk"
 from = "a"
@@ -74,8 +74,10 @@ fn retransmissions_and_late_segments_are_those_of_tshark() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    for (trouble, late) in [("loss = 0.01", false), ("reorder = { chance = 0.02, extra = \"4 ms\" }", true)] {
-        capture(directory.path(), trouble);
+    for (impairment, late) in
+        [("loss = 0.01", false), ("reorder = { chance = 0.02, extra = \"4 ms\" }", true)]
+    {
+        capture(directory.path(), impairment);
         for place in ["a", "b"] {
             let file = directory.path().join(format!("{place}.pcapng"));
             let capture = input::read(File::open(&file).unwrap()).unwrap();
@@ -88,10 +90,10 @@ fn retransmissions_and_late_segments_are_those_of_tshark() {
             // tshark tells late segments from retransmissions by a time of 3 ms, or the round trip of the handshake, after the
             // last ACK; we have timestamps. The sum is the same.
             let ours = counts.retransmissions + counts.reordered;
-            assert_eq!(ours, resent + order, "{trouble} at {place}: {counts:?}");
+            assert_eq!(ours, resent + order, "{impairment} at {place}: {counts:?}");
             if !late {
-                assert_eq!(counts.retransmissions, resent + order, "{trouble} at {place}");
-                assert_eq!(counts.reordered, 0, "{trouble} at {place}");
+                assert_eq!(counts.retransmissions, resent + order, "{impairment} at {place}");
+                assert_eq!(counts.reordered, 0, "{impairment} at {place}");
             }
         }
     }
