@@ -40,7 +40,7 @@ impl CongestionControl for Fixed {
 pub struct Flight {
     target: Packets,
     loss: f64,
-    dice: RandomStream,
+    rng: RandomStream,
     now: Instant,
     snd_una: Seq,
     snd_nxt: Seq,
@@ -53,7 +53,7 @@ pub struct Flight {
     causes: Vec<farpace_events::Cause>,
     network: VecDeque<Seq>,
     receiver: StreamReassembly,
-    islands: SackBlockList,
+    sack_blocks: SackBlockList,
     timeouts: u64,
 }
 
@@ -64,7 +64,7 @@ impl Flight {
         let mut flight = Flight {
             target,
             loss,
-            dice: RandomStream::new(1, "flight"),
+            rng: RandomStream::new(1, "flight"),
             now: Instant::ZERO,
             snd_una: Seq::new(0),
             snd_nxt: Seq::new(0),
@@ -77,7 +77,7 @@ impl Flight {
             causes: Vec::new(),
             network: VecDeque::new(),
             receiver: StreamReassembly::new(ByteCount::new(1 << 30)),
-            islands: SackBlockList::default(),
+            sack_blocks: SackBlockList::default(),
             timeouts: 0,
         };
         flight.send();
@@ -91,21 +91,21 @@ impl Flight {
     pub fn step(&mut self) {
         self.now += Span::from_micros(1);
         let Some(seq) = self.network.pop_front() else { return self.time_out() };
-        if self.dice.chance(self.loss) {
+        if self.rng.chance(self.loss) {
             return self.send();
         }
         let ahead = seq.distance(self.rcv_nxt());
         let before = self.receiver.next();
         let offset = before.saturating_add_signed(i64::from(ahead));
         match self.receiver.insert(offset, Bytes::from_static(&PAYLOAD)) {
-            ArrivedData::OutOfOrder => self.islands.add(seq, seq + MSS),
-            ArrivedData::Duplicate => self.islands.set_duplicate(seq, seq + MSS),
+            ArrivedData::OutOfOrder => self.sack_blocks.add(seq, seq + MSS),
+            ArrivedData::Duplicate => self.sack_blocks.set_duplicate(seq, seq + MSS),
             ArrivedData::InOrder | ArrivedData::Refused => {}
         }
         self.receiver.read(drop);
         let ack = self.rcv_nxt();
-        self.islands.advance(ack);
-        let sack = self.islands.take_blocks(3);
+        self.sack_blocks.advance(ack);
+        let sack = self.sack_blocks.take_blocks(3);
         self.on_ack(ack, &sack);
         self.send();
     }

@@ -59,8 +59,8 @@ impl UdpSocket<'_> {
     }
 
     /// What went wrong on the way to where the socket is connected, once.
-    pub fn take_trouble(&mut self) -> Option<SoftError> {
-        self.sockets.take_trouble(self.id)
+    pub fn take_soft_error(&mut self) -> Option<SoftError> {
+        self.sockets.take_soft_error(self.id)
     }
 }
 

@@ -470,7 +470,7 @@ impl Host {
         self.run_ready(cx);
         let (Some((local_port, remote_port)), Some(seq)) = (quoted.ports, quoted.seq) else { return };
         let (local, remote) = (quoted.addresses.src(), quoted.addresses.dst());
-        let error = match message.trouble {
+        let error = match message.soft_error {
             SoftError::TooBig { mtu } => {
                 PathError::TooBig { mtu: u32::try_from(mtu.get()).unwrap_or(u32::MAX) }
             }

@@ -34,7 +34,7 @@ const CONNECTION: u64 = 4096;
 /// An outstanding segment: its row, tags and rate sample.
 const ROW: u64 = 160;
 /// A stretch of data beyond a hole: its entry, and its list of pieces.
-const ISLAND: u64 = 224;
+const OUT_OF_ORDER_RANGE: u64 = 224;
 /// What a piece of data takes besides its bytes.
 const CHUNK: u64 = 96;
 
@@ -135,7 +135,7 @@ fn weight(memory: &ConnectionMemory) -> u64 {
     let pieces = (send_chunks + readable_chunks + memory.waiting_chunks) as u64;
     CONNECTION
         + rows as u64 * ROW
-        + memory.islands as u64 * ISLAND
+        + memory.out_of_order_ranges as u64 * OUT_OF_ORDER_RANGE
         + pieces * CHUNK
         + send_bytes.get()
         + readable_bytes.get()

@@ -20,9 +20,9 @@ impl Secret {
     }
 
     /// A secret whose key is drawn from `dice`.
-    pub fn from_stream(dice: &mut RandomStream) -> Self {
+    pub fn from_stream(rng: &mut RandomStream) -> Self {
         let mut key = [0; 16];
-        dice.fill(&mut key);
+        rng.fill(&mut key);
         Secret::new(key)
     }
 

@@ -13,6 +13,7 @@ mod ack_request;
 pub mod cc;
 pub mod config;
 mod connection;
+mod ports;
 pub mod receive;
 pub mod recovery;
 pub mod rto;
@@ -26,9 +27,10 @@ mod window;
 pub use connection::{
     Blocked, CauseCounts, CloseReason, Connection, ConnectionEvent, ConnectionInspection, ConnectionMemory,
     ConnectionState, Counters, Details, FLOOR_IPV4, FLOOR_IPV6, LimitTimes, MIN_ORPHAN_RATE, PathError,
-    Ports, Pressure, Reason, ResumedConnection, Transmit,
+    Pressure, Reason, ResumedConnection, Transmit,
 };
 pub use farpace_wire::Ecn;
+pub use ports::Ports;
 pub use segment::{OutgoingSegment, Segment};
 pub use segments::{Acknowledged, LostSegment, RateSample, SegmentRow, Segments, Tags};
 pub use send_buffer::SendBuffer;

@@ -1,6 +1,6 @@
 //! TIME-WAIT (RFC 9293 §3.6.1): what is left of a connection that both ends have closed.
 
-use crate::connection::Ports;
+use crate::ports::Ports;
 use crate::rto::TcpClock;
 use crate::segment::Segment;
 use farpace_units::{Instant, Seq, Span};

@@ -114,10 +114,10 @@ struct Net {
 
 impl Net {
     fn new(seed: u64) -> Self {
-        let mut dice = RandomStream::new(seed, "setup");
-        let configs = [any_config(&mut dice), any_config(&mut dice)];
-        let iss = Seq::new(dice.next_u64() as u32);
-        let side = |i: usize, dice: &mut RandomStream, connection: Connection| {
+        let mut rng = RandomStream::new(seed, "setup");
+        let configs = [any_config(&mut rng), any_config(&mut rng)];
+        let iss = Seq::new(rng.next_u64() as u32);
+        let side = |i: usize, rng: &mut RandomStream, connection: Connection| {
             // A send buffer of one byte means a round trip for every byte.
             let most = 300_000.min(configs[i].send_buffer.max.get().saturating_mul(100));
             // One small segment per round trip in the worst case.
@@ -127,23 +127,23 @@ impl Net {
             Side {
                 connection,
                 config: configs[i].clone(),
-                total: if dice.chance(0.1) { 0 } else { dice.below(most) },
+                total: if rng.chance(0.1) { 0 } else { rng.below(most) },
                 written: 0,
                 received: 0,
                 next_read: Instant::ZERO,
-                read_every: Span::from_micros(if dice.chance(0.5) { 0 } else { dice.below(300_000) }),
+                read_every: Span::from_micros(if rng.chance(0.5) { 0 } else { rng.below(300_000) }),
                 readable: false,
                 edge: None,
                 shift: 0,
                 closed: None,
             }
         };
-        let now = Instant::from_nanos(dice.below(1 << 40));
+        let now = Instant::from_nanos(rng.below(1 << 40));
         let a = Connection::connect(now, &configs[0], PORTS[0], iss);
         // Replaced when the SYN arrives; until then it is a connection that never speaks.
         let b = Connection::connect(now, &configs[1], PORTS[1], Seq::new(0));
-        let sides = [side(0, &mut dice, a), side(1, &mut dice, b)];
-        let loss = pick(&mut dice, &[0.0, 0.01, 0.05, 0.3]);
+        let sides = [side(0, &mut rng, a), side(1, &mut rng, b)];
+        let loss = pick(&mut rng, &[0.0, 0.01, 0.05, 0.3]);
         Net {
             now,
             sides,
@@ -151,19 +151,19 @@ impl Net {
             count: 0,
             heals_at: now + Span::from_secs(20),
             loss,
-            duplication: pick(&mut dice, &[0.0, 0.02, 0.2]),
-            delay: Span::from_micros(100 + dice.below(100_000)),
+            duplication: pick(&mut rng, &[0.0, 0.02, 0.2]),
+            delay: Span::from_micros(100 + rng.below(100_000)),
             // Only where both ends look for it; without that nothing would ever arrive.
-            largest: if configs.iter().all(|c| c.mtu_probing != MtuProbing::Off) && dice.chance(0.4) {
-                pick(&mut dice, &[256, 600, 1_200, 1_400])
+            largest: if configs.iter().all(|c| c.mtu_probing != MtuProbing::Off) && rng.chance(0.4) {
+                pick(&mut rng, &[256, 600, 1_200, 1_400])
             } else {
                 usize::MAX
             },
-            marks: pick(&mut dice, &[0.0, 0.0, 0.05, 1.0]),
-            jitter: pick(&mut dice, &[Span::ZERO, Span::from_micros(50), Span::from_millis(30)]),
-            budget: 1 + dice.below(20) as usize,
+            marks: pick(&mut rng, &[0.0, 0.0, 0.05, 1.0]),
+            jitter: pick(&mut rng, &[Span::ZERO, Span::from_micros(50), Span::from_millis(30)]),
+            budget: 1 + rng.below(20) as usize,
             digest: 0xcbf2_9ce4_8422_2325,
-            rng: dice,
+            rng,
         }
     }
 

@@ -114,7 +114,7 @@ fn coalesce(segments: Vec<Segment>, most: usize) -> Vec<Segment> {
 /// A sender with this limit of super-segments sends its stream to a receiver, until both are closed.
 fn run(plan: &Plan, super_segment: u32) -> Seen {
     let (mut seen, mut now) = (Seen::default(), START);
-    let mut dice = RandomStream::new(plan.seed, "losses");
+    let mut rng = RandomStream::new(plan.seed, "losses");
     let mut sender = Connection::connect(now, &plan.config(super_segment), PORTS, Seq::new(100));
     let syn = drain(&mut sender, now, 1).remove(0).segment;
     let back = Ports { local: 2, remote: 1 };
@@ -144,7 +144,7 @@ fn run(plan: &Plan, super_segment: u32) -> Seen {
                 seen.largest = seen.largest.max(out.segment.segments());
                 on_line(from_sender, number, out).split_segments(|mut part| {
                     part.complete_checksum();
-                    let lost = from_sender && !part.payload().is_empty() && dice.below(1000) < plan.loss;
+                    let lost = from_sender && !part.payload().is_empty() && rng.below(1000) < plan.loss;
                     if from_sender {
                         let mut frame = Vec::new();
                         part.write_frame(&mut frame);

@@ -143,7 +143,7 @@ fn may_be_error(packet: &Packet, ip: &IpView<'_>) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathMessage {
     /// What went wrong.
-    pub trouble: SoftError,
+    pub soft_error: SoftError,
     /// With which packet.
     pub quoted: Quoted,
 }
@@ -190,7 +190,7 @@ pub fn echo_reply(packet: &Packet, ident: u16) -> Option<Packet> {
 pub fn path_message(packet: &Packet) -> Option<PathMessage> {
     let (version, message) = (version(&packet.ip()?), packet.icmp().ok()?);
     let quoted = message.quoted()?;
-    let trouble = match message {
+    let soft_error = match message {
         Icmp::TooBig { mtu, .. } => {
             let below = |plateau: &&usize| **plateau < quoted.total_len;
             let mtu = match (version, mtu) {
@@ -213,7 +213,7 @@ pub fn path_message(packet: &Packet) -> Option<PathMessage> {
         Icmp::ParameterProblem { .. } => SoftError::ParameterProblem,
         _ => return None,
     };
-    Some(PathMessage { trouble, quoted })
+    Some(PathMessage { soft_error, quoted })
 }
 
 #[cfg(test)]

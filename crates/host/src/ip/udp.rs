@@ -112,7 +112,7 @@ struct UdpEndpoint {
     queue: VecDeque<UdpDatagram>,
     queued: ByteCount,
     buffer: ByteCount,
-    trouble: Option<SoftError>,
+    soft_error: Option<SoftError>,
     received: u64,
     dropped: u64,
 }
@@ -158,7 +158,7 @@ impl UdpSockets {
             queue: VecDeque::new(),
             queued: ByteCount::new(0),
             buffer: DEFAULT_RECEIVE_BUFFER,
-            trouble: None,
+            soft_error: None,
             received: 0,
             dropped: 0,
         };
@@ -173,9 +173,9 @@ impl UdpSockets {
     ///
     /// # Errors
     /// No port is left, or too many sockets.
-    pub fn bind_any(&mut self, bind: Bind, dice: u64) -> Result<UdpId, BindError> {
+    pub fn bind_any(&mut self, bind: Bind, rng: u64) -> Result<UdpId, BindError> {
         let count = u64::from(u16::MAX - FIRST_EPHEMERAL) + 1;
-        let port = |n: u64| FIRST_EPHEMERAL + ((dice % count + n) % count) as u16;
+        let port = |n: u64| FIRST_EPHEMERAL + ((rng % count + n) % count) as u16;
         let free = (0..count).map(port).find(|port| !self.by_port.contains_key(port));
         self.bind(Bind { port: free.ok_or(BindError::NoneLeft)?, ..bind })
     }
@@ -342,7 +342,7 @@ impl UdpSockets {
         if let Some(id) = self.connected(local, remote)
             && let Some(socket) = self.sockets.get_mut(&id)
         {
-            socket.trouble = Some(message.trouble);
+            socket.soft_error = Some(message.soft_error);
             self.ready.insert(id);
         }
     }
@@ -382,8 +382,8 @@ impl UdpSockets {
     }
 
     /// What went wrong on the way to where the socket is connected, once.
-    pub fn take_trouble(&mut self, id: UdpId) -> Option<SoftError> {
-        self.sockets.get_mut(&id)?.trouble.take()
+    pub fn take_soft_error(&mut self, id: UdpId) -> Option<SoftError> {
+        self.sockets.get_mut(&id)?.soft_error.take()
     }
 
     /// A socket to which something has come since it was last named here.

@@ -19,7 +19,7 @@ impl DatagramProgram for DatagramBridge {
                 // The error was reported to the caller already, or the queue is full: UDP guarantees nothing.
                 let _ = socket.send_with(to, from, ip, payload);
             }
-            if let Some(soft_error) = socket.take_trouble() {
+            if let Some(soft_error) = socket.take_soft_error() {
                 box_.soft_error = errno(soft_error).or(box_.soft_error);
             }
             while box_.has_room()

@@ -87,7 +87,7 @@ mod tests {
 
     /// Breaks: the thesis's policies 1 to 6 (§5.4) and the fourth of Table 5.2, and that they add up.
     #[test]
-    fn policies_of_the_thesis() {
+    fn published_policies() {
         use RequestRule as A;
         let plain = Moment::default();
         let timed = Moment { timed: true, ..plain };

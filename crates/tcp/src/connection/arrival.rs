@@ -41,15 +41,15 @@ impl Connection {
             _ => self.on_segment_synchronized(now, segment),
         }
         self.note_causes(now);
-        debug_assert_eq!(self.segments.check(), Ok(()));
+        debug_assert_eq!(self.flight.segments.check(), Ok(()));
     }
 
     /// The program wants to hear of a connection when there is something to read: an ACK alone does not open it, until the SYN-ACK was
     /// repeated often enough.
     fn defers(&mut self, segment: &Segment) -> bool {
         let bare = segment.payload.is_empty() && !segment.header.flags.contains(TcpFlags::FIN);
-        let defers = bare && self.timeouts_in_row < self.config.tuning.defer_accept;
-        self.deferred |= defers;
+        let defers = bare && self.flight.timeouts_in_row < self.config.tuning.defer_accept;
+        self.handshake.deferred |= defers;
         defers
     }
 
@@ -57,13 +57,13 @@ impl Connection {
     fn on_segment_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let h = &segment.header;
         let has_ack = h.flags.contains(TcpFlags::ACK);
-        if has_ack && (h.ack.before_eq(self.iss) || h.ack.after(self.snd_nxt)) {
+        if has_ack && (h.ack.before_eq(self.snd.iss) || h.ack.after(self.snd.nxt)) {
             if !h.flags.contains(TcpFlags::RST) {
                 self.reset_pending = Some((h.ack, Seq::default()));
             }
-            if self.config.is_linux() && self.timeouts_in_row == 0 {
+            if self.config.is_linux() && self.flight.timeouts_in_row == 0 {
                 // It may be what is left of an older connection, which our reset ends.
-                self.rto_deadline = Some(now + SOON);
+                self.flight.rto_deadline = Some(now + SOON);
             }
             return;
         }
@@ -80,19 +80,19 @@ impl Connection {
         self.learn_from_syn(now, segment);
         if has_ack {
             self.ecn.on_syn_ack(h.flags, segment.ecn);
-            self.snd_una = h.ack;
+            self.snd.una = h.ack;
             self.established(now, segment);
-            self.ack_now = Some(Cause::AckNow);
+            self.ack.due = Some(Cause::AckNow);
         } else {
             // Simultaneous open: answer with a SYN-ACK.
             self.ecn.on_syn(h.flags, segment.ecn);
             self.state = ConnectionState::SynReceived;
             // Linux counts it as sent for the first time.
             let linux = self.config.is_linux();
-            self.syn_pending = Some(if linux { Cause::Syn } else { Cause::SynRetransmit });
+            self.handshake.syn_pending = Some(if linux { Cause::Syn } else { Cause::SynRetransmit });
             self.linux.crossed = true;
             if linux {
-                self.syn_sent_at = None;
+                self.handshake.syn_sent_at = None;
             }
         }
         self.note_received(now, segment);
@@ -103,15 +103,23 @@ impl Connection {
         self.state = ConnectionState::Established;
         let resets = self.counters.sent[Cause::Reset as usize];
         self.statistics.established(now, self.all_sent(), resets);
-        self.rto_deadline = None;
+        self.flight.rto_deadline = None;
         self.progress(now);
-        self.syn_pending = None;
-        let rtt = self.syn_sent_at.filter(|_| !self.syn_retransmitted).map(|sent| now.since(sent));
-        self.cc.on_event(now, &mut self.window, cc::CongestionEvent::Established(rtt.unwrap_or_default()));
+        self.handshake.syn_pending = None;
+        let rtt = self
+            .handshake
+            .syn_sent_at
+            .filter(|_| !self.handshake.syn_retransmitted)
+            .map(|sent| now.since(sent));
+        self.flight.cc.on_event(
+            now,
+            &mut self.flight.window,
+            cc::CongestionEvent::Established(rtt.unwrap_or_default()),
+        );
         if self.config.is_linux() {
             self.linux.looks_again();
             if !self.opened_actively() {
-                self.challenged_at = None; // what was answered before is another matter
+                self.ack.challenged_at = None; // what was answered before is another matter
                 // The SYN, and what completes the handshake: others came before there was a connection.
                 self.counters.segments_received = 1 + u64::from(by.segments());
             }
@@ -120,18 +128,18 @@ impl Connection {
             self.tell(ConnectionEvent::Writable);
             return;
         }
-        match (self.syn_sent_at, rtt) {
+        match (self.handshake.syn_sent_at, rtt) {
             (Some(_), Some(rtt)) => {
-                self.answering.on_handshake(rtt);
-                self.handshake_rtt = Some(rtt);
-                self.receive.rtt().on_handshake(rtt);
-                let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
-                self.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
+                self.ack.answering.on_handshake(rtt);
+                self.handshake.rtt = Some(rtt);
+                self.rcv.window.rtt().on_handshake(rtt);
+                let (snd_una, snd_nxt) = (self.snd.una, self.snd.nxt);
+                self.flight.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
             }
             (Some(_), None) => {
-                self.rto.restart_after_syn_timeout();
+                self.flight.rto.restart_after_syn_timeout();
                 if !self.config.quirks.keeps_window_after_syn_timeout {
-                    self.window.set_cwnd(Packets::new(1)); // RFC 5681 §3.1, RFC 6928 §2
+                    self.flight.window.set_cwnd(Packets::new(1)); // RFC 5681 §3.1, RFC 6928 §2
                 }
             }
             (None, _) => {} // a cookie came back: nothing was measured, nothing lost
@@ -145,7 +153,7 @@ impl Connection {
     fn on_segment_synchronized(&mut self, now: Instant, segment: Segment) {
         let flags = segment.header.flags;
         let reset = flags.contains(TcpFlags::RST);
-        if !reset && self.timestamps && segment.header.options.timestamps.is_none() && !self.config.is_linux()
+        if !reset && self.ts.enabled && segment.header.options.timestamps.is_none() && !self.config.is_linux()
         {
             // RFC 7323 §3.2: once agreed on, every segment has them; one without is dropped in silence. Linux takes it.
             self.counters.unacceptable += 1;
@@ -164,8 +172,9 @@ impl Connection {
         {
             return;
         }
-        let repeats =
-            flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK) && segment.header.seq == self.irs;
+        let repeats = flags.contains(TcpFlags::SYN)
+            && !flags.contains(TcpFlags::ACK)
+            && segment.header.seq == self.rcv.irs;
         if self.is_request() && !repeats && self.echoes_wrongly(&segment) {
             self.on_unacceptable(now, &segment, reset);
             return;
@@ -175,15 +184,17 @@ impl Connection {
             self.finish(CloseReason::Reset);
             return;
         }
-        if !self.acceptable(&segment) || (!reset && self.is_old_by_timestamp(now, &segment)) {
+        if !self.acceptable(&segment)
+            || (!reset && self.ts.is_old(now, self.flight.rto.clock().tick(), &segment))
+        {
             self.on_unacceptable(now, &segment, reset);
             return;
         }
         if reset {
             // RFC 5961 §3.2: only the exact number resets; anything else in the window is challenged.
             // Linux also takes the end of what the peer knows to have arrived.
-            let known = if self.config.is_linux() { self.islands.end() } else { None };
-            if segment.header.seq == self.rcv_nxt || known == Some(segment.header.seq) || self.is_request() {
+            let known = if self.config.is_linux() { self.rcv.sack_blocks.end() } else { None };
+            if segment.header.seq == self.rcv.nxt || known == Some(segment.header.seq) || self.is_request() {
                 self.finish(CloseReason::Reset);
             } else {
                 self.challenge(now, &segment);
@@ -195,10 +206,10 @@ impl Connection {
             // RFC 5961 §4.2. In SYN-RECEIVED a repeated SYN means that our SYN-ACK was lost, and a SYN-ACK that
             // the peer has opened at the same time: what it acknowledges is processed below, the SYN is old.
             match self.state {
-                ConnectionState::SynReceived if segment.header.seq == self.irs => {
+                ConnectionState::SynReceived if segment.header.seq == self.rcv.irs => {
                     // Of a whole connection Linux takes the SYN-ACK alone for what answers the SYN that crossed it.
                     let answers = flags.contains(TcpFlags::ACK)
-                        && segment.header.ack == self.snd_nxt
+                        && segment.header.ack == self.snd.nxt
                         && segment.sequence_length() == 1;
                     if self.config.is_linux() && self.opened_actively() && !answers {
                         self.challenge(now, &segment);
@@ -206,13 +217,13 @@ impl Connection {
                     }
                     if !flags.contains(TcpFlags::ACK) {
                         if self.config.is_linux() {
-                            if !self.may_answer(now) {
+                            if !self.ack.may_answer(now) {
                                 return;
                             }
-                            self.rto_deadline = Some(self.timeout_from(now));
+                            self.flight.rto_deadline = Some(self.timeout_from(now));
                         }
-                        self.syn_pending = Some(Cause::SynRetransmit);
-                        self.syn_retransmitted = true;
+                        self.handshake.syn_pending = Some(Cause::SynRetransmit);
+                        self.handshake.syn_retransmitted = true;
                         return;
                     }
                     again = true;
@@ -228,7 +239,7 @@ impl Connection {
             }
         }
         if !flags.contains(TcpFlags::ACK)
-            && !self.is_bare_request(&segment.header, !segment.payload.is_empty())
+            && !self.ack.is_bare_request(&segment.header, !segment.payload.is_empty())
         {
             self.counters.unacceptable += 1;
             return;
@@ -236,66 +247,69 @@ impl Connection {
         let opening = self.state == ConnectionState::SynReceived;
         if opening {
             let ack = segment.header.ack;
-            if ack.before_eq(self.iss) || ack.after(self.snd_nxt) {
+            if ack.before_eq(self.snd.iss) || ack.after(self.snd.nxt) {
                 self.reset_pending = Some((ack, Seq::default()));
                 return;
             }
             if self.defers(&segment) {
                 return;
             }
-            self.snd_una = self.iss + 1;
+            self.snd.una = self.snd.iss + 1;
             self.established(now, &segment);
         }
         let predicted = self.is_predicted(&segment);
         if self.config.is_linux()
             && self.state == ConnectionState::Closing
-            && segment.header.ack == self.snd_nxt
+            && segment.header.ack == self.snd.nxt
         {
-            self.update_ts_recent(now, &segment); // what is left of the connection goes on with it
+            self.ts.update(now, self.ack.last_sent, &segment); // what is left of the connection goes on with it
         }
-        let prior_snd_una = self.snd_una;
+        let prior_snd_una = self.snd.una;
         if !self.on_acknowledgment(now, &segment, opening) {
             return;
         }
         // Not before: a segment that acknowledges what was never sent must not set the clock either. In Linux what is older than
         // the last acknowledgment does not, unless it takes the fast path.
         let sets_clock = match (self.config.is_linux(), self.linux.fast) {
-            (true, true) => self.rcv_nxt == self.last_ack_sent,
+            (true, true) => self.rcv.nxt == self.ack.last_sent,
             (true, false) => !segment.header.ack.before(prior_snd_una),
             (false, _) => true,
         };
         if sets_clock {
-            self.update_ts_recent(now, &segment);
+            self.ts.update(now, self.ack.last_sent, &segment);
         }
-        self.read_rate(&segment);
+        self.ack.read_rate(&segment);
         if again {
-            self.ack_now = Some(Cause::AckNow);
+            self.ack.due = Some(Cause::AckNow);
             if self.config.is_linux() {
                 // To Linux it is data that has come before.
                 if self.sack {
-                    self.islands.set_duplicate(self.irs, self.rcv_nxt);
+                    self.rcv.sack_blocks.set_duplicate(self.rcv.irs, self.rcv.nxt);
                 }
                 let arrival = self.data_arrival(now, &segment, true);
                 self.decide_ack(&arrival);
             }
         }
         self.on_urgent(flags, segment.header.seq, segment.header.urgent);
-        let waits = self.ack_by.is_some() || self.ack_now.is_some();
-        let unacknowledged = waits.then_some(self.rcv_nxt);
+        let waits = self.ack.deadline.is_some() || self.ack.due.is_some();
+        let unacknowledged = waits.then_some(self.rcv.nxt);
         if self.ecn.on_segment(flags, segment.ecn, !segment.payload.is_empty(), unacknowledged) {
-            self.ack_now.get_or_insert(Cause::AckNow);
+            self.ack.due.get_or_insert(Cause::AckNow);
         }
         let others = segment.segments() - 1;
         if others > 0 && self.ecn.on_coalesced(others, segment.ecn) {
-            self.ack_now.get_or_insert(Cause::AckNow);
+            self.ack.due.get_or_insert(Cause::AckNow);
         }
         self.note_received(now, &segment);
         self.note_causes(now);
         let fin = flags.contains(TcpFlags::FIN);
         if fin || !segment.payload.is_empty() {
             self.on_text(now, segment, fin);
-        } else if self.ack_by.is_some() && !predicted && self.ack_policy.on_other(now, self.rto.srtt()) {
-            self.ack_now.get_or_insert(Cause::AckDelayed);
+        } else if self.ack.deadline.is_some()
+            && !predicted
+            && self.ack.policy.on_other(now, self.flight.rto.srtt())
+        {
+            self.ack.due.get_or_insert(Cause::AckDelayed);
         }
     }
 
@@ -306,17 +320,17 @@ impl Connection {
         let plain = TcpFlags::ACK.with(TcpFlags::PSH);
         self.state == ConnectionState::Established
             && h.flags.with(plain) == plain
-            && h.seq == self.rcv_nxt
-            && u32::from(h.window) << self.snd_wscale == self.snd_wnd
+            && h.seq == self.rcv.nxt
+            && u32::from(h.window) << self.snd.wscale == self.snd.wnd
             && h.options.sack.is_empty()
-            && h.options.timestamps.is_some() == self.timestamps
-            && !self.islands.any()
-            && !self.reassembly.has_hole()
+            && h.options.timestamps.is_some() == self.ts.enabled
+            && !self.rcv.sack_blocks.any()
+            && !self.rcv.reassembly.has_hole()
     }
 
     /// The answer to our SYN-ACK echoes a timestamp that no SYN-ACK had (Linux: tcp_check_req).
     fn echoes_wrongly(&self, segment: &Segment) -> bool {
-        let Some((first, last)) = self.linux.syn_stamps.filter(|_| self.timestamps) else { return false };
+        let Some((first, last)) = self.linux.syn_stamps.filter(|_| self.ts.enabled) else { return false };
         let echo = segment.header.options.timestamps.map_or(0, |t| t.echo);
         echo != 0 && echo.wrapping_sub(first) > last.wrapping_sub(first)
     }
@@ -349,22 +363,23 @@ impl Connection {
             // The peer has closed already; only its FIN may come again.
             if self.config.is_linux() {
                 let end = seq + data.len() as u32;
-                if seq.before(self.rcv_nxt) && end.after(self.rcv_nxt) {
+                if seq.before(self.rcv.nxt) && end.after(self.rcv.nxt) {
                     self.refuse_data(ack);
-                } else if seq.before(self.rcv_nxt) {
+                } else if seq.before(self.rcv.nxt) {
                     if self.sack {
-                        self.islands.set_duplicate(seq, fin_at.map_or(end, |at| at + 1));
+                        self.rcv.sack_blocks.set_duplicate(seq, fin_at.map_or(end, |at| at + 1));
                     }
                     arrival.duplicate = true;
                     self.decide_ack(&arrival);
                 }
                 return;
             }
-            self.ack_now = Some(Cause::AckUnacceptable);
+            self.ack.due = Some(Cause::AckUnacceptable);
             return;
         }
-        let closed = self.deaf || (self.shut && self.fin_queued && self.config.is_linux());
-        if closed && !data.is_empty() && (seq + data.len() as u32).after(self.rcv_nxt) {
+        let closed =
+            self.rcv.read_shutdown || (self.rcv.shut && self.snd.fin_queued && self.config.is_linux());
+        if closed && !data.is_empty() && (seq + data.len() as u32).after(self.rcv.nxt) {
             // RFC 9293 §3.6.1: data that nobody will read. The peer should know.
             if self.config.is_linux() {
                 self.refuse_data(ack);
@@ -374,47 +389,47 @@ impl Connection {
             return;
         }
         // Cut to the window on the right; what lies to the left is a duplicate.
-        let room = self.rcv_adv.bytes_since(seq) as usize;
+        let room = self.rcv.adv.bytes_since(seq) as usize;
         if data.len() > room {
             data.truncate(room);
             fin_at = None;
         }
         if self.config.is_linux() {
-            self.islands.forget_duplicate(); // it is told of the last segment with data alone
+            self.rcv.sack_blocks.forget_duplicate(); // it is told of the last segment with data alone
         }
-        let turn = seq.before_eq(self.rcv_nxt) && (seq + data.len() as u32).after(self.rcv_nxt);
+        let turn = seq.before_eq(self.rcv.nxt) && (seq + data.len() as u32).after(self.rcv.nxt);
         if turn || !self.config.is_linux() {
             self.time_receiver(now, &segment.header, data.len());
         }
-        let had_hole = self.reassembly.has_hole();
+        let had_hole = self.rcv.reassembly.has_hole();
         let (mut disorder, mut duplicate, mut ahead_of_turn) = (had_hole, false, false);
         let len = data.len();
-        let (place, mut ahead_by, mut behind_by) = (self.reassembly.next(), 0, 0);
+        let (place, mut ahead_by, mut behind_by) = (self.rcv.reassembly.next(), 0, 0);
         if !data.is_empty() {
-            let behind = self.rcv_nxt.bytes_since(seq) as usize;
+            let behind = self.rcv.nxt.bytes_since(seq) as usize;
             if behind > 0 && self.sack {
-                self.islands.set_duplicate(seq, (seq + data.len() as u32).earlier(self.rcv_nxt));
+                self.rcv.sack_blocks.set_duplicate(seq, (seq + data.len() as u32).earlier(self.rcv.nxt));
                 // What is new of it counts as in order, in Linux.
                 duplicate = !self.config.is_linux() || behind >= data.len();
             }
             let fresh = data.split_off(behind.min(data.len()));
-            let ahead = (seq + behind as u32).bytes_since(self.rcv_nxt);
-            let before = self.reassembly.next();
+            let ahead = (seq + behind as u32).bytes_since(self.rcv.nxt);
+            let before = self.rcv.reassembly.next();
             (ahead_by, behind_by) = (ahead, behind as u64);
             if !fresh.is_empty() && self.lacks_memory(fresh.len(), ahead == 0) {
                 return; // neither it nor its FIN has come
             }
-            match self.reassembly.insert(before + u64::from(ahead), fresh) {
+            match self.rcv.reassembly.insert(before + u64::from(ahead), fresh) {
                 ArrivedData::InOrder => {
                     if self.sack && self.config.is_linux() {
                         // What it has in common with what waited (tcp_ofo_queue).
-                        self.islands.set_filled(seq + len as u32);
+                        self.rcv.sack_blocks.set_filled(seq + len as u32);
                     }
-                    let moved = self.reassembly.next() - before;
-                    self.rcv_nxt += moved as u32;
+                    let moved = self.rcv.reassembly.next() - before;
+                    self.rcv.nxt += moved as u32;
                     self.counters.bytes_received += ByteCount::new(moved);
-                    self.islands.advance(self.rcv_nxt);
-                    self.patience.data_came(now);
+                    self.rcv.sack_blocks.advance(self.rcv.nxt);
+                    self.keep_alive.data_came(now);
                     self.linux.predicts = true;
                     self.tell(ConnectionEvent::Readable);
                 }
@@ -424,9 +439,9 @@ impl Connection {
                     self.counters.out_of_order += count;
                     if self.sack {
                         if self.config.is_linux() {
-                            self.islands.set_overlap(seq, seq + len as u32);
+                            self.rcv.sack_blocks.set_overlap(seq, seq + len as u32);
                         }
-                        self.islands.add(seq, fin_at.map_or(seq + len as u32, |at| at + 1));
+                        self.rcv.sack_blocks.add(seq, fin_at.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
                 ArrivedData::Duplicate => {
@@ -435,13 +450,13 @@ impl Connection {
                         ahead_of_turn = true;
                         self.counters.out_of_order += count;
                         if self.sack {
-                            self.islands.add(seq, seq + len as u32);
+                            self.rcv.sack_blocks.add(seq, seq + len as u32);
                         }
                     }
                     self.counters.duplicates += count;
                     if self.sack {
-                        let known = fin_at.filter(|at| self.peer_fin == Some(*at));
-                        self.islands.set_duplicate(seq, known.map_or(seq + len as u32, |at| at + 1));
+                        let known = fin_at.filter(|at| self.rcv.peer_fin == Some(*at));
+                        self.rcv.sack_blocks.set_duplicate(seq, known.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
                 ArrivedData::Refused => disorder = true,
@@ -450,40 +465,40 @@ impl Connection {
         if let Some(at) = fin_at {
             // A FIN ahead of its turn is kept, so it is told of, too: without it a sender would take its last segment,
             // data and FIN, for lost.
-            if len == 0 && at.after(self.rcv_nxt) {
+            if len == 0 && at.after(self.rcv.nxt) {
                 if self.sack {
-                    self.islands.add(at, at + 1);
+                    self.rcv.sack_blocks.add(at, at + 1);
                 }
                 if self.config.is_linux() {
                     ahead_of_turn = true;
                     self.counters.out_of_order += 1;
                 }
             }
-            self.peer_fin = Some(at);
+            self.rcv.peer_fin = Some(at);
         }
         let early = ahead_of_turn && !duplicate;
-        if len > 0 && self.memory.is_some() {
+        if len > 0 && self.rcv.memory.is_some() {
             if !duplicate {
                 let end = place + u64::from(ahead_by) + (len as u64).saturating_sub(behind_by);
                 self.charge(&mut arrival, end, len, early);
             }
         } else if len > 0 && !duplicate {
-            arrival.opens = self.receive.on_data(now, len as u32, self.window_unit());
-            self.reassembly.set_buffer(ByteCount::new(u64::from(self.receive.size())));
+            arrival.opens = self.rcv.window.on_data(now, len as u32, self.window_unit());
+            self.rcv.reassembly.set_buffer(ByteCount::new(u64::from(self.rcv.window.size())));
         }
         arrival.len = len as u32;
         arrival.segment = arrival.segment.min(arrival.len);
         (arrival.disorder, arrival.duplicate) = (disorder, duplicate);
-        arrival.unacknowledged = self.rcv_nxt.bytes_since(self.last_ack_sent);
-        if self.peer_fin == Some(self.rcv_nxt) {
+        arrival.unacknowledged = self.rcv.nxt.bytes_since(self.ack.last_sent);
+        if self.rcv.peer_fin == Some(self.rcv.nxt) {
             self.on_peer_fin(&mut arrival);
             return;
         }
         arrival.disorder |= fin_at.is_some();
         if ahead_of_turn && self.config.is_linux() {
             // It is answered at once, and says nothing of the sender's pace.
-            self.ack_policy.on_early(&arrival);
-            self.obey(Decision::Now(Cause::AckOutOfOrder));
+            self.ack.policy.on_early(&arrival);
+            self.ack.obey(Decision::Now(Cause::AckOutOfOrder));
             return;
         }
         self.decide_ack(&arrival);
@@ -499,7 +514,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn data_arrival(&self, now: Instant, segment: &Segment, duplicate: bool) -> DataArrival {
         let len = segment.payload.len() as u32;
-        let options = self.option_bytes();
+        let options = self.ts.option_bytes();
         // What is longer than we allow must have been put together on the way, by a device that does not say of what.
         let longest = u32::from(self.config.mss).saturating_sub(options);
         let segment_size = match segment.segment_size {
@@ -513,10 +528,10 @@ impl Connection {
             segment: len.min(segment_size),
             disorder: false,
             duplicate,
-            unacknowledged: self.rcv_nxt.bytes_since(self.last_ack_sent),
+            unacknowledged: self.rcv.nxt.bytes_since(self.ack.last_sent),
             ..DataArrival::default()
         };
-        if !self.ack_policy.looks_closely() {
+        if !self.ack.policy.looks_closely() {
             return arrival;
         }
         let flags = segment.header.flags;
@@ -526,33 +541,24 @@ impl Connection {
             usual_options: options,
             push: flags.contains(TcpFlags::PSH),
             ends: flags.intersects(TcpFlags::PSH.with(TcpFlags::FIN).with(TcpFlags::URG)),
-            window: self.memory.as_ref().map_or(self.receive.size(), |memory| memory.window()),
+            window: self.rcv.memory.as_ref().map_or(self.rcv.window.size(), |memory| memory.window()),
             steady: true,
             opens: false,
-            mss: self.mss,
-            rto: self.rto.rto(),
-            srtt: self.rto.srtt(),
+            mss: self.snd.mss,
+            rto: self.flight.rto.rto(),
+            srtt: self.flight.rto.srtt(),
             ..arrival
         }
     }
 
     pub(super) fn decide_ack(&mut self, arrival: &DataArrival) {
-        let decision = self.ack_policy.on_data(arrival);
+        let decision = self.ack.policy.on_data(arrival);
         // What is out of order is answered at once anyway, and not for the segment that asked.
         if !arrival.disorder && self.answer_request(arrival.now) {
-            self.ack_now = Some(Cause::AckRequested);
+            self.ack.due = Some(Cause::AckRequested);
             return;
         }
-        self.obey(decision);
-    }
-
-    fn obey(&mut self, decision: Decision) {
-        match decision {
-            Decision::Now(cause) => self.ack_now = Some(cause),
-            Decision::Hold(until) => {
-                self.ack_by = Some(self.ack_by.map_or(until, |by| by.min(until)));
-            }
-        }
+        self.ack.obey(decision);
     }
 
     /// The peer's FIN is next in order.
@@ -560,25 +566,25 @@ impl Connection {
         let now = arrival.now;
         if self.config.is_linux() {
             // Nothing can come behind it, and what was to be told of duplicates is forgotten.
-            self.islands.forget_duplicate();
-            self.islands.forget_from(self.rcv_nxt);
-            if let Some(memory) = &mut self.memory {
+            self.rcv.sack_blocks.forget_duplicate();
+            self.rcv.sack_blocks.forget_from(self.rcv.nxt);
+            if let Some(memory) = &mut self.rcv.memory {
                 memory.forget_early();
             }
         }
-        self.rcv_nxt += 1;
+        self.rcv.nxt += 1;
         arrival.unacknowledged += 1;
         // Only while the program may still close is there an answer to wait for.
-        let closes = self.config.is_linux() && self.fin_queued;
+        let closes = self.config.is_linux() && self.snd.fin_queued;
         let waits =
             self.state == ConnectionState::Established && !arrival.disorder && !arrival.duplicate && !closes;
-        let decision = if waits { self.ack_policy.on_fin(arrival) } else { Decision::Now(Cause::AckNow) };
+        let decision = if waits { self.ack.policy.on_fin(arrival) } else { Decision::Now(Cause::AckNow) };
         if self.answer_request(now) {
-            self.ack_now = Some(Cause::AckRequested);
+            self.ack.due = Some(Cause::AckRequested);
         } else {
-            self.obey(decision);
+            self.ack.obey(decision);
         }
-        if self.state == ConnectionState::Established && self.fin_queued {
+        if self.state == ConnectionState::Established && self.snd.fin_queued {
             self.statistics.close_first();
         }
         self.state = match self.state {
@@ -609,12 +615,12 @@ impl Connection {
                 | ConnectionState::Closing
                 | ConnectionState::LastAck
         );
-        open && matches!(self.ack_now, None | Some(Cause::AckNow | Cause::AckWindow))
-            && !self.islands.any()
+        open && matches!(self.ack.due, None | Some(Cause::AckNow | Cause::AckWindow))
+            && !self.rcv.sack_blocks.any()
             && self.reset_pending.is_none()
             && !self.ecn.change_pending()
-            && self.answering.owed.is_none()
-            && self.recovery.state() == RecoveryState::Open
+            && self.ack.answering.owed.is_none()
+            && self.flight.recovery.state() == RecoveryState::Open
     }
 
     pub(super) fn note_received(&mut self, now: Instant, segment: &Segment) {

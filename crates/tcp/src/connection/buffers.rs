@@ -20,22 +20,23 @@ impl Connection {
     /// The send buffer of Linux grows to two congestion windows (tcp_sndbuf_expand). True if it has grown.
     pub(super) fn tune_send_buffer(&mut self) -> bool {
         let size = self.config.send_buffer;
-        if size.is_fixed() || self.shortage.asked.frozen {
+        if size.is_fixed() || self.rcv.shortage.asked.frozen {
             return false;
         }
-        let window = u64::from(self.window.cwnd().get()).saturating_mul(u64::from(self.mss));
-        let before = self.buffer.limit();
+        let window = u64::from(self.flight.window.cwnd().get()).saturating_mul(u64::from(self.snd.mss));
+        let before = self.snd.buffer.limit();
         let wanted = match self.config.window_growth {
             WindowGrowth::Ahead => {
-                let outstanding = u64::from(self.snd_nxt.bytes_since(self.snd_una)).max(window);
-                let in_time = window.saturating_mul(AHEAD.as_micros()) / self.rto.srtt().as_micros().max(1);
+                let outstanding = u64::from(self.snd.nxt.bytes_since(self.snd.una)).max(window);
+                let in_time =
+                    window.saturating_mul(AHEAD.as_micros()) / self.flight.rto.srtt().as_micros().max(1);
                 let ahead = in_time.clamp(MIN_AHEAD, (window / PART).max(SMALL)).min(window / PART_OF_SMALL);
                 ByteCount::new(outstanding.saturating_add(ahead))
             }
             WindowGrowth::Linux => ByteCount::new(window.saturating_mul(2)).max(before),
         };
-        self.buffer.set_limit(wanted.clamp(size.initial, size.max));
-        self.buffer.limit() > before
+        self.snd.buffer.set_limit(wanted.clamp(size.initial, size.max));
+        self.snd.buffer.limit() > before
     }
 
     /// The round trip of the receiving side: from a timestamp that comes back with full segments, or from how long a window
@@ -44,15 +45,15 @@ impl Connection {
         if self.config.receive_buffer.is_fixed() {
             return;
         }
-        match header.options.timestamps.filter(|_| self.timestamps) {
-            Some(t) if len >= self.ack_policy.full_size() as usize => {
+        match header.options.timestamps.filter(|_| self.ts.enabled) {
+            Some(t) if len >= self.ack.policy.full_size() as usize => {
                 let ticks = self.timestamp(now).wrapping_sub(t.echo);
                 if let Some(rtt) = self.believable(now, ticks) {
-                    self.receive.rtt().on_echo(t.echo, rtt);
+                    self.rcv.window.rtt().on_echo(t.echo, rtt);
                 }
             }
             Some(_) => {}
-            None => self.receive.rtt().on_data(now, self.rcv_nxt, self.rcv_adv),
+            None => self.rcv.window.rtt().on_data(now, self.rcv.nxt, self.rcv.adv),
         }
     }
 }

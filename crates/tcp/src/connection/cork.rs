@@ -20,45 +20,45 @@ pub(super) struct Cork {
 impl Connection {
     /// More will be written soon (MSG_MORE): less than a full segment waits for it. Or nothing will.
     pub fn set_more(&mut self, more: bool) {
-        self.hold.more = more;
+        self.cork.more = more;
     }
 
     /// What was written leaves, however short it is.
     pub(super) fn push(&mut self) {
-        self.hold.push_end = self.buffer.end();
+        self.cork.push_end = self.snd.buffer.end();
     }
 
     /// The last write was one of several.
     pub(super) fn promises_more(&self) -> bool {
-        self.hold.more
+        self.cork.more
     }
 
     /// True if less than a full segment at the end of the `unsent` bytes has to wait for the program.
     pub(super) fn is_held(&self, unsent: u64) -> bool {
-        (self.config.tuning.cork || self.hold.more) && self.buffer.end() - unsent >= self.hold.push_end
+        (self.config.tuning.cork || self.cork.more) && self.snd.buffer.end() - unsent >= self.cork.push_end
     }
 
     /// A segment has come: Linux looks then at what it may send, and MSG_MORE is no reason any more to wait.
     pub(super) fn end_more(&mut self) {
-        self.hold.more = false;
+        self.cork.more = false;
     }
 
     /// Starts or stops the timer after an attempt to send.
     pub(super) fn update_hold(&mut self, now: Instant, result: Transmit) {
         let held = result == Transmit::Blocked(super::Blocked::Nagle)
-            && self.segments.is_empty()
+            && self.flight.segments.is_empty()
             && !self.config.is_linux() // the timer that probes windows sends it
-            && self.is_held(self.unsent());
+            && self.is_held(self.snd.unsent());
         if !held {
-            self.hold.deadline = None;
-        } else if self.hold.deadline.is_none() {
-            self.hold.deadline = Some(now + self.rto.rto().max(HOLD));
+            self.cork.deadline = None;
+        } else if self.cork.deadline.is_none() {
+            self.cork.deadline = Some(now + self.flight.rto.rto().max(HOLD));
         }
     }
 
     /// The time is over.
     pub(super) fn on_hold_timeout(&mut self) {
-        self.hold.deadline = None;
+        self.cork.deadline = None;
         self.push();
     }
 }

@@ -98,19 +98,22 @@ impl Connection {
         if let Some(mtu) = self.config.tuning.link_mtu.filter(|_| self.config.is_linux()) {
             return mtu.into();
         }
-        let payload =
-            if self.config.is_linux() { u32::from(self.config.mss) } else { self.mss + self.option_bytes() };
+        let payload = if self.config.is_linux() {
+            u32::from(self.config.mss)
+        } else {
+            self.snd.mss + self.ts.option_bytes()
+        };
         payload + TCP_LEN as u32 + u32::from(self.config.network_header)
     }
 
     /// A closer look.
     pub fn details(&self, now: Instant) -> Details {
-        let scales = (self.snd_wscale, self.rcv_wscale);
-        let segments = &self.segments;
+        let scales = (self.snd.wscale, self.rcv.wscale);
+        let segments = &self.flight.segments;
         let started = self.statistics.established_at().unwrap_or_default();
         Details {
             sack: self.sack,
-            timestamps: self.timestamps,
+            timestamps: self.ts.enabled,
             window_scale: (scales != (0, 0)).then_some(scales),
             path_mtu: self.path.reported().unwrap_or_else(|| self.largest_packet()),
             offered_mss: self.config.mss,
@@ -119,38 +122,40 @@ impl Connection {
             lost: segments.lost_out(),
             retransmitted: segments.retrans_out(),
             forward: segments.fackets_out(),
-            timeouts_in_row: self.timeouts_in_row,
-            probes: if segments.is_empty() { self.patience.probes() } else { 0 },
-            backoff: self.rto.doublings().max(self.doublings()),
-            rttvar: self.rto.rttvar(),
-            min_rtt: self.min_rtt.get().into_iter().chain(self.handshake_rtt).min(),
-            since_sent: now.since(self.last_sent),
-            since_data: now.since(self.patience.data_at().max(started)),
+            timeouts_in_row: self.flight.timeouts_in_row,
+            probes: if segments.is_empty() { self.keep_alive.probes() } else { 0 },
+            backoff: self.flight.rto.doublings().max(self.doublings()),
+            rttvar: self.flight.rto.rttvar(),
+            min_rtt: self.flight.min_rtt.get().into_iter().chain(self.handshake.rtt).min(),
+            since_sent: now.since(self.snd.last_sent),
+            since_data: now.since(self.keep_alive.data_at().max(started)),
             ecn: self.ecn.seen(),
-            closing: self.fin_queued,
+            closing: self.snd.fin_queued,
             unacknowledged: self.unacknowledged_numbers(),
             closed_first: self.statistics.closed_first(),
             acknowledged: self.acknowledged_numbers(),
             received: self.received_numbers(),
             segments_sent: self.segments_sent(),
             delivered: self.delivered(),
-            tallies: self.recovery.tallies(),
+            tallies: self.flight.recovery.tallies(),
             times: self.times(now),
-            ack_timeout: self.ack_policy.timeout(),
-            peer_segment: self.ack_policy.segment(self.mss, self.receive.size()),
-            largest_received: u32::from(self.config.mss).saturating_sub(self.option_bytes()),
-            since_heard: now.since(self.patience.acked_at().max(started)),
+            ack_timeout: self.ack.policy.timeout(),
+            peer_segment: self.ack.policy.segment(self.snd.mss, self.rcv.window.size()),
+            largest_received: u32::from(self.config.mss).saturating_sub(self.ts.option_bytes()),
+            since_heard: now.since(self.keep_alive.acked_at().max(started)),
             pacing: self.pacer.rate().or_else(|| self.linux_rate()),
             rate_cap: self.pacer.cap(),
-            receive_window: ByteCount::new(u64::from(self.rcv_adv.bytes_since(self.rcv_nxt))),
-            unsent: ByteCount::new(self.unsent() + u64::from(self.fin_queued && self.fin_seq.is_none())),
+            receive_window: ByteCount::new(u64::from(self.rcv.adv.bytes_since(self.rcv.nxt))),
+            unsent: ByteCount::new(
+                self.snd.unsent() + u64::from(self.snd.fin_queued && self.snd.fin_seq.is_none()),
+            ),
             receive_buffer: ByteCount::new(u64::from(
-                self.memory.as_ref().map_or(self.receive.size(), |memory| memory.size()),
+                self.rcv.memory.as_ref().map_or(self.rcv.window.size(), |memory| memory.size()),
             )),
-            window_clamp: self.memory.as_ref().map(|memory| memory.clamp()),
-            receive_window_told: self.told_memory(),
-            send_buffer: self.buffer.limit(),
-            receiver_rtt: self.receive.rtt_estimate(),
+            window_clamp: self.rcv.memory.as_ref().map(|memory| memory.clamp()),
+            receive_window_told: self.rcv.told_memory(),
+            send_buffer: self.snd.buffer.limit(),
+            receiver_rtt: self.rcv.window.rtt_estimate(),
         }
     }
 }

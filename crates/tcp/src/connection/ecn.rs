@@ -288,7 +288,7 @@ impl Connection {
         let cut = |c: &Cause| {
             matches!(c, Cause::CutFastRetransmit | Cause::CutTimeout | Cause::CutEcn | Cause::CutTailLoss)
         };
-        if self.causes.iter().any(cut) {
+        if self.flight.causes.iter().any(cut) {
             self.ecn.on_cut();
         }
     }
@@ -300,11 +300,11 @@ impl Connection {
         else {
             return;
         };
-        let (next, due) = (std::mem::replace(&mut self.rcv_nxt, until), self.ack_now);
+        let (next, due) = (std::mem::replace(&mut self.rcv.nxt, until), self.ack.due);
         self.ecn.echo = !self.ecn.echo;
-        self.emit(now, out, self.snd_nxt, TcpFlags::ACK, Bytes::new(), Cause::AckNow);
+        self.emit(now, out, self.snd.nxt, TcpFlags::ACK, Bytes::new(), Cause::AckNow);
         self.ecn.echo = !self.ecn.echo;
-        (self.rcv_nxt, self.ack_now) = (next, due);
+        (self.rcv.nxt, self.ack.due) = (next, due);
     }
 
     /// The segment acknowledges, without data and SACK blocks.

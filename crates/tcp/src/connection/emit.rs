@@ -1,7 +1,7 @@
 //! The header around what is sent: acknowledgment, window, options, and what the trace says of it.
 
 use super::log::LogEntry;
-use super::{Connection, ConnectionState, TIMESTAMP_BYTES};
+use super::{Connection, ConnectionState};
 use crate::segment::{OutgoingSegment, Segment};
 use bytes::Bytes;
 use farpace_events::{Cause, RecordDirection};
@@ -25,20 +25,20 @@ impl Connection {
         let has_ack = flags.contains(TcpFlags::ACK);
         // Linux answers a SYN that crosses its own with the options of its own.
         let offer = syn && (!has_ack || (self.config.is_linux() && self.opened_actively()));
-        let timestamps = if offer { self.config.timestamps } else { self.timestamps };
+        let timestamps = if offer { self.config.timestamps } else { self.ts.enabled };
         let sack = if offer { self.config.sack } else { self.sack };
-        let scale = self.config.window_scale && (offer || self.rcv_wscale > 0 || self.snd_wscale > 0);
+        let scale = self.config.window_scale && (offer || self.rcv.wscale > 0 || self.snd.wscale > 0);
         let mut options = TcpOptions {
             mss: syn.then_some(self.config.mss),
             window_scale: (syn && scale).then_some(if offer {
-                self.rcv_wscale.max(self.linux.offered_scale)
+                self.rcv.wscale.max(self.linux.offered_scale)
             } else {
-                self.rcv_wscale
+                self.rcv.wscale
             }),
             sack_permitted: syn && sack,
             timestamps: (timestamps && (has_ack || syn || !self.config.is_linux())).then(|| Timestamps {
                 value: self.timestamp(self.linux.stamp(now)),
-                echo: if has_ack { self.ts_recent } else { 0 },
+                echo: if has_ack { self.ts.recent } else { 0 },
             }),
             ack_control: if syn { self.ack_control_of_syn(offer) } else { AckControl::default() },
             sack: SackBlocks::new(),
@@ -53,19 +53,19 @@ impl Connection {
             let mut complete = self.put_ack_control(now, &mut flags, &mut options.ack_control, payload.len());
             if let Some(shared) = &self.linux.shared {
                 options.sack = shared.0.clone();
-            } else if self.sack && self.islands.any() {
+            } else if self.sack && self.rcv.sack_blocks.any() {
                 let room = self.sack_room(payload.len(), &options.ack_control);
                 complete &= room > 0;
                 if room > 0 {
-                    options.sack = self.islands.take_blocks(room);
+                    options.sack = self.rcv.sack_blocks.take_blocks(room);
                 }
             }
-            self.last_ack_sent = self.rcv_nxt;
+            self.ack.last_sent = self.rcv.nxt;
             if complete {
-                let owed = self.ack_now.is_some() || self.ack_by.is_some();
-                self.ack_now = None;
-                self.ack_by = None;
-                self.ack_policy.on_ack_sent(owed);
+                let owed = self.ack.due.is_some() || self.ack.deadline.is_some();
+                self.ack.due = None;
+                self.ack.deadline = None;
+                self.ack.policy.on_ack_sent(owed);
             }
             let pointer = match &self.linux.shared {
                 Some(shared) => shared.1,
@@ -85,7 +85,7 @@ impl Connection {
             src_port: self.ports.local,
             dst_port: self.ports.remote,
             seq,
-            ack: if has_ack { self.rcv_nxt } else { Seq::default() },
+            ack: if has_ack { self.rcv.nxt } else { Seq::default() },
             flags,
             window,
             urgent,
@@ -100,10 +100,10 @@ impl Connection {
             }
         }
         if !payload.is_empty() && cause != Cause::AckProbe {
-            self.ack_policy.on_data_sent(now);
+            self.ack.policy.on_data_sent(now);
         }
         if !payload.is_empty() || syn {
-            self.last_sent = now;
+            self.snd.last_sent = now;
         }
         if self.log.is_some() {
             let entry = LogEntry {
@@ -141,12 +141,12 @@ impl Connection {
     /// does not fit goes with an acknowledgment of its own.
     fn sack_room(&self, payload: usize, control: &AckControl) -> usize {
         let control = if control.is_empty() { 0 } else { control.to_wire().len() };
-        let others = control + if self.timestamps { TIMESTAMP_BYTES as usize } else { 0 };
+        let others = control + self.ts.option_bytes() as usize;
         let most = (MAX_OPTIONS_LEN - others - 4) / 8;
         if payload == 0 {
             return most;
         }
-        ((self.mss as usize).saturating_sub(payload + control + 4) / 8).min(most)
+        ((self.snd.mss as usize).saturating_sub(payload + control + 4) / 8).min(most)
     }
 
     /// The window field, and with it the right edge that is promised.
@@ -154,46 +154,46 @@ impl Connection {
         if self.state == ConnectionState::SynSent || (syn && self.state == ConnectionState::Closed) {
             return self.first_window().min(u32::from(u16::MAX)) as u16;
         }
-        if self.shortage.closed && !syn {
+        if self.rcv.shortage.closed && !syn {
             return 0; // what was promised is still taken if there is memory for it
         }
         if self.is_request() && !syn {
             // Linux answers for what it keeps of a SYN, and rounds nothing.
-            let window = self.rcv_adv.bytes_since(self.rcv_nxt) >> self.rcv_wscale;
+            let window = self.rcv.adv.bytes_since(self.rcv.nxt) >> self.rcv.wscale;
             return window.min(u32::from(u16::MAX)) as u16;
         }
         if let Some(units) = self.announce_memory() {
             return units;
         }
         let free = self.free();
-        let edge = (self.rcv_nxt + free).later(self.rcv_adv);
+        let edge = (self.rcv.nxt + free).later(self.rcv.adv);
         // Receiver's silly-window avoidance (RFC 9293 §3.8.6.2.2): the edge moves by useful steps only.
-        let step = self.mss.min(self.receive.size() / 2);
-        if edge.bytes_since(self.rcv_adv) >= step {
-            self.rcv_adv = edge;
+        let step = self.snd.mss.min(self.rcv.window.size() / 2);
+        if edge.bytes_since(self.rcv.adv) >= step {
+            self.rcv.adv = edge;
         }
-        let window = self.rcv_adv.bytes_since(self.rcv_nxt);
+        let window = self.rcv.adv.bytes_since(self.rcv.nxt);
         if syn {
             return window.min(u32::from(u16::MAX)) as u16;
         }
         // The field counts units of the scale. A part of one is announced as a whole one, so that the edge never moves back,
         // and so that a small window is not announced as none; but no more than one unit beyond the buffer.
-        let (scale, unit) = (self.rcv_wscale, 1u32 << self.rcv_wscale);
+        let (scale, unit) = (self.rcv.wscale, 1u32 << self.rcv.wscale);
         let mut units = window.saturating_add(unit - 1) >> scale;
         if units << scale > free.saturating_add(unit - 1).max(window) {
             units -= 1;
         }
         let units = units.min(u32::from(u16::MAX));
-        self.rcv_adv = (self.rcv_nxt + (units << scale)).later(self.rcv_adv);
+        self.rcv.adv = (self.rcv.nxt + (units << scale)).later(self.rcv.adv);
         units as u16
     }
 
     /// Reading made so much room that the peer should hear of it at once.
     pub(super) fn window_opened(&self) -> bool {
-        let was = self.rcv_adv.bytes_since(self.rcv_nxt);
-        let gain = self.right_edge().bytes_since(self.rcv_adv);
-        let wide = gain >= self.receive.size() / 2;
-        let reopened = was < self.mss && gain >= self.mss;
+        let was = self.rcv.adv.bytes_since(self.rcv.nxt);
+        let gain = self.right_edge().bytes_since(self.rcv.adv);
+        let wide = gain >= self.rcv.window.size() / 2;
+        let reopened = was < self.snd.mss && gain >= self.snd.mss;
         // After its FIN the peer sends nothing that would need room. It may even be gone, and would answer with a reset.
         (wide || reopened) && self.state.receives()
     }

@@ -1,6 +1,5 @@
 //! How long a connection waits for a peer that is silent: keep-alive, the user timeout, and when to give up.
 
-use super::orphan::Orphan;
 use super::{Connection, ConnectionEvent, ConnectionState};
 use farpace_events::Cause;
 use farpace_units::{Instant, Span};
@@ -19,7 +18,7 @@ const MAX_SYN_ACKS: u32 = 5;
 
 /// What is remembered of a silent peer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct KeepAlive {
+pub(super) struct KeepAliveState {
     /// The last segment came that was acceptable.
     heard_at: Instant,
     /// The last one whose acknowledgment was looked at.
@@ -43,9 +42,18 @@ pub(super) struct KeepAlive {
     pub orphan: Option<Orphan>,
 }
 
-impl KeepAlive {
+/// When an orphan ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orphan {
+    /// Nothing new was acknowledged since then.
+    pub since: Instant,
+    /// By then all of its data is acknowledged.
+    pub until: Instant,
+}
+
+impl KeepAliveState {
     pub fn new(now: Instant) -> Self {
-        KeepAlive { heard_at: now, acked_at: now, data_at: now, ..KeepAlive::default() }
+        KeepAliveState { heard_at: now, acked_at: now, data_at: now, ..KeepAliveState::default() }
     }
     /// When an acknowledgment was last looked at. Linux does not where data comes in order and nothing else is new.
     pub fn acked_at(&self) -> Instant {
@@ -72,59 +80,59 @@ impl Connection {
     /// anybody's, and nobody who guesses may make a peer that is gone look alive.
     #[inline]
     pub(super) fn heard(&mut self, now: Instant, data: bool) {
-        self.patience.heard_at = now;
+        self.keep_alive.heard_at = now;
         // Linux looks at data in order alone.
         if data && !self.config.is_linux() {
-            self.patience.data_at = now;
+            self.keep_alive.data_at = now;
         }
-        self.patience.probes = 0;
-        self.patience.unanswered = 0;
+        self.keep_alive.probes = 0;
+        self.keep_alive.unanswered = 0;
     }
 
     /// Something new was acknowledged, or the handshake is complete.
     pub(super) fn progress(&mut self, now: Instant) {
-        self.timeouts_in_row = 0;
-        self.patience.again_since = None;
-        if self.recovery.state() != farpace_events::RecoveryState::Loss {
+        self.flight.timeouts_in_row = 0;
+        self.keep_alive.again_since = None;
+        if self.flight.recovery.state() != farpace_events::RecoveryState::Loss {
             self.statistics.on_progress(now);
         }
-        self.patience.inside = 0;
-        self.patience.waiting_since = self.waits().then_some(now);
-        if let Some(orphan) = &mut self.patience.orphan {
+        self.keep_alive.inside = 0;
+        self.keep_alive.waiting_since = self.waits().then_some(now);
+        if let Some(orphan) = &mut self.keep_alive.orphan {
             orphan.since = now;
         }
     }
 
     /// Called whenever something may have begun to wait, or have ceased to.
     #[inline]
-    pub(super) fn update_patience(&mut self, now: Instant) {
+    pub(super) fn update_keep_alive(&mut self, now: Instant) {
         if !self.waits() {
-            self.patience.waiting_since = None;
-        } else if self.patience.waiting_since.is_none() {
-            self.patience.waiting_since = Some(now);
+            self.keep_alive.waiting_since = None;
+        } else if self.keep_alive.waiting_since.is_none() {
+            self.keep_alive.waiting_since = Some(now);
         }
         if !self.is_orphan() {
-            self.patience.orphan = None;
-        } else if self.patience.orphan.is_none() {
-            self.patience.orphan = Some(self.orphaned(now));
+            self.keep_alive.orphan = None;
+        } else if self.keep_alive.orphan.is_none() {
+            self.keep_alive.orphan = Some(self.orphaned(now));
         }
     }
 
     fn waits(&self) -> bool {
         let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
-        opening || !self.segments.is_empty() || (self.has_unsent() && self.is_open())
+        opening || !self.flight.segments.is_empty() || (self.snd.has_unsent() && self.is_open())
     }
 
     pub(super) fn keep_alive_deadline(&self) -> Option<Instant> {
         let settings = self.config.keep_alive?;
-        let idle = self.segments.is_empty()
+        let idle = self.flight.segments.is_empty()
             && matches!(
                 self.state,
                 ConnectionState::Established | ConnectionState::CloseWait | ConnectionState::FinWait2
             );
-        idle.then(|| match self.patience.probes {
-            0 => self.patience.heard_at + settings.idle,
-            _ => self.patience.probed_at + settings.interval,
+        idle.then(|| match self.keep_alive.probes {
+            0 => self.keep_alive.heard_at + settings.idle,
+            _ => self.keep_alive.probed_at + settings.interval,
         })
     }
 
@@ -132,19 +140,19 @@ impl Connection {
         if self.config.is_linux() {
             return None; // it is looked at when the retransmission timer fires, or that of window probes
         }
-        Some(self.patience.waiting_since? + self.config.user_timeout?)
+        Some(self.keep_alive.waiting_since? + self.config.user_timeout?)
     }
 
     /// RFC 9293 §3.8.4: the peer of an idle connection is asked, and given up after so many questions.
     pub(super) fn on_keep_alive(&mut self, now: Instant) {
         self.note_internal(now, Cause::TimerKeepAlive);
-        if self.config.keep_alive.is_some_and(|k| self.patience.probes >= k.count) {
+        if self.config.keep_alive.is_some_and(|k| self.keep_alive.probes >= k.count) {
             self.give_up();
             return;
         }
-        self.patience.probes += 1;
-        self.patience.probed_at = now;
-        self.patience.due = true;
+        self.keep_alive.probes += 1;
+        self.keep_alive.probed_at = now;
+        self.keep_alive.due = true;
     }
 
     /// RFC 5482: what waits has made no progress for as long as the application allows. This also ends a connection
@@ -157,7 +165,7 @@ impl Connection {
     /// Ends the connection; a peer that is there after all learns of it.
     pub(super) fn give_up(&mut self) {
         if !matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived) {
-            self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
+            self.reset_pending = Some((self.snd.nxt, self.rcv.nxt));
         }
         self.time_out();
     }
@@ -166,9 +174,9 @@ impl Connection {
     pub(super) fn is_past_user_timeout(&mut self, now: Instant) -> bool {
         let Some(limit) = self.config.user_timeout.filter(|_| self.config.is_linux()) else { return false };
         let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
-        let first = if opening { self.syn_sent_at } else { self.patience.again_since };
-        if self.timeouts_in_row == 0 {
-            self.patience.again_since = Some(now);
+        let first = if opening { self.handshake.syn_sent_at } else { self.keep_alive.again_since };
+        if self.flight.timeouts_in_row == 0 {
+            self.keep_alive.again_since = Some(now);
             return false;
         }
         first.is_some_and(|first| now.since(first) >= limit)
@@ -176,7 +184,7 @@ impl Connection {
 
     /// Linux: a timer set for `at` fires when that time is over.
     pub(super) fn within_user_timeout(&self, now: Instant, at: Instant) -> Instant {
-        match (self.config.user_timeout, self.patience.again_since) {
+        match (self.config.user_timeout, self.keep_alive.again_since) {
             (Some(limit), Some(first)) if self.config.is_linux() => {
                 at.min((first + limit).max(now + Span::from_millis(4)))
             }
@@ -187,26 +195,26 @@ impl Connection {
     /// The retransmission timer has fired once more. True: it was the last time.
     pub(super) fn retries_exhausted(&mut self, now: Instant) -> bool {
         let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
-        if self.snd_wnd == 0 && !opening {
+        if self.snd.wnd == 0 && !opening {
             // A peer that has taken its window back and says so is not gone (RFC 9293 §3.8.6, SHLD-17).
             return self.is_silent(now);
         }
-        self.timeouts_in_row += 1;
-        if self.timeouts_in_row == R1 {
+        self.flight.timeouts_in_row += 1;
+        if self.flight.timeouts_in_row == R1 {
             self.tell(ConnectionEvent::Unanswered);
         }
-        self.is_enough(now, self.timeouts_in_row)
+        self.is_enough(now, self.flight.timeouts_in_row)
     }
 
     /// So many expiries of the retransmission timer in a row end the connection.
     fn is_enough(&self, now: Instant, expiries: u32) -> bool {
-        let waited = self.patience.waiting_since.map_or(Span::ZERO, |since| now.since(since));
+        let waited = self.keep_alive.waiting_since.map_or(Span::ZERO, |since| now.since(since));
         match self.state {
             ConnectionState::SynSent => match self.config.tuning.syn_retries {
                 Some(most) => expiries > most,
                 None => waited >= SYN_R2,
             },
-            ConnectionState::SynReceived if self.deferred => {
+            ConnectionState::SynReceived if self.handshake.deferred => {
                 expiries > MAX_SYN_ACKS.max(self.config.tuning.defer_accept)
             }
             ConnectionState::SynReceived => expiries > MAX_SYN_ACKS,
@@ -219,20 +227,21 @@ impl Connection {
     /// go ends the connection as a peer does that never answers.
     pub(super) fn waits_for_departure(&mut self, now: Instant) -> bool {
         let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
-        let segments = &self.segments;
-        let inside = if opening { segments.is_inside(self.syn_number) } else { segments.waits_inside(0) };
+        let segments = &self.flight.segments;
+        let inside =
+            if opening { segments.is_inside(self.handshake.syn_number) } else { segments.waits_inside(0) };
         if inside {
             self.counters.found_inside += 1;
-            self.patience.inside += 1;
-            if self.is_enough(now, self.patience.inside) {
+            self.keep_alive.inside += 1;
+            if self.is_enough(now, self.keep_alive.inside) {
                 self.time_out();
             } else {
-                let wait = self.rto.rto() * (1 << self.patience.inside.min(16));
+                let wait = self.flight.rto.rto() * (1 << self.keep_alive.inside.min(16));
                 self.start_retransmission_timer(now + wait.min(crate::rto::MAX_RTO));
             }
             return true;
         }
-        let has_left = std::mem::take(&mut self.patience.inside) > 0;
+        let has_left = std::mem::take(&mut self.keep_alive.inside) > 0;
         if has_left {
             let at = self.timeout_from(now);
             self.start_retransmission_timer(at);
@@ -244,11 +253,11 @@ impl Connection {
     /// it likes (RFC 9293 §3.8.6.1, MUST-37); one that does not is given up as if data were outstanding.
     pub(super) fn may_probe_window(&mut self, now: Instant) -> bool {
         if let Some(limit) = self.config.user_timeout.filter(|_| self.config.is_linux()) {
-            if self.patience.again_since.is_some_and(|first| now.since(first) >= limit) {
+            if self.keep_alive.again_since.is_some_and(|first| now.since(first) >= limit) {
                 self.time_out();
                 return false;
             }
-            self.patience.again_since.get_or_insert(now);
+            self.keep_alive.again_since.get_or_insert(now);
         }
         let silent = self.is_silent(now);
         if silent {
@@ -259,10 +268,10 @@ impl Connection {
 
     /// The peer's window is closed, and it is to be asked once more. True: it has been asked often enough.
     fn is_silent(&mut self, now: Instant) -> bool {
-        self.patience.unanswered += 1;
-        if self.patience.unanswered == R1 {
+        self.keep_alive.unanswered += 1;
+        if self.keep_alive.unanswered == R1 {
             self.tell(ConnectionEvent::Unanswered);
         }
-        self.patience.unanswered > MAX_TIMEOUTS && now.since(self.patience.heard_at) >= R2
+        self.keep_alive.unanswered > MAX_TIMEOUTS && now.since(self.keep_alive.heard_at) >= R2
     }
 }

@@ -114,12 +114,12 @@ impl Connection {
     /// The pacing rate, as Linux reckons it with each acknowledgment: twice the window a round trip in slow start, a fifth
     /// more than the window later.
     pub(super) fn reckon_pace(&mut self) {
-        let (cwnd, ssthresh) = (self.window.cwnd().get(), self.window.ssthresh().get());
+        let (cwnd, ssthresh) = (self.flight.window.cwnd().get(), self.flight.window.ssthresh().get());
         let ratio = if cwnd < ssthresh / 2 { 200 } else { 120 };
-        let segments = u64::from(cwnd.max(self.segments.packets_out().get()));
-        let rate = u128::from(self.mss) * u128::from(segments) * ratio * 10_000_000;
+        let segments = u64::from(cwnd.max(self.flight.segments.packets_out().get()));
+        let rate = u128::from(self.snd.mss) * u128::from(segments) * ratio * 10_000_000;
         // Linux counts eighths of a microsecond.
-        let srtt = u128::from(self.rto.srtt().as_nanos()).max(125);
+        let srtt = u128::from(self.flight.rto.srtt().as_nanos()).max(125);
         self.linux.pace = u64::try_from(rate / srtt).unwrap_or(u64::MAX);
     }
 
@@ -133,18 +133,18 @@ impl Connection {
     /// Segments of one burst.
     fn burst(&self) -> u64 {
         let mut bytes = self.linux.pace >> PACE_SHIFT;
-        if let Some(rtt) = self.min_rtt.get() {
+        if let Some(rtt) = self.flight.min_rtt.get() {
             let shift = rtt.as_micros() >> RTT_SHIFT;
             if shift < 32 {
                 bytes = bytes.saturating_add(MAX_BURST >> shift);
             }
         }
-        (bytes.min(MAX_BURST) / u64::from(self.mss.max(1))).max(MIN_BURST)
+        (bytes.min(MAX_BURST) / u64::from(self.snd.mss.max(1))).max(MIN_BURST)
     }
 
     /// What is written at once is kept in pieces of this size: multiples of a segment, at most half of the peer's window.
     pub(super) fn piece(&self) -> u64 {
-        let (mss, window) = (u64::from(self.mss.max(1)), u64::from(self.max_window));
+        let (mss, window) = (u64::from(self.snd.mss.max(1)), u64::from(self.snd.max_wnd));
         let half = if window > 536 { window / 2 } else { window };
         (MAX_BURST.min(half.max(mss)) / mss).max(1) * mss
     }
@@ -158,25 +158,25 @@ impl Connection {
     ) -> Transmit {
         self.linux.deferred = false;
         let mut result = Transmit::Idle;
-        let looks = !self.linux.idle || self.recovery.probes_new();
-        let tried = looks && self.has_unsent();
+        let looks = !self.linux.idle || self.flight.recovery.probes_new();
+        let tried = looks && self.snd.has_unsent();
         self.linux.tried = tried;
         if tried && !self.linux.stale {
             self.linux.clock = now;
         }
-        if self.recovery.new_data_first() {
+        if self.flight.recovery.new_data_first() {
             result = self.push_new(now, out, full, true);
-            self.recovery.pass_is_over(self.snd_nxt);
+            self.flight.recovery.pass_is_over(self.snd.nxt);
         }
         if !self.linux.unfinished {
             self.linux.unit = None;
         }
         while out.len() < full && self.send_retransmission(now, out) {}
         if out.len() < full {
-            self.recovery.pass_is_over(self.snd_nxt);
+            self.flight.recovery.pass_is_over(self.snd.nxt);
             if looks {
                 result = self.push_new(now, out, full, false);
-            } else if self.has_unsent() {
+            } else if self.snd.has_unsent() {
                 result = Transmit::Blocked(Blocked::CongestionWindow);
             }
         }
@@ -188,14 +188,14 @@ impl Connection {
         self.linux.stale = false;
         let pushed = Pushed {
             now,
-            snd_una: self.snd_una,
-            snd_nxt: self.snd_nxt,
+            snd_una: self.snd.una,
+            snd_nxt: self.snd.nxt,
             sent: std::mem::take(&mut self.linux.sent),
             tried,
             limited: self.linux.deferred,
-            initial_window: self.config.first_window(self.mss),
+            initial_window: self.config.first_window(self.snd.mss),
         };
-        let (recovery, mut cx) = self.recovery();
+        let (recovery, mut cx) = self.flight.recovery(self.sack);
         recovery.pushed(&pushed, &mut cx);
         result
     }
@@ -203,54 +203,55 @@ impl Connection {
     /// What left in one burst is sent again in bursts, cut for the size of segments now. True: the segment ends one of
     /// several.
     pub(super) fn begin_unit(&mut self, grant: &Grant) -> bool {
-        if !self.config.is_linux() || self.is_probing() || self.cc.wants_rates() {
+        if !self.config.is_linux() || self.is_probing() || self.flight.cc.wants_rates() {
             return false;
         }
-        let (index, fin) = (grant.index, self.fin_seq);
-        let Some(row) = self.segments.row(index).copied() else { return false };
+        let (index, fin) = (grant.index, self.snd.fin_seq);
+        let Some(row) = self.flight.segments.row(index).copied() else { return false };
         if let Some(end) = self.linux.unit.filter(|end| row.seq.before(*end)) {
             return row.end() == end;
         }
         (self.linux.unit, self.linux.shared) = (None, None);
         let mss = self.mss_beside_sack();
         if grant.cause == Cause::TailLossProbe {
-            let start = self.segments.burst_start(index);
+            let start = self.flight.segments.burst_start(index);
             let before = index - start;
-            let from = self.segments.row(start).map_or(row.seq, |first| first.seq);
+            let from = self.flight.segments.row(start).map_or(row.seq, |first| first.seq);
             let rest = row.end().bytes_since(from).checked_sub(before as u32 * mss);
             if before > 0 && row.len != mss && rest.is_some_and(|rest| rest > 0 && rest <= mss) {
-                self.segments.retile(start, index + 1, mss, None, fin);
+                self.flight.segments.retile(start, index + 1, mss, None, fin);
             }
-            self.segments.cut_burst(index);
+            self.flight.segments.cut_burst(index);
             let longer = self
+                .flight
                 .segments
                 .row(index)
                 .is_some_and(|row| row.len - u32::from(fin.is_some_and(|f| row.end() == f + 1)) > mss);
             if longer {
-                self.segments.retile(index, index + 1, mss, None, fin);
-                self.segments.cut_burst(index + 1);
+                self.flight.segments.retile(index, index + 1, mss, None, fin);
+                self.flight.segments.cut_burst(index + 1);
             }
             return false;
         }
         let room = match grant.cause {
             Cause::TimeoutRetransmit => 1,
             _ => {
-                let (cwnd, out) = (self.window.cwnd().get(), self.segments.in_flight().get());
+                let (cwnd, out) = (self.flight.window.cwnd().get(), self.flight.segments.in_flight().get());
                 u64::from(cwnd.saturating_sub(out)).min(self.burst())
             }
         };
-        let window = u64::from((self.snd_una + self.snd_wnd).bytes_since(row.seq) / mss.max(1));
+        let window = u64::from((self.snd.una + self.snd.wnd).bytes_since(row.seq) / mss.max(1));
         let count = room.min(window).max(1) as usize;
-        let end = self.segments.burst_end(index);
-        let len = |i: usize| self.segments.row(i).map_or(0, |row| row.len);
+        let end = self.flight.segments.burst_end(index);
+        let len = |i: usize| self.flight.segments.row(i).map_or(0, |row| row.len);
         let fits = (index..end).all(|i| len(i) == mss || (i + 1 == end && len(i) <= mss));
         if !fits {
-            self.segments.retile(index, end, mss, None, fin);
+            self.flight.segments.retile(index, end, mss, None, fin);
         }
-        let last = self.segments.burst_end(index).min(index + count);
-        self.segments.cut_burst(last);
+        let last = self.flight.segments.burst_end(index).min(index + count);
+        self.flight.segments.cut_burst(last);
         if last > index + 1 {
-            self.linux.unit = self.segments.row(last - 1).map(|row| row.end());
+            self.linux.unit = self.flight.segments.row(last - 1).map(|row| row.end());
         }
         false
     }
@@ -287,28 +288,28 @@ impl Connection {
             if out.len() >= full {
                 return Transmit::Sent(0);
             }
-            if !self.has_unsent() || (begun && bursts == Bursts::One) {
+            if !self.snd.has_unsent() || (begun && bursts == Bursts::One) {
                 return Transmit::Idle;
             }
-            let probe = self.recovery.probes_new();
-            let in_flight = u64::from(self.segments.in_flight().get());
-            let cwnd = u64::from(self.window.cwnd().get());
+            let probe = self.flight.recovery.probes_new();
+            let in_flight = u64::from(self.flight.segments.in_flight().get());
+            let cwnd = u64::from(self.flight.window.cwnd().get());
             let quota = if in_flight < cwnd {
                 (cwnd - in_flight).min((cwnd / 2).max(1)).min(most)
             } else if probe {
                 1
             } else {
-                self.limited_at = Some(self.snd_nxt);
+                self.snd.limited_at = Some(self.snd.nxt);
                 return Transmit::Blocked(Blocked::CongestionWindow);
             };
-            let urgent = self.urgent_pointer(self.snd_una).is_some();
-            let (unsent, sent) = (self.unsent(), self.sent_offset());
+            let urgent = self.urgent_pointer(self.snd.una).is_some();
+            let (unsent, sent) = (self.snd.unsent(), self.snd.sent_offset());
             let Head { len, last } = self.linux.queue().head(sent, quota * mss);
-            let fin = self.fin_queued && sent + len == self.buffer.end();
+            let fin = self.snd.fin_queued && sent + len == self.snd.buffer.end();
             if len == 0 && !fin {
                 return Transmit::Idle; // the rest is not in buffers yet
             }
-            let window = u64::from(self.usable_window());
+            let window = u64::from(self.snd.usable_window());
             let first = if len > mss { mss } else { len + u64::from(fin) };
             if first > window {
                 return Transmit::Blocked(Blocked::ReceiveWindow);
@@ -347,8 +348,8 @@ impl Connection {
         if self.is_held(unsent) {
             return true;
         }
-        let small = self.linux.small.is_some_and(|end| end.after(self.snd_una) && !end.after(self.snd_nxt));
-        self.config.nagle && !self.segments.is_empty() && small
+        let small = self.linux.small.is_some_and(|end| end.after(self.snd.una) && !end.after(self.snd.nxt));
+        self.config.nagle && !self.flight.segments.is_empty() && small
     }
 
     /// How much of a piece of `len` bytes leaves as one burst.
@@ -369,24 +370,24 @@ impl Connection {
     /// A burst that is not full waits for an acknowledgment that is due (`tcp_tso_should_defer`).
     fn waits_for_more(&mut self, now: Instant, most: u64, len: u64, last: bool, fin: bool) -> bool {
         use farpace_events::RecoveryState;
-        if self.recovery.state() >= RecoveryState::Recovery
+        if self.flight.recovery.state() >= RecoveryState::Recovery
             || self.linux.left_at.is_none_or(|at| now.since(at) > RECENT)
         {
             return false;
         }
         let mss = u64::from(self.linux.mss.max(1));
-        let cwnd = u64::from(self.window.cwnd().get());
-        let free = cwnd.saturating_sub(u64::from(self.segments.in_flight().get())) * mss;
-        let window = u64::from(self.usable_window());
+        let cwnd = u64::from(self.flight.window.cwnd().get());
+        let free = cwnd.saturating_sub(u64::from(self.flight.segments.in_flight().get())) * mss;
+        let window = u64::from(self.snd.usable_window());
         let limit = free.min(window);
         if limit >= most * mss || (!last && limit >= len) {
             return false;
         }
-        if limit >= u64::from(self.snd_wnd).min(cwnd * mss) / WINDOW_PART {
+        if limit >= u64::from(self.snd.wnd).min(cwnd * mss) / WINDOW_PART {
             return false;
         }
-        let Some(head) = self.segments.row(0) else { return false };
-        let srtt = self.rto.srtt();
+        let Some(head) = self.flight.segments.row(0) else { return false };
+        let srtt = self.flight.rto.srtt();
         let soon = (srtt / 2).min(Span::from_millis(1));
         if head.sent_at + srtt > now + soon {
             return false; // it would wait for too long
@@ -409,18 +410,18 @@ impl Connection {
             let Some((left, several, begun)) = self.linux.burst.take() else { break };
             let len = left.min(u64::from(mss)) as u32;
             let left = left - u64::from(len);
-            let seq = self.snd_nxt;
-            let start = self.sent_offset();
+            let seq = self.snd.nxt;
+            let start = self.snd.sent_offset();
             let end = start + u64::from(len);
-            let number = self.segments.begin_transmission();
+            let number = self.flight.segments.begin_transmission();
             let mut flags = self.enqueue(now, len);
             // At the end of a burst of several; and where a call ended.
             if begun {
-                self.segments.mark_joined();
+                self.flight.segments.mark_joined();
             }
             let pushed = len > 0 && left == 0 && self.linux.queue().send(end);
             if pushed {
-                self.segments.mark_pushed();
+                self.flight.segments.mark_pushed();
             }
             if pushed || (left == 0 && several) {
                 flags = flags.with(TcpFlags::PSH);
@@ -428,9 +429,9 @@ impl Connection {
             self.book_new(now);
             self.linux.sent += 1;
             if len < mss {
-                self.linux.small = Some(self.snd_nxt);
+                self.linux.small = Some(self.snd.nxt);
             }
-            let payload = self.buffer.slice(start, len as usize);
+            let payload = self.snd.buffer.slice(start, len as usize);
             let cause = if len == 0 { Cause::Fin } else { Cause::NewData };
             if !begun {
                 self.linux.shared = None;
@@ -456,13 +457,13 @@ impl Connection {
 
     /// A window that is too small for a segment is probed with what it takes (`tcp_write_wakeup`). False: it takes nothing.
     pub(super) fn probe_with_data(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) -> bool {
-        let sent = self.sent_offset();
-        let head = self.linux.queue().head(sent, 0).len.min(self.unsent());
-        let len = u64::from(self.usable_window()).min(head).min(u64::from(self.mss));
-        if len == 0 || !self.segments.is_empty() {
+        let sent = self.snd.sent_offset();
+        let head = self.linux.queue().head(sent, 0).len.min(self.snd.unsent());
+        let len = u64::from(self.snd.usable_window()).min(head).min(u64::from(self.snd.mss));
+        if len == 0 || !self.flight.segments.is_empty() {
             return false;
         }
-        self.linux.mss = self.mss;
+        self.linux.mss = self.snd.mss;
         self.push();
         self.linux.queue().cut(sent + len);
         self.linux.burst = Some((len, false, false));
@@ -474,81 +475,74 @@ impl Connection {
     /// (RFC 2861, `tcp_slow_start_after_idle`).
     pub(super) fn restart_linux(&mut self, now: Instant) {
         let crate::config::Recovery::Linux(switches) = self.config.recovery else { return };
-        let (idle, rto) = (now.since(self.last_sent.max(self.linux.restarted_at)), self.rto.rto());
-        if !switches.restart_after_idle || self.cc.owns_window() || idle <= rto {
+        let (idle, rto) = (now.since(self.snd.last_sent.max(self.linux.restarted_at)), self.flight.rto.rto());
+        if !switches.restart_after_idle || self.flight.cc.owns_window() || idle <= rto {
             return;
         }
-        let cwnd = self.window.cwnd().get();
-        let ssthresh = self.window.ssthresh().get().max(cwnd / 2 + cwnd / 4);
-        self.window.set_ssthresh(Packets::new(ssthresh));
-        let least = self.config.first_window(self.mss).get().min(cwnd);
+        let cwnd = self.flight.window.cwnd().get();
+        let ssthresh = self.flight.window.ssthresh().get().max(cwnd / 2 + cwnd / 4);
+        self.flight.window.set_ssthresh(Packets::new(ssthresh));
+        let least = self.config.first_window(self.snd.mss).get().min(cwnd);
         let (mut left, mut cwnd) = (idle.as_nanos(), cwnd);
         while left > rto.as_nanos() && cwnd > least {
             left -= rto.as_nanos();
             cwnd /= 2;
         }
-        self.window.set_cwnd(Packets::new(cwnd.max(least)));
+        self.flight.window.set_cwnd(Packets::new(cwnd.max(least)));
         self.linux.restarted_at = now;
     }
 
     /// The handshake is over. `rtt`: it took so long, if its segments were sent once.
     pub(super) fn established_as_linux(&mut self, now: Instant, rtt: Option<Span>, by: &Segment) {
-        self.last_sent = now;
-        let scale = if by.header.flags.contains(TcpFlags::SYN) { 0 } else { self.snd_wscale };
-        self.max_window = u32::from(by.header.window) << scale;
+        self.snd.last_sent = now;
+        let scale = if by.header.flags.contains(TcpFlags::SYN) { 0 } else { self.snd.wscale };
+        self.snd.max_wnd = u32::from(by.header.window) << scale;
         self.size_anew();
         self.begin_memory(now);
-        self.ack_policy.begin(now, self.mss, self.receive.size());
-        self.handshake_rtt = rtt;
+        self.ack.policy.begin(now, self.snd.mss, self.rcv.window.size());
+        self.handshake.rtt = rtt;
         if let Some(rtt) = rtt {
-            self.answering.on_handshake(rtt);
+            self.ack.answering.on_handshake(rtt);
         }
         // A timestamp tells it even if they were sent again.
         let rtt = rtt.or_else(|| {
-            let echo = by.header.options.timestamps.filter(|t| self.timestamps && t.echo != 0)?.echo;
+            let echo = by.header.options.timestamps.filter(|t| self.ts.enabled && t.echo != 0)?.echo;
             let ticks = self.timestamp(now).wrapping_sub(echo);
-            self.believable(now, ticks).map(|rtt| rtt.max(self.rto.clock().tick()))
+            self.believable(now, ticks).map(|rtt| rtt.max(self.flight.rto.clock().tick()))
         });
-        let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+        let (snd_una, snd_nxt) = (self.snd.una, self.snd.nxt);
         match rtt {
             Some(rtt) => {
-                self.min_rtt.sample(now, rtt);
-                self.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
+                self.flight.min_rtt.sample(now, rtt);
+                self.flight.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
             }
-            None if self.syn_sent_at.is_some() => self.rto.restart_after_syn_timeout(),
+            None if self.handshake.syn_sent_at.is_some() => self.flight.rto.restart_after_syn_timeout(),
             None => {}
         }
         // One loss may have been the path's: the window is cut at the second (RFC 6298 makes the first timeout 1 s).
         if self.counters.sent[Cause::SynRetransmit as usize] > 1 && self.counters.timeouts > 0 {
-            self.window.set_cwnd(Packets::new(1));
+            self.flight.window.set_cwnd(Packets::new(1));
         }
         self.reckon_pace();
-        if self.opened_actively() && self.syn_retransmitted && self.counters.timeouts > 0 {
+        if self.opened_actively() && self.handshake.syn_retransmitted && self.counters.timeouts > 0 {
             // The window that the timeout left is still there when the answer to the SYN is taken.
-            self.linux.pace /= u64::from(self.window.cwnd().get().max(1));
+            self.linux.pace /= u64::from(self.flight.window.cwnd().get().max(1));
         }
     }
 
     /// A segment is no longer than half of the largest window that the peer ever had, so that there can be two (or, of a
     /// window of at most 536 bytes, than the window; `tcp_bound_to_half_wnd`).
     pub(super) fn half_window(&self, mss: u32) -> u32 {
-        let most = if self.max_window > 536 { self.max_window / 2 } else { self.max_window };
-        if most > 0 && mss > most { most.max(MIN_SEGMENT - self.option_bytes()) } else { mss }
+        let most = if self.snd.max_wnd > 536 { self.snd.max_wnd / 2 } else { self.snd.max_wnd };
+        if most > 0 && mss > most { most.max(MIN_SEGMENT - self.ts.option_bytes()) } else { mss }
     }
 
     /// SACK blocks come off the segments that carry them (`tcp_current_mss`).
     pub(super) fn mss_beside_sack(&self) -> u32 {
-        let most = if self.timestamps { 3 } else { 4 };
-        let blocks = if self.sack { self.islands.count().min(most) as u32 } else { 0 };
+        let most = if self.ts.enabled { 3 } else { 4 };
+        let blocks = if self.sack { self.rcv.sack_blocks.count().min(most) as u32 } else { 0 };
         let option = if blocks > 0 { 4 + 8 * blocks } else { 0 };
-        self.mss.saturating_sub(option).max(1)
-    }
-
-    /// The next new segment lies in the peer's window.
-    pub(super) fn next_in_window(&self) -> bool {
-        let len = self.unsent().min(u64::from(self.mss)) as u32;
-        let fin = u32::from(self.fin_queued && u64::from(len) == self.unsent());
-        self.has_unsent() && len + fin <= self.usable_window()
+        self.snd.mss.saturating_sub(option).max(1)
     }
 
     /// States in which Linux's output is used.

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// A buffer of the queue. It begins where the one before it ends, or where what was sent does.
 #[derive(Clone, Copy, Debug)]
-struct Buffer {
+struct SkBuff {
     /// Stream offset behind it.
     end: u64,
     /// It ends with PSH.
@@ -32,7 +32,7 @@ struct Call {
 /// What was written and not sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    buffers: VecDeque<Buffer>,
+    buffers: VecDeque<SkBuff>,
     calls: VecDeque<Call>,
     /// Stream offset to which calls are in buffers.
     copied: u64,
@@ -98,7 +98,7 @@ impl Queue {
         head.push = true;
         self.pushed = self.pushed.max(head.end);
         if head.end > end {
-            self.buffers.push_front(Buffer { end, push: true });
+            self.buffers.push_front(SkBuff { end, push: true });
         }
     }
 
@@ -135,7 +135,7 @@ impl Connection {
         if !self.config.is_linux() {
             return;
         }
-        let (end, more, opening) = (self.buffer.end(), self.promises_more(), !self.is_open());
+        let (end, more, opening) = (self.snd.buffer.end(), self.promises_more(), !self.is_open());
         let queue = self.linux.queue();
         let copied = queue.copied;
         match queue.calls.back_mut() {
@@ -161,9 +161,9 @@ impl Connection {
                 }
                 self.linux.queue().pushing = None;
             }
-            let sent = self.sent_offset();
-            let goal = call.goal.unwrap_or(if call.urgent { u64::from(self.mss) } else { self.piece() });
-            let half = u64::from(self.max_window / 2);
+            let sent = self.snd.sent_offset();
+            let goal = call.goal.unwrap_or(if call.urgent { u64::from(self.snd.mss) } else { self.piece() });
+            let half = u64::from(self.snd.max_wnd / 2);
             let queue = self.linux.queue();
             queue.copied = queue.copied.max(sent);
             let is_forced = |queue: &Queue| queue.copied > queue.pushed + half;
@@ -180,8 +180,8 @@ impl Connection {
             let room = queue.tail_len(sent).map_or(0, |len| goal.saturating_sub(len));
             if room == 0 {
                 let copied = queue.copied;
-                queue.buffers.push_back(Buffer { end: copied, push: false });
-                if self.segments.is_empty() {
+                queue.buffers.push_back(SkBuff { end: copied, push: false });
+                if self.flight.segments.is_empty() {
                     self.restart_linux(now);
                 }
             }
@@ -214,10 +214,5 @@ impl Connection {
             self.linux.queue().pushing = None;
         }
         true
-    }
-
-    /// Stream offset of SND.NXT.
-    pub(super) fn sent_offset(&self) -> u64 {
-        self.una_offset + u64::from(self.snd_nxt.bytes_since(self.snd_una))
     }
 }

@@ -45,22 +45,22 @@ impl Connection {
                 len: ByteCount::of_len(entry.len),
                 ack: entry.ack,
                 sack: entry.sack.clone(),
-                snd_una: self.snd_una,
-                snd_nxt: self.snd_nxt,
-                cwnd: self.window.cwnd(),
-                ssthresh: self.window.ssthresh(),
-                in_flight: self.segments.in_flight(),
-                packets_out: self.segments.packets_out(),
-                lost_out: self.segments.lost_out(),
-                sacked_out: self.segments.sacked_out(),
-                fackets_out: self.segments.fackets_out(),
-                retrans_out: self.segments.retrans_out(),
-                state: self.recovery.state(),
-                srtt: self.rto.srtt(),
-                rttvar: self.rto.rttvar(),
-                rto: self.rto.rto(),
-                rwnd: ByteCount::new(u64::from(self.snd_wnd)),
-                bandwidth: self.cc.bandwidth().unwrap_or_default(),
+                snd_una: self.snd.una,
+                snd_nxt: self.snd.nxt,
+                cwnd: self.flight.window.cwnd(),
+                ssthresh: self.flight.window.ssthresh(),
+                in_flight: self.flight.segments.in_flight(),
+                packets_out: self.flight.segments.packets_out(),
+                lost_out: self.flight.segments.lost_out(),
+                sacked_out: self.flight.segments.sacked_out(),
+                fackets_out: self.flight.segments.fackets_out(),
+                retrans_out: self.flight.segments.retrans_out(),
+                state: self.flight.recovery.state(),
+                srtt: self.flight.rto.srtt(),
+                rttvar: self.flight.rto.rttvar(),
+                rto: self.flight.rto.rto(),
+                rwnd: ByteCount::new(u64::from(self.snd.wnd)),
+                bandwidth: self.flight.cc.bandwidth().unwrap_or_default(),
                 cause: entry.cause,
             });
         }
@@ -70,9 +70,9 @@ impl Connection {
     pub(super) fn note_internal(&mut self, now: Instant, cause: Cause) {
         let entry = LogEntry {
             direction: RecordDirection::Internal,
-            seq: self.snd_nxt,
+            seq: self.snd.nxt,
             len: 0,
-            ack: self.rcv_nxt,
+            ack: self.rcv.nxt,
             sack: &SackBlocks::new(),
             cause: Some(cause),
         };
@@ -82,7 +82,7 @@ impl Connection {
     /// Counts and notes the reductions that recovery made during this call.
     #[inline]
     pub(super) fn note_causes(&mut self, now: Instant) {
-        if !self.causes.is_empty() {
+        if !self.flight.causes.is_empty() {
             self.tell_reductions();
             self.note_pending_causes(now);
         }
@@ -90,11 +90,11 @@ impl Connection {
 
     #[cold]
     fn note_pending_causes(&mut self, now: Instant) {
-        let mut causes = std::mem::take(&mut self.causes);
+        let mut causes = std::mem::take(&mut self.flight.causes);
         for cause in causes.drain(..) {
             self.counters.window_changes.note(cause);
             self.note_internal(now, cause);
         }
-        self.causes = causes;
+        self.flight.causes = causes;
     }
 }

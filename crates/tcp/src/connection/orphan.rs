@@ -1,7 +1,7 @@
 //! Connections that their programs have left. Nobody would miss them, so they must not wait for ever for their peers: a peer
 //! that never closes, or that keeps its window closed, could hold as many as it likes (sockstress).
 
-use super::keep_alive::R2;
+use super::keep_alive::{Orphan, R2};
 use super::{Connection, ConnectionState};
 use farpace_events::Cause;
 use farpace_units::{Instant, Rate};
@@ -9,15 +9,6 @@ use farpace_units::{Instant, Rate};
 /// What an orphan has to send must leave at this rate at least, on average. Without that a peer that acknowledges a byte
 /// before every deadline would keep a full buffer for years; with it, 16 MB end after less than five hours.
 pub const MIN_ORPHAN_RATE: Rate = Rate::from_bits_per_sec(8_192);
-
-/// When an orphan ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Orphan {
-    /// Nothing new was acknowledged since then.
-    pub since: Instant,
-    /// By then all of its data is acknowledged.
-    until: Instant,
-}
 
 impl Connection {
     /// True from when the program has closed both directions ([`stop_reading`](Connection::stop_reading) and
@@ -28,8 +19,8 @@ impl Connection {
     /// (R2 of RFC 9293 §3.8.3), however well the peer answers with a closed window. It ends also when its data takes longer
     /// than these 100 s and what [`MIN_ORPHAN_RATE`] allows.
     pub fn is_orphan(&self) -> bool {
-        self.deaf
-            && self.fin_queued
+        self.rcv.read_shutdown
+            && self.snd.fin_queued
             && !matches!(self.state, ConnectionState::TimeWait | ConnectionState::Closed)
     }
 
@@ -44,13 +35,13 @@ impl Connection {
 
     /// The program has left just now.
     pub(super) fn orphaned(&self, now: Instant) -> Orphan {
-        let time = self.config.fin_timeout.max(R2) + MIN_ORPHAN_RATE.time_for(self.buffer.len());
+        let time = self.config.fin_timeout.max(R2) + MIN_ORPHAN_RATE.time_for(self.snd.buffer.len());
         Orphan { since: now, until: now + time }
     }
 
     #[inline]
     pub(super) fn orphan_deadline(&self) -> Option<Instant> {
-        let Orphan { since, until } = self.patience.orphan.filter(|_| self.is_orphan())?;
+        let Orphan { since, until } = self.keep_alive.orphan.filter(|_| self.is_orphan())?;
         Some(match self.state {
             ConnectionState::FinWait2 => since + self.config.fin_timeout,
             _ => until.min(since + self.config.fin_timeout.max(R2)),

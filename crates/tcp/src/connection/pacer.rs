@@ -146,10 +146,10 @@ pub(super) fn queue_for(cc: &dyn CongestionControl) -> Segments {
 impl Connection {
     /// Takes the rate that is right now.
     pub(super) fn set_pace(&mut self) {
-        let rate = match self.cc.pacing() {
+        let rate = match self.flight.cc.pacing() {
             None => match self.config.pacing {
                 Pacing::Off => None,
-                Pacing::Fixed => self.window_rate(self.window.cwnd()),
+                Pacing::Fixed => self.window_rate(self.flight.window.cwnd()),
                 Pacing::Growth => self.growth_rate(),
             },
             rate => rate,
@@ -160,26 +160,26 @@ impl Connection {
     }
 
     fn slowest_rate(&self) -> Rate {
-        Rate::of(ByteCount::new(u64::from(self.mss.max(1))), SLOWEST_SEGMENT)
+        Rate::of(ByteCount::new(u64::from(self.snd.mss.max(1))), SLOWEST_SEGMENT)
     }
 
     /// The rate at which this connection would like to send, in bytes of payload: that of its congestion control, or what
-    /// its window makes of a round trip. For a network card that paces; none before there is a round trip.
+    /// its window makes of a round trip. For a NIC that paces; none before there is a round trip.
     pub fn wanted_rate(&self) -> Option<Rate> {
-        // What left when the window was larger, and may wait for the card yet, counts as window (as in Linux).
-        let window = self.window.cwnd().max(self.segments.packets_out());
-        Some(self.cc.pacing().or_else(|| self.window_rate(window))?.max(self.slowest_rate()))
+        // What left when the window was larger, and may wait for the NIC yet, counts as window (as in Linux).
+        let window = self.flight.window.cwnd().max(self.flight.segments.packets_out());
+        Some(self.flight.cc.pacing().or_else(|| self.window_rate(window))?.max(self.slowest_rate()))
     }
 
     /// The rate for a window-based algorithm (as in Linux): twice the window a round trip in slow start, so that it
     /// can double; a fifth more than the window later, so that pacing does not hold back what the window allows.
     fn window_rate(&self, window: Packets) -> Option<Rate> {
-        let srtt = self.rto.srtt();
+        let srtt = self.flight.rto.srtt();
         if srtt.is_zero() {
             return None;
         }
-        let bytes = u64::from(window.get()) * u64::from(self.mss);
-        let opening = self.window.cwnd() < self.window.ssthresh();
+        let bytes = u64::from(window.get()) * u64::from(self.snd.mss);
+        let opening = self.flight.window.cwnd() < self.flight.window.ssthresh();
         let paced = if opening { bytes.saturating_mul(2) } else { bytes.saturating_add(bytes / 5) };
         Some(Rate::of(ByteCount::new(paced), srtt))
     }
@@ -189,21 +189,21 @@ impl Connection {
     /// whatever the threshold says; a second loss would follow. On short round trips nothing is paced: a timer that is late by its
     /// usual 50 us would cost a part of the rate, and a window is a short burst.
     fn growth_rate(&self) -> Option<Rate> {
-        let (srtt, cwnd) = (self.rto.srtt(), self.window.cwnd());
+        let (srtt, cwnd) = (self.flight.rto.srtt(), self.flight.window.cwnd());
         if srtt < SHORT_RTT || cwnd <= UNPACED_WINDOW {
             return None;
         }
-        let recovers = self.recovery.state() == RecoveryState::Recovery;
+        let recovers = self.flight.recovery.state() == RecoveryState::Recovery;
         let StartPace { percent, most } =
-            if recovers { StartPace::STEADY } else { self.cc.pace(&self.window) };
-        let bytes = u64::from(cwnd.get()) * u64::from(self.mss);
+            if recovers { StartPace::STEADY } else { self.flight.cc.pace(&self.flight.window) };
+        let bytes = u64::from(cwnd.get()) * u64::from(self.snd.mss);
         let rate = Rate::of(ByteCount::new(bytes.saturating_mul(percent) / 100), srtt);
         Some(most.map_or(rate, |most| rate.min(most)))
     }
 
     /// A segment of this length may leave now; if not, the deadline is set.
     pub(super) fn may_leave(&mut self, now: Instant, len: u32) -> bool {
-        self.pacer.may_send(now, len, self.mss)
+        self.pacer.may_send(now, len, self.snd.mss)
     }
 
     /// Everything that may leave has left. If data was what ended first, remember since when.
@@ -211,10 +211,10 @@ impl Connection {
         if !self.pacer.rates {
             return;
         }
-        let open = self.recovery.may_send_new(&self.segments, self.window.cwnd());
+        let open = self.flight.recovery.may_send_new(&self.flight.segments, self.flight.window.cwnd());
         // Less than a segment that waits for more is nothing to send either.
         let ended = matches!(result, Transmit::Idle | Transmit::Blocked(Blocked::Nagle));
-        let empty = ended && open && self.segments.first_waiting().is_none();
+        let empty = ended && open && self.flight.segments.first_waiting().is_none();
         self.pacer.empty_since = empty.then(|| self.pacer.free_at(now));
     }
 
@@ -222,7 +222,7 @@ impl Connection {
     /// (draft-ietf-ccwg-bbr §4.1.2.4). No time: the application has filled up at once.
     pub(super) fn notice_empty_line(&mut self, now: Instant) {
         if self.pacer.empty_since.is_some_and(|at| now > at) {
-            self.segments.mark_app_limited();
+            self.flight.segments.mark_app_limited();
         }
     }
 }

@@ -111,8 +111,8 @@ impl Connection {
     ///   other report is remembered, told as [`ConnectionEvent::SoftError`], and becomes the reason if the connection times out.
     pub fn on_path_error(&mut self, now: Instant, error: PathError, quoted_seq: Seq) {
         // Linux also takes what stands right behind that: an ACK of our own.
-        let behind = self.config.is_linux() && quoted_seq == self.snd_nxt;
-        let outstanding = quoted_seq.after_eq(self.snd_una) && (quoted_seq.before(self.snd_nxt) || behind);
+        let behind = self.config.is_linux() && quoted_seq == self.snd.nxt;
+        let outstanding = quoted_seq.after_eq(self.snd.una) && (quoted_seq.before(self.snd.nxt) || behind);
         if !outstanding || matches!(self.state, ConnectionState::Closed | ConnectionState::TimeWait) {
             return;
         }
@@ -140,7 +140,7 @@ impl Connection {
                 self.tell(ConnectionEvent::SoftError);
             }
         }
-        debug_assert_eq!(self.segments.check(), Ok(()));
+        debug_assert_eq!(self.flight.segments.check(), Ok(()));
     }
 
     /// A connection that nobody answers ends; what the network said of it is the reason.
@@ -160,13 +160,8 @@ impl Connection {
 
     /// Payload of the largest segment in an IP packet of `mtu` bytes.
     fn payload_of(&self, mtu: u32) -> u32 {
-        let headers = u32::from(self.config.network_header) + TCP_LEN as u32 + self.option_bytes();
+        let headers = u32::from(self.config.network_header) + TCP_LEN as u32 + self.ts.option_bytes();
         mtu.saturating_sub(headers)
-    }
-
-    /// Bytes of the options that every segment carries (RFC 6691: they come off the MSS).
-    pub(super) fn option_bytes(&self) -> u32 {
-        if self.timestamps { super::TIMESTAMP_BYTES } else { 0 }
     }
 
     /// What a report makes of the path's MTU at least.
@@ -189,13 +184,13 @@ impl Connection {
             _ => self.config.mss,
         };
         let ceiling = u32::from(announced.max(crate::config::MIN_MSS).min(own));
-        let ceiling = ceiling - self.option_bytes();
+        let ceiling = ceiling - self.ts.option_bytes();
         self.path = PathMtu { ceiling, high: ceiling, ..PathMtu::default() };
-        self.mss = match self.config.mtu_probing {
+        self.snd.mss = match self.config.mtu_probing {
             MtuProbing::Always => ceiling.min(self.payload_of(FLOOR_IPV6)),
             MtuProbing::Off | MtuProbing::BlackHole => ceiling,
         };
-        self.path.size = self.mss;
+        self.path.size = self.snd.mss;
     }
 
     fn on_too_big(&mut self, now: Instant, mtu: u32) {
@@ -205,7 +200,7 @@ impl Connection {
             return;
         }
         let known = match mtu {
-            0 => PLATEAUS.into_iter().map(|m| self.payload_of(m)).find(|p| *p < self.mss),
+            0 => PLATEAUS.into_iter().map(|m| self.payload_of(m)).find(|p| *p < self.snd.mss),
             mtu => Some(self.payload_of(mtu)),
         };
         let size = known.unwrap_or(0).max(self.floor());
@@ -213,7 +208,7 @@ impl Connection {
             self.path.reported =
                 Some(self.path.reported.map_or(mtu, |before| before.min(mtu)).max(self.least_packet()));
         }
-        if size < self.mss {
+        if size < self.snd.mss {
             self.path.reports += 1;
             // What goes again at once is all that Linux does about it.
             self.linux.stale = self.config.is_linux();
@@ -249,47 +244,47 @@ impl Connection {
     }
 
     fn set_mss(&mut self, size: u32) {
-        self.mss = size;
-        self.window.set_mss(size);
+        self.snd.mss = size;
+        self.flight.window.set_mss(size);
     }
 
     /// Cuts what is outstanding to the size in use; what was too long counts as lost.
     fn resegment(&mut self, now: Instant, why: Resegmented) {
-        self.solicitor.forget_all();
-        self.timed.cancel();
+        self.ack.requester.forget_all();
+        self.flight.timed.cancel();
         // Of a row that was acknowledged in part only the rest counts: no piece may lie below SND.UNA.
-        if let Some(head) = self.segments.row(0)
-            && head.seq.before(self.snd_una)
+        if let Some(head) = self.flight.segments.row(0)
+            && head.seq.before(self.snd.una)
         {
-            self.segments.split(0, self.snd_una.bytes_since(head.seq));
-            self.segments.acknowledge(self.snd_una);
+            self.flight.segments.split(0, self.snd.una.bytes_since(head.seq));
+            self.flight.segments.acknowledge(self.snd.una);
         }
-        let too_long = if self.config.is_linux() && !self.cc.wants_rates() {
-            self.segments.lose_longer(self.mss, self.fin_seq)
+        let too_long = if self.config.is_linux() && !self.flight.cc.wants_rates() {
+            self.flight.segments.lose_longer(self.snd.mss, self.snd.fin_seq)
         } else {
-            self.segments.split_longer(self.mss, self.fin_seq)
+            self.flight.segments.split_longer(self.snd.mss, self.snd.fin_seq)
         };
         if too_long {
             let expiry = self.expiry(now);
-            let (recovery, mut cx) = self.recovery();
+            let (recovery, mut cx) = self.flight.recovery(self.sack);
             recovery.on_resegmented(why, &expiry, &mut cx);
         }
     }
 
     /// The retransmission timer has fired `timeouts_in_row` times: perhaps the path swallows segments of this size.
     pub(super) fn suspect_black_hole(&mut self, now: Instant) {
-        let n = self.timeouts_in_row;
+        let n = self.flight.timeouts_in_row;
         let due = n >= BLACK_HOLE_TIMEOUTS && (n - BLACK_HOLE_TIMEOUTS).is_multiple_of(2);
         // Behind a closed window nothing is said of sizes.
-        if !due || self.snd_wnd == 0 || self.config.mtu_probing == MtuProbing::Off {
+        if !due || self.snd.wnd == 0 || self.config.mtu_probing == MtuProbing::Off {
             return;
         }
         // Two timeouts for each size, from the largest one below what is in use.
-        let head = self.segments.row(0).map_or(0, |row| row.end().bytes_since(self.snd_una));
-        let (floor, most) = (self.floor(), head.min(self.mss));
+        let head = self.flight.segments.row(0).map_or(0, |row| row.end().bytes_since(self.snd.una));
+        let (floor, most) = (self.floor(), head.min(self.snd.mss));
         let sizes = BLACK_HOLE_MTUS.into_iter().map(|m| self.payload_of(m).max(floor));
         if let Some(size) = sizes.into_iter().find(|s| *s < most) {
-            let high = self.path.high.max(self.mss);
+            let high = self.path.high.max(self.snd.mss);
             self.shrink(now, size, high);
             self.path.raise_at = None;
         }
@@ -305,10 +300,10 @@ impl Connection {
     /// are there.
     pub(super) fn probe_len(&mut self, now: Instant, unsent: u64, usable: u32) -> Option<u32> {
         let PathMtu { ceiling, high, raise_at, .. } = self.path;
-        if self.path.is_settled(self.mss) {
+        if self.path.is_settled(self.snd.mss) {
             return None;
         }
-        if high <= self.mss + SEARCH_STEP {
+        if high <= self.snd.mss + SEARCH_STEP {
             // The search is over: for ten minutes.
             match raise_at {
                 Some(at) if at <= now => {
@@ -326,13 +321,13 @@ impl Connection {
         if self.config.mtu_probing == MtuProbing::Off {
             return None;
         }
-        let open = self.recovery.state() == farpace_events::RecoveryState::Open;
-        if !open || self.timeouts_in_row > 0 || self.window.cwnd() < PROBE_WINDOW {
+        let open = self.flight.recovery.state() == farpace_events::RecoveryState::Open;
+        if !open || self.flight.timeouts_in_row > 0 || self.flight.window.cwnd() < PROBE_WINDOW {
             return None;
         }
-        let len = if self.path.high_worked { high } else { (self.mss + high).div_ceil(2) };
+        let len = if self.path.high_worked { high } else { (self.snd.mss + high).div_ceil(2) };
         // What follows it shows whether it was lost (RFC 4821 §7.4).
-        let after = 4 * self.mss;
+        let after = 4 * self.snd.mss;
         let fits = unsent >= u64::from(len) + u64::from(after) && usable >= len.saturating_add(after);
         fits.then_some(len)
     }
@@ -346,16 +341,16 @@ impl Connection {
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Instant, calm: bool) {
         let Some(probe) = self.path.probe else { return };
-        let index = self.segments.index_at_or_after(probe.seq);
-        let tags = self.segments.tags(index);
-        let gone = self.snd_una.after_eq(probe.seq + probe.len);
+        let index = self.flight.segments.index_at_or_after(probe.seq);
+        let tags = self.flight.segments.tags(index);
+        let gone = self.snd.una.after_eq(probe.seq + probe.len);
         if gone || tags.any(crate::segments::Tags::SACKED) {
             self.path.probe = None;
             self.path.lost_probes = 0;
             self.path.high_worked = false;
             self.size_to(probe.len);
         } else if tags.any(crate::segments::Tags::LOST) {
-            let alone = calm && self.segments.lost_out() == Packets::new(1);
+            let alone = calm && self.flight.segments.lost_out() == Packets::new(1);
             self.probe_failed(now, alone);
         }
     }
@@ -373,7 +368,7 @@ impl Connection {
             self.path.lost_probes = 0;
             self.path.high = self.path.high.min(probe.len - 1);
         }
-        self.causes.push(Cause::MtuProbeLost);
+        self.flight.causes.push(Cause::MtuProbeLost);
         self.resegment(now, Resegmented::ProbeLost { alone });
     }
 }

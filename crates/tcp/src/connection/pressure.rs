@@ -39,12 +39,12 @@ impl Default for Shortage {
 impl Connection {
     /// The host is short of memory, or no longer so.
     pub fn set_pressure(&mut self, pressure: Pressure) {
-        if pressure == self.shortage.asked {
+        if pressure == self.rcv.shortage.asked {
             return;
         }
-        self.shortage.asked = pressure;
-        self.receive.freeze(pressure.frozen);
-        if let Some(memory) = &mut self.memory {
+        self.rcv.shortage.asked = pressure;
+        self.rcv.window.freeze(pressure.frozen);
+        if let Some(memory) = &mut self.rcv.memory {
             memory.freeze(pressure.frozen);
         }
         self.reopen();
@@ -52,70 +52,66 @@ impl Connection {
 
     /// Most bytes that its program should take from it to keep while the host is short of memory.
     pub fn share(&self) -> ByteCount {
-        self.shortage.asked.share
+        self.rcv.shortage.asked.share
     }
 
     /// A window of zero is announced because the host was short of memory.
     pub fn is_closed_for_memory(&self) -> bool {
-        self.shortage.closed
+        self.rcv.shortage.closed
     }
 
     /// Bytes that may be written without more memory than the connection's share. One with nothing to send may always write.
     pub(super) fn writable_share(&self) -> ByteCount {
-        let room = self.buffer.room().get();
-        let share = self.shortage.asked.share.get().max(1);
-        ByteCount::new(room.min(share.saturating_sub(self.buffer.len().get())))
-    }
-
-    fn received(&self) -> u64 {
-        self.reassembly.readable().get() + self.reassembly.waiting().get()
+        let room = self.snd.buffer.room().get();
+        let share = self.rcv.shortage.asked.share.get().max(1);
+        ByteCount::new(room.min(share.saturating_sub(self.snd.buffer.len().get())))
     }
 
     /// There is no memory for `len` bytes more, which are next `in_order` or not. Those that are push out what waits beyond a
     /// hole: without them nothing of it could ever be read.
     pub(super) fn lacks_memory(&mut self, len: usize, in_order: bool) -> bool {
-        let share = self.shortage.asked.share.get();
+        let share = self.rcv.shortage.asked.share.get();
         let len = len as u64;
-        if share == u64::MAX || self.received().saturating_add(len) <= share {
+        if share == u64::MAX || self.rcv.received().saturating_add(len) <= share {
             return false;
         }
         if in_order {
-            let allowed = share.saturating_sub(self.reassembly.readable().get() + len);
-            if let Some(from) = self.reassembly.prune(ByteCount::new(allowed)) {
-                let ahead = from - self.reassembly.next();
-                self.islands.forget_from(self.rcv_nxt + ahead as u32);
+            let allowed = share.saturating_sub(self.rcv.reassembly.readable().get() + len);
+            if let Some(from) = self.rcv.reassembly.prune(ByteCount::new(allowed)) {
+                let ahead = from - self.rcv.reassembly.next();
+                self.rcv.sack_blocks.forget_from(self.rcv.nxt + ahead as u32);
                 self.counters.pruned += 1;
             }
-            let readable = self.reassembly.readable().get();
+            let readable = self.rcv.reassembly.readable().get();
             if readable == 0 || readable.saturating_add(len) <= share {
                 return false;
             }
         }
         self.counters.refused_for_memory += 1;
-        self.shortage.closed = true;
-        self.ack_now = Some(Cause::AckWindow);
+        self.rcv.shortage.closed = true;
+        self.ack.due = Some(Cause::AckWindow);
         true
     }
 
     /// After a read, or when the host has memory again: the peer hears that the window is open.
     pub(super) fn reopen(&mut self) {
-        if self.shortage.closed && self.received() <= self.shortage.asked.share.get() / 2 {
-            self.shortage.closed = false;
+        if self.rcv.shortage.closed && self.rcv.received() <= self.rcv.shortage.asked.share.get() / 2 {
+            self.rcv.shortage.closed = false;
             if self.state.receives() {
-                self.ack_now.get_or_insert(Cause::AckWindow);
+                self.ack.due.get_or_insert(Cause::AckWindow);
             }
         }
     }
 
     /// Bytes of the receive window that nothing waits in, and that there is memory for.
     pub(super) fn free(&self) -> u32 {
-        let size = u64::from(self.first_window()).min(self.shortage.asked.share.get());
-        let unread = self.reassembly.readable().get();
+        let size = u64::from(self.first_window()).min(self.rcv.shortage.asked.share.get());
+        let unread = self.rcv.reassembly.readable().get();
         size.saturating_sub(unread) as u32
     }
 
     /// RCV.NXT and the window: what would be promised now.
     pub(super) fn right_edge(&self) -> Seq {
-        (self.rcv_nxt + self.free()).later(self.rcv_adv)
+        (self.rcv.nxt + self.free()).later(self.rcv.adv)
     }
 }

@@ -1,7 +1,8 @@
 //! A connection that begins with the third segment of the handshake (SYN cookies, RFC 4987 §3.6).
 
-use super::{Connection, ConnectionState, Ports};
+use super::{Connection, ConnectionState};
 use crate::config::Config;
+use crate::ports::Ports;
 use crate::segment::Segment;
 use farpace_units::{Instant, Seq};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
@@ -46,13 +47,13 @@ impl Connection {
         };
         let header = TcpHeader { seq: irs, flags: TcpFlags::SYN, options, ..TcpHeader::default() };
         c.learn_from_syn(now, &Segment { header, ..Segment::default() });
-        if let Some(t) = ack.header.options.timestamps.filter(|_| c.timestamps) {
+        if let Some(t) = ack.header.options.timestamps.filter(|_| c.ts.enabled) {
             // The peer drops what is older than what it has seen (PAWS).
-            c.ts_offset = t.echo.wrapping_sub(c.rto.clock().timestamp(now));
+            c.ts.offset = t.echo.wrapping_sub(c.flight.rto.clock().timestamp(now));
         }
-        c.snd_nxt = iss + 1;
+        c.snd.nxt = iss + 1;
         // If `ack` does not fit after all, the SYN-ACK goes out again in time.
-        c.rto_deadline = Some(c.rto.deadline(now));
+        c.flight.rto_deadline = Some(c.flight.rto.deadline(now));
         c.on_segment(now, ack.clone());
         c
     }

@@ -141,7 +141,7 @@ impl Statistics {
 impl Connection {
     /// What could leave has left, and `result` says why the rest has not. `new`: new segments have left.
     pub(super) fn note_sending(&mut self, now: Instant, result: Transmit, new: bool) {
-        let waits = !self.segments.is_empty() || self.has_unsent();
+        let waits = !self.flight.segments.is_empty() || self.snd.has_unsent();
         let was = self.statistics.sending;
         let room = !self.statistics.refused;
         let sending = match result {
@@ -154,7 +154,7 @@ impl Connection {
             },
             Transmit::Blocked(Blocked::ReceiveWindow) => SendingState::ReceiveWindow,
             Transmit::Idle if was == SendingState::SendBuffer && !room => was,
-            Transmit::Idle if new && !room && !self.has_unsent() => SendingState::SendBuffer,
+            Transmit::Idle if new && !room && !self.snd.has_unsent() => SendingState::SendBuffer,
             _ => SendingState::Busy,
         };
         if sending == self.statistics.sending {
@@ -184,14 +184,14 @@ impl Connection {
 
     /// Numbers of ours that were acknowledged: bytes, the FIN, and the SYN of who opened the connection.
     pub(super) fn acknowledged_numbers(&self) -> u64 {
-        let fin = self.fin_seq.is_some_and(|fin| self.snd_una.after(fin));
+        let fin = self.snd.fin_seq.is_some_and(|fin| self.snd.una.after(fin));
         let syn = self.statistics.active && self.statistics.established_at.is_some();
-        self.una_offset.min(self.buffer.end()) + u64::from(fin) + u64::from(syn)
+        self.snd.una_offset.min(self.snd.buffer.end()) + u64::from(fin) + u64::from(syn)
     }
 
     /// Numbers of the peer's that came in order: bytes and the FIN.
     pub(super) fn received_numbers(&self) -> u64 {
-        let fin = self.peer_fin.is_some_and(|fin| self.rcv_nxt.after(fin));
+        let fin = self.rcv.peer_fin.is_some_and(|fin| self.rcv.nxt.after(fin));
         self.counters.bytes_received.get() + u64::from(fin)
     }
 
@@ -203,18 +203,12 @@ impl Connection {
         if opened { all - self.statistics.sent_before } else { 0 }
     }
 
-    /// Bytes written, and the FIN, that are not acknowledged.
-    pub(super) fn outstanding_bytes(&self) -> u64 {
-        let fin = self.fin_queued && self.fin_seq.is_none_or(|fin| !self.snd_una.after(fin));
-        self.buffer.len().get() + u64::from(fin)
-    }
-
     /// What SIOCOUTQ counts: the same; nothing while the connection opens, and what was left when it ended.
     pub(super) fn unacknowledged_numbers(&self) -> u64 {
         match self.state {
             ConnectionState::SynSent | ConnectionState::SynReceived => 0,
             ConnectionState::Closed => self.statistics.left,
-            _ => self.outstanding_bytes(),
+            _ => self.snd.outstanding_bytes(),
         }
     }
 
@@ -232,6 +226,6 @@ impl Connection {
         let opened = !matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         // Where two SYNs have crossed, both that and what answered the SYN-ACK.
         let crossed = opened && self.linux.crossed;
-        self.recovery.tallies().delivered + u64::from(opened) + u64::from(crossed)
+        self.flight.recovery.tallies().delivered + u64::from(opened) + u64::from(crossed)
     }
 }

@@ -9,25 +9,25 @@ use farpace_units::{Instant, Seq};
 impl Connection {
     /// Both ends have closed.
     pub(super) fn enter_time_wait(&mut self, now: Instant) {
-        let left = self.rcv_adv.bytes_since(self.rcv_nxt);
+        let left = self.rcv.adv.bytes_since(self.rcv.nxt);
         // Linux has kept the window of a connection that was left in FIN-WAIT-2 as it was.
         let kept = self.config.is_linux() && self.state == ConnectionState::FinWait2 && self.is_orphan();
         self.state = ConnectionState::TimeWait;
-        self.rto_deadline = None;
+        self.flight.rto_deadline = None;
         let window = if kept {
-            let most = u32::from(u16::MAX) << self.rcv_wscale;
-            ((left + 1).min(most) >> self.rcv_wscale) as u16
+            let most = u32::from(u16::MAX) << self.rcv.wscale;
+            ((left + 1).min(most) >> self.rcv.wscale) as u16
         } else {
             self.announce(false)
         };
-        let fresh = now.since(self.ts_recent_at) < self.ts_recent_life();
+        let fresh = !self.ts.recent_expired(now, self.flight.rto.clock().tick());
         let remains = Remains {
-            snd_nxt: self.snd_nxt,
-            rcv_nxt: self.rcv_nxt,
-            window: (window, self.rcv_adv.bytes_since(self.rcv_nxt)),
-            ts_recent: (self.timestamps && fresh).then_some(self.ts_recent),
-            ts_offset: self.ts_offset,
-            clock: self.rto.clock(),
+            snd_nxt: self.snd.nxt,
+            rcv_nxt: self.rcv.nxt,
+            window: (window, self.rcv.adv.bytes_since(self.rcv.nxt)),
+            ts_recent: (self.ts.enabled && fresh).then_some(self.ts.recent),
+            ts_offset: self.ts.offset,
+            clock: self.flight.rto.clock(),
             lasts: self.config.time_wait,
         };
         self.time_wait = Some(Box::new(TimeWait::new(now, remains)));
@@ -44,7 +44,7 @@ impl Connection {
             TimeWaitOutcome::Ignored => {}
             TimeWaitOutcome::Answer(_) => {
                 self.counters.unacceptable += 1;
-                self.ack_now = Some(Cause::AckUnacceptable);
+                self.ack.due = Some(Cause::AckUnacceptable);
             }
             TimeWaitOutcome::Ended => self.finish(CloseReason::Reset),
         }
@@ -54,8 +54,9 @@ impl Connection {
     /// What is left of a connection in TIME-WAIT with nothing to read or to send, for a table of a host. The connection is
     /// [`Closed`](ConnectionState::Closed) then, with [`CloseReason::Finished`]. None: it is needed as it is.
     pub fn take_time_wait(&mut self) -> Option<TimeWait> {
-        let needed =
-            !self.reassembly.readable().is_zero() || self.ack_now.is_some() || self.reset_pending.is_some();
+        let needed = !self.rcv.reassembly.readable().is_zero()
+            || self.ack.due.is_some()
+            || self.reset_pending.is_some();
         if needed {
             return None;
         }
@@ -71,6 +72,6 @@ impl Connection {
 
     /// See [`TimeWait::next_iss_floor`].
     pub fn next_iss_floor(&self) -> Seq {
-        self.time_wait.as_ref().map_or(self.snd_nxt, |row| row.next_iss_floor())
+        self.time_wait.as_ref().map_or(self.snd.nxt, |row| row.next_iss_floor())
     }
 }

@@ -56,8 +56,8 @@ impl Connection {
                 next = (at, why);
             }
         };
-        consider(self.rto_deadline, Reason::Retransmission);
-        if let Some((at, timer)) = self.recovery_deadline() {
+        consider(self.flight.rto_deadline, Reason::Retransmission);
+        if let Some((at, timer)) = self.flight.recovery_deadline() {
             let why = match timer {
                 RecoveryTimer::Reordering => Reason::Reordering,
                 RecoveryTimer::TailLossProbe => Reason::TailLossProbe,
@@ -65,9 +65,9 @@ impl Connection {
             };
             consider(Some(at), why);
         }
-        consider(self.ack_by, Reason::DelayedAck);
+        consider(self.ack.deadline, Reason::DelayedAck);
         consider(self.persist.deadline, Reason::Persist);
-        consider(self.hold.deadline, Reason::Hold);
+        consider(self.cork.deadline, Reason::Hold);
         if self.config.keep_alive.is_some() {
             consider(self.keep_alive_deadline(), Reason::KeepAlive);
         }
@@ -105,13 +105,13 @@ impl Connection {
         if due(self.keep_alive_deadline()) {
             self.on_keep_alive(now);
         }
-        if due(self.ack_by) {
+        if due(self.ack.deadline) {
             self.note_internal(now, Cause::TimerDelayedAck);
-            self.ack_by = None;
-            self.ack_now.get_or_insert(Cause::AckDelayed);
-            self.ack_policy.on_timer(self.rto.rto());
+            self.ack.deadline = None;
+            self.ack.due.get_or_insert(Cause::AckDelayed);
+            self.ack.policy.on_timer(self.flight.rto.rto());
         }
-        if due(self.hold.deadline) {
+        if due(self.cork.deadline) {
             self.on_hold_timeout();
         }
         if due(self.persist.deadline) {
@@ -124,45 +124,42 @@ impl Connection {
             let at = now + self.persist_interval();
             self.persist.deadline = Some(self.within_user_timeout(now, at));
         }
-        if let Some((at, timer)) = self.recovery_deadline()
+        if let Some((at, timer)) = self.flight.recovery_deadline()
             && at <= now
         {
             self.on_recovery_timer(now, timer);
         }
-        if due(self.rto_deadline) {
+        if due(self.flight.rto_deadline) {
             self.on_retransmission_timeout(now);
         }
         self.note_causes(now);
-        debug_assert_eq!(self.segments.check(), Ok(()));
+        debug_assert_eq!(self.flight.segments.check(), Ok(()));
     }
 
     /// When the retransmission timer fires if it starts now.
     pub(super) fn timeout_from(&mut self, now: Instant) -> Instant {
         if self.config.rto == Rto::Cdl {
-            let outstanding = self.segments.len();
-            self.rto.set_guarded_asked(outstanding > 0 && self.solicitor.outstanding() == outstanding);
+            let outstanding = self.flight.segments.len();
+            self.flight
+                .rto
+                .set_guarded_asked(outstanding > 0 && self.ack.requester.outstanding() == outstanding);
         }
-        self.rto.deadline(now)
+        self.flight.rto.deadline(now)
     }
 
     pub(super) fn expiry(&self, now: Instant) -> Expiry {
-        let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
-        let tail_inside = self.segments.waits_inside(self.segments.len().saturating_sub(1));
-        let unsent_in_window = self.config.is_linux() && self.next_in_window();
+        let (snd_una, snd_nxt) = (self.snd.una, self.snd.nxt);
+        let tail_inside = self.flight.segments.waits_inside(self.flight.segments.len().saturating_sub(1));
+        let unsent_in_window = self.config.is_linux() && self.snd.next_in_window();
         let new_data_waiting = self.new_data_fits();
-        let window_shut = self.snd_wnd == 0;
+        let window_shut = self.snd.wnd == 0;
         Expiry { now, snd_una, snd_nxt, new_data_waiting, unsent_in_window, tail_inside, window_shut }
-    }
-
-    /// Recovery has nothing to wait for when nothing is outstanding.
-    fn recovery_deadline(&self) -> Option<(Instant, RecoveryTimer)> {
-        if self.segments.is_empty() { None } else { self.recovery.deadline() }
     }
 
     fn on_recovery_timer(&mut self, now: Instant, timer: RecoveryTimer) {
         let expiry = self.expiry(now);
-        let calm = self.recovery.state() <= RecoveryState::Disorder;
-        let (recovery, mut cx) = self.recovery();
+        let calm = self.flight.recovery.state() <= RecoveryState::Disorder;
+        let (recovery, mut cx) = self.flight.recovery(self.sack);
         let restart = recovery.on_timer(&expiry, &mut cx);
         cx.tell_losses(now);
         self.judge_probe(now, calm);
@@ -172,8 +169,8 @@ impl Connection {
             }
             return;
         }
-        if restart && !self.segments.is_empty() {
-            self.rto_deadline = Some(self.timeout_from(now));
+        if restart && !self.flight.segments.is_empty() {
+            self.flight.rto_deadline = Some(self.timeout_from(now));
         }
         let cause = match timer {
             RecoveryTimer::Reordering => Cause::TimerReordering,
@@ -195,25 +192,25 @@ impl Connection {
             return;
         }
         self.counters.timeouts += 1;
-        if self.deferred && self.timeouts_in_row < self.config.tuning.defer_accept {
+        if self.handshake.deferred && self.flight.timeouts_in_row < self.config.tuning.defer_accept {
             // The peer has our SYN-ACK: only the last repetition asks for the ACK that opens the connection.
         } else if handshake {
-            self.syn_pending = Some(Cause::SynRetransmit);
-            self.syn_retransmitted = true;
+            self.handshake.syn_pending = Some(Cause::SynRetransmit);
+            self.handshake.syn_retransmitted = true;
             if self.opened_actively() {
-                self.statistics.on_timeout(now, self.timeouts_in_row <= 1);
+                self.statistics.on_timeout(now, self.flight.timeouts_in_row <= 1);
             } else {
-                self.statistics.on_syn_ack_timeout(self.syn_sent_at.unwrap_or(now));
+                self.statistics.on_syn_ack_timeout(self.handshake.syn_sent_at.unwrap_or(now));
             }
         } else {
-            if self.snd_wnd > 0 {
-                self.statistics.on_timeout(now, self.timeouts_in_row <= 1);
+            if self.snd.wnd > 0 {
+                self.statistics.on_timeout(now, self.flight.timeouts_in_row <= 1);
             }
             self.suspect_black_hole(now);
-            self.solicitor.on_timeout(now);
-            self.timed.cancel();
+            self.ack.requester.on_timeout(now);
+            self.flight.timed.cancel();
             let expiry = self.expiry(now);
-            let (recovery, mut cx) = self.recovery();
+            let (recovery, mut cx) = self.flight.recovery(self.sack);
             recovery.on_timeout(&expiry, &mut cx);
             cx.tell_losses(now);
             self.judge_probe(now, false);
@@ -223,7 +220,7 @@ impl Connection {
             && self.state == ConnectionState::SynSent
             && self.statistics.timeouts() <= MAX_LINEAR_SYNS;
         if !linear {
-            self.rto.back_off(); // RFC 6298 §5.5
+            self.flight.rto.back_off(); // RFC 6298 §5.5
         }
         let at = self.timeout_from(now);
         let at = self.within_user_timeout(now, at);
@@ -234,34 +231,37 @@ impl Connection {
     pub(super) fn start_retransmission_timer(&mut self, at: Instant) {
         let handshake = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         let recovery_has_it = self.config.is_linux() && !handshake;
-        self.rto_deadline = (!recovery_has_it).then_some(at);
+        self.flight.rto_deadline = (!recovery_has_it).then_some(at);
         if recovery_has_it {
-            self.recovery.set_timer(Some(at));
+            self.flight.recovery.set_timer(Some(at));
         }
     }
 
     /// Starts or stops the persist timer: it runs while there is something to send, nothing outstanding that
     /// would be acknowledged, and no window, or too small a one.
     pub(super) fn update_persist(&mut self, now: Instant) {
-        let waits = self.segments.is_empty() && self.has_unsent() && self.is_open();
-        let held =
-            || self.config.is_linux() && self.is_held(self.unsent()) && self.unsent() < u64::from(self.mss);
-        let wanted = waits && (self.window_blocks() || (!self.fin_queued && held()));
+        let waits = self.flight.segments.is_empty() && self.snd.has_unsent() && self.is_open();
+        let held = || {
+            self.config.is_linux()
+                && self.is_held(self.snd.unsent())
+                && self.snd.unsent() < u64::from(self.snd.mss)
+        };
+        let wanted = waits && (self.snd.window_blocks() || (!self.snd.fin_queued && held()));
         if !wanted {
             self.persist = Persist::default();
         } else if self.persist.deadline.is_none() {
             // What the retransmission timer has backed off by counts from the first probe on.
-            let first = if self.config.is_linux() { self.rto.rto() } else { self.persist_interval() };
+            let first = if self.config.is_linux() { self.flight.rto.rto() } else { self.persist_interval() };
             self.persist.deadline = Some(now + first);
         }
     }
 
     /// An acknowledgment has come, with nothing outstanding: the timer begins anew (Linux: tcp_ack_probe).
     pub(super) fn restart_persist(&mut self, now: Instant) {
-        if !self.config.is_linux() || !self.segments.is_empty() || self.persist.deadline.is_none() {
+        if !self.config.is_linux() || !self.flight.segments.is_empty() || self.persist.deadline.is_none() {
             return;
         }
-        if self.window_blocks() {
+        if self.snd.window_blocks() {
             self.persist.deadline = Some(now + self.persist_interval());
         } else {
             self.persist = Persist::default();
@@ -269,12 +269,12 @@ impl Connection {
     }
 
     fn persist_interval(&self) -> Span {
-        self.rto.doubled(self.doublings())
+        self.flight.rto.doubled(self.doublings())
     }
 
     /// Doublings of the timer that probes windows. In Linux it has them in common with the retransmission timer.
     pub(super) fn doublings(&self) -> u32 {
-        let earlier = if self.config.is_linux() { self.rto.doublings() } else { 0 };
+        let earlier = if self.config.is_linux() { self.flight.rto.doublings() } else { 0 };
         self.persist.count + earlier
     }
 }

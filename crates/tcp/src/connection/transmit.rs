@@ -41,7 +41,7 @@ impl Connection {
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, budget: usize) -> Transmit {
         let before = out.len();
         let result = self.fill(now, out, budget);
-        self.segments.trim();
+        self.flight.segments.trim();
         self.note_causes(now);
         match out.len() - before {
             0 => result,
@@ -60,19 +60,19 @@ impl Connection {
             self.emit_as_stranger(out, ack);
         }
         if out.len() < full
-            && let Some(cause) = self.syn_pending.take()
+            && let Some(cause) = self.handshake.syn_pending.take()
         {
             self.send_syn(now, out, cause);
         }
-        if out.len() < full && std::mem::take(&mut self.patience.due) {
+        if out.len() < full && std::mem::take(&mut self.keep_alive.due) {
             // An old number: the peer answers, whatever it thinks of the rest (RFC 9293 §3.8.4).
-            self.emit(now, out, self.snd_nxt - 1, TcpFlags::ACK, Bytes::new(), Cause::KeepAlive);
+            self.emit(now, out, self.snd.nxt - 1, TcpFlags::ACK, Bytes::new(), Cause::KeepAlive);
         }
         if out.len() < full {
             self.send_before_change(now, out);
         }
         if !self.is_open() {
-            self.update_patience(now);
+            self.update_keep_alive(now);
             if out.len() < full {
                 self.send_pure_ack(now, out);
             }
@@ -95,7 +95,7 @@ impl Connection {
         self.update_persist(now);
         self.update_hold(now, result);
         self.tell_of_unsent();
-        self.update_patience(now);
+        self.update_keep_alive(now);
         if self.persist.due && out.len() < full {
             self.probe_window(now, out);
         }
@@ -109,7 +109,7 @@ impl Connection {
         if !self.sends_as_linux() || !self.probe_with_data(now, out) {
             // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
             // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
-            let seq = self.snd_una - 1;
+            let seq = self.snd.una - 1;
             self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
         }
         self.persist.due = false;
@@ -117,7 +117,7 @@ impl Connection {
 
     /// Retransmissions, then new data.
     fn fill_as_usual(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, full: usize) -> Transmit {
-        if self.segments.is_empty() && !self.probe_due && !self.has_unsent() {
+        if self.flight.segments.is_empty() && !self.ack.probe_due && !self.snd.has_unsent() {
             return self.ran_out(); // who only receives asks for nothing more
         }
         while out.len() < full && self.send_retransmission(now, out) {}
@@ -125,7 +125,7 @@ impl Connection {
             if out.len() >= full {
                 break Transmit::Sent(0);
             }
-            if std::mem::take(&mut self.probe_due) {
+            if std::mem::take(&mut self.ack.probe_due) {
                 self.send_ack_probe(now, out);
                 continue;
             }
@@ -157,8 +157,8 @@ impl Connection {
 
     fn send_pure_ack(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) {
         if matches!(self.state, ConnectionState::Closed | ConnectionState::SynSent) {
-            self.ack_now = None;
-        } else if let Some(cause) = self.ack_now {
+            self.ack.due = None;
+        } else if let Some(cause) = self.ack.due {
             self.emit(now, out, self.acceptable_number(), TcpFlags::ACK, Bytes::new(), cause);
         }
     }
@@ -166,12 +166,12 @@ impl Connection {
     /// The number of a segment without data. Linux keeps it within a window that has shrunk, but for less than a unit of our
     /// scale.
     fn acceptable_number(&self) -> Seq {
-        let edge = self.snd_una + self.snd_wnd;
-        if !self.snd_nxt.after(edge) || !self.config.is_linux() {
-            return self.snd_nxt;
+        let edge = self.snd.una + self.snd.wnd;
+        if !self.snd.nxt.after(edge) || !self.config.is_linux() {
+            return self.snd.nxt;
         }
-        let slack = if self.snd_wscale > 0 || self.rcv_wscale > 0 { 1 << self.rcv_wscale } else { 0 };
-        if self.snd_nxt.bytes_since(edge) >= slack { edge } else { self.snd_nxt }
+        let slack = if self.snd.wscale > 0 || self.rcv.wscale > 0 { 1 << self.rcv.wscale } else { 0 };
+        if self.snd.nxt.bytes_since(edge) >= slack { edge } else { self.snd.nxt }
     }
 
     fn send_syn(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, cause: Cause) {
@@ -180,60 +180,60 @@ impl Connection {
         } else {
             TcpFlags::SYN.with(TcpFlags::ACK).with(self.ecn.answer())
         };
-        self.snd_nxt = self.iss + 1;
-        self.syn_sent_at.get_or_insert(now);
-        let number = self.segments.begin_transmission();
-        self.syn_number = number;
-        if self.rto_deadline.is_none_or(|d| d <= now) {
-            self.rto_deadline = Some(self.timeout_from(now));
+        self.snd.nxt = self.snd.iss + 1;
+        self.handshake.syn_sent_at.get_or_insert(now);
+        let number = self.flight.segments.begin_transmission();
+        self.handshake.syn_number = number;
+        if self.flight.rto_deadline.is_none_or(|d| d <= now) {
+            self.flight.rto_deadline = Some(self.timeout_from(now));
         }
-        self.emit(now, out, self.iss, flags, Bytes::new(), cause);
+        self.emit(now, out, self.snd.iss, flags, Bytes::new(), cause);
         expect(out, number);
     }
 
     /// Sends one segment again, if recovery grants one that fits the peer's window.
     pub(super) fn send_retransmission(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) -> bool {
         let view = SendView {
-            segments: &self.segments,
-            cwnd: self.window.cwnd(),
+            segments: &self.flight.segments,
+            cwnd: self.flight.window.cwnd(),
             can_send_new: self.new_data_fits()
-                && self.recovery.may_send_new(&self.segments, self.window.cwnd()),
+                && self.flight.recovery.may_send_new(&self.flight.segments, self.flight.window.cwnd()),
         };
-        let Some(grant) = self.recovery.next_segment(&view) else { return false };
+        let Some(grant) = self.flight.recovery.next_segment(&view) else { return false };
         let several = self.begin_unit(&grant);
-        let Some(&row) = self.segments.row(grant.index) else { return false };
-        let beyond = !row.seq.before(self.snd_una + self.snd_wnd) && grant.index != 0;
+        let Some(&row) = self.flight.segments.row(grant.index) else { return false };
+        let beyond = !row.seq.before(self.snd.una + self.snd.wnd) && grant.index != 0;
         if beyond {
             return false; // the peer has taken its window back
         }
-        if self.segments.waits_inside(grant.index) {
+        if self.flight.segments.waits_inside(grant.index) {
             return false; // it has yet to leave: a second copy would wait behind the first
         }
         if !self.may_leave(now, row.len) {
             return false;
         }
-        if self.is_probing() && row.len > self.mss + 1 {
+        if self.is_probing() && row.len > self.snd.mss + 1 {
             // Whatever recovery thinks of it, a probe is not sent again at its size.
             self.probe_failed(now, false);
             return true;
         }
         // A row that was acknowledged in part is sent from SND.UNA on.
-        let seq = row.seq.later(self.snd_una);
+        let seq = row.seq.later(self.snd.una);
         self.cut_at_edge(grant.index);
         let row = self.join_short(grant.index).unwrap_or(row);
-        let pushed = several || self.segments.tags(grant.index).any(Tags::PUSHED);
-        let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
+        let pushed = several || self.flight.segments.tags(grant.index).any(Tags::PUSHED);
+        let (fin, payload) = self.snd.stored(seq, row.end().bytes_since(seq));
         self.withdraw_request(now, grant.index);
-        let number = self.segments.begin_transmission();
-        if self.recovery.counts_as_retransmission() {
+        let number = self.flight.segments.begin_transmission();
+        if self.flight.recovery.counts_as_retransmission() {
             let stamp = self.linux.stamp(now);
-            self.segments.mark_retransmitted(grant.index, stamp, self.snd_nxt);
+            self.flight.segments.mark_retransmitted(grant.index, stamp, self.snd.nxt);
         } else {
-            self.segments.mark_probed(grant.index, now);
+            self.flight.segments.mark_probed(grant.index, now);
         }
-        self.timed.cancel();
+        self.flight.timed.cancel();
         if grant.index == 0 && !self.config.is_linux() {
-            self.rto_deadline = Some(self.timeout_from(now));
+            self.flight.rto_deadline = Some(self.timeout_from(now));
         }
         self.tell_sent(now, grant.index, false);
         let mut flags = if fin { TcpFlags::ACK.with(TcpFlags::FIN) } else { TcpFlags::ACK };
@@ -249,13 +249,13 @@ impl Connection {
 
     /// Of a segment that lies in the peer's window in part Linux sends that part.
     fn cut_at_edge(&mut self, index: usize) {
-        let edge = self.snd_una + self.snd_wnd;
-        let Some(row) = self.segments.row(index).copied() else { return };
+        let edge = self.snd.una + self.snd.wnd;
+        let Some(row) = self.flight.segments.row(index).copied() else { return };
         let payload_end =
-            if self.fin_seq.is_some_and(|f| row.end() == f + 1) { row.end() - 1 } else { row.end() };
-        let from = row.seq.later(self.snd_una);
+            if self.snd.fin_seq.is_some_and(|f| row.end() == f + 1) { row.end() - 1 } else { row.end() };
+        let from = row.seq.later(self.snd.una);
         if self.config.is_linux() && from.before(edge) && payload_end.after(edge) {
-            self.segments.split(index, edge.bytes_since(row.seq));
+            self.flight.segments.split(index, edge.bytes_since(row.seq));
         }
     }
 
@@ -264,25 +264,26 @@ impl Connection {
         if !self.config.is_linux() {
             return None;
         }
-        let una = self.snd_una;
+        let una = self.snd.una;
         let payload = |row: &SegmentRow, fin: Option<Seq>| {
             row.end().bytes_since(row.seq.later(una)) - u32::from(fin.is_some_and(|f| row.end() == f + 1))
         };
-        let (edge, mss) = (self.snd_una + self.snd_wnd, self.mss_beside_sack());
+        let (edge, mss) = (self.snd.una + self.snd.wnd, self.mss_beside_sack());
         loop {
-            let row = *self.segments.row(index)?;
-            let Some(next) = self.segments.row(index + 1) else { return Some(row) };
-            let len = payload(&row, self.fin_seq) + payload(next, self.fin_seq);
-            let single = !self.segments.tags(index + 1).any(Tags::JOINED)
-                && !self.segments.tags(index + 2).any(Tags::JOINED)
+            let row = *self.flight.segments.row(index)?;
+            let Some(next) = self.flight.segments.row(index + 1) else { return Some(row) };
+            let len = payload(&row, self.snd.fin_seq) + payload(next, self.snd.fin_seq);
+            let single = !self.flight.segments.tags(index + 1).any(Tags::JOINED)
+                && !self.flight.segments.tags(index + 2).any(Tags::JOINED)
                 && !self.linux.in_unit(row.end());
-            let fits = single && payload(&row, self.fin_seq) < mss && len <= mss && !next.end().after(edge);
-            let (behind, before) = (self.segments.len(), self.segments.tags(index + 1));
-            if !fits || before.any(Tags::SACKED) || self.segments.tags(index).any(Tags::SACKED) {
+            let fits =
+                single && payload(&row, self.snd.fin_seq) < mss && len <= mss && !next.end().after(edge);
+            let (behind, before) = (self.flight.segments.len(), self.flight.segments.tags(index + 1));
+            if !fits || before.any(Tags::SACKED) || self.flight.segments.tags(index).any(Tags::SACKED) {
                 return Some(row);
             }
-            self.segments.join(index);
-            if self.segments.len() == behind {
+            self.flight.segments.join(index);
+            if self.flight.segments.len() == behind {
                 return Some(row);
             }
         }
@@ -295,80 +296,61 @@ impl Connection {
             index,
             fresh,
             timestamp: self.timestamp(now),
-            snd_nxt: self.snd_nxt,
-            srtt: self.rto.srtt(),
-            rto_deadline: self.rto_deadline,
-            rto: self.rto.rto(),
+            snd_nxt: self.snd.nxt,
+            srtt: self.flight.rto.srtt(),
+            rto_deadline: self.flight.rto_deadline,
+            rto: self.flight.rto.rto(),
         };
-        self.recovery.on_sent(&sent, &self.segments);
+        self.flight.recovery.on_sent(&sent, &self.flight.segments);
         let sample = SentSample {
             now,
-            in_flight: self.segments.in_flight(),
+            in_flight: self.flight.segments.in_flight(),
             retransmission: !fresh,
-            srtt: self.rto.srtt(),
+            srtt: self.flight.rto.srtt(),
         };
-        self.cc.on_sent(&mut self.window, &sample);
-        let len = self.segments.row(index).map_or(0, |r| r.len);
+        self.flight.cc.on_sent(&mut self.flight.window, &sample);
+        let len = self.flight.segments.row(index).map_or(0, |r| r.len);
         self.pacer.on_sent(now, len);
-    }
-
-    /// Payload of a sequence range at or after SND.UNA, and whether it ends with our FIN.
-    fn stored(&mut self, seq: Seq, len: u32) -> (bool, Bytes) {
-        let fin = self.fin_seq.is_some_and(|f| seq + len == f + 1);
-        let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
-        (fin, self.buffer.slice(start, (len - u32::from(fin)) as usize))
-    }
-
-    /// Bytes written and not sent yet. Not to be asked between an advance of SND.UNA and the release of what it
-    /// acknowledges.
-    pub(super) fn unsent(&self) -> u64 {
-        self.buffer.end().saturating_sub(self.sent_offset())
-    }
-
-    /// Data or a FIN waits to be sent for the first time.
-    pub(super) fn has_unsent(&self) -> bool {
-        self.fin_seq.is_none() && (self.unsent() > 0 || self.fin_queued)
     }
 
     /// New data is there, the peer's window has room for a segment of it, and Nagle's algorithm lets it go.
     pub(super) fn new_data_fits(&self) -> bool {
-        self.fits(self.unsent())
+        self.fits(self.snd.unsent())
     }
 
     /// The same, when so many bytes are unsent.
     pub(super) fn fits(&self, unsent: u64) -> bool {
-        let next = unsent.min(u64::from(self.mss)) as u32;
-        self.fin_seq.is_none() && next > 0 && next <= self.usable_window() && !self.nagle_holds(next, unsent)
+        let next = unsent.min(u64::from(self.snd.mss)) as u32;
+        self.snd.fin_seq.is_none()
+            && next > 0
+            && next <= self.snd.usable_window()
+            && !self.nagle_holds(next, unsent)
     }
 
     /// RFC 9293 §3.7.4: a segment of `len` of the `unsent` bytes has to wait while others are outstanding.
     fn nagle_holds(&self, len: u32, unsent: u64) -> bool {
-        let last = self.fin_queued && u64::from(len) == unsent;
-        if len >= self.mss || last {
+        let last = self.snd.fin_queued && u64::from(len) == unsent;
+        if len >= self.snd.mss || last {
             return false;
         }
-        self.is_held(unsent) || (self.config.nagle && !self.segments.is_empty())
-    }
-
-    pub(super) fn usable_window(&self) -> u32 {
-        (self.snd_una + self.snd_wnd).bytes_since(self.snd_nxt)
+        self.is_held(unsent) || (self.config.nagle && !self.flight.segments.is_empty())
     }
 
     /// Length of the next new segment (zero: a FIN alone), or why there is none.
     fn next_new_segment(&mut self, now: Instant) -> Result<u32, Option<Blocked>> {
-        let unsent = self.unsent();
-        if self.fin_seq.is_some() || (unsent == 0 && !self.fin_queued) {
+        let unsent = self.snd.unsent();
+        if self.snd.fin_seq.is_some() || (unsent == 0 && !self.snd.fin_queued) {
             return Err(None);
         }
-        let outstanding = !self.segments.is_empty();
+        let outstanding = !self.flight.segments.is_empty();
         if !outstanding {
             self.restart_after_idle(now);
         }
-        if !self.recovery.may_send_new(&self.segments, self.window.cwnd()) {
-            self.limited_at = Some(self.snd_nxt);
+        if !self.flight.recovery.may_send_new(&self.flight.segments, self.flight.window.cwnd()) {
+            self.snd.limited_at = Some(self.snd.nxt);
             return Err(Some(Blocked::CongestionWindow));
         }
-        let usable = self.usable_window();
+        let usable = self.snd.usable_window();
         if unsent == 0 {
             // A FIN has a sequence number, and a place in the window as well.
             return if usable > 0 { Ok(0) } else { Err(Some(Blocked::ReceiveWindow)) };
@@ -376,11 +358,11 @@ impl Connection {
         if let Some(len) = self.probe_len(now, unsent, usable) {
             return Ok(len);
         }
-        let mut len = unsent.min(u64::from(self.mss)) as u32;
+        let mut len = unsent.min(u64::from(self.snd.mss)) as u32;
         if len > usable {
             // Silly-window avoidance (RFC 9293 §3.8.6.2.1): wait for room; if nothing would ever make any, half of the
             // largest window is enough, and when the persist timer has fired, any.
-            if outstanding || usable == 0 || (usable < self.max_window / 2 && !self.persist.due) {
+            if outstanding || usable == 0 || (usable < self.snd.max_wnd / 2 && !self.persist.due) {
                 return Err(Some(Blocked::ReceiveWindow));
             }
             len = usable;
@@ -391,21 +373,15 @@ impl Connection {
         Ok(len)
     }
 
-    /// Nothing outstanding, and the peer's window is too small for what should be sent next.
-    pub(super) fn window_blocks(&self) -> bool {
-        let (usable, unsent) = (self.usable_window(), self.unsent());
-        usable == 0 || (u64::from(usable) < unsent.min(u64::from(self.mss)) && usable < self.max_window / 2)
-    }
-
     fn send_new(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, len: u32) {
         let (moment, mark) = self.request_for(now, len);
         // The option comes off the segment that carries it, not on top of it (RFC 6691 §2).
-        let len = mark.map_or(len, |m| len.min(self.mss - m.cost()));
-        let seq = self.snd_nxt;
-        let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
-        let size = self.mss;
+        let len = mark.map_or(len, |m| len.min(self.snd.mss - m.cost()));
+        let seq = self.snd.nxt;
+        let start = self.snd.una_offset + u64::from(seq.bytes_since(self.snd.una));
+        let size = self.snd.mss;
         let most = self.most_at_once(start, len);
-        let number = self.segments.begin_transmission();
+        let number = self.flight.segments.begin_transmission();
         let mut flags = self.enqueue(now, len);
         self.note_request(now, &moment, mark);
         self.book_new(now);
@@ -424,19 +400,19 @@ impl Connection {
                 _ => break,
             }
         }
-        let payload = self.buffer.slice(start, total as usize);
+        let payload = self.snd.buffer.slice(start, total as usize);
         let cause = match len {
             0 => Cause::Fin,
-            _ if len > self.mss => {
+            _ if len > self.snd.mss => {
                 self.probe_sent(seq, len);
                 Cause::MtuProbe
             }
             _ => Cause::NewData,
         };
-        self.mark = mark.filter(|m| *m != Mark::Probe);
+        self.ack.mark = mark.filter(|m| *m != Mark::Probe);
         self.emit(now, out, seq, flags, payload, cause);
         expect(out, number);
-        self.probe_due = mark == Some(Mark::Probe);
+        self.ack.probe_due = mark == Some(Mark::Probe);
         if total > len
             && let Some(sent) = out.last_mut()
         {
@@ -450,60 +426,62 @@ impl Connection {
     /// Segments of `len` that may follow the one that was just booked whatever each of them changes, up to `most` bytes with it:
     /// full ones, and never the last of the data.
     fn certain_run(&self, len: u32, most: u32) -> u32 {
-        if len != self.mss || most < 2 * len || self.pacer.paces() || !self.path.is_settled(len) {
+        if len != self.snd.mss || most < 2 * len || self.pacer.paces() || !self.path.is_settled(len) {
             return 0;
         }
-        let bytes = u64::from((most - len).min(self.usable_window())).min(self.unsent().saturating_sub(1));
-        ((bytes / u64::from(len)) as u32).min(self.recovery.may_send_run(&self.segments, self.window.cwnd()))
+        let bytes =
+            u64::from((most - len).min(self.snd.usable_window())).min(self.snd.unsent().saturating_sub(1));
+        ((bytes / u64::from(len)) as u32)
+            .min(self.flight.recovery.may_send_run(&self.flight.segments, self.flight.window.cwnd()))
     }
 
     /// Puts `count` new segments of `len` into the retransmission queue, and lets them leave.
     fn book_run(&mut self, now: Instant, len: u32, count: u32) {
         if count > 0 {
-            self.segments.push_run(self.snd_nxt, len, count, now);
-            self.snd_nxt += len * count;
+            self.flight.segments.push_run(self.snd.nxt, len, count, now);
+            self.snd.nxt += len * count;
             self.book_new(now);
         }
     }
 
     /// Puts `len` new bytes into the retransmission queue, with the FIN if it is their turn. Returns their flags.
     pub(super) fn enqueue(&mut self, now: Instant, len: u32) -> TcpFlags {
-        let seq = self.snd_nxt;
-        let last = u64::from(len) == self.unsent();
+        let seq = self.snd.nxt;
+        let last = u64::from(len) == self.snd.unsent();
         let mut flags = TcpFlags::ACK;
         if last && len > 0 && !self.config.is_linux() {
             flags = flags.with(TcpFlags::PSH);
         }
         let mut sequence_length = len;
-        if last && self.fin_queued {
+        if last && self.snd.fin_queued {
             flags = flags.with(TcpFlags::FIN);
-            self.fin_seq = Some(seq + len);
+            self.snd.fin_seq = Some(seq + len);
             sequence_length += 1;
             self.state = match self.state {
                 ConnectionState::CloseWait => ConnectionState::LastAck,
                 _ => ConnectionState::FinWait1,
             };
         }
-        if self.segments.is_empty() {
-            let idle = now.since(self.last_sent);
-            self.cc.on_event(now, &mut self.window, cc::CongestionEvent::Restart(idle));
+        if self.flight.segments.is_empty() {
+            let idle = now.since(self.snd.last_sent);
+            self.flight.cc.on_event(now, &mut self.flight.window, cc::CongestionEvent::Restart(idle));
         }
-        self.segments.push(seq, sequence_length, now);
-        self.timed.on_sent(seq, now);
-        self.snd_nxt += sequence_length;
+        self.flight.segments.push(seq, sequence_length, now);
+        self.flight.timed.on_sent(seq, now);
+        self.snd.nxt += sequence_length;
         flags
     }
 
     /// The row that was just put into the queue leaves.
     pub(super) fn book_new(&mut self, now: Instant) {
         if self.config.is_linux() {
-            self.tell_sent(now, self.segments.len() - 1, true);
+            self.tell_sent(now, self.flight.segments.len() - 1, true);
             return;
         }
-        if self.rto_deadline.is_none() {
-            self.rto_deadline = Some(self.timeout_from(now));
+        if self.flight.rto_deadline.is_none() {
+            self.flight.rto_deadline = Some(self.timeout_from(now));
         }
-        self.tell_sent(now, self.segments.len() - 1, true);
+        self.tell_sent(now, self.flight.segments.len() - 1, true);
         self.validate_window(now);
     }
 
@@ -513,13 +491,13 @@ impl Connection {
     /// data, CWR, and the counters of accurate ECN, whose bits a device that cuts would change.
     fn most_at_once(&mut self, start: u64, len: u32) -> u32 {
         let limit = self.config.super_segment.min(MAX_SUPER_SEGMENT);
-        let alone = len != self.mss
+        let alone = len != self.snd.mss
             || limit < 2 * len
-            || self.solicitor.asks()
-            || self.solicitor.answers() != RequestForm::None
-            || self.urgent_pointer(self.snd_nxt).is_some()
+            || self.ack.requester.asks()
+            || self.ack.requester.answers() != RequestForm::None
+            || self.urgent_pointer(self.snd.nxt).is_some()
             || !self.ecn.may_be_cut();
-        if alone { len } else { self.buffer.run(start, len, limit / len * len) }
+        if alone { len } else { self.snd.buffer.run(start, len, limit / len * len) }
     }
 }
 

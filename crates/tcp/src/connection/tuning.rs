@@ -35,15 +35,15 @@ impl Connection {
             config.tuning.window_clamp.filter(|_| own.tuning.window_clamp != config.tuning.window_clamp);
         own.tuning = config.tuning;
         own.min_rto = config.min_rto;
-        self.rto.set_least(config.min_rto);
-        if let (Some(clamp), Some(memory)) = (clamp, &mut self.memory) {
+        self.flight.rto.set_least(config.min_rto);
+        if let (Some(clamp), Some(memory)) = (clamp, &mut self.rcv.memory) {
             memory.limit(clamp);
         }
         if releases {
             self.push();
             self.linux.looks_again();
         }
-        self.unsent_refused |= config.tuning.unsent_limit.is_some();
+        self.snd.unsent_refused |= config.tuning.unsent_limit.is_some();
     }
     /// From now on the window follows the congestion control of `config`, beginning with what it is (TCP_CONGESTION).
     pub fn set_congestion(&mut self, now: Instant, config: &Config) {
@@ -54,30 +54,30 @@ impl Connection {
         own.hystart = config.hystart;
         own.slow_start_limit = config.slow_start_limit;
         own.abe = config.abe;
-        self.cc = cc::make(&self.config, self.iss.get());
-        if self.cc.wants_rates() {
-            self.segments.measure_rates();
+        self.flight.cc = cc::make(&self.config, self.snd.iss.get());
+        if self.flight.cc.wants_rates() {
+            self.flight.segments.measure_rates();
         }
-        self.pacer.follow(self.cc.as_ref());
+        self.pacer.follow(self.flight.cc.as_ref());
         if !matches!(
             self.state,
             ConnectionState::SynSent | ConnectionState::SynReceived | ConnectionState::Closed
         ) {
-            let rtt = self.rto.srtt();
-            self.cc.on_event(now, &mut self.window, cc::CongestionEvent::Established(rtt));
+            let rtt = self.flight.rto.srtt();
+            self.flight.cc.on_event(now, &mut self.flight.window, cc::CongestionEvent::Established(rtt));
         }
         self.set_pace();
     }
     /// Acknowledges at once for a while, beginning with what waits, or as in a conversation (TCP_QUICKACK).
     pub fn set_quick_ack(&mut self, quick: bool) {
-        self.ack_policy.set_quick(quick);
-        if quick && self.ack_by.is_some() {
-            self.ack_now.get_or_insert(Cause::AckNow);
+        self.ack.policy.set_quick(quick);
+        if quick && self.ack.deadline.is_some() {
+            self.ack.due.get_or_insert(Cause::AckNow);
         }
     }
     /// True unless acknowledgments wait because data goes both ways.
     pub fn quick_ack(&self) -> bool {
-        self.ack_policy.is_quick()
+        self.ack.policy.is_quick()
     }
     /// What it was made with, and what was changed since.
     pub fn config(&self) -> &Config {
@@ -91,16 +91,16 @@ impl Connection {
     /// peer sees one clock (Linux). To be called before anything is sent; profiles that are not Linux's keep their own.
     pub fn set_timestamp_offset(&mut self, offset: u32) {
         if self.config.is_linux() {
-            self.ts_offset = offset;
+            self.ts.offset = offset;
         }
     }
     /// Bytes in order that wait to be read.
     pub fn readable(&self) -> ByteCount {
-        self.reassembly.readable()
+        self.rcv.reassembly.readable()
     }
     /// Bytes written and not acknowledged.
     pub fn unacknowledged(&self) -> ByteCount {
-        self.buffer.len()
+        self.snd.buffer.len()
     }
     /// Less than a full segment waits while anything is outstanding (RFC 9293 §3.7.4), or not.
     pub fn set_nagle(&mut self, nagle: bool) {

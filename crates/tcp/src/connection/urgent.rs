@@ -27,19 +27,19 @@ impl Connection {
 
     /// All that was written is urgent but for the last `behind` bytes, as after [`write_urgent`](Connection::write_urgent).
     pub fn mark_urgent(&mut self, behind: ByteCount) {
-        self.urgent.sent = self.buffer.end().saturating_sub(behind.get());
+        self.urgent.sent = self.snd.buffer.end().saturating_sub(behind.get());
         if self.config.is_linux() {
             // It is told with the data alone.
             self.linux.queue().mark_urgent();
         } else if self.is_open() {
-            self.ack_now.get_or_insert(farpace_events::Cause::AckNow);
+            self.ack.due.get_or_insert(farpace_events::Cause::AckNow);
         }
     }
 
     /// Bytes up to the end of the peer's urgent data, of those that were not read yet; none if nothing is urgent. Some
     /// of them may still be on their way.
     pub fn urgent_ahead(&self) -> Option<ByteCount> {
-        let read = self.reassembly.next() - self.reassembly.readable().get();
+        let read = self.rcv.reassembly.next() - self.rcv.reassembly.readable().get();
         self.urgent.received.checked_sub(read).filter(|n| *n > 0).map(ByteCount::new)
     }
 
@@ -47,11 +47,11 @@ impl Connection {
     /// urgent (RFC 6093 §3), as far as 16 bits tell.
     #[inline]
     pub(super) fn urgent_pointer(&self, seq: Seq) -> Option<u16> {
-        if self.urgent.sent <= self.una_offset {
+        if self.urgent.sent <= self.snd.una_offset {
             return None;
         }
         // A probe may begin before SND.UNA.
-        let ahead = (self.urgent.sent - self.una_offset) as i64 - i64::from(seq.distance(self.snd_una));
+        let ahead = (self.urgent.sent - self.snd.una_offset) as i64 - i64::from(seq.distance(self.snd.una));
         u64::try_from(ahead).ok().filter(|n| *n > 0).map(|n| n.min(u64::from(u16::MAX)) as u16)
     }
 
@@ -66,8 +66,8 @@ impl Connection {
         }
         // To Linux a pointer of zero is the first byte, too.
         let pointer = if self.config.is_linux() { pointer.max(1) } else { pointer };
-        let ahead = (seq + u32::from(pointer)).bytes_since(self.rcv_nxt);
-        let up = self.reassembly.next() + u64::from(ahead);
+        let ahead = (seq + u32::from(pointer)).bytes_since(self.rcv.nxt);
+        let up = self.rcv.reassembly.next() + u64::from(ahead);
         if ahead > 0 && up > self.urgent.received {
             self.urgent.received = up;
             self.tell(ConnectionEvent::Urgent);

@@ -15,37 +15,37 @@ impl Connection {
     /// Nothing is outstanding, and something is about to be sent.
     pub(super) fn restart_after_idle(&mut self, now: Instant) {
         // A model of the path is not forgotten in a pause, and does not send a burst after one.
-        let forgets = !self.cc.owns_window();
-        if forgets && now.since(self.last_sent) > self.rto.rto().max(Span::from_millis(1)) {
-            let initial = self.config.first_window(self.mss);
-            self.window.set_cwnd(self.window.cwnd().min(initial));
-            self.validated_at = now;
+        let forgets = !self.flight.cc.owns_window();
+        if forgets && now.since(self.snd.last_sent) > self.flight.rto.rto().max(Span::from_millis(1)) {
+            let initial = self.config.first_window(self.snd.mss);
+            self.flight.window.set_cwnd(self.flight.window.cwnd().min(initial));
+            self.flight.validated_at = now;
         }
     }
 
     /// A new segment was just sent.
     #[inline]
     pub(super) fn validate_window(&mut self, now: Instant) {
-        let used = self.recovery.in_flight(&self.segments).get();
-        if used >= self.window.cwnd().get() {
+        let used = self.flight.recovery.in_flight(&self.flight.segments).get();
+        if used >= self.flight.window.cwnd().get() {
             // Used in full, whether more waits or not (RFC 7661 §4.2).
-            self.limited_at = Some(self.snd_nxt);
+            self.snd.limited_at = Some(self.snd.nxt);
         }
-        if used >= self.window.cwnd().get().div_ceil(2) {
-            self.validated_at = now;
-        } else if now.since(self.validated_at) >= NON_VALIDATED_PERIOD {
+        if used >= self.flight.window.cwnd().get().div_ceil(2) {
+            self.flight.validated_at = now;
+        } else if now.since(self.flight.validated_at) >= NON_VALIDATED_PERIOD {
             self.decay(now);
         }
     }
 
     #[cold]
     fn decay(&mut self, now: Instant) {
-        self.validated_at = now;
-        if self.cc.owns_window() || self.config.quirks.keeps_window_when_idle {
+        self.flight.validated_at = now;
+        if self.flight.cc.owns_window() || self.config.quirks.keeps_window_when_idle {
             return;
         }
-        let cwnd = self.window.cwnd().get();
-        self.window.set_ssthresh(self.window.ssthresh().max(Packets::new(cwnd / 4 * 3)));
-        self.window.set_cwnd(Packets::new(cwnd / 2).max(self.config.first_window(self.mss)));
+        let cwnd = self.flight.window.cwnd().get();
+        self.flight.window.set_ssthresh(self.flight.window.ssthresh().max(Packets::new(cwnd / 4 * 3)));
+        self.flight.window.set_cwnd(Packets::new(cwnd / 2).max(self.config.first_window(self.snd.mss)));
     }
 }

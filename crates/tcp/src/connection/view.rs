@@ -72,15 +72,6 @@ pub enum ConnectionEvent {
     Closed(CloseReason),
 }
 
-/// Ports of a connection, as seen from this end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ports {
-    /// Ours.
-    pub local: u16,
-    /// The peer's.
-    pub remote: u16,
-}
-
 /// Causes of segments. Those after them are of window changes and timers.
 const SENT_CAUSES: usize = Cause::CutFastRetransmit as usize;
 
@@ -236,7 +227,7 @@ pub struct ConnectionMemory {
     /// Pieces that they arrived in: see [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK).
     pub waiting_chunks: usize,
     /// Stretches without holes that these make.
-    pub islands: usize,
+    pub out_of_order_ranges: usize,
     /// Events that wait: at most one of each kind.
     pub events: usize,
 }

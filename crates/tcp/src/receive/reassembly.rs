@@ -1,4 +1,4 @@
-//! Puts segments in order: what is in order can be read, what is not waits in islands.
+//! Puts segments in order: what is in order can be read, what is not waits in ranges beyond holes.
 
 use crate::trim::trim;
 use bytes::{Bytes, BytesMut};
@@ -40,7 +40,7 @@ pub struct StreamReassembly {
     ready_bytes: u64,
     /// First byte that has not arrived: RCV.NXT as an offset.
     next: u64,
-    islands: BTreeMap<u64, QueuedRange>,
+    ranges: BTreeMap<u64, QueuedRange>,
     waiting_chunks: usize,
     waiting_bytes: u64,
     /// Bytes of the receive window.
@@ -78,12 +78,12 @@ impl StreamReassembly {
         self.waiting_chunks
     }
     /// Stretches that wait beyond holes.
-    pub fn islands(&self) -> usize {
-        self.islands.len()
+    pub fn out_of_order_ranges(&self) -> usize {
+        self.ranges.len()
     }
     /// True while there is a hole.
     pub fn has_hole(&self) -> bool {
-        !self.islands.is_empty()
+        !self.ranges.is_empty()
     }
 
     /// Takes the payload that begins at offset `start`. The caller has cut it to the window.
@@ -93,7 +93,7 @@ impl StreamReassembly {
             return ArrivedData::Duplicate;
         }
         let fresh = start.max(self.next);
-        if fresh == self.next && self.islands.is_empty() {
+        if fresh == self.next && self.ranges.is_empty() {
             self.deliver(data.slice((fresh - start) as usize..));
             return ArrivedData::InOrder;
         }
@@ -134,10 +134,10 @@ impl StreamReassembly {
     pub fn prune(&mut self, allowed: ByteCount) -> Option<u64> {
         let mut from = None;
         while self.waiting_bytes > allowed.get()
-            && let Some((start, island)) = self.islands.pop_last()
+            && let Some((start, range)) = self.ranges.pop_last()
         {
-            self.waiting_chunks -= island.chunks.len();
-            self.waiting_bytes -= island.end - start;
+            self.waiting_chunks -= range.chunks.len();
+            self.waiting_bytes -= range.end - start;
             from = Some(start);
         }
         from
@@ -148,19 +148,19 @@ impl StreamReassembly {
         self.ready.len()
     }
 
-    /// Adds what is new in `from..end` to the islands; `data` begins at `origin`. False if nothing is new.
+    /// Adds what is new in `from..end` to the ranges; `data` begins at `origin`. False if nothing is new.
     fn fill(&mut self, origin: u64, from: u64, end: u64, data: &Bytes) -> bool {
         let mut at = from;
         let mut new = false;
         while at < end {
-            // Skip what an island at or before `at` covers already.
-            if let Some((_, island)) = self.islands.range(..=at).next_back()
-                && island.end > at
+            // Skip what an range at or before `at` covers already.
+            if let Some((_, range)) = self.ranges.range(..=at).next_back()
+                && range.end > at
             {
-                at = island.end;
+                at = range.end;
                 continue;
             }
-            let gap_end = self.islands.range(at..).next().map_or(end, |(s, _)| end.min(*s));
+            let gap_end = self.ranges.range(at..).next().map_or(end, |(s, _)| end.min(*s));
             self.add_piece(at, data.slice((at - origin) as usize..(gap_end - origin) as usize));
             new = true;
             at = gap_end;
@@ -173,8 +173,8 @@ impl StreamReassembly {
         let end = start + piece.len() as u64;
         self.waiting_chunks += 1;
         self.waiting_bytes += piece.len() as u64;
-        let after = self.islands.remove(&end);
-        let before = self.islands.range_mut(..start).next_back().map(|(_, i)| i).filter(|i| i.end == start);
+        let after = self.ranges.remove(&end);
+        let before = self.ranges.range_mut(..start).next_back().map(|(_, i)| i).filter(|i| i.end == start);
         match (before, after) {
             (Some(b), None) => {
                 b.end = end;
@@ -182,7 +182,7 @@ impl StreamReassembly {
             }
             (None, Some(mut a)) => {
                 a.chunks.push_front(piece);
-                self.islands.insert(start, a);
+                self.ranges.insert(start, a);
             }
             (Some(b), Some(mut a)) => {
                 b.end = a.end;
@@ -198,25 +198,25 @@ impl StreamReassembly {
                 }
             }
             (None, None) => {
-                self.islands.insert(start, QueuedRange { end, chunks: VecDeque::from([piece]) });
+                self.ranges.insert(start, QueuedRange { end, chunks: VecDeque::from([piece]) });
             }
         }
     }
 
-    /// Delivers the island that the front has reached.
+    /// Delivers the range that the front has reached.
     fn join(&mut self) {
-        while let Some(entry) = self.islands.first_entry() {
+        while let Some(entry) = self.ranges.first_entry() {
             if *entry.key() > self.next {
                 return;
             }
-            let island = entry.remove();
-            self.waiting_chunks -= island.chunks.len();
-            for chunk in island.chunks {
+            let range = entry.remove();
+            self.waiting_chunks -= range.chunks.len();
+            for chunk in range.chunks {
                 self.waiting_bytes -= chunk.len() as u64;
                 self.deliver(chunk);
             }
         }
-        self.islands = BTreeMap::new(); // an empty map keeps its last node
+        self.ranges = BTreeMap::new(); // an empty map keeps its last node
     }
 
     /// Hands everything readable to `take`, in order; returns how much it was.

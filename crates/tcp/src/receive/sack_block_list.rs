@@ -1,53 +1,53 @@
-//! Which out-of-order islands the receiver reports as SACK blocks (RFC 2018 §4), as Linux remembers them.
+//! Which out-of-order blocks the receiver reports as SACK blocks (RFC 2018 §4), as Linux remembers them.
 
 use farpace_units::Seq;
 use farpace_wire::tcp::{SackBlock, SackBlocks};
 
-/// Islands that are remembered; older ones are forgotten even though their data stays queued.
+/// Blocks that are remembered; older ones are forgotten even though their data stays queued.
 const REMEMBERED: usize = 4;
 
-/// Up to four islands, the most recently changed first, and a D-SACK (RFC 2883) waiting to be sent.
+/// Up to four blocks, the most recently changed first, and a D-SACK (RFC 2883) waiting to be sent.
 #[derive(Clone, Debug, Default)]
 pub struct SackBlockList {
     /// Most recent first.
-    islands: SackBlocks,
+    blocks: SackBlocks,
     duplicate: Option<SackBlock>,
 }
 
 impl SackBlockList {
-    /// Data arrived out of order. It extends an island, which moves to the front, or makes a new one, which
+    /// Data arrived out of order. It extends an block, which moves to the front, or makes a new one, which
     /// pushes out the oldest.
     pub fn add(&mut self, start: Seq, end: Seq) {
-        let touching = self.islands.iter().position(|i| !start.after(i.end) && !i.start.after(end));
-        let mut island = SackBlock { start, end };
+        let touching = self.blocks.iter().position(|i| !start.after(i.end) && !i.start.after(end));
+        let mut block = SackBlock { start, end };
         match touching {
             Some(at) => {
-                let old = self.islands.remove(at);
-                island = SackBlock { start: old.start.earlier(start), end: old.end.later(end) };
+                let old = self.blocks.remove(at);
+                block = SackBlock { start: old.start.earlier(start), end: old.end.later(end) };
             }
-            None => self.islands.truncate(REMEMBERED - 1),
+            None => self.blocks.truncate(REMEMBERED - 1),
         }
-        // The grown island may have reached others: they are one now.
-        self.islands.retain(|i| {
-            let apart = island.start.after(i.end) || i.start.after(island.end);
+        // The grown block may have reached others: they are one now.
+        self.blocks.retain(|i| {
+            let apart = block.start.after(i.end) || i.start.after(block.end);
             if !apart {
-                island = SackBlock { start: island.start.earlier(i.start), end: island.end.later(i.end) };
+                block = SackBlock { start: block.start.earlier(i.start), end: block.end.later(i.end) };
             }
             apart
         });
-        self.islands.insert(0, island);
+        self.blocks.insert(0, block);
     }
 
-    /// RCV.NXT moved: islands that it has reached are gone.
+    /// RCV.NXT moved: blocks that it has reached are gone.
     pub fn advance(&mut self, rcv_nxt: Seq) {
-        if !self.islands.is_empty() {
-            self.islands.retain(|i| rcv_nxt.before(i.start));
+        if !self.blocks.is_empty() {
+            self.blocks.retain(|i| rcv_nxt.before(i.start));
         }
     }
 
     /// What waits from `start` on was dropped: it is not reported any more (RFC 2018 §8 allows it).
     pub fn forget_from(&mut self, start: Seq) {
-        self.islands.retain(|i| i.start.before(start));
+        self.blocks.retain(|i| i.start.before(start));
     }
 
     /// Data arrived that was there already: the next ACK says so, once.
@@ -57,7 +57,7 @@ impl SackBlockList {
 
     /// Data arrived out of order of which a part was there: the next ACK says so, once.
     pub fn set_overlap(&mut self, start: Seq, end: Seq) {
-        let overlaps = self.islands.iter().filter(|i| start.before(i.end) && i.start.before(end));
+        let overlaps = self.blocks.iter().filter(|i| start.before(i.end) && i.start.before(end));
         let first = overlaps.min_by_key(|i| i.start.bytes_since(start) as i32);
         if let Some(i) = first {
             self.duplicate = Some(SackBlock { start: i.start.later(start), end: i.end.earlier(end) });
@@ -66,7 +66,7 @@ impl SackBlockList {
 
     /// Data in order reaches to `end`, into what had arrived before: the next ACK says so, once.
     pub fn set_filled(&mut self, end: Seq) {
-        let first = self.islands.iter().min_by(|a, b| a.start.distance(b.start).cmp(&0));
+        let first = self.blocks.iter().min_by(|a, b| a.start.distance(b.start).cmp(&0));
         if let Some(i) = first.filter(|i| i.start.before(end)) {
             self.duplicate = Some(SackBlock { start: i.start, end: i.end.earlier(end) });
         }
@@ -79,27 +79,27 @@ impl SackBlockList {
 
     /// The right end of them all.
     pub fn end(&self) -> Option<Seq> {
-        self.islands.iter().map(|i| i.end).reduce(Seq::later)
+        self.blocks.iter().map(|i| i.end).reduce(Seq::later)
     }
 
     /// Blocks that the next segment would carry.
     pub fn count(&self) -> usize {
-        (self.islands.len() + usize::from(self.duplicate.is_some())).min(REMEMBERED)
+        (self.blocks.len() + usize::from(self.duplicate.is_some())).min(REMEMBERED)
     }
 
-    /// The blocks of the next ACK, at most `room` of them: D-SACK first, then the islands.
+    /// The blocks of the next ACK, at most `room` of them: D-SACK first, then the blocks.
     pub fn take_blocks(&mut self, room: usize) -> SackBlocks {
         self.duplicate
             .take()
             .into_iter()
-            .chain(self.islands.iter().copied())
+            .chain(self.blocks.iter().copied())
             .take(room.min(REMEMBERED))
             .collect()
     }
 
     /// True while something is to be told.
     pub fn any(&self) -> bool {
-        !self.islands.is_empty() || self.duplicate.is_some()
+        !self.blocks.is_empty() || self.duplicate.is_some()
     }
 }
 
@@ -107,12 +107,12 @@ impl SackBlockList {
 mod tests {
     use super::*;
 
-    fn blocks(islands: &mut SackBlockList, room: usize) -> Vec<(u32, u32)> {
-        islands.take_blocks(room).iter().map(|b| (b.start.get(), b.end.get())).collect()
+    fn blocks(blocks: &mut SackBlockList, room: usize) -> Vec<(u32, u32)> {
+        blocks.take_blocks(room).iter().map(|b| (b.start.get(), b.end.get())).collect()
     }
 
-    fn add(islands: &mut SackBlockList, start: u32, end: u32) {
-        islands.add(Seq::new(start), Seq::new(end));
+    fn add(blocks: &mut SackBlockList, start: u32, end: u32) {
+        blocks.add(Seq::new(start), Seq::new(end));
     }
 
     /// Breaks: the block order that the paper's defects depend on.

@@ -248,12 +248,12 @@ mod tests {
         }
         let bdp = 100 * each;
         assert!((3 * bdp..=4 * bdp).contains(&u64::from(window.size())), "{} of {bdp}", window.size());
-        let mut deaf = ahead(64 << 10, 1 << 30);
-        deaf.rtt().on_handshake(Span::from_millis(100));
+        let mut unread = ahead(64 << 10, 1 << 30);
+        unread.rtt().on_handshake(Span::from_millis(100));
         for now in 0..60_000 {
-            deaf.on_data(ms(now), each as u32, MSS);
+            unread.on_data(ms(now), each as u32, MSS);
         }
-        assert_eq!(deaf.size(), 64 << 10);
+        assert_eq!(unread.size(), 64 << 10);
     }
 
     /// Breaks: the window of Linux: 64 kB in whole segments, then two segments for each that comes, up to a limit.

@@ -55,16 +55,16 @@ fn tiny_segments_out_of_order_are_bounded() {
     }
 }
 
-/// Breaks: the same with pieces that touch: islands that grow at one end, at the other, or are joined again and again.
+/// Breaks: the same with pieces that touch: out-of-order ranges that grow at one end, at the other, or are joined again and again.
 #[test]
-fn islands_that_grow_and_join_are_bounded() {
+fn out_of_order_ranges_that_grow_and_join_are_bounded() {
     let _alone = alone();
     const BUFFER: u64 = 4_000_000;
     const STEPS: u64 = 100_000;
     let settings = Settings { receive_buffer: Some(ByteCount::new(BUFFER)), ..settings(Profile::Modern) };
     let plans: [(&str, Plan); 3] = [
         ("growing to the left", |n| STEPS - n),
-        // Blocks of 16 whose last byte joins two islands.
+        // Blocks of 16 whose last byte joins two out-of-order ranges.
         ("every second, then those between", |n| if n < STEPS / 2 { 2 * n } else { 2 * (n - STEPS / 2) + 1 }),
         ("in blocks", |n| (n % 300) * 300 + n / 300),
     ];
@@ -78,9 +78,9 @@ fn islands_that_grow_and_join_are_bounded() {
     }
 }
 
-/// Breaks: a segment that covers many islands costs more than its bytes, or doubles what is kept.
+/// Breaks: a segment that covers many out-of-order ranges costs more than its bytes, or doubles what is kept.
 #[test]
-fn segments_across_many_islands_are_bounded() {
+fn segments_across_many_out_of_order_ranges_are_bounded() {
     let _alone = alone();
     const BUFFER: u64 = 1_000_000;
     let settings = Settings { receive_buffer: Some(ByteCount::new(BUFFER)), ..settings(Profile::Modern) };

@@ -75,7 +75,7 @@ pub struct World {
     sent: u64,
     /// Most segments that left at one instant.
     pub largest_burst: usize,
-    dice: RandomStream,
+    rng: RandomStream,
     events: BTreeMap<(Instant, u64), Event>,
     number: u64,
     delivered: ByteCount,
@@ -109,7 +109,7 @@ impl World {
             drops: 0,
             sent: 0,
             largest_burst: 0,
-            dice: RandomStream::new(7, "losses"),
+            rng: RandomStream::new(7, "losses"),
             events: BTreeMap::new(),
             number: 0,
             delivered: ByteCount::ZERO,
@@ -137,7 +137,7 @@ impl World {
                 self.queue -= self.departures.pop_front().unwrap().1;
             }
             let size = out.segment.payload.len() as u64 + HEADERS;
-            let lost = self.dice.chance(self.path.loss);
+            let lost = self.rng.chance(self.path.loss);
             if lost || self.queue + size > self.path.buffer + MSS + HEADERS {
                 self.drops += 1;
                 continue;

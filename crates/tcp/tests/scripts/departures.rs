@@ -5,7 +5,7 @@ use farpace_events::RecoveryState;
 use farpace_tcp::config::{Profile, Settings, TimeoutProcedure};
 use farpace_units::Span;
 
-/// Breaks: a slow card gets a second copy of a segment behind the first, which makes the round trip longer still. The timer of
+/// Breaks: a slow NIC gets a second copy of a segment behind the first, which makes the round trip longer still. The timer of
 /// a segment that has not left is no timeout; it begins when the segment is found to have left.
 #[test]
 fn a_segment_that_has_not_left_is_not_sent_again() {

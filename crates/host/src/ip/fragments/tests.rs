@@ -74,9 +74,9 @@ proptest! {
         // The last one comes once: what comes after completion would begin a new datagram.
         let last = parts.swap_remove(seed as usize % count);
         let mut order: Vec<_> = parts.into_iter().chain(repeated).filter(|p| frame(p) != frame(&last)).collect();
-        let mut dice = farpace_units::RandomStream::new(seed, "order");
+        let mut rng = farpace_units::RandomStream::new(seed, "order");
         for n in (1..order.len()).rev() {
-            order.swap(n, dice.below(n as u64 + 1) as usize);
+            order.swap(n, rng.below(n as u64 + 1) as usize);
         }
         let duplicates = order.len() + 1 - count;
         let (dropped, reassembly, whole) = reasons(order.into_iter().chain([last]));

@@ -76,7 +76,7 @@ fn complaints_are_understood() {
         let header =
             TcpHeader { src_port: 1000, dst_port: 80, seq: Seq::new(0x1234_5678), ..Default::default() };
         let segment = way(v6).tcp(1, &header, vec![1; 1460].into());
-        for (complaint, trouble) in [
+        for (complaint, soft_error) in [
             (IcmpError::PortUnreachable, unreachable(Unreachable::Port, true)),
             (IcmpError::ProtocolUnreachable, unreachable(Unreachable::Protocol, true)),
             (IcmpError::NoRoute, unreachable(Unreachable::Route, false)),
@@ -91,7 +91,7 @@ fn complaints_are_understood() {
             assert_eq!(error.ip().unwrap().addresses(), way(v6).addresses.reversed());
             assert_eq!(error.ethernet().unwrap().dst, A);
             let message = at_a(&error);
-            assert_eq!(message.trouble, trouble, "{complaint:?}");
+            assert_eq!(message.soft_error, soft_error, "{complaint:?}");
             assert_eq!(message.quoted.addresses, way(v6).addresses);
             assert_eq!((message.quoted.ports, message.quoted.seq), (Some((1000, 80)), Some(header.seq)));
             assert_eq!(message.quoted.total_len, segment.network_len().as_len());
@@ -106,7 +106,7 @@ fn what_fits_when_a_router_does_not_say() {
         let mut frame = Vec::new();
         datagram(way(v6), len - if v6 { 48 } else { 28 }).write_frame(&mut frame);
         let error = way(v6).reversed().icmp(0, &Icmp::TooBig { mtu, quoted: &frame[14..] }).unwrap();
-        match at_a(&error).trouble {
+        match at_a(&error).soft_error {
             SoftError::TooBig { mtu } => mtu.get(),
             other => panic!("{other:?}"),
         }

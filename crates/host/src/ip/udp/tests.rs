@@ -79,8 +79,8 @@ fn a_port_belongs_to_one() {
 fn any_port() {
     let mut udp = UdpSockets::default();
     let any: IpAddr = [0; 4].into();
-    let port = |udp: &mut UdpSockets, dice| {
-        let id = udp.bind_any(Bind::alone(any, 0), dice)?;
+    let port = |udp: &mut UdpSockets, rng| {
+        let id = udp.bind_any(Bind::alone(any, 0), rng)?;
         Ok(udp.local(id).map_or(0, |local| local.port()))
     };
     assert_eq!(port(&mut udp, 5), Ok(FIRST_EPHEMERAL + 5));
@@ -108,7 +108,7 @@ fn a_connected_socket_hears_one_peer() {
     let sent = udp.poll_transmit().unwrap();
     assert_eq!((sent.from, sent.to), (address("0.0.0.0:5000"), address("10.0.0.1:53")));
     let error = |to: u16| PathMessage {
-        trouble: SoftError::Unreachable { why: Unreachable::Port, hard: true },
+        soft_error: SoftError::Unreachable { why: Unreachable::Port, hard: true },
         quoted: Quoted {
             addresses: AddressPair::V4([10, 0, 0, 2].into(), [10, 0, 0, 1].into()),
             protocol: PROTOCOL_UDP,
@@ -118,10 +118,10 @@ fn a_connected_socket_hears_one_peer() {
         },
     };
     udp.on_path_message(&error(99));
-    assert_eq!((udp.poll_ready(), udp.take_trouble(id)), (None, None), "not ours");
+    assert_eq!((udp.poll_ready(), udp.take_soft_error(id)), (None, None), "not ours");
     udp.on_path_message(&error(53));
     assert_eq!(udp.poll_ready(), Some(id));
-    assert_eq!((udp.take_trouble(id), udp.take_trouble(id)), (Some(error(53).trouble), None));
+    assert_eq!((udp.take_soft_error(id), udp.take_soft_error(id)), (Some(error(53).soft_error), None));
 }
 
 /// Breaks: servers that connect a socket to each client and open another at the same port, as iperf3's does: the next client

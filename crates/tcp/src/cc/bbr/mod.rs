@@ -140,7 +140,7 @@ pub struct Bbr {
     cycle_stamp: Instant,
     prev_probe_too_high: bool,
     prev_probe_precautionary: bool,
-    dice: SplitMix64,
+    rng: SplitMix64,
     // ProbeRTT
     probe_rtt_min_delay: Option<Span>,
     probe_rtt_min_stamp: Instant,
@@ -204,7 +204,7 @@ impl Bbr {
             cycle_stamp: Instant::ZERO,
             prev_probe_too_high: false,
             prev_probe_precautionary: false,
-            dice: SplitMix64::new(seed),
+            rng: SplitMix64::new(seed),
             probe_rtt_min_delay: None,
             probe_rtt_min_stamp: Instant::ZERO,
             probe_rtt_expired: false,

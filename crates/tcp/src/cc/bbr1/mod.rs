@@ -67,7 +67,7 @@ pub struct Bbr1 {
     probe_rtt_done_stamp: Option<Instant>,
     probe_rtt_round_done: bool,
     idle_restart: bool,
-    dice: SplitMix64,
+    rng: SplitMix64,
     // Control
     pacing_rate: f64,
     has_seen_rtt: bool,
@@ -108,7 +108,7 @@ impl Bbr1 {
             probe_rtt_done_stamp: None,
             probe_rtt_round_done: false,
             idle_restart: false,
-            dice: SplitMix64::new(seed),
+            rng: SplitMix64::new(seed),
             pacing_rate: 0.0,
             has_seen_rtt: false,
             prior_cwnd: 0.0,

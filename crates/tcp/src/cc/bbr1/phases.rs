@@ -59,7 +59,7 @@ impl Bbr1 {
     /// The cycle begins anywhere but where it drains: there is nothing to drain, and others begin elsewhere.
     fn enter_probe_bw(&mut self) {
         self.state = Bbr1State::ProbeBw;
-        let draw = (self.dice.roll() % (CYCLE.len() as u64 - 1)) as usize;
+        let draw = (self.rng.roll() % (CYCLE.len() as u64 - 1)) as usize;
         self.cycle_index = if draw >= DRAINING { draw + 1 } else { draw };
         self.cycle_stamp = self.now;
     }

@@ -69,7 +69,7 @@ fn own_queue() {
     assert_eq!(filling(515)[6..], [false, true], "eight in a row");
 }
 
-/// Breaks: with several cards, where a little must wait for the first before the second is used, the window takes minutes to find the
+/// Breaks: with several NICs, where a little must wait for the first before the second is used, the window takes minutes to find the
 /// second; or beside one line it grows faster though all that is more waits.
 #[test]
 fn a_queue_that_does_not_grow_with_the_window() {

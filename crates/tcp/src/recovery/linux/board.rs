@@ -1,6 +1,6 @@
 //! What the receiver tells it has: SACK blocks and D-SACK on the queue; and, without SACK, what duplicates stand for.
 
-use super::ack::AckFlags;
+use super::ack_flags::AckFlags;
 use super::*;
 use farpace_wire::tcp::SackBlock;
 

@@ -7,6 +7,7 @@
 //! is used.
 
 mod ack;
+mod ack_flags;
 mod board;
 mod rack;
 mod states;

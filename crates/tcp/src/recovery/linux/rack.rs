@@ -134,7 +134,7 @@ impl LinuxRecovery {
     }
 
     /// How long until this segment counts as lost, if it is not already.
-    pub(super) fn patience(&self, now: Instant, row: &SegmentRow, window: Span) -> Option<Span> {
+    pub(super) fn keep_alive(&self, now: Instant, row: &SegmentRow, window: Span) -> Option<Span> {
         let left = (self.rack.rtt + window).as_nanos().saturating_sub(now.since(row.sent_at).as_nanos());
         (left > 0).then(|| Span::from_nanos(left))
     }
@@ -155,7 +155,7 @@ impl LinuxRecovery {
                 if !after(latest, (row.sent_at, row.end())) {
                     break;
                 }
-                match self.patience(now, &row, window) {
+                match self.keep_alive(now, &row, window) {
                     Some(left) => {
                         wait = wait.max(Some(left));
                         off = false;
@@ -185,7 +185,7 @@ impl LinuxRecovery {
             if !after(latest, (row.sent_at, row.end())) {
                 break;
             }
-            match self.patience(now, &row, window) {
+            match self.keep_alive(now, &row, window) {
                 Some(left) => {
                     wait = wait.max(Some(left));
                     kept += 1;

@@ -1,6 +1,6 @@
 //! The congestion states: Open, Disorder, CWR, Recovery, Loss; how they are entered, left, and undone.
 
-use super::ack::AckFlags;
+use super::ack_flags::AckFlags;
 use super::*;
 use crate::cc::{CongestionEvent, Cut};
 
@@ -408,7 +408,10 @@ impl LinuxRecovery {
         for index in 0..cx.segments.len() {
             let spared = !reneged
                 && index > 0
-                && cx.segments.row(index).is_some_and(|r| self.patience(expiry.now, r, Span::ZERO).is_some());
+                && cx
+                    .segments
+                    .row(index)
+                    .is_some_and(|r| self.keep_alive(expiry.now, r, Span::ZERO).is_some());
             if !spared {
                 self.lose(index, cx.segments);
             }

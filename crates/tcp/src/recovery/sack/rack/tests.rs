@@ -39,14 +39,14 @@ const MSS: u32 = 1000;
 #[test]
 fn equals_the_literal_algorithm() {
     for seed in 0..400 {
-        let mut dice = RandomStream::new(seed, "rack");
+        let mut rng = RandomStream::new(seed, "rack");
         let (mut rack, mut segments, mut literal) =
             (Rack::default(), Segments::default(), Literal::default());
         let (mut now, mut sends) = (Instant::ZERO, 0);
         for step in 0..300 {
-            now += Span::from_micros(1 + dice.below(3) * 400);
+            now += Span::from_micros(1 + rng.below(3) * 400);
             // New segments, several at one instant.
-            for _ in 0..dice.below(4) {
+            for _ in 0..rng.below(4) {
                 let seq = Seq::new(literal.segments.len() as u32 * MSS);
                 segments.push(seq, MSS, now);
                 sends += 1;
@@ -63,8 +63,8 @@ fn equals_the_literal_algorithm() {
                 .filter(|&i| literal.segments[i].in_flight && !literal.segments[i].delivered)
                 .collect();
             rack.on_ack(Seq::new(0), snd_nxt, false);
-            if !flying.is_empty() && dice.chance(0.7) {
-                let i = flying[dice.below(flying.len() as u64) as usize];
+            if !flying.is_empty() && rng.chance(0.7) {
+                let i = flying[rng.below(flying.len() as u64) as usize];
                 let echo = EchoedTimestamp { now, age: None, clock: TcpClock::default(), min_rtt: None };
                 let (row, tags) = (*segments.row(i).expect("a row"), segments.tags(i));
                 rack.on_delivered(&row, tags, &echo);
@@ -75,7 +75,7 @@ fn equals_the_literal_algorithm() {
                 literal.rtt = now.since(s.sent.0);
                 literal.latest = literal.latest.max(Some(s.sent));
             }
-            let reo_wnd = Span::from_micros(dice.below(3) * 500);
+            let reo_wnd = Span::from_micros(rng.below(3) * 500);
             let expected = literal.detect(now, reo_wnd);
             let before: Vec<bool> = (0..segments.len()).map(|i| waiting(&segments, i)).collect();
             let lost = rack.detect(now, reo_wnd, &mut segments);
@@ -84,7 +84,7 @@ fn equals_the_literal_algorithm() {
             assert_eq!((&found, lost as usize), (&expected, expected.len()), "seed {seed}, step {step}");
             assert_eq!(segments.check(), Ok(()));
             // Some of the lost ones go again.
-            while dice.chance(0.6)
+            while rng.chance(0.6)
                 && let Some(i) = segments.first_waiting()
             {
                 segments.mark_retransmitted(i, now, snd_nxt);
@@ -183,12 +183,12 @@ fn ambiguous_answers_are_ignored() {
 /// behind than one of as many single ones: reordering is seen where there is none, or losses are found too early.
 #[test]
 fn the_first_and_the_last_of_many_say_what_all_say() {
-    let mut dice = RandomStream::new(1, "runs");
+    let mut rng = RandomStream::new(1, "runs");
     for case in 0..2_000 {
         let mut at = Seq::new(u32::MAX - 3 * MSS);
         let mut rows = Vec::new();
-        for _ in 0..1 + dice.below(20) {
-            let sent_at = rows.last().map_or(0, |row: &SegmentRow| row.sent_at.as_nanos()) + dice.below(2);
+        for _ in 0..1 + rng.below(20) {
+            let sent_at = rows.last().map_or(0, |row: &SegmentRow| row.sent_at.as_nanos()) + rng.below(2);
             let sent_at = Instant::from_nanos(sent_at);
             rows.push(SegmentRow::new(at, MSS, sent_at));
             at += MSS;
@@ -201,9 +201,9 @@ fn the_first_and_the_last_of_many_say_what_all_say() {
         };
         let mut each = Rack::default();
         // Something of them, or beyond them, was SACKed before.
-        for _ in 0..dice.below(3) {
-            let mut row = rows[dice.below(rows.len() as u64) as usize];
-            row.seq += MSS * dice.below(20) as u32;
+        for _ in 0..rng.below(3) {
+            let mut row = rows[rng.below(rows.len() as u64) as usize];
+            row.seq += MSS * rng.below(20) as u32;
             each.on_delivered(&row, Tags::NONE, &echo);
         }
         each.on_ack(at, at, false);
