@@ -18,7 +18,7 @@ Examples for those who run a far link:
   farpace pacing show                                what a pacing configuration means on a line
   farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace kernel up --default                        its congestion control under every program of this machine
-  farpace nics order --ways 1G,100M                  in which order frames leave by two cards
+  farpace nics order --paths 1G,100M                 in which order frames leave by two NICs
 
 Examples for those who move data:
   farpace copy film.mp4 far.example:films/           over ssh's login, verified and resumed
@@ -72,7 +72,7 @@ pub enum Command {
     /// Precise pacing: configurations in the words of tc, what they mean, and proof from captures
     #[command(visible_alias = "pace")]
     Pacing(pacing::Args),
-    /// Several network cards as one: who sends to whom, and in which order frames leave and arrive
+    /// Several NICs as one: who sends to whom, and in which order frames leave and arrive
     Nics(nics::Args),
     /// A bridge between two interfaces with a rate, a delay, loss and more: a network in a box
     Emulate(emulate::Args),
@@ -161,8 +161,8 @@ pub fn main() -> ExitCode {
         Command::Together(args) => together::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),
-        Command::Completions(args) => completions::run(args),
-        Command::Man(args) => man::run(args),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Man(args) => man::run(args, Cli::command()),
         Command::Notices(args) => notices::run(args),
     };
     result.unwrap_or_else(|error| {

@@ -1,9 +1,7 @@
 //! `farpace completions`: what a shell needs to complete commands and options.
 
-use crate::cli;
 use crate::terminal;
 use anyhow::Result;
-use clap::CommandFactory;
 use clap_complete::Shell;
 use std::process::ExitCode;
 
@@ -30,18 +28,18 @@ enum TestedShell {
     Fish,
 }
 
-/// `farpace completions`.
+/// `farpace completions`, for this `command`.
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args, mut command: clap::Command) -> Result<ExitCode> {
     let shell = match args.shell {
         TestedShell::Bash => Shell::Bash,
         TestedShell::Zsh => Shell::Zsh,
         TestedShell::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut cli::Cli::command(), "farpace", &mut script);
+    clap_complete::generate(shell, &mut command, "farpace", &mut script);
     terminal::print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

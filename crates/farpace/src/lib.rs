@@ -57,6 +57,7 @@ pub mod carrier;
 pub mod cc;
 pub mod cli;
 pub mod completions;
+pub mod device;
 pub mod doctor;
 pub mod emulate;
 pub mod exec;

@@ -1,9 +1,8 @@
 //! `farpace man`: manual pages, one for each command, made from what `--help` prints.
 
-use crate::cli;
 use crate::terminal;
 use anyhow::{Context, Result, bail};
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -28,12 +27,12 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// All pages by the names of their files, as in `farpace-lab-up.1`.
+/// All pages of a command by the names of their files, as in `farpace-lab-up.1`.
 ///
 /// # Errors
 /// None that is known: writing to memory could fail by its type.
-pub fn pages() -> Result<BTreeMap<String, String>> {
-    let mut command = cli::Cli::command().disable_help_subcommand(true);
+pub fn pages(command: Command) -> Result<BTreeMap<String, String>> {
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut pages = BTreeMap::new();
     add(&command, &mut pages)?;
@@ -100,8 +99,8 @@ fn escaped(line: &str) -> String {
 ///
 /// # Errors
 /// No such command, or output that cannot be written.
-pub fn run(args: &Args) -> Result<ExitCode> {
-    let pages = pages()?;
+pub fn run(args: &Args, command: Command) -> Result<ExitCode> {
+    let pages = pages(command)?;
     if let Some(dir) = &args.out {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot make directory {}", dir.display()))?;
         for (name, page) in &pages {

@@ -6,9 +6,9 @@ pub(crate) mod interfaces;
 mod line;
 pub(crate) mod words;
 
+use crate::device::InterfaceMode;
 use crate::realtime::{Captures, LateTolerance, RealtimeFigures, RealtimeNetwork, RealtimeOptions};
 use crate::scenario::parse_set;
-use crate::up::place::Mode;
 use crate::{interrupt, scenario, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
@@ -68,7 +68,7 @@ pub struct Args {
     gso: bool,
     /// How to be on the interfaces
     #[arg(long, value_enum, default_value = "af-packet")]
-    mode: Mode,
+    mode: InterfaceMode,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
     wait: LateTolerance,
@@ -99,18 +99,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         terminal::print(&scenario.to_toml().context("the seed is too large for TOML")?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if args.gso && args.mode == Mode::AfXdp {
+    if args.gso && args.mode == InterfaceMode::AfXdp {
         bail!("--gso needs --mode af-packet: AF_XDP carries single packets alone");
     }
     if args.gso {
         line::check_whole(&scenario)?;
     }
     interrupt::install();
-    let setup = (args.mode == Mode::AfXdp).then(|| Setup::begin("emulate")).transpose()?;
+    let setup = (args.mode == InterfaceMode::AfXdp).then(|| Setup::begin("emulate")).transpose()?;
     let how = How { whole: args.gso, mode: args.mode };
     let devices = interfaces::attach(&args.interfaces, &scenario, how, setup.as_ref())?;
     let options = RealtimeOptions {
-        patience: args.wait,
+        late_tolerance: args.wait,
         whole: args.gso,
         bin: args.meter,
         captures: args

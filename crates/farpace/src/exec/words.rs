@@ -1,6 +1,7 @@
 //! What the library is told, in the words of `fp_stack_open`.
 
 use super::Args;
+use crate::device::advise;
 use crate::terminal;
 use crate::up::place::{self, InterfacePrefix};
 use anyhow::{Context, Result, bail};
@@ -124,7 +125,7 @@ pub fn try_device(args: &Args) -> Result<()> {
             let advice = "run it as root; rights of the file `farpace` would not pass to the program";
             anyhow::Error::new(error).context(advice)
         }
-        _ => place::advise(error, name),
+        _ => advise(error, name),
     };
     if let Some(name) = &args.iface {
         let tried = PacketSocket::open(&PacketConfig::new(name));

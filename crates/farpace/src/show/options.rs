@@ -73,6 +73,11 @@ fn unknown(kind: u8, data: &[u8]) -> TcpOption {
     TcpOption::Unknown { kind, data: data.iter().map(|byte| format!("{byte:02x}")).collect() }
 }
 
+/// `seq` counted from `first`, or as it is.
+pub fn relative(seq: Seq, first: Option<Seq>) -> u32 {
+    first.map_or(seq.get(), |first| seq.bytes_since(first))
+}
+
 /// None if the kind is not known, or not of this length.
 fn known(kind: u8, data: &[u8], first: Option<Seq>) -> Option<TcpOption> {
     if kind == 1 {
@@ -82,7 +87,7 @@ fn known(kind: u8, data: &[u8], first: Option<Seq>) -> Option<TcpOption> {
     let alone = [&[kind, u8::try_from(data.len() + 2).ok()?], data].concat();
     let TcpOptions { mss, window_scale, sack_permitted, timestamps, ack_control, sack } =
         TcpOptions::parse(&alone);
-    let relative = |seq: Seq| super::segment::relative(seq, first);
+    let relative = |seq: Seq| relative(seq, first);
     None.or(mss.map(|value| TcpOption::Mss { value }))
         .or(window_scale.map(|shift| TcpOption::Wscale { shift }))
         .or(sack_permitted.then_some(TcpOption::SackOk))

@@ -1,7 +1,7 @@
 //! A TCP segment as people and programs want it: numbers from the start of the connection, and what it asks or confirms.
 
 use super::connections::ShownConnections;
-use super::options::{TcpOption, options};
+use super::options::{TcpOption, options, relative};
 use farpace_units::Seq;
 use farpace_wire::tcp::Tarr;
 use farpace_wire::{Packet, TcpFlags, TcpHeader};
@@ -40,11 +40,6 @@ pub struct ShownSegment {
 
 fn names<S: Serializer>(flags: &TcpFlags, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(flags)
-}
-
-/// `seq` counted from `first`, or as it is.
-pub fn relative(seq: Seq, first: Option<Seq>) -> u32 {
-    first.map_or(seq.get(), |first| seq.bytes_since(first))
 }
 
 const SYN_OR_RST: TcpFlags = TcpFlags::SYN.with(TcpFlags::RST);

@@ -47,11 +47,11 @@ pub struct HostAccount {
 
 impl HostAccount {
     /// The present.
-    pub fn of(station: &Driver, host: ElementId, begun: Instant) -> Self {
-        let stats = station.stats();
+    pub fn of(driver: &Driver, host: ElementId, begun: Instant) -> Self {
+        let stats = driver.stats();
         let device = stats.devices.first().copied().unwrap_or_default();
         let DeviceCounters { malformed, refused, overflowed, .. } = device;
-        let world = station.world();
+        let world = driver.world();
         let mut dropped = BTreeMap::new();
         for ledger in world.ids().filter_map(|id| world.ledger(id)) {
             ledger.drops().for_each(|(reason, count)| *dropped.entry(words(reason)).or_default() += count);
@@ -74,7 +74,7 @@ impl HostAccount {
             memory_level: memory.level.name(),
             memory_segments_refused: memory.segments_refused,
             memory_connections_refused: memory.connections_refused,
-            seconds: station.now().since(begun).as_nanos() as f64 / 1e9,
+            seconds: driver.now().since(begun).as_nanos() as f64 / 1e9,
             connections: state.map_or(0, Host::open_connections),
             half_open: state.map_or(0, Host::half_open_connections),
             bytes_in: device.bytes_received,

@@ -6,6 +6,7 @@ mod account;
 pub mod place;
 mod services;
 
+use crate::device::InterfaceMode;
 use crate::emulate::words;
 use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::{interrupt, terminal};
@@ -17,9 +18,9 @@ use farpace_live::{ControlSocket, Driver, LiveCapture, default_memory};
 use farpace_path::world::World;
 use farpace_path::{BoundaryPort, Port};
 use farpace_units::{ByteCount, Instant, Span};
-use place::{Attachment, InterfacePrefix, Mode};
+use place::{HostDevice, InterfacePrefix};
 use serde_json::json;
-use services::Service;
+use services::HostService;
 use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
@@ -66,7 +67,7 @@ pub struct Args {
     wireguard: Option<PathBuf>,
     /// How to be on an interface
     #[arg(long, value_enum, default_value = "af-packet", requires = "iface")]
-    mode: Mode,
+    mode: InterfaceMode,
     /// Address of the host with its network, IPv4 or IPv6; may be repeated [default: 10.77.0.2/24]
     #[arg(long, value_name = "ADDR/BITS", value_parser = place::prefix)]
     addr: Vec<InterfacePrefix>,
@@ -117,7 +118,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     options.set(&args.set.join(" ")).context("--set")?;
     let none = args.serve.iter().all(|word| word == "none" || word.is_empty());
     let words = args.serve.iter().filter(|_| !none);
-    let services = words.map(|word| Service::parse(word)).collect::<Result<Vec<_>>>()?;
+    let services = words.map(|word| HostService::parse(word)).collect::<Result<Vec<_>>>()?;
     let secret = secret()?;
     // Before anything is set: a signal from now on is an orderly end.
     interrupt::install();
@@ -134,27 +135,27 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         host.share_link();
     }
     let about = about(args, &place, mtu, &services)?;
-    let Attachment { device, setup, .. } = place;
+    let HostDevice { device, setup, .. } = place;
     let mut world = World::new(0);
     host.set_super_segments(device.info().super_segment);
     host.set_mtu(mtu);
     let host = world.add("host", Box::new(host))?;
-    let door = world.add("device", Box::new(BoundaryPort::default()))?;
-    world.connect((host, Port(0)), (door, Port(0)))?;
-    let mut station = Driver::new(world, args.wait.wait())?;
-    station.attach(door, device);
-    station.set_host(host);
-    let handle = station.handle();
+    let boundary = world.add("device", Box::new(BoundaryPort::default()))?;
+    world.connect((host, Port(0)), (boundary, Port(0)))?;
+    let mut driver = Driver::new(world, args.wait.wait())?;
+    driver.attach(boundary, device);
+    driver.set_host(host);
+    let handle = driver.handle();
     let control = ControlSocket::open("up", Box::new(move |job| handle.run(job)));
     let control =
         control.map_err(|error| terminal::note(&format!("`farpace ss` will not show this host: {error}")));
-    let capture = args.pcap.as_ref().map(|path| LiveCapture::begin(path, "farpace up", &mut station));
+    let capture = args.pcap.as_ref().map(|path| LiveCapture::begin(path, "farpace up", &mut driver));
     let capture = capture.transpose()?;
     terminal::print(&about)?;
-    let ended = serve(args, &mut station, host);
-    let account = HostAccount::of(&station, host, Instant::ZERO);
+    let ended = serve(args, &mut driver, host);
+    let account = HostAccount::of(&driver, host, Instant::ZERO);
     drop(control);
-    drop(station);
+    drop(driver);
     if let Some(setup) = setup {
         for error in setup.undo().err().into_iter().flatten() {
             terminal::note(&format!("{error}; `farpace doctor --clean` tries again"));
@@ -190,23 +191,23 @@ fn listening(options: &SocketOptions, mtu: u16) -> Result<ListenSettings> {
 }
 
 /// Runs until a signal comes, the time is over, or the device is gone.
-fn serve(args: &Args, station: &mut Driver, host: farpace_path::world::ElementId) -> Result<()> {
+fn serve(args: &Args, driver: &mut Driver, host: farpace_path::world::ElementId) -> Result<()> {
     const LOOK: Span = Span::from_millis(20);
     let end = args.lasts.map_or(Instant::FAR_FUTURE, |lasts| Instant::ZERO + lasts);
     let mut figures = RealtimeFigures::new(args.json);
     let (mut look, mut paused, mut before) = (Instant::ZERO, Span::ZERO, HostAccount::default());
     let ended = loop {
-        match station.run_round() {
+        match driver.run_round() {
             Ok(true) => {}
             Ok(false) => break Ok(()),
             Err(error) => break Err(error.into()),
         }
-        let now = station.now();
+        let now = driver.now();
         if now < look {
             continue;
         }
         look = now + LOOK;
-        let pause = station.stats().longest_pause;
+        let pause = driver.stats().longest_pause;
         if pause > paused {
             let seconds = pause.as_nanos() as f64 / 1e9;
             terminal::note(&format!(
@@ -218,7 +219,7 @@ fn serve(args: &Args, station: &mut Driver, host: farpace_path::world::ElementId
             break Ok(());
         }
         if figures.is_due(now) {
-            let account = HostAccount::of(station, host, Instant::ZERO);
+            let account = HostAccount::of(driver, host, Instant::ZERO);
             figures.show(now, &account.lines(&before));
             before = account;
         }
@@ -228,7 +229,7 @@ fn serve(args: &Args, station: &mut Driver, host: farpace_path::world::ElementId
 }
 
 /// What is there now, and how to reach it.
-fn about(args: &Args, place: &Attachment, mtu: u16, services: &[Service]) -> Result<String> {
+fn about(args: &Args, place: &HostDevice, mtu: u16, services: &[HostService]) -> Result<String> {
     let info = place.device.info();
     let offload = info.super_segment > 0;
     let with_bits = |all: &[InterfacePrefix]| {
@@ -253,7 +254,7 @@ fn about(args: &Args, place: &Attachment, mtu: u16, services: &[Service]) -> Res
         text += &format!("  {kernel}: the kernel\n");
     }
     let mac = mac.map_or(String::new(), |mac| format!(" at {mac}"));
-    let offers: Vec<_> = services.iter().map(Service::to_string).collect();
+    let offers: Vec<_> = services.iter().map(HostService::to_string).collect();
     let offers = if offers.is_empty() { "no services".to_owned() } else { offers.join(", ") };
     for ours in with_bits(&place.ours) {
         text += &format!("  {ours}: farpace{mac}; answers ping; {offers}\n");
@@ -276,7 +277,7 @@ fn about(args: &Args, place: &Attachment, mtu: u16, services: &[Service]) -> Res
 fn secret() -> Result<Secret> {
     let mut key = [0; 16];
     File::open("/dev/urandom")
-        .and_then(|mut dice| dice.read_exact(&mut key))
+        .and_then(|mut rng| rng.read_exact(&mut key))
         .context("cannot read /dev/urandom")?;
     Ok(Secret::new(key))
 }

@@ -1,18 +1,17 @@
 //! The device that a host is brought up on, and its addresses there.
 
 use super::Args;
-use crate::emulate::interfaces::take;
+use crate::device::{InterfaceMode, advise, open_xdp};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_host::LocalLink;
+use farpace_live::Device;
 use farpace_live::device::udp_tunnel::{Dialled, WireguardFile};
 use farpace_live::device::{
     PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel, own_interface_of, who_has,
 };
 use farpace_live::system::{Setup, SystemInterface};
-use farpace_live::{Device, DeviceError};
 use farpace_wire::MacAddr;
-use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -20,21 +19,11 @@ use std::time::Duration;
 /// How long a WireGuard peer with an endpoint is waited for.
 const DIAL_TIME: Duration = Duration::from_secs(5);
 
-/// How a host is on an interface that is there already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Mode {
-    /// A packet socket, beside the system's own use of the interface
-    #[default]
-    AfPacket,
-    /// AF_XDP: before the system, which hears nothing there meanwhile; single packets
-    AfXdp,
-}
-
 /// An address and the bits of its network.
 pub type InterfacePrefix = (IpAddr, u8);
 
 /// A device, ready.
-pub struct Attachment {
+pub struct HostDevice {
     /// The device.
     pub device: Box<dyn Device>,
     /// What it is, in words.
@@ -119,7 +108,7 @@ pub fn own_mac(name: &str, ours: &[InterfacePrefix]) -> MacAddr {
 ///
 /// # Errors
 /// It cannot be opened, with how to mend it.
-pub fn open(args: &Args) -> Result<Attachment> {
+pub fn open(args: &Args) -> Result<HostDevice> {
     match (&args.iface, &args.wireguard) {
         (Some(interface), _) => beside(args, interface),
         (None, Some(file)) => tunnel(args, file),
@@ -159,7 +148,7 @@ pub fn dial(file: &WireguardFile) -> Result<(UdpTunnel, Option<Dialled>)> {
 }
 
 /// An end of WireGuard tunnels.
-fn tunnel(args: &Args, path: &Path) -> Result<Attachment> {
+fn tunnel(args: &Args, path: &Path) -> Result<HostDevice> {
     let mut file = wireguard(path)?;
     file.config.mtu = args.mtu.or(file.config.mtu);
     let (device, dialled) = dial(&file)?;
@@ -171,11 +160,11 @@ fn tunnel(args: &Args, path: &Path) -> Result<Attachment> {
     };
     let ours = device.addresses().iter().map(|own| (*own, if own.is_ipv4() { 32 } else { 128 })).collect();
     let what = format!("WireGuard at UDP port {port}, {peers}");
-    Ok(Attachment { device: Box::new(device), what, link: None, ours, kernels: Vec::new(), setup: None })
+    Ok(HostDevice { device: Box::new(device), what, link: None, ours, kernels: Vec::new(), setup: None })
 }
 
 /// A TUN or TAP device, which nobody else has.
-fn own(args: &Args) -> Result<Attachment> {
+fn own(args: &Args) -> Result<HostDevice> {
     let (name, tap) = match &args.tap {
         Some(name) => (name.as_str(), true),
         None => (args.tun.as_deref().unwrap_or("fp0"), false),
@@ -197,7 +186,7 @@ fn own(args: &Args) -> Result<Attachment> {
         (own_mac(name, &ours), LocalLink { prefixes: ours.clone(), gateways: routers(args, &kernels) })
     });
     let what = if tap { "a TAP device" } else { "a TUN device" };
-    Ok(Attachment { device: Box::new(device), what: what.to_owned(), link, ours, kernels, setup: None })
+    Ok(HostDevice { device: Box::new(device), what: what.to_owned(), link, ours, kernels, setup: None })
 }
 
 fn routers(args: &Args, kernels: &[InterfacePrefix]) -> Vec<IpAddr> {
@@ -210,7 +199,7 @@ fn routers(args: &Args, kernels: &[InterfacePrefix]) -> Vec<IpAddr> {
 }
 
 /// An interface that the system has.
-fn beside(args: &Args, name: &str) -> Result<Attachment> {
+fn beside(args: &Args, name: &str) -> Result<HostDevice> {
     if args.addr.is_empty() {
         bail!(
             "--iface needs an address for the host, like --addr 192.168.1.77/24: one that nobody else has there"
@@ -220,7 +209,7 @@ fn beside(args: &Args, name: &str) -> Result<Attachment> {
     let mac = own_mac(name, &ours);
     let interface = SystemInterface::here(name);
     let (mut device, what, setup): (Box<dyn Device>, String, Setup) = match args.mode {
-        Mode::AfPacket => {
+        InterfaceMode::AfPacket => {
             let config = PacketConfig {
                 mac: Some(mac),
                 promiscuous: true,
@@ -235,28 +224,33 @@ fn beside(args: &Args, name: &str) -> Result<Attachment> {
             }
             (Box::new(device), "a packet socket beside the system".to_owned(), setup)
         }
-        Mode::AfXdp => {
+        InterfaceMode::AfXdp => {
             let setup = Setup::begin("up").context("AF_XDP needs root")?;
             // The memory for frames is made for the MTU that there is.
             setup.up(&interface)?;
             if let Some(mtu) = args.mtu {
                 setup.mtu(&interface, mtu)?;
             }
-            let device = take(name, Some(mac), &setup)?;
+            let device = open_xdp(name, Some(mac), &setup)?;
             let what = format!("AF_XDP in place of the system, {}", device.mode());
             (Box::new(device), what, setup)
         }
     };
     check_free(device.as_mut(), &ours, mac, args.mode)?;
     let link = Some((mac, LocalLink { prefixes: ours.clone(), gateways: args.gateway.clone() }));
-    Ok(Attachment { device, what, link, ours, kernels: Vec::new(), setup: Some(setup) })
+    Ok(HostDevice { device, what, link, ours, kernels: Vec::new(), setup: Some(setup) })
 }
 
 /// Refuses addresses that somebody has: two machines would get the packets of one.
-fn check_free(device: &mut dyn Device, ours: &[InterfacePrefix], mac: MacAddr, mode: Mode) -> Result<()> {
+fn check_free(
+    device: &mut dyn Device,
+    ours: &[InterfacePrefix],
+    mac: MacAddr,
+    mode: InterfaceMode,
+) -> Result<()> {
     let addresses: Vec<IpAddr> = ours.iter().map(|(address, _)| *address).collect();
     // In place of the machine, the host may have its address.
-    if mode == Mode::AfPacket {
+    if mode == InterfaceMode::AfPacket {
         for address in &addresses {
             if let Some(interface) = own_interface_of(*address) {
                 bail!("{address} is this machine's own, on {interface}: give the host one that nobody has");
@@ -269,28 +263,6 @@ fn check_free(device: &mut dyn Device, ours: &[InterfacePrefix], mac: MacAddr, m
         bail!("{address} is taken on {name}: {who} answers for it; give the host one that nobody has there");
     }
     Ok(())
-}
-
-/// What to do about an error.
-pub fn advise(error: DeviceError, name: &str) -> anyhow::Error {
-    let advice = match &error {
-        DeviceError::System { error, .. } => match (error.kind(), error.raw_os_error()) {
-            (ErrorKind::PermissionDenied, _) => {
-                "run it as root, or give the command the rights once: sudo setcap cap_net_admin,cap_net_raw+ep \"$(command -v farpace)\""
-            }
-            (ErrorKind::ResourceBusy, _) => "a program has this device already: choose another name",
-            (ErrorKind::NotFound, Some(2)) => {
-                "there is no /dev/net/tun: load the module with `sudo modprobe tun`"
-            }
-            (_, Some(19)) => "`ip link` shows which interfaces there are",
-            _ => "`farpace doctor` tells what this machine allows",
-        },
-        DeviceError::NotEthernet(_) => "a packet socket needs Ethernet; use --tun on a machine without",
-        DeviceError::TooLongForXdp { .. } => "a packet socket takes all lengths: --mode af-packet",
-        DeviceError::BadName(_) => "choose another name",
-    };
-    terminal::note(&format!("hint: {name}: {advice}"));
-    error.into()
 }
 
 #[cfg(test)]

@@ -23,14 +23,14 @@ pub enum ServiceKind {
 
 /// A service at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Service {
+pub struct HostService {
     /// What it does.
     pub kind: ServiceKind,
     /// Where.
     pub port: u16,
 }
 
-impl Service {
+impl HostService {
     /// `echo`, or `echo:9000`.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Service {
             Some(port) => port.parse().map_err(|_| anyhow!("`{port}` is not a port: 1 to 65535"))?,
             None => usual,
         };
-        Ok(Service { kind, port })
+        Ok(HostService { kind, port })
     }
 
     /// Lets `host` offer it.
@@ -69,7 +69,7 @@ impl Service {
     }
 }
 
-impl fmt::Display for Service {
+impl fmt::Display for HostService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.kind {
             ServiceKind::Echo => "echo",
@@ -176,13 +176,13 @@ mod tests {
     /// Breaks: services at other ports than asked for, or nonsense taken for one.
     #[test]
     fn services_are_read_as_typed() {
-        assert_eq!(Service::parse("echo").unwrap(), Service { kind: ServiceKind::Echo, port: 7 });
+        assert_eq!(HostService::parse("echo").unwrap(), HostService { kind: ServiceKind::Echo, port: 7 });
         assert_eq!(
-            Service::parse("chargen:1900").unwrap(),
-            Service { kind: ServiceKind::Chargen, port: 1900 }
+            HostService::parse("chargen:1900").unwrap(),
+            HostService { kind: ServiceKind::Chargen, port: 1900 }
         );
         for bad in ["", "ftp", "echo:", "echo:70000", "7"] {
-            assert!(Service::parse(bad).is_err(), "{bad}");
+            assert!(HostService::parse(bad).is_err(), "{bad}");
         }
     }
 
