@@ -1,4 +1,4 @@
-//! Packets of many connections that leave by several cards.
+//! Packets of many connections that leave by several NICs.
 
 use bytes::Bytes;
 use farpace_link::multi_nic::{MultiNic, MultiNicConfig, NicSpec, OrderKind};
@@ -9,11 +9,11 @@ use farpace_wire::{AddressPair, Arp, Below, EtherType, Extension, MacAddr, NicFl
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-/// Cards of different rates under one stack, whose queue always holds the same number of packets.
+/// NICs of different rates under one stack, whose queue always holds the same number of packets.
 pub struct NicsLoad {
     layer: MultiNic,
     effects: Effects,
-    dice: RandomStream,
+    rng: RandomStream,
     now: Instant,
     /// Packets of all connections in turn, those that have left at the end.
     waiting: VecDeque<Packet>,
@@ -22,17 +22,17 @@ pub struct NicsLoad {
 /// Packets that wait at all times.
 const WAIT: u64 = 1_000;
 const TO: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-/// What the neighbour's first card has for an address.
+/// What the neighbour's first NIC has for an address.
 const NEIGHBOUR: MacAddr = MacAddr([2, 0, 0, 0, 1, 0]);
 
 impl NicsLoad {
-    /// So many cards, of 10 Gbit/s, 2.5 Gbit/s, 1 Gbit/s and 100 Mbit/s in turn, with one full packet of each of so many
+    /// So many NICs, of 10 Gbit/s, 2.5 Gbit/s, 1 Gbit/s and 100 Mbit/s in turn, with one full packet of each of so many
     /// connections; `repairs`: copies are kept of what leaves.
-    pub fn new(order: OrderKind, cards: usize, connections: u32, repairs: bool) -> Self {
+    pub fn new(order: OrderKind, nics: usize, connections: u32, repairs: bool) -> Self {
         let rates = [10_000, 2_500, 1_000, 100].map(Rate::from_mbit);
         let mac = |machine: u8, i: usize| MacAddr([2, 0, 0, 0, machine, i as u8]);
         let rate = |i: usize| rates[i % rates.len()];
-        let nics: Vec<NicSpec> = (0..cards)
+        let nics: Vec<NicSpec> = (0..nics)
             .map(|i| NicSpec { mac: mac(0, i), rate: rate(i), kind: NicKind::of_rate(rate(i)) })
             .collect();
         let config = MultiNicConfig {
@@ -46,7 +46,7 @@ impl NicsLoad {
         let mut load = NicsLoad {
             layer: MultiNic::new(Instant::ZERO, &config, &nics, &[], RandomStream::new(1, "lists")),
             effects: Effects::default(),
-            dice: RandomStream::new(1, "cards"),
+            rng: RandomStream::new(1, "NICs"),
             now: Instant::ZERO,
             waiting: (0..connections).map(packet).collect(),
         };
@@ -61,22 +61,22 @@ impl NicsLoad {
         let answer = question.reply(NEIGHBOUR).encode_with(&list);
         let answer = Packet::from_link(NEIGHBOUR, ours, EtherType::ARP, answer.into());
         for (port, packet) in [(Port(0), question.packet(MacAddr::BROADCAST)), (Port(1), answer)] {
-            self.layer.on_packet(port, packet, &mut Cx::new(self.now, &mut self.effects, &mut self.dice));
+            self.layer.on_packet(port, packet, &mut Cx::new(self.now, &mut self.effects, &mut self.rng));
         }
         self.effects.emitted.clear();
     }
 
-    /// A card falls idle and is given a frame; then packets come until as many wait as before. Returns how many left.
+    /// A NIC falls idle and is given a frame; then packets come until as many wait as before. Returns how many left.
     pub fn step(&mut self) -> usize {
         if let Some(at) = self.layer.deadline() {
             self.now = at;
-            self.layer.on_wake(&mut Cx::new(at, &mut self.effects, &mut self.dice));
+            self.layer.on_wake(&mut Cx::new(at, &mut self.effects, &mut self.rng));
         }
         let mut left = self.collect();
         while self.layer.held() < WAIT
             && let Some(packet) = self.waiting.pop_front()
         {
-            self.layer.on_packet(Port(0), packet, &mut Cx::new(self.now, &mut self.effects, &mut self.dice));
+            self.layer.on_packet(Port(0), packet, &mut Cx::new(self.now, &mut self.effects, &mut self.rng));
             left += self.collect();
         }
         left

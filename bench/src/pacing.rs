@@ -28,9 +28,9 @@ impl<S: Scheduler<SaturatingFrame>> PacingLoad<S> {
     /// # Errors
     /// None, unless the arithmetic here is wrong.
     pub fn new(mut scheduler: S, classes: u32, one_in: u32) -> Result<Self, PacingError> {
-        let mut dice = RandomStream::new(1, "rates");
+        let mut rng = RandomStream::new(1, "rates");
         let weights: Vec<f64> =
-            (0..classes).map(|_| (1 << dice.below(10)) as f64 * (1.0 + dice.unit())).collect();
+            (0..classes).map(|_| (1 << rng.below(10)) as f64 * (1.0 + rng.unit())).collect();
         let all: f64 = weights.iter().sum();
         let mut active: Vec<ClassId> = Vec::new();
         for (weight, number) in weights.iter().zip(0u32..) {

@@ -42,7 +42,7 @@ impl Application for Answers {
 pub struct Server {
     host: Host,
     effects: Effects,
-    dice: RandomStream,
+    rng: RandomStream,
     now: Instant,
     /// Of each client: what it sends next, and what it acknowledges.
     clients: Vec<(Seq, Seq)>,
@@ -58,8 +58,8 @@ impl Server {
     /// A connection was not made: figures without it would be worth nothing.
     #[allow(clippy::panic, reason = "a benchmark without its connections must stop")]
     pub fn new(clients: usize) -> Self {
-        let mut dice = RandomStream::new(1, "server");
-        let mut host = Host::new(IpAddr::V4(SERVER), Secret::from_stream(&mut dice));
+        let mut rng = RandomStream::new(1, "server");
+        let mut host = Host::new(IpAddr::V4(SERVER), Secret::from_stream(&mut rng));
         let config = Settings::default().resolve().unwrap_or_else(|e| panic!("{e}"));
         let closing = ListenSettings::new(config.clone());
         host.listen(80, ListenSettings::new(config), || Box::new(Listens)).unwrap_or_else(|e| panic!("{e}"));
@@ -67,7 +67,7 @@ impl Server {
         let mut server = Server {
             host,
             effects: Effects::default(),
-            dice,
+            rng,
             now: Instant::ZERO + Span::from_secs(1),
             clients: Vec::new(),
             turn: 0,
@@ -117,7 +117,7 @@ impl Server {
 
     fn wake(&mut self) {
         while self.host.deadline().is_some_and(|at| at <= self.now) {
-            self.host.on_wake(&mut Cx::new(self.now, &mut self.effects, &mut self.dice));
+            self.host.on_wake(&mut Cx::new(self.now, &mut self.effects, &mut self.rng));
         }
     }
 
@@ -145,7 +145,7 @@ impl Server {
         self.now += Span::from_nanos(100);
         self.effects.emitted.clear();
         let packet = packet((n, port), flags, seq, ack, words, (self.now.as_nanos() / 1_000_000) as u32);
-        self.host.on_packet(Port(0), packet, &mut Cx::new(self.now, &mut self.effects, &mut self.dice));
+        self.host.on_packet(Port(0), packet, &mut Cx::new(self.now, &mut self.effects, &mut self.rng));
         Some(self.effects.emitted.first()?.1.tcp().ok()?.header())
     }
 }

@@ -31,8 +31,8 @@ const WORKS: [(&str, &str, Work); 19] = [
     ("lab-parquet", "the same as lab, recorded as Parquet", |n| lab(n, "aist-fix", Recording::Parquet)),
     ("pacing-1000", "a packet of one of 1,000 paced classes", |n| pacing(n, 1_000)),
     ("pacing-100000", "the same with 100,000 classes", |n| pacing(n, 100_000)),
-    ("nics-1", "a packet of one of 10,000 connections by one card", |n| nics(n, 1, false)),
-    ("nics-4", "the same by one of four cards", |n| nics(n, 4, false)),
+    ("nics-1", "a packet of one of 10,000 connections by one NIC", |n| nics(n, 1, false)),
+    ("nics-4", "the same by one of four NICs", |n| nics(n, 4, false)),
     ("nics-4-repair", "the same, copies kept", |n| nics(n, 4, true)),
     ("host-100", "a segment for one of 100 connections", |n| host(n, 100)),
     ("host-10000", "the same with 10,000 connections", |n| host(n, 10_000)),
@@ -112,8 +112,8 @@ fn pacing(n: u64, classes: u32) -> Result<(), String> {
     Ok(())
 }
 
-fn nics(n: u64, cards: usize, repairs: bool) -> Result<(), String> {
-    let mut load = NicsLoad::new(OrderKind::Earliest, cards, 10_000, repairs);
+fn nics(n: u64, nics: usize, repairs: bool) -> Result<(), String> {
+    let mut load = NicsLoad::new(OrderKind::Earliest, nics, 10_000, repairs);
     (0..n).for_each(|_| {
         load.step();
     });

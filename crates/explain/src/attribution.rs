@@ -170,8 +170,8 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
         return Cause::Linux2617;
     }
     let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
-    let deaf = group.len() >= 3 || group.len() == 2 && !chance;
-    if deaf && group.iter().skip(1).all(|s| !s.heard) {
+    let unheard = group.len() >= 3 || group.len() == 2 && !chance;
+    if unheard && group.iter().skip(1).all(|s| !s.heard) {
         return Cause::Outage;
     }
     if lost.is_empty() && group.iter().any(|s| s.spurious) {

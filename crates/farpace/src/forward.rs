@@ -45,7 +45,7 @@ const ROOM: usize = 256 << 10;
 pub struct Args {
     /// A port here, and where it leads over there; may be repeated
     #[arg(short = 'L', long = "local", value_name = "[ADDR:]PORT:HOST:PORT", required = true)]
-    rules: Vec<Rule>,
+    rules: Vec<ForwardRule>,
     /// The other machine, as ssh names it
     #[arg(value_name = "[USER@]HOST")]
     host: String,
@@ -62,13 +62,13 @@ pub struct Args {
 
 /// A port here, and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+struct ForwardRule {
     at: SocketAddr,
     host: String,
     port: u16,
 }
 
-impl FromStr for Rule {
+impl FromStr for ForwardRule {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let form = || {
@@ -95,7 +95,7 @@ impl FromStr for Rule {
         if !is_host {
             return Err(form());
         }
-        Ok(Rule {
+        Ok(ForwardRule {
             at: SocketAddr::new(address.map_err(|_| form())?, port(local)?),
             host: host.clone(),
             port: port(remote)?,
@@ -109,7 +109,7 @@ impl FromStr for Rule {
 /// A port is taken, ssh cannot be started, or the far end cannot be reached.
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
-    let open = |rule: &Rule| {
+    let open = |rule: &ForwardRule| {
         let listener = TcpListener::bind(rule.at);
         listener.with_context(|| format!("cannot listen at {}; choose another port", rule.at))
     };
@@ -193,7 +193,7 @@ impl Args {
         let program = words.next().context("--ssh-command is empty")?;
         let mut command = Command::new(program);
         command.args(words).arg("-N");
-        for Rule { at, host, port } in &self.rules {
+        for ForwardRule { at, host, port } in &self.rules {
             command.args([
                 "-L",
                 &format!("{}:{}", named_at(&at.ip().to_string(), at.port()), named_at(host, *port)),
@@ -209,7 +209,7 @@ impl Args {
 }
 
 /// Carries one connection.
-fn carry(tcp: TcpStream, reached: &ReachedEnd, rule: &Rule) -> Result<()> {
+fn carry(tcp: TcpStream, reached: &ReachedEnd, rule: &ForwardRule) -> Result<()> {
     let mut far = reached.open(Service::Forward)?;
     far.line.writer.write_all(format!("{}\n", named_at(&rule.host, rule.port)).as_bytes())?;
     far.line.writer.flush()?;
@@ -317,7 +317,8 @@ mod tests {
     /// Breaks: a rule as ssh takes it leads elsewhere, or opens a port to others that was not asked for.
     #[test]
     fn rules_are_read_as_ssh_does() {
-        let rule = |at: &str, host: &str, port| Ok(Rule { at: at.parse().unwrap(), host: host.into(), port });
+        let rule =
+            |at: &str, host: &str, port| Ok(ForwardRule { at: at.parse().unwrap(), host: host.into(), port });
         assert_eq!("8080:intranet:80".parse(), rule("127.0.0.1:8080", "intranet", 80));
         assert_eq!("0.0.0.0:8080:10.0.0.5:80".parse(), rule("0.0.0.0:8080", "10.0.0.5", 80));
         assert_eq!("[::1]:8080:[fd00::5]:80".parse(), rule("[::1]:8080", "fd00::5", 80));
@@ -331,7 +332,7 @@ mod tests {
             "x:intranet:80",
             "a:1:b:2:c",
         ] {
-            assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ForwardRule>().is_err(), "{wrong}");
         }
     }
 }

@@ -81,7 +81,7 @@ pub struct Args {
 
 /// What the side that sends has seen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Seen {
+struct PerfState {
     /// Data segments sent, and of them sent again.
     segments: u64,
     retransmitted: u64,
@@ -93,10 +93,10 @@ struct Seen {
     busiest_thread: ThreadLoad,
 }
 
-impl Seen {
-    fn of(path: Option<PathFacts>, busiest_thread: ThreadLoad) -> Seen {
+impl PerfState {
+    fn of(path: Option<PathFacts>, busiest_thread: ThreadLoad) -> PerfState {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        path.map_or(Seen { busiest_thread, ..Seen::default() }, |path| Seen {
+        path.map_or(PerfState { busiest_thread, ..PerfState::default() }, |path| PerfState {
             segments: path.segments,
             retransmitted: path.retransmitted,
             min_rtt_ms: ms(path.min_rtt),
@@ -122,7 +122,7 @@ struct PerfResult {
     /// `sender cpu`, `receiver cpu`, `receive window`, `cap` or `path`.
     limit: &'static str,
     sentence: String,
-    sender: Seen,
+    sender: PerfState,
     receiver_busiest_thread: ThreadLoad,
     /// What each tunnel carried: its name, bytes, and the round trip of its last probe in ms.
     links: Vec<(String, u64, Option<f64>)>,
@@ -179,7 +179,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn text(result: &PerfResult) -> String {
-    let Seen { segments, retransmitted, min_rtt_ms, rtt_ms, cwnd_bytes, receive_window, busiest_thread } =
+    let PerfState { segments, retransmitted, min_rtt_ms, rtt_ms, cwnd_bytes, receive_window, busiest_thread } =
         result.sender;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut text = format!(
@@ -220,7 +220,7 @@ impl Args {
         })?;
         writer.flush()?;
         finish();
-        let seen = Seen::of(watcher.path(), busy.busiest());
+        let seen = PerfState::of(watcher.path(), busy.busiest());
         let mut answer = String::new();
         BufReader::new(&mut reader).take(MAX_LINE).read_line(&mut answer)?;
         close();
@@ -273,7 +273,7 @@ impl Args {
         reached: &ReachedEnd,
         bytes: u64,
         elapsed_s: f64,
-        sender: Seen,
+        sender: PerfState,
         receiver: ThreadLoad,
     ) -> PerfResult {
         let rate_bit_s = bytes as f64 * 8.0 / elapsed_s.max(1e-9);
@@ -367,7 +367,7 @@ fn count(reader: &mut dyn Read, look: &mut dyn FnMut(u64, Duration) -> bool) -> 
 }
 
 /// What the last test that was sent from here has seen.
-static LAST: Mutex<Option<Seen>> = Mutex::new(None);
+static LAST: Mutex<Option<PerfState>> = Mutex::new(None);
 
 /// The far end of one stream.
 ///
@@ -402,7 +402,7 @@ pub fn serve(stream: TransferStream) -> Result<()> {
             })?;
             writer.flush()?;
             finish();
-            let seen = Seen::of(watcher.path(), busy.busiest());
+            let seen = PerfState::of(watcher.path(), busy.busiest());
             *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
             // Until the near end has all of it.
             let _ = reader.read(&mut [0]);

@@ -15,11 +15,11 @@ Paths, from scenarios/gallery:
   office   two policed lines to a data centre: 60 ms, a small queue, no bit errors (together-office.toml)
 
 Solutions, each as its paper publishes it, and with what is known now:
-  recovery   of lost retransmissions    remedy B in Linux 2.6.22         RACK-TLP, PRR, F-RTO, undo
-  control    of congestion              TCP-STAR                         farpace
-  asking     for ACKs                   the CDL bit                      TARR
-  pacing     at the NICs                PSPacer, highest rate first      earliest deadline first
-  cards      several NICs as one        frames sent ahead by a number    frames sent to arrive in turn
+  recovery      of lost retransmissions   remedy B in Linux 2.6.22       RACK-TLP, PRR, F-RTO, undo
+  control       of congestion             TCP-STAR                       farpace
+  ack-requests  immediate ACKs            the CDL bit                    TARR
+  pacing        at the NICs               PSPacer, highest rate first    earliest deadline first
+  nics          several NICs as one       frames sent ahead by a number  frames sent to arrive in turn
 
 Examples:
   farpace together                           report in out/together/report.html

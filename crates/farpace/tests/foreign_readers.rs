@@ -91,10 +91,10 @@ fn tshark_sees_gap_frames_as_pause() {
 
 /// Breaks: a list of cards makes address resolution malformed to everybody else's eyes.
 #[test]
-fn tshark_takes_a_list_of_cards_for_a_trailer() {
+fn tshark_takes_a_list_of_nics_for_a_trailer() {
     let mac = |n| MacAddr([2, 0, 0, 0, 0, n]);
-    let cards: Vec<_> = (0x11..0x21).map(|n| (mac(n), NicKind(3))).collect();
-    let list = |own: IpAddr, cards| Extension::new(own, cards, NicFlags::ANSWERS_PROBES, 1);
+    let nics: Vec<_> = (0x11..0x21).map(|n| (mac(n), NicKind(3))).collect();
+    let list = |own: IpAddr, nics| Extension::new(own, nics, NicFlags::ANSWERS_PROBES, 1);
     let (a, b, a6) =
         (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
     let request = Arp::request(mac(0x11), a, b);
@@ -111,10 +111,10 @@ fn tshark_takes_a_list_of_cards_for_a_trailer() {
     let path = dir.path().join("cards.pcapng");
     let mut capture = PcapngWriter::new(File::create(&path).unwrap(), "lists of cards").unwrap();
     let tap = capture.add_interface("wire", "", None).unwrap();
-    for n in [1, 2, cards.len()] {
-        let arp = request.encode_with(&list(a.into(), &cards[..n]));
+    for n in [1, 2, nics.len()] {
+        let arp = request.encode_with(&list(a.into(), &nics[..n]));
         let arp = Packet::from_link(mac(0x11), MacAddr::BROADCAST, EtherType::ARP, arp.into());
-        let discovery = with_nics(&asked, mac(0x11), Some(&list(a6.into(), &cards[..n]))).unwrap();
+        let discovery = with_nics(&asked, mac(0x11), Some(&list(a6.into(), &nics[..n]))).unwrap();
         for packet in [arp, discovery] {
             capture.packet(tap, Instant::ZERO, &packet, None).unwrap();
         }

@@ -95,9 +95,9 @@ fn connection(rng: &mut RandomStream, port: u16) -> Option<TcpStream> {
     connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).ok()?;
     let stream = TcpStream::from(socket);
     // A receiver that does not read must not hold up the campaign.
-    let patience = Some(Duration::from_secs(3));
-    stream.set_write_timeout(patience).ok()?;
-    stream.set_read_timeout(patience).ok()?;
+    let timeout = Some(Duration::from_secs(3));
+    stream.set_write_timeout(timeout).ok()?;
+    stream.set_read_timeout(timeout).ok()?;
     Some(stream)
 }
 

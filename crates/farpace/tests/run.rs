@@ -165,7 +165,7 @@ fn every_flow_has_its_section() {
 
 /// Breaks: the table and the JSON of network cards: rows that are missing, keys that are gone or not documented, wrong sums.
 #[test]
-fn network_cards_are_told_in_words_and_numbers() {
+fn nics_are_reported_in_words_and_numbers() {
     let text = include_str!("../../../scenarios/gallery/nics.toml");
     let dir = with_scenario(text);
     let turns = [

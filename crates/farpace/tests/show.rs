@@ -118,7 +118,7 @@ fn figure() -> tempfile::TempDir {
 
 /// Breaks: the thesis' figure 5.1: what asks (D) and what confirms (C) is no longer seen at a glance.
 #[test]
-fn the_figure_of_the_thesis() {
+fn the_published_figure() {
     let dir = figure();
     let expected = "\
 13:37:26.129717 10.0.0.1.1027 > 10.0.0.2.1060: S 18947299:18947299(0) win 8760 <mss 1460,nop,nop,timestamp 0 0,nop,wscale 0,cdl-allow>

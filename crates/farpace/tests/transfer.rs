@@ -221,7 +221,7 @@ fn a_killed_receiver_is_told_and_the_next_one_goes_on() {
 
 /// Breaks: errors that do not say how to mend them, or wrong exit codes.
 #[test]
-fn troubles_are_told() {
+fn failures_are_told() {
     let Folders { here, there } = folders();
     fs::write(here.path().join("film"), "film").unwrap();
     let receiver = Receiver::start(there.path(), &[]);

@@ -1,7 +1,7 @@
 //! What this kernel allows, feature by feature: each is tried, not guessed from a version.
 
 use crate::mounts::mounted;
-use crate::{Control, KernelError, object};
+use crate::{KernelControl, KernelError, object};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -64,10 +64,10 @@ pub fn features() -> Vec<Feature> {
             }
         },
     ));
-    for control in Control::ALL {
+    for control in KernelControl::ALL {
         let name = match control {
-            Control::Farpace => "control farpace",
-            Control::Star => "control star",
+            KernelControl::Farpace => "control farpace",
+            KernelControl::Star => "control star",
         };
         let tried = crate::session::try_load(control).map_err(|error| first_line(&error));
         all.push(Feature::new(name, "the verifier takes the program", tried.map(|()| "taken".into())));

@@ -1,7 +1,7 @@
 //! Giving connections back to a control of the kernel, so that our programs can go at once instead of with the last of
 //! the connections.
 
-use crate::{Control, KernelError, object};
+use crate::{KernelControl, KernelError, object};
 use libbpf_rs::{Iter, IterOpts, MapCore, MapFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 fn heir() -> Result<(String, bool), KernelError> {
     let read = |path: &str| fs::read_to_string(path).map_err(KernelError::system(format!("read {path}")));
     let default = read(DEFAULT)?.trim().to_owned();
-    if !Control::ALL.iter().any(|control| control.name() == default) {
+    if !KernelControl::ALL.iter().any(|control| control.name() == default) {
         return Ok((default, false));
     }
     let available = read(AVAILABLE)?;

@@ -8,7 +8,7 @@
 //!   by a device, class by class.
 //! * Without it, only what the rows mean ([`KernelConnection`], [`TraceRow`]) is here, and nothing needs clang.
 //!
-//! Start reading at [`Control`], then at `session.rs`. It never decides where things are pinned or who is under a control: the
+//! Start reading at [`KernelControl`], then at `session.rs`. It never decides where things are pinned or who is under a control: the
 //! command does.
 
 #![forbid(unsafe_code)]
@@ -43,7 +43,7 @@ pub use classes::{
     ClassCounters, ClassDevice, ClassLateness, ClassOrder, ClassSettings, HTB_MAJOR, KernelClass,
     KernelShape, MAX_CLASS_RATE, MAX_KERNEL_CLASSES, MAX_KERNEL_SHAPES,
 };
-pub use control::Control;
+pub use control::KernelControl;
 pub use rows::{Addresses, KernelConnection, Phase, TraceRow};
 pub use rule::{KernelDestination, MAX_RULES, Rule};
 

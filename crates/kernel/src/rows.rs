@@ -1,6 +1,6 @@
 //! The rows that the programs write (`bpf/maps.h`), as values.
 
-use crate::Control;
+use crate::KernelControl;
 use farpace_events::{Record, RecordDirection, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlocks;
@@ -132,7 +132,7 @@ pub struct KernelConnection {
     /// Who talks to whom.
     pub addresses: Addresses,
     /// Under which control.
-    pub control: Control,
+    pub control: KernelControl,
     /// What control farpace is doing.
     pub phase: Option<Phase>,
     /// Congestion state.
@@ -184,12 +184,12 @@ impl KernelConnection {
         let (retransmissions, lost, data_segments) = (f.u32(), f.u32(), f.u32());
         let (kind, phase, ca_state, tcp_state) = (f.u8(), f.u8(), f.u8(), f.u8());
         let us = |us: u32| Span::from_micros(u64::from(us));
-        let control = Control::of_kind(kind)?;
+        let control = KernelControl::of_kind(kind)?;
         Some(KernelConnection {
             id,
             addresses,
             control,
-            phase: (control == Control::Farpace).then(|| Phase::of(phase)),
+            phase: (control == KernelControl::Farpace).then(|| Phase::of(phase)),
             state: state_of(ca_state),
             tcp_state,
             cwnd: Packets::new(cwnd),
@@ -226,7 +226,7 @@ pub struct TraceRow {
     /// Who talks to whom.
     pub addresses: Addresses,
     /// Under which control.
-    pub control: Control,
+    pub control: KernelControl,
     /// What control farpace is doing.
     pub phase: Option<Phase>,
     /// Rate at which segments leave; none: unlimited.
@@ -256,7 +256,7 @@ impl TraceRow {
         let (srtt, rttvar, rto_ticks, snd_wnd) = (f.u32(), f.u32(), f.u32(), f.u32());
         let (kind, phase, ca_state) = (f.u8(), f.u8(), f.u8());
         let us = |us: u32| Span::from_micros(u64::from(us));
-        let control = Control::of_kind(kind)?;
+        let control = KernelControl::of_kind(kind)?;
         let in_flight =
             packets_out.saturating_add(retrans_out).saturating_sub(sacked_out.saturating_add(lost_out));
         let record = Record {
@@ -290,7 +290,7 @@ impl TraceRow {
             id,
             addresses,
             control,
-            phase: (control == Control::Farpace).then(|| Phase::of(phase)),
+            phase: (control == KernelControl::Farpace).then(|| Phase::of(phase)),
             pacing: pacing(pacing_rate),
             record,
             rto_ticks,
@@ -332,7 +332,7 @@ mod tests {
         let status = KernelConnection::parse(&row).unwrap();
         assert_eq!(status.addresses.local, "10.0.0.1:5000".parse().unwrap());
         assert_eq!(status.addresses.remote, "10.0.0.2:443".parse().unwrap());
-        assert_eq!((status.control, status.phase), (Control::Farpace, Some(Phase::Steady)));
+        assert_eq!((status.control, status.phase), (KernelControl::Farpace, Some(Phase::Steady)));
         assert_eq!((status.cwnd.get(), status.ssthresh, status.mss), (10, Packets::MAX, 1448));
         assert_eq!((status.min_rtt, status.base_rtt), (Span::ZERO, Span::from_millis(499)));
         assert_eq!(status.pacing, Some(Rate::from_mbit(10)));

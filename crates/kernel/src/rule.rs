@@ -1,6 +1,6 @@
 //! What holds for connections to a destination.
 
-use crate::Control;
+use crate::KernelControl;
 use farpace_units::{Packets, Rate, Span};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ pub const MAX_RULES: usize = 4096;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// Their control.
-    pub control: Option<Control>,
+    pub control: Option<KernelControl>,
     /// Least retransmission timeout; the kernel takes at most its own, 200 ms.
     pub rto_min: Option<Span>,
     /// Largest retransmission timeout, back-off included; from 1 s to 120 s, since Linux 6.15.
@@ -40,8 +40,8 @@ impl Rule {
         let rate = self.max_rate.map_or(0, |rate| (rate.bits_per_sec() / 8).max(1));
         let control = match self.control {
             None => 0,
-            Some(Control::Farpace) => 1,
-            Some(Control::Star) => 2,
+            Some(KernelControl::Farpace) => 1,
+            Some(KernelControl::Star) => 2,
         };
         let words = [
             control,
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn rules() {
         let rule = Rule {
-            control: Some(Control::Star),
+            control: Some(KernelControl::Star),
             rto_min: Some(Span::from_millis(50)),
             rto_max: Some(Span::from_secs(3)),
             initial_window: Some(Packets::new(32)),

@@ -1,7 +1,7 @@
 //! Loading the controls, and taking them away.
 
 use crate::object::{self, Abilities};
-use crate::{Control, KernelError};
+use crate::{KernelControl, KernelError};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapType, Object};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Registered {
     /// Which.
-    pub control: Control,
+    pub control: KernelControl,
     link: Link,
     /// Its registration is a link, which ends with its owner. Before Linux 6.4 it stays until somebody takes it away.
     pub ends_with_owner: bool,
@@ -21,23 +21,23 @@ pub struct Registered {
 pub struct KernelSession {
     registered: Vec<Registered>,
     /// Controls that the kernel has refused, and why.
-    refused: Vec<(Control, KernelError)>,
+    refused: Vec<(KernelControl, KernelError)>,
     // Last: the registrations go before the programs.
     _object: Object,
 }
 
 /// The map of the control that fits the kernel.
-fn map_of(control: Control, abilities: Abilities) -> &'static str {
+fn map_of(control: KernelControl, abilities: Abilities) -> &'static str {
     match (control, abilities.cong_control) {
-        (Control::Farpace, Some(4)) => "farpace",
-        (Control::Farpace, _) => "farpace2",
-        (Control::Star, _) => "star",
+        (KernelControl::Farpace, Some(4)) => "farpace",
+        (KernelControl::Farpace, _) => "farpace2",
+        (KernelControl::Star, _) => "star",
     }
 }
 
 const BPF_F_LINK: u32 = 1 << 13;
 
-fn load(controls: &[Control], abilities: Abilities) -> Result<Object, KernelError> {
+fn load(controls: &[KernelControl], abilities: Abilities) -> Result<Object, KernelError> {
     let names: Vec<_> = controls.iter().map(|control| map_of(*control, abilities)).collect();
     let what = format!("control {}", controls.iter().map(|c| c.name()).collect::<Vec<_>>().join(" and "));
     let mut object = object::open(&what, object::CONTROL)?;
@@ -53,7 +53,7 @@ fn load(controls: &[Control], abilities: Abilities) -> Result<Object, KernelErro
 }
 
 /// Lets the verifier look at a control, and lets it go.
-pub(crate) fn try_load(control: Control) -> Result<(), KernelError> {
+pub(crate) fn try_load(control: KernelControl) -> Result<(), KernelError> {
     let abilities = object::abilities()?;
     if abilities.cong_control.is_none() {
         return Err(KernelError::NoStructOps);
@@ -66,7 +66,7 @@ impl KernelSession {
     ///
     /// # Errors
     /// None is taken; see [`KernelError`].
-    pub fn load(controls: &[Control]) -> Result<Self, KernelError> {
+    pub fn load(controls: &[KernelControl]) -> Result<Self, KernelError> {
         if !object::has_rights() {
             return Err(KernelError::NoRights);
         }
@@ -110,7 +110,7 @@ impl KernelSession {
     }
 
     /// The controls that the kernel has refused, and why.
-    pub fn refused(&self) -> &[(Control, KernelError)] {
+    pub fn refused(&self) -> &[(KernelControl, KernelError)] {
         &self.refused
     }
 
@@ -139,9 +139,9 @@ impl KernelSession {
 ///
 /// # Errors
 /// No rights.
-pub fn unregister() -> Result<Vec<Control>, KernelError> {
+pub fn unregister() -> Result<Vec<KernelControl>, KernelError> {
     let mut gone = Vec::new();
-    for control in Control::ALL {
+    for control in KernelControl::ALL {
         for name in [control.name().to_owned(), format!("{control}2")] {
             for map in object::maps(&name, MapType::StructOps) {
                 match map.delete(&0u32.to_ne_bytes()) {
@@ -157,10 +157,10 @@ pub fn unregister() -> Result<Vec<Control>, KernelError> {
 }
 
 /// Controls of ours that the kernel offers, whoever has loaded them: in this thread's network namespace, as in all.
-pub fn registered() -> Vec<Control> {
+pub fn registered() -> Vec<KernelControl> {
     let names =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    Control::ALL.into_iter().filter(|c| names.split_whitespace().any(|name| name == c.name())).collect()
+    KernelControl::ALL.into_iter().filter(|c| names.split_whitespace().any(|name| name == c.name())).collect()
 }
 
 /// Whether a registration ends with its owner: before Linux 6.4, and where that cannot be known, it does not.

@@ -32,7 +32,7 @@ pub struct CaptureFile {
     pub skipped: Packets,
 }
 
-struct Capture {
+struct PointCapture {
     path: PathBuf,
     writer: PcapngWriter<BufWriter<File>>,
     /// The interface of the tap; in the file of drops, one for each element, created at its first drop.
@@ -62,8 +62,8 @@ pub(crate) struct RunObserver {
     wires: Vec<RunTaps>,
     meters: Vec<(String, Meter)>,
     counts: Vec<Count>,
-    captures: Vec<Capture>,
-    drops: Option<Capture>,
+    captures: Vec<PointCapture>,
+    drops: Option<PointCapture>,
     elements: Vec<String>,
     failed: Option<CaptureOpenError>,
 }
@@ -150,7 +150,7 @@ impl RunObserver {
     }
 }
 
-fn open(directory: &Path, name: &str, trace: &Trace) -> Result<Capture, CaptureOpenError> {
+fn open(directory: &Path, name: &str, trace: &Trace) -> Result<PointCapture, CaptureOpenError> {
     let resolution = match trace.clock {
         CaptureClock::Exact => Resolution::Nanoseconds,
         CaptureClock::Gtrcnet => Resolution::Gtrcnet,
@@ -161,7 +161,7 @@ fn open(directory: &Path, name: &str, trace: &Trace) -> Result<Capture, CaptureO
         Ok(writer) => {
             let writer = writer.with_resolution(resolution);
             let snaplen = u32::try_from(trace.snaplen.get()).unwrap_or(u32::MAX);
-            Ok(Capture { path, writer, interfaces: BTreeMap::new(), snaplen })
+            Ok(PointCapture { path, writer, interfaces: BTreeMap::new(), snaplen })
         }
         Err(error) => Err(CaptureOpenError { path, error }),
     }

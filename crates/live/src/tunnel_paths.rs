@@ -3,7 +3,7 @@
 //! Both ends have as many tunnels, in the same order. A path that does not answer any more carries nothing until it does again;
 //! what was under way on it is sent again by the others ([`farpace_link::multi_nic::repair`]), before TCP knows of it.
 
-use crate::device::udp_tunnel::{Framing, PublicKey, TunnelStatus};
+use crate::device::udp_tunnel::{PublicKey, TunnelStatus, WireguardFraming};
 use crate::device::{Device, UdpTunnel};
 use crate::driver::{Driver, DriverError, Wait};
 use crate::socket::{Stack, StackError};
@@ -27,13 +27,13 @@ const REORDER: Span = Span::from_millis(10);
 const MAX_REORDER: Span = Span::from_millis(500);
 
 /// The MAC addresses of path `number` at an end with key `own`, and at the other with `peer`: what the layer tells paths by.
-pub fn path_framing(own: PublicKey, peer: PublicKey, number: u8) -> Framing {
+pub fn path_framing(own: PublicKey, peer: PublicKey, number: u8) -> WireguardFraming {
     let mac = |key: PublicKey| {
         let [a, b, c, d, ..] = key.to_bytes();
         // Locally administered, of one station.
         MacAddr([2, a, b, c, d, number])
     };
-    Framing { own: mac(own), peer: mac(peer) }
+    WireguardFraming { own: mac(own), peer: mac(peer) }
 }
 
 /// A host with one address over tunnels that carry frames ([`path_framing`]), in the order of their paths. `rtt`: the longest round

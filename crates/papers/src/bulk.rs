@@ -1,7 +1,7 @@
 //! Bulk transfers that last as long as the run: goodput, queueing delay, losses, retransmissions.
 
 use crate::experiment::{MeasureError, StopRequest};
-use crate::observe::{Observer, observe, verified};
+use crate::observe::{PaperObserver, observe, verified};
 use crate::statistics::percentile;
 use farpace_events::Cause;
 use farpace_lab::scenario::Scenario;
@@ -80,7 +80,7 @@ struct Readings {
     delays: Vec<f64>,
 }
 
-impl Observer for Readings {
+impl PaperObserver for Readings {
     fn bin(&mut self, run: &mut Run, _: RunProgress) {
         self.delays.push(run.queueing_delay(0).as_secs_f64() * 1e3);
         let Some(flows) = &mut self.flows else { return };

@@ -34,7 +34,7 @@ pub use contender::{chosen_controls, congestion_name};
 pub use experiment::{CaseRun, Experiment, MeasureError, Measured, RunsOfCase, StopRequest};
 pub use observe::Setting;
 pub use overview::Overview;
-pub use paper::{About, ClaimList, Paper, RowList};
+pub use paper::{ClaimList, Paper, PaperInfo, RowList};
 pub use reasons::{FailsIn, entries as reasons};
 pub use report::{ExperimentReport, PaperSummary, ReportJson};
 pub use runner::{ProgressSink, Runner};

@@ -6,7 +6,7 @@ use farpace_lab::scenario::Scenario;
 use farpace_lab::{FlowOutcome, Inputs, Run, RunOutcome, RunProgress, VerifyError};
 
 /// Sees a run while it goes on.
-pub(crate) trait Observer {
+pub(crate) trait PaperObserver {
     /// A record of a sender, if the run makes records.
     fn record(&mut self, _record: &Record) {}
     /// The end of a bin.
@@ -14,11 +14,11 @@ pub(crate) trait Observer {
 }
 
 /// Sees nothing.
-impl Observer for () {}
+impl PaperObserver for () {}
 
-struct Records<'a, O>(&'a mut O);
+struct RecordReader<'a, O>(&'a mut O);
 
-impl<O: Observer> RecordSink for Records<'_, O> {
+impl<O: PaperObserver> RecordSink for RecordReader<'_, O> {
     fn record(&mut self, record: &Record) {
         self.0.record(record);
     }
@@ -31,13 +31,13 @@ impl<O: Observer> RecordSink for Records<'_, O> {
 pub(crate) fn observe(
     scenario: &Scenario,
     inputs: Inputs,
-    observer: &mut impl Observer,
+    observer: &mut impl PaperObserver,
     stop: &StopRequest<'_>,
 ) -> Result<Run, MeasureError> {
     let records = inputs.records;
     let mut run = Run::new(scenario, inputs)?;
     loop {
-        let mut sink = Records(observer);
+        let mut sink = RecordReader(observer);
         let progress = run.advance(records.then_some(&mut sink as &mut dyn RecordSink))?;
         if stop() {
             return Err(MeasureError::Interrupted);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What is known of a paper without a measurement.
 #[derive(Debug)]
-pub struct About {
+pub struct PaperInfo {
     /// The name of its command, its directory and its page under `docs/papers`.
     pub name: &'static str,
     /// Title, authors, institute.
@@ -31,11 +31,11 @@ pub struct About {
 
 /// A published measurement that is made again.
 ///
-/// `document` and `single_run` of [`About`] aside, everything a reader sees comes from these functions; the module `report` puts
+/// `document` and `single_run` of [`PaperInfo`] aside, everything a reader sees comes from these functions; the module `report` puts
 /// it together. None of them reads a file, writes or prints.
 pub trait Paper: Experiment {
     /// What is known without a measurement.
-    const ABOUT: &'static About;
+    const ABOUT: &'static PaperInfo;
 
     /// What was run, for the first line on a terminal.
     fn scope(measured: &Measured<'_, Self>) -> String;

@@ -1,6 +1,6 @@
 //! The report of an experiment: one page, and the same for a terminal and for programs.
 
-use crate::paper::About;
+use crate::paper::PaperInfo;
 use farpace_report::{Page, Reproduction, Table};
 use serde::Serialize;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub enum ReportJson {
 #[derive(Debug)]
 pub struct PaperSummary {
     /// The paper.
-    pub about: &'static About,
+    pub about: &'static PaperInfo,
     /// What came out, in a sentence or two.
     pub verdict: String,
     /// The most important numbers.

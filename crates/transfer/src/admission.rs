@@ -56,7 +56,7 @@ impl AdmittedConnection {
 }
 
 /// The slot of one connection; it is released when this is dropped.
-pub struct Ticket {
+pub struct Admission {
     inner: Arc<AdmissionInner>,
     number: u64,
     connection: Arc<AdmittedConnection>,
@@ -70,7 +70,7 @@ impl TransferAdmission {
 
     /// Admits a connection from this address. Another one may be closed for it. The returned stream is this
     /// one.
-    pub fn arrive(&self, from: Option<IpAddr>, line: FramedStream) -> (Ticket, FramedStream) {
+    pub fn arrive(&self, from: Option<IpAddr>, line: FramedStream) -> (Admission, FramedStream) {
         let FramedStream { reader, writer, close } = line;
         let close: Arc<dyn Fn() + Send + Sync> = close.into();
         let connection = Arc::new(AdmittedConnection {
@@ -97,7 +97,7 @@ impl TransferAdmission {
             displaced.displace();
         }
         let line = FramedStream { reader, writer, close: Box::new(move || close()) };
-        (Ticket { inner: Arc::clone(&self.0), number, connection }, line)
+        (Admission { inner: Arc::clone(&self.0), number, connection }, line)
     }
 
     /// Number of unproven connections, and of transfers.
@@ -113,7 +113,7 @@ impl AdmissionInner {
     }
 }
 
-impl Ticket {
+impl Admission {
     /// Requests a slot for a transfer. `stranger`: the peer is unauthenticated, because there is no token.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Admission {
     fn drop(&mut self) {
         let mut table = self.inner.table();
         table.unproven.remove(&self.number);
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     struct Client {
-        ticket: Ticket,
+        ticket: Admission,
         closed: Arc<AtomicBool>,
     }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// A connection that stands still for so long is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a read or write.
 const CHUNK: usize = 1 << 20;
 /// What slow start takes is not measured.
@@ -19,12 +19,12 @@ pub const CONGESTION: &str = "cubic";
 /// The kernel connects to port 5001 there.
 pub fn connect(to: impl Into<IpAddr>) -> anyhow::Result<TcpStream> {
     let to = SocketAddr::new(to.into(), 5001);
-    farpace_live::connect_kernel(to, CONGESTION, PATIENCE).context("no connection")
+    farpace_live::connect_kernel(to, CONGESTION, TIMEOUT).context("no connection")
 }
 
 /// Reads for so many seconds after the warm-up.
 pub fn read(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     pump(seconds, move |buffer| {
         let n = stream.read(buffer).context("nothing comes any more")?;
         anyhow::ensure!(n > 0, "the other end has closed");
@@ -34,7 +34,7 @@ pub fn read(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
 
 /// Writes for so many seconds after the warm-up.
 pub fn write(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     pump(seconds, move |buffer| stream.write(buffer).context("nothing is taken any more"))
 }
 

@@ -528,8 +528,7 @@ impl Half {
 
         let timer = MIN_TIMER.max(round * 3 / 5);
         // A lone segment's ACK may be delayed.
-        let patience =
-            if outstanding <= 2 * u64::from(self.full()) { DELAYED_ACK[1] } else { DELAYED_ACK[0] };
+        let timeout = if outstanding <= 2 * u64::from(self.full()) { DELAYED_ACK[1] } else { DELAYED_ACK[0] };
         let shut = self.log.shut.filter(|_| !resent && known.edge > 0);
         let closed = if shut.is_some_and(|s| s.zero) { Wait::ZeroWindow } else { Wait::Window };
         let shut_for = shut.map_or(Span::ZERO, |s| s.until.unwrap_or(now).since(last)).min(gap);
@@ -556,7 +555,7 @@ impl Half {
         } else if !resent && self.last_short && since_ack > MIN_PAUSE.max(gap / 16) {
             // The last segment was short: there was nothing more to send.
             waits[Wait::Program as usize] += gap;
-        } else if !resent && since_ack >= round * 3 / 2 + patience {
+        } else if !resent && since_ack >= round * 3 / 2 + timeout {
             // No ACK for what is outstanding, for so long: what goes out now is a probe.
             waits[Wait::Timer as usize] += gap;
         } else {

@@ -197,10 +197,10 @@ pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     Builder::new().name("farpace-gate".into()).spawn(work).context("cannot start a thread")
 }
 
-type Ports = (Option<UdpTunnel>, Option<TcpListener>, Option<String>);
+type GateSockets = (Option<UdpTunnel>, Option<TcpListener>, Option<String>);
 
 /// Opens UDP and TCP at the same number. TCP may be missing where UDP is there, and the other way round; it is said why.
-fn ports(identity: &TicketIdentity, args: &GateArgs, ticket: &Ticket) -> Result<Ports> {
+fn ports(identity: &TicketIdentity, args: &GateArgs, ticket: &Ticket) -> Result<GateSockets> {
     let mut last = anyhow!("neither UDP nor TCP is wanted");
     for _ in 0..if args.port == 0 { ATTEMPTS } else { 1 } {
         let config = TunnelConfig {

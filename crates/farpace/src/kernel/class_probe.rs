@@ -17,7 +17,7 @@ const BYTES: usize = 1_518 - 14 - 20 - 8 - 4;
 /// The last leaves three intervals after the first; by `htb`, whose bucket holds one frame, two.
 const EXPECTED: Span = Span::from_millis(24);
 /// A machine may be busy.
-const PATIENCE: Span = Span::from_secs(3);
+const TIMEOUT: Span = Span::from_secs(3);
 
 /// Of a veth pair, and of ifb, by which what comes in is paced.
 pub fn features() -> Vec<Feature> {
@@ -91,7 +91,7 @@ fn measure() -> Result<String> {
         device.classes.into_iter().next()
     };
     let left = || class().is_some_and(|class| class.left >= PACKETS);
-    clock.wait_until_soon(PATIENCE.as_nanos(), left);
+    clock.wait_until_soon(TIMEOUT.as_nanos(), left);
     let took = clock.elapsed();
     let class = class().context("the classes have gone")?;
     ensure!(class.left >= PACKETS, "{how}: {} of {PACKETS} packets left", class.left);

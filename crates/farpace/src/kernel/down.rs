@@ -1,7 +1,7 @@
 //! `farpace kernel down`.
 
 use super::setup::{NAME, held};
-use super::{DownArgs, classes};
+use super::{KernelDownArgs, classes};
 use crate::stopwatch::Stopwatch;
 use crate::terminal;
 use anyhow::{Result, bail};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// How long the kernel may take to let controls go.
-const PATIENCE: Span = Span::from_secs(3);
+const TIMEOUT: Span = Span::from_secs(3);
 
 /// What became of connections, by the number of their network namespace.
 #[derive(Debug, Default)]
@@ -60,13 +60,13 @@ fn take_back(name: &str) -> Result<usize> {
 }
 
 /// Takes away and prints.
-pub fn run(args: &DownArgs) -> Result<ExitCode> {
+pub fn run(args: &KernelDownArgs) -> Result<ExitCode> {
     let classes = take_back(classes::NAME)?;
     let found = take_back(NAME)? > 0;
     let unregistered = if held().is_none() { unregister()? } else { Vec::new() };
     // The kernel lets them go a moment after their owner.
     let waits = Stopwatch::start();
-    waits.wait_until(PATIENCE.as_nanos(), || registered().is_empty());
+    waits.wait_until(TIMEOUT.as_nanos(), || registered().is_empty());
     let still = registered();
     if !still.is_empty() {
         let names: Vec<_> = still.iter().map(|control| control.name()).collect();

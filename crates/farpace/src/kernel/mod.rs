@@ -30,7 +30,7 @@ pub use setup::leftovers;
 
 use crate::emulate::words::span;
 use anyhow::Result;
-use farpace_kernel::{Control, KernelDestination};
+use farpace_kernel::{KernelControl, KernelDestination};
 use farpace_units::Span;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -73,7 +73,7 @@ enum Command {
     /// A row for each ACK, in the form of the lab's traces
     Trace(TraceArgs),
     /// Take away what `up --stay` has loaded, and give its connections to another control
-    Down(DownArgs),
+    Down(KernelDownArgs),
 }
 
 /// The arguments of `farpace kernel doctor`.
@@ -109,7 +109,7 @@ Examples:
 struct UpArgs {
     /// The control of connections for which nothing else is said [default: farpace]
     #[arg(long, value_name = "CONTROL", value_parser = words::control)]
-    control: Option<Control>,
+    control: Option<KernelControl>,
     /// Every new connection of this machine, also in containers, is under it
     #[arg(long)]
     default: bool,
@@ -147,8 +147,8 @@ struct UpArgs {
 
 impl UpArgs {
     /// The control of connections for which nothing else is said.
-    fn usual(&self) -> Control {
-        self.control.unwrap_or(Control::Farpace)
+    fn usual(&self) -> KernelControl {
+        self.control.unwrap_or(KernelControl::Farpace)
     }
 
     /// Whether controls are to be loaded: classes do not need them.
@@ -203,7 +203,7 @@ struct TraceArgs {
 /// The arguments of `farpace kernel down`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  farpace kernel down\n  farpace kernel down --keep-connections")]
-struct DownArgs {
+struct KernelDownArgs {
     /// Connections keep their control until they end
     #[arg(long)]
     keep_connections: bool,

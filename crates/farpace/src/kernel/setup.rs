@@ -1,7 +1,7 @@
 //! What stays in the kernel, and who takes it away.
 
 use anyhow::{Context, Result};
-use farpace_kernel::{Control, ends_with_owner, unregister};
+use farpace_kernel::{KernelControl, ends_with_owner, unregister};
 use farpace_live::system::{Journal, journals};
 
 /// The name of our setups.
@@ -25,5 +25,5 @@ pub fn leftovers(clean: bool) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let gone = unregister().context("congestion controls that a killed process has left")?;
-    Ok(gone.into_iter().map(|control: Control| format!("congestion control {control}")).collect())
+    Ok(gone.into_iter().map(|control: KernelControl| format!("congestion control {control}")).collect())
 }

@@ -22,10 +22,10 @@ const AGAIN: Span = Span::from_secs(1);
 const LOOK: Span = Span::from_millis(250);
 
 /// Connections, if controls are loaded.
-type Connections = Option<(KernelConnections, Option<PolicyCounters>)>;
+type KernelSnapshot = Option<(KernelConnections, Option<PolicyCounters>)>;
 
 /// Controls or classes are loaded: what they do.
-fn look(devices: &[ClassDevice]) -> Result<Connections> {
+fn look(devices: &[ClassDevice]) -> Result<KernelSnapshot> {
     match connections() {
         Ok(found) => Ok(Some((found, policy_counters()))),
         Err(KernelError::NotLoaded) if !devices.is_empty() => Ok(None),
@@ -56,7 +56,7 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn whole(found: Connections, classes: &ClassLooks) -> String {
+fn whole(found: KernelSnapshot, classes: &ClassLooks) -> String {
     let connections = found.map(|(found, policy)| text(&found, policy));
     let parts = [classes.text(), connections.unwrap_or_default()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")

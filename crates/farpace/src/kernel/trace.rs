@@ -25,7 +25,7 @@ const TABLE: &str = "trace.parquet";
 const NAMES: &str = "connections.json";
 
 /// Who a connection number is.
-struct Seen {
+struct TraceState {
     number: u32,
     row: TraceRow,
     rows: u64,
@@ -43,7 +43,7 @@ pub fn run(args: &TraceArgs) -> Result<ExitCode> {
     let begun = Stopwatch::start();
     let lasts = args.lasts.map_or(Duration::MAX, |lasts| Duration::from_nanos(lasts.as_nanos()));
     let (tick, mut start) = (KernelTrace::tick(), None);
-    let mut seen: BTreeMap<u64, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<u64, TraceState> = BTreeMap::new();
     let (mut rows, mut left_out, mut foreign) = (0u64, 0u64, 0);
     let mut figures = RealtimeFigures::new(args.json);
     while !interrupt::asked() && begun.elapsed() < lasts {
@@ -54,7 +54,7 @@ pub fn run(args: &TraceArgs) -> Result<ExitCode> {
                 return;
             }
             let number = u32::try_from(seen.len()).unwrap_or(u32::MAX);
-            let one = seen.entry(row.id).or_insert_with(|| Seen { number, row: row.clone(), rows: 0 });
+            let one = seen.entry(row.id).or_insert_with(|| TraceState { number, row: row.clone(), rows: 0 });
             one.rows += 1;
             rows += 1;
             sink.record(&row.record(one.number, start, tick));
@@ -97,7 +97,7 @@ pub fn run(args: &TraceArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn name(one: &Seen) -> Value {
+fn name(one: &TraceState) -> Value {
     json!({
         "connection": one.number,
         "id": one.row.id,

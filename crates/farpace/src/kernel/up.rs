@@ -7,7 +7,7 @@ use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_kernel::{
-    ClassOrder, Control, KernelDestination, KernelPolicy, KernelSession, bpf_folder, cgroup_root,
+    ClassOrder, KernelControl, KernelDestination, KernelPolicy, KernelSession, bpf_folder, cgroup_root,
 };
 use farpace_live::system::Setup;
 use farpace_units::Span;
@@ -74,7 +74,7 @@ fn load(args: &UpArgs) -> Result<Loaded> {
         (false, true) => vec![cgroup_root()?],
         (false, false) => args.cgroup.clone(),
     };
-    let session = KernelSession::load(&Control::ALL)?;
+    let session = KernelSession::load(&KernelControl::ALL)?;
     for (control, error) in session.refused() {
         terminal::note(&format!("warning: control {control} is left out: {error}"));
         if *control == args.usual() && !destinations.is_empty() {

@@ -1,7 +1,7 @@
 //! Controls and destinations as people type them.
 
 use crate::emulate::words::{rate, span};
-use farpace_kernel::{Control, KernelDestination, Rule};
+use farpace_kernel::{KernelControl, KernelDestination, Rule};
 use farpace_units::{Packets, Span};
 use std::net::IpAddr;
 
@@ -9,13 +9,15 @@ use std::net::IpAddr;
 ///
 /// # Errors
 /// There is no such control.
-pub fn control(text: &str) -> Result<Control, String> {
-    let found = Control::ALL.into_iter().find(|control| control.name() == text);
-    found.ok_or_else(|| format!("`{text}` is no control: {}", Control::ALL.map(Control::name).join(" or ")))
+pub fn control(text: &str) -> Result<KernelControl, String> {
+    let found = KernelControl::ALL.into_iter().find(|control| control.name() == text);
+    found.ok_or_else(|| {
+        format!("`{text}` is no control: {}", KernelControl::ALL.map(KernelControl::name).join(" or "))
+    })
 }
 
 /// What holds where nothing else is said.
-pub fn usual(control: Control, ack_requests: bool) -> Rule {
+pub fn usual(control: KernelControl, ack_requests: bool) -> Rule {
     Rule { control: Some(control), ack_requests, ..Rule::default() }
 }
 
@@ -26,7 +28,7 @@ pub struct To {
     bits: u8,
     said: Rule,
     /// `kernel` was said.
-    control: Option<Option<Control>>,
+    control: Option<Option<KernelControl>>,
     ack_requests: Option<bool>,
 }
 
@@ -114,9 +116,9 @@ mod tests {
     /// Breaks: what was typed for a destination, and what holds beside it.
     #[test]
     fn destinations() {
-        let usual = usual(Control::Farpace, true);
+        let usual = usual(KernelControl::Farpace, true);
         let to = destination("10.0.0.0/8,control=star,rto-max=5s,max-rate=20mbit").unwrap().complete(usual);
-        assert_eq!((to.bits, to.rule.control, to.rule.ack_requests), (8, Some(Control::Star), true));
+        assert_eq!((to.bits, to.rule.control, to.rule.ack_requests), (8, Some(KernelControl::Star), true));
         assert_eq!(
             (to.rule.rto_max, to.rule.max_rate),
             (Some(Span::from_secs(5)), Some(Rate::from_mbit(20)))

@@ -30,7 +30,7 @@ pub struct EndPlace {
     /// The namespace.
     pub namespace: Namespace,
     /// Address and MAC address.
-    pub door: BoundaryInfo,
+    pub boundary: BoundaryInfo,
 }
 
 /// Both ends, not connected yet.
@@ -84,12 +84,12 @@ impl CompareEnds {
         to.namespace.within(set)?.with_context(refused)?;
         // The largest window is the same as ours.
         if let Some(window) = plan.window {
-            let address = from.door.address;
+            let address = from.boundary.address;
             let bits = if address.is_ipv4() { 32 } else { 128 };
             to.namespace
                 .configure(&format!("route replace {address}/{bits} dev {INTERFACE} window {window}\n"))?;
         }
-        let at = SocketAddr::new(to.door.address, PORT);
+        let at = SocketAddr::new(to.boundary.address, PORT);
         let listener = to.namespace.within(|| TcpListener::bind(at))?.context("cannot listen")?;
         Ok(CompareEnds::Kernel { from, congestion: plan.congestion.clone(), listener })
     }
@@ -100,7 +100,7 @@ impl CompareEnds {
     pub fn ours(plan: &Plan, from: &EndPlace, to: &EndPlace) -> Result<Self> {
         let [sender, receiver] = plan.settings.clone().map(SocketOptions::of);
         let (a, b) = (stack(from)?, stack(to)?);
-        let listener = b.listen(SocketAddr::new(to.door.address, PORT), &receiver)?;
+        let listener = b.listen(SocketAddr::new(to.boundary.address, PORT), &receiver)?;
         let options = Box::new(sender.connect_timeout(Some(CONNECT)));
         Ok(CompareEnds::Ours { from: a, options, to: b, listener })
     }
@@ -155,9 +155,9 @@ impl CompareEnds {
 /// Our stack on the interface of a host.
 fn stack(place: &EndPlace) -> Result<Stack> {
     let device = place.namespace.within(|| PacketSocket::open(&PacketConfig::new(INTERFACE)))??;
-    let stack = Stack::on_device(Box::new(device), &[place.door.address], Wait::Sleep)?;
-    if place.door.resolves {
-        let mac = place.door.mac;
+    let stack = Stack::on_device(Box::new(device), &[place.boundary.address], Wait::Sleep)?;
+    if place.boundary.resolves {
+        let mac = place.boundary.mac;
         stack.call(move |host, _| host.join_link(mac, LocalLink::default()))?;
     }
     Ok(stack)

@@ -50,7 +50,7 @@ pub struct Plan {
     /// The receiving end's window in bytes, if it has a fixed one.
     pub window: Option<u64>,
     /// How the network in real time waits.
-    pub patience: LateTolerance,
+    pub late_tolerance: LateTolerance,
     /// The scenario's file.
     pub file: String,
     /// Its sender and receiver, as settings of sockets.
@@ -77,7 +77,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::new`].
-    pub fn of(mut base: Scenario, lasts: Span, patience: LateTolerance, file: &str) -> Result<Self> {
+    pub fn of(mut base: Scenario, lasts: Span, late_tolerance: LateTolerance, file: &str) -> Result<Self> {
         let Some(flow) = base.flows.first() else { bail!("the scenario has no flow to run") };
         let mut flow = flow.clone();
         flow.start = Span::ZERO;
@@ -99,7 +99,7 @@ impl Plan {
             lasts,
             congestion,
             window,
-            patience,
+            late_tolerance,
             file: file.to_owned(),
             settings,
         })

@@ -23,7 +23,7 @@ const CHUNK: usize = 256 * 1024;
 pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun> {
     let residents = if way == Backend::Kernel { Residents::Kernel } else { Residents::Others };
     let options = RealtimeOptions {
-        patience: plan.patience,
+        late_tolerance: plan.late_tolerance,
         whole: false,
         bin: Span::from_millis(100),
         captures: None,
@@ -63,8 +63,8 @@ pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun>
 fn place(site: &mut Site, host: &str) -> Result<EndPlace> {
     let state = site.state().hosts.iter().find(|state| state.host == host);
     let namespace = Namespace::existing(&state.context("no such host")?.namespace);
-    let door = site.network().doors().ports().iter().find(|door| door.host == host).cloned();
-    Ok(EndPlace { namespace, door: door.context("no such host")? })
+    let boundary = site.network().boundaries().ports().iter().find(|boundary| boundary.host == host).cloned();
+    Ok(EndPlace { namespace, boundary: boundary.context("no such host")? })
 }
 
 /// Connects and sends for so long; what was seen meanwhile, and how many data segments were sent.

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 /// So long a lab may take to end when it is asked to.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(20);
 
 /// The arguments of `farpace lab down`.
@@ -83,7 +83,7 @@ fn take_down(lab: &SiteState) -> Result<()> {
     let process = lab.process();
     process.end(false);
     let mut waited = Duration::ZERO;
-    while process.is_alive() && waited < PATIENCE {
+    while process.is_alive() && waited < TIMEOUT {
         pause();
         waited += STEP;
     }

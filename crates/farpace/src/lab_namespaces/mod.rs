@@ -17,7 +17,7 @@ use std::process::ExitCode;
 const AFTER_HELP: &str = "\
 Each host of the scenario becomes a network namespace with one interface, far0, which has the host's address. Between them \
 runs the scenario's network, in real time: links, queues, policers, losses, routers, switches, and the layer below hosts \
-with several cards. Programs run in the namespaces with the kernel's TCP and need to know nothing of it. Flows of the \
+with several NICs. Programs run in the namespaces with the kernel's TCP and need to know nothing of it. Flows of the \
 scenario are not started. Needs root and iproute2.
 
 Examples:

@@ -50,13 +50,13 @@ impl Site {
         residents: Residents,
         options: &RealtimeOptions,
     ) -> Result<Self> {
-        let (_, doors) = BoundaryNetwork::build(scenario, scenario.seed)?;
+        let (_, boundaries) = BoundaryNetwork::build(scenario, scenario.seed)?;
         let own = Process::own();
-        let hosts = doors.ports().iter().map(|door| HostState {
-            host: door.host.clone(),
-            namespace: format!("far-{name}-{}", door.host),
+        let hosts = boundaries.ports().iter().map(|boundary| HostState {
+            host: boundary.host.clone(),
+            namespace: format!("far-{name}-{}", boundary.host),
             interface: INTERFACE.to_owned(),
-            address: door.address.to_string(),
+            address: boundary.address.to_string(),
         });
         let state = SiteState {
             name: name.to_owned(),
@@ -69,10 +69,10 @@ impl Site {
         state.claim()?;
         let mut claim = Claim(state);
         let (mut namespaces, mut devices) = (Vec::new(), Vec::new());
-        for (door, host) in doors.ports().iter().zip(&claim.0.hosts) {
+        for (boundary, host) in boundaries.ports().iter().zip(&claim.0.hosts) {
             let namespace = Namespace::create(&host.namespace)?;
-            let device = interface(&namespace, door, doors.ports(), residents)?;
-            devices.push(Attachment { host: door.host.clone(), device });
+            let device = interface(&namespace, boundary, boundaries.ports(), residents)?;
+            devices.push(Attachment { host: boundary.host.clone(), device });
             namespaces.push(namespace);
         }
         let network = RealtimeNetwork::build(scenario, devices, options)?;
@@ -103,7 +103,7 @@ impl Site {
 /// answer ARP.
 fn interface(
     namespace: &Namespace,
-    door: &BoundaryInfo,
+    boundary: &BoundaryInfo,
     all: &[BoundaryInfo],
     residents: Residents,
 ) -> Result<Box<dyn Device>> {
@@ -116,30 +116,30 @@ fn interface(
     };
     let device = namespace.within(|| {
         let device = Tun::open(&config);
-        let _ = quiet(door);
+        let _ = quiet(boundary);
         device
     })?;
-    let device = device.with_context(|| format!("host `{}`", door.host))?;
-    let mut lines = format!("link set dev {INTERFACE} address {}\n", door.mac);
+    let device = device.with_context(|| format!("host `{}`", boundary.host))?;
+    let mut lines = format!("link set dev {INTERFACE} address {}\n", boundary.mac);
     if kernel {
-        lines += &addresses(door, all);
+        lines += &addresses(boundary, all);
     }
     namespace.configure(&lines)?;
     Ok(Box::new(device))
 }
 
 /// The address of a host, the ways to all others, and their MAC addresses, as `ip` takes them.
-fn addresses(door: &BoundaryInfo, all: &[BoundaryInfo]) -> String {
+fn addresses(boundary: &BoundaryInfo, all: &[BoundaryInfo]) -> String {
     let prefix = |address: std::net::IpAddr| if address.is_ipv4() { 32 } else { 128 };
-    let own = door.address;
+    let own = boundary.address;
     let no_dad = if own.is_ipv4() { "" } else { " nodad" };
     let mut lines = format!("addr add {own}/{} dev {INTERFACE}{no_dad}\n", prefix(own));
     for other in
-        all.iter().filter(|other| other.host != door.host && other.address.is_ipv4() == own.is_ipv4())
+        all.iter().filter(|other| other.host != boundary.host && other.address.is_ipv4() == own.is_ipv4())
     {
         let address = other.address;
         let _ = writeln!(lines, "route replace {address}/{} dev {INTERFACE}", prefix(address));
-        if !(door.resolves && other.resolves) {
+        if !(boundary.resolves && other.resolves) {
             let _ =
                 writeln!(lines, "neigh replace {address} lladdr {} dev {INTERFACE} nud permanent", other.mac);
         }

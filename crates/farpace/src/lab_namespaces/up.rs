@@ -126,7 +126,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     }
     interrupt::install();
     let options = RealtimeOptions {
-        patience: args.wait,
+        late_tolerance: args.wait,
         whole: false,
         bin: Span::from_millis(100),
         captures: args

@@ -1,4 +1,4 @@
-//! `farpace nics`: several network cards as one: who sends to whom, and what leaves in which order.
+//! `farpace nics`: several NICs as one: who sends to whom, and what leaves in which order.
 
 mod order;
 mod pair;
@@ -6,24 +6,24 @@ mod path_spec;
 mod show;
 mod up;
 
-pub use show::{cards, list_json};
+pub use show::{list_json, nic_list};
 
 use anyhow::Result;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace nics pair --ours 1G,100M --theirs 100M,1G     which card sends to which
-  farpace nics order --ways 1G,100M                     in which order frames leave and arrive
-  farpace nics order --ways 1G,100M --order skip --skip 8 --ratio 90/10
-  farpace nics order --ways \"80 Mbit/s@20 ms,180 Mbit/s@45 ms,150 Mbit/s@30 ms\" --frames 5000
+  farpace nics pair --ours 1G,100M --theirs 100M,1G     which NIC sends to which
+  farpace nics order --paths 1G,100M                    in which order frames leave and arrive
+  farpace nics order --paths 1G,100M --order skip --skip 8 --ratio 90/10
+  farpace nics order --paths \"80 Mbit/s@20 ms,180 Mbit/s@45 ms,150 Mbit/s@30 ms\" --frames 5000
   farpace nics show scenarios/gallery/nics.toml         what hosts know of each other after 200 ms
-  farpace nics show lan.pcapng                          who has told of its cards
-  farpace run scenarios/gallery/nics.toml               a transfer over two cards
-  farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic eth2   cards of this machine, under its own TCP
+  farpace nics show lan.pcapng                          who has told of its NICs
+  farpace run scenarios/gallery/nics.toml               a transfer over two NICs
+  farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic eth2   NICs of this host, under its own TCP
   farpace papers nics                                   what all orders reach
 
-docs/nics.md tells how several cards become one, and when that pays.";
+docs/nics.md tells how several NICs become one, and when that pays.";
 
 /// The arguments of `farpace nics`.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,13 +35,13 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// Which of our cards sends to which of a neighbour's, by their kinds
+    /// Which of our NICs sends to which of a neighbour's, by their kinds
     Pair(pair::Args),
-    /// In which order frames leave, by which card, and how they arrive
+    /// In which order frames leave, by which NIC, and how they arrive
     Order(order::Args),
-    /// What machines tell of their cards, in a capture or in a scenario
+    /// What hosts tell of their NICs, in a capture or in a scenario
     Show(show::Args),
-    /// Use several cards of this machine as one, under the kernel's own TCP
+    /// Use several NICs of this host as one, under the kernel's own TCP
     Up(up::Args),
 }
 

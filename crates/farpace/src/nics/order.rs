@@ -21,30 +21,30 @@ const SHOWN: usize = 40;
 const DUPLICATE_ACKS: usize = 3;
 
 const AFTER_HELP: &str = "\
-All frames are there at once, and belong to one flow. Each way is so many lines of its rate, one after the other, and what it \
+All frames are there at once, and belong to one flow. Each path is so many lines of its rate, one after the other, and what it \
 takes besides. A frame is late by so many places as there are later ones that arrive before it: from 3 on a TCP that \
 counts duplicate ACKs sends it again.
 
 Examples:
-  farpace nics order --ways 1G,100M
-  farpace nics order --ways 1G,100M --order round-robin
-  farpace nics order --ways 1G,100M --order skip --skip 4 --ratio 75/25 --frames 16
-  farpace nics order --ways \"80 Mbit/s@20 ms,180 Mbit/s@45 ms\" --hops 1 --json";
+  farpace nics order --paths 1G,100M
+  farpace nics order --paths 1G,100M --order round-robin
+  farpace nics order --paths 1G,100M --order skip --skip 4 --ratio 75/25 --frames 16
+  farpace nics order --paths \"80 Mbit/s@20 ms,180 Mbit/s@45 ms\" --hops 1 --json";
 
 /// The arguments of `farpace nics order`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The ways: rate, and delay if there is one, like 1G,100M or "80 Mbit/s@20 ms"
-    #[arg(long, value_name = "WAYS", value_delimiter = ',', value_parser = path_spec::way, required = true)]
-    ways: Vec<PathSpec>,
-    /// Which frame leaves next, and by which card
+    /// The paths: rate, and delay if there is one, like 1G,100M or "80 Mbit/s@20 ms"
+    #[arg(long, alias = "ways", value_name = "PATHS", value_delimiter = ',', value_parser = path_spec::path, required = true)]
+    paths: Vec<PathSpec>,
+    /// Which frame leaves next, and by which NIC
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
     order: OrderName,
-    /// With skip: the skip number S [default: worked out from the ways]
+    /// With skip: the skip number S [default: worked out from the paths]
     #[arg(long, value_name = "S")]
     skip: Option<u16>,
-    /// With skip and round-robin: the share of each card, like 90/10 [default: what the ways carry]
+    /// With skip and round-robin: the share of each NIC, like 90/10 [default: what the paths carry]
     #[arg(long, value_name = "RATIO")]
     ratio: Option<Ratio>,
     /// Lines that a frame passes one after the other: 2 with one switch
@@ -89,10 +89,10 @@ impl ValueEnum for OrderName {
 /// `farpace nics order`.
 ///
 /// # Errors
-/// Too many ways, a packet that no frame holds, or a ratio for other cards than there are.
+/// Too many paths, a packet that no frame holds, or a ratio for other NICs than there are.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if args.ways.len() > MAX_NICS {
-        bail!("a machine has at most {MAX_NICS} cards, not {}", args.ways.len());
+    if args.paths.len() > MAX_NICS {
+        bail!("a host has at most {MAX_NICS} NICs, not {}", args.paths.len());
     }
     if !(20..=65_535).contains(&args.packet.get()) {
         bail!("--packet must be from 20 B to 65535 B, not {}", args.packet);
@@ -104,8 +104,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.ratio.is_some() && !matches!(order, OrderKind::Skip | OrderKind::RoundRobin) {
         bail!("--ratio is for --order skip and round-robin, not for {}", order.name());
     }
-    if let Some(ratio) = args.ratio.as_ref().filter(|ratio| ratio.weights().len() != args.ways.len()) {
-        bail!("--ratio {ratio} has {} shares for {} ways", ratio.weights().len(), args.ways.len());
+    if let Some(ratio) = args.ratio.as_ref().filter(|ratio| ratio.weights().len() != args.paths.len()) {
+        bail!("--ratio {ratio} has {} shares for {} paths", ratio.weights().len(), args.paths.len());
     }
     let config = MultiNicConfig {
         order: args.order.0,
@@ -114,17 +114,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         hops: args.hops,
         ..MultiNicConfig::default()
     };
-    let mut lanes = NicPaths::new(&args.ways.iter().enumerate().map(card).collect::<Vec<_>>());
+    let mut paths = NicPaths::new(&args.paths.iter().enumerate().map(nic).collect::<Vec<_>>());
     let mut to = [None; MAX_NICS];
-    for (way, slot) in args.ways.iter().zip(&mut to) {
-        let delay = PathDelay { fixed: way.delay, ..PathDelay::of_links(args.hops, way.rate) };
-        *slot = Some(NicPath::new(Some(MacAddr::BROADCAST), way.rate, delay));
+    for (path, slot) in args.paths.iter().zip(&mut to) {
+        let delay = PathDelay { fixed: path.delay, ..PathDelay::of_links(args.hops, path.rate) };
+        *slot = Some(NicPath::new(Some(MacAddr::BROADCAST), path.rate, delay));
     }
-    let neighbour = lanes.set_neighbour(None, to);
+    let neighbour = paths.set_neighbour(None, to);
     let skips: Vec<u16> =
-        lanes.ids().map(|nic| args.skip.unwrap_or(skip_number(neighbour, nic, &lanes))).collect();
+        paths.ids().map(|nic| args.skip.unwrap_or(skip_number(neighbour, nic, &paths))).collect();
     let bytes = wire_len(args.packet + ByteCount::new(14));
-    let sent = predict(&config, lanes, neighbour, args.frames, bytes);
+    let sent = predict(&config, paths, neighbour, args.frames, bytes);
     let outcome = OrderOutcome::new(args, bytes, &sent, skips);
     if args.json {
         terminal::print_json(&outcome.json(args))?
@@ -134,16 +134,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn card((i, way): (usize, &PathSpec)) -> NicSpec {
-    NicSpec { mac: MacAddr([2, 0, 0, 0, 0, i as u8]), rate: way.rate, kind: NicKind::of_rate(way.rate) }
+fn nic((i, path): (usize, &PathSpec)) -> NicSpec {
+    NicSpec { mac: MacAddr([2, 0, 0, 0, 0, i as u8]), rate: path.rate, kind: NicKind::of_rate(path.rate) }
 }
 
 /// What came of it.
 struct OrderOutcome {
     /// In the order of arrival, with places late.
     arrived: Vec<(PredictedDeparture, usize)>,
-    /// Frames by card.
-    by_card: Vec<u64>,
+    /// Frames by NIC.
+    by_nic: Vec<u64>,
     late: usize,
     most_late: usize,
     /// Until the last has arrived.
@@ -156,9 +156,9 @@ struct OrderOutcome {
 impl OrderOutcome {
     fn new(args: &Args, bytes: ByteCount, sent: &[PredictedDeparture], skips: Vec<u16>) -> Self {
         let arrived = PredictedDeparture::in_order_of_arrival(sent);
-        let mut by_card = vec![0; args.ways.len()];
+        let mut by_nic = vec![0; args.paths.len()];
         for departure in sent {
-            if let Some(n) = by_card.get_mut(departure.nic.index()) {
+            if let Some(n) = by_nic.get_mut(departure.nic.index()) {
                 *n += 1;
             }
         }
@@ -168,7 +168,7 @@ impl OrderOutcome {
         OrderOutcome {
             late: arrived.iter().filter(|(_, places)| *places >= DUPLICATE_ACKS).count(),
             most_late: arrived.iter().map(|(_, places)| *places).max().unwrap_or(0),
-            by_card,
+            by_nic,
             takes,
             rate: Rate::of(ByteCount::new(bytes.get() * sent.len() as u64), leaving),
             skips,
@@ -180,7 +180,7 @@ impl OrderOutcome {
         let columns = vec![
             TableColumn::number("arrives", "us"),
             TableColumn::number("frame", ""),
-            TableColumn::number("card", ""),
+            TableColumn::number("NIC", ""),
             TableColumn::number("left", "us"),
             TableColumn::number("late", "places"),
         ];
@@ -204,19 +204,19 @@ impl OrderOutcome {
         // Only `skip` has such numbers.
         let skips = matches!(args.order.0, OrderKind::Skip);
         let mut columns = vec![
-            TableColumn::number("card", ""),
+            TableColumn::number("NIC", ""),
             TableColumn::number("rate", ""),
             TableColumn::number("delay", "ms"),
             TableColumn::number("frames", ""),
             TableColumn::number("share", "%"),
         ];
         columns.extend(skips.then(|| TableColumn::number("S", "")));
-        let mut table = Table::new("Cards", columns);
-        for (i, ((way, frames), skip)) in args.ways.iter().zip(&self.by_card).zip(&self.skips).enumerate() {
+        let mut table = Table::new("NICs", columns);
+        for (i, ((path, frames), skip)) in args.paths.iter().zip(&self.by_nic).zip(&self.skips).enumerate() {
             let mut row = vec![
                 (i as u64).into(),
-                way.rate.to_string().into(),
-                TableCell::Number(way.delay.as_secs_f64() * 1e3, Some(3)),
+                path.rate.to_string().into(),
+                TableCell::Number(path.delay.as_secs_f64() * 1e3, Some(3)),
                 (*frames).into(),
                 TableCell::Number(*frames as f64 * 100.0 / args.frames.max(1) as f64, Some(2)),
             ];
@@ -224,7 +224,7 @@ impl OrderOutcome {
             table.row(row);
         }
         text += &table.to_text();
-        let sum: f64 = args.ways.iter().map(|way| way.rate.as_mbit_f64()).sum();
+        let sum: f64 = args.paths.iter().map(|path| path.rate.as_mbit_f64()).sum();
         text += &format!(
             "\nArrived: {} after {:.3} ms. While they left, the lines carried {:.1} of {sum:.1} Mbit/s.\n\
              Late by {DUPLICATE_ACKS} places or more: {} ({:.2} %), the latest by {}.\n",
@@ -241,21 +241,21 @@ impl OrderOutcome {
     fn json(&self, args: &Args) -> serde_json::Value {
         let frame = |(d, late): &(PredictedDeparture, usize)| {
             json!({
-                "frame": d.frame, "card": d.nic.0, "late_places": late,
+                "frame": d.frame, "nic": d.nic.0, "late_places": late,
                 "leaves_ns": d.leaves.as_nanos(), "arrives_ns": d.arrives.as_nanos(),
             })
         };
-        let card = |((way, frames), skip): ((&PathSpec, &u64), &u16)| {
+        let nic = |((path, frames), skip): ((&PathSpec, &u64), &u16)| {
             json!({
-                "rate_bit_s": way.rate.bits_per_sec(), "delay_ns": way.delay.as_nanos(),
+                "rate_bit_s": path.rate.bits_per_sec(), "delay_ns": path.delay.as_nanos(),
                 "frames": frames,
                 "skip_number": matches!(args.order.0, OrderKind::Skip).then_some(skip),
             })
         };
         json!({
-            "format": "farpace-nics-order/1",
+            "format": "farpace-nics-order/2",
             "order": args.order.0.name(),
-            "cards": args.ways.iter().zip(&self.by_card).zip(&self.skips).map(card).collect::<Vec<_>>(),
+            "nics": args.paths.iter().zip(&self.by_nic).zip(&self.skips).map(nic).collect::<Vec<_>>(),
             "frames": self.arrived.iter().map(frame).collect::<Vec<_>>(),
             "late_by_3_places": self.late,
             "most_late_places": self.most_late,

@@ -1,4 +1,4 @@
-//! `farpace nics pair`: which card sends to which.
+//! `farpace nics pair`: which NIC sends to which.
 
 use super::path_spec;
 use crate::terminal;
@@ -11,8 +11,8 @@ use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Cards of equal kind go together, the widest first; what is left goes together in descending order; cards that are left then \
-share the neighbour's in turn. The share is what each way carries at first, the slower of its two cards; while frames flow \
+NICs of equal kind go together, the widest first; what is left goes together in descending order; NICs that are left then \
+share the neighbour's in turn. The share is what each path carries at first, the slower of its two NICs; while frames flow \
 it follows what is measured.
 
 Examples:
@@ -23,10 +23,10 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Our cards, like 1G,100M
+    /// Our NICs, like 1G,100M
     #[arg(long, value_name = "CARDS", value_delimiter = ',', value_parser = path_spec::rate, required = true)]
     ours: Vec<Rate>,
-    /// The neighbour's cards
+    /// The neighbour's NICs
     #[arg(long, value_name = "CARDS", value_delimiter = ',', value_parser = path_spec::rate, required = true)]
     theirs: Vec<Rate>,
     /// Print JSON (docs/json.md)
@@ -37,18 +37,16 @@ pub struct Args {
 /// `farpace nics pair`.
 ///
 /// # Errors
-/// More cards than a machine may have.
+/// More NICs than a host may have.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    for (option, cards) in [("--ours", args.ours.len()), ("--theirs", args.theirs.len())] {
-        if cards > MAX_NICS {
-            bail!(
-                "a machine has at most {MAX_NICS} cards, and {option} names {cards}: leave out the narrowest"
-            );
+    for (option, nics) in [("--ours", args.ours.len()), ("--theirs", args.theirs.len())] {
+        if nics > MAX_NICS {
+            bail!("a host has at most {MAX_NICS} NICs, and {option} names {nics}: leave out the narrowest");
         }
     }
     let kinds = |rates: &[Rate]| rates.iter().map(|rate| NicKind::of_rate(*rate)).collect::<Vec<_>>();
     let to = pair(&kinds(&args.ours), &kinds(&args.theirs));
-    let ways: Vec<(usize, usize, Rate)> = to
+    let paths: Vec<(usize, usize, Rate)> = to
         .iter()
         .enumerate()
         .filter_map(|(i, j)| {
@@ -56,28 +54,28 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Some((i, (*j)?, *ours.min(theirs)))
         })
         .collect();
-    let sum: f64 = ways.iter().map(|(.., rate)| rate.as_mbit_f64()).sum();
+    let sum: f64 = paths.iter().map(|(.., rate)| rate.as_mbit_f64()).sum();
     let share = |rate: Rate| rate.as_mbit_f64() / sum;
     if args.json {
-        let way = |(i, j, rate): &(usize, usize, Rate)| {
+        let path = |(i, j, rate): &(usize, usize, Rate)| {
             json!({
-                "card": i, "card_bit_s": args.ours[*i].bits_per_sec(),
+                "nic": i, "nic_bit_s": args.ours[*i].bits_per_sec(),
                 "to": j, "to_bit_s": args.theirs[*j].bits_per_sec(),
-                "way_bit_s": rate.bits_per_sec(), "share": share(*rate),
+                "path_bit_s": rate.bits_per_sec(), "share": share(*rate),
             })
         };
-        let ways: Vec<_> = ways.iter().map(way).collect();
-        terminal::print_json(&json!({ "format": "farpace-nics-pair/1", "ways": ways }))?;
+        let paths: Vec<_> = paths.iter().map(path).collect();
+        terminal::print_json(&json!({ "format": "farpace-nics-pair/2", "paths": paths }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let columns = vec![
-        TableColumn::text("card"),
+        TableColumn::text("NIC"),
         TableColumn::text("sends to"),
-        TableColumn::number("way", ""),
+        TableColumn::number("path", ""),
         TableColumn::number("share", "%"),
     ];
     let mut table = Table::new("Ways", columns);
-    for (i, j, rate) in &ways {
+    for (i, j, rate) in &paths {
         table.row(vec![
             format!("{i}: {}", args.ours[*i]).into(),
             format!("{j}: {}", args.theirs[*j]).into(),
@@ -86,8 +84,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ]);
     }
     terminal::print(&table.to_text())?;
-    for (j, rate) in args.theirs.iter().enumerate().filter(|(j, _)| ways.iter().all(|(_, to, _)| to != j)) {
-        terminal::print(&format!("Nobody sends to the neighbour's card {j} ({rate}).\n"))?;
+    for (j, rate) in args.theirs.iter().enumerate().filter(|(j, _)| paths.iter().all(|(_, to, _)| to != j)) {
+        terminal::print(&format!("Nobody sends to the neighbour's NIC {j} ({rate}).\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

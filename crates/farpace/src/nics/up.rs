@@ -1,7 +1,7 @@
-//! `farpace nics up`: several cards of this machine as one, under the kernel's own TCP.
+//! `farpace nics up`: several NICs of this host as one, under the kernel's own TCP.
 
 use crate::emulate::words;
-use crate::realtime::{LateTolerance, RealtimeFigures, RunObserver, below, drive, lateness_line};
+use crate::realtime::{DriveObserver, LateTolerance, RealtimeFigures, below, drive, lateness_line};
 use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use farpace_link::multi_nic::{MAX_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
@@ -14,12 +14,12 @@ use serde_json::json;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
-/// The rate of a card whose driver does not say.
+/// The rate of a NIC whose driver does not say.
 const USUAL: Rate = Rate::from_mbit(1_000);
 
 const AFTER_HELP: &str = "\
-Makes a TAP device, gives it the addresses and the MAC address of the first card, and sends what the kernel sends there over \
-all the cards, to a neighbour that does the same; others are reached by the first card. The cards need no addresses of their \
+Makes a TAP device, gives it the addresses and the MAC address of the first NIC, and sends what the kernel sends there over \
+all the NICs, to a neighbour that does the same; others are reached by the first NIC. The NICs need no addresses of their \
 own. While this runs the kernel answers no ARP and takes no packets on them. At the end, also by a signal, all is as before.
 
 Examples:
@@ -31,25 +31,25 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// A card, and what it is if the driver does not know, as in eth1=1G; to be repeated
+    /// A NIC, and what it is if the driver does not know, as in eth1=1G; to be repeated
     #[arg(long = "nic", value_name = "NIC", value_parser = nic, required = true)]
     nics: Vec<(String, Option<Rate>)>,
-    /// An address of the machine on all of them together, with its network; may be repeated
+    /// An address of the host on all of them together, with its network; may be repeated
     #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = below::address)]
     addresses: Vec<(IpAddr, u8)>,
     /// The name of the TAP device
     #[arg(long, value_name = "NAME", default_value = "far0")]
     tap: String,
-    /// Which frame leaves next, and by which card
+    /// Which frame leaves next, and by which NIC
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
     order: super::order::OrderName,
-    /// With skip: the skip number S [default: worked out from the cards]
+    /// With skip: the skip number S [default: worked out from the NICs]
     #[arg(long, value_name = "S")]
     skip: Option<u16>,
-    /// With skip and round-robin: the share of each card, like 90/10 [default: what the ways carry]
+    /// With skip and round-robin: the share of each NIC, like 90/10 [default: what the paths carry]
     #[arg(long, value_name = "RATIO")]
     ratio: Option<Ratio>,
-    /// Take ways for what the cards say: neither rates nor failures are found out
+    /// Take paths for what the NICs say: neither rates nor failures are found out
     #[arg(long)]
     no_probe: bool,
     /// Put received frames in order; each waits for others so long at most
@@ -78,10 +78,10 @@ fn nic(text: &str) -> Result<(String, Option<Rate>), String> {
 /// `farpace nics up`.
 ///
 /// # Errors
-/// What the system does not allow, or a card that goes away.
+/// What the system does not allow, or a NIC that goes away.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.nics.len() > MAX_NICS {
-        bail!("a machine has at most {MAX_NICS} cards, not {}", args.nics.len());
+        bail!("a host has at most {MAX_NICS} NICs, not {}", args.nics.len());
     }
     interrupt::install();
     let (mut sockets, mut specs) = (Vec::new(), Vec::new());
@@ -109,43 +109,43 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut world = World::new(seed);
     let addresses: Vec<IpAddr> = args.addresses.iter().map(|(address, _)| *address).collect();
     let stack = world.add("stack", Box::new(BoundaryPort::default()))?;
-    let dice = RandomStream::new(seed, "lists");
-    let layer = MultiNic::new(Instant::ZERO, &config, &specs, &addresses, dice);
+    let rng = RandomStream::new(seed, "lists");
+    let layer = MultiNic::new(Instant::ZERO, &config, &specs, &addresses, rng);
     let layer = world.add("nics", Box::new(layer))?;
     world.connect((stack, Port(0)), (layer, Port(0)))?;
-    let mut doors = Vec::new();
+    let mut boundaries = Vec::new();
     for (number, name) in (1u16..).zip(&names) {
-        let door = world.add(&format!("nic.{name}"), Box::new(BoundaryPort::timed()))?;
-        world.connect((layer, Port(number)), (door, Port(0)))?;
-        doors.push(door);
+        let boundary = world.add(&format!("nic.{name}"), Box::new(BoundaryPort::timed()))?;
+        world.connect((layer, Port(number)), (boundary, Port(0)))?;
+        boundaries.push(boundary);
     }
-    let mut station = Driver::new(world, args.wait.wait())?;
-    station.attach_splitting(stack, Box::new(tap));
-    for (door, socket) in doors.into_iter().zip(sockets) {
-        station.attach(door, Box::new(socket));
+    let mut driver = Driver::new(world, args.wait.wait())?;
+    driver.attach_splitting(stack, Box::new(tap));
+    for (boundary, socket) in boundaries.into_iter().zip(sockets) {
+        driver.attach(boundary, Box::new(socket));
     }
-    let ways: Vec<String> =
+    let paths: Vec<String> =
         names.iter().zip(&specs).map(|(name, spec)| format!("{name} ({})", spec.rate)).collect();
-    terminal::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, ways.join(" and ")));
+    terminal::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, paths.join(" and ")));
     let names = names.into_iter().map(str::to_owned).collect();
-    let mut looks = Looks { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
-    drive(&mut station, args.lasts, &mut RealtimeFigures::new(args.json), &mut looks)?;
-    summary(args, &station, &looks)?;
+    let mut looks = NicsWatch { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
+    drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut looks)?;
+    summary(args, &driver, &looks)?;
     Ok(ExitCode::SUCCESS)
 }
 
-struct Looks {
+struct NicsWatch {
     names: Vec<String>,
     layer: ElementId,
     seen: Vec<(u64, u64)>,
     at: Instant,
 }
 
-impl RunObserver for Looks {
-    fn lines(&mut self, station: &mut Driver, now: Instant) -> Vec<String> {
+impl DriveObserver for NicsWatch {
+    fn lines(&mut self, driver: &mut Driver, now: Instant) -> Vec<String> {
         let passed = now.since(self.at).as_secs_f64().max(1e-9);
         self.at = now;
-        let devices = station.stats().devices;
+        let devices = driver.stats().devices;
         let mut lines = Vec::new();
         // The first device is the TAP.
         for ((name, device), seen) in self.names.iter().zip(devices.iter().skip(1)).zip(&mut self.seen) {
@@ -160,14 +160,14 @@ impl RunObserver for Looks {
             ));
             *seen = now;
         }
-        lines.push(lateness_line(station));
+        lines.push(lateness_line(driver));
         lines
     }
 }
 
-fn summary(args: &Args, station: &Driver, looks: &Looks) -> Result<()> {
-    let stats = station.stats();
-    let readings = station.world().any(looks.layer).map(|layer| layer.inspect()).unwrap_or_default();
+fn summary(args: &Args, driver: &Driver, looks: &NicsWatch) -> Result<()> {
+    let stats = driver.stats();
+    let readings = driver.world().any(looks.layer).map(|layer| layer.inspect()).unwrap_or_default();
     let devices: Vec<_> = looks.names.iter().zip(stats.devices.iter().skip(1)).collect();
     if args.json {
         let nic = |(name, d): &(&String, &farpace_live::DeviceCounters)| {

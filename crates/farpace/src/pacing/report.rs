@@ -15,9 +15,9 @@ use crate::outdir::OutDir;
 use crate::{interrupt, terminal};
 use anyhow::Result;
 use clap::ValueEnum;
-use farpace_link::proof::{Doubt, FlowFilter, ProofQuestion, ProofVerdict};
+use farpace_link::proof::{Doubt, ProofFilter, ProofQuestion, ProofVerdict};
 use farpace_units::{ByteCount, Rate, Span};
-use input::Examined;
+use input::ExaminedCapture;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ queue that it makes before a line of exactly its mean rate, or of --rate; it is 
 that queue never holds more than two full frames. Rates count Ethernet frames with their check
 sequences (layer 2), unless it says IP.
 
-The capture must show the wire: taken behind the sender's network card, by a tap, a switch's mirror
+The capture must show the wire: taken behind the sender's NIC, by a tap, a switch's mirror
 port, or the receiver. A capture is read twice, so it must be a file.
 
 Examples:
@@ -52,7 +52,7 @@ pub struct Args {
     pub files: Vec<PathBuf>,
     /// Only flows with this address, port or both, as in "10.0.0.1:5001" or "src 10.0.0.1"; may be repeated
     #[arg(long = "flow", value_name = "FILTER")]
-    pub flows: Vec<FlowFilter>,
+    pub flows: Vec<ProofFilter>,
     /// Hold flows against this rate of layer 2, as in "500 Mbit/s" [default: the mean rate of each]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Whether all flows are precise that have enough packets, and there is one.
-fn all_precise(examined: &[Examined]) -> bool {
+fn all_precise(examined: &[ExaminedCapture]) -> bool {
     let verdicts = examined.iter().flat_map(|e| &e.flows).map(|flow| flow.verdict);
     let counting = verdicts.filter(|v| !matches!(v, ProofVerdict::CannotTell(Doubt::FewPackets(_))));
     let mut any = false;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// What is read of a summary (docs/json.md).
 #[derive(Deserialize)]
-struct PacingSummary {
+struct PacingStatistics {
     #[serde(default)]
     pacing: Vec<StatisticsLine>,
 }
@@ -44,7 +44,7 @@ pub(super) fn run(run: &Path, json: bool) -> Result<ExitCode> {
     let text = file::text(&place)?;
     let bad = || format!("`{}` is not the summary of a run (farpace run --out, or --json)", place.display());
     let value: Value = serde_json::from_str(&text).with_context(bad)?;
-    let summary = PacingSummary::deserialize(&value).with_context(bad)?;
+    let summary = PacingStatistics::deserialize(&value).with_context(bad)?;
     if summary.pacing.is_empty() {
         bail!("nothing was paced in the run of `{}`", place.display());
     }

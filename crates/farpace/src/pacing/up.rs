@@ -2,7 +2,7 @@
 
 use super::file;
 use crate::emulate::words;
-use crate::realtime::{LateTolerance, RealtimeFigures, RunObserver, below, drive, lateness_line};
+use crate::realtime::{DriveObserver, LateTolerance, RealtimeFigures, below, drive, lateness_line};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow};
 use farpace_link::nic::PacingNic;
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         (None, None) => PacingConfig::default(),
     };
     let line = args.line.or(config.device_rate).or_else(|| below::line_rate(&args.iface)).unwrap_or(USUAL);
-    let card = PacingNic::new(&config, line, Span::ZERO).map_err(|error| {
+    let nic = PacingNic::new(&config, line, Span::ZERO).map_err(|error| {
         anyhow!("on a line of {line}: {}{}", error.at.join("."), format_args!(" {}", error.problem))
     })?;
     interrupt::install();
@@ -119,28 +119,28 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let tap = below::front(&args.tap, mac, socket.info().mtu, &args.addresses)?;
     let mut world = World::new(0);
     let stack = world.add("stack", Box::new(BoundaryPort::default()))?;
-    let card = world.add("card", Box::new(Duplex::new(Some(card), None)))?;
-    let door = world.add("line", Box::new(BoundaryPort::timed()))?;
-    world.connect((stack, Port(0)), (card, Port(0)))?;
+    let nic = world.add("nic", Box::new(Duplex::new(Some(nic), None)))?;
+    let boundary = world.add("line", Box::new(BoundaryPort::timed()))?;
+    world.connect((stack, Port(0)), (nic, Port(0)))?;
     match args.gap_frames {
-        true => world.connect((card, Port(1)), (door, Port(0)))?,
+        true => world.connect((nic, Port(1)), (boundary, Port(0)))?,
         false => {
             let filter = world.add("gaps", Box::new(NoGaps))?;
-            world.connect((card, Port(1)), (filter, Port(0)))?;
-            world.connect((filter, Port(1)), (door, Port(0)))?;
+            world.connect((nic, Port(1)), (filter, Port(0)))?;
+            world.connect((filter, Port(1)), (boundary, Port(0)))?;
         }
     }
-    let mut station = Driver::new(world, args.wait.wait())?;
-    station.forget_stalls(longest_lateness(&config, line));
-    station.attach_splitting(stack, Box::new(tap));
-    station.attach(door, Box::new(socket));
+    let mut driver = Driver::new(world, args.wait.wait())?;
+    driver.forget_stalls(longest_lateness(&config, line));
+    driver.attach_splitting(stack, Box::new(tap));
+    driver.attach(boundary, Box::new(socket));
     terminal::note(&format!(
         "{}, {mac}, paced on {} (a line of {line}), until Ctrl-C.",
         args.tap, args.iface
     ));
-    let mut looks = Looks { card, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
-    drive(&mut station, args.lasts, &mut RealtimeFigures::new(args.json), &mut looks)?;
-    summary(args, &station, card)?;
+    let mut looks = PacingWatch { nic, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
+    drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut looks)?;
+    summary(args, &driver, nic)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -160,49 +160,47 @@ fn single(rate: Rate) -> Result<PacingConfig> {
 
 type PacedBridge = Duplex<Option<PacingNic>>;
 
-struct Looks {
-    card: ElementId,
+struct PacingWatch {
+    nic: ElementId,
     line: String,
     seen: u64,
     at: Instant,
 }
 
-impl RunObserver for Looks {
-    fn lines(&mut self, station: &mut Driver, now: Instant) -> Vec<String> {
+impl DriveObserver for PacingWatch {
+    fn lines(&mut self, driver: &mut Driver, now: Instant) -> Vec<String> {
         let passed = now.since(self.at).as_secs_f64().max(1e-9);
         self.at = now;
-        let sent = station.stats().devices.get(1).map_or(0, |device| device.bytes_sent);
+        let sent = driver.stats().devices.get(1).map_or(0, |device| device.bytes_sent);
         let rate = farpace_report::number(sent.saturating_sub(self.seen) as f64 * 8e-6 / passed);
         self.seen = sent;
-        let card = station
-            .world()
-            .element::<PacedBridge>(self.card)
-            .and_then(|card| card.direction(Port(0)).as_ref());
-        let (waits, drops) = card.map_or((0, 0), |card| (card.backlog().packets, card.stats().drops));
+        let nic =
+            driver.world().element::<PacedBridge>(self.nic).and_then(|nic| nic.direction(Port(0)).as_ref());
+        let (waits, drops) = nic.map_or((0, 0), |nic| (nic.backlog().packets, nic.stats().drops));
         vec![
             format!("{}: out {rate} Mbit/s, {waits} packets wait, {drops} dropped", self.line),
-            lateness_line(station),
+            lateness_line(driver),
         ]
     }
 }
 
-fn summary(args: &Args, station: &Driver, card: ElementId) -> Result<()> {
-    let Some(card) =
-        station.world().element::<PacedBridge>(card).and_then(|card| card.direction(Port(0)).as_ref())
+fn summary(args: &Args, driver: &Driver, nic: ElementId) -> Result<()> {
+    let Some(nic) =
+        driver.world().element::<PacedBridge>(nic).and_then(|nic| nic.direction(Port(0)).as_ref())
     else {
         return Ok(());
     };
-    let (stats, late) = (card.stats(), station.lateness());
+    let (stats, late) = (nic.stats(), driver.lateness());
     let us = |share| late.quantile(share).as_nanos() as f64 / 1e3;
     if args.json {
-        let classes: Vec<_> = card
+        let classes: Vec<_> = nic
             .classes()
             .iter()
             .map(|class| json!({"class": class.name, "packets": class.stats.packets, "drops": class.stats.dropped}))
             .collect();
         return terminal::print_json(&json!({
             "packets": stats.packets, "gap_frames": stats.gap_frames, "drops": stats.drops, "classes": classes,
-            "stalls": station.stats().stalls, "stalled_ms": station.stats().stalled.as_secs_f64() * 1e3,
+            "stalls": driver.stats().stalls, "stalled_ms": driver.stats().stalled.as_secs_f64() * 1e3,
             "late_median_us": us(0.5), "late_p99_us": us(0.99), "late_most_us": us(1.0),
         }));
     }
@@ -211,8 +209,8 @@ fn summary(args: &Args, station: &Driver, card: ElementId) -> Result<()> {
         stats.packets,
         stats.drops,
         stats.peak_packets,
-        lateness_line(station),
-        stalls_line(&station.stats())
+        lateness_line(driver),
+        stalls_line(&driver.stats())
     ))
 }
 

@@ -10,14 +10,14 @@ use farpace_units::{Instant, Span};
 const LOOK: Span = Span::from_millis(20);
 
 /// What a command does while its station runs.
-pub trait RunObserver {
+pub trait DriveObserver {
     /// The figures of now, a line each.
-    fn lines(&mut self, station: &mut Driver, now: Instant) -> Vec<String>;
+    fn lines(&mut self, driver: &mut Driver, now: Instant) -> Vec<String>;
     /// Asked a few times a second at least; true: the run is over.
     ///
     /// # Errors
     /// The run cannot go on.
-    fn look(&mut self, _station: &mut Driver) -> Result<bool> {
+    fn look(&mut self, _driver: &mut Driver) -> Result<bool> {
         Ok(false)
     }
 }
@@ -27,26 +27,26 @@ pub trait RunObserver {
 /// # Errors
 /// A device that is gone, or what the onlooker says.
 pub fn drive(
-    station: &mut Driver,
+    driver: &mut Driver,
     lasts: Option<Span>,
     figures: &mut RealtimeFigures,
-    onlooker: &mut dyn RunObserver,
+    observer: &mut dyn DriveObserver,
 ) -> Result<()> {
     farpace_live::sharpen_timers();
-    let begun = station.now();
+    let begun = driver.now();
     let end = lasts.map_or(Instant::FAR_FUTURE, |lasts| begun + lasts);
     let mut look = begun;
-    while station.run_round().context("the network has stopped")? {
-        let now = station.now();
+    while driver.run_round().context("the network has stopped")? {
+        let now = driver.now();
         if now < look {
             continue;
         }
         look = now + LOOK;
-        if now >= end || interrupt::asked() || onlooker.look(station)? {
+        if now >= end || interrupt::asked() || observer.look(driver)? {
             break;
         }
         if figures.is_due(now) {
-            let lines = onlooker.lines(station, now);
+            let lines = observer.lines(driver, now);
             figures.show(now, &lines);
         }
     }
@@ -55,8 +55,8 @@ pub fn drive(
 }
 
 /// The line that says how late packets leave.
-pub fn lateness_line(station: &Driver) -> String {
-    let late = station.lateness();
+pub fn lateness_line(driver: &Driver) -> String {
+    let late = driver.lateness();
     let us = |share| late.quantile(share).as_nanos() as f64 / 1e3;
     format!(
         "packets leave late by: median {:.1} us, 99 % {:.1} us, most {:.0} us",

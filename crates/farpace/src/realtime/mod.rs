@@ -7,7 +7,7 @@ mod network;
 mod summary;
 mod watch;
 
-pub use drive::{RunObserver, drive, lateness_line};
+pub use drive::{DriveObserver, drive, lateness_line};
 pub use figures::RealtimeFigures;
 pub use network::{Attachment, LateTolerance, RealtimeNetwork, RealtimeOptions};
 pub use summary::{Accuracy, DirectionSummary, Drops, RealtimeSummary};

@@ -1,6 +1,6 @@
 //! The network of a scenario, running.
 
-use super::drive::{RunObserver, drive, lateness_line};
+use super::drive::{DriveObserver, drive, lateness_line};
 use super::figures::RealtimeFigures;
 use super::summary::RealtimeSummary;
 use super::watch::{Captures, RealtimeWatch};
@@ -50,7 +50,7 @@ pub struct Attachment {
 #[derive(Clone, Debug)]
 pub struct RealtimeOptions {
     /// How it waits.
-    pub patience: LateTolerance,
+    pub late_tolerance: LateTolerance,
     /// Super-segments pass whole.
     pub whole: bool,
     /// Width of the bins of meters.
@@ -61,8 +61,8 @@ pub struct RealtimeOptions {
 
 /// A network between devices, to be run in this thread.
 pub struct RealtimeNetwork {
-    station: Driver,
-    doors: BoundaryNetwork,
+    driver: Driver,
+    boundaries: BoundaryNetwork,
     watch: Rc<RefCell<RealtimeWatch>>,
     begun: Instant,
 }
@@ -73,7 +73,7 @@ impl RealtimeNetwork {
     /// # Errors
     /// A host without a device, or a capture that cannot be written.
     pub fn build(scenario: &Scenario, devices: Vec<Attachment>, options: &RealtimeOptions) -> Result<Self> {
-        let (mut world, doors) = BoundaryNetwork::build(scenario, scenario.seed)?;
+        let (mut world, boundaries) = BoundaryNetwork::build(scenario, scenario.seed)?;
         let names: Vec<(String, String)> =
             devices.iter().map(|at| (at.host.clone(), at.device.info().name.clone())).collect();
         let mut watch = RealtimeWatch::new(options.bin);
@@ -81,7 +81,7 @@ impl RealtimeNetwork {
             for way in [Direction::Forward, Direction::Backward] {
                 let direction = link.direction(way);
                 let hop = Hop { link: index, direction: way };
-                if let Some([entered, left]) = doors.observe(&mut world, hop)? {
+                if let Some([entered, left]) = boundaries.observe(&mut world, hop)? {
                     let name = format!("{} to {}", direction.from, direction.to);
                     watch.add(&link.name, &name, hop, entered, left);
                 }
@@ -90,42 +90,42 @@ impl RealtimeNetwork {
         if let Some(captures) = &options.captures {
             let elements = world.ids().map(|id| world.name(id).to_owned()).collect();
             watch.capture(captures, elements)?;
-            for door in doors.ports() {
-                let device = names.iter().find(|(host, _)| *host == door.host).map(|(_, device)| device);
-                let end = (door.port, farpace_path::Port(0));
+            for boundary in boundaries.ports() {
+                let device = names.iter().find(|(host, _)| *host == boundary.host).map(|(_, device)| device);
+                let end = (boundary.port, farpace_path::Port(0));
                 if let (Some(device), Some(peer)) = (device, world.peer(end)) {
                     let wires = [world.observe(end)?, world.observe(peer)?];
                     watch.capture_at(captures, device, &wires)?;
                 }
             }
         }
-        let mut station = Driver::new(world, options.patience.wait())?;
+        let mut driver = Driver::new(world, options.late_tolerance.wait())?;
         for Attachment { host, device } in devices {
-            let Some(door) = doors.ports().iter().find(|door| door.host == host) else {
+            let Some(boundary) = boundaries.ports().iter().find(|boundary| boundary.host == host) else {
                 bail!("the scenario has no host `{host}`");
             };
             match options.whole {
-                true => station.attach(door.port, device),
-                false => station.attach_splitting(door.port, device),
+                true => driver.attach(boundary.port, device),
+                false => driver.attach_splitting(boundary.port, device),
             }
         }
-        if let Some(door) =
-            doors.ports().iter().find(|door| !names.iter().any(|(host, _)| *host == door.host))
+        if let Some(boundary) =
+            boundaries.ports().iter().find(|boundary| !names.iter().any(|(host, _)| *host == boundary.host))
         {
-            bail!("host `{}` of the scenario has no interface", door.host);
+            bail!("host `{}` of the scenario has no interface", boundary.host);
         }
         let watch = Rc::new(RefCell::new(watch));
-        station.set_observer(Box::new(super::watch::WatchState(watch.clone())));
-        Ok(RealtimeNetwork { station, doors, watch, begun: Instant::ZERO })
+        driver.set_observer(Box::new(super::watch::WatchState(watch.clone())));
+        Ok(RealtimeNetwork { driver, boundaries, watch, begun: Instant::ZERO })
     }
 
     /// The doors of its hosts.
-    pub const fn doors(&self) -> &BoundaryNetwork {
-        &self.doors
+    pub const fn boundaries(&self) -> &BoundaryNetwork {
+        &self.boundaries
     }
     /// The station.
-    pub const fn station(&self) -> &Driver {
-        &self.station
+    pub const fn driver(&self) -> &Driver {
+        &self.driver
     }
 
     /// Runs until a signal comes, `lasts` is over, or `ended` says so; it is asked a few times a second at least.
@@ -138,9 +138,9 @@ impl RealtimeNetwork {
         figures: &mut RealtimeFigures,
         ended: impl FnMut() -> bool,
     ) -> Result<()> {
-        self.begun = self.station.now();
-        let mut looks = Looks { doors: &self.doors, watch: &self.watch, ended };
-        drive(&mut self.station, lasts, figures, &mut looks)
+        self.begun = self.driver.now();
+        let mut looks = NetworkWatch { boundaries: &self.boundaries, watch: &self.watch, ended };
+        drive(&mut self.driver, lasts, figures, &mut looks)
     }
 
     /// What has come of it.
@@ -148,10 +148,10 @@ impl RealtimeNetwork {
     /// # Errors
     /// A capture that cannot be written.
     pub fn finish(&mut self) -> Result<RealtimeSummary> {
-        let lasted = self.station.now().since(self.begun);
+        let lasted = self.driver.now().since(self.begun);
         let mut watch = self.watch.borrow_mut();
         let captures = watch.finish()?;
-        Ok(RealtimeSummary::new(&self.station, &watch, lasted, captures))
+        Ok(RealtimeSummary::new(&self.driver, &watch, lasted, captures))
     }
     /// What has passed per bin, as a table of comma-separated values.
     pub fn csv(&self) -> String {
@@ -160,31 +160,32 @@ impl RealtimeNetwork {
 }
 
 /// Looks on while a network runs.
-struct Looks<'a, E> {
-    doors: &'a BoundaryNetwork,
+struct NetworkWatch<'a, E> {
+    boundaries: &'a BoundaryNetwork,
     watch: &'a RefCell<RealtimeWatch>,
     ended: E,
 }
 
-impl<E: FnMut() -> bool> RunObserver for Looks<'_, E> {
+impl<E: FnMut() -> bool> DriveObserver for NetworkWatch<'_, E> {
     fn look(&mut self, _: &mut Driver) -> Result<bool> {
         self.watch.borrow_mut().check()?;
         Ok((self.ended)())
     }
     /// The figures since they were last asked for, a line for each direction of a link.
-    fn lines(&mut self, station: &mut Driver, now: Instant) -> Vec<String> {
+    fn lines(&mut self, driver: &mut Driver, now: Instant) -> Vec<String> {
         let hops: Vec<Hop> = self.watch.borrow().hops().collect();
-        let world = station.world_mut();
-        let queues: Vec<Span> = hops.iter().map(|hop| self.doors.queueing_delay(world, *hop, now)).collect();
+        let world = driver.world_mut();
+        let queues: Vec<Span> =
+            hops.iter().map(|hop| self.boundaries.queueing_delay(world, *hop, now)).collect();
         let mut lines = self.watch.borrow_mut().lines(now, &queues);
-        let drops = super::summary::drops(station.world());
+        let drops = super::summary::drops(driver.world());
         let drops: Vec<String> =
             drops.iter().map(|drop| format!("{} {} {}", drop.place, drop.cause, drop.packets)).collect();
         lines.push(format!(
             "dropped: {}",
             if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }
         ));
-        lines.push(lateness_line(station));
+        lines.push(lateness_line(driver));
         lines
     }
 }

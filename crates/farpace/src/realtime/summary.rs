@@ -88,16 +88,16 @@ pub(super) fn drops(world: &World) -> Vec<Drops> {
 }
 
 impl RealtimeSummary {
-    pub(super) fn new(station: &Driver, watch: &RealtimeWatch, lasted: Span, captures: Vec<PathBuf>) -> Self {
-        let late = station.lateness();
+    pub(super) fn new(driver: &Driver, watch: &RealtimeWatch, lasted: Span, captures: Vec<PathBuf>) -> Self {
+        let late = driver.lateness();
         let us = |span: Span| span.as_nanos() as f64 / 1e3;
-        let stats = station.stats();
+        let stats = driver.stats();
         let lost_by_devices = stats.queue_full
             + stats.devices.iter().map(|device| device.refused + device.overflowed).sum::<u64>();
         RealtimeSummary {
             seconds: lasted.as_secs_f64(),
             directions: watch.directions().iter().map(direction).collect(),
-            drops: drops(station.world()),
+            drops: drops(driver.world()),
             accuracy: Accuracy {
                 packets: late.count(),
                 median_us: us(late.quantile(0.5)),

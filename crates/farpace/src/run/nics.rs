@@ -1,24 +1,24 @@
-//! What came of hosts with several network cards: in the summary, and as a table.
+//! What came of hosts with several NICs: in the summary, and as a table.
 
 use farpace_lab::{NicOutcome, NicsOutcome};
 use farpace_report::{Table, TableCell, TableColumn};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A host with several network cards.
+/// A host with several NICs.
 #[derive(Clone, Debug, Serialize)]
 pub struct NicsSummary {
     /// The host.
     pub host: String,
-    /// Its cards, in order.
-    pub cards: Vec<NicSummary>,
-    /// Frames dropped above the cards.
+    /// Its NICs, in order.
+    pub nics: Vec<NicSummary>,
+    /// Frames dropped above the NICs.
     pub dropped: u64,
-    /// Readings of what makes the cards one.
+    /// Readings of what makes the NICs one.
     pub readings: BTreeMap<&'static str, String>,
 }
 
-/// One network card.
+/// One NIC.
 #[derive(Clone, Debug, Serialize)]
 pub struct NicSummary {
     /// `nic0`, `nic1`, ...
@@ -43,7 +43,7 @@ impl NicsSummary {
     pub fn new(outcome: &NicsOutcome) -> Self {
         NicsSummary {
             host: outcome.host.clone(),
-            cards: outcome.nics.iter().map(NicSummary::new).collect(),
+            nics: outcome.nics.iter().map(NicSummary::new).collect(),
             dropped: outcome.dropped,
             readings: outcome.readings.iter().cloned().collect(),
         }
@@ -64,11 +64,11 @@ impl NicSummary {
     }
 }
 
-/// One row per card.
+/// One row per NIC.
 pub fn table(nics: &[NicsSummary]) -> Table {
     let columns = vec![
         TableColumn::text("host"),
-        TableColumn::text("card"),
+        TableColumn::text("NIC"),
         TableColumn::text("link"),
         TableColumn::number("rate", "Mbit/s"),
         TableColumn::number("sent", "frames"),
@@ -77,23 +77,23 @@ pub fn table(nics: &[NicsSummary]) -> Table {
         TableColumn::number("received", "frames"),
         TableColumn::number("received", "MB"),
     ];
-    let mut table = Table::new("Network cards", columns);
+    let mut table = Table::new("NICs", columns);
     for host in nics {
-        let all: u64 = host.cards.iter().map(|card| card.sent_frames).sum();
+        let all: u64 = host.nics.iter().map(|nic| nic.sent_frames).sum();
         let mb = |bytes: u64| TableCell::Number(bytes as f64 / 1e6, Some(3));
-        for card in &host.cards {
+        for nic in &host.nics {
             let share =
-                (all > 0).then(|| TableCell::Number(card.sent_frames as f64 * 100.0 / all as f64, Some(1)));
+                (all > 0).then(|| TableCell::Number(nic.sent_frames as f64 * 100.0 / all as f64, Some(1)));
             table.row(vec![
                 host.host.as_str().into(),
-                card.name.as_str().into(),
-                card.link.as_str().into(),
-                TableCell::Number(card.rate as f64 / 1e6, Some(1)),
-                card.sent_frames.into(),
-                mb(card.sent_bytes),
+                nic.name.as_str().into(),
+                nic.link.as_str().into(),
+                TableCell::Number(nic.rate as f64 / 1e6, Some(1)),
+                nic.sent_frames.into(),
+                mb(nic.sent_bytes),
                 share.unwrap_or(TableCell::Missing),
-                card.received_frames.into(),
-                mb(card.received_bytes),
+                nic.received_frames.into(),
+                mb(nic.received_bytes),
             ]);
         }
     }

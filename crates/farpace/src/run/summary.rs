@@ -60,7 +60,7 @@ pub struct RunSummary {
     pub flows: Vec<FlowSummary>,
     /// What came of pacing, one for each paced direction of a link.
     pub pacing: Vec<PacingSummary>,
-    /// Hosts with several network cards.
+    /// Hosts with several NICs.
     pub nics: Vec<NicsSummary>,
     /// Dropped packets by place and cause.
     pub drops: Vec<DropSummary>,

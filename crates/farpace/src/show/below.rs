@@ -1,6 +1,6 @@
-//! What several network cards say to each other: lists of cards behind address resolution, probes, and what is missing.
+//! What several NICs say to each other: lists of NICs behind address resolution, probes, and what is missing.
 
-use crate::nics::{cards, list_json};
+use crate::nics::{list_json, nic_list};
 use farpace_link::multi_nic::probe::{PathProbe, ProbeMessage, ProbeTraffic};
 use farpace_link::multi_nic::repair::RepairMessage;
 use farpace_wire::icmp::neighbour_nics;
@@ -33,10 +33,10 @@ pub fn said(packet: &Packet) -> Option<(String, &'static str, Value)> {
                 format!(", knows {}", list.targets.len())
             };
             let text =
-                format!("cards: {}{targets}, generation {}, {}", cards(&list), list.generation, list.flags);
-            (text, "cards", list_json(&list))
+                format!("NICs: {}{targets}, generation {}, {}", nic_list(&list), list.generation, list.flags);
+            (text, "nics", list_json(&list))
         }),
-        Err(why) => Some((format!("bad list of cards: {why}"), "bad_cards", json!(why.to_string()))),
+        Err(why) => Some((format!("bad list of NICs: {why}"), "bad_nics", json!(why.to_string()))),
     }
 }
 
@@ -61,20 +61,20 @@ fn probe(message: &ProbeMessage) -> (String, &'static str, Value) {
         |ProbeTraffic { frames, bytes }: ProbeTraffic| json!({ "frames": frames, "line_bytes": bytes.get() });
     let common = |kind: &str, PathProbe { nic, seq, sent_at, sent, rtt }: &PathProbe| {
         json!({
-            "kind": kind, "card": nic.0, "number": seq, "sent_at_ns": sent_at.as_nanos(), "sent": traffic(*sent),
+            "kind": kind, "nic": nic.0, "number": seq, "sent_at_ns": sent_at.as_nanos(), "sent": traffic(*sent),
             "rtt_ns": (!rtt.is_zero()).then_some(rtt.as_nanos()),
         })
     };
     match message {
         ProbeMessage::Probe(probe) => {
             let text =
-                format!("probe {} of card {}, {} frames sent", probe.seq, probe.nic.0, probe.sent.frames);
+                format!("probe {} of NIC {}, {} frames sent", probe.seq, probe.nic.0, probe.sent.frames);
             (text, "probe", common("probe", probe))
         }
         ProbeMessage::Reply(reply) => {
             let (probe, places) = (&reply.probe, &reply.reordered);
             let text = format!(
-                "answer to probe {} of card {}, {} frames sent, {} received, {} late",
+                "answer to probe {} of NIC {}, {} frames sent, {} received, {} late",
                 probe.seq, probe.nic.0, probe.sent.frames, reply.received.frames, places.late
             );
             let mut value = common("reply", probe);
@@ -96,7 +96,7 @@ mod tests {
     use farpace_units::Seq;
     use farpace_wire::{AddressPair, MacAddr};
 
-    /// Breaks: whoever looks at a capture does not see which frames a machine misses, or that another has none of them.
+    /// Breaks: whoever looks at a capture does not see which frames a host misses, or that another has none of them.
     #[test]
     fn what_is_missing_is_told_by_flow_and_numbers() {
         let flow =

@@ -36,7 +36,7 @@ pub enum What {
     Other {
         /// In words.
         text: String,
-        /// What it says of network cards, if anything.
+        /// What it says of NICs, if anything.
         #[serde(flatten)]
         said: Map<String, Value>,
     },

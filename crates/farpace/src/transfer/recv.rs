@@ -189,13 +189,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Err(error).with_context(|| format!("cannot make the directory {}", args.dir.display()));
     }
     let place = target::directory(&args.dir, policy)?;
-    let door = if secured {
+    let listener = if secured {
         TransferListener::Gate(args.gate()?)
     } else {
         let net = args.clear.up(&args.stack, None, args.quiet)?;
-        args.door(&net, &token)?
+        args.listener(&net, &token)?
     };
-    if let TransferListener::Gate(gate) = &door {
+    if let TransferListener::Gate(gate) = &listener {
         if let Some(note) = gate.note() {
             say(args.quiet, note);
         }
@@ -207,7 +207,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let text = gate.ticket().to_string();
         let line = if args.json { format!("{}\n", json!({ "ticket": text })) } else { format!("{text}\n") };
         terminal::print(&line)?;
-    } else if let Some(at) = door.address() {
+    } else if let Some(at) = listener.address() {
         let guard = match (token.is_empty(), at.ip().to_canonical().is_loopback()) {
             (false, _) => "",
             (true, true) => "; without a token, from this machine alone",
@@ -228,7 +228,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let timeouts = timeouts(args.timeout);
     let server = RecvServer { token: &token, secured, transfers: args.max_transfers, timeouts, idle: &idle };
-    let code = serve(&door, &server, args.once, &|TransferStream { line, peer, .. }, session| {
+    let code = serve(&listener, &server, args.once, &|TransferStream { line, peer, .. }, session| {
         let display = Display::new(args.quiet || !args.once);
         let tick = |progress: &LineProgress| (session.tick)(progress) | display.tick(progress);
         let session = Session { tick: &tick, ..*session };
@@ -275,7 +275,7 @@ impl Args {
     }
 
     /// Listens where it was asked for, or where it is safe.
-    fn door(&self, net: &Net, token: &[u8]) -> Result<TransferListener> {
+    fn listener(&self, net: &Net, token: &[u8]) -> Result<TransferListener> {
         let may_all = self.open || !token.is_empty();
         let own = self.clear.addr.filter(|_| matches!(net, Net::Farpace(_))).map(|(address, _)| address);
         let port = self.listen.map_or(PORT, |listen| listen.port);

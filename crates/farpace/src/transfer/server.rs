@@ -56,7 +56,7 @@ fn is_complete(result: &Result<u8, TransferError>) -> bool {
 /// # Errors
 /// No more connections can come.
 pub(super) fn serve(
-    door: &TransferListener,
+    listener: &TransferListener,
     server: &RecvServer<'_>,
     once: bool,
     transfer: &(dyn Fn(TransferStream, &Session<'_>) -> Result<u8, TransferError> + Sync),
@@ -67,7 +67,7 @@ pub(super) fn serve(
     let complaints = Complaints::default();
     std::thread::scope(|scope| {
         let stop = || interrupt::asked() || done.load(Ordering::Relaxed) || (server.idle)();
-        while let Some(TransferStream { line, peer, address, probe, finish }) = door.accept(stop)? {
+        while let Some(TransferStream { line, peer, address, probe, finish }) = listener.accept(stop)? {
             let (ticket, line) = places.arrive(address, line);
             let (done, last, complaints) = (&done, &last, &complaints);
             let serve = move || {

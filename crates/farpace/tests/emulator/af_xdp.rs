@@ -23,24 +23,24 @@ fn a_line_by_af_xdp_carries_both_ways() {
     if !has_rights() {
         return;
     }
-    let bed = Bed::new();
-    let before = super_segments(&bed.between);
+    let harness = Harness::new();
+    let before = super_segments(&harness.between);
     assert!(before.contains(&true), "a veth that has no super-segments shows nothing here");
     let flags = ["--rate", "200mbit", "--delay", "2ms", "--queue", "50ms"];
-    let emulator = running(&bed.between, &[&WORDS[..], &flags].concat(), SAYS);
-    assert_eq!(super_segments(&bed.between), [false; 4]);
-    let rtt = round_trip(&bed.a, &bed.b).as_secs_f64();
+    let emulator = running(&harness.between, &[&WORDS[..], &flags].concat(), SAYS);
+    assert_eq!(super_segments(&harness.between), [false; 4]);
+    let rtt = round_trip(&harness.a, &harness.b).as_secs_f64();
     assert!((0.004..0.0065).contains(&rtt), "a round trip of {rtt} s");
     let bytes = 10_000_000;
-    transfer(&bed.a, &bed.b, B, bytes);
-    transfer(&bed.b, &bed.a, A, bytes);
+    transfer(&harness.a, &harness.b, B, bytes);
+    transfer(&harness.b, &harness.a, A, bytes);
     let summary = summary(emulator);
     for direction in summary["directions"].as_array().unwrap() {
         assert!(direction["bytes_out"].as_u64().unwrap() > bytes as u64, "{summary}");
         // Each is a frame of its own: no more than 1448 B of payload.
         assert!(direction["packets_out"].as_u64().unwrap() > bytes as u64 / 1_448, "{summary}");
     }
-    assert_eq!(super_segments(&bed.between), before);
+    assert_eq!(super_segments(&harness.between), before);
 }
 
 /// Breaks: after `kill -9` the interfaces stay deaf for the kernel or without super-segments, and `farpace doctor --clean` does
@@ -51,25 +51,26 @@ fn a_killed_emulator_gives_its_interfaces_back() {
     if !has_rights() {
         return;
     }
-    let bed = Bed::new();
-    let before = super_segments(&bed.between);
+    let harness = Harness::new();
+    let before = super_segments(&harness.between);
     let state = tempfile::tempdir().unwrap();
     for _ in 0..2 {
-        let mut emulator = started(command(&bed.between, &WORDS).env("FARPACE_STATE", state.path()), SAYS);
-        transfer(&bed.a, &bed.b, B, 1_000_000);
+        let mut emulator =
+            started(command(&harness.between, &WORDS).env("FARPACE_STATE", state.path()), SAYS);
+        transfer(&harness.a, &harness.b, B, 1_000_000);
         emulator.kill().unwrap();
         emulator.wait().unwrap();
-        assert_eq!(super_segments(&bed.between), [false; 4]);
+        assert_eq!(super_segments(&harness.between), [false; 4]);
         // From outside the namespace: what is written down says where it was.
         let mut doctor = std::process::Command::new(env!("CARGO_BIN_EXE_farpace"));
         let told = doctor.args(["doctor", "--clean"]).env("FARPACE_STATE", state.path()).output().unwrap();
         let told = String::from_utf8(told.stdout).unwrap();
         assert!(told.contains("taken away: emulate of process"), "{told}");
-        assert_eq!(super_segments(&bed.between), before);
+        assert_eq!(super_segments(&harness.between), before);
     }
     // The kernel hears the interface again.
     let line = "addr add 10.1.0.3/24 dev ea\n";
-    bed.between.configure(line).unwrap();
+    harness.between.configure(line).unwrap();
     let address = std::net::Ipv4Addr::new(10, 1, 0, 3);
-    transfer(&bed.a, &bed.between, address, 1_000_000);
+    transfer(&harness.a, &harness.between, address, 1_000_000);
 }

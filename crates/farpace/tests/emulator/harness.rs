@@ -40,13 +40,13 @@ pub fn has_rights() -> bool {
 }
 
 /// Two machines, and one between them with an interface to each.
-pub struct Bed {
+pub struct Harness {
     pub a: Namespace,
     pub b: Namespace,
     pub between: Namespace,
 }
 
-impl Bed {
+impl Harness {
     pub fn new() -> Self {
         let [a, b, between] = ["a", "b", "m"].map(|name| Namespace::create(&unique(name)).unwrap());
         for (host, near, address, other) in [(&a, "ea", A, B), (&b, "eb", B, A)] {
@@ -63,7 +63,7 @@ impl Bed {
             );
             host.configure(&lines).unwrap();
         }
-        Bed { a, b, between }
+        Harness { a, b, between }
     }
     /// The emulator, once it runs.
     pub fn emulate(&self, flags: &[&str]) -> Child {

@@ -32,7 +32,7 @@ const TRIES: usize = 3;
 
 /// Breaks: what the lab says of a path is not what comes of it, with our own engine on devices or with the kernel's cubic.
 #[test]
-fn lab_and_reality_agree_in_real_time() {
+fn lab_and_kernel_agree_in_real_time() {
     if !has_rights() {
         return;
     }

@@ -11,13 +11,13 @@ fn a_line_has_its_rate_and_delay_in_real_time() {
     if !has_rights() {
         return;
     }
-    let bed = Bed::new();
-    let emulator = bed.emulate(&["--rate", "100mbit", "--delay", "5ms", "--queue", "50ms"]);
-    let rtt = round_trip(&bed.a, &bed.b).as_secs_f64();
+    let harness = Harness::new();
+    let emulator = harness.emulate(&["--rate", "100mbit", "--delay", "5ms", "--queue", "50ms"]);
+    let rtt = round_trip(&harness.a, &harness.b).as_secs_f64();
     assert!((0.010..0.0125).contains(&rtt), "a round trip of {rtt} s");
     let bytes = 25_000_000;
     // The best of three: others may be at work on this machine.
-    let took = (0..3).map(|_| transfer(&bed.a, &bed.b, B, bytes)).min().unwrap().as_secs_f64();
+    let took = (0..3).map(|_| transfer(&harness.a, &harness.b, B, bytes)).min().unwrap().as_secs_f64();
     let rate = bytes as f64 * 8.0 / took / 1e6;
     // 1448 of 1538 bytes are payload.
     assert!((85.0..94.2).contains(&rate), "{rate} Mbit/s");
@@ -34,12 +34,12 @@ fn a_bad_line_spoils_no_byte() {
     if !has_rights() {
         return;
     }
-    let bed = Bed::new();
+    let harness = Harness::new();
     let flags = ["--loss", "0.02%", "--reorder", "0.5%", "--reorder-by", "1ms", "--duplicate", "0.5%"];
     let emulator =
-        bed.emulate(&[&flags[..], &["--corrupt", "0.02%", "--delay", "200us", "--seed", "3"]].concat());
-    transfer(&bed.a, &bed.b, B, 100_000_000);
-    transfer(&bed.b, &bed.a, A, 10_000_000);
+        harness.emulate(&[&flags[..], &["--corrupt", "0.02%", "--delay", "200us", "--seed", "3"]].concat());
+    transfer(&harness.a, &harness.b, B, 100_000_000);
+    transfer(&harness.b, &harness.a, A, 10_000_000);
     let summary = summary(emulator);
     let drops = summary["drops"].as_array().unwrap();
     let lost = drops.iter().find(|drop| drop["place"] == "line.forward.loss").unwrap();
@@ -59,9 +59,9 @@ fn every_datagram_is_delivered_or_counted() {
     if !has_rights() {
         return;
     }
-    let bed = Bed::new();
-    let emulator = bed.emulate(&["--loss", "10%"]);
-    let far = bed.b.within(|| UdpSocket::bind((B, PORT)).unwrap()).unwrap();
+    let harness = Harness::new();
+    let emulator = harness.emulate(&["--loss", "10%"]);
+    let far = harness.b.within(|| UdpSocket::bind((B, PORT)).unwrap()).unwrap();
     far.set_read_timeout(Some(Duration::from_millis(1_000))).unwrap();
     let reader = std::thread::spawn(move || {
         let mut received = 0;
@@ -70,7 +70,7 @@ fn every_datagram_is_delivered_or_counted() {
         }
         received
     });
-    let near = bed.a.within(|| UdpSocket::bind((A, 0)).unwrap()).unwrap();
+    let near = harness.a.within(|| UdpSocket::bind((A, 0)).unwrap()).unwrap();
     let sent = 5_000;
     for n in 0..sent {
         near.send_to(&[0; 100], (B, PORT)).unwrap();

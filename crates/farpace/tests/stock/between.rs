@@ -53,7 +53,7 @@ fn curl_fetches_in_a_lab() {
         done
         ip netns exec $FARPACE_NS_a curl -sSf -o copy http://10.0.0.2:8000/film";
     let mut command = std::process::Command::new("timeout");
-    command.args([&PATIENCE.as_secs().to_string(), FARPACE, "lab", "up", scenario.to_str().unwrap()]);
+    command.args([&TIMEOUT.as_secs().to_string(), FARPACE, "lab", "up", scenario.to_str().unwrap()]);
     command.args(["--name", &name, "--set", "links.wan.forward.loss=0.0005", "--", "sh", "-c", script]);
     good(command.current_dir(folder.path()).output().unwrap());
     assert!(fs::read(folder.path().join("copy")).unwrap() == bytes, "not what is there");

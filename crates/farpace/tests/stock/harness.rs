@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
 /// As long as anything here may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// True, and a line on stderr, if this cannot be tested here. In CI it must be.
 pub fn skipped(why: &str) -> bool {
@@ -57,7 +57,7 @@ pub fn command(on: &Namespace, words: &[&str], folder: &Path) -> Command {
 
 /// What a program that ends has said. It gets as long as anything here may take.
 pub fn run(on: &Namespace, words: &[&str], folder: &Path) -> Output {
-    let seconds = PATIENCE.as_secs().to_string();
+    let seconds = TIMEOUT.as_secs().to_string();
     command(on, &[&["timeout", &seconds], words].concat(), folder).output().unwrap()
 }
 
@@ -101,7 +101,7 @@ impl Running {
             if let Some(status) = self.0.try_wait().unwrap() {
                 return status.code();
             }
-            assert!(begun.elapsed() < PATIENCE, "it goes on");
+            assert!(begun.elapsed() < TIMEOUT, "it goes on");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -119,7 +119,7 @@ pub fn listening(on: &Namespace, at: &str) {
     let at: SocketAddr = at.parse().unwrap();
     let begun = Instant::now();
     while on.within(|| TcpStream::connect_timeout(&at, Duration::from_secs(2))).unwrap().is_err() {
-        assert!(begun.elapsed() < PATIENCE, "nobody listens at {at}");
+        assert!(begun.elapsed() < TIMEOUT, "nobody listens at {at}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

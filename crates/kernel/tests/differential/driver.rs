@@ -1,6 +1,6 @@
 //! The controls in C, compiled for user space, in a process of their own.
 
-use farpace_kernel::Control;
+use farpace_kernel::KernelControl;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -43,7 +43,7 @@ pub struct InC {
 
 impl InC {
     /// `delivered`: what its counter of segments begins with.
-    pub fn start(control: Control, cwnd: u32, mss: u32, delivered: u32) -> Self {
+    pub fn start(control: KernelControl, cwnd: u32, mss: u32, delivered: u32) -> Self {
         let mut command = Command::new(program());
         command.args([control.name(), &cwnd.to_string(), &mss.to_string(), &delivered.to_string()]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -10,7 +10,7 @@ mod driver;
 mod pair;
 mod replay;
 
-use farpace_kernel::Control;
+use farpace_kernel::KernelControl;
 use farpace_tcp::RateSample;
 use farpace_tcp::cc::{AckSample, Cut};
 
@@ -39,7 +39,7 @@ impl Nearness {
     }
 }
 
-fn compare(control: Control, all: &[(Instant, Happening)]) -> Nearness {
+fn compare(control: KernelControl, all: &[(Instant, Happening)]) -> Nearness {
     let mut pair = Pair::new(control, 10);
     let mut nearness = Nearness::default();
     for (now, happening) in all {
@@ -106,7 +106,7 @@ const PATHS: [(&str, &str, &str); 7] = [
 fn farpace_on_acks_of_the_lab() {
     for (name, path, size) in PATHS {
         let all = replay::recorded(&transfer(path, size, "profile = \"farpace\""));
-        let nearness = compare(Control::Farpace, &all);
+        let nearness = compare(KernelControl::Farpace, &all);
         println!("{name}: {nearness:?}");
         assert!(nearness.answers > 5_000 && nearness.largest_window > 40, "{name}: {nearness:?}");
         assert_eq!(nearness.apart, 0, "{name}: {nearness:?}");
@@ -118,7 +118,7 @@ fn farpace_on_acks_of_the_lab() {
 fn star_on_acks_of_the_lab() {
     for (name, path, size) in PATHS {
         let all = replay::recorded(&transfer(path, size, "congestion = \"star-robust\""));
-        let nearness = compare(Control::Star, &all);
+        let nearness = compare(KernelControl::Star, &all);
         println!("{name}: {nearness:?}");
         assert!(nearness.answers > 5_000 && nearness.largest_window > 40, "{name}: {nearness:?}");
         // Slow start ends at the threshold, which rounding moves by a segment: then one ACK for forty counts in one of them alone.
@@ -180,7 +180,7 @@ fn at_random(seed: u64, events: usize) -> Vec<(Instant, Happening)> {
 /// Breaks: what no run of the lab has come to: both controls on events at random, from many seeds.
 #[test]
 fn both_on_events_at_random() {
-    for control in Control::ALL {
+    for control in KernelControl::ALL {
         let mut all = Nearness::default();
         for seed in 0..40 {
             let one = compare(control, &at_random(seed, 2_000));

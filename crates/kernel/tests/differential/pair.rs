@@ -1,7 +1,7 @@
 //! A control in Rust and the same in C, which are told the same.
 
 use crate::driver::{Answer, InC};
-use farpace_kernel::Control;
+use farpace_kernel::KernelControl;
 use farpace_tcp::Window;
 use farpace_tcp::cc::{AckSample, CongestionControl, CongestionEvent, Cut, Farpace, Star};
 use farpace_tcp::config::{Abc, Congestion, Settings};
@@ -33,16 +33,16 @@ pub struct Distance {
 }
 
 pub struct Pair {
-    control: Control,
+    control: KernelControl,
     rust: Box<dyn CongestionControl>,
     window: Window,
     c: InC,
 }
 
-fn rust(control: Control) -> Box<dyn CongestionControl> {
+fn rust(control: KernelControl) -> Box<dyn CongestionControl> {
     match control {
-        Control::Farpace => Box::new(Farpace::default()),
-        Control::Star => {
+        KernelControl::Farpace => Box::new(Farpace::default()),
+        KernelControl::Star => {
             let settings = Settings { congestion: Some(Congestion::StarRobust), ..Settings::default() };
             Box::new(Star::robust(settings.resolve().unwrap().abe))
         }
@@ -50,7 +50,7 @@ fn rust(control: Control) -> Box<dyn CongestionControl> {
 }
 
 impl Pair {
-    pub fn new(control: Control, cwnd: u32) -> Self {
+    pub fn new(control: KernelControl, cwnd: u32) -> Self {
         let window = Window::new(Packets::new(cwnd), None, Packets::MAX, Abc::Off, MSS);
         Pair { control, rust: rust(control), window, c: InC::start(control, cwnd, MSS, DELIVERED) }
     }
@@ -77,7 +77,7 @@ impl Pair {
     }
 
     fn tell_rust(&mut self, now: Instant, happening: &Happening) -> Answer {
-        let owns = self.control == Control::Farpace;
+        let owns = self.control == KernelControl::Farpace;
         match happening {
             Happening::Established(rtt) => {
                 self.rust.on_event(now, &mut self.window, CongestionEvent::Established(*rtt))

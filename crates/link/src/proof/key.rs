@@ -178,7 +178,7 @@ impl fmt::Display for FlowKey {
 
 /// Selects flows by address, port, or both, of either end or of a given end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowFilter {
+pub struct ProofFilter {
     end: EndFilter,
     address: Option<IpAddr>,
     port: Option<u16>,
@@ -191,17 +191,17 @@ enum EndFilter {
     Either,
 }
 
-/// The text is not a valid [`FlowFilter`].
+/// The text is not a valid [`ProofFilter`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is not a flow filter: expected an address, a port, or both, like \"10.0.0.1\", \"5001\", \"10.0.0.1:5001\" \
          or \"[2001:db8::1]:5001\""
 )]
-pub struct FilterError(String);
+pub struct ProofFilterError(String);
 
-impl FromStr for FlowFilter {
-    type Err = FilterError;
-    fn from_str(text: &str) -> Result<Self, FilterError> {
+impl FromStr for ProofFilter {
+    type Err = ProofFilterError;
+    fn from_str(text: &str) -> Result<Self, ProofFilterError> {
         let (end, what) = match text.split_once(' ') {
             Some(("src", rest)) => (EndFilter::Source, rest.trim()),
             Some(("dst", rest)) => (EndFilter::Destination, rest.trim()),
@@ -213,13 +213,13 @@ impl FromStr for FlowFilter {
             (Some(address), None)
         } else {
             let port = what.strip_prefix(':').unwrap_or(what).parse();
-            (None, Some(port.map_err(|_| FilterError(text.to_owned()))?))
+            (None, Some(port.map_err(|_| ProofFilterError(text.to_owned()))?))
         };
-        Ok(FlowFilter { end, address, port })
+        Ok(ProofFilter { end, address, port })
     }
 }
 
-impl fmt::Display for FlowFilter {
+impl fmt::Display for ProofFilter {
     /// In the syntax of `FromStr`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.end {
@@ -235,7 +235,7 @@ impl fmt::Display for FlowFilter {
     }
 }
 
-impl FlowFilter {
+impl ProofFilter {
     /// True if a selected end has the address and the port.
     pub fn matches(&self, flow: &FlowKey) -> bool {
         let ends = match flow.carries {
@@ -326,12 +326,12 @@ mod tests {
             ("src 9", false),
             ("dst 10.0.0.2:9", true),
         ] {
-            let filter: FlowFilter = text.parse().unwrap();
+            let filter: ProofFilter = text.parse().unwrap();
             assert_eq!(filter.matches(&key), expected, "{text}");
             assert_eq!(filter.to_string().parse(), Ok(filter), "{text}");
         }
         for text in ["", "10.0.0", "70000", "host", "10.0.0.1:x", "src", "from 7"] {
-            assert!(text.parse::<FlowFilter>().unwrap_err().to_string().contains("like"), "{text}");
+            assert!(text.parse::<ProofFilter>().unwrap_err().to_string().contains("like"), "{text}");
         }
     }
 }

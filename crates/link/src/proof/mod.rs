@@ -33,11 +33,11 @@ mod verdict;
 pub use clock::ClockError;
 pub use first_pass::{FirstPass, FlowTotals, GapFrameTotals, InterfaceTotals, Totals};
 pub use intervals::Intervals;
-pub use key::{Carries, FilterError, FlowFilter, FlowKey};
+pub use key::{Carries, FlowKey, ProofFilter, ProofFilterError};
 pub use link_model::LinkModel;
 pub use rates::{PerPackets, RATE_WINDOWS};
 pub use second_pass::{FlowProof, Peak, SecondPass};
-pub use timeline::Timeline;
+pub use timeline::ProofTimeline;
 pub use trains::CaptureTrain;
 pub use verdict::{Doubt, ProofVerdict};
 
@@ -76,7 +76,7 @@ pub struct CapturedFrame<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct ProofQuestion {
     /// Selects flows that any of these matches; all if empty.
-    pub flows: Vec<FlowFilter>,
+    pub flows: Vec<ProofFilter>,
     /// The rate to which flows are compared, of layer 2; none: the mean rate of each.
     pub rate: Option<Rate>,
     /// The MTU; none: the longest packet of each flow.

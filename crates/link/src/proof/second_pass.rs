@@ -5,7 +5,7 @@ use super::rates::RateFacts;
 use super::trains::Trains;
 use super::{
     CaptureTrain, CapturedFrame, ClockError, Doubt, Intervals, LinkModel, MAX_TIMELINES, MIN_PACKETS,
-    PerPackets, ProofVerdict, RATE_WINDOWS, Timeline,
+    PerPackets, ProofTimeline, ProofVerdict, RATE_WINDOWS,
 };
 use crate::pacing::{Burstiness, FCS, layer_2};
 use farpace_units::{ByteCount, Instant, Rate};
@@ -62,9 +62,9 @@ pub struct FlowProof {
     pub clock: ClockError,
     /// The queue over time, maximum per bin, at a bottleneck of the configured or mean rate; of the largest
     /// flows.
-    pub queue_over_time: Option<Timeline>,
+    pub queue_over_time: Option<ProofTimeline>,
     /// Bytes of layer 2 over time; of the largest flows.
-    pub bytes_over_time: Option<Timeline>,
+    pub bytes_over_time: Option<ProofTimeline>,
     /// The conclusion.
     pub verdict: ProofVerdict,
 }
@@ -95,7 +95,7 @@ struct FlowState {
     trains: Trains,
     /// The latest time.
     now: Option<Instant>,
-    bytes_over_time: Option<Timeline>,
+    bytes_over_time: Option<ProofTimeline>,
 }
 
 impl SecondPass {
@@ -146,7 +146,7 @@ impl FlowState {
         let total = &totals.total;
         let (interface, given) = (totals.key.interface, first_pass.question.rate);
         let means = FirstPass::means(totals);
-        let timeline = |bins: usize| Timeline::new(total.first, total.last, bins);
+        let timeline = |bins: usize| ProofTimeline::new(total.first, total.last, bins);
         let queue = |rate, q, is_judged: bool| {
             let over_time = (drawn && is_judged).then(|| timeline(QUEUE_BINS));
             LeakyBucket { origin: total.first, q, over_time, bin: 0, peak: Peak { rate, ..Peak::default() } }
@@ -263,7 +263,7 @@ struct LeakyBucket {
     origin: Instant,
     q: Burstiness,
     peak: Peak,
-    over_time: Option<Timeline>,
+    over_time: Option<ProofTimeline>,
     /// The current bin. Earlier bins are complete.
     bin: usize,
 }

@@ -4,18 +4,18 @@ use farpace_units::{Instant, Span};
 
 /// A value per bin of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timeline {
+pub struct ProofTimeline {
     start: Instant,
     width: Span,
     bins: Vec<u64>,
 }
 
-impl Timeline {
+impl ProofTimeline {
     /// `bins` bins (at least one) from `start` to `end`, inclusive.
     pub(super) fn new(start: Instant, end: Instant, bins: usize) -> Self {
         let bins = bins.max(1);
         let width = end.since(start).as_nanos() / bins as u64 + 1;
-        Timeline { start, width: Span::from_nanos(width), bins: vec![0; bins] }
+        ProofTimeline { start, width: Span::from_nanos(width), bins: vec![0; bins] }
     }
     /// Start of the first bin.
     pub fn start(&self) -> Instant {

@@ -1,6 +1,6 @@
 //! The driver's side of a stream: the application of its connection.
 
-use super::duplex::{CloseMode, Duplex, DuplexPhase};
+use super::duplex::{CloseMode, DuplexPhase, StreamDuplex};
 use super::pipe::Pipe;
 use farpace_host::{Application, ConnectionId, SocketEnds};
 use farpace_tcp::{CloseReason, Connection, ConnectionEvent, ConnectionState, PathError};
@@ -34,7 +34,7 @@ impl Bridge {
     /// Bytes between program and engine: unread by the program, and not taken by the engine.
     pub fn between(&self) -> (usize, usize) {
         let count =
-            |duplex: &mut Duplex| (duplex.incoming_bytes + duplex.reader_bytes, duplex.outgoing_bytes);
+            |duplex: &mut StreamDuplex| (duplex.incoming_bytes + duplex.reader_bytes, duplex.outgoing_bytes);
         self.pipe.as_ref().map_or((0, 0), |pipe| pipe.shared.with(count))
     }
 }
@@ -96,7 +96,7 @@ impl Drop for Bridge {
 }
 
 /// Moves what can be moved, both ways.
-pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection, now: Instant) {
+pub(super) fn pump(duplex: &mut StreamDuplex, connection: &mut Connection, now: Instant) {
     duplex.kicked = false;
     duplex.wants_reads = connection.told_of_reads(now, duplex.read());
     if duplex.close_mode == Some(CloseMode::Abort) {
@@ -136,7 +136,7 @@ fn fin_is_known(state: ConnectionState) -> bool {
     matches!(state, ConnectionState::FinWait2 | ConnectionState::TimeWait | ConnectionState::Closed)
 }
 
-fn take_in(duplex: &mut Duplex, connection: &mut Connection, limit: usize) {
+fn take_in(duplex: &mut StreamDuplex, connection: &mut Connection, limit: usize) {
     if let Some(ahead) = connection.urgent_ahead() {
         let mark = (duplex.came + ahead.get()).saturating_sub(1);
         if duplex.urgent_mark != Some(mark) {
@@ -169,7 +169,7 @@ pub(super) fn errno_of(error: PathError) -> Errno {
     }
 }
 
-fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) {
+fn close(duplex: &mut StreamDuplex, connection: &mut Connection, reason: CloseReason) {
     if duplex.close_mode.is_none() {
         take_in(duplex, connection, usize::MAX);
     }

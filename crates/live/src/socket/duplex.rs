@@ -46,7 +46,7 @@ pub(super) struct WriteFlags {
 }
 
 /// The state between a program and the engine.
-pub(super) struct Duplex {
+pub(super) struct StreamDuplex {
     pub phase: DuplexPhase,
     /// It has been established.
     pub was_open: bool,
@@ -108,9 +108,9 @@ pub(super) struct Duplex {
     pub error: Option<Errno>,
 }
 
-impl Duplex {
+impl StreamDuplex {
     pub fn new(config: &Config) -> Self {
-        Duplex {
+        StreamDuplex {
             phase: DuplexPhase::Opening,
             was_open: false,
             id: None,
@@ -284,7 +284,7 @@ impl Duplex {
     }
 }
 
-impl Ready for Duplex {
+impl Ready for StreamDuplex {
     fn readiness(&self) -> Readiness {
         let failed = self.error.is_some();
         let ended = self.phase == DuplexPhase::Over;

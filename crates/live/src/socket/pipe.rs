@@ -1,7 +1,7 @@
 //! The program's side of a stream: reads and writes that do not wait. Waiting is in `shared.rs`.
 
 use super::bridge::pump;
-use super::duplex::{CloseMode, Duplex, DuplexPhase, SMALL_WRITE, WriteFlags};
+use super::duplex::{CloseMode, DuplexPhase, SMALL_WRITE, StreamDuplex, WriteFlags};
 use super::engine::{Engine, ended};
 use super::registry::{Interrupt, Registry};
 use super::shared::SharedState;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Locks are taken in this order: `reader` or `writer`, then `shared`; the driver takes `shared` only. Bytes
 /// are copied without holding `shared`, except for short writes.
 pub(super) struct Pipe {
-    pub shared: SharedState<Duplex>,
+    pub shared: SharedState<StreamDuplex>,
     reader: Mutex<PipeReader>,
     writer: Mutex<()>,
     engine: Arc<dyn Engine>,
@@ -94,7 +94,7 @@ impl Pipe {
     ) -> Arc<Self> {
         let place = registry.reserve();
         let pipe = Arc::new(Pipe {
-            shared: SharedState::new(Duplex::new(config)),
+            shared: SharedState::new(StreamDuplex::new(config)),
             reader: Mutex::default(),
             writer: Mutex::default(),
             engine,
@@ -444,7 +444,7 @@ impl Pipe {
     }
 }
 
-impl Duplex {
+impl StreamDuplex {
     /// Reserves space for at most `wanted` bytes.
     fn reserve(&mut self, wanted: usize) -> io::Result<usize> {
         if let Some(error) = self.error.take() {

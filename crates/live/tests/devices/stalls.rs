@@ -64,7 +64,7 @@ fn paced_through_a_stall(forgets: bool) -> (Vec<Instant>, Driver) {
     let nic = PacingNic::new(&config, Rate::from_mbit(1_000), Span::ZERO).unwrap();
     let mut world = World::new(0);
     let stack = world.add("stack", Box::new(BoundaryPort::default())).unwrap();
-    let nic = world.add("card", Box::new(Duplex::new(Some(nic), None))).unwrap();
+    let nic = world.add("NIC", Box::new(Duplex::new(Some(nic), None))).unwrap();
     let link = world.add("line", Box::new(BoundaryPort::timed())).unwrap();
     world.connect((stack, Port(0)), (nic, Port(0))).unwrap();
     world.connect((nic, Port(1)), (link, Port(0))).unwrap();

@@ -1,18 +1,15 @@
 //! What the thesis claims, and whether it came out. Nothing is tuned to hold.
 
-use super::AckPaper;
+use super::MeasuredAcks;
 use super::cases::{AckCase, AskPolicy as P, DelaySplit};
 use super::clocks::{CLOCKS, bsd, case};
 use super::published::MORE_ACKS;
-use crate::experiment::Measured;
 use crate::paper::ClaimList;
-
-type Acks<'a> = Measured<'a, AckPaper>;
 
 const EVEN: DelaySplit = DelaySplit::Even;
 
 /// All claims.
-pub fn claims(m: &Acks<'_>, claims: &mut ClaimList) {
+pub fn claims(m: &MeasuredAcks<'_>, claims: &mut ClaimList) {
     deliveries(m, claims);
     uneven(m, claims);
     acks(m, claims);
@@ -22,7 +19,7 @@ pub fn claims(m: &Acks<'_>, claims: &mut ClaimList) {
 /// What a policy gains, in kB.
 type GainOf<'a> = &'a dyn Fn(P) -> f64;
 
-fn deliveries(m: &Acks<'_>, claims: &mut ClaimList) {
+fn deliveries(m: &MeasuredAcks<'_>, claims: &mut ClaimList) {
     let says = || {
         DelaySplit::BOTH.map(|split| {
             let one = |policy: P| format!("{} {}", policy.label(), m.delivered(split, policy).range_text());
@@ -55,7 +52,7 @@ fn deliveries(m: &Acks<'_>, claims: &mut ClaimList) {
     claims.add("ranking", text, holds, says);
 }
 
-fn uneven(m: &Acks<'_>, claims: &mut ClaimList) {
+fn uneven(m: &MeasuredAcks<'_>, claims: &mut ClaimList) {
     let mut holds = true;
     let says = P::asking().map(|policy| {
         let [even, uneven] = DelaySplit::BOTH.map(|split| m.gain(split, policy));
@@ -72,7 +69,7 @@ fn uneven(m: &Acks<'_>, claims: &mut ClaimList) {
     claims.add("uneven-gains-more", text, holds, says);
 }
 
-fn acks(m: &Acks<'_>, claims: &mut ClaimList) {
+fn acks(m: &MeasuredAcks<'_>, claims: &mut ClaimList) {
     let mut holds = true;
     let says = P::asking().map(|policy| {
         let more = m.more_acks(EVEN, policy);
@@ -110,7 +107,7 @@ fn all_clocks(check: impl Fn(&str) -> (bool, String)) -> (bool, [String; 5]) {
 }
 
 /// Claims on clocks: what is measured without asking, with the timed segment, and with slow start.
-fn timeouts(m: &Acks<'_>, claims: &mut ClaimList) {
+fn timeouts(m: &MeasuredAcks<'_>, claims: &mut ClaimList) {
     let (holds, says) = all_clocks(|clock| {
         let [without, with] = [0, 1].map(|asks| m.trips(&case(clock, asks), |s| s.error));
         (with < without, format!("{clock}: {with:.1} ms with, {without:.1} without"))

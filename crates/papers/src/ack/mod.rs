@@ -20,7 +20,7 @@ pub use modern::ModernAcks;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::observe::Setting;
-use crate::paper::{About, ClaimList, Paper, RowList, report};
+use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
 use crate::report::ExperimentReport;
 use crate::statistics::Summary;
 use cases::{AckCase, AskPolicy, DelaySplit, SCENARIO, sweep};
@@ -31,6 +31,9 @@ use transfer::AckRun;
 
 /// Phases of the full measurement and of the quick one.
 const PHASES: [u64; 2] = [10, 2];
+
+/// What was measured for this paper.
+type MeasuredAcks<'a> = Measured<'a, AckPaper>;
 
 /// Transfers with six policies of asking for ACKs.
 pub struct AckPaper {
@@ -88,7 +91,7 @@ impl Experiment for AckPaper {
 }
 
 impl Paper for AckPaper {
-    const ABOUT: &'static About = &About {
+    const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "ack",
         citation: "A mechanism by which the sender controls acknowledgments (Cancel Delayed ACK; master's thesis, Japan \
                    Advanced Institute of Science and Technology, Shinoda laboratory)",

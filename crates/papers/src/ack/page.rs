@@ -2,20 +2,17 @@
 
 use super::cases::{AckCase, AskPolicy, CEILING_KB, DelaySplit, SWEPT, TIME, sweep};
 use super::published::{COLUMNS, PublishedPolicy, TABLE_1, TABLE_2};
-use super::{AckPaper, clocks};
-use crate::experiment::Measured;
+use super::{MeasuredAcks, clocks};
 use farpace_report::{
     ComparedEstimate, ComparisonRow, Figure, Level, Page, ReproductionClaim, Table, TableCell, TimeLine,
     cells, comparison, lines,
 };
 
-type Acks<'a> = Measured<'a, AckPaper>;
-
 /// Bins of the rate over time, in seconds.
 const BIN: f64 = 0.5;
 
 /// The page between verdict and assumptions.
-pub fn body(m: &Acks<'_>, claims: &[ReproductionClaim], page: &mut Page) {
+pub fn body(m: &MeasuredAcks<'_>, claims: &[ReproductionClaim], page: &mut Page) {
     page.paragraph(
         "A TCP receiver delays its ACKs, in the hope of one ACK for two segments: in BSD until the next tick of 200 ms. The \
          sender pays for it. Its window opens more slowly, a lone segment waits for the tick, and the round trips it measures \
@@ -74,7 +71,7 @@ pub fn body(m: &Acks<'_>, claims: &[ReproductionClaim], page: &mut Page) {
 
 /// The thesis' rows beside those measured. Its tables do not say which of the two paths they are of.
 fn against(
-    m: &Acks<'_>,
+    m: &MeasuredAcks<'_>,
     title: &str,
     rows: &[PublishedPolicy],
     paper: bool,
@@ -96,13 +93,13 @@ fn against(
 }
 
 /// Table 5.2.
-pub fn second(m: &Acks<'_>, split: DelaySplit) -> Table {
+pub fn second(m: &MeasuredAcks<'_>, split: DelaySplit) -> Table {
     let title = format!("Table 5.2: policies, {}", split.name());
     against(m, &title, &TABLE_2, split == DelaySplit::Even, |row| row.case(split))
 }
 
 /// What each policy gains, and what it costs.
-fn costs(m: &Acks<'_>) -> Table {
+fn costs(m: &MeasuredAcks<'_>) -> Table {
     let mut table = Table::with("Gain and cost: mean (least-most) over the phases of the ticks", "asks for");
     for split in DelaySplit::BOTH {
         table.column(&format!("delivered, {}", split.name()), "kB").column("more than none", "kB");
@@ -122,7 +119,7 @@ fn costs(m: &Acks<'_>) -> Table {
 }
 
 /// What policies deliver on the even path, for each value of what the thesis leaves open.
-fn open_points(m: &Acks<'_>) -> Table {
+fn open_points(m: &MeasuredAcks<'_>) -> Table {
     let mut table = Table::with("What the thesis leaves open: delivered, 25+25 ms", "what | value");
     SWEPT.iter().for_each(|policy| {
         table.column(policy.label(), "kB");
@@ -140,7 +137,7 @@ fn open_points(m: &Acks<'_>) -> Table {
 
 /// Table 5.2 as a picture, with the cases that stand for its rows.
 fn table_2_figure(
-    m: &Acks<'_>,
+    m: &MeasuredAcks<'_>,
     title: &str,
     [file, caption]: [&str; 2],
     case: impl Fn(&PublishedPolicy) -> AckCase,
@@ -159,7 +156,7 @@ fn table_2_figure(
     comparison(title, "payload sent (kB)", &rows).figure(file, caption)
 }
 
-fn as_published(m: &Acks<'_>) -> Figure {
+fn as_published(m: &MeasuredAcks<'_>) -> Figure {
     let text = [
         "figures/table-5-2.svg",
         "The thesis' Table 5.2 and what is measured here at 25+25 ms: the mean over the phases of the ticks, the least and the \
@@ -168,7 +165,7 @@ fn as_published(m: &Acks<'_>) -> Figure {
     table_2_figure(m, "Payload sent in 10 s, by policy", text, |row| row.case(DelaySplit::Even))
 }
 
-fn with_four(m: &Acks<'_>) -> Figure {
+fn with_four(m: &MeasuredAcks<'_>) -> Figure {
     let text = [
         "figures/table-5-2-four.svg",
         "Table 5.2 again, with a receive window of four segments instead of the six that the thesis prints.",
@@ -178,15 +175,21 @@ fn with_four(m: &Acks<'_>) -> Figure {
 }
 
 /// Seconds, and a value.
-type Point = (f64, f64);
+type XyPoint = (f64, f64);
 
 /// Payload behind a full line, and its rate: figures of the first phase.
-fn over_time(m: &Acks<'_>, page: &mut Page, rows: &[(AskPolicy, bool)], split: DelaySplit, number: u32) {
+fn over_time(
+    m: &MeasuredAcks<'_>,
+    page: &mut Page,
+    rows: &[(AskPolicy, bool)],
+    split: DelaySplit,
+    number: u32,
+) {
     let names: Vec<String> = rows
         .iter()
         .map(|(policy, ts)| format!("{}{}", policy.label(), if *ts { ", timestamps" } else { "" }))
         .collect();
-    let curves = |of: &dyn Fn(&[Point]) -> Vec<Point>| -> Vec<TimeLine<'_>> {
+    let curves = |of: &dyn Fn(&[XyPoint]) -> Vec<XyPoint>| -> Vec<TimeLine<'_>> {
         let line = |(row, label): (&(AskPolicy, bool), _)| {
             let run = m.first(&AckCase::new(split, row.0, row.1));
             TimeLine { label, points: run.map(|m| of(&m.curve)).unwrap_or_default() }
@@ -214,7 +217,7 @@ fn over_time(m: &Acks<'_>, page: &mut Page, rows: &[(AskPolicy, bool)], split: D
 }
 
 /// Payload per time in bins, as (begin, kbit/s).
-fn rates(curve: &[Point]) -> Vec<Point> {
+fn rates(curve: &[XyPoint]) -> Vec<XyPoint> {
     let at = |t: f64| curve.iter().take_while(|p| p.0 <= t + 1e-9).last().map_or(0.0, |p| p.1);
     let bins = (TIME.as_secs_f64() / BIN).round() as u32;
     let rate = |n: u32| {

@@ -23,11 +23,11 @@ impl PublishedPolicy {
 }
 
 /// A column: for people, its unit, for programs, and its number of a run.
-pub type Column = (&'static str, &'static str, &'static str, fn(&AckRun) -> f64);
+pub type PublishedColumn = (&'static str, &'static str, &'static str, fn(&AckRun) -> f64);
 
 /// The columns of both tables. "Bytes" are those that were sent: without timestamps the thesis' are 1460 times its segments,
 /// but for one row. "Dup ACK" is the difference of the two columns before it.
-pub const COLUMNS: [Column; 6] = [
+pub const COLUMNS: [PublishedColumn; 6] = [
     ("bytes", "kB", "bytes", |m| m.sent_kb),
     ("sent", "", "sent", |m| m.sent),
     ("ACK", "", "acks", |m| m.acks),
@@ -77,7 +77,7 @@ mod tests {
     /// Breaks: a number mistyped: "Dup ACK" is the difference in all rows but one, and without timestamps the bytes are
     /// full segments, again but in one.
     #[test]
-    fn the_tables_agree_with_themselves_where_the_thesis_does() {
+    fn the_tables_agree_with_themselves_where_the_published_ones_do() {
         let all = || TABLE_1.iter().chain(&TABLE_2);
         let odd = |of: fn(&PublishedPolicy) -> Option<bool>| all().filter(|p| of(p) == Some(false)).count();
         assert_eq!(odd(|p| Some(p.numbers[1]? - p.numbers[2]? == p.numbers[3]?)), 1);

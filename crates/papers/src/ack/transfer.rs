@@ -2,7 +2,7 @@
 
 use super::cases::{AckCase, AckRunKind};
 use crate::experiment::{MeasureError, StopRequest};
-use crate::observe::{Observer, Setting, data_segments, observe, verified};
+use crate::observe::{PaperObserver, Setting, data_segments, observe, verified};
 use farpace_events::{Cause, Record, RecordDirection};
 use farpace_lab::scenario::{Direction, Scenario};
 use farpace_lab::{Inputs, Run, RunProgress};
@@ -123,7 +123,7 @@ struct AckObserver {
     trips: Option<RoundTrips>,
 }
 
-impl Observer for AckObserver {
+impl PaperObserver for AckObserver {
     fn record(&mut self, record: &Record) {
         if let Some(trips) = &mut self.trips {
             trips.on_record(record);

@@ -113,7 +113,7 @@ impl NicsCase {
     /// TCP over the wide NIC of the testbed alone.
     pub fn alone(costs: FrameCosts) -> Self {
         let case = NicsCase::published("90/10", 0, costs).with("hosts.a.multi_nic.extended_arp", "false");
-        case.called("the wide card alone")
+        case.called("the wide NIC alone")
     }
     /// Datagrams over both NICs of the testbed, as fast as the sender can.
     pub fn udp(ratio: &str, costs: FrameCosts) -> Self {

@@ -1,13 +1,10 @@
 //! What the paper claims, what farpace aims at, and whether it came out. Nothing is tuned to hold.
 
-use super::NicsPaper;
+use super::MeasuredNics;
 use super::cases::{ALONE, FEWER, FIG_10, GAIN, IDLE, NicsCase, PUBLISHED, WINDOW};
 use super::sets::{NicSet, ReceivingHost, failure_case, failures};
 use super::striped::StripedRun;
-use crate::experiment::Measured;
 use crate::paper::ClaimList;
-
-type Nics<'a> = Measured<'a, NicsPaper>;
 
 /// The narrow NIC's share in percent, and how near to it retransmissions are to be.
 const NARROW: (f64, f64) = (10.0, 1.0);
@@ -23,13 +20,13 @@ const BELOW: f64 = 0.5;
 const MOVED_MS: f64 = 100.0;
 
 /// All claims.
-pub fn claims(m: &Nics<'_>, claims: &mut ClaimList) {
+pub fn claims(m: &MeasuredNics<'_>, claims: &mut ClaimList) {
     let none = NicsCase::at_90(0);
     let (mbit, udp) = (m.total(&none), m.udp("90/10"));
     let resent = m.of_first(&none, StripedRun::resent_percent);
     let holds = mbit < COLLAPSED * udp && (resent - NARROW.0).abs() <= NARROW.1;
     let text = "Without order (S = 0) the connection collapses, to less than half of UDP, and sends again what goes by the \
-                narrow card: 10 % (within a point; paper 143 of 914 Mbit/s, 9.79 %)";
+                narrow NIC: 10 % (within a point; paper 143 of 914 Mbit/s, 9.79 %)";
     claims.add("collapse", text, holds, [format!("{mbit:.0} of {udp:.0} Mbit/s, {resent:.2} %")]);
     best(m, "best-90", 8, "At 90/10 the best skip number is 8 (within one)", NicsCase::at_90, claims);
     gain(m, claims);
@@ -37,14 +34,21 @@ pub fn claims(m: &Nics<'_>, claims: &mut ClaimList) {
     let [both, alone] = [NicsCase::at_99(18), NicsCase::alone(IDLE)].map(|case| m.total(&case));
     let paper = PUBLISHED[2].goodput;
     let text = format!(
-        "With 99.6/0.4 and S = 18 it is faster than the wide card alone (paper {paper} and {ALONE} Mbit/s)"
+        "With 99.6/0.4 and S = 18 it is faster than the wide NIC alone (paper {paper} and {ALONE} Mbit/s)"
     );
     claims.add("beats-alone", text, both > alone, [format!("{both:.1} and {alone:.1} Mbit/s")]);
     extensions(m, claims);
     failover(m, claims);
 }
 
-fn best(m: &Nics<'_>, id: &str, paper: u16, text: &str, case: fn(u16) -> NicsCase, claims: &mut ClaimList) {
+fn best(
+    m: &MeasuredNics<'_>,
+    id: &str,
+    paper: u16,
+    text: &str,
+    case: fn(u16) -> NicsCase,
+    claims: &mut ClaimList,
+) {
     let (skip, mbit) = m.best(case);
     let near = (paper.saturating_sub(2)..=paper.saturating_add(2)).map(|skip| (skip, m.total(&case(skip))));
     let near = near.filter(|(_, mbit)| mbit.is_finite()).map(|(skip, mbit)| format!("{skip}: {mbit:.1}"));
@@ -52,7 +56,7 @@ fn best(m: &Nics<'_>, id: &str, paper: u16, text: &str, case: fn(u16) -> NicsCas
     claims.add(id, text, skip.abs_diff(paper) <= 1, says);
 }
 
-fn gain(m: &Nics<'_>, claims: &mut ClaimList) {
+fn gain(m: &MeasuredNics<'_>, claims: &mut ClaimList) {
     let (skip, mbit) = m.best(NicsCase::at_90);
     let (none, gain) = (m.total(&NicsCase::at_90(0)), m.gain());
     let text = format!("At the best skip number it is at least {GAIN} times as fast as without order");
@@ -72,7 +76,7 @@ fn gain(m: &Nics<'_>, claims: &mut ClaimList) {
 }
 
 /// Aims with other NICs and the order `earliest`.
-fn extensions(m: &Nics<'_>, claims: &mut ClaimList) {
+fn extensions(m: &MeasuredNics<'_>, claims: &mut ClaimList) {
     let of = |set: &NicSet, receiver| {
         let case = set.case("earliest", receiver);
         (m.share(set, &case), m.of_first(&case, StripedRun::spurious_percent))
@@ -85,7 +89,7 @@ fn extensions(m: &Nics<'_>, claims: &mut ClaimList) {
     });
     let says: Vec<String> = says.collect();
     let text = "Beyond the paper: one connection, order \"earliest\", receivers as they are, reaches at least 97 % of the \
-                sum of cards on a switch, and sends less than 0.1 % again for nothing";
+                sum of NICs on a switch, and sends less than 0.1 % again for nothing";
     claims.add("sum-wired", text, holds, says);
 
     let mut holds = true;
@@ -114,7 +118,7 @@ fn extensions(m: &Nics<'_>, claims: &mut ClaimList) {
     claims.add("never-below", text, holds, if holds { vec!["on none of them".to_owned()] } else { below });
 }
 
-fn failover(m: &Nics<'_>, claims: &mut ClaimList) {
+fn failover(m: &MeasuredNics<'_>, claims: &mut ClaimList) {
     let measured = m.first(&failure_case(m.of.quick));
     let mut holds = true;
     let says = failures(m.of.quick).map(|failure| {
@@ -122,8 +126,8 @@ fn failover(m: &Nics<'_>, claims: &mut ClaimList) {
             holds &= time.is_some_and(|ms| ms < MOVED_MS);
             time.map_or_else(|| "never".to_owned(), |ms| format!("{ms:.0} ms"))
         });
-        format!("the {} card: {lost}, and after its return {back}", failure.name())
+        format!("the {} NIC: {lost}, and after its return {back}", failure.name())
     });
-    let text = "Beyond the paper: when a card dies, the others carry what they can within 100 ms; when it returns, all do";
+    let text = "Beyond the paper: when a NIC dies, the others carry what they can within 100 ms; when it returns, all do";
     claims.add("failover", text, holds, says);
 }

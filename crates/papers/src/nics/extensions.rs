@@ -1,17 +1,14 @@
 //! Tables of other sets of NICs, other send orders and other TCPs.
 
-use super::NicsPaper;
+use super::MeasuredNics;
 use super::cases::NicsCase;
 use super::sets::{NicSet, ReceivingHost, TCPS};
 use super::striped::StripedRun;
-use crate::experiment::Measured;
 use crate::statistics::jain;
 use farpace_report::{Table, TableCell, cells};
 
-type Nics<'a> = Measured<'a, NicsPaper>;
-
 /// The share of the sum, and spurious retransmissions.
-fn share(m: &Nics<'_>, set: &NicSet, case: &NicsCase) -> TableCell {
+fn share(m: &MeasuredNics<'_>, set: &NicSet, case: &NicsCase) -> TableCell {
     let share = m.share(set, case);
     m.first(case).map(|run| format!("{share:.1} ({})", percent(run.spurious_percent()))).into()
 }
@@ -31,7 +28,7 @@ fn by_set<'a>(
     sets: impl Iterator<Item = &'a NicSet>,
     cells: impl Fn(&NicSet) -> Vec<TableCell>,
 ) -> Table {
-    let mut table = Table::with(title, "cards");
+    let mut table = Table::with(title, "NICs");
     heads.iter().for_each(|head| {
         table.column(head, "");
     });
@@ -42,7 +39,7 @@ fn by_set<'a>(
 }
 
 /// Sets by send orders.
-pub fn orders(m: &Nics<'_>, receiver: ReceivingHost) -> Table {
+pub fn orders(m: &MeasuredNics<'_>, receiver: ReceivingHost) -> Table {
     let title = match receiver {
         ReceivingHost::Stock => {
             "One transfer, receivers as they are: share of the sum in % (sent again for nothing in %)"
@@ -57,7 +54,7 @@ pub fn orders(m: &Nics<'_>, receiver: ReceivingHost) -> Table {
 }
 
 /// `earliest` with TCPs that take other things for a loss; without rows if these were not measured.
-pub fn tcps(m: &Nics<'_>) -> Table {
+pub fn tcps(m: &MeasuredNics<'_>) -> Table {
     let heads = [&["modern"], &TCPS[..]].concat();
     let sets = m.of.sets.iter().filter(|set| m.has(&set.tcp(TCPS[0])));
     let title =
@@ -70,10 +67,10 @@ pub fn tcps(m: &Nics<'_>) -> Table {
 }
 
 /// `earliest` in detail.
-pub fn earliest(m: &Nics<'_>) -> Table {
+pub fn earliest(m: &MeasuredNics<'_>) -> Table {
     let mut table = Table::with(
         "The order \"earliest\" in detail",
-        "cards | receiver | sum of the lines [Mbit/s] | goodput [Mbit/s] | sent again [segments] | \
+        "NICs | receiver | sum of the lines [Mbit/s] | goodput [Mbit/s] | sent again [segments] | \
          for nothing [segments] | timeouts [] | delay above the least [ms, mean] | in 99 % [ms] | \
          delay of the widest alone [ms, mean]",
     );
@@ -92,10 +89,10 @@ pub fn earliest(m: &Nics<'_>) -> Table {
 }
 
 /// Two transfers at once, and datagrams; without rows if these were not measured.
-pub fn others(m: &Nics<'_>) -> Table {
+pub fn others(m: &MeasuredNics<'_>) -> Table {
     let mut table = Table::with(
         "The order \"earliest\": two transfers with resequencing, and datagrams",
-        "cards | two transfers, of the sum [%] | each [Mbit/s] | Jain's index [] | datagrams, of the sum [%] | \
+        "NICs | two transfers, of the sum [%] | each [Mbit/s] | Jain's index [] | datagrams, of the sum [%] | \
          out of order [%]",
     );
     for set in &m.of.sets {

@@ -15,7 +15,7 @@ mod striped;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::observe::Setting;
-use crate::paper::{About, ClaimList, Paper, RowList, report};
+use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
 use crate::report::ExperimentReport;
 use cases::{FIG_10, FILE, IDLE, NicsCase, NicsRunKind, RATIOS, TESTBED};
 use farpace_report::{Page, ReproductionClaim, Table};
@@ -26,6 +26,9 @@ use striped::StripedRun;
 
 /// Skip numbers of the quick measurement: around the best ones. The full one has those of Fig. 9, 0 to 30.
 const FEW: [u16; 13] = [0, 2, 4, 6, 7, 8, 9, 10, 12, 16, 17, 18, 20];
+
+/// What was measured for this paper.
+type MeasuredNics<'a> = Measured<'a, NicsPaper>;
 
 /// One TCP connection over several NICs.
 pub struct NicsPaper {
@@ -136,13 +139,13 @@ impl Experiment for NicsPaper {
 }
 
 impl Paper for NicsPaper {
-    const ABOUT: &'static About = &About {
+    const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "nics",
         citation: "Reduction of TCP Retransmission for Higher Throughput with Multiple-Route Transmission in Ethernet LAN \
                    (Kato, Higaki; Tokyo Denki University)",
-        title: "One connection over several unequal network cards",
-        topic: "Two unequal network cards",
-        story: "If the frames of one connection go by a fast and a slow card in turn, those by the slow one come late and \
+        title: "One connection over several unequal NICs",
+        topic: "Two unequal NICs",
+        story: "If the frames of one connection go by a fast and a slow NIC in turn, those by the slow one come late and \
                 are taken for lost. Sent ahead of their turn, they arrive in it.",
         key_figures: &["figures/fig09-goodput.svg"],
         key_claims: &[],
@@ -162,8 +165,8 @@ impl Paper for NicsPaper {
     fn verdict(measured: &Measured<'_, Self>) -> String {
         let (skip, best) = measured.best(NicsCase::at_90);
         format!(
-            "By cards of 1 Gbit/s and 100 Mbit/s, on the paper's machine, one TCP connection gets {:.0} Mbit/s if the \
-             cards just take turns (paper: 143) and {best:.0} if frames for the narrow card are sent {skip} ahead \
+            "By NICs of 1 Gbit/s and 100 Mbit/s, on the paper's machine, one TCP connection gets {:.0} Mbit/s if the \
+             NICs just take turns (paper: 143) and {best:.0} if frames for the narrow NIC are sent {skip} ahead \
              (paper: 373 with 8).",
             measured.total(&NicsCase::at_90(0)),
         )

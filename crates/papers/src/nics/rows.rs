@@ -17,16 +17,16 @@ const OTHER_NICS: &str = "Stacks of today (profile modern, CUBIC), hosts that ta
 fn assumptions(paper: &NicsPaper) -> [String; 5] {
     [
         "The sender's processor takes 12.9 us for a frame and 7.8 us for an ACK: worked out from the paper's 914 Mbit/s of \
-         UDP and 689 Mbit/s of TCP over the wide card alone. The receiver takes no time"
+         UDP and 689 Mbit/s of TCP over the wide NIC alone. The receiver takes no time"
             .into(),
         "Its TCP has SACK, three duplicate ACKs, Reno, halves its window at once and never learns of reordering (profile \
          rfc6675), as Linux 2.2.17's; a receive window of 400 segments; an ACK for every two; the congestion window is \
          never below S + 1"
             .into(),
-        "Slots of narrow cards are evenly spread; frames are held for 10 ms after the last that came; ACKs take turns at \
+        "Slots of narrow NICs are evenly spread; frames are held for 10 ms after the last that came; ACKs take turns at \
          the same ratio and are not put in order"
             .into(),
-        "Cards interrupt at once; one switch, 500 ns on each wire".into(),
+        "NICs interrupt at once; one switch, 500 ns on each wire".into(),
         format!("Each run takes {}, the first tenth of it does not count", paper.time),
     ]
 }
@@ -59,7 +59,7 @@ pub fn rows(m: &Measured<'_, NicsPaper>, rows: &mut RowList) {
     let [none, some] = m.windows();
     rows.add("fig10/window", "mean window at S = 8 over S = 0", "times", WINDOW, some / none, observed);
     let alone = m.total(&NicsCase::alone(IDLE));
-    rows.add("alone", "TCP over the wide card alone", "Mbit/s", ALONE, alone, &[CALIBRATED]);
+    rows.add("alone", "TCP over the wide NIC alone", "Mbit/s", ALONE, alone, &[CALIBRATED]);
     rows.add("udp/90-10", "UDP, 90/10", "Mbit/s", UDP, m.udp(RATIOS[0]), &[CALIBRATED]);
     rows.add("udp/99.6-0.4", "UDP, 99.6/0.4", "Mbit/s", None, m.udp(RATIOS[1]), &[]);
     rows.assume([OTHER_NICS]);
@@ -88,7 +88,7 @@ fn extensions(m: &Measured<'_, NicsPaper>, rows: &mut RowList) {
         let (name, times) = (failure.name(), failure.moved(measured));
         let both = [("lost", "the others carry it"), ("back", "all carry again")];
         for ((what, text), time) in both.into_iter().zip(times) {
-            let text = format!("the {name} card fails: {text} after");
+            let text = format!("the {name} NIC fails: {text} after");
             rows.add(format!("failure/{name}/{what}"), text, "ms", None, time.unwrap_or(f64::NAN), &[]);
         }
     }

@@ -7,7 +7,7 @@ use farpace_report::{Table, cells};
 
 /// An assumption: its name, costs of frames with and without an observer, and settings: keys and their value, in which S,
 /// S+1 and S+2 stand for numbers.
-struct Assumption(&'static str, [FrameCosts; 2], &'static [(&'static [&'static str], &'static str)]);
+struct CostAssumption(&'static str, [FrameCosts; 2], &'static [(&'static [&'static str], &'static str)]);
 
 const COSTS: [FrameCosts; 2] = [OBSERVED, IDLE];
 const FREE: FrameCosts = FrameCosts { send: 0.0, ack: 0.0 };
@@ -25,38 +25,42 @@ const INTERRUPTS: [&str; 4] = [
 const WIDE: &[&str] = INTERRUPTS.split_at(2).0;
 const NARROW: &[&str] = INTERRUPTS.split_at(2).1;
 
-const ASSUMPTIONS: [Assumption; 23] = [
-    Assumption("as assumed", COSTS, &[]),
-    Assumption("hosts take no time", [FREE; 2], &[]),
-    Assumption("nobody observes", [IDLE; 2], &[]),
-    Assumption("the observer takes 5 us a frame", [SLOW[0]; 2], &[]),
-    Assumption("the observer takes 15 us a frame", [SLOW[1]; 2], &[]),
-    Assumption("TCP without SACK", COSTS, &[(PROFILE, "newreno")]),
-    Assumption("TCP of Linux 2.6.17: learns of reordering", COSTS, &[(PROFILE, "linux-2.6.17")]),
-    Assumption("modern TCP", COSTS, &[(PROFILE, "modern")]),
-    Assumption("no floor below the window", COSTS, &[(FLOOR, "1 packets")]),
-    Assumption("a floor of S + 2", COSTS, &[(FLOOR, "S+2 packets")]),
-    Assumption("receive window of 32 kB", COSTS, &[(&["flows.bulk.receiver.window"], "22 packets")]),
-    Assumption("an ACK for each segment", COSTS, &[(&["flows.bulk.receiver.delayed_ack"], "none")]),
-    Assumption("ACKs are put in order by S as well", COSTS, &[(&["hosts.b.multi_nic.skip"], "S")]),
-    Assumption("ACKs by the wide card alone", COSTS, &[(&["hosts.b.multi_nic.ratio"], "1/0")]),
-    Assumption("frames are held for 1 ms", COSTS, &[(HOLD, "1 ms")]),
-    Assumption("frames are held for 20 ms", COSTS, &[(HOLD, "20 ms")]),
-    Assumption("interrupts of the wide card after 30 us", COSTS, &[(WIDE, "{ delay = \"30 us\" }")]),
-    Assumption("interrupts of the wide card after 100 us", COSTS, &[(WIDE, "{ delay = \"100 us\" }")]),
-    Assumption("interrupts of the narrow card after 100 us", COSTS, &[(NARROW, "{ delay = \"100 us\" }")]),
-    Assumption("interrupts of all cards up to 20 us late", COSTS, &[(&INTERRUPTS, "{ jitter = \"20 us\" }")]),
-    Assumption(
-        "interrupts of all cards up to 100 us late",
+const ASSUMPTIONS: [CostAssumption; 23] = [
+    CostAssumption("as assumed", COSTS, &[]),
+    CostAssumption("hosts take no time", [FREE; 2], &[]),
+    CostAssumption("nobody observes", [IDLE; 2], &[]),
+    CostAssumption("the observer takes 5 us a frame", [SLOW[0]; 2], &[]),
+    CostAssumption("the observer takes 15 us a frame", [SLOW[1]; 2], &[]),
+    CostAssumption("TCP without SACK", COSTS, &[(PROFILE, "newreno")]),
+    CostAssumption("TCP of Linux 2.6.17: learns of reordering", COSTS, &[(PROFILE, "linux-2.6.17")]),
+    CostAssumption("modern TCP", COSTS, &[(PROFILE, "modern")]),
+    CostAssumption("no floor below the window", COSTS, &[(FLOOR, "1 packets")]),
+    CostAssumption("a floor of S + 2", COSTS, &[(FLOOR, "S+2 packets")]),
+    CostAssumption("receive window of 32 kB", COSTS, &[(&["flows.bulk.receiver.window"], "22 packets")]),
+    CostAssumption("an ACK for each segment", COSTS, &[(&["flows.bulk.receiver.delayed_ack"], "none")]),
+    CostAssumption("ACKs are put in order by S as well", COSTS, &[(&["hosts.b.multi_nic.skip"], "S")]),
+    CostAssumption("ACKs by the wide NIC alone", COSTS, &[(&["hosts.b.multi_nic.ratio"], "1/0")]),
+    CostAssumption("frames are held for 1 ms", COSTS, &[(HOLD, "1 ms")]),
+    CostAssumption("frames are held for 20 ms", COSTS, &[(HOLD, "20 ms")]),
+    CostAssumption("interrupts of the wide NIC after 30 us", COSTS, &[(WIDE, "{ delay = \"30 us\" }")]),
+    CostAssumption("interrupts of the wide NIC after 100 us", COSTS, &[(WIDE, "{ delay = \"100 us\" }")]),
+    CostAssumption("interrupts of the narrow NIC after 100 us", COSTS, &[(NARROW, "{ delay = \"100 us\" }")]),
+    CostAssumption(
+        "interrupts of all NICs up to 20 us late",
+        COSTS,
+        &[(&INTERRUPTS, "{ jitter = \"20 us\" }")],
+    ),
+    CostAssumption(
+        "interrupts of all NICs up to 100 us late",
         COSTS,
         &[(&INTERRUPTS, "{ jitter = \"100 us\" }")],
     ),
-    Assumption(
-        "interrupts of all cards up to 200 us late",
+    CostAssumption(
+        "interrupts of all NICs up to 200 us late",
         COSTS,
         &[(&INTERRUPTS, "{ jitter = \"200 us\" }")],
     ),
-    Assumption("the narrow path is 50 us longer", COSTS, &[(&["links.b-narrow.delay"], "50 us")]),
+    CostAssumption("the narrow path is 50 us longer", COSTS, &[(&["links.b-narrow.delay"], "50 us")]),
 ];
 
 /// Skip numbers of the table at 90/10.
@@ -64,7 +68,7 @@ const SKIPS: [u16; 10] = [0, 2, 4, 6, 7, 8, 9, 10, 12, 16];
 /// The paper's at 99.6/0.4.
 const SKIP_99: u16 = 18;
 
-impl Assumption {
+impl CostAssumption {
     fn apply(&self, mut case: NicsCase, skip: u16) -> NicsCase {
         let next = |n: u16| skip.saturating_add(n).to_string();
         for (keys, value) in self.2 {
@@ -100,7 +104,7 @@ pub fn table(m: &Measured<'_, NicsPaper>) -> Table {
         "What the paper leaves open, one by one: 90/10, unless said otherwise",
         &format!(
             "assumption | S = 0 [{unit}] | S = 2 [{unit}] | S = 8 [{unit}] | best S [] | with it [Mbit/s] | \
-             gain [times] | 99.6/0.4, S = 18 [Mbit/s] | wide card alone [Mbit/s]"
+             gain [times] | 99.6/0.4, S = 18 [Mbit/s] | wide NIC alone [Mbit/s]"
         ),
     );
     for assumption in &ASSUMPTIONS {

@@ -241,7 +241,7 @@ pub fn failure_time(quick: bool) -> Span {
 pub fn failure_case(quick: bool) -> NicsCase {
     let mut case = FAILING.case("earliest", ReceivingHost::Stock);
     case.kind = NicsRunKind::Failure;
-    case.name = format!("{}, a card dies and returns", FAILING.name);
+    case.name = format!("{}, a NIC dies and returns", FAILING.name);
     for f in failures(quick) {
         let lasts = f.back_ms.saturating_sub(f.at_ms);
         let outage = format!("[{{ at = \"{} ms\", lasts = \"{lasts} ms\" }}]", f.at_ms);

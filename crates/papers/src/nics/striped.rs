@@ -2,7 +2,7 @@
 
 use super::cases::{DATAGRAMS_BEGIN, NicsCase};
 use crate::experiment::{MeasureError, StopRequest};
-use crate::observe::{Observer, Setting, data_segments, observe, verified};
+use crate::observe::{PaperObserver, Setting, data_segments, observe, verified};
 use crate::statistics::percentile;
 use farpace_lab::{FlowSample, Inputs, Run, RunProgress};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -98,7 +98,7 @@ struct SampleSums {
     last: Instant,
 }
 
-impl Observer for SampleSums {
+impl PaperObserver for SampleSums {
     fn bin(&mut self, run: &mut Run, _: RunProgress) {
         run.samples().iter().for_each(|sample| self.take(sample));
     }

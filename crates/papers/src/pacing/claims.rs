@@ -2,13 +2,10 @@
 
 use super::classes::{PRECISE, PacedClass, RandomSet};
 use super::published::{FIFOS, FIVE, PSPACER, PublishedFifos, TABLE_2, TABLE_4, TOKEN_BUCKET, UNLIMITED};
-use super::scheduler::Pacer;
+use super::scheduler::PacingMethod;
 use super::transfers::FifoCase;
-use super::{EXACT, FIG_6, FIG_8, LARGE_BUCKET, PacingPaper, large_bucket, slow_start};
-use crate::experiment::Measured;
+use super::{EXACT, FIG_6, FIG_8, LARGE_BUCKET, MeasuredPacing, large_bucket, slow_start};
 use crate::paper::ClaimList;
-
-type Paced<'a> = Measured<'a, PacingPaper>;
 
 /// The paper's own: effective rates are within this part of the target (§4.4.1).
 const EFFECTIVE: f64 = 0.005;
@@ -23,10 +20,10 @@ const UNDISTURBED: f64 = 3.0;
 const SHARE: f64 = 200.0 * 1_448.0 / 1_518.0;
 
 /// All claims.
-pub fn claims(m: &Paced<'_>, claims: &mut ClaimList) {
+pub fn claims(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let text = "The paper's order is precise: the greatest burstiness is at most 2 MTU in every row of Tables 2 to 4";
-    precise(m, Pacer::Psp, text, claims);
-    precise(m, Pacer::Edf, "So is the earliest deadline first", claims);
+    precise(m, PacingMethod::Psp, text, claims);
+    precise(m, PacingMethod::Edf, "So is the earliest deadline first", claims);
     rates(m, claims);
     undisturbed(m, claims);
     fifos(m, claims);
@@ -47,7 +44,7 @@ pub fn claims(m: &Paced<'_>, claims: &mut ClaimList) {
     claims.add("deadlines-are", text, count == 0 && !sets.is_empty(), [says]);
 }
 
-fn precise(m: &Paced<'_>, pacer: Pacer, text: &str, claims: &mut ClaimList) {
+fn precise(m: &MeasuredPacing<'_>, pacer: PacingMethod, text: &str, claims: &mut ClaimList) {
     let single =
         TABLE_2.iter().map(|row| (format!("{} alone", row.target), m.single(pacer, row.rate).cloned()));
     let five = TABLE_4.iter().filter(|row| row.n == 1);
@@ -68,11 +65,11 @@ fn furthest(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, |worst: f64, v| if v.abs() > worst.abs() || v.is_nan() { v } else { worst })
 }
 
-fn rates(m: &Paced<'_>, claims: &mut ClaimList) {
+fn rates(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let mut worst: (f64, u64) = (0.0, 0);
     let mut holds = true;
     for rate in FIG_6 {
-        let mean = m.fig_6(Pacer::Psp, rate).map_or(f64::NAN, |c| c.bandwidth[0].mean);
+        let mean = m.fig_6(PacingMethod::Psp, rate).map_or(f64::NAN, |c| c.bandwidth[0].mean);
         let off = mean / rate as f64 - 1.0;
         holds &= off.abs() <= EFFECTIVE;
         if off.abs() >= worst.0.abs() {
@@ -98,7 +95,8 @@ fn rates(m: &Paced<'_>, claims: &mut ClaimList) {
     claims.add("exact", text, errors[1].1.abs() <= 10.0, says);
 
     let mut holds = true;
-    let says = TABLE_2.iter().filter_map(|row| m.single(Pacer::Psp, row.rate).map(|class| (row, class)));
+    let says =
+        TABLE_2.iter().filter_map(|row| m.single(PacingMethod::Psp, row.rate).map(|class| (row, class)));
     let says = says.map(|(row, class)| {
         let above = class.bandwidth[0].max / class.rate as f64 - 1.0;
         // A tick of the clock is this part of the time between two packets.
@@ -111,7 +109,7 @@ fn rates(m: &Paced<'_>, claims: &mut ClaimList) {
     claims.add("never-above", text, holds && says.len() == TABLE_2.len(), says);
 }
 
-fn undisturbed(m: &Paced<'_>, claims: &mut ClaimList) {
+fn undisturbed(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let mut holds = true;
     let says = EXACT.map(|pacer| {
         let all = [0, 1, 2, 3, 4].map(|class: usize| {
@@ -127,7 +125,7 @@ fn undisturbed(m: &Paced<'_>, claims: &mut ClaimList) {
 }
 
 /// Mbit/s and packets lost of each FIFO, paper | measured.
-fn by_fifo(m: &Paced<'_>, pacer: Pacer, paper: Option<&PublishedFifos>) -> Vec<String> {
+fn by_fifo(m: &MeasuredPacing<'_>, pacer: PacingMethod, paper: Option<&PublishedFifos>) -> Vec<String> {
     let one = |(i, fifo): (usize, &u32)| {
         let case = FifoCase::table_5(pacer, *fifo);
         let ours = format!("{:.1}/{}", m.goodput(&case), m.lost(&case));
@@ -139,41 +137,41 @@ fn by_fifo(m: &Paced<'_>, pacer: Pacer, paper: Option<&PublishedFifos>) -> Vec<S
     FIFOS.iter().enumerate().map(one).collect()
 }
 
-fn fifos(m: &Paced<'_>, claims: &mut ClaimList) {
+fn fifos(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let goodput = |pacer| FIFOS.map(|fifo| m.goodput(&FifoCase::table_5(pacer, fifo)));
     let lost = |pacer| FIFOS.map(|fifo| m.lost(&FifoCase::table_5(pacer, fifo)));
     let none = |pacer| lost(pacer).iter().all(|lost| *lost == 0.0);
-    let mut says = by_fifo(m, Pacer::Psp, Some(&PSPACER));
-    says.push(format!("edf: {}", by_fifo(m, Pacer::Edf, None).join(", ")));
+    let mut says = by_fifo(m, PacingMethod::Psp, Some(&PSPACER));
+    says.push(format!("edf: {}", by_fifo(m, PacingMethod::Edf, None).join(", ")));
     let text = "A paced sender loses nothing, whatever the FIFO (Table 5; Mbit/s / lost, paper | measured)";
-    claims.add("no-loss", text, none(Pacer::Psp) && none(Pacer::Edf), says);
+    claims.add("no-loss", text, none(PacingMethod::Psp) && none(PacingMethod::Edf), says);
 
     let near = |pacer| {
         goodput(pacer).iter().zip(PSPACER).all(|(ours, (paper, _))| (ours / paper - 1.0).abs() <= REACHES)
     };
     let says = EXACT.map(|pacer| format!("{pacer} {:.1} Mbit/s with 16 kB", goodput(pacer)[0]));
     let text = "It reaches 474 of 500 Mbit/s in 5 minutes, whatever the FIFO (within 1 %; Table 5)";
-    claims.add("reaches", text, near(Pacer::Psp) && near(Pacer::Edf), says);
+    claims.add("reaches", text, near(PacingMethod::Psp) && near(PacingMethod::Edf), says);
 
     let rises = |pacer| {
         let all = goodput(pacer);
         all.windows(2).all(|w| matches!(w, [a, b] if *b >= *a * (1.0 - REACHES)))
     };
-    let lossy = lost(Pacer::None).iter().all(|lost| *lost > 0.0);
-    let slow = goodput(Pacer::None).iter().zip(PSPACER).all(|(ours, paced)| *ours < paced.0);
+    let lossy = lost(PacingMethod::None).iter().all(|lost| *lost > 0.0);
+    let slow = goodput(PacingMethod::None).iter().zip(PSPACER).all(|(ours, paced)| *ours < paced.0);
     let text =
         "Without a limit it loses at every FIFO size, and the smaller the FIFO, the slower it is (Table 5)";
-    let holds = lossy && slow && rises(Pacer::None);
-    claims.add("unlimited", text, holds, by_fifo(m, Pacer::None, Some(&UNLIMITED)));
+    let holds = lossy && slow && rises(PacingMethod::None);
+    claims.add("unlimited", text, holds, by_fifo(m, PacingMethod::None, Some(&UNLIMITED)));
 
-    let loses = lost(Pacer::TokenBucket).map(|lost| lost > 0.0);
-    let holds = loses == [true, true, true, true, false] && rises(Pacer::TokenBucket);
+    let loses = lost(PacingMethod::TokenBucket).map(|lost| lost > 0.0);
+    let holds = loses == [true, true, true, true, false] && rises(PacingMethod::TokenBucket);
     let text = "The token bucket loses with every FIFO up to 1 MB, not with 4 MB, and the smaller the FIFO, the slower it is \
                 (Table 5)";
-    claims.add("token-bucket", text, holds, by_fifo(m, Pacer::TokenBucket, Some(&TOKEN_BUCKET)));
+    claims.add("token-bucket", text, holds, by_fifo(m, PacingMethod::TokenBucket, Some(&TOKEN_BUCKET)));
 }
 
-fn in_slow_start(m: &Paced<'_>, claims: &mut ClaimList) {
+fn in_slow_start(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let first_lost = |case: &FifoCase| m.transfer(case).and_then(|t| t.first_lost);
     let lost = FIG_8.map(|pacer| first_lost(&slow_start(pacer)));
     let says = FIG_8.iter().zip(lost).map(|(pacer, at)| match at {
@@ -188,7 +186,7 @@ fn in_slow_start(m: &Paced<'_>, claims: &mut ClaimList) {
     claims.add("slow-start", text, near && lost[1].is_none(), says);
 }
 
-fn pairs(m: &Paced<'_>, claims: &mut ClaimList) {
+fn pairs(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let pair = |first, second| {
         let case = FifoCase::pair(first, second);
         let goodput = m.transfer(&case).map(|t| t.goodput.clone()).unwrap_or_default();
@@ -208,13 +206,16 @@ fn pairs(m: &Paced<'_>, claims: &mut ClaimList) {
                 least 95 % of the 190.8 Mbit/s of payload each, slow start included)";
     claims.add("paced-pair", text, holds, says);
 
-    let (of_buckets, lost, says) = pair(Pacer::TokenBucket, Pacer::TokenBucket);
-    let both = later_frames(m, &FifoCase::pair(Pacer::TokenBucket, Pacer::TokenBucket));
+    let (of_buckets, lost, says) = pair(PacingMethod::TokenBucket, PacingMethod::TokenBucket);
+    let both = later_frames(m, &FifoCase::pair(PacingMethod::TokenBucket, PacingMethod::TokenBucket));
     let says = [says, format!("frames behind the FIFO {both:.1} Mbit/s in all")];
     let text = "Two token buckets of 200 Mbit/s lose, and do not have 200 Mbit/s in all (Fig. 9b)";
     claims.add("bucket-pair", text, lost > 0.0 && both < 200.0, says);
 
-    let mixed = [pair(Pacer::Psp, Pacer::TokenBucket), pair(Pacer::TokenBucket, Pacer::Psp)];
+    let mixed = [
+        pair(PacingMethod::Psp, PacingMethod::TokenBucket),
+        pair(PacingMethod::TokenBucket, PacingMethod::Psp),
+    ];
     let of_buckets = of_buckets.iter().sum::<f64>();
     let holds = mixed.iter().enumerate().all(|(paced, (goodput, ..))| {
         let held = goodput.get(paced).is_some_and(|g| *g >= SHARE * (1.0 - ABOUT));
@@ -226,7 +227,7 @@ fn pairs(m: &Paced<'_>, claims: &mut ClaimList) {
 }
 
 /// Frames of both flows of a pair behind the FIFO from the beginning of the second one on, in Mbit/s.
-fn later_frames(m: &Paced<'_>, case: &FifoCase) -> f64 {
+fn later_frames(m: &MeasuredPacing<'_>, case: &FifoCase) -> f64 {
     let curves = m.transfer(case).map(|t| t.curves.as_slice()).unwrap_or_default();
     let later = |curve: &Vec<(f64, f64)>| curve.iter().filter(|(at, _)| *at >= 5.0).count();
     let bins = curves.iter().map(later).max().unwrap_or(0);

@@ -2,7 +2,7 @@
 //! and random sets of classes.
 
 use super::published::FIVE;
-use super::scheduler::{FRAME, FullClass, LINE, MTU, Pacer, drive};
+use super::scheduler::{FRAME, FullClass, LINE, MTU, PacingMethod, drive};
 use crate::experiment::{MeasureError, StopRequest};
 use farpace_link::pacing::{
     Before, Burstiness, ClassSet, PacingInterval, burstiness as burstiness_of_set, layer_2,
@@ -18,7 +18,7 @@ pub const PRECISE: f64 = 2.0;
 /// Full classes of one scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineCase {
-    pub pacer: Pacer,
+    pub pacer: PacingMethod,
     /// Rates of the classes in bit/s.
     pub rates: Vec<u64>,
     /// About so many packets of all classes together, in all phases.
@@ -122,7 +122,7 @@ impl PacedClass {
 }
 
 /// What was measured of a class whose frames began at these bytes of the line.
-fn class(pacer: Pacer, rate: u64, starts: &[u64]) -> Result<PacedClass, MeasureError> {
+fn class(pacer: PacingMethod, rate: u64, starts: &[u64]) -> Result<PacedClass, MeasureError> {
     let ([first, .., last], 4..) = (starts, starts.len()) else {
         let text = format!("a class of {rate} bit/s sent {} packets only", starts.len());
         return Err(MeasureError::Incomplete(text));
@@ -132,9 +132,9 @@ fn class(pacer: Pacer, rate: u64, starts: &[u64]) -> Result<PacedClass, MeasureE
     let ticks: Vec<u64> = starts.iter().map(|at| tick(*at)).collect();
     let frame = layer_2(FRAME);
     let line = match pacer {
-        Pacer::Edf => Burstiness::new(ByteCount::new(rate), LINE.bits_per_sec()),
+        PacingMethod::Edf => Burstiness::new(ByteCount::new(rate), LINE.bits_per_sec()),
         // It cuts the time between two frames to whole bytes of the line.
-        Pacer::Psp => {
+        PacingMethod::Psp => {
             let interval = PacingInterval::new(Rate::from_bits_per_sec(rate), LINE);
             Burstiness::new(frame, interval.after(frame, &mut 0))
         }
@@ -201,7 +201,7 @@ fn active(class: usize) -> [Span; 2] {
 ///
 /// # Errors
 /// A frame that is refused.
-pub fn begin_and_end(pacer: Pacer) -> Result<FrameBins, MeasureError> {
+pub fn begin_and_end(pacer: PacingMethod) -> Result<FrameBins, MeasureError> {
     let mut bins: FrameBins = vec![vec![0; (END.as_nanos() / BIN.as_nanos()) as usize]; FIVE.len()];
     let class = |(class, rate): (usize, &u64)| {
         let [from, to] = active(class).map(|at| LINE.bytes_in(at).get());
@@ -261,15 +261,15 @@ pub fn search(count: u32, stop: &StopRequest<'_>) -> Result<Vec<RandomSet>, Meas
             number,
             classes: set.classes.iter().map(|(rate, len)| (rate.bits_per_sec(), *len)).collect(),
             load: set.load(),
-            psp: max_burstiness(&set, Pacer::Psp, Before::Truncated)?,
-            edf: max_burstiness(&set, Pacer::Edf, Before::Target)?,
+            psp: max_burstiness(&set, PacingMethod::Psp, Before::Truncated)?,
+            edf: max_burstiness(&set, PacingMethod::Edf, Before::Target)?,
         });
     }
     Ok(found)
 }
 
 /// In MTU: here full frames with their check sequence.
-fn max_burstiness(set: &ClassSet, pacer: Pacer, before: Before) -> Result<f64, MeasureError> {
+fn max_burstiness(set: &ClassSet, pacer: PacingMethod, before: Before) -> Result<f64, MeasureError> {
     /// 160 ms of the line.
     const BYTES: u64 = 20_000_000;
     let (mut scheduler, _) = pacer.scheduler(&[])?;
@@ -299,21 +299,21 @@ mod tests {
     #[test]
     fn even_frames_are_one_packet() {
         let even: Vec<u64> = (0..50).map(|n| n * 3_000).collect();
-        let measured = class(Pacer::None, 506_000_000, &even).unwrap();
+        let measured = class(PacingMethod::None, 506_000_000, &even).unwrap();
         assert_eq!(measured.burstiness, 1.0);
         let mut uneven = even.clone();
         uneven[20] = uneven[19] + 1_538;
-        let measured = class(Pacer::Edf, 506_000_000, &uneven).unwrap();
+        let measured = class(PacingMethod::Edf, 506_000_000, &uneven).unwrap();
         assert!((1.4..1.6).contains(&measured.burstiness), "{measured:?}");
         assert_eq!(measured.counted, 2.0);
-        assert!(class(Pacer::Psp, 1, &even[..3]).is_err());
+        assert!(class(PacingMethod::Psp, 1, &even[..3]).is_err());
     }
 
     /// Breaks: Table 4: what several phases have in common.
     #[test]
     fn phases_are_joined() {
         let rates = vec![500_000_000, 300_000_000, 100_000_000];
-        let one = LineCase { pacer: Pacer::Psp, rates, packets: 900, phases: 1, max_bytes: u64::MAX };
+        let one = LineCase { pacer: PacingMethod::Psp, rates, packets: 900, phases: 1, max_bytes: u64::MAX };
         let many = LineCase { packets: 9_000, phases: 10, ..one.clone() };
         let [one, many] = [one, many].map(|case| case.measure(&|| false).unwrap());
         for (one, many) in one.iter().zip(&many) {
@@ -331,8 +331,8 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_layer_2() {
         let starts: Vec<u64> = (0..10).map(|n| n * 3_036).collect();
-        assert!(class(Pacer::Edf, 500_000_000, &starts).unwrap().error_ppm.abs() < 1e-6);
-        assert!((class(Pacer::Edf, 499_500_000, &starts).unwrap().error_ppm - 1_001.0).abs() < 0.1);
+        assert!(class(PacingMethod::Edf, 500_000_000, &starts).unwrap().error_ppm.abs() < 1e-6);
+        assert!((class(PacingMethod::Edf, 499_500_000, &starts).unwrap().error_ppm - 1_001.0).abs() < 0.1);
     }
 
     /// Breaks: Fig. 7: a class sends outside of its time, or not at its rate, or the others are not left alone.
@@ -340,7 +340,7 @@ mod tests {
     fn each_class_has_its_time_and_its_rate() {
         assert_eq!(active(4), [5, 65].map(Span::from_secs));
         assert_eq!(active(0), [25, 45].map(Span::from_secs));
-        let bins = begin_and_end(Pacer::Edf).unwrap();
+        let bins = begin_and_end(PacingMethod::Edf).unwrap();
         for (class, rate) in FIVE.iter().enumerate() {
             let [from, to] = active(class);
             let inside = |n: usize| BIN * n as u64 >= from && BIN * n as u64 <= to;

@@ -15,13 +15,13 @@ mod transfers;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::observe::Setting;
-use crate::paper::{About, ClaimList, Paper, RowList, report};
+use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
 use crate::report::ExperimentReport;
 use classes::{FrameBins, LineCase, PacedClass, RandomSet};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::Span;
 use published::{FIFOS, FIVE, FLOWS, PublishedBandwidth, TABLE_2, TABLE_3};
-use scheduler::Pacer;
+use scheduler::PacingMethod;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use transfers::{FifoCase, FifoRunKind, FifoTransfer, ONE, TWO};
@@ -43,19 +43,20 @@ const SLOW_START: Span = Span::from_secs(5);
 const PHASES: [u64; 2] = [5, 25];
 
 /// Those whose rates are exact: the paper's, and farpace's.
-const EXACT: [Pacer; 2] = [Pacer::Psp, Pacer::Edf];
+const EXACT: [PacingMethod; 2] = [PacingMethod::Psp, PacingMethod::Edf];
 /// Rows of Table 5.
-const TABLE_5: [Pacer; 4] = [Pacer::None, Pacer::TokenBucket, Pacer::Psp, Pacer::Edf];
+const TABLE_5: [PacingMethod; 4] =
+    [PacingMethod::None, PacingMethod::TokenBucket, PacingMethod::Psp, PacingMethod::Edf];
 /// Pairs of Fig. 9, and one more.
-const PAIRS: [[Pacer; 2]; 5] = [
-    [Pacer::Psp, Pacer::Psp],
-    [Pacer::TokenBucket, Pacer::TokenBucket],
-    [Pacer::Psp, Pacer::TokenBucket],
-    [Pacer::TokenBucket, Pacer::Psp],
-    [Pacer::Edf, Pacer::Edf],
+const PAIRS: [[PacingMethod; 2]; 5] = [
+    [PacingMethod::Psp, PacingMethod::Psp],
+    [PacingMethod::TokenBucket, PacingMethod::TokenBucket],
+    [PacingMethod::Psp, PacingMethod::TokenBucket],
+    [PacingMethod::TokenBucket, PacingMethod::Psp],
+    [PacingMethod::Edf, PacingMethod::Edf],
 ];
 /// Who sends in Fig. 8.
-const FIG_8: [Pacer; 2] = [Pacer::TokenBucket, Pacer::Psp];
+const FIG_8: [PacingMethod; 2] = [PacingMethod::TokenBucket, PacingMethod::Psp];
 /// A bucket from which a FIFO of 1 MB overflows: half of what comes at 1 Gbit/s and leaves at 500 Mbit/s stays behind.
 const LARGE_BUCKET: &str = "2 MB";
 /// The rate of a class without pacing: as much as fits the line.
@@ -83,6 +84,9 @@ const FIG_6: [u64; 16] = [
     800 * M,
     930 * M,
 ];
+
+/// What was measured for this paper.
+type MeasuredPacing<'a> = Measured<'a, PacingPaper>;
 
 /// Precise pacing by gap packets.
 pub struct PacingPaper {
@@ -120,24 +124,24 @@ impl PacingPaper {
     fn packets(&self) -> u64 {
         PACKETS[usize::from(self.quick)]
     }
-    fn line(&self, pacer: Pacer, rates: Vec<u64>, packets: u64, phases: u64) -> PacingCase {
+    fn line(&self, pacer: PacingMethod, rates: Vec<u64>, packets: u64, phases: u64) -> PacingCase {
         let max_bytes = MAX_BYTES[usize::from(self.quick)];
         PacingCase::Lines(LineCase { pacer, rates, packets, max_bytes, phases })
     }
     /// A row of Table 2.
-    fn single(&self, pacer: Pacer, rate: u64) -> PacingCase {
+    fn single(&self, pacer: PacingMethod, rate: u64) -> PacingCase {
         self.line(pacer, vec![rate], self.packets(), 1)
     }
     /// Table 3.
-    fn many(&self, pacer: Pacer) -> PacingCase {
+    fn many(&self, pacer: PacingMethod) -> PacingCase {
         self.line(pacer, vec![TABLE_3.rate; FLOWS], self.packets(), PHASES[0])
     }
     /// Table 4.
-    fn five(&self, pacer: Pacer) -> PacingCase {
+    fn five(&self, pacer: PacingMethod) -> PacingCase {
         self.line(pacer, FIVE.to_vec(), self.packets(), PHASES[1])
     }
     /// A rate of Fig. 6.
-    fn fig_6(&self, pacer: Pacer, rate: u64) -> PacingCase {
+    fn fig_6(&self, pacer: PacingMethod, rate: u64) -> PacingCase {
         self.line(pacer, vec![rate], FIG_6_PACKETS[usize::from(self.quick)], 1)
     }
     fn time_of(&self, case: &FifoCase) -> Span {
@@ -151,13 +155,13 @@ impl PacingPaper {
 }
 
 /// The transfer of Fig. 8.
-fn slow_start(pacer: Pacer) -> FifoCase {
+fn slow_start(pacer: PacingMethod) -> FifoCase {
     FifoCase::one(FifoRunKind::SlowStart, pacer, 1_024)
 }
 
 /// That of Fig. 8 (a) with [`LARGE_BUCKET`].
 fn large_bucket() -> FifoCase {
-    slow_start(Pacer::TokenBucket).with("links.nic.forward.pacing.burst", LARGE_BUCKET)
+    slow_start(PacingMethod::TokenBucket).with("links.nic.forward.pacing.burst", LARGE_BUCKET)
 }
 
 /// One run.
@@ -170,7 +174,7 @@ pub enum PacingCase {
     /// Full classes on a line.
     Lines(LineCase),
     /// Fig. 7.
-    Switching(Pacer),
+    Switching(PacingMethod),
 }
 
 impl fmt::Display for PacingCase {
@@ -220,8 +224,8 @@ impl Experiment for PacingPaper {
             cases.extend(FIG_6.iter().map(|rate| self.fig_6(pacer, *rate)));
             cases.extend([self.many(pacer), self.five(pacer), PacingCase::Switching(pacer)]);
         }
-        cases.extend([Pacer::TokenBucket, Pacer::Fq].map(|pacer| self.single(pacer, HALF)));
-        cases.push(self.single(Pacer::None, UNPACED));
+        cases.extend([PacingMethod::TokenBucket, PacingMethod::Fq].map(|pacer| self.single(pacer, HALF)));
+        cases.push(self.single(PacingMethod::None, UNPACED));
         cases.into_iter().map(|case| CaseRun { case, number: 1 }).collect()
     }
     fn inputs(&self) -> String {
@@ -249,12 +253,12 @@ impl Experiment for PacingPaper {
 }
 
 impl Paper for PacingPaper {
-    const ABOUT: &'static About = &About {
+    const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "pacing",
         citation: "Precise Software Pacing Method Using Gap Packets (Takano, Kudoh, Kodama, Matsuda, Ishikawa, Okazaki)",
         title: "Precise pacing by gap packets",
         topic: "Bursts and small router queues",
-        story: "A network card sends in bursts at twice the rate of the bottleneck; a router with a small queue drops them. \
+        story: "A NIC sends in bursts at twice the rate of the bottleneck; a router with a small queue drops them. \
                 PSPacer fills the time between two packets with gap packets, whose bytes are the clock.",
         key_figures: &["figures/table5.svg"],
         key_claims: &[],
@@ -272,8 +276,8 @@ impl Paper for PacingPaper {
         claims::claims(measured, claims);
     }
     fn verdict(measured: &Measured<'_, Self>) -> String {
-        let [paced, unpaced] =
-            [Pacer::Psp, Pacer::None].map(|pacer| measured.goodput(&FifoCase::table_5(pacer, 16)));
+        let [paced, unpaced] = [PacingMethod::Psp, PacingMethod::None]
+            .map(|pacer| measured.goodput(&FifoCase::table_5(pacer, 16)));
         format!(
             "Through a router's FIFO of 16 kB, 200 ms away, a paced sender gets {paced:.0} of 500 Mbit/s (paper: 474) and \
              loses nothing; an unpaced one gets {unpaced:.0} (paper: 29)."
@@ -301,33 +305,33 @@ impl Measured<'_, PacingPaper> {
         }
     }
     /// The class of a row of Table 2.
-    fn single(&self, pacer: Pacer, rate: u64) -> Option<&PacedClass> {
+    fn single(&self, pacer: PacingMethod, rate: u64) -> Option<&PacedClass> {
         self.lines(&self.of.single(pacer, rate)).first()
     }
     /// The class of a rate of Fig. 6.
-    fn fig_6(&self, pacer: Pacer, rate: u64) -> Option<&PacedClass> {
+    fn fig_6(&self, pacer: PacingMethod, rate: u64) -> Option<&PacedClass> {
         self.lines(&self.of.fig_6(pacer, rate)).first()
     }
     /// All flows of Table 3 as one: the lowest, the highest, the mean, the most bursty.
-    fn many(&self, pacer: Pacer) -> Option<PacedClass> {
+    fn many(&self, pacer: PacingMethod) -> Option<PacedClass> {
         let mut all = self.lines(&self.of.many(pacer)).iter();
         let mut whole = all.next()?.clone();
         all.for_each(|class| whole.join(class));
         Some(whole)
     }
     /// The class of a row of Table 4.
-    fn five(&self, pacer: Pacer, row: &PublishedBandwidth) -> Option<&PacedClass> {
+    fn five(&self, pacer: PacingMethod, row: &PublishedBandwidth) -> Option<&PacedClass> {
         self.lines(&self.of.five(pacer)).iter().find(|class| class.rate == row.rate)
     }
     /// The bins of Fig. 7.
-    fn switching(&self, pacer: Pacer) -> Option<&FrameBins> {
+    fn switching(&self, pacer: PacingMethod) -> Option<&FrameBins> {
         match self.first(&PacingCase::Switching(pacer)) {
             Some(PacingRun::Switching(bins)) => Some(bins),
             _ => None,
         }
     }
     /// By how many frames the bins of a class of Fig. 7 differ from its rate at most.
-    fn worst_bin(&self, pacer: Pacer, class: usize) -> f64 {
+    fn worst_bin(&self, pacer: PacingMethod, class: usize) -> f64 {
         self.switching(pacer).map_or(f64::NAN, |bins| classes::worst_bin(bins, class))
     }
     /// The sets of the search.

@@ -2,20 +2,17 @@
 
 use super::classes::{self, PRECISE, PacedClass, RandomSet};
 use super::published::{FIFOS, FIVE, FLOWS, PublishedBandwidth, TABLE_2, TABLE_3, TABLE_4, table_5};
-use super::scheduler::Pacer;
+use super::scheduler::PacingMethod;
 use super::transfers::FifoCase;
 use super::{
-    EXACT, FIG_6, FIG_8, HALF, LARGE_BUCKET, M, PAIRS, PacingPaper, TABLE_5, large_bucket, sensitivity,
+    EXACT, FIG_6, FIG_8, HALF, LARGE_BUCKET, M, MeasuredPacing, PAIRS, TABLE_5, large_bucket, sensitivity,
     slow_start,
 };
-use crate::experiment::Measured;
 use crate::observe::means;
 use crate::statistics::point;
 use farpace_report::{
     Curve, Figure, Level, Page, ReproductionClaim, Table, TableCell, TimeLine, cells, curves, lines, number,
 };
-
-type Paced<'a> = Measured<'a, PacingPaper>;
 
 /// Sets that the table of sets lists at most.
 const LISTED: usize = 20;
@@ -24,9 +21,9 @@ const LOADS: [&str; 10] =
     ["50-55", "55-60", "60-65", "65-70", "70-75", "75-80", "80-85", "85-90", "90-95", "95-100"];
 
 /// The page between verdict and assumptions.
-pub fn body(m: &Paced<'_>, claims: &[ReproductionClaim], page: &mut Page) {
+pub fn body(m: &MeasuredPacing<'_>, claims: &[ReproductionClaim], page: &mut Page) {
     page.paragraph(
-        "A network card sends as fast as it can. What TCP gives it in one go leaves in one burst, at twice the rate of a \
+        "A NIC sends as fast as it can. What TCP gives it in one go leaves in one burst, at twice the rate of a \
          bottleneck that is half as fast. The router before the bottleneck has to hold half of the burst. If its FIFO is \
          small, packets are lost, TCP halves its window, and over 200 ms it takes minutes to grow it again. A timer cannot \
          keep packets apart: one of them takes 12 us, a timer's tick 1 ms. The paper fills the time between two packets with \
@@ -126,7 +123,7 @@ fn bandwidth_row(
 }
 
 /// Tables 2 to 4.
-fn bandwidth_tables(m: &Paced<'_>, page: &mut Page) {
+fn bandwidth_tables(m: &MeasuredPacing<'_>, page: &mut Page) {
     let mut table = bandwidth("Table 2: one flow, bandwidth per packet and burstiness Q", "target");
     for row in &TABLE_2 {
         let classes = EXACT.map(|pacer| m.single(pacer, row.rate));
@@ -146,10 +143,10 @@ fn bandwidth_tables(m: &Paced<'_>, page: &mut Page) {
 }
 
 /// What else may pace 500 Mbit/s.
-fn others(m: &Paced<'_>) -> Table {
+fn others(m: &MeasuredPacing<'_>) -> Table {
     let mut table =
         Table::with("Burstiness of what paces by timers", "one flow of 500 Mbit/s | Q [MTU] | error [ppm]");
-    for pacer in [Pacer::Psp, Pacer::Edf, Pacer::Fq, Pacer::TokenBucket] {
+    for pacer in [PacingMethod::Psp, PacingMethod::Edf, PacingMethod::Fq, PacingMethod::TokenBucket] {
         let class = m.single(pacer, HALF);
         let error = class.map(|c| format!("{:+.0}", c.error_ppm));
         table.row(cells![pacer.label(), class.map(|c| (c.burstiness, 2)), error]);
@@ -158,7 +155,7 @@ fn others(m: &Paced<'_>) -> Table {
 }
 
 /// Table 5.
-pub fn fifos(m: &Paced<'_>) -> Table {
+pub fn fifos(m: &MeasuredPacing<'_>) -> Table {
     let title = format!("Table 5: TCP through a FIFO, goodput and packets lost, transfers of {}", m.of.time);
     let mut table = Table::with(title, "FIFO");
     for pacer in TABLE_5 {
@@ -180,7 +177,7 @@ pub fn fifos(m: &Paced<'_>) -> Table {
 }
 
 /// Fig. 9.
-fn pairs(m: &Paced<'_>) -> Table {
+fn pairs(m: &MeasuredPacing<'_>) -> Table {
     let mut table = Table::with(
         "Fig. 9: two flows held to 200 Mbit/s each, FIFO of 32 kB, goodput",
         "flow A + flow B | A [Mbit/s] | B [Mbit/s] | lost [packets] | timeouts []",
@@ -195,7 +192,7 @@ fn pairs(m: &Paced<'_>) -> Table {
 }
 
 /// The sets on which the paper's order is not precise, the worst first.
-fn set_table(m: &Paced<'_>) -> Table {
+fn set_table(m: &MeasuredPacing<'_>) -> Table {
     let mut bad: Vec<&RandomSet> = m.sets().iter().filter(|s| s.psp > PRECISE).collect();
     bad.sort_by(|a, b| b.psp.total_cmp(&a.psp));
     let listed = if bad.len() > LISTED { format!("; the worst {LISTED}") } else { String::new() };
@@ -225,11 +222,11 @@ fn set_table(m: &Paced<'_>) -> Table {
     table
 }
 
-fn rates(m: &Paced<'_>) -> Figure {
+fn rates(m: &MeasuredPacing<'_>) -> Figure {
     let names =
         FIG_6.map(|rate| if rate < M { format!("{}K", rate / 1_000) } else { format!("{}M", rate / M) });
     let percent = |measured: f64, rate: u64| point((1.0 - measured / rate as f64) * 100.0);
-    let curve = |pacer: Pacer| {
+    let curve = |pacer: PacingMethod| {
         let mean = |rate| m.fig_6(pacer, rate).and_then(|c| percent(c.bandwidth[0].mean, rate));
         Curve { label: pacer.label(), points: FIG_6.map(mean).into() }
     };
@@ -248,11 +245,11 @@ fn rates(m: &Paced<'_>) -> Figure {
     )
 }
 
-fn begin_and_end(m: &Paced<'_>) -> Figure {
+fn begin_and_end(m: &MeasuredPacing<'_>) -> Figure {
     let names = FIVE.map(|rate| format!("{} Mbit/s", rate / M));
     let width = classes::BIN.as_secs_f64();
     let line = |class: usize| -> Vec<(f64, f64)> {
-        let bins = m.switching(Pacer::Psp).and_then(|bins| bins.get(class));
+        let bins = m.switching(PacingMethod::Psp).and_then(|bins| bins.get(class));
         let point = |(n, frames): (usize, &u32)| (n as f64 * width, classes::bin_mbit(*frames));
         bins.map(|bins| bins.iter().enumerate().map(point).collect()).unwrap_or_default()
     };
@@ -265,7 +262,7 @@ fn begin_and_end(m: &Paced<'_>) -> Figure {
     )
 }
 
-fn sets(m: &Paced<'_>) -> Figure {
+fn sets(m: &MeasuredPacing<'_>) -> Figure {
     let group = |set: &RandomSet| (((set.load - 0.5) * 20.0).max(0.0) as usize).min(LOADS.len() - 1);
     let curve = |label, of: fn(&RandomSet) -> f64| {
         let worst = |n: usize| {
@@ -287,7 +284,7 @@ fn sets(m: &Paced<'_>) -> Figure {
     )
 }
 
-fn fifo_curves(m: &Paced<'_>) -> Figure {
+fn fifo_curves(m: &MeasuredPacing<'_>) -> Figure {
     let names = FIFOS.map(|fifo| format!("{fifo} kB"));
     let papers = ["paper, no limit", "paper, token bucket", "paper, PSPacer"];
     let mut all: Vec<Curve<'_>> = Vec::new();
@@ -296,7 +293,7 @@ fn fifo_curves(m: &Paced<'_>) -> Figure {
         all.push(Curve { label, points: points.unwrap_or_default() });
     }
     // edf has what PSPacer has.
-    for pacer in TABLE_5.into_iter().filter(|pacer| *pacer != Pacer::Edf) {
+    for pacer in TABLE_5.into_iter().filter(|pacer| *pacer != PacingMethod::Edf) {
         let points = FIFOS.map(|fifo| point(m.goodput(&FifoCase::table_5(pacer, fifo))));
         all.push(Curve { label: pacer.label(), points: points.into() });
     }
@@ -307,7 +304,7 @@ fn fifo_curves(m: &Paced<'_>) -> Figure {
     )
 }
 
-fn slow_start_curve(m: &Paced<'_>, case: &FifoCase, who: &str, which: &str) -> Figure {
+fn slow_start_curve(m: &MeasuredPacing<'_>, case: &FifoCase, who: &str, which: &str) -> Figure {
     let transfer = m.transfer(case);
     let fine = transfer.and_then(|t| t.curves.first()).cloned().unwrap_or_default();
     let coarse = means(&fine, 400);
@@ -326,7 +323,7 @@ fn slow_start_curve(m: &Paced<'_>, case: &FifoCase, who: &str, which: &str) -> F
 }
 
 /// The pair with this place in [`PAIRS`].
-fn pair(m: &Paced<'_>, n: usize) -> Figure {
+fn pair(m: &MeasuredPacing<'_>, n: usize) -> Figure {
     let [first, second] = PAIRS[n];
     let transfer = m.transfer(&FifoCase::pair(first, second));
     let [a, b] = [0, 1].map(|flow| transfer.and_then(|t| t.curves.get(flow)).cloned().unwrap_or_default());

@@ -1,6 +1,6 @@
 //! The numbers that the paper prints.
 
-use super::scheduler::Pacer;
+use super::scheduler::PacingMethod;
 
 /// A row of Tables 2 to 4.
 #[derive(Clone, Copy, Debug)]
@@ -68,11 +68,11 @@ pub const TOKEN_BUCKET: PublishedFifos = [(26.9, 131), (191.0, 402), (379.0, 261
 pub const PSPACER: PublishedFifos = [(474.0, 0), (474.0, 0), (473.0, 0), (474.0, 0), (474.0, 0)];
 
 /// The row of Table 5 for a pacer.
-pub fn table_5(pacer: Pacer) -> Option<&'static PublishedFifos> {
+pub fn table_5(pacer: PacingMethod) -> Option<&'static PublishedFifos> {
     match pacer {
-        Pacer::None => Some(&UNLIMITED),
-        Pacer::TokenBucket => Some(&TOKEN_BUCKET),
-        Pacer::Psp => Some(&PSPACER),
-        Pacer::Edf | Pacer::Fq | Pacer::Connection => None,
+        PacingMethod::None => Some(&UNLIMITED),
+        PacingMethod::TokenBucket => Some(&TOKEN_BUCKET),
+        PacingMethod::Psp => Some(&PSPACER),
+        PacingMethod::Edf | PacingMethod::Fq | PacingMethod::Connection => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::classes::{BandwidthSpread, PRECISE, PacedClass, RandomSet};
 use super::published::{FIFOS, FIVE, FLOWS, PublishedBandwidth, TABLE_2, TABLE_3, TABLE_4, table_5};
-use super::scheduler::Pacer;
+use super::scheduler::PacingMethod;
 use super::transfers::FifoCase;
 use super::{EXACT, FIG_6, HALF, PAIRS, PacingPaper, TABLE_5, UNPACED, sensitivity};
 use crate::experiment::Measured;
@@ -63,9 +63,9 @@ pub fn rows(m: &Measured<'_, PacingPaper>, rows: &mut RowList) {
             rows.add(format!("fig7/{}/{mbit}M", pacer.id()), text, "frames", None, worst, &[SCHEDULE]);
         }
     }
-    let unpaced = m.single(Pacer::None, UNPACED).map_or(f64::NAN, |c| c.bandwidth[0].mean / 1e6);
+    let unpaced = m.single(PacingMethod::None, UNPACED).map_or(f64::NAN, |c| c.bandwidth[0].mean / 1e6);
     rows.add("fig6/none", "unpaced Gigabit Ethernet", "Mbit/s", 984.0, unpaced, &LINES);
-    for pacer in [Pacer::TokenBucket, Pacer::Fq] {
+    for pacer in [PacingMethod::TokenBucket, PacingMethod::Fq] {
         let burst = m.single(pacer, HALF).map_or(f64::NAN, |c| c.burstiness);
         let text = format!("greatest burstiness at 500 Mbit/s, {pacer}");
         rows.add(format!("burstiness/{}", pacer.id()), text, "MTU", None, burst, &LINES);
@@ -78,14 +78,14 @@ fn bandwidth(
     rows: &mut RowList,
     table: &str,
     row: &PublishedBandwidth,
-    pacer: Pacer,
+    pacer: PacingMethod,
     class: Option<&PacedClass>,
 ) {
     const NOTHING: BandwidthSpread = BandwidthSpread { min: f64::NAN, max: f64::NAN, mean: f64::NAN };
     let spread = class.map_or(NOTHING, |c| c.bandwidth[row.n - 1]);
     let unit = if row.unit < 1e6 { "kbit/s" } else { "Mbit/s" };
     let id = |what: &str| format!("{table}/{}/{}/n{}/{what}", pacer.id(), row.target, row.n);
-    let is_published = pacer == Pacer::Psp;
+    let is_published = pacer == PacingMethod::Psp;
     let of = match table {
         "table3" => format!("of {FLOWS} flows of {}bit/s", row.target),
         _ => format!("of {}bit/s", row.target),
@@ -151,8 +151,8 @@ fn transfers(m: &Measured<'_, PacingPaper>, rows: &mut RowList) {
 }
 
 fn sets(sets: &[RandomSet], rows: &mut RowList) {
-    type Burstiness = fn(&RandomSet) -> f64;
-    let both: [(&str, &str, Burstiness); 2] = [("psp", "PSPacer", |s| s.psp), ("edf", "edf", |s| s.edf)];
+    type BurstinessOf = fn(&RandomSet) -> f64;
+    let both: [(&str, &str, BurstinessOf); 2] = [("psp", "PSPacer", |s| s.psp), ("edf", "edf", |s| s.edf)];
     let of = format!("of {} random sets of classes, those with a burstiness above 2 MTU", sets.len());
     for (id, label, burstiness) in both {
         let above = sets.iter().filter(|s| burstiness(s) > PRECISE).count() as f64;

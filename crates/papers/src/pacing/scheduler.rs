@@ -18,7 +18,7 @@ pub const FRAME: ByteCount = ByteCount::new(1_514);
 
 /// What decides when the packets of a host leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pacer {
+pub enum PacingMethod {
     /// Nothing: the paper's "no limit".
     None,
     /// A token bucket refilled by a timer of 1 ms: the paper's TBF.
@@ -36,7 +36,7 @@ pub enum Pacer {
 /// A scheduler of frames that are always there.
 pub type LineScheduler = Box<dyn Scheduler<SaturatingFrame>>;
 
-impl Pacer {
+impl PacingMethod {
     /// A name for programs and one for people.
     const NAMES: [[&str; 2]; 6] = [
         ["none", "no limit"],
@@ -49,19 +49,19 @@ impl Pacer {
 
     /// For programs.
     pub const fn id(self) -> &'static str {
-        Pacer::NAMES[self as usize][0]
+        PacingMethod::NAMES[self as usize][0]
     }
     /// For people.
     pub const fn label(self) -> &'static str {
-        Pacer::NAMES[self as usize][1]
+        PacingMethod::NAMES[self as usize][1]
     }
 
     /// The table that a scenario has for it in `links.NIC.forward.pacing`; none: a NIC that does not pace.
     pub fn table(self, rate: Rate) -> Option<String> {
         let rate = format!("{} bit/s", rate.bits_per_sec());
         let (scheduler, rate) = match self {
-            Pacer::None => return None,
-            Pacer::Connection => ("edf", "connection"),
+            PacingMethod::None => return None,
+            PacingMethod::Connection => ("edf", "connection"),
             _ => (self.id(), rate.as_str()),
         };
         Some(format!(
@@ -78,14 +78,14 @@ impl Pacer {
         let refused = |error| MeasureError::Invalid(format!("{self}: {error}"));
         let defaults = PacingConfig::default();
         let mut scheduler: LineScheduler = match self {
-            Pacer::None => Box::new(FifoScheduler::new(LINE, MTU).map_err(refused)?),
-            Pacer::Psp => Box::new(Psp::new(LINE, MTU).map_err(refused)?),
-            Pacer::Edf => Box::new(Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).map_err(refused)?),
-            Pacer::TokenBucket => {
+            PacingMethod::None => Box::new(FifoScheduler::new(LINE, MTU).map_err(refused)?),
+            PacingMethod::Psp => Box::new(Psp::new(LINE, MTU).map_err(refused)?),
+            PacingMethod::Edf => Box::new(Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).map_err(refused)?),
+            PacingMethod::TokenBucket => {
                 Box::new(TokenBucket::new(LINE, MTU, defaults.tick, None).map_err(refused)?)
             }
-            Pacer::Fq => Box::new(Fq::new(LINE, MTU, defaults.slack, None).map_err(refused)?),
-            Pacer::Connection => {
+            PacingMethod::Fq => Box::new(Fq::new(LINE, MTU, defaults.slack, None).map_err(refused)?),
+            PacingMethod::Connection => {
                 return Err(MeasureError::Invalid(format!("{self}: without a connection there is no rate")));
             }
         };
@@ -99,7 +99,7 @@ impl Pacer {
     }
 }
 
-impl fmt::Display for Pacer {
+impl fmt::Display for PacingMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }
@@ -120,7 +120,7 @@ pub struct FullClass {
 /// # Errors
 /// Rates that do not fit, or a frame that is refused.
 pub fn drive(
-    pacer: Pacer,
+    pacer: PacingMethod,
     classes: &[FullClass],
     end: u64,
     mut sent: impl FnMut(usize, u64),
@@ -172,7 +172,7 @@ mod tests {
     /// stands still for ever.
     #[test]
     fn a_class_has_its_time() {
-        for pacer in [Pacer::Psp, Pacer::Edf, Pacer::Fq, Pacer::TokenBucket] {
+        for pacer in [PacingMethod::Psp, PacingMethod::Edf, PacingMethod::Fq, PacingMethod::TokenBucket] {
             let class = |rate, from, to| FullClass { rate, from, to };
             let classes =
                 [class(100_000_000, 1_000_000, 2_000_000), class(200_000_000, 5_000_000, 6_000_000)];

@@ -2,7 +2,7 @@
 
 use super::PacingPaper;
 use super::published::FIFOS;
-use super::scheduler::Pacer;
+use super::scheduler::PacingMethod;
 use super::transfers::{FifoCase, FifoRunKind};
 use crate::experiment::Measured;
 use crate::sweep::Sweep;
@@ -26,12 +26,12 @@ const ASSUMPTIONS: [Assumption; 6] = [
 const QUEUE: &str = "links.line.queue";
 
 /// Senders and FIFO sizes for them.
-const PLACES: [(Pacer, u32); 5] = [
-    (Pacer::None, 16),
-    (Pacer::None, 1024),
-    (Pacer::TokenBucket, 64),
-    (Pacer::TokenBucket, 1024),
-    (Pacer::Psp, 16),
+const PLACES: [(PacingMethod, u32); 5] = [
+    (PacingMethod::None, 16),
+    (PacingMethod::None, 1024),
+    (PacingMethod::TokenBucket, 64),
+    (PacingMethod::TokenBucket, 1024),
+    (PacingMethod::Psp, 16),
 ];
 
 /// Sizes of the token bucket; none: what comes in one tick, 62.5 kB.
@@ -39,10 +39,11 @@ const BUCKETS: [Option<&str>; 6] =
     [None, Some("250 kB"), Some("500 kB"), Some("1 MB"), Some("2 MB"), Some("4 MB")];
 
 /// The paper's TCP with modern pacing, and modern TCPs without pacing at the NIC.
-const PACED: [Pacer; 4] = [Pacer::None, Pacer::Edf, Pacer::Fq, Pacer::Connection];
+const PACED: [PacingMethod; 4] =
+    [PacingMethod::None, PacingMethod::Edf, PacingMethod::Fq, PacingMethod::Connection];
 const MODERN: [&str; 3] = ["cubic", "bbr3", "farpace"];
 
-fn case(pacer: Pacer, fifo: u32) -> FifoCase {
+fn case(pacer: PacingMethod, fifo: u32) -> FifoCase {
     FifoCase::one(FifoRunKind::Extension, pacer, fifo)
 }
 
@@ -64,7 +65,7 @@ fn buckets() -> Sweep<FifoCase> {
     let mut sweep = Sweep::new();
     for burst in BUCKETS {
         let cases = FIFOS.map(|fifo| {
-            let case = case(Pacer::TokenBucket, fifo);
+            let case = case(PacingMethod::TokenBucket, fifo);
             burst.iter().fold(case, |case, burst| case.with("links.nic.forward.pacing.burst", burst))
         });
         sweep.row([burst.unwrap_or("62.5 kB (1 ms)")], cases);
@@ -75,7 +76,7 @@ fn buckets() -> Sweep<FifoCase> {
 /// A sender of the table of extensions: its name, and its transfer through a FIFO of so many kB.
 pub fn modern() -> Vec<(String, [FifoCase; 5])> {
     let name = |pacer| match pacer {
-        Pacer::None => "BIC, no limit".to_owned(),
+        PacingMethod::None => "BIC, no limit".to_owned(),
         pacer => format!("BIC, {pacer}"),
     };
     let paced = PACED.into_iter().map(|pacer| (name(pacer), FIFOS.map(|fifo| case(pacer, fifo))));
@@ -86,7 +87,7 @@ pub fn modern() -> Vec<(String, [FifoCase; 5])> {
             format!("{{ profile = \"{profile}\", congestion = \"{control}\", send_buffer = \"25 MB\" }}");
         let receiver = "{ profile = \"modern\", receive_buffer = \"25 MB\" }";
         let case = |fifo| {
-            let case = case(Pacer::None, fifo).with("flows.bulk.sender", &sender);
+            let case = case(PacingMethod::None, fifo).with("flows.bulk.sender", &sender);
             case.with("flows.bulk.receiver", receiver)
         };
         (format!("{control}, stack of today, no NIC pacing"), FIFOS.map(case))
@@ -132,7 +133,7 @@ pub fn sections(m: &Measured<'_, PacingPaper>, page: &mut Page) {
     page.table(&assumptions().fill(table(m, title, "assumption", &places), cell));
     page.heading("Beyond the paper").paragraph(
         "The same bottleneck with what a sender may have today: fq, a class that follows its connection, so that nobody has \
-         to know the rate, and modern TCPs without pacing at the network card. A class that follows its connection has no \
+         to know the rate, and modern TCPs without pacing at the NIC. A class that follows its connection has no \
          bursts, but slow start goes on until something is lost: only who knows the rate loses nothing.",
     );
     let mut sweep = Sweep::new();

@@ -1,8 +1,8 @@
 //! TCP through a small FIFO: Table 5, Figs. 8 and 9.
 
-use super::scheduler::Pacer;
+use super::scheduler::PacingMethod;
 use crate::experiment::{MeasureError, StopRequest};
-use crate::observe::{Observer, Setting, observe, scenario, set, verified};
+use crate::observe::{PaperObserver, Setting, observe, scenario, set, verified};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run, RunProgress};
 use farpace_path::{DropReason, Meter};
@@ -40,22 +40,22 @@ pub enum FifoRunKind {
 pub struct FifoCase {
     pub kind: FifoRunKind,
     /// The pacing of the sender, or of both.
-    pub pacers: Vec<Pacer>,
+    pub pacers: Vec<PacingMethod>,
     /// The FIFO before the bottleneck, in kB.
     pub fifo: u32,
     settings: Vec<Setting>,
 }
 
 impl FifoCase {
-    pub fn one(kind: FifoRunKind, pacer: Pacer, fifo: u32) -> Self {
+    pub fn one(kind: FifoRunKind, pacer: PacingMethod, fifo: u32) -> Self {
         FifoCase { kind, pacers: vec![pacer], fifo, settings: Vec::new() }
     }
     /// A cell of Table 5.
-    pub fn table_5(pacer: Pacer, fifo: u32) -> Self {
+    pub fn table_5(pacer: PacingMethod, fifo: u32) -> Self {
         FifoCase::one(FifoRunKind::Table5, pacer, fifo)
     }
     /// A pair of Fig. 9.
-    pub fn pair(first: Pacer, second: Pacer) -> Self {
+    pub fn pair(first: PacingMethod, second: PacingMethod) -> Self {
         let kind = FifoRunKind::Pair;
         FifoCase { kind, pacers: vec![first, second], fifo: 32, settings: Vec::new() }
     }
@@ -162,7 +162,7 @@ struct FirstDrop {
     at: Option<f64>,
 }
 
-impl Observer for FirstDrop {
+impl PaperObserver for FirstDrop {
     fn bin(&mut self, run: &mut Run, progress: RunProgress) {
         if !self.wanted || self.at.is_some() {
             return;
@@ -183,12 +183,19 @@ mod tests {
     /// Breaks: a case is refused by the scenario reader in the middle of a long measurement.
     #[test]
     fn every_pacer_has_a_scenario() {
-        for pacer in [Pacer::None, Pacer::TokenBucket, Pacer::Psp, Pacer::Edf, Pacer::Fq, Pacer::Connection] {
+        for pacer in [
+            PacingMethod::None,
+            PacingMethod::TokenBucket,
+            PacingMethod::Psp,
+            PacingMethod::Edf,
+            PacingMethod::Fq,
+            PacingMethod::Connection,
+        ] {
             let time = Span::from_secs(1);
             let one = FifoCase::table_5(pacer, 16).with("flows.bulk.sender.profile", "linux-2.6.22");
             let scenario = one.scenario(time, &[]);
             assert!(scenario.is_ok(), "{pacer}: {scenario:?}");
-            assert!(FifoCase::pair(pacer, Pacer::Edf).scenario(time, &[]).is_ok(), "{pacer}");
+            assert!(FifoCase::pair(pacer, PacingMethod::Edf).scenario(time, &[]).is_ok(), "{pacer}");
         }
     }
 }

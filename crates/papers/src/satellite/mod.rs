@@ -17,7 +17,7 @@ use crate::bulk::{BulkRun, FlowReading};
 use crate::contender::Contender;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::observe::Setting;
-use crate::paper::{About, ClaimList, Paper, RowList, report};
+use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
 use crate::report::ExperimentReport;
 use cases::{Ber, ONE, RouterQueue, SEGMENT, SatelliteCase, SatelliteRuns, TWO, WINDOW};
 use farpace_report::{Page, ReproductionClaim, Table};
@@ -115,7 +115,7 @@ impl Experiment for SatellitePaper {
 }
 
 impl Paper for SatellitePaper {
-    const ABOUT: &'static About = &About {
+    const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "satellite",
         citation: "Implementation and Evaluation of TCP-STAR: TCP Congestion Control Method for Satellite \
                    Internet (Obata, Taira, Ishida; Hiroshima City University, 2006)",

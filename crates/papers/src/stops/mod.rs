@@ -12,7 +12,7 @@ mod transfer;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::observe::{Setting, scenario, set};
-use crate::paper::{About, ClaimList, Paper, RowList, report};
+use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
 use crate::report::ExperimentReport;
 use cases::{DEFECTS, KernelVariant, MAIN_WINDOW, PolicedCase, TABLE_2, WINDOWS};
 use farpace_lab::Payload;
@@ -150,7 +150,7 @@ impl Experiment for StopsPaper {
 }
 
 impl Paper for StopsPaper {
-    const ABOUT: &'static About = &About {
+    const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "stops",
         citation: "Analysis and Improvement of Communication Stops using TCP/IP of Linux on a Fast Long Distance \
                    Network (National Institute of Advanced Industrial Science and Technology)",

@@ -4,7 +4,7 @@ use super::cases::{KernelVariant as V, MAIN_WINDOW, PolicedCase, SHALLOW, SMALL_
 use super::transfer::{POLICED, PolicedGroup, PolicedTransfer};
 use super::{StopsPaper, rows};
 use crate::experiment::{MeasureError, Measured, StopRequest};
-use crate::observe::{Observer, observe};
+use crate::observe::{PaperObserver, observe};
 use crate::statistics::Summary;
 use farpace_events::{Record, RecordSink};
 use farpace_lab::scenario::Scenario;
@@ -29,7 +29,7 @@ pub struct Closeup {
     recorder: FlightRecorder,
 }
 
-impl Observer for Closeup {
+impl PaperObserver for Closeup {
     fn record(&mut self, record: &Record) {
         self.window.record(record);
         if !self.recorder.done() {

@@ -3,7 +3,7 @@
 use super::StopsPaper;
 use super::cases::{KernelVariant, MAIN_WINDOW, PolicedCase};
 use crate::experiment::{MeasureError, Measured, StopRequest};
-use crate::observe::{Observer, observe};
+use crate::observe::{PaperObserver, observe};
 use crate::statistics::Summary;
 use farpace_events::{Cause, RecoveryState};
 use farpace_lab::scenario::Scenario;
@@ -108,7 +108,7 @@ struct SenderStates {
     small_window: Span,
 }
 
-impl Observer for SenderStates {
+impl PaperObserver for SenderStates {
     fn bin(&mut self, run: &mut Run, progress: RunProgress) {
         if progress.finished {
             return;

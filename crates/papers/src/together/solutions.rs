@@ -25,7 +25,7 @@ impl Solution {
 
     /// For programs and people.
     pub const fn name(self) -> &'static str {
-        ["recovery", "control", "asking", "pacing", "cards"][self as usize]
+        ["recovery", "control", "ack-requests", "pacing", "nics"][self as usize]
     }
 }
 
@@ -178,7 +178,7 @@ impl fmt::Display for SolutionSender {
         match *self {
             SolutionSender::Outsider { congestion, below } => {
                 let name = if congestion == "cubic" { "Linux, CUBIC" } else { "Linux, BBRv3" };
-                write!(f, "{name}{}", if below { ", with pacing and cards" } else { "" })
+                write!(f, "{name}{}", if below { ", with pacing and nics" } else { "" })
             }
             SolutionSender::Solved(_, SolutionSet::NONE) => f.write_str("no cure"),
             SolutionSender::Solved(_, SolutionSet::ALL) => f.write_str("all five"),
@@ -212,7 +212,7 @@ mod tests {
         }
         let name = |set| SolutionSender::Solved(Era::Modern, set).to_string();
         assert_eq!(name(SolutionSet::ALL.without(Solution::Pacing)), "all but pacing");
-        assert_eq!(name(SolutionSet::NONE.with(Solution::Nics)), "cards alone");
+        assert_eq!(name(SolutionSet::NONE.with(Solution::Nics)), "nics alone");
         assert_eq!(name(SolutionSet(31)), "all five");
     }
 }

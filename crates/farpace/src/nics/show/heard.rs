@@ -1,4 +1,4 @@
-//! What is heard of machines and their cards in a capture.
+//! What is heard of hosts and their NICs in a capture.
 
 use super::Args;
 use crate::show::frame;
@@ -22,7 +22,7 @@ pub fn show(args: &Args) -> Result<()> {
         false => Box::new(File::open(&args.file).with_context(reading)?),
     };
     let mut reader = CaptureReader::new(BufReader::new(input)).with_context(reading)?;
-    let (mut onlooker, mut first, mut bytes) = (ArpObserver::default(), None, Vec::new());
+    let (mut observer, mut first, mut bytes) = (ArpObserver::default(), None, Vec::new());
     loop {
         let Some(CapturedPacket { interface, time, original_len, data, .. }) =
             reader.next_packet().with_context(reading)?
@@ -34,29 +34,29 @@ pub fn show(args: &Args) -> Result<()> {
         first.get_or_insert(time);
         let link_type = reader.interface(interface).map_or(0, |i| i.link_type);
         if let Ok(packet) = frame::read(link_type, &mut bytes, original_len) {
-            onlooker.on_packet(time, &packet);
+            observer.on_packet(time, &packet);
         }
     }
     let first = first.unwrap_or_default();
     if args.json {
-        terminal::print_json(&to_json(&onlooker))
+        terminal::print_json(&to_json(&observer))
     } else {
-        terminal::print(&to_text(&onlooker, first))
+        terminal::print(&to_text(&observer, first))
     }
 }
 
-/// Cards in words: `02:00:00:00:00:01 (1G)`.
-pub fn cards(list: &Extension) -> String {
-    let cards = list.senders.iter().map(|(mac, kind)| format!("{mac} ({kind})"));
-    cards.collect::<Vec<_>>().join(", ")
+/// NICs in words: `02:00:00:00:00:01 (1G)`.
+pub fn nic_list(list: &Extension) -> String {
+    let nics = list.senders.iter().map(|(mac, kind)| format!("{mac} ({kind})"));
+    nics.collect::<Vec<_>>().join(", ")
 }
 
-fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
+fn to_text(observer: &ArpObserver, first: Instant) -> String {
     let seconds = |at: Instant| TableCell::Number(at.since(first).as_secs_f64(), Some(3));
     let columns = vec![
         TableColumn::text("address"),
         TableColumn::text("at"),
-        TableColumn::text("cards"),
+        TableColumn::text("NICs"),
         TableColumn::text("can"),
         TableColumn::number("generation", ""),
         TableColumn::number("since", "s"),
@@ -65,12 +65,12 @@ fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
         TableColumn::number("lists", ""),
     ];
     let mut table = Table::new("Machines", columns);
-    for (address, heard) in onlooker.hosts() {
+    for (address, heard) in observer.hosts() {
         let list = heard.list.as_ref();
         table.row(vec![
             address.to_string().into(),
             heard.mac.to_string().into(),
-            list.map_or_else(|| "ordinary".to_owned(), cards).into(),
+            list.map_or_else(|| "ordinary".to_owned(), nic_list).into(),
             list.map_or_else(|| "-".to_owned(), |list| list.flags.to_string()).into(),
             list.map_or_else(|| "-".into(), |list| u64::from(list.generation).into()),
             seconds(heard.since.unwrap_or(heard.first)),
@@ -79,17 +79,17 @@ fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
             heard.lists.into(),
         ]);
     }
-    let mut text = if onlooker.hosts().is_empty() {
-        "No ARP and no neighbour discovery: no machine has said where it is.\n".to_owned()
+    let mut text = if observer.hosts().is_empty() {
+        "No ARP and no neighbour discovery: no host has said where it is.\n".to_owned()
     } else {
         table.to_text()
     };
-    for (address, heard) in onlooker.hosts() {
+    for (address, heard) in observer.hosts() {
         for (why, times) in &heard.refused {
             text += &format!("{address}: {times} lists are not to be believed: {why}\n");
         }
     }
-    if !onlooker.paths().is_empty() {
+    if !observer.paths().is_empty() {
         let columns = vec![
             TableColumn::text("from"),
             TableColumn::text("to"),
@@ -98,34 +98,34 @@ fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
             TableColumn::number("least round trip", "ms"),
         ];
         let mut table = Table::new("Ways that are probed", columns);
-        for ((from, to), lane) in onlooker.paths() {
+        for ((from, to), path) in observer.paths() {
             table.row(vec![
                 from.to_string().into(),
                 to.to_string().into(),
-                lane.probes.into(),
-                unanswered(lane)
+                path.probes.into(),
+                unanswered(path)
                     .map_or_else(|| "-".into(), |share| TableCell::Number(share * 100.0, Some(1))),
-                lane.min_rtt
+                path.min_rtt
                     .map_or_else(|| "-".into(), |rtt| TableCell::Number(rtt.as_secs_f64() * 1e3, Some(3))),
             ]);
         }
         text += "\n";
         text += &table.to_text();
     }
-    if onlooker.left_out() > 0 {
-        text += &format!("{} messages of further machines and ways are left out.\n", onlooker.left_out());
+    if observer.left_out() > 0 {
+        text += &format!("{} messages of further hosts and paths are left out.\n", observer.left_out());
     }
     text
 }
 
 /// The share of probes without an answer; none without probes.
-fn unanswered(lane: &Probed) -> Option<f64> {
-    let missing = lane.probes.saturating_sub(lane.replies);
-    (lane.probes > 0).then(|| missing as f64 / lane.probes as f64)
+fn unanswered(path: &Probed) -> Option<f64> {
+    let missing = path.probes.saturating_sub(path.replies);
+    (path.probes > 0).then(|| missing as f64 / path.probes as f64)
 }
 
-fn to_json(onlooker: &ArpObserver) -> Value {
-    let machine = |(address, heard): (&IpAddr, &ObservedHost)| {
+fn to_json(observer: &ArpObserver) -> Value {
+    let host = |(address, heard): (&IpAddr, &ObservedHost)| {
         let refused = heard.refused.iter().map(|(why, n)| json!({ "why": why.to_string(), "lists": n }));
         json!({
             "address": address, "mac": heard.mac.to_string(),
@@ -136,29 +136,29 @@ fn to_json(onlooker: &ArpObserver) -> Value {
             "refused": refused.collect::<Vec<_>>(),
         })
     };
-    let lane = |((from, to), lane): (&(MacAddr, MacAddr), &Probed)| {
+    let path = |((from, to), path): (&(MacAddr, MacAddr), &Probed)| {
         json!({
             "from": from.to_string(), "to": to.to_string(),
-            "probes": lane.probes, "replies": lane.replies, "unanswered": unanswered(lane),
-            "least_rtt_ns": lane.min_rtt.map(|rtt| rtt.as_nanos()),
+            "probes": path.probes, "replies": path.replies, "unanswered": unanswered(path),
+            "least_rtt_ns": path.min_rtt.map(|rtt| rtt.as_nanos()),
         })
     };
     json!({
-        "format": "farpace-nics-heard/1",
-        "machines": onlooker.hosts().iter().map(machine).collect::<Vec<_>>(),
-        "ways": onlooker.paths().iter().map(lane).collect::<Vec<_>>(),
-        "left_out": onlooker.left_out(),
+        "format": "farpace-nics-heard/2",
+        "hosts": observer.hosts().iter().map(host).collect::<Vec<_>>(),
+        "paths": observer.paths().iter().map(path).collect::<Vec<_>>(),
+        "left_out": observer.left_out(),
     })
 }
 
-/// A list of cards as JSON.
+/// A list of NICs as JSON.
 pub fn list_json(list: &Extension) -> Value {
-    let cards = |cards: &[(MacAddr, farpace_wire::NicKind)]| {
-        cards.iter().map(|(mac, kind)| json!({ "mac": mac.to_string(), "kind": kind.to_string() })).collect()
+    let nics = |nics: &[(MacAddr, farpace_wire::NicKind)]| {
+        nics.iter().map(|(mac, kind)| json!({ "mac": mac.to_string(), "kind": kind.to_string() })).collect()
     };
-    let (senders, targets): (Vec<_>, Vec<_>) = (cards(&list.senders), cards(&list.targets));
+    let (senders, targets): (Vec<_>, Vec<_>) = (nics(&list.senders), nics(&list.targets));
     json!({
-        "owner": list.owner, "cards": senders, "targets": targets,
+        "owner": list.owner, "nics": senders, "targets": targets,
         "flags": list.flags.to_string(), "generation": list.generation,
     })
 }

@@ -1,9 +1,9 @@
-//! `farpace nics show`: what machines tell of their cards, and what they know of each other's.
+//! `farpace nics show`: what hosts tell of their NICs, and what they know of each other's.
 
 mod heard;
 mod known;
 
-pub use heard::{cards, list_json};
+pub use heard::{list_json, nic_list};
 
 use crate::scenario;
 use anyhow::{Result, bail};
@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Of a capture: every machine that has said where it is, with the cards that it told of, lists that broke a rule, and the ways \
+Of a capture: every host that has said where it is, with the NICs that it told of, lists that broke a rule, and the paths \
 that are probed. All that breaks no rule is shown: nobody signs these messages. Of a scenario: what each host with \
-several cards knows of the others after a while, and the ways that it sends by.
+several NICs knows of the others after a while, and the paths that it sends by.
 
 Examples:
   farpace nics show lan.pcapng
@@ -22,7 +22,7 @@ Examples:
   farpace nics show scenarios/gallery/nics.toml --for \"1 s\"
   farpace nics show scenarios/gallery/bonding.toml --json
 
-Exit codes: 0, or 2 if the file cannot be read, or the scenario has no host with several cards.";
+Exit codes: 0, or 2 if the file cannot be read, or the scenario has no host with several NICs.";
 
 /// The arguments of `farpace nics show`.
 #[derive(Clone, Debug, clap::Args)]

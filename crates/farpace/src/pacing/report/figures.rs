@@ -1,8 +1,8 @@
 //! The figures of a report.
 
-use super::input::Examined;
+use super::input::ExaminedCapture;
 use super::words;
-use farpace_link::proof::{FlowProof, PRECISE_FRAMES, Timeline};
+use farpace_link::proof::{FlowProof, PRECISE_FRAMES, ProofTimeline};
 use farpace_report::{Bar, Figure, Level, TimeLine, histogram, lines};
 use farpace_units::Rate;
 
@@ -10,8 +10,8 @@ use farpace_units::Rate;
 pub const MAX_TOGETHER: usize = 7;
 
 /// The queues of the largest flows together; none if fewer than two have one.
-pub fn together(examined: &Examined, file: &str) -> Option<Figure> {
-    let drawn: Vec<(String, &FlowProof, &Timeline)> = examined
+pub fn together(examined: &ExaminedCapture, file: &str) -> Option<Figure> {
+    let drawn: Vec<(String, &FlowProof, &ProofTimeline)> = examined
         .flows
         .iter()
         .filter_map(|flow| Some((words::flow(examined, flow), flow, flow.queue_over_time.as_ref()?)))
@@ -31,7 +31,7 @@ pub fn together(examined: &Examined, file: &str) -> Option<Figure> {
 }
 
 /// The figures of one flow: queue, rate, intervals.
-pub fn of_flow(examined: &Examined, flow: &FlowProof, prefix: &str) -> Vec<Figure> {
+pub fn of_flow(examined: &ExaminedCapture, flow: &FlowProof, prefix: &str) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let (Some(timeline), Some(peak)) = (&flow.queue_over_time, flow.peak()) {
         let against = words::rate(peak.rate);
@@ -86,12 +86,16 @@ fn precise() -> Level<'static> {
     Level { label: "2 full frames: precise up to here", value: PRECISE_FRAMES as f64 }
 }
 
-fn frames(examined: &Examined, flow: &FlowProof, timeline: &Timeline) -> Vec<(f64, f64)> {
+fn frames(examined: &ExaminedCapture, flow: &FlowProof, timeline: &ProofTimeline) -> Vec<(f64, f64)> {
     points(examined, timeline, |bytes| *bytes as f64 / flow.full_frame.get().max(1) as f64)
 }
 
 /// The bins as points, the last value held to the end of its bin.
-fn points(examined: &Examined, timeline: &Timeline, value: impl Fn(&u64) -> f64) -> Vec<(f64, f64)> {
+fn points(
+    examined: &ExaminedCapture,
+    timeline: &ProofTimeline,
+    value: impl Fn(&u64) -> f64,
+) -> Vec<(f64, f64)> {
     let start = examined.seconds(timeline.start());
     let width = timeline.width().as_secs_f64();
     let mut points: Vec<(f64, f64)> =

@@ -20,13 +20,13 @@ const BREATH: u64 = 4_096;
 const DROPS: &str = "drops.pcapng";
 
 /// What came out of one capture.
-pub struct Examined {
+pub struct ExaminedCapture {
     /// Its file.
     pub file: PathBuf,
     /// The flows, those with the most bytes first.
     pub flows: Vec<FlowProof>,
     /// The counts.
-    pub census: FirstPass,
+    pub first_pass: FirstPass,
     /// All that the file declares, by their numbers.
     pub interfaces: Vec<CaptureInterface>,
     /// The time of the file's first packet: times are told from here.
@@ -37,7 +37,7 @@ pub struct Examined {
     pub cut: Option<String>,
 }
 
-impl Examined {
+impl ExaminedCapture {
     /// The name of the file without its directories.
     pub fn name(&self) -> String {
         self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
@@ -100,25 +100,26 @@ fn of_directory(dir: &Path) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// A file that cannot be read, is no capture, or is not the same when read again.
-pub fn examine(file: &Path, args: &Args) -> Result<Option<Examined>> {
+pub fn examine(file: &Path, args: &Args) -> Result<Option<ExaminedCapture>> {
     let context = || format!("cannot read capture `{}`", file.display());
-    let mut census = FirstPass::new(args.question());
-    let first = pass(file, args, 1, u64::MAX, &mut |frame| census.see(frame)).with_context(context)?;
+    let mut first_pass = FirstPass::new(args.question());
+    let first = pass(file, args, 1, u64::MAX, &mut |frame| first_pass.see(frame)).with_context(context)?;
     let Some(first) = first else { return Ok(None) };
-    let mut trial = SecondPass::new(census);
+    let mut second_pass = SecondPass::new(first_pass);
     // A capture may still grow.
-    let again = pass(file, args, 2, first.packets, &mut |frame| trial.see(frame)).with_context(context)?;
+    let again =
+        pass(file, args, 2, first.packets, &mut |frame| second_pass.see(frame)).with_context(context)?;
     let Some(again) = again else { return Ok(None) };
     if (again.packets, again.last) != (first.packets, first.last) {
         bail!("capture `{}` has changed while it was read", file.display());
     }
-    let (flows, census) = trial.finish();
-    let Pass { start, outside, cut, interfaces, .. } = first;
-    Ok(Some(Examined { file: file.to_owned(), flows, census, interfaces, start, outside, cut }))
+    let (flows, first_pass) = second_pass.finish();
+    let ReadPass { start, outside, cut, interfaces, .. } = first;
+    Ok(Some(ExaminedCapture { file: file.to_owned(), flows, first_pass, interfaces, start, outside, cut }))
 }
 
 /// What one reading of a file has found beside packets.
-struct Pass {
+struct ReadPass {
     packets: u64,
     start: Instant,
     last: Instant,
@@ -134,7 +135,7 @@ fn pass(
     number: u32,
     most: u64,
     see: &mut dyn FnMut(&CapturedFrame<'_>),
-) -> Result<Option<Pass>> {
+) -> Result<Option<ReadPass>> {
     let opened = File::open(file)?;
     let mut reading = ReadProgress::new(args.quiet, file, number, opened.metadata()?.len());
     let mut reader = CaptureReader::new(BufReader::with_capacity(1 << 16, reading.count(opened)))?;
@@ -142,7 +143,7 @@ fn pass(
     let (mut start, mut cut) = (None, None);
     let until = args.until.unwrap_or(Span::MAX);
     let mut scratch = Vec::new();
-    let mut ways: Vec<InterfaceFormat> = Vec::new();
+    let mut formats: Vec<InterfaceFormat> = Vec::new();
     while packets < most {
         let captured = match reader.next_packet() {
             Ok(Some(captured)) => captured,
@@ -164,13 +165,13 @@ fn pass(
         scratch.clear();
         scratch.extend_from_slice(captured.data);
         // What is needed of an interface, kept by its number.
-        while ways.len() <= id.0 as usize {
-            let next = farpace_trace::InterfaceId(ways.len() as u32);
-            ways.push(reader.interface(next).map_or(InterfaceFormat::default(), InterfaceFormat::of));
+        while formats.len() <= id.0 as usize {
+            let next = farpace_trace::InterfaceId(formats.len() as u32);
+            formats.push(reader.interface(next).map_or(InterfaceFormat::default(), InterfaceFormat::of));
         }
-        let way = ways.get(id.0 as usize).copied().unwrap_or_default();
+        let format = formats.get(id.0 as usize).copied().unwrap_or_default();
         let before = scratch.len();
-        if way.link_type != ETHERNET && !to_ethernet(way.link_type, &mut scratch) {
+        if format.link_type != ETHERNET && !to_ethernet(format.link_type, &mut scratch) {
             scratch.clear();
         }
         let longer = ByteCount::of_len(scratch.len().saturating_sub(before));
@@ -179,9 +180,9 @@ fn pass(
             number: packets,
             interface: id.0,
             time,
-            tick: way.tick,
+            tick: format.tick,
             bytes: &scratch,
-            len: original + longer - shorter - way.fcs,
+            len: original + longer - shorter - format.fcs,
         });
         if packets.is_multiple_of(BREATH) {
             if interrupt::asked() {
@@ -193,7 +194,7 @@ fn pass(
     let start = start.unwrap_or_default();
     let interfaces = reader.interfaces().to_vec();
     reading.clear();
-    Ok(Some(Pass { packets, start, last, outside, cut, interfaces }))
+    Ok(Some(ReadPass { packets, start, last, outside, cut, interfaces }))
 }
 
 const ETHERNET: u16 = 1;

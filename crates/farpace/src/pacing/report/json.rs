@@ -1,13 +1,13 @@
 //! What came out as JSON: `farpace-pacing-report/1`.
 
-use super::input::Examined;
+use super::input::ExaminedCapture;
 use super::words;
 use farpace_link::proof::{FlowKey, FlowProof, LinkModel, MAX_TIMELINES, Peak, ProofVerdict, Totals};
 use farpace_units::Rate;
 use serde_json::{Value, json};
 
 /// The whole report.
-pub fn report(all: &[Examined]) -> Value {
+pub fn report(all: &[ExaminedCapture]) -> Value {
     json!({
         "format": "farpace-pacing-report/1",
         "farpace": env!("CARGO_PKG_VERSION"),
@@ -16,10 +16,10 @@ pub fn report(all: &[Examined]) -> Value {
     })
 }
 
-fn capture(examined: &Examined) -> Value {
-    let census = &examined.census;
-    let all = census.all();
-    let interfaces = census.interfaces().map(|(number, interface)| {
+fn capture(examined: &ExaminedCapture) -> Value {
+    let first_pass = &examined.first_pass;
+    let all = first_pass.all();
+    let interfaces = first_pass.interfaces().map(|(number, interface)| {
         let total = &interface.total;
         json!({
             "interface": number,
@@ -27,8 +27,8 @@ fn capture(examined: &Examined) -> Value {
             "packets": total.packets,
             "bytes": total.bytes.get(),
             "line_bytes": interface.line_bytes.get(),
-            "line": line(census.link(number)),
-            "tick_ns": census.tick(number).as_nanos(),
+            "line": line(first_pass.link(number)),
+            "tick_ns": first_pass.tick(number).as_nanos(),
             "backwards": total.backwards,
             "furthest_back_ns": total.furthest_back.as_nanos(),
             "gap_frames": interface.gaps.frames,
@@ -44,14 +44,14 @@ fn capture(examined: &Examined) -> Value {
         "duration_s": all.duration().as_secs_f64(),
         "first_ns": examined.start.as_nanos(),
         "cut": examined.cut,
-        "unreadable_packets": census.unreadable().packets,
-        "other_packets": census.other().packets,
+        "unreadable_packets": first_pass.unreadable().packets,
+        "other_packets": first_pass.other().packets,
         "interfaces": interfaces.collect::<Value>(),
         "flows": examined.flows.iter().enumerate().map(|(i, f)| flow(examined, f, i < MAX_TIMELINES)).collect::<Value>(),
     })
 }
 
-fn flow(examined: &Examined, proof: &FlowProof, with_bins: bool) -> Value {
+fn flow(examined: &ExaminedCapture, proof: &FlowProof, with_bins: bool) -> Value {
     let FlowKey { interface, vlans, .. } = proof.totals.key;
     let total: &Totals = &proof.totals.total;
     let peak = |peak: &Peak| {

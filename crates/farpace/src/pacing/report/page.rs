@@ -1,6 +1,6 @@
 //! The report: one HTML file with everything, and its figures.
 
-use super::input::Examined;
+use super::input::ExaminedCapture;
 use super::{Args, figures, tables, words};
 use farpace_link::proof::ProofVerdict;
 use farpace_report::{Figure, Page};
@@ -10,7 +10,7 @@ use std::fmt::Write;
 const MAX_SECTIONS: usize = 12;
 
 /// The page as HTML, and the figures on it.
-pub fn page(args: &Args, all: &[Examined]) -> (String, Vec<Figure>) {
+pub fn page(args: &Args, all: &[ExaminedCapture]) -> (String, Vec<Figure>) {
     let mut page = Page::new("Proof of pacing");
     let mut drawn = Vec::new();
     let (verdict, good) = words::verdict(all);

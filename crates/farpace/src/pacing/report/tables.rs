@@ -1,6 +1,6 @@
 //! What came out as tables, for the terminal and for the page.
 
-use super::input::Examined;
+use super::input::ExaminedCapture;
 use super::words;
 use crate::run::words::grouped;
 use farpace_link::proof::{FlowProof, PerPackets};
@@ -11,7 +11,7 @@ use farpace_units::Rate;
 pub const MAX_ROWS: usize = 40;
 
 /// Everything for a terminal.
-pub fn text(all: &[Examined]) -> String {
+pub fn text(all: &[ExaminedCapture]) -> String {
     let mut out = format!("{}\n", words::verdict(all).0);
     for examined in all {
         out.push_str(&format!("\n{}: {}\n", printable(&examined.name()), words::capture(examined)));
@@ -33,17 +33,17 @@ fn printable(text: &str) -> String {
 }
 
 /// How many flows are in no table.
-pub fn rest(examined: &Examined) -> Option<String> {
+pub fn rest(examined: &ExaminedCapture) -> Option<String> {
     let left = examined.flows.len().checked_sub(MAX_ROWS).filter(|n| *n > 0)?;
     Some(format!("{} flows with fewer bytes are left out here; --json has all.", grouped(left as u64)))
 }
 
-fn shown(examined: &Examined) -> impl Iterator<Item = &FlowProof> {
+fn shown(examined: &ExaminedCapture) -> impl Iterator<Item = &FlowProof> {
     examined.flows.iter().take(MAX_ROWS)
 }
 
 /// One row per flow: how much, how bursty.
-pub fn flows(examined: &Examined) -> Table {
+pub fn flows(examined: &ExaminedCapture) -> Table {
     let given = examined.flows.iter().any(|flow| flow.at_rate.is_some());
     let mut columns = vec![
         TableColumn::text("flow"),
@@ -88,7 +88,7 @@ pub fn flows(examined: &Examined) -> Table {
 }
 
 /// The rate per n packets.
-pub fn rates(examined: &Examined) -> Table {
+pub fn rates(examined: &ExaminedCapture) -> Table {
     let columns = vec![
         TableColumn::text("flow"),
         TableColumn::number("n", "packets"),
@@ -121,7 +121,7 @@ pub fn rates(examined: &Examined) -> Table {
 }
 
 /// Intervals and trains.
-pub fn trains(examined: &Examined) -> Table {
+pub fn trains(examined: &ExaminedCapture) -> Table {
     let columns = vec![
         TableColumn::text("flow"),
         TableColumn::number("interval, least", "us"),

@@ -1,13 +1,13 @@
 //! What came out, in sentences.
 
-use super::input::Examined;
+use super::input::ExaminedCapture;
 use crate::run::words::grouped;
 use farpace_link::proof::{FlowProof, LinkModel, ProofVerdict};
 use farpace_report::number;
 use farpace_units::{Rate, Span};
 
 /// A flow with its interface, if the capture has several.
-pub fn flow(examined: &Examined, flow: &FlowProof) -> String {
+pub fn flow(examined: &ExaminedCapture, flow: &FlowProof) -> String {
     let key = flow.totals.key;
     match examined.interfaces.len() {
         0 | 1 => key.to_string(),
@@ -37,8 +37,8 @@ pub fn line(line: Option<LinkModel>) -> String {
 }
 
 /// What the capture is.
-pub fn capture(examined: &Examined) -> String {
-    let all = examined.census.all();
+pub fn capture(examined: &ExaminedCapture) -> String {
+    let all = examined.first_pass.all();
     let mut text = format!(
         "{} packets in {} of {}",
         grouped(all.packets),
@@ -57,7 +57,7 @@ fn counted(n: u64, what: &str) -> String {
 }
 
 /// What came out of all captures, and whether that is good.
-pub fn verdict(all: &[Examined]) -> (String, bool) {
+pub fn verdict(all: &[ExaminedCapture]) -> (String, bool) {
     let flows = || all.iter().flat_map(|e| e.flows.iter().map(move |flow| (e, flow)));
     let count = |wanted: &str| flows().filter(|(_, f)| f.verdict.name() == wanted).count() as u64;
     let (precise, not, unknown) = (count("precise"), count("not_precise"), count("cannot_tell"));
@@ -83,7 +83,7 @@ pub fn verdict(all: &[Examined]) -> (String, bool) {
 }
 
 /// The greatest queue of a flow, in a sentence.
-pub fn peak(examined: &Examined, proof: &FlowProof) -> String {
+pub fn peak(examined: &ExaminedCapture, proof: &FlowProof) -> String {
     let (Some(peak), Some(frames)) = (proof.peak(), proof.peak_frames()) else {
         return format!("{} has no duration.", flow(examined, proof));
     };
@@ -105,14 +105,14 @@ pub fn bytes(n: u64) -> String {
 }
 
 /// What a reader must know of the capture, a sentence each.
-pub fn notes(examined: &Examined) -> Vec<String> {
-    let census = &examined.census;
+pub fn notes(examined: &ExaminedCapture) -> Vec<String> {
+    let first_pass = &examined.first_pass;
     let mut notes = Vec::new();
     if let Some(cut) = &examined.cut {
         notes.push(format!("The capture is not whole: {cut}. What is before that was judged."));
     }
-    let all = census.all();
-    for (id, interface) in census.interfaces() {
+    let all = first_pass.all();
+    for (id, interface) in first_pass.interfaces() {
         let at = if examined.interfaces.len() > 1 {
             format!("{}: ", examined.interface(id))
         } else {
@@ -151,17 +151,17 @@ pub fn notes(examined: &Examined) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if census.other().packets > 0 {
+    if first_pass.other().packets > 0 {
         notes.push(format!(
             "{} packets belong to flows beyond the first {}: these are not looked at one by one.",
-            grouped(census.other().packets),
+            grouped(first_pass.other().packets),
             grouped(farpace_link::proof::MAX_FLOWS as u64)
         ));
     }
-    if census.unreadable().packets > 0 {
+    if first_pass.unreadable().packets > 0 {
         notes.push(format!(
             "Of {} packets not even the Ethernet header was captured.",
-            grouped(census.unreadable().packets)
+            grouped(first_pass.unreadable().packets)
         ));
     }
     if all.packets == 0 {

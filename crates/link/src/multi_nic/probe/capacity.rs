@@ -105,7 +105,7 @@ struct CapacityLimit {
 
 /// Comparison of two probes.
 #[derive(Clone, Copy, Debug)]
-struct Pair {
+struct ProbePair {
     sent: f64,
     delivered: f64,
     stretch: f64,
@@ -195,8 +195,8 @@ impl Capacity {
     }
 
     /// Compares `sample` with the latest probe that is far enough away.
-    fn pair(&self, sample: CapacitySample, apart: Span, frames: u64) -> Option<Pair> {
-        let pair = |first: &CapacitySample| Pair::of(*first, sample);
+    fn pair(&self, sample: CapacitySample, apart: Span, frames: u64) -> Option<ProbePair> {
+        let pair = |first: &CapacitySample| ProbePair::of(*first, sample);
         let far =
             |first: &&CapacitySample| sample.sent_at.since(first.sent_at) >= apart.max(Span::from_nanos(1));
         self.samples.iter().rev().filter(far).filter_map(pair).find(|pair| pair.frames >= frames)
@@ -204,10 +204,10 @@ impl Capacity {
     /// Judges the loss in the whole window and in its latest part. Returns the arrival rate if loss exceeds
     /// the background.
     fn judge_loss(&mut self, now: Instant, sample: CapacitySample) -> Option<f64> {
-        let long_enough = |pair: &Pair| pair.frames >= MIN_FRAMES_FOR_LOSS;
+        let long_enough = |pair: &ProbePair| pair.frames >= MIN_FRAMES_FOR_LOSS;
         let since = self.judged_from;
         let pairs = self.samples.iter().filter(|first| first.sent_at >= since);
-        let mut pairs = pairs.filter_map(|first| Pair::of(*first, sample)).filter(long_enough);
+        let mut pairs = pairs.filter_map(|first| ProbePair::of(*first, sample)).filter(long_enough);
         let all = pairs.next()?;
         let newest = pairs.next_back();
         self.loss = all.loss();
@@ -240,7 +240,7 @@ impl Capacity {
             }
         }
     }
-    fn enter(&mut self, now: Instant, pair: Pair, delays: DelayState, lossy: Option<f64>) {
+    fn enter(&mut self, now: Instant, pair: ProbePair, delays: DelayState, lossy: Option<f64>) {
         let target = delays.target();
         let grows = delays.queue > target && pair.stretch > STRETCH;
         let nominal = self.nominal.as_bytes_per_sec_f64();
@@ -270,7 +270,7 @@ impl Capacity {
         &mut self,
         now: Instant,
         mut limit: CapacityLimit,
-        pair: Pair,
+        pair: ProbePair,
         delays: DelayState,
         lossy: Option<f64>,
     ) -> bool {
@@ -351,7 +351,7 @@ impl CapacityLimit {
     }
 }
 
-impl Pair {
+impl ProbePair {
     fn loss(&self) -> f64 {
         self.lost as f64 / self.frames.max(1) as f64
     }
@@ -361,7 +361,7 @@ impl Pair {
         self.lost as f64 > expected + deviations * expected.sqrt()
     }
     /// None if the probes cannot be compared.
-    fn of(first: CapacitySample, last: CapacitySample) -> Option<Pair> {
+    fn of(first: CapacitySample, last: CapacitySample) -> Option<ProbePair> {
         let sent = last.sent.since(first.sent)?;
         let received = last.received.since(first.received)?;
         let out = last.sent_at.since(first.sent_at).as_secs_f64();
@@ -369,7 +369,7 @@ impl Pair {
         if out <= 0.0 || back <= 0.0 {
             return None;
         }
-        Some(Pair {
+        Some(ProbePair {
             sent: sent.bytes.get() as f64 / out,
             delivered: received.bytes.get() as f64 / back,
             stretch: back / out,

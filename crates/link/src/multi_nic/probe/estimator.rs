@@ -25,7 +25,7 @@ pub struct PathEstimate {
 
 /// A probe without a reply so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outstanding {
+pub(super) struct OutstandingProbe {
     pub seq: u32,
     pub sent_at: Instant,
     pub sent: ProbeTraffic,
@@ -58,7 +58,7 @@ impl Estimator {
         }
     }
     /// `probe` was answered. `interval` is the interval between probes.
-    pub(super) fn add(&mut self, now: Instant, probe: &Outstanding, reply: &Reply, interval: Span) {
+    pub(super) fn add(&mut self, now: Instant, probe: &OutstandingProbe, reply: &Reply, interval: Span) {
         let rtt = now.since(probe.sent_at);
         let (smooth, deviation) = match self.rtt {
             None => (rtt, rtt / 2),

@@ -152,7 +152,7 @@ impl ProbeMessage {
     /// See [`MessageError`]. An invalid message has no effect.
     pub fn parse(bytes: &[u8]) -> Result<ProbeMessage, MessageError> {
         let have = bytes.len();
-        let mut fields = Fields(bytes);
+        let mut fields = MessageReader(bytes);
         if fields.take::<4>().is_none_or(|magic| magic != MAGIC) {
             return Err(MessageError::Foreign);
         }
@@ -233,9 +233,9 @@ fn packed(from: MacAddr, to: MacAddr, mut fields: Vec<u8>, len: usize) -> Packet
 }
 
 /// The rest of a message that is being parsed.
-struct Fields<'a>(&'a [u8]);
+struct MessageReader<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl MessageReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;

@@ -1,7 +1,7 @@
 //! One probed path: outstanding probes, and whether it works.
 
 use super::delays::LONG;
-use super::estimator::{Estimator, Outstanding, PathEstimate};
+use super::estimator::{Estimator, OutstandingProbe, PathEstimate};
 use super::message::{PathProbe, ProbeTraffic, Reply};
 use super::train::ProbeTrain;
 use crate::multi_nic::{NicId, PerByte};
@@ -46,7 +46,7 @@ pub(super) struct ProbedPath {
     probes: u64,
     last_probe: Option<Instant>,
     last_long: Option<Instant>,
-    outstanding: VecDeque<Outstanding>,
+    outstanding: VecDeque<OutstandingProbe>,
     /// None: no train has been sent yet.
     train: Option<ProbeTrain>,
     consecutive_replies: u32,
@@ -100,7 +100,7 @@ impl ProbedPath {
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
         }
-        self.outstanding.push_back(Outstanding {
+        self.outstanding.push_back(OutstandingProbe {
             seq,
             sent_at: now,
             sent: self.sent,
@@ -118,7 +118,7 @@ impl ProbedPath {
     /// Handles a reply. False if it matches no outstanding probe.
     pub(super) fn on_reply(&mut self, now: Instant, reply: &Reply, interval: Span) -> bool {
         let matches_probe =
-            |probe: &Outstanding| probe.seq == reply.probe.seq && probe.sent_at == reply.probe.sent_at;
+            |probe: &OutstandingProbe| probe.seq == reply.probe.seq && probe.sent_at == reply.probe.sent_at;
         let Some(at) = self.outstanding.iter().position(matches_probe) else { return false };
         // A path keeps frames in order: earlier probes are lost.
         self.consecutive_replies = if at == 0 { self.consecutive_replies.saturating_add(1) } else { 1 };

@@ -1,4 +1,4 @@
-//! Segments of TCP that follow each other, put together again before the host sees them, as a card does (GRO).
+//! Segments of TCP that follow each other, put together again before the host sees them, as a NIC does (GRO).
 
 use super::super::buffers::FrameBuffers;
 use farpace_wire::checksum::{Sum, checksum};

@@ -17,7 +17,7 @@ const MAX_FRAME: usize = 9_018;
 
 /// The two ends of a tunnel that carries frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Framing {
+pub struct WireguardFraming {
     /// This end.
     pub own: MacAddr,
     /// The other one: no frame has another source.
@@ -34,7 +34,7 @@ pub(super) enum Framed {
     Bad,
 }
 
-impl Framing {
+impl WireguardFraming {
     /// A frame that is not IP, as a packet that fits into `mtu` bytes, without Ethernet header.
     pub(super) fn wrap(frame: &Packet, addresses: AddressPair, mtu: u16, out: &mut Vec<u8>) {
         let mut bytes = Vec::new();
@@ -90,21 +90,21 @@ mod tests {
     #[test]
     fn frames_come_out_as_they_went_in() {
         let addresses = AddressPair::V4([100, 64, 0, 1].into(), [100, 64, 0, 2].into());
-        let here = Framing { own: A, peer: B };
+        let here = WireguardFraming { own: A, peer: B };
         let mut data = vec![7; 40];
         data.resize(1_500, 0);
         let mut out = Vec::new();
         for (len, mtu) in [(40, 1_440), (1_500, 1_440), (1_500, 1_140), (1_500, 9_000)] {
             let frame =
                 Packet::from_link(B, A, EtherType::EXPERIMENTAL, Bytes::copy_from_slice(&data[..len]));
-            Framing::wrap(&frame, addresses, mtu, &mut out);
+            WireguardFraming::wrap(&frame, addresses, mtu, &mut out);
             assert!(out.len() <= usize::from(mtu), "{} B", out.len());
             let Framed::Frame(back) = here.unwrap(&out) else { panic!("{len} in {mtu}") };
             assert_eq!((back.macs(), back.payload()), (frame.macs(), frame.payload()));
         }
         // Somebody else's, and cut ones.
         let stolen = Packet::from_link(A, B, EtherType::EXPERIMENTAL, Bytes::from_static(b"x"));
-        Framing::wrap(&stolen, addresses, 1_440, &mut out);
+        WireguardFraming::wrap(&stolen, addresses, 1_440, &mut out);
         assert!(matches!(here.unwrap(&out), Framed::Bad));
         for len in 0..out.len() {
             assert!(!matches!(here.unwrap(&out[..len]), Framed::Frame(_)));

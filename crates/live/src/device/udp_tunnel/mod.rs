@@ -33,7 +33,7 @@ mod socket;
 mod status;
 
 pub use config::{MAX_FILE, MAX_FILE_PEERS, WireguardError, WireguardFile};
-pub use framing::Framing;
+pub use framing::WireguardFraming;
 pub use keys::{KeyError, PresharedKey, PublicKey, SecretKey};
 pub use opening::{MAX_HANDSHAKES, MAX_PEERS, MAX_UNPROVEN, UNPROVEN_TIME};
 pub use socket::UdpBind;
@@ -109,7 +109,7 @@ pub struct TunnelConfig {
     /// The longest packet inside, in bytes; none: what the interface towards the first peer leaves.
     pub mtu: Option<u16>,
     /// It carries Ethernet frames: it is one of several tunnels of a host. There is one peer then, which does the same.
-    pub framing: Option<Framing>,
+    pub framing: Option<WireguardFraming>,
 }
 
 impl TunnelConfig {
@@ -166,7 +166,7 @@ pub struct UdpTunnel {
     socket: Arc<SharedSocket>,
     /// Its datagrams come by the socket of another device.
     inlet: Option<Arc<Inlet>>,
-    framing: Option<Framing>,
+    framing: Option<WireguardFraming>,
     info: DeviceInfo,
     clock: Clock,
     limiter: Arc<RateLimiter>,
@@ -303,7 +303,7 @@ impl UdpTunnel {
         TunnelPort { socket: self.socket.clone(), limiter: self.limiter.clone(), key: self.key.clone() }
     }
     /// The frames that it carries; none: IP packets alone.
-    pub const fn framing(&self) -> Option<Framing> {
+    pub const fn framing(&self) -> Option<WireguardFraming> {
         self.framing
     }
     /// Its addresses inside.

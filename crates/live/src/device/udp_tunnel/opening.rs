@@ -1,6 +1,6 @@
 //! Datagrams from outside: from peers, from whoever wants to become one, and from strangers.
 
-use super::framing::{Framed, Framing};
+use super::framing::{Framed, WireguardFraming};
 use super::keys::PublicKey;
 use super::peer::TunnelPeer;
 use super::socket::{OutgoingBatch, TunnelSocket};
@@ -111,7 +111,7 @@ impl UdpTunnel {
             self.counters.malformed += 1;
         }
         self.counters.received += (into.len() - before) as u64;
-        if let Some(Framing { own, peer }) = self.framing {
+        if let Some(WireguardFraming { own, peer }) = self.framing {
             into.iter_mut().skip(before).for_each(|packet| packet.set_macs(peer, own));
         }
     }

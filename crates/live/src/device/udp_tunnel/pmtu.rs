@@ -6,7 +6,7 @@
 use farpace_units::{Instant, Span};
 use std::collections::VecDeque;
 
-/// Outer IP packets that are tried, in bytes: what Ethernet, PPPoE, other tunnels, and cards with jumbo frames leave.
+/// Outer IP packets that are tried, in bytes: what Ethernet, PPPoE, other tunnels, and NICs with jumbo frames leave.
 const OUTER: [u16; 14] =
     [1_200, 1_280, 1_340, 1_400, 1_420, 1_440, 1_452, 1_460, 1_472, 1_480, 1_492, 1_500, 4_352, 9_000];
 /// Used where the other end answers no probes: what every path of IPv6 carries (RFC 8200 §5), as WireGuard assumes.

@@ -1,6 +1,6 @@
 //! Packets of the host, sealed into the datagrams of one call.
 
-use super::framing::Framing;
+use super::framing::WireguardFraming;
 use super::peer::{OVERHEAD, TunnelPeer};
 use super::socket::{LONGEST, OutgoingBatch, SendFate, TunnelSocket};
 use super::{UdpTunnel, probe};
@@ -146,7 +146,7 @@ impl SealedBatch {
         if !peer.is_ready() {
             return PutOutcome::Nowhere;
         }
-        Framing::wrap(frame, addresses, peer.pmtu.mtu(), &mut self.plain);
+        WireguardFraming::wrap(frame, addresses, peer.pmtu.mtu(), &mut self.plain);
         if let TunnResult::WriteToNetwork(message) = peer.tunn.encapsulate(&self.plain, &mut self.buffer)
             && message.first() == Some(&DATA)
         {

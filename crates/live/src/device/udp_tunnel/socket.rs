@@ -128,13 +128,13 @@ impl TunnelSocket {
         if segments == 1 || !invalid {
             return SendFate::of(&error);
         }
-        // A card that cannot cut, or a route to an interface with a smaller MTU: one by one it is seen which.
+        // A NIC that cannot cut, or a route to an interface with a smaller MTU: one by one it is seen which.
         for datagram in bytes.chunks(segment) {
             match send(&state, datagram, None, None) {
                 Ok(()) => {}
                 Err(error) => {
                     let fate = SendFate::of(&error);
-                    // What was taken for a card that cannot cut was the MTU.
+                    // What was taken for a NIC that cannot cut was the MTU.
                     if fate == SendFate::TooLong
                         && let Ok(fresh) = UdpSocketState::new((&self.io).into())
                     {

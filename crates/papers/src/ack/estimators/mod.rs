@@ -10,7 +10,7 @@ use super::choices::{
     TARR, THINNED, overrides, requests,
 };
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
-use crate::observe::{Observer, observe, scenario, set, verified};
+use crate::observe::{PaperObserver, observe, scenario, set, verified};
 use crate::report::ExperimentReport;
 use crate::statistics::percentile;
 use farpace_events::{Record, RecordDirection};
@@ -298,7 +298,7 @@ impl EstimateObserver {
     }
 }
 
-impl Observer for EstimateObserver {
+impl PaperObserver for EstimateObserver {
     fn record(&mut self, record: &Record) {
         self.records.push(record.clone());
     }
