@@ -44,7 +44,7 @@ impl Pair {
     pub fn asking(profile: Profile, window: u32, form: AckControlMode, when: RequestRule) -> Self {
         let settings = Settings {
             ack_control: Some(form),
-            ask_for: (form != AckControlMode::Off).then(|| vec![when]),
+            ack_requests: (form != AckControlMode::Off).then(|| vec![when]),
             profile: Some(profile),
             window: Some(Amount::Packets(Packets::new(window))),
             cwnd_clamp: Some(Packets::new(window)),

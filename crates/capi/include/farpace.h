@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Options of farpace's own. FP_SETTINGS sets how connections are, in words with spaces between them: "linux ecn=on sack=off
- * timestamps=on window_scale=on mtu_probing=always congestion=cubic ack_control=safe ask_for=rtt+flight-end pacing=on
+ * timestamps=on window_scale=on mtu_probing=always congestion=cubic ack_control=safe ack_requests=rtt+flight-end pacing=on
  * cookies=off". A word without = names the profile; docs/scenarios.md has the keys of a sender or receiver. On a socket that
  * listens they hold for connections from then on. Reading gives the words that differ from the default. */
 #define SOL_FARPACE 0x4650

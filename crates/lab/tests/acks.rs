@@ -32,7 +32,7 @@ fn transfer(sender: &str, receiver: &str, forward: &str, backward: &str) -> Flow
 }
 
 fn end(mode: &str, delayed_ack: &str) -> String {
-    let request = if mode == "off" { "" } else { ", ask_for = [\"everything\"]" };
+    let request = if mode == "off" { "" } else { ", ack_requests = [\"everything\"]" };
     format!("ack_control = \"{mode}\"{request}, delayed_ack = \"{delayed_ack}\"")
 }
 
@@ -116,7 +116,7 @@ fn no_receiver_and_no_request_deadlock() {
             let rule = rules[(i + j) % rules.len()];
             let profile = ["modern", "net2", "newreno", "linux-2.6.22", "farpace"][(i * 3 + j) % 5];
             let sender = format!(
-                "profile = \"{profile}\", ack_control = \"{mode}\", ask_for = {rule}, delayed_ack = \
+                "profile = \"{profile}\", ack_control = \"{mode}\", ack_requests = {rule}, delayed_ack = \
                  \"{policy}\""
             );
             let receiver = format!("ack_control = \"{mode}\", delayed_ack = \"{policy}\"");

@@ -59,8 +59,8 @@ fn any_config(rng: &mut RandomStream) -> Config {
     };
     let asks = settings.ack_control != Some(AckControlMode::Off);
     let settings = Settings {
-        ask_for: asks.then(|| RequestRule::ALL.into_iter().filter(|_| rng.chance(0.25)).collect()),
-        ask_every: (asks && rng.chance(0.2)).then(|| Packets::new(pick(rng, &[1, 2, 3, 10]))),
+        ack_requests: asks.then(|| RequestRule::ALL.into_iter().filter(|_| rng.chance(0.25)).collect()),
+        ack_request_every: (asks && rng.chance(0.2)).then(|| Packets::new(pick(rng, &[1, 2, 3, 10]))),
         ..settings
     };
     let mut config = settings.resolve().unwrap_or_else(|_| Settings::default().resolve().expect("defaults"));

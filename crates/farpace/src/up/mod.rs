@@ -40,7 +40,7 @@ Examples:
   farpace up --iface eth1 --addr 192.168.1.77/24 --gateway 192.168.1.1
   farpace up --wireguard wg0.conf                         an end of WireGuard tunnels, without root
   farpace up --iface eth1 --mode af-xdp --addr 192.168.1.77/24    eth1 is ours alone meanwhile
-  farpace up --set ack_control=safe --set ask_for=rtt+flight-end
+  farpace up --set ack_control=safe --set ack_requests=rtt+flight-end
   farpace up --profile linux-2.6.17 --pcap old.pcapng --for 60s
 Then:
   ping 10.77.0.2

@@ -130,7 +130,7 @@ impl TestHost {
     fn hear(&mut self, number: u32, header: &TcpHeader) {
         let ours = self.config.window_scale;
         // A classic request contains the acknowledgment, and the bit instead of the flag.
-        let classic = self.config.asking.control.is_classic();
+        let classic = self.config.ack_requests.control.is_classic();
         let bare =
             classic && header.flags.contains(TcpFlags::RESERVED_4) && !header.flags.contains(TcpFlags::RST);
         let Some(entry) = self.live(number) else { return };

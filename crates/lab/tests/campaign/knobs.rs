@@ -274,7 +274,7 @@ fn end(rng: &mut RandomStream, heal: Span) -> End {
     };
     let rules = RequestRule::ALL.into_iter().filter(|_| rng.chance(0.3)).collect();
     let asks = settings.ack_control.is_some_and(|control| control != AckControlMode::Off);
-    let settings = Settings { ask_for: asks.then_some(rules), ..settings };
+    let settings = Settings { ack_requests: asks.then_some(rules), ..settings };
     // A floor above the clamp is refused.
     let cwnd_floor =
         settings.cwnd_floor.filter(|floor| settings.cwnd_clamp.is_none_or(|clamp| *floor <= clamp));

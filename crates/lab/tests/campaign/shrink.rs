@@ -161,8 +161,8 @@ const CHANGES: &[Change] = &[
     |k| settings(k, |s| s.timeout = None),
     |k| settings(k, |s| s.undo = None),
     |k| settings(k, |s| s.pacing = None),
-    |k| settings(k, |s| (s.ack_control, s.ask_for) = (None, None)),
-    |k| settings(k, |s| s.ask_for = None),
+    |k| settings(k, |s| (s.ack_control, s.ack_requests) = (None, None)),
+    |k| settings(k, |s| s.ack_requests = None),
     |k| settings(k, |s| s.clock = None),
     |k| settings(k, |s| s.profile = None),
 ];

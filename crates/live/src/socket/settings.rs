@@ -1,4 +1,4 @@
-//! Settings as text: `profile=linux ecn=on sack=false ask_for=rtt+flight-end`.
+//! Settings as text: `profile=linux ecn=on sack=false ack_requests=rtt+flight-end`.
 
 use super::options::{OptionsError, SocketOptions};
 use farpace_tcp::config::Settings;
@@ -147,7 +147,7 @@ mod tests {
     fn settings_are_parsed() {
         let mut options = SocketOptions::default();
         let text = "linux,ecn=on sack=off timestamps=false\nwindow_scale=on mtu_probing=always cookies=off \
-                    congestion=reno ack_control=safe ask_for=rtt+flight-end min_rto=10ms initial_window=4 abe_cap=default \
+                    congestion=reno ack_control=safe ack_requests=rtt+flight-end min_rto=10ms initial_window=4 abe_cap=default \
                     receive_buffer=1MB rate_cap=20Mbit/s backlog=7";
         options.set(text).unwrap();
         let settings = Settings {
@@ -159,7 +159,7 @@ mod tests {
             mtu_probing: Some(MtuProbing::Always),
             congestion: Some(Congestion::Reno),
             ack_control: Some(AckControlMode::Safe),
-            ask_for: Some(vec![RequestRule::Rtt, RequestRule::FlightEnd]),
+            ack_requests: Some(vec![RequestRule::Rtt, RequestRule::FlightEnd]),
             min_rto: Some(Span::from_millis(10)),
             initial_window: Some(Packets::new(4)),
             receive_buffer: Some(farpace_units::ByteCount::new(1_000_000)),
@@ -172,9 +172,13 @@ mod tests {
         let mut again = SocketOptions::default();
         again.set(&options.words()).unwrap();
         assert_eq!(again, options, "{}", options.words());
-        options.set("sack=default ask_for=default cookies=on").unwrap();
+        // The name that it had before.
+        let mut before = SocketOptions::default();
+        before.set("ack_control=safe ask_for=rtt").unwrap();
+        assert_eq!(before.settings.ack_requests, Some(vec![RequestRule::Rtt]));
+        options.set("sack=default ack_requests=default cookies=on").unwrap();
         assert_eq!(
-            (options.settings.sack, options.settings.ask_for.as_ref(), options.cookies),
+            (options.settings.sack, options.settings.ack_requests.as_ref(), options.cookies),
             (None, None, true)
         );
     }
@@ -188,7 +192,7 @@ mod tests {
             ("sack=perhaps", "sack=perhaps"),
             ("sack=false profile=none", "farpace profiles"),
             ("congestion=none", "farpace profiles"),
-            ("sack=false ask_every=4", "ack_control"),
+            ("sack=false ack_request_every=4", "ack_control"),
             ("cookies=maybe", "on or off"),
             ("rate_cap=fast", "20Mbit/s"),
             ("mss=7", "mss"),

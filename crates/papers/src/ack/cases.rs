@@ -59,7 +59,7 @@ pub enum AskPolicy {
     SlowStart,
 }
 
-/// For programs and for people; `ask_for` of a scenario, and `ask_every`.
+/// For programs and for people; `ack_requests` of a scenario, and `ack_request_every`.
 type PolicyRow = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const POLICIES: [PolicyRow; 7] = [
@@ -121,11 +121,11 @@ impl AckCase {
             settings: vec![
                 set("links.line.forward.delay", format!("{forward} ms")),
                 set("links.line.backward.delay", format!("{backward} ms")),
-                set("flows.bulk.sender.ask_for", when),
+                set("flows.bulk.sender.ack_requests", when),
             ],
             kind: AckRunKind::Transfer,
         };
-        case.settings.extend(every.map(|every| set("flows.bulk.sender.ask_every", every)));
+        case.settings.extend(every.map(|every| set("flows.bulk.sender.ack_request_every", every)));
         if timestamps {
             case.label.push_str(", timestamps");
             case = case.sender("timestamps", "true").with("flows.bulk.receiver.timestamps", "true");

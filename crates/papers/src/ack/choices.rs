@@ -32,22 +32,22 @@ const SAFE: (&str, &str) = ("ack_control", "safe");
 /// No requests: what all others are compared with.
 pub const OFF: NamedSettings = named("off", &[]);
 /// The segment whose round trip is timed.
-pub const RTT: NamedSettings = named("rtt", &[SAFE, ("ask_for", "[\"rtt\"]")]);
+pub const RTT: NamedSettings = named("rtt", &[SAFE, ("ack_requests", "[\"rtt\"]")]);
 /// All segments of slow start.
-pub const SLOW_START: NamedSettings = named("slow-start", &[SAFE, ("ask_for", "[\"slow-start\"]")]);
+pub const SLOW_START: NamedSettings = named("slow-start", &[SAFE, ("ack_requests", "[\"slow-start\"]")]);
 /// The last segment of a flight.
-pub const FLIGHT_END: NamedSettings = named("flight-end", &[SAFE, ("ask_for", "[\"flight-end\"]")]);
+pub const FLIGHT_END: NamedSettings = named("flight-end", &[SAFE, ("ack_requests", "[\"flight-end\"]")]);
 /// farpace's default.
-pub const AUTO: NamedSettings = named("auto", &[SAFE, ("ask_for", "[\"auto\"]")]);
+pub const AUTO: NamedSettings = named("auto", &[SAFE, ("ack_requests", "[\"auto\"]")]);
 /// Every segment.
-pub const EVERYTHING: NamedSettings = named("everything", &[SAFE, ("ask_for", "[\"everything\"]")]);
+pub const EVERYTHING: NamedSettings = named("everything", &[SAFE, ("ack_requests", "[\"everything\"]")]);
 /// No requests to a receiver that acknowledges everything at once: the most that requests could gain.
 pub const NEVER_DELAYED: NamedSettings = named("(never held)", &[("delayed_ack", "none")]);
 /// Every segment of BBR's ProbeRTT, by CDL.
-pub const PROBE_RTT: NamedSettings = named("safe, probe-rtt", &[SAFE, ("ask_for", "[\"probe-rtt\"]")]);
+pub const PROBE_RTT: NamedSettings = named("safe, probe-rtt", &[SAFE, ("ack_requests", "[\"probe-rtt\"]")]);
 /// The same as the draft of TARR suggests it.
 pub const TARR: NamedSettings =
-    named("tarr, probe-rtt", &[("ack_control", "tarr"), ("ask_for", "[\"probe-rtt\"]")]);
+    named("tarr, probe-rtt", &[("ack_control", "tarr"), ("ack_requests", "[\"probe-rtt\"]")]);
 
 /// The window alone says what leaves, so that an ACK that comes sooner lets something leave sooner.
 const UNPACED: (&str, &str) = ("pacing", "false");

@@ -53,7 +53,7 @@ pub(crate) struct AckRequestProbe {
 /// The sender's half: asks, and knows the answers.
 #[derive(Clone, Debug)]
 pub(crate) struct AckRequester {
-    asking: AckRequests,
+    ack_requests: AckRequests,
     agreement: Agreement,
     policy: RequestPolicy,
     requests: Requests,
@@ -65,13 +65,13 @@ pub(crate) struct AckRequester {
 
 impl AckRequester {
     /// With nothing agreed on.
-    pub fn new(asking: AckRequests) -> Self {
+    pub fn new(ack_requests: AckRequests) -> Self {
         AckRequester {
-            asking,
-            agreement: Agreement::before(asking.control),
-            policy: RequestPolicy::new(asking.when, asking.every),
+            ack_requests,
+            agreement: Agreement::before(ack_requests.control),
+            policy: RequestPolicy::new(ack_requests.when, ack_requests.every),
             requests: Requests::default(),
-            guard: Guard::new(asking.control),
+            guard: Guard::new(ack_requests.control),
             worth: Worth::default(),
             probe: None,
             probed_at: None,
@@ -80,22 +80,22 @@ impl AckRequester {
 
     /// The header bit of the classic form and of `flag`.
     pub fn bit(&self) -> TcpFlags {
-        TcpFlags::reserved(self.asking.bit).unwrap_or_default()
+        TcpFlags::reserved(self.ack_requests.bit).unwrap_or_default()
     }
 
     /// Options of our SYN.
     pub fn offer(&self) -> tcp::AckControl {
-        agreement::offer(self.asking.control)
+        agreement::offer(self.ack_requests.control)
     }
 
     /// Options of our SYN-ACK.
     pub fn reply(&self) -> tcp::AckControl {
-        self.agreement.reply(self.asking.control)
+        self.agreement.reply(self.ack_requests.control)
     }
 
     /// The peer's SYN or SYN-ACK has come with these options.
     pub fn agree(&mut self, peer: &tcp::AckControl) {
-        self.agreement = Agreement::of(self.asking.control, peer);
+        self.agreement = Agreement::of(self.ack_requests.control, peer);
     }
 
     /// Asking was agreed on. It may have been given up since.

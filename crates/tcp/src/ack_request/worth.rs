@@ -1,4 +1,4 @@
-//! Whether asking pays, found out by leaving it now and then (`ask_for = "auto"`).
+//! Whether asking pays, found out by leaving it now and then (`ack_requests = "auto"`).
 //!
 //! A segment that would have asked, and does not, shows how long the peer holds an ACK back here. If that is nothing, asking
 //! is the exception: one in so many segments still asks, so that a change is seen.

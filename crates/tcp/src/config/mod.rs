@@ -38,7 +38,7 @@ pub struct Config {
     /// Segments for each acknowledgment (`stretch`); none: the policy's own.
     pub ack_every: Option<Packets>,
     /// Asking the peer for acknowledgments, and answering when it asks.
-    pub asking: AckRequests,
+    pub ack_requests: AckRequests,
     /// Tick of the clocks: round trips are measured in whole ticks, timestamps count them, and the retransmission timer
     /// fires at one. None: round trips and timers are exact, timestamps count milliseconds.
     pub clock: Option<Span>,

@@ -42,7 +42,7 @@ impl AckState {
             due: None,
             deadline: None,
             last_sent: Seq::default(),
-            requester: AckRequester::new(config.asking),
+            requester: AckRequester::new(config.ack_requests),
             mark: None,
             probe_due: false,
             answering: Answers::default(),

@@ -27,7 +27,7 @@ fn capable() -> TcpOptions {
 fn settings_of(control: AckControlMode) -> Settings {
     Settings {
         ack_control: Some(control),
-        ask_for: (control != AckControlMode::Off).then(|| vec![RequestRule::Everything]),
+        ack_requests: (control != AckControlMode::Off).then(|| vec![RequestRule::Everything]),
         receive_buffer: Some(ByteCount::new(BUFFER)),
         ..settings(Profile::Modern)
     }

@@ -49,7 +49,7 @@ fn losses_of_all_kinds_are_no_strike() {
     let settings = Settings {
         profile: Some(Profile::Prr),
         sack: Some(true),
-        ask_every: Some(Packets::new(2)),
+        ack_request_every: Some(Packets::new(2)),
         initial_window: Some(Packets::new(12)),
         ..asking(AckControlMode::ClassicLiteral, &[])
     };

@@ -4,11 +4,11 @@ use crate::script::{Script, plain};
 use farpace_tcp::config::{AckControlMode, RequestRule, Settings};
 use farpace_units::Packets;
 
-/// A peer of ours that asks by `control` whenever a rule of `ask_for` says so.
-pub fn asking(control: AckControlMode, ask_for: &[RequestRule]) -> Settings {
+/// A peer of ours that asks by `control` whenever a rule of `ack_requests` says so.
+pub fn asking(control: AckControlMode, ack_requests: &[RequestRule]) -> Settings {
     Settings {
         ack_control: Some(control),
-        ask_for: Some(ask_for.to_vec()),
+        ack_requests: Some(ack_requests.to_vec()),
         initial_window: Some(Packets::new(4)),
         ..plain()
     }

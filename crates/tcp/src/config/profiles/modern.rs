@@ -36,7 +36,7 @@ pub(super) const RACK_TLP: ProfileDefaults = ProfileDefaults {
         delayed_ack: DelayedAck::Rfc5681,
         ack_delay: None,
         ack_every: None,
-        asking: AckRequests::OFF,
+        ack_requests: AckRequests::OFF,
         clock: None,
         mss: 1460,
         sack: true,

@@ -42,7 +42,7 @@ impl Settings {
         config.fast_start =
             self.fast_start.unwrap_or(config.pacing == Pacing::Growth && self.slow_start_limit.is_none());
         config.abe = self.abe(congestion);
-        config.asking = self.ack_requests();
+        config.ack_requests = self.ack_requests();
         let window = self.fixed_window(config);
         config.receive_buffer =
             buffer("receive_buffer_max", config.receive_buffer, window, self.receive_buffer_max)?;
@@ -81,13 +81,13 @@ impl Settings {
         let control = self.ack_control.unwrap_or_default();
         let own: &[_] = match control {
             AckControlMode::Off => &[],
-            _ if self.ask_every.is_some() => &[],
+            _ if self.ack_request_every.is_some() => &[],
             _ => &[RequestRule::Auto],
         };
         AckRequests {
             control,
-            when: self.ask_for.as_deref().unwrap_or(own).iter().copied().collect(),
-            every: self.ask_every,
+            when: self.ack_requests.as_deref().unwrap_or(own).iter().copied().collect(),
+            every: self.ack_request_every,
             bit: self.cdl_bit.unwrap_or(DEFAULT_BIT),
         }
     }

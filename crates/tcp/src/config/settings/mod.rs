@@ -31,12 +31,14 @@ pub struct Settings {
     pub ack_delay: Option<Span>,
     /// Segments for each acknowledgment (with delayed_ack stretch; default 8).
     pub ack_every: Option<Packets>,
-    /// How this end asks for ACKs that are not held back, and answers such requests (default: off).
+    /// How this end requests ACKs that are not delayed, and answers such requests (default: off).
     pub ack_control: Option<AckControlMode>,
-    /// Which segments ask (default, with ack_control: auto).
-    pub ask_for: Option<Vec<RequestRule>>,
-    /// Besides, every so many segments ask.
-    pub ask_every: Option<Packets>,
+    /// Which segments request an ACK (default, with ack_control: auto).
+    #[serde(alias = "ask_for")]
+    pub ack_requests: Option<Vec<RequestRule>>,
+    /// Besides, one of so many segments requests an ACK.
+    #[serde(alias = "ask_every")]
+    pub ack_request_every: Option<Packets>,
     /// The reserved header bit of ack_control classic and flag: 4, 5 or 6 (default 4).
     pub cdl_bit: Option<u8>,
     /// Tick of the clocks of round trips, timestamps and the retransmission timer, 1 us to 1 s (default: exact, timestamps 1 ms;

@@ -51,7 +51,7 @@ impl Settings {
             ("cwnd_clamp", self.cwnd_clamp),
             ("slow_start_limit", self.slow_start_limit),
             ("ack_every", self.ack_every),
-            ("ask_every", self.ask_every),
+            ("ack_request_every", self.ack_request_every),
         ] {
             require(!packets.is_some_and(Packets::is_zero), key, "at least 1 packet")?;
         }
@@ -124,8 +124,8 @@ impl Settings {
         require(every, "ack_every", "used with delayed_ack stretch")?;
         let control = self.ack_control.unwrap_or_default();
         for (key, given) in [
-            ("ask_for", self.ask_for.is_some()),
-            ("ask_every", self.ask_every.is_some()),
+            ("ack_requests", self.ack_requests.is_some()),
+            ("ack_request_every", self.ack_request_every.is_some()),
             ("cdl_bit", self.cdl_bit.is_some()),
         ] {
             require(control != AckControlMode::Off || !given, key, "used with an ack_control")?;
