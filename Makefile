@@ -9,7 +9,7 @@ SOAK_CASES ?= 4096
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-realtime fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist notices book clean
+.PHONY: help build run quick test test-realtime fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist notices book clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,10 @@ build: ## build the command: target/release/farpace
 
 run: build ## make all five papers again, let their cures meet, and write one page
 	@tools/run
+
+quick: fmt-check ## formatting, lints and unit tests: what a change needs while you write it
+	$(CARGO) clippy --workspace --locked -- -D warnings
+	$(CARGO) test --workspace --locked --lib --no-fail-fast -- --skip in_real_time
 
 # The tests come last, so that the log ends with their summaries.
 test: ## everything that must hold before a change goes in

@@ -61,7 +61,9 @@ impl Element for Host {
         if self.alarm.is_some_and(|alarm| alarm <= cx.now()) {
             self.alarm = None;
         }
-        while let Some((_, idents)) = self.sends.pop_front_if(|(at, _)| *at <= cx.now()) {
+        while self.sends.front().is_some_and(|(at, _)| *at <= cx.now())
+            && let Some((_, idents)) = self.sends.pop_front()
+        {
             for ident in idents {
                 cx.made();
                 cx.emit(P0, packet(ident));

@@ -72,7 +72,9 @@ impl Processor {
         each + c.per_byte * packet.len().get()
     }
     fn release(&mut self, cx: &mut Cx<'_>) {
-        while let Some(work) = self.work.pop_front_if(|work| work.done <= cx.now()) {
+        while self.work.front().is_some_and(|work| work.done <= cx.now())
+            && let Some(work) = self.work.pop_front()
+        {
             let waiting = &mut self.waiting[side(work.from)];
             waiting.packets -= 1;
             waiting.bytes -= work.packet.len();

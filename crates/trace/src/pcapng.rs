@@ -267,7 +267,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     fn text(&mut self, code: u16, text: &str) {
-        let cut = text.floor_char_boundary(MAX_TEXT);
+        let cut = (0..=text.len().min(MAX_TEXT)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         self.option(code, &text.as_bytes()[..cut]);
     }
 }

@@ -314,7 +314,7 @@ impl CaptureInterface {
         let offset = match bytes(OptionCode::IfTsoffset) {
             None => 0,
             Some(Ok(bytes)) => {
-                let bytes = *bytes.as_array().ok_or("if_tsoffset must have eight bytes")?;
+                let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| "if_tsoffset must have eight bytes")?;
                 if big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
             }
             Some(Err(_)) => return Err("an option exceeds its block"),

@@ -196,7 +196,9 @@ impl RoundTrips {
 
     fn acknowledged(&mut self, record: &Record) {
         let settled = record.time.since(self.start) >= SETTLING;
-        while let Some((_, at, path)) = self.outstanding.pop_front_if(|s| !s.0.after(record.snd_una)) {
+        while self.outstanding.front().is_some_and(|s| !s.0.after(record.snd_una))
+            && let Some((_, at, path)) = self.outstanding.pop_front()
+        {
             let took = record.time.since(at);
             self.first.get_or_insert(took);
             if !settled {

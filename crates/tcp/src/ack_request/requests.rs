@@ -79,7 +79,9 @@ impl Requests {
     /// Takes everything up to `ack` off.
     pub fn on_ack(&mut self, ack: Seq) -> Covered {
         let mut covered = Covered::default();
-        while let Some(request) = self.all.pop_front_if(|r| !r.end.after(ack)) {
+        while self.all.front().is_some_and(|r| !r.end.after(ack))
+            && let Some(request) = self.all.pop_front()
+        {
             if request.mark.is_some() {
                 self.asked -= 1;
                 covered = Covered { newest: Some(request), silent: None };

@@ -43,7 +43,8 @@ impl Repair {
     /// The next retransmission on `nic`, if its path is idle.
     fn next(&mut self, nic: NicId, is_free: impl Fn(NeighbourId) -> bool) -> Option<QueuedFrame<Packet>> {
         let waiting = self.waiting.get_mut(nic.index())?;
-        let item = waiting.pop_front_if(|item| is_free(item.neighbour))?;
+        waiting.front().filter(|item| is_free(item.neighbour))?;
+        let item = waiting.pop_front()?;
         if let Some(bytes) = self.bytes.get_mut(nic.index()) {
             *bytes -= item.bytes;
         }
@@ -111,8 +112,8 @@ impl MultiNic {
         let Some(repair) = self.repair.as_mut().filter(|repair| repair.held() > 0) else { return };
         for nic in self.paths.ids() {
             while let Some(waiting) = repair.waiting.get_mut(nic.index())
-                && let Some(item) =
-                    waiting.pop_front_if(|item| self.paths.path(item.neighbour, nic).is_none())
+                && waiting.front().is_some_and(|item| self.paths.path(item.neighbour, nic).is_none())
+                && let Some(item) = waiting.pop_front()
             {
                 if let Some(bytes) = repair.bytes.get_mut(nic.index()) {
                     *bytes -= item.bytes;

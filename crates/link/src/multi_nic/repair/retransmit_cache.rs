@@ -137,7 +137,9 @@ impl RetransmitCache {
     pub fn on_acked(&mut self, id: FlowId, ack: Seq) {
         let flow = flow_mut(&mut self.flows, id);
         let Some(flow) = flow else { return };
-        while let Some(old) = flow.kept.pop_front_if(|first| !(first.seq + first.len).after(ack)) {
+        while flow.kept.front().is_some_and(|first| !(first.seq + first.len).after(ack))
+            && let Some(old) = flow.kept.pop_front()
+        {
             self.bytes -= cost(&old.packet);
             self.count -= 1;
         }

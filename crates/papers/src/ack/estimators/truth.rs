@@ -67,7 +67,9 @@ impl TrueRoundTrips {
             RecordDirection::Received => {
                 let Some(all) = self.connection(r.connection) else { return Vec::new() };
                 let mut done = Vec::new();
-                while let Some(sent) = all.pop_front_if(|s| s.end.before_eq(r.snd_una)) {
+                while all.front().is_some_and(|s| s.end.before_eq(r.snd_una))
+                    && let Some(sent) = all.pop_front()
+                {
                     done.extend(sent.rtt);
                 }
                 return done;

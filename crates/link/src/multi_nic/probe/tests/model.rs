@@ -162,7 +162,9 @@ impl Model {
         let now = self.now;
         for (at, path) in self.paths.iter_mut().enumerate() {
             let nic = NicId(at as u8);
-            while let Some((_, probe)) = path.arrivals.pop_front_if(|front| front.0 <= now) {
+            while path.arrivals.front().is_some_and(|front| front.0 <= now)
+                && let Some((_, probe)) = path.arrivals.pop_front()
+            {
                 path.delivered += 1;
                 let Some(packet) = probe else {
                     self.responder.on_frame(nic, ours(at), FRAME);
@@ -179,7 +181,9 @@ impl Model {
                     path.replies.push_back((now + path.delay, reply));
                 }
             }
-            while let Some((_, reply)) = path.replies.pop_front_if(|front| front.0 <= now) {
+            while path.replies.front().is_some_and(|front| front.0 <= now)
+                && let Some((_, reply)) = path.replies.pop_front()
+            {
                 assert_eq!(self.prober.on_packet(now, nic, &reply), Some(true));
             }
         }
