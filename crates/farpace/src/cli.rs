@@ -1,8 +1,9 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, explain, forward, kernel, lab_namespaces, man, nics, notices,
-    pacing, papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up, version,
+    cc, completions, doctor, emulate, exec, explain, far_end, forward, kernel, lab_namespaces, man, nics,
+    notices, pacing, papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up,
+    version,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -156,7 +157,10 @@ pub fn main() -> ExitCode {
         Command::Recv(args) => transfer::recv::run(args),
         Command::Copy(args) => transfer::copy::run(args),
         Command::Forward(args) => forward::run(args),
-        Command::Perf(args) => perf::run(args),
+        Command::Perf(args) => match args.far_end() {
+            Some((port, stack)) => far_end::run(port, stack),
+            None => perf::run(args),
+        },
         Command::Papers(args) => papers::run(args),
         Command::Together(args) => together::run(args),
         Command::Cc(args) => cc::run(args),

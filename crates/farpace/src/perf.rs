@@ -6,7 +6,7 @@
 use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs, ViaArgs, hide_words, reach, ticket_of};
 use crate::stopwatch::Stopwatch;
 use crate::transfer::{LinkRates, PathFacts, StackArgs, TransferStream, Watcher, rate, speed};
-use crate::{far_end, interrupt, terminal};
+use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail, ensure};
 use farpace_report::number;
 use farpace_transfer::FramedStream;
@@ -128,12 +128,19 @@ struct PerfResult {
     links: Vec<(String, u64, Option<f64>)>,
 }
 
+impl Args {
+    /// The port and the stack of a far end that ssh has started; none: this is the near end.
+    pub fn far_end(&self) -> Option<(u16, &StackArgs)> {
+        self.host.is_none().then(|| (self.ssh.port.unwrap_or(0), &self.stack))
+    }
+}
+
 /// `farpace perf`.
 ///
 /// # Errors
 /// ssh cannot be started, or the far end breaks off.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let Some(host) = &args.host else { return far_end::run(args.ssh.port.unwrap_or(0), &args.stack) };
+    let host = args.host.as_ref().context("no host to measure to")?;
     interrupt::install();
     hide_words();
     let options = args.stack.options(args.limit.filter(|_| !args.reverse))?;

@@ -1,33 +1,11 @@
 //! A published measurement: what [`Experiment`] has, and rows and claims.
 
 use crate::experiment::{Experiment, Measured};
+use crate::info::PaperInfo;
 use crate::reasons;
 use crate::report::{ExperimentReport, PaperSummary, ReportJson};
 use farpace_report::{Page, Reproduction, ReproductionClaim, ReproductionRow, Table};
 use std::collections::BTreeMap;
-
-/// What is known of a paper without a measurement.
-#[derive(Debug)]
-pub struct PaperInfo {
-    /// The name of its command, its directory and its page under `docs/papers`.
-    pub name: &'static str,
-    /// Title, authors, institute.
-    pub citation: &'static str,
-    /// The title of its report.
-    pub title: &'static str,
-    /// Its heading on the page on all papers.
-    pub topic: &'static str,
-    /// The problem and its solution in two or three sentences.
-    pub story: &'static str,
-    /// File names of the figures for the page on all papers.
-    pub key_figures: &'static [&'static str],
-    /// Claims that decide whether the paper is confirmed; none: all of them.
-    pub key_claims: &'static [&'static str],
-    /// The command for a single run with captures.
-    pub single_run: &'static str,
-    /// The text of `docs/papers/NAME.md`, which has the reasons of claims that fail.
-    pub document: &'static str,
-}
 
 /// A published measurement that is made again.
 ///

@@ -1,6 +1,6 @@
 //! The report of an experiment: one page, and the same for a terminal and for programs.
 
-use crate::paper::PaperInfo;
+use crate::info::PaperInfo;
 use farpace_report::{Page, Reproduction, Table};
 use serde::Serialize;
 use serde_json::Value;

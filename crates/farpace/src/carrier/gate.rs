@@ -1,5 +1,6 @@
 //! The end that waits: a tunnel and a TLS listener at the same port number, for whoever has the ticket.
 
+use super::serving::{accept_inside, spawn};
 use super::ticket::{Ticket, TicketIdentity, TicketPlace};
 use super::{CarrierChoice, SecureStream, Service, inside, paths, tls};
 use crate::transfer::{TransferStream, named_at};
@@ -7,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use farpace_live::Wait;
 use farpace_live::device::udp_tunnel::{TunnelStatus, UdpBind};
 use farpace_live::device::{TunnelConfig, UdpTunnel};
-use farpace_live::socket::{LiveListener, SocketOptions, Stack, Stream};
+use farpace_live::socket::{SocketOptions, Stack};
 use farpace_transfer::kernel;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -193,10 +194,6 @@ impl Drop for Gate {
     }
 }
 
-pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    Builder::new().name("farpace-gate".into()).spawn(work).context("cannot start a thread")
-}
-
 type GateSockets = (Option<UdpTunnel>, Option<TcpListener>, Option<String>);
 
 /// Opens UDP and TCP at the same number. TCP may be missing where UDP is there, and the other way round; it is said why.
@@ -283,27 +280,6 @@ fn own_addresses(bound: Option<IpAddr>) -> Vec<String> {
     }
     // A machine without networks still has itself.
     if kept.is_empty() { vec![Ipv4Addr::LOCALHOST.to_string()] } else { kept }
-}
-
-/// Gives what comes to `take`, until that says no.
-pub(super) fn accept_inside(
-    listener: &LiveListener,
-    stop: &AtomicBool,
-    take: &mut dyn FnMut(Stream) -> bool,
-) {
-    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    listener.set_timeout(Some(LOOK));
-    while !stop.load(Ordering::Relaxed) {
-        match listener.accept() {
-            Ok((stream, _)) => {
-                if !take(stream) {
-                    return;
-                }
-            }
-            Err(error) if matches!(error.kind(), TimedOut | WouldBlock | Interrupted) => {}
-            Err(_) => return,
-        }
-    }
 }
 
 fn accept_tls(

@@ -15,6 +15,7 @@
 mod gate;
 mod paths;
 mod reach;
+mod serving;
 mod ssh;
 mod ticket;
 mod tls;

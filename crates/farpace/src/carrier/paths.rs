@@ -8,7 +8,7 @@
 //! ```
 //! The paths last as long as this connection.
 
-use super::gate::{accept_inside, spawn};
+use super::serving::{accept_inside, spawn};
 use super::{Service, inside};
 use crate::transfer::TransferStream;
 use anyhow::{Context, Result, anyhow, bail, ensure};

@@ -12,10 +12,7 @@ const EXCEPTIONS: &[&str] = &[
     "farpace-explain: attribution cause control diagnosis losses view",
     "farpace-host: application binds connections datagrams host internet ip::udp listener memory orphans time_wait",
     "farpace-live: socket::bridge socket::datagram socket::datagram_bridge socket::duplex socket::list socket::pipe socket::registry socket::shared",
-    "farpace-papers: experiment paper report",
     "farpace-transfer: content exclude fault limits line message path pipeline place",
-    "farpace: carrier::gate carrier::paths",
-    "farpace: far_end perf",
     "farpace: run::summary run::words",
 ];
 

@@ -19,8 +19,9 @@ pub use estimators::EstimatorsOfAcks;
 pub use modern::ModernAcks;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
+use crate::info::PaperInfo;
 use crate::observe::Setting;
-use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
+use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
 use crate::statistics::Summary;
 use cases::{AckCase, AskPolicy, DelaySplit, SCENARIO, sweep};

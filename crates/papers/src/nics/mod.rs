@@ -14,8 +14,9 @@ mod sets;
 mod striped;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
+use crate::info::PaperInfo;
 use crate::observe::Setting;
-use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
+use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
 use cases::{FIG_10, FILE, IDLE, NicsCase, NicsRunKind, RATIOS, TESTBED};
 use farpace_report::{Page, ReproductionClaim, Table};

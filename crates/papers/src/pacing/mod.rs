@@ -14,8 +14,9 @@ mod sensitivity;
 mod transfers;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
+use crate::info::PaperInfo;
 use crate::observe::Setting;
-use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
+use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
 use classes::{FrameBins, LineCase, PacedClass, RandomSet};
 use farpace_report::{Page, ReproductionClaim, Table};

@@ -11,8 +11,9 @@ mod rows;
 mod transfer;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
+use crate::info::PaperInfo;
 use crate::observe::{Setting, scenario, set};
-use crate::paper::{ClaimList, Paper, PaperInfo, RowList, report};
+use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
 use cases::{DEFECTS, KernelVariant, MAIN_WINDOW, PolicedCase, TABLE_2, WINDOWS};
 use farpace_lab::Payload;
