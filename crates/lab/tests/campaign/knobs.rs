@@ -204,7 +204,7 @@ impl Knobs {
             p.total = p.total.min(max).min(p.turn.saturating_mul(100));
         }
         // A random stream of its own: trials without NICs are the same as before NICs existed.
-        let mut rng = RandomStream::new(seed, "NICs");
+        let mut rng = RandomStream::new(seed, "nics");
         for (i, direction) in directions.iter_mut().enumerate() {
             direction.paced = paced::draw(&mut rng, direction, &ends, i, connections);
         }

@@ -246,7 +246,7 @@ impl Connection {
                 && self.is_held(self.snd.unsent())
                 && self.snd.unsent() < u64::from(self.snd.mss)
         };
-        let wanted = waits && (self.snd.window_blocks() || (!self.snd.fin_queued && held()));
+        let wanted = waits && (self.window_blocks() || (!self.snd.fin_queued && held()));
         if !wanted {
             self.persist = Persist::default();
         } else if self.persist.deadline.is_none() {
@@ -261,11 +261,16 @@ impl Connection {
         if !self.config.is_linux() || !self.flight.segments.is_empty() || self.persist.deadline.is_none() {
             return;
         }
-        if self.snd.window_blocks() {
+        if self.window_blocks() {
             self.persist.deadline = Some(now + self.persist_interval());
         } else {
             self.persist = Persist::default();
         }
+    }
+
+    /// The peer's window keeps the next segment back. Linux sends a whole segment or probes (`tcp_snd_wnd_test`).
+    fn window_blocks(&self) -> bool {
+        if self.config.is_linux() { !self.snd.next_in_window() } else { self.snd.window_blocks() }
     }
 
     fn persist_interval(&self) -> Span {

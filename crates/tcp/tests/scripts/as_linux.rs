@@ -105,3 +105,18 @@ fn the_user_timeout_is_looked_at_by_the_timer() {
          230 ! quiet",
     );
 }
+
+/// Breaks: a connection stands still for ever where the peer's window is smaller than a segment, but no smaller than half of what
+/// it ever was: nothing is outstanding, nothing fits, and no timer runs.
+#[test]
+fn what_fits_no_longer_into_a_small_window_is_probed() {
+    Script::established(&today(), 500).run(
+        "10  ! write 500
+         10  > P. 1+500 ack 1
+         20         < . 1 ack 501 win 450
+         20  ! write 500
+         230 > P. 501+450 ack 1
+         240        < . 1 ack 951 win 500
+         240 > P. 951+50 ack 1",
+    );
+}
