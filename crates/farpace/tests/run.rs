@@ -182,7 +182,7 @@ fn nics_are_reported_in_words_and_numbers() {
     let (code, stdout, stderr) = run(dir.path(), &turns);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
     let flat = stdout.replace('\n', " ");
-    for words in ["Network cards", "nic1", "a-narrow", "the lines of a-wide + a-narrow"] {
+    for words in ["NICs", "nic1", "a-narrow", "the lines of a-wide + a-narrow"] {
         assert!(flat.contains(words), "{words}: {stdout}");
     }
     let (_, stdout, _) = run(dir.path(), &[&turns[..], &["--json"]].concat());

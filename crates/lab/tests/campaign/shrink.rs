@@ -33,7 +33,7 @@ pub fn attempt(knobs: &Knobs) -> Result<trial::Report, Failure> {
                 return before(info);
             }
             let place = info.location().map_or(String::new(), |l| format!("{}:{}", l.file(), l.line()));
-            let text = info.payload_as_str().unwrap_or("a panic without words").to_owned();
+            let text = words(info.payload());
             CAUGHT.set(Some(Failure { place, text }));
         }));
     });
@@ -196,4 +196,10 @@ fn settings(knobs: &mut Knobs, change: fn(&mut Settings)) {
             end.settings = changed;
         }
     }
+}
+
+/// What a panic says.
+fn words(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or("a panic without words".to_owned())
 }
