@@ -1,6 +1,6 @@
 //! The end that waits: a tunnel and a TLS listener at the same port number, for whoever has the ticket.
 
-use super::serving::{accept_inside, spawn};
+use super::serving::{LOOK, accept_inside, spawn};
 use super::ticket::{Ticket, TicketIdentity, TicketPlace};
 use super::{CarrierChoice, SecureStream, Service, inside, paths, tls};
 use crate::transfer::{TransferStream, named_at};
@@ -17,8 +17,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Between two looks at whether to stop.
-const LOOK: Duration = Duration::from_millis(100);
 /// Connections that were accepted and nobody serves yet.
 const MAX_WAITING: usize = 16;
 /// TLS handshakes at once, where the service is known only after them; and how long one may take.

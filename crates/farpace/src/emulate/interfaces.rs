@@ -1,6 +1,6 @@
 //! Interfaces that are named on the command line.
 
-use crate::device::{InterfaceMode, open_xdp};
+use crate::device::{InterfaceMode, advise, open_xdp};
 use crate::realtime::Attachment;
 use crate::terminal;
 use anyhow::{Context, Result, bail};
@@ -63,7 +63,8 @@ pub struct How {
 /// It is not there, or there is no right to use it.
 fn open(interface: &str, how: How, setup: Option<&Setup>) -> Result<Box<dyn Device>> {
     if let Some(name) = interface.strip_prefix("tap:") {
-        return Ok(Box::new(Tun::open(&TunConfig { tap: true, ..TunConfig::new(name) })?));
+        let config = TunConfig { tap: true, ..TunConfig::new(name) };
+        return Ok(Box::new(Tun::open(&config).map_err(|error| advise(error, name))?));
     }
     if let (InterfaceMode::AfXdp, Some(setup)) = (how.mode, setup) {
         let device = open_xdp(interface, None, setup)?;
@@ -77,5 +78,5 @@ fn open(interface: &str, how: How, setup: Option<&Setup>) -> Result<Box<dyn Devi
         super_segments: how.whole,
         ..PacketConfig::new(interface)
     };
-    Ok(Box::new(PacketSocket::open(&config)?))
+    Ok(Box::new(PacketSocket::open(&config).map_err(|error| advise(error, interface))?))
 }

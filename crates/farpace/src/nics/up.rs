@@ -128,9 +128,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         names.iter().zip(&specs).map(|(name, spec)| format!("{name} ({})", spec.rate)).collect();
     terminal::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, paths.join(" and ")));
     let names = names.into_iter().map(str::to_owned).collect();
-    let mut looks = NicsWatch { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
-    drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut looks)?;
-    summary(args, &driver, &looks)?;
+    let mut watch = NicsWatch { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
+    drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch)?;
+    summary(args, &driver, &watch)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -165,10 +165,10 @@ impl DriveObserver for NicsWatch {
     }
 }
 
-fn summary(args: &Args, driver: &Driver, looks: &NicsWatch) -> Result<()> {
+fn summary(args: &Args, driver: &Driver, watch: &NicsWatch) -> Result<()> {
     let stats = driver.stats();
-    let readings = driver.world().any(looks.layer).map(|layer| layer.inspect()).unwrap_or_default();
-    let devices: Vec<_> = looks.names.iter().zip(stats.devices.iter().skip(1)).collect();
+    let readings = driver.world().any(watch.layer).map(|layer| layer.inspect()).unwrap_or_default();
+    let devices: Vec<_> = watch.names.iter().zip(stats.devices.iter().skip(1)).collect();
     if args.json {
         let nic = |(name, d): &(&String, &farpace_live::DeviceCounters)| {
             json!({"nic": name, "sent": d.sent, "sent_bytes": d.bytes_sent, "received": d.received,

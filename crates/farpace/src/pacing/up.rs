@@ -138,8 +138,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         "{}, {mac}, paced on {} (a line of {line}), until Ctrl-C.",
         args.tap, args.iface
     ));
-    let mut looks = PacingWatch { nic, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
-    drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut looks)?;
+    let mut watch = PacingWatch { nic, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
+    drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch)?;
     summary(args, &driver, nic)?;
     Ok(ExitCode::SUCCESS)
 }

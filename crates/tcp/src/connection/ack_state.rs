@@ -52,6 +52,7 @@ impl AckState {
         }
     }
 
+    /// Takes over what the policy has decided. An ACK is delayed no longer than an earlier decision allows.
     pub fn obey(&mut self, decision: Decision) {
         match decision {
             Decision::Now(cause) => self.due = Some(cause),

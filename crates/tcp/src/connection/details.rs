@@ -153,7 +153,7 @@ impl Connection {
                 self.rcv.memory.as_ref().map_or(self.rcv.window.size(), |memory| memory.size()),
             )),
             window_clamp: self.rcv.memory.as_ref().map(|memory| memory.clamp()),
-            receive_window_told: self.rcv.told_memory(),
+            receive_window_told: self.rcv.tcp_info_memory(),
             send_buffer: self.snd.buffer.limit(),
             receiver_rtt: self.rcv.window.rtt_estimate(),
         }

@@ -10,7 +10,7 @@ use crate::window::Window;
 use farpace_events::Cause;
 use farpace_units::{Instant, Packets};
 
-/// The outstanding segments and their governors. Only [`recovery`](Flight::recovery) lends them out together.
+/// The outstanding segments and their governors. Only [`recovery`](FlightState::recovery) lends them out together.
 pub(super) struct FlightState {
     pub segments: Segments,
     pub window: Window,

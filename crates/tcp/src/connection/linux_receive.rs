@@ -78,7 +78,7 @@ impl Connection {
         if !self.config.is_linux() {
             return false;
         }
-        self.rcv.reads_are_told = true;
+        self.rcv.reads_are_reported = true;
         self.program_has_read(now, read);
         true
     }

@@ -300,7 +300,7 @@ impl Connection {
         self.rcv.window.on_read(bytes);
         self.reopen();
         if self.rcv.memory.is_some() {
-            if !self.rcv.reads_are_told && !bytes.is_zero() {
+            if !self.rcv.reads_are_reported && !bytes.is_zero() {
                 let read = self.rcv.reassembly.next() - self.rcv.reassembly.readable().get();
                 self.program_has_read(self.linux.clock, read);
             }

@@ -1,5 +1,6 @@
 //! The receive sequence space (RFC 9293 §3.3.1), the window over it, and what has arrived.
 
+use super::pressure::Shortage;
 use crate::config::{Config, DelayedAck};
 use crate::receive::{LinuxMemory, ReceiveWindow, SackBlockList, StreamReassembly};
 use farpace_units::{ByteCount, Seq};
@@ -18,8 +19,8 @@ pub(super) struct ReceiveSpace {
     /// The receive buffer as Linux counts it, where it is autotuned.
     pub memory: Option<Box<LinuxMemory>>,
     /// The program reports what it has read; what is taken from here is not counted as read.
-    pub reads_are_told: bool,
-    pub shortage: super::pressure::Shortage,
+    pub reads_are_reported: bool,
+    pub shortage: Shortage,
     pub reassembly: StreamReassembly,
     pub sack_blocks: SackBlockList,
     /// Sequence number of the peer's FIN, once it is known.
@@ -48,8 +49,8 @@ impl ReceiveSpace {
             reassembly: StreamReassembly::new(ByteCount::new(u64::from(window.size()))),
             window,
             memory: None,
-            reads_are_told: false,
-            shortage: super::pressure::Shortage::default(),
+            reads_are_reported: false,
+            shortage: Shortage::default(),
             sack_blocks: SackBlockList::default(),
             peer_fin: None,
             read_shutdown: false,
@@ -65,11 +66,12 @@ impl ReceiveSpace {
     }
 
     /// `rcv_ssthresh`, `rcv_space` and `rcv_wnd` of TCP_INFO.
-    pub fn told_memory(&self) -> (u32, u32, u32) {
+    pub fn tcp_info_memory(&self) -> (u32, u32, u32) {
         let size = self.window.size();
         self.memory.as_ref().map_or((size, size, self.adv.bytes_since(self.nxt)), |memory| memory.told())
     }
 
+    /// Bytes that have arrived and were not read, in order or beyond a hole.
     pub fn received(&self) -> u64 {
         self.reassembly.readable().get() + self.reassembly.waiting().get()
     }

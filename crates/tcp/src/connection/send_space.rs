@@ -83,6 +83,7 @@ impl SendSpace {
         (fin, self.buffer.slice(start, (len - u32::from(fin)) as usize))
     }
 
+    /// Bytes of the peer's window that nothing was sent into (RFC 9293 §3.8.6.2.1).
     pub fn usable_window(&self) -> u32 {
         (self.una + self.wnd).bytes_since(self.nxt)
     }
@@ -106,7 +107,8 @@ impl SendSpace {
         self.buffer.len().get() + u64::from(fin)
     }
 
-    pub fn release_acknowledged(&mut self, prior_snd_una: farpace_units::Seq) {
+    /// SND.UNA has moved from there: what it acknowledges leaves the buffer.
+    pub fn release_acknowledged(&mut self, prior_snd_una: Seq) {
         let mut bytes = u64::from(self.una.bytes_since(prior_snd_una));
         // The FIN has a number but no byte.
         if self.fin_seq.is_some_and(|fin| self.una.after(fin)) {

@@ -115,9 +115,9 @@ impl Bbr {
     }
 
     fn pick_probe_wait(&mut self) {
-        let rng = self.rng.roll();
-        self.rounds_since_probe_up = (rng & 1) as u32;
-        self.bw_probe_wait = Span::from_secs(2) + Span::from_nanos((rng >> 1) % 1_000_000_000);
+        let draw = self.rng.roll();
+        self.rounds_since_probe_up = (draw & 1) as u32;
+        self.bw_probe_wait = Span::from_secs(2) + Span::from_nanos((draw >> 1) % 1_000_000_000);
     }
 
     /// The long-term bound less what is left to others; infinite without a bound.
