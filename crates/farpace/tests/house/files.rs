@@ -25,7 +25,7 @@ const WIDE_LINES: &[&str] = &[
     "crates/path: 1",
     "crates/preload: 8",
     "crates/report: 24",
-    "crates/tcp: 774",
+    "crates/tcp: 611",
     "crates/trace: 5",
     "crates/transfer: 62",
     "crates/units: 2",

@@ -13,7 +13,8 @@ impl Connection {
         self.config.is_linux() && !self.opened_actively() && ack && segment.header.ack != self.snd.iss + 1
     }
 
-    /// A reset that stands where the peer's FIN stood: a peer that forgets its FIN sends such (Linux: tcp_reset_check).
+    /// A reset that stands where the peer's FIN stood: a peer that forgets its FIN sends such (Linux:
+    /// tcp_reset_check).
     pub(super) fn resets_after_fin(&self, segment: &Segment) -> bool {
         let closed = matches!(
             self.state,
@@ -46,17 +47,17 @@ impl Connection {
             return !(seq + len).before(self.ack.last_sent) && !seq.after(self.rcv.nxt + window);
         }
         match (len, window) {
-            // An acknowledgment may stand at the right edge: a peer that has filled the window sends from there,
-            // and until the first hole is filled the table of the RFC would throw away all it acknowledges.
-            // A reset has no such excuse (RFC 5961 §3.2).
+            // An acknowledgment may stand at the right edge: a peer that has filled the window sends from
+            // there, and until the first hole is filled the table of the RFC would throw away all it
+            // acknowledges. A reset has no such excuse (RFC 5961 §3.2).
             (0, w) => inside(seq) || (seq == self.rcv.nxt + window && (w == 0 || !reset)),
             (_, 0) => false,
             _ => inside(seq) || inside(seq + (len - 1)),
         }
     }
 
-    /// A segment for what is left of a connection that the program has closed and the peer has not (Linux keeps no more of it
-    /// than in TIME-WAIT). True: nothing is left to do.
+    /// A segment for what is left of a connection that the program has closed and the peer has not (Linux
+    /// keeps no more of it than in TIME-WAIT). True: nothing is left to do.
     pub(super) fn is_settled_in_fin_wait_2(&mut self, now: Instant, segment: &Segment) -> bool {
         let (seq, len) = (segment.header.seq, segment.sequence_length());
         let window = self.rcv.adv.bytes_since(self.rcv.nxt);
@@ -125,8 +126,8 @@ impl Connection {
         }
     }
 
-    /// Answers a segment that is not taken with an ACK. If it asks for nothing itself, not too often (RFC 5961
-    /// §7): two sides whose acknowledgments overtake each other would answer answers for ever.
+    /// Answers a segment that is not taken with an ACK. If it asks for nothing itself, not too often (RFC
+    /// 5961 §7): two sides whose acknowledgments overtake each other would answer answers for ever.
     pub(super) fn challenge(&mut self, now: Instant, segment: &Segment) {
         self.answer(now, segment, !self.config.is_linux());
     }

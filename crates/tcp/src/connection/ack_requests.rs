@@ -156,7 +156,8 @@ impl Connection {
         if answered {
             told.undelayed = told.undelayed.or(self.ack.requester.on_probe_answered(now, true));
         } else if !self.sack && self.ack.requester.form() == RequestForm::Unilateral {
-            // Nobody says so, but the ACK for the data before it cannot have been held back beyond it; another may follow.
+            // Nobody says so, but the ACK for the data before it cannot have been held back beyond it;
+            // another may follow.
             told.answers_probe = segment.payload.is_empty() && h.ack == self.snd.una && !advanced;
             if told.answers_probe || (advanced && h.ack.after_eq(probe.end)) {
                 told.undelayed = self.ack.requester.on_probe_answered(now, told.answers_probe);
@@ -203,7 +204,8 @@ impl Connection {
         self.ack.answering.take(now, window)
     }
 
-    /// An answer is owed that must leave before any data, because data would carry the acknowledgment away without it.
+    /// An answer is owed that must leave before any data, because data would carry the acknowledgment away
+    /// without it.
     pub(super) fn answer_goes_first(&self) -> bool {
         if self.ack.answering.owed.is_none() {
             return false;
@@ -296,8 +298,8 @@ impl AckState {
             && !h.flags.intersects(others)
     }
 
-    /// An acceptable segment sets how many segments an ACK is for from now on. Not before: nobody who merely knows the
-    /// ports may set it.
+    /// An acceptable segment sets how many segments an ACK is for from now on. Not before: nobody who merely
+    /// knows the ports may set it.
     pub fn read_rate(&mut self, segment: &Segment) {
         if self.requester.answers() == RequestForm::Tarr
             && !segment.payload.is_empty()

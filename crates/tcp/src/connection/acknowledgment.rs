@@ -11,8 +11,8 @@ use farpace_wire::tcp::SackBlocks;
 const USEFUL_ROOM: u64 = 16_384;
 
 impl Connection {
-    /// Processes SEG.ACK, the window and the SACK blocks. `opening`: it completes the handshake. False: the segment is
-    /// to be dropped.
+    /// Processes SEG.ACK, the window and the SACK blocks. `opening`: it completes the handshake. False: the
+    /// segment is to be dropped.
     pub(super) fn on_acknowledgment(&mut self, now: Instant, segment: &Segment, opening: bool) -> bool {
         let h = &segment.header;
         if h.ack.after(self.snd.nxt) {
@@ -38,7 +38,8 @@ impl Connection {
             return fast && !segment.payload.is_empty();
         }
         self.heard(now, !segment.payload.is_empty());
-        // The kernel's fast path takes what is expected; where it acknowledges nothing new, no look at what may be sent follows.
+        // The kernel's fast path takes what is expected; where it acknowledges nothing new, no look at what
+        // may be sent follows.
         let fast = self.takes_fast_path(segment);
         self.linux.fast = fast && self.config.is_linux();
         let unseen = fast && !segment.payload.is_empty() && h.ack == self.snd.una;
@@ -154,7 +155,8 @@ impl Connection {
         self.config.quirks.window_updates.takes(window, self.snd.wnd)
     }
 
-    /// A round trip told by an echo of our clock. The peer may write anything; older than the connection is no echo.
+    /// A round trip told by an echo of our clock. The peer may write anything; older than the connection is
+    /// no echo.
     pub(super) fn believable(&self, now: Instant, ticks: u32) -> Option<Span> {
         let tick = self.flight.rto.clock().tick();
         let rtt = tick * u64::from(ticks);
@@ -183,8 +185,8 @@ impl Connection {
         true
     }
 
-    /// Tells of room in the send buffer when there is a useful amount of it, not for every ACK; but a buffer that just holds
-    /// what the path does must not run dry.
+    /// Tells of room in the send buffer when there is a useful amount of it, not for every ACK; but a buffer
+    /// that just holds what the path does must not run dry.
     fn tell_of_room(&mut self) {
         let room = self.writable_share().get();
         let useful =

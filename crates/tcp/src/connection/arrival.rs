@@ -44,8 +44,8 @@ impl Connection {
         debug_assert_eq!(self.flight.segments.check(), Ok(()));
     }
 
-    /// The program wants to hear of a connection when there is something to read: an ACK alone does not open it, until the SYN-ACK was
-    /// repeated often enough.
+    /// The program wants to hear of a connection when there is something to read: an ACK alone does not open
+    /// it, until the SYN-ACK was repeated often enough.
     fn defers(&mut self, segment: &Segment) -> bool {
         let bare = segment.payload.is_empty() && !segment.header.flags.contains(TcpFlags::FIN);
         let defers = bare && self.flight.timeouts_in_row < self.config.tuning.defer_accept;
@@ -155,7 +155,8 @@ impl Connection {
         let reset = flags.contains(TcpFlags::RST);
         if !reset && self.ts.enabled && segment.header.options.timestamps.is_none() && !self.config.is_linux()
         {
-            // RFC 7323 §3.2: once agreed on, every segment has them; one without is dropped in silence. Linux takes it.
+            // RFC 7323 §3.2: once agreed on, every segment has them; one without is dropped in silence. Linux
+            // takes it.
             self.counters.unacceptable += 1;
             return;
         }
@@ -203,11 +204,13 @@ impl Connection {
         }
         let mut again = false;
         if flags.contains(TcpFlags::SYN) {
-            // RFC 5961 §4.2. In SYN-RECEIVED a repeated SYN means that our SYN-ACK was lost, and a SYN-ACK that
-            // the peer has opened at the same time: what it acknowledges is processed below, the SYN is old.
+            // RFC 5961 §4.2. In SYN-RECEIVED a repeated SYN means that our SYN-ACK was lost, and a SYN-ACK
+            // that the peer has opened at the same time: what it acknowledges is processed below, the SYN is
+            // old.
             match self.state {
                 ConnectionState::SynReceived if segment.header.seq == self.rcv.irs => {
-                    // Of a whole connection Linux takes the SYN-ACK alone for what answers the SYN that crossed it.
+                    // Of a whole connection Linux takes the SYN-ACK alone for what answers the SYN that
+                    // crossed it.
                     let answers = flags.contains(TcpFlags::ACK)
                         && segment.header.ack == self.snd.nxt
                         && segment.sequence_length() == 1;
@@ -268,8 +271,8 @@ impl Connection {
         if !self.on_acknowledgment(now, &segment, opening) {
             return;
         }
-        // Not before: a segment that acknowledges what was never sent must not set the clock either. In Linux what is older than
-        // the last acknowledgment does not, unless it takes the fast path.
+        // Not before: a segment that acknowledges what was never sent must not set the clock either. In Linux
+        // what is older than the last acknowledgment does not, unless it takes the fast path.
         let sets_clock = match (self.config.is_linux(), self.linux.fast) {
             (true, true) => self.rcv.nxt == self.ack.last_sent,
             (true, false) => !segment.header.ack.before(prior_snd_una),
@@ -313,8 +316,8 @@ impl Connection {
         }
     }
 
-    /// What Linux expects of a segment, and takes without a closer look: it is next, tells no window, and has no other flags or
-    /// options than all have (header prediction).
+    /// What Linux expects of a segment, and takes without a closer look: it is next, tells no window, and has
+    /// no other flags or options than all have (header prediction).
     pub(super) fn is_predicted(&self, segment: &Segment) -> bool {
         let h = &segment.header;
         let plain = TcpFlags::ACK.with(TcpFlags::PSH);
@@ -463,8 +466,8 @@ impl Connection {
             }
         }
         if let Some(at) = fin_at {
-            // A FIN ahead of its turn is kept, so it is told of, too: without it a sender would take its last segment,
-            // data and FIN, for lost.
+            // A FIN ahead of its turn is kept, so it is told of, too: without it a sender would take its last
+            // segment, data and FIN, for lost.
             if len == 0 && at.after(self.rcv.nxt) {
                 if self.sack {
                     self.rcv.sack_blocks.add(at, at + 1);
@@ -515,7 +518,8 @@ impl Connection {
     pub(super) fn data_arrival(&self, now: Instant, segment: &Segment, duplicate: bool) -> DataArrival {
         let len = segment.payload.len() as u32;
         let options = self.ts.option_bytes();
-        // What is longer than we allow must have been put together on the way, by a device that does not say of what.
+        // What is longer than we allow must have been put together on the way, by a device that does not say
+        // of what.
         let longest = u32::from(self.config.mss).saturating_sub(options);
         let segment_size = match segment.segment_size {
             0 if self.config.is_linux() => len, // it takes what comes for one segment
@@ -599,12 +603,13 @@ impl Connection {
         self.tell(ConnectionEvent::PeerClosed);
     }
 
-    /// Whatever is to be sent may wait until the other segments that arrived with the last one have been taken, too:
-    /// one call of [`poll_transmit`](Connection::poll_transmit) at the end is enough, with one ACK for all of them.
+    /// Whatever is to be sent may wait until the other segments that arrived with the last one have been
+    /// taken, too: one call of [`poll_transmit`](Connection::poll_transmit) at the end is enough, with one
+    /// ACK for all of them.
     ///
-    /// Not so while there is something to repair. A peer counts duplicate ACKs (RFC 5681 §3.2), so each segment out of order
-    /// gets its own, or each super-segment, as in Linux; and recovery is asked after every ACK for what it grants. Nor while
-    /// a connection opens or has ended.
+    /// Not so while there is something to repair. A peer counts duplicate ACKs (RFC 5681 §3.2), so each
+    /// segment out of order gets its own, or each super-segment, as in Linux; and recovery is asked after
+    /// every ACK for what it grants. Nor while a connection opens or has ended.
     pub fn may_wait(&self) -> bool {
         let open = matches!(
             self.state,

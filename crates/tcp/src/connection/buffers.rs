@@ -15,9 +15,10 @@ const SMALL: u64 = 1 << 20;
 const PART_OF_SMALL: u64 = 2;
 
 impl Connection {
-    /// An autotuned send buffer holds what is outstanding, also behind a hole, and what leaves until the application has written on.
-    /// How long that takes is a matter of its processor and not of the path: on a far one it is a small part of what is outstanding.
-    /// The send buffer of Linux grows to two congestion windows (tcp_sndbuf_expand). True if it has grown.
+    /// An autotuned send buffer holds what is outstanding, also behind a hole, and what leaves until the
+    /// application has written on. How long that takes is a matter of its processor and not of the path: on a
+    /// far one it is a small part of what is outstanding. The send buffer of Linux grows to two congestion
+    /// windows (tcp_sndbuf_expand). True if it has grown.
     pub(super) fn tune_send_buffer(&mut self) -> bool {
         let size = self.config.send_buffer;
         if size.is_fixed() || self.rcv.shortage.asked.frozen {
@@ -39,8 +40,8 @@ impl Connection {
         self.snd.buffer.limit() > before
     }
 
-    /// The round trip of the receiving side: from a timestamp that comes back with full segments, or from how long a window
-    /// takes.
+    /// The round trip of the receiving side: from a timestamp that comes back with full segments, or from how
+    /// long a window takes.
     pub(super) fn time_receiver(&mut self, now: Instant, header: &TcpHeader, len: usize) {
         if self.config.receive_buffer.is_fixed() {
             return;

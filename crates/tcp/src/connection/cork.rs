@@ -1,9 +1,11 @@
-//! What is held back because the program says that more will come (MSG_MORE, TCP_CORK), and what it wants sent at once.
+//! What is held back because the program says that more will come (MSG_MORE, TCP_CORK), and what it wants
+//! sent at once.
 
 use super::{Connection, Transmit};
 use farpace_units::{Instant, Span};
 
-/// Least time for which less than a full segment is held back, where nothing is outstanding whose acknowledgment would end it.
+/// Least time for which less than a full segment is held back, where nothing is outstanding whose
+/// acknowledgment would end it.
 const HOLD: Span = Span::from_millis(200);
 
 /// What is held back.

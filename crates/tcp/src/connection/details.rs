@@ -1,4 +1,5 @@
-//! A closer look at a connection than [`ConnectionInspection`](super::ConnectionInspection) gives, for people and for TCP_INFO.
+//! A closer look at a connection than [`ConnectionInspection`](super::ConnectionInspection) gives, for people
+//! and for TCP_INFO.
 
 use super::Connection;
 use super::statistics::LimitTimes;
@@ -13,7 +14,8 @@ pub struct Details {
     pub sack: bool,
     /// Both ends use timestamps.
     pub timestamps: bool,
-    /// By how many bits the peer's window and ours are shifted; none: they are not, or it makes no difference.
+    /// By how many bits the peer's window and ours are shifted; none: they are not, or it makes no
+    /// difference.
     pub window_scale: Option<(u8, u8)>,
     /// IP packet of a full segment, in bytes: what the path is known to carry, or both ends allow.
     pub path_mtu: u32,
@@ -83,8 +85,8 @@ pub struct Details {
     pub receive_buffer: ByteCount,
     /// The most that is ever announced, where Linux counts it.
     pub window_clamp: Option<u32>,
-    /// How far the receive window is open, what was read in a round trip, and what was announced (`tcpi_rcv_ssthresh`,
-    /// `tcpi_rcv_space`, `tcpi_rcv_wnd`).
+    /// How far the receive window is open, what was read in a round trip, and what was announced
+    /// (`tcpi_rcv_ssthresh`, `tcpi_rcv_space`, `tcpi_rcv_wnd`).
     pub receive_window_told: (u32, u32, u32),
     /// The send buffer as it is now, fixed or autotuned.
     pub send_buffer: ByteCount,

@@ -1,5 +1,5 @@
-//! Explicit congestion notification: the classic form (RFC 3168), the accurate one (RFC 9768), and that of DCTCP
-//! (RFC 8257 §3.2).
+//! Explicit congestion notification: the classic form (RFC 3168), the accurate one (RFC 9768), and that of
+//! DCTCP (RFC 8257 §3.2).
 
 use super::{Connection, ConnectionState};
 use crate::config::EcnMode;
@@ -36,8 +36,8 @@ pub(super) struct EcnState {
     offered: bool,
     /// What we send may be marked.
     marks: bool,
-    /// Classic receiver: a mark came, and the peer has not said that it has reduced its window. DCTCP receiver: the last
-    /// data was marked (DCTCP.CE).
+    /// Classic receiver: a mark came, and the peer has not said that it has reduced its window. DCTCP
+    /// receiver: the last data was marked (DCTCP.CE).
     echo: bool,
     /// DCTCP receiver: the data below this number came before `echo` changed, and is not acknowledged.
     before_change: Option<Seq>,
@@ -104,8 +104,8 @@ impl EcnState {
         (self.agreed != Agreed::Nothing, self.heard_ect)
     }
 
-    /// Flags of our SYN. A SYN that has to be repeated does not offer: something on the way may drop those that do
-    /// (RFC 3168 §6.1.1.1, RFC 9768 §3.1.4).
+    /// Flags of our SYN. A SYN that has to be repeated does not offer: something on the way may drop those
+    /// that do (RFC 3168 §6.1.1.1, RFC 9768 §3.1.4).
     pub fn offer(&mut self, again: bool) -> TcpFlags {
         self.offered = !again && !matches!(self.mode, EcnMode::Off | EcnMode::Passive);
         match self.mode {
@@ -160,8 +160,8 @@ impl EcnState {
         }
     }
 
-    /// Flags of a segment without SYN. `fresh`: it carries data for the first time; `plain`: it is an acknowledgment
-    /// without data and SACK blocks.
+    /// Flags of a segment without SYN. `fresh`: it carries data for the first time; `plain`: it is an
+    /// acknowledgment without data and SACK blocks.
     #[inline]
     pub fn flags(&mut self, fresh: bool, plain: bool) -> TcpFlags {
         match self.agreed {
@@ -181,14 +181,15 @@ impl EcnState {
         }
     }
 
-    /// The codepoint of a segment: only data that is sent for the first time may be marked (RFC 3168 §6.1.4 to 6.1.6).
+    /// The codepoint of a segment: only data that is sent for the first time may be marked (RFC 3168 §6.1.4
+    /// to 6.1.6).
     #[inline]
     pub fn codepoint(&self, fresh: bool) -> Ecn {
         if fresh && self.marks { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
-    /// An acceptable segment has arrived; all below `unacknowledged` waits for an acknowledgment. True: what the segment
-    /// told us should be acknowledged at once.
+    /// An acceptable segment has arrived; all below `unacknowledged` waits for an acknowledgment. True: what
+    /// the segment told us should be acknowledged at once.
     #[inline]
     pub fn on_segment(
         &mut self,
@@ -228,8 +229,8 @@ impl EcnState {
         }
     }
 
-    /// How many segments the acknowledgment that arrived says were marked: [`Packets::MAX`] for all that it tells of,
-    /// where there is only a flag (RFC 8257 §3.3 step 3).
+    /// How many segments the acknowledgment that arrived says were marked: [`Packets::MAX`] for all that it
+    /// tells of, where there is only a flag (RFC 8257 §3.3 step 3).
     #[inline]
     pub fn echoed(&mut self, flags: TcpFlags, opening: bool, plain: bool) -> Packets {
         match self.agreed {
@@ -254,14 +255,14 @@ impl EcnState {
         }
     }
 
-    /// Segments without anything to say of them alone may leave as one, to be cut by a device: it takes CWR from all but
-    /// the first, and is not asked to (RFC 9768's counters have a bit there).
+    /// Segments without anything to say of them alone may leave as one, to be cut by a device: it takes CWR
+    /// from all but the first, and is not asked to (RFC 9768's counters have a bit there).
     pub fn may_be_cut(&self) -> bool {
         self.agreed != Agreed::Accurate && !self.reduced
     }
 
-    /// With the segment that [`on_segment`](Self::on_segment) was told of, so many others came that had the same mark.
-    /// True: they should be acknowledged at once.
+    /// With the segment that [`on_segment`](Self::on_segment) was told of, so many others came that had the
+    /// same mark. True: they should be acknowledged at once.
     pub fn on_coalesced(&mut self, others: u32, ecn: Ecn) -> bool {
         if self.agreed != Agreed::Accurate || ecn != Ecn::Ce {
             return false;
@@ -293,8 +294,8 @@ impl Connection {
         }
     }
 
-    /// RFC 8257 §3.2: the mark of the latest data was another than that of the data before it. What came before is
-    /// acknowledged on its own, with the mark that it had.
+    /// RFC 8257 §3.2: the mark of the latest data was another than that of the data before it. What came
+    /// before is acknowledged on its own, with the mark that it had.
     pub(super) fn send_before_change(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) {
         let Some(until) = self.ecn.before_change.take().filter(|_| self.state != ConnectionState::Closed)
         else {
@@ -326,7 +327,8 @@ mod tests {
         (c, s)
     }
 
-    /// Breaks: both ends must come to the same agreement, whatever each of them knows (RFC 3168 §6.1.1, RFC 9768 §3.1).
+    /// Breaks: both ends must come to the same agreement, whatever each of them knows (RFC 3168 §6.1.1, RFC
+    /// 9768 §3.1).
     #[test]
     fn both_ends_agree() {
         for client in MODES {
@@ -358,7 +360,8 @@ mod tests {
         }
     }
 
-    /// Breaks: RFC 9768 table 3: the codepoint of the SYN-ACK comes back in the first acknowledgment, then the counter.
+    /// Breaks: RFC 9768 table 3: the codepoint of the SYN-ACK comes back in the first acknowledgment, then
+    /// the counter.
     #[test]
     fn the_handshake_is_reflected() {
         for (ecn, field, count) in
@@ -391,7 +394,8 @@ mod tests {
         assert_eq!(told, 14, "the first reflection of the server is on its SYN-ACK");
     }
 
-    /// Breaks: RFC 3168 §6.1.3: ECE stands in every acknowledgment until CWR comes, and a mark on that segment counts.
+    /// Breaks: RFC 3168 §6.1.3: ECE stands in every acknowledgment until CWR comes, and a mark on that
+    /// segment counts.
     #[test]
     fn the_echo_lasts_until_it_is_heard() {
         let (_, mut s) = agree(EcnMode::On, EcnMode::On);

@@ -137,8 +137,8 @@ impl Connection {
         out.push(OutgoingSegment { segment, cause: Cause::Reset, number: None });
     }
 
-    /// SACK blocks that fit beside `payload` bytes: options come off the segment, not on top of it (RFC 6691 §2). What
-    /// does not fit goes with an acknowledgment of its own.
+    /// SACK blocks that fit beside `payload` bytes: options come off the segment, not on top of it (RFC 6691
+    /// §2). What does not fit goes with an acknowledgment of its own.
     fn sack_room(&self, payload: usize, control: &AckControl) -> usize {
         let control = if control.is_empty() { 0 } else { control.to_wire().len() };
         let others = control + self.ts.option_bytes() as usize;
@@ -176,8 +176,9 @@ impl Connection {
         if syn {
             return window.min(u32::from(u16::MAX)) as u16;
         }
-        // The field counts units of the scale. A part of one is announced as a whole one, so that the edge never moves back,
-        // and so that a small window is not announced as none; but no more than one unit beyond the buffer.
+        // The field counts units of the scale. A part of one is announced as a whole one, so that the edge
+        // never moves back, and so that a small window is not announced as none; but no more than one unit
+        // beyond the buffer.
         let (scale, unit) = (self.rcv.wscale, 1u32 << self.rcv.wscale);
         let mut units = window.saturating_add(unit - 1) >> scale;
         if units << scale > free.saturating_add(unit - 1).max(window) {
@@ -194,7 +195,8 @@ impl Connection {
         let gain = self.right_edge().bytes_since(self.rcv.adv);
         let wide = gain >= self.rcv.window.size() / 2;
         let reopened = was < self.snd.mss && gain >= self.snd.mss;
-        // After its FIN the peer sends nothing that would need room. It may even be gone, and would answer with a reset.
+        // After its FIN the peer sends nothing that would need room. It may even be gone, and would answer
+        // with a reset.
         (wide || reopened) && self.state.receives()
     }
 }

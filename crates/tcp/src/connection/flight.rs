@@ -1,4 +1,5 @@
-//! What is in flight, and what decides about it: loss recovery, congestion control, and the retransmission timeout.
+//! What is in flight, and what decides about it: loss recovery, congestion control, and the retransmission
+//! timeout.
 
 use super::pacer;
 use crate::cc::CongestionControl;
@@ -10,7 +11,8 @@ use crate::window::Window;
 use farpace_events::Cause;
 use farpace_units::{Instant, Packets};
 
-/// The outstanding segments and their governors. Only [`recovery`](FlightState::recovery) lends them out together.
+/// The outstanding segments and their governors. Only [`recovery`](FlightState::recovery) lends them out
+/// together.
 pub(super) struct FlightState {
     pub segments: Segments,
     pub window: Window,

@@ -12,7 +12,8 @@ pub(super) struct Handshake {
     pub syn_retransmitted: bool,
     /// The transmission that carried it last.
     pub syn_number: u32,
-    /// Of a SYN that was sent once. Segments with data take longer on slow links, so that it is not a sample of `min_rtt`.
+    /// Of a SYN that was sent once. Segments with data take longer on slow links, so that it is not a sample
+    /// of `min_rtt`.
     pub rtt: Option<Span>,
     /// The handshake was complete, but what the program waits for has not come.
     pub deferred: bool,

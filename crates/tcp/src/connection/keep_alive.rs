@@ -4,8 +4,9 @@ use super::{Connection, ConnectionEvent, ConnectionState};
 use farpace_events::Cause;
 use farpace_units::{Instant, Span};
 
-/// Timeouts in a row, and probes of a closed window without an answer, after which a connection is given up at the next one
-/// (Linux tcp_retries2), but not before [`R2`]. With the longest back-off that is after 32 minutes.
+/// Timeouts in a row, and probes of a closed window without an answer, after which a connection is given up
+/// at the next one (Linux tcp_retries2), but not before [`R2`]. With the longest back-off that is after 32
+/// minutes.
 const MAX_TIMEOUTS: u32 = 15;
 /// Least time before that (RFC 9293 §3.8.3, SHLD-11).
 pub(super) const R2: Span = Span::from_secs(100);
@@ -55,7 +56,8 @@ impl KeepAliveState {
     pub fn new(now: Instant) -> Self {
         KeepAliveState { heard_at: now, acked_at: now, data_at: now, ..KeepAliveState::default() }
     }
-    /// When an acknowledgment was last looked at. Linux does not where data comes in order and nothing else is new.
+    /// When an acknowledgment was last looked at. Linux does not where data comes in order and nothing else
+    /// is new.
     pub fn acked_at(&self) -> Instant {
         self.acked_at
     }
@@ -76,8 +78,8 @@ impl KeepAliveState {
 }
 
 impl Connection {
-    /// A segment of the peer has come, with data or without, whose numbers are those of this connection. Others may be
-    /// anybody's, and nobody who guesses may make a peer that is gone look alive.
+    /// A segment of the peer has come, with data or without, whose numbers are those of this connection.
+    /// Others may be anybody's, and nobody who guesses may make a peer that is gone look alive.
     #[inline]
     pub(super) fn heard(&mut self, now: Instant, data: bool) {
         self.keep_alive.heard_at = now;
@@ -155,8 +157,8 @@ impl Connection {
         self.keep_alive.due = true;
     }
 
-    /// RFC 5482: what waits has made no progress for as long as the application allows. This also ends a connection
-    /// to a peer that keeps its window closed for ever.
+    /// RFC 5482: what waits has made no progress for as long as the application allows. This also ends a
+    /// connection to a peer that keeps its window closed for ever.
     pub(super) fn on_user_timeout(&mut self, now: Instant) {
         self.note_internal(now, Cause::TimerUserTimeout);
         self.give_up();
@@ -170,7 +172,8 @@ impl Connection {
         self.time_out();
     }
 
-    /// Linux: the retransmission timer has fired once more. True: what goes again has done so for as long as the program wants.
+    /// Linux: the retransmission timer has fired once more. True: what goes again has done so for as long as
+    /// the program wants.
     pub(super) fn is_past_user_timeout(&mut self, now: Instant) -> bool {
         let Some(limit) = self.config.user_timeout.filter(|_| self.config.is_linux()) else { return false };
         let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
@@ -222,9 +225,9 @@ impl Connection {
         }
     }
 
-    /// The retransmission timer has fired. True: its segment has not left the host. So nobody was asked, and nothing is lost:
-    /// the timer starts anew, after longer and longer times, and once more when the segment has left. A host that never lets it
-    /// go ends the connection as a peer does that never answers.
+    /// The retransmission timer has fired. True: its segment has not left the host. So nobody was asked, and
+    /// nothing is lost: the timer starts anew, after longer and longer times, and once more when the segment
+    /// has left. A host that never lets it go ends the connection as a peer does that never answers.
     pub(super) fn waits_for_departure(&mut self, now: Instant) -> bool {
         let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         let segments = &self.flight.segments;
@@ -249,8 +252,9 @@ impl Connection {
         has_left
     }
 
-    /// The persist timer has fired. True: a probe is to be sent. A peer that answers may keep its window closed as long as
-    /// it likes (RFC 9293 §3.8.6.1, MUST-37); one that does not is given up as if data were outstanding.
+    /// The persist timer has fired. True: a probe is to be sent. A peer that answers may keep its window
+    /// closed as long as it likes (RFC 9293 §3.8.6.1, MUST-37); one that does not is given up as if data were
+    /// outstanding.
     pub(super) fn may_probe_window(&mut self, now: Instant) -> bool {
         if let Some(limit) = self.config.user_timeout.filter(|_| self.config.is_linux()) {
             if self.keep_alive.again_since.is_some_and(|first| now.since(first) >= limit) {

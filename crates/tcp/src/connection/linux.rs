@@ -1,6 +1,6 @@
-//! How profile `linux` sends new data: in bursts of as many segments as its pacing rate gives a device in a millisecond
-//! (`tcp_tso_autosize`), with PSH at the end of each and of what was written; Nagle in the form of Minshall; and a burst that
-//! waits a moment for the window to open.
+//! How profile `linux` sends new data: in bursts of as many segments as its pacing rate gives a device in a
+//! millisecond (`tcp_tso_autosize`), with PSH at the end of each and of what was written; Nagle in the form
+//! of Minshall; and a burst that waits a moment for the window to open.
 //!
 //! Every segment still leaves on its own, unless the device cuts bursts itself.
 
@@ -34,7 +34,8 @@ const WINDOW_PART: u64 = 3;
 pub(super) struct LinuxOutput {
     /// End of the last segment that was not full.
     small: Option<Seq>,
-    /// What was written and not sent. Only who is Linux has one, so that idle connections of others stay small.
+    /// What was written and not sent. Only who is Linux has one, so that idle connections of others stay
+    /// small.
     queue: Option<Box<Queue>>,
     /// Bytes a second, as of the last acknowledgment.
     pace: u64,
@@ -62,8 +63,8 @@ pub(super) struct LinuxOutput {
     deferred: bool,
     /// Payload of a full segment in this pass.
     mss: u32,
-    /// When the kernel last read its clock for this connection; and, for what a report of the network makes it send, that it
-    /// does not read it again.
+    /// When the kernel last read its clock for this connection; and, for what a report of the network makes
+    /// it send, that it does not read it again.
     pub clock: Instant,
     /// Segments that are as expected take the fast path.
     pub predicts: bool,
@@ -111,8 +112,8 @@ impl LinuxOutput {
 }
 
 impl Connection {
-    /// The pacing rate, as Linux reckons it with each acknowledgment: twice the window a round trip in slow start, a fifth
-    /// more than the window later.
+    /// The pacing rate, as Linux reckons it with each acknowledgment: twice the window a round trip in slow
+    /// start, a fifth more than the window later.
     pub(super) fn reckon_pace(&mut self) {
         let (cwnd, ssthresh) = (self.flight.window.cwnd().get(), self.flight.window.ssthresh().get());
         let ratio = if cwnd < ssthresh / 2 { 200 } else { 120 };
@@ -142,7 +143,8 @@ impl Connection {
         (bytes.min(MAX_BURST) / u64::from(self.snd.mss.max(1))).max(MIN_BURST)
     }
 
-    /// What is written at once is kept in pieces of this size: multiples of a segment, at most half of the peer's window.
+    /// What is written at once is kept in pieces of this size: multiples of a segment, at most half of the
+    /// peer's window.
     pub(super) fn piece(&self) -> u64 {
         let (mss, window) = (u64::from(self.snd.mss.max(1)), u64::from(self.snd.max_wnd));
         let half = if window > 536 { window / 2 } else { window };
@@ -200,8 +202,8 @@ impl Connection {
         result
     }
 
-    /// What left in one burst is sent again in bursts, cut for the size of segments now. True: the segment ends one of
-    /// several.
+    /// What left in one burst is sent again in bursts, cut for the size of segments now. True: the segment
+    /// ends one of several.
     pub(super) fn begin_unit(&mut self, grant: &Grant) -> bool {
         if !self.config.is_linux() || self.is_probing() || self.flight.cc.wants_rates() {
             return false;
@@ -403,7 +405,8 @@ impl Connection {
         !fin
     }
 
-    /// Sends the burst under way (zero bytes: a FIN alone) in segments that leave together, `room` of them at most.
+    /// Sends the burst under way (zero bytes: a FIN alone) in segments that leave together, `room` of them at
+    /// most.
     fn send_burst(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, room: usize) {
         let mss = self.linux.mss;
         for _ in 0..room {
@@ -455,7 +458,8 @@ impl Connection {
         }
     }
 
-    /// A window that is too small for a segment is probed with what it takes (`tcp_write_wakeup`). False: it takes nothing.
+    /// A window that is too small for a segment is probed with what it takes (`tcp_write_wakeup`). False: it
+    /// takes nothing.
     pub(super) fn probe_with_data(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) -> bool {
         let sent = self.snd.sent_offset();
         let head = self.linux.queue().head(sent, 0).len.min(self.snd.unsent());
@@ -471,8 +475,8 @@ impl Connection {
         true
     }
 
-    /// Nothing is outstanding, and something is about to be sent: half of the window goes for each timeout that has passed
-    /// (RFC 2861, `tcp_slow_start_after_idle`).
+    /// Nothing is outstanding, and something is about to be sent: half of the window goes for each timeout
+    /// that has passed (RFC 2861, `tcp_slow_start_after_idle`).
     pub(super) fn restart_linux(&mut self, now: Instant) {
         let crate::config::Recovery::Linux(switches) = self.config.recovery else { return };
         let (idle, rto) = (now.since(self.snd.last_sent.max(self.linux.restarted_at)), self.flight.rto.rto());
@@ -519,7 +523,8 @@ impl Connection {
             None if self.handshake.syn_sent_at.is_some() => self.flight.rto.restart_after_syn_timeout(),
             None => {}
         }
-        // One loss may have been the path's: the window is cut at the second (RFC 6298 makes the first timeout 1 s).
+        // One loss may have been the path's: the window is cut at the second (RFC 6298 makes the first
+        // timeout 1 s).
         if self.counters.sent[Cause::SynRetransmit as usize] > 1 && self.counters.timeouts > 0 {
             self.flight.window.set_cwnd(Packets::new(1));
         }
@@ -530,8 +535,8 @@ impl Connection {
         }
     }
 
-    /// A segment is no longer than half of the largest window that the peer ever had, so that there can be two (or, of a
-    /// window of at most 536 bytes, than the window; `tcp_bound_to_half_wnd`).
+    /// A segment is no longer than half of the largest window that the peer ever had, so that there can be
+    /// two (or, of a window of at most 536 bytes, than the window; `tcp_bound_to_half_wnd`).
     pub(super) fn half_window(&self, mss: u32) -> u32 {
         let most = if self.snd.max_wnd > 536 { self.snd.max_wnd / 2 } else { self.snd.max_wnd };
         if most > 0 && mss > most { most.max(MIN_SEGMENT - self.ts.option_bytes()) } else { mss }

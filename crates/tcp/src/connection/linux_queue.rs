@@ -1,5 +1,6 @@
-//! The queue of what was written and not sent, in the buffers in which profile `linux` keeps it (`tcp_sendmsg_locked`): where
-//! they end says where PSH stands, what leaves at once although more could follow, and when an idle connection begins anew.
+//! The queue of what was written and not sent, in the buffers in which profile `linux` keeps it
+//! (`tcp_sendmsg_locked`): where they end says where PSH stands, what leaves at once although more could
+//! follow, and when an idle connection begins anew.
 
 use super::Connection;
 use super::transmit::Transmit;
@@ -61,8 +62,8 @@ pub(super) struct Head {
 }
 
 impl Queue {
-    /// The buffer that is next, where `sent` has been sent: with as much of the one behind it as makes it `wanted` bytes
-    /// (`tcp_grow_skb`).
+    /// The buffer that is next, where `sent` has been sent: with as much of the one behind it as makes it
+    /// `wanted` bytes (`tcp_grow_skb`).
     pub fn head(&mut self, sent: u64, wanted: u64) -> Head {
         let Some(head) = self.buffers.front().copied() else { return Head { len: 0, last: true } };
         let mut end = head.end;
@@ -151,8 +152,8 @@ impl Connection {
         self.linux.looks_again();
     }
 
-    /// Puts what was written into buffers, and sends full ones meanwhile. False: no more than `full` fits into `out`, and it is
-    /// not done.
+    /// Puts what was written into buffers, and sends full ones meanwhile. False: no more than `full` fits
+    /// into `out`, and it is not done.
     pub(super) fn fill_queue(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, full: usize) -> bool {
         while let Some(call) = self.linux.queue().calls.front().copied() {
             if let Some(bursts) = self.linux.queue().pushing {

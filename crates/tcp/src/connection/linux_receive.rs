@@ -72,8 +72,8 @@ impl Connection {
         Some((window.min(u32::from(u16::MAX) << shift) >> shift) as u16)
     }
 
-    /// The program has read so much in all, which whoever moves data between it and the connection tells from now on. True: it
-    /// wants to be told each time.
+    /// The program has read so much in all, which whoever moves data between it and the connection tells from
+    /// now on. True: it wants to be told each time.
     pub fn told_of_reads(&mut self, now: Instant, read: u64) -> bool {
         if !self.config.is_linux() {
             return false;
@@ -101,7 +101,8 @@ impl Connection {
         }
     }
 
-    /// The segment is as expected, and the socket has memory for its data: the kernel looks at nothing else then.
+    /// The segment is as expected, and the socket has memory for its data: the kernel looks at nothing else
+    /// then.
     pub(super) fn takes_fast_path(&self, segment: &Segment) -> bool {
         if !self.is_predicted(segment) {
             return false;

@@ -212,8 +212,8 @@ impl Connection {
         if self.config.is_linux() && clamp > unit { clamp / unit * unit } else { clamp }
     }
 
-    /// The receive window is counted in segments of this size: those that the peer may send in Linux, elsewhere those that we
-    /// send.
+    /// The receive window is counted in segments of this size: those that the peer may send in Linux,
+    /// elsewhere those that we send.
     fn window_unit(&self) -> u32 {
         if self.config.is_linux() {
             u32::from(self.config.mss).saturating_sub(self.ts.option_bytes()).max(1)
@@ -222,7 +222,8 @@ impl Connection {
         }
     }
 
-    /// The MSS of a peer that tells none. Linux takes the program's own for it where the program opens the connection.
+    /// The MSS of a peer that tells none. Linux takes the program's own for it where the program opens the
+    /// connection.
     fn untold_mss(&self) -> u16 {
         let chosen = self.config.is_linux() && self.config.tuning.link_mtu.is_some();
         if chosen && self.opened_actively() { self.config.mss } else { self.default_mss() }
@@ -294,7 +295,8 @@ impl Connection {
         self.read_up_to(ByteCount::MAX, take)
     }
 
-    /// Hands at most `limit` bytes of what has arrived in order to `take`. What stays keeps the window closed by as much.
+    /// Hands at most `limit` bytes of what has arrived in order to `take`. What stays keeps the window closed
+    /// by as much.
     pub fn read_up_to(&mut self, limit: ByteCount, take: impl FnMut(Bytes)) -> ByteCount {
         let bytes = self.rcv.reassembly.read_up_to(limit, take);
         self.rcv.window.on_read(bytes);
@@ -327,8 +329,9 @@ impl Connection {
         }
     }
 
-    /// The same, with the last of what was written. It is taken whole, beyond [`Config::send_buffer`] if need be: who closes
-    /// may be about to leave, and from here on the connection needs nobody to end ([`is_orphan`](Connection::is_orphan)).
+    /// The same, with the last of what was written. It is taken whole, beyond [`Config::send_buffer`] if need
+    /// be: who closes may be about to leave, and from here on the connection needs nobody to end
+    /// ([`is_orphan`](Connection::is_orphan)).
     pub fn close_after(&mut self, last: impl IntoIterator<Item = Bytes>) {
         if !self.snd.fin_queued && !matches!(self.state, ConnectionState::Closed | ConnectionState::TimeWait)
         {
@@ -340,8 +343,8 @@ impl Connection {
         self.close();
     }
 
-    /// The application reads no more. With [`close`](Connection::close) this is the full close of RFC 9293 §3.6.1:
-    /// data that waits to be read, or comes later, is lost, so the peer gets a reset.
+    /// The application reads no more. With [`close`](Connection::close) this is the full close of RFC 9293
+    /// §3.6.1: data that waits to be read, or comes later, is lost, so the peer gets a reset.
     pub fn stop_reading(&mut self) {
         self.rcv.read_shutdown = true;
         // Of what waits behind a hole Linux knows nothing yet.
@@ -351,7 +354,8 @@ impl Connection {
         }
     }
 
-    /// The application has shut the reading side (`SHUT_RD`): where it has shut the other, too, more data is an error, in Linux.
+    /// The application has shut the reading side (`SHUT_RD`): where it has shut the other, too, more data is
+    /// an error, in Linux.
     pub fn shut_reading(&mut self) {
         self.rcv.shut = true;
     }
@@ -382,10 +386,11 @@ impl Connection {
         !self.events.is_empty()
     }
 
-    /// Of what it has sent, this number ([`OutgoingSegment::number`](crate::OutgoingSegment::number)) and those before it have left the
-    /// queues of the host. From the first call on, others count as waiting there: they are not sent again, and the
-    /// retransmission timer does not take them for lost (as in Linux, which asks whether a packet's memory is still in use). Call
-    /// it before the other calls if numbers have left meanwhile. Without this, all leaves at once.
+    /// Of what it has sent, this number ([`OutgoingSegment::number`](crate::OutgoingSegment::number)) and
+    /// those before it have left the queues of the host. From the first call on, others count as waiting
+    /// there: they are not sent again, and the retransmission timer does not take them for lost (as in Linux,
+    /// which asks whether a packet's memory is still in use). Call it before the other calls if numbers have
+    /// left meanwhile. Without this, all leaves at once.
     #[inline]
     pub fn set_departed(&mut self, number: u32) {
         self.flight.segments.set_departed(number);

@@ -1,5 +1,5 @@
-//! Pacing: segments leave at a rate, a small quantum at a time, instead of as a burst when the window opens. And,
-//! because it is about the same empty line: when a sender has run out of data.
+//! Pacing: segments leave at a rate, a small quantum at a time, instead of as a burst when the window opens.
+//! And, because it is about the same empty line: when a sender has run out of data.
 
 use super::{Blocked, Connection, Transmit};
 use crate::cc::{CongestionControl, SHORT_RTT, StartPace};
@@ -14,18 +14,20 @@ const QUANTUM_TIME: Span = Span::from_millis(1);
 const MAX_QUANTUM: ByteCount = ByteCount::new(64_000);
 /// ... and not less than so many full segments, because receivers acknowledge every second one.
 const MIN_QUANTUM_SEGMENTS: u64 = 2;
-/// No rate is slower than a full segment in this time, the usual least timeout. A round trip that is in the denominator of a
-/// rate has the wait in it that the rate causes; slower rates, made by an outage or by a peer that lies about timestamps,
-/// would feed on themselves. What is too fast for the path is still bounded by the window.
+/// No rate is slower than a full segment in this time, the usual least timeout. A round trip that is in the
+/// denominator of a rate has the wait in it that the rate causes; slower rates, made by an outage or by a
+/// peer that lies about timestamps, would feed on themselves. What is too fast for the path is still bounded
+/// by the window.
 const SLOWEST_SEGMENT: Span = Span::from_millis(200);
 
-/// Windows up to this leave as they open where pacing follows growth: queues hold such bursts, and they show what the path carries.
+/// Windows up to this leave as they open where pacing follows growth: queues hold such bursts, and they show
+/// what the path carries.
 const UNPACED_WINDOW: Packets = Packets::new(32);
 
 /// The line that segments leave on.
 ///
-/// The first segment of a quantum waits until the line is free, the others follow at once. So the rate holds over
-/// any time longer than two quanta; a line that stood still gains no credit.
+/// The first segment of a quantum waits until the line is free, the others follow at once. So the rate holds
+/// over any time longer than two quanta; a line that stood still gains no credit.
 #[derive(Debug)]
 pub(super) struct ConnectionPacer {
     line: Option<Serialiser>,
@@ -163,16 +165,18 @@ impl Connection {
         Rate::of(ByteCount::new(u64::from(self.snd.mss.max(1))), SLOWEST_SEGMENT)
     }
 
-    /// The rate at which this connection would like to send, in bytes of payload: that of its congestion control, or what
-    /// its window makes of a round trip. For a NIC that paces; none before there is a round trip.
+    /// The rate at which this connection would like to send, in bytes of payload: that of its congestion
+    /// control, or what its window makes of a round trip. For a NIC that paces; none before there is a round
+    /// trip.
     pub fn wanted_rate(&self) -> Option<Rate> {
         // What left when the window was larger, and may wait for the NIC yet, counts as window (as in Linux).
         let window = self.flight.window.cwnd().max(self.flight.segments.packets_out());
         Some(self.flight.cc.pacing().or_else(|| self.window_rate(window))?.max(self.slowest_rate()))
     }
 
-    /// The rate for a window-based algorithm (as in Linux): twice the window a round trip in slow start, so that it
-    /// can double; a fifth more than the window later, so that pacing does not hold back what the window allows.
+    /// The rate for a window-based algorithm (as in Linux): twice the window a round trip in slow start, so
+    /// that it can double; a fifth more than the window later, so that pacing does not hold back what the
+    /// window allows.
     fn window_rate(&self, window: Packets) -> Option<Rate> {
         let srtt = self.flight.rto.srtt();
         if srtt.is_zero() {
@@ -184,10 +188,11 @@ impl Connection {
         Some(Rate::of(ByteCount::new(paced), srtt))
     }
 
-    /// The rate for a window that grows by a factor k in a round trip, so that it does so evenly: ln k / (1 - 1/k) windows a round
-    /// trip, and a little more, so that pacing does not hold back what the window allows ([`Pace`]). In recovery the window does not grow,
-    /// whatever the threshold says; a second loss would follow. On short round trips nothing is paced: a timer that is late by its
-    /// usual 50 us would cost a part of the rate, and a window is a short burst.
+    /// The rate for a window that grows by a factor k in a round trip, so that it does so evenly: ln k / (1 -
+    /// 1/k) windows a round trip, and a little more, so that pacing does not hold back what the window allows
+    /// ([`Pace`]). In recovery the window does not grow, whatever the threshold says; a second loss would
+    /// follow. On short round trips nothing is paced: a timer that is late by its usual 50 us would cost a
+    /// part of the rate, and a window is a short burst.
     fn growth_rate(&self) -> Option<Rate> {
         let (srtt, cwnd) = (self.flight.rto.srtt(), self.flight.window.cwnd());
         if srtt < SHORT_RTT || cwnd <= UNPACED_WINDOW {
@@ -218,8 +223,8 @@ impl Connection {
         self.pacer.empty_since = empty.then(|| self.pacer.free_at(now));
     }
 
-    /// Some time has passed since then: what is sent from here on comes after a gap that the path did not make
-    /// (draft-ietf-ccwg-bbr §4.1.2.4). No time: the application has filled up at once.
+    /// Some time has passed since then: what is sent from here on comes after a gap that the path did not
+    /// make (draft-ietf-ccwg-bbr §4.1.2.4). No time: the application has filled up at once.
     pub(super) fn notice_empty_line(&mut self, now: Instant) {
         if self.pacer.empty_since.is_some_and(|at| now > at) {
             self.flight.segments.mark_app_limited();

@@ -1,4 +1,5 @@
-//! What the network reports about the path, and the segment size that the path carries (RFC 1191, 4821, 8201).
+//! What the network reports about the path, and the segment size that the path carries (RFC 1191, 4821,
+//! 8201).
 
 use super::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use crate::config::MtuProbing;
@@ -13,7 +14,8 @@ use farpace_wire::tcp::TCP_LEN;
 pub enum PathError {
     /// The packet was too big to be forwarded (RFC 1191, RFC 8201).
     TooBig {
-        /// Largest IP packet that the next link takes, in bytes, IP header included; 0: the router did not say.
+        /// Largest IP packet that the next link takes, in bytes, IP header included; 0: the router did not
+        /// say.
         mtu: u32,
     },
     /// The destination cannot be reached.
@@ -36,8 +38,8 @@ impl PathError {
     }
 }
 
-/// No report makes packets smaller than this: the least MTU of RFC 1191's table that links still have. IPv6 has
-/// no link below 1280 (RFC 8200 §5), which [`FLOOR_IPV6`] says.
+/// No report makes packets smaller than this: the least MTU of RFC 1191's table that links still have. IPv6
+/// has no link below 1280 (RFC 8200 §5), which [`FLOOR_IPV6`] says.
 pub const FLOOR_IPV4: u32 = 296;
 /// Least MTU of an IPv6 path.
 pub const FLOOR_IPV6: u32 = 1280;
@@ -47,8 +49,8 @@ const BLACK_HOLE_MTUS: [u32; 3] = [1280, 576, FLOOR_IPV4];
 const PLATEAUS: [u32; 8] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508];
 /// Timeouts in a row of a full-size segment after which the path is suspected to swallow its size.
 const BLACK_HOLE_TIMEOUTS: u32 = 3;
-/// Reports that may lower the segment size until something new is acknowledged: each costs a walk over all that is
-/// outstanding.
+/// Reports that may lower the segment size until something new is acknowledged: each costs a walk over all
+/// that is outstanding.
 const MAX_REPORTS: u8 = 8;
 /// The search upwards ends when so many bytes are left to be won.
 const SEARCH_STEP: u32 = 32;
@@ -102,13 +104,15 @@ impl PathMtu {
 }
 
 impl Connection {
-    /// The network reports `error` about the segment that began with `quoted_seq`. Reports about anything that is not
-    /// outstanding are ignored: nobody who cannot see the connection should be able to disturb it (RFC 5927 §4.1).
+    /// The network reports `error` about the segment that began with `quoted_seq`. Reports about anything
+    /// that is not outstanding are ignored: nobody who cannot see the connection should be able to disturb it
+    /// (RFC 5927 §4.1).
     ///
-    /// * [`TooBig`](PathError::TooBig) makes segments smaller, but not below [`FLOOR_IPV4`] or [`FLOOR_IPV6`], and
-    ///   sends what was too big again.
-    /// * [`Unreachable`](PathError::Unreachable) ends a connection that is still being opened if it is hard; every
-    ///   other report is remembered, told as [`ConnectionEvent::SoftError`], and becomes the reason if the connection times out.
+    /// * [`TooBig`](PathError::TooBig) makes segments smaller, but not below [`FLOOR_IPV4`] or
+    ///   [`FLOOR_IPV6`], and sends what was too big again.
+    /// * [`Unreachable`](PathError::Unreachable) ends a connection that is still being opened if it is hard;
+    ///   every other report is remembered, told as [`ConnectionEvent::SoftError`], and becomes the reason if
+    ///   the connection times out.
     pub fn on_path_error(&mut self, now: Instant, error: PathError, quoted_seq: Seq) {
         // Linux also takes what stands right behind that: an ACK of our own.
         let behind = self.config.is_linux() && quoted_seq == self.snd.nxt;
@@ -125,8 +129,8 @@ impl Connection {
                     self.finish(CloseReason::Unreachable);
                 }
             }
-            // RFC 5927 §4.2: what is hard for a connection that is being opened is soft for one that works. Linux gives up
-            // whatever is being opened.
+            // RFC 5927 §4.2: what is hard for a connection that is being opened is soft for one that works.
+            // Linux gives up whatever is being opened.
             PathError::Unreachable { hard, .. } if opening && (hard || self.config.is_linux()) => {
                 self.soft_error = Some(error);
                 self.finish(CloseReason::Unreachable);
@@ -173,9 +177,8 @@ impl Connection {
         self.payload_of(if self.config.network_header >= 40 { FLOOR_IPV6 } else { FLOOR_IPV4 })
     }
 
-    /// Both ends have told their limits.
-    /// `told`: the peer has told its limit. Where it has not, Linux does not look at the program's for a connection that the peer
-    /// opens.
+    /// Both ends have told their limits. `told`: the peer has told its limit. Where it has not, Linux does
+    /// not look at the program's for a connection that the peer opens.
     pub(super) fn size_segments(&mut self, announced: u16, told: bool) {
         let own = match self.config.tuning.link_mtu {
             Some(mtu) if !told && self.config.is_linux() => {
@@ -271,7 +274,8 @@ impl Connection {
         }
     }
 
-    /// The retransmission timer has fired `timeouts_in_row` times: perhaps the path swallows segments of this size.
+    /// The retransmission timer has fired `timeouts_in_row` times: perhaps the path swallows segments of this
+    /// size.
     pub(super) fn suspect_black_hole(&mut self, now: Instant) {
         let n = self.flight.timeouts_in_row;
         let due = n >= BLACK_HOLE_TIMEOUTS && (n - BLACK_HOLE_TIMEOUTS).is_multiple_of(2);
@@ -296,8 +300,8 @@ impl Connection {
         self.soft_error = None;
     }
 
-    /// Length of the next new segment if it is to try a larger size. `unsent` bytes and `usable` of the peer's window
-    /// are there.
+    /// Length of the next new segment if it is to try a larger size. `unsent` bytes and `usable` of the
+    /// peer's window are there.
     pub(super) fn probe_len(&mut self, now: Instant, unsent: u64, usable: u32) -> Option<u32> {
         let PathMtu { ceiling, high, raise_at, .. } = self.path;
         if self.path.is_settled(self.snd.mss) {
@@ -337,7 +341,8 @@ impl Connection {
         self.path.probe = Some(PathMtuProbe { seq, len });
     }
 
-    /// An acknowledgment was processed while a probe was under way. `calm`: before it no loss was being repaired.
+    /// An acknowledgment was processed while a probe was under way. `calm`: before it no loss was being
+    /// repaired.
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Instant, calm: bool) {
         let Some(probe) = self.path.probe else { return };

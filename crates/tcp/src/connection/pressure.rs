@@ -1,8 +1,8 @@
 //! What a host that is short of memory asks of a connection.
 //!
-//! As in Linux (tcp_try_rmem_schedule, tcp_prune_ofo_queue): segments that it has no memory for are dropped without being
-//! acknowledged, data beyond a hole is dropped before data in order, and a window of zero is announced until there is memory
-//! again. What was acknowledged stays, and nothing ends the connection.
+//! As in Linux (tcp_try_rmem_schedule, tcp_prune_ofo_queue): segments that it has no memory for are dropped
+//! without being acknowledged, data beyond a hole is dropped before data in order, and a window of zero is
+//! announced until there is memory again. What was acknowledged stays, and nothing ends the connection.
 
 use super::Connection;
 use farpace_events::Cause;
@@ -13,7 +13,8 @@ use farpace_units::{ByteCount, Seq};
 pub struct Pressure {
     /// Autotuned buffers do not grow.
     pub frozen: bool,
-    /// Most payload that may wait in each direction, besides what waits already. [`ByteCount::MAX`]: as much as buffers hold.
+    /// Most payload that may wait in each direction, besides what waits already. [`ByteCount::MAX`]: as much
+    /// as buffers hold.
     pub share: ByteCount,
 }
 
@@ -60,15 +61,16 @@ impl Connection {
         self.rcv.shortage.closed
     }
 
-    /// Bytes that may be written without more memory than the connection's share. One with nothing to send may always write.
+    /// Bytes that may be written without more memory than the connection's share. One with nothing to send
+    /// may always write.
     pub(super) fn writable_share(&self) -> ByteCount {
         let room = self.snd.buffer.room().get();
         let share = self.rcv.shortage.asked.share.get().max(1);
         ByteCount::new(room.min(share.saturating_sub(self.snd.buffer.len().get())))
     }
 
-    /// There is no memory for `len` bytes more, which are next `in_order` or not. Those that are push out what waits beyond a
-    /// hole: without them nothing of it could ever be read.
+    /// There is no memory for `len` bytes more, which are next `in_order` or not. Those that are push out
+    /// what waits beyond a hole: without them nothing of it could ever be read.
     pub(super) fn lacks_memory(&mut self, len: usize, in_order: bool) -> bool {
         let share = self.rcv.shortage.asked.share.get();
         let len = len as u64;

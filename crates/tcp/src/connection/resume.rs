@@ -7,8 +7,8 @@ use crate::segment::Segment;
 use farpace_units::{Instant, Seq};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
-/// What is known of a handshake of which nothing was kept: the host has found it in the cookie, in the timestamp
-/// that came back, and in the segment itself.
+/// What is known of a handshake of which nothing was kept: the host has found it in the cookie, in the
+/// timestamp that came back, and in the segment itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumedConnection {
     /// Our initial sequence number: the cookie.
@@ -26,9 +26,9 @@ pub struct ResumedConnection {
 }
 
 impl Connection {
-    /// Opens a connection passively with the segment that acknowledges our SYN-ACK, where the SYN-ACK was sent without
-    /// keeping anything. It is ESTABLISHED at once if `ack` fits `resumed`; then `ack` has been processed, its data
-    /// included. Our timestamps go on from the one that `ack` echoes.
+    /// Opens a connection passively with the segment that acknowledges our SYN-ACK, where the SYN-ACK was
+    /// sent without keeping anything. It is ESTABLISHED at once if `ack` fits `resumed`; then `ack` has been
+    /// processed, its data included. Our timestamps go on from the one that `ack` echoes.
     pub fn resume(
         now: Instant,
         config: &Config,

@@ -65,8 +65,8 @@ impl SendSpace {
         self.una_offset + u64::from(self.nxt.bytes_since(self.una))
     }
 
-    /// Bytes written and not sent yet. Not to be asked between an advance of SND.UNA and the release of what it
-    /// acknowledges.
+    /// Bytes written and not sent yet. Not to be asked between an advance of SND.UNA and the release of what
+    /// it acknowledges.
     pub fn unsent(&self) -> u64 {
         self.buffer.end().saturating_sub(self.sent_offset())
     }

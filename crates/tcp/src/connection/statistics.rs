@@ -1,4 +1,5 @@
-//! What Linux counts for TCP_INFO and nobody else needs: how long what was sending, and what timeouts have cost.
+//! What Linux counts for TCP_INFO and nobody else needs: how long what was sending, and what timeouts have
+//! cost.
 
 use super::{Blocked, Connection, ConnectionState, Transmit};
 use farpace_events::Cause;
@@ -37,7 +38,8 @@ pub(super) struct Statistics {
     /// Segments sent before the connection was open.
     sent_before: u64,
     established_at: Option<Instant>,
-    /// Timeouts of data; sequences of them that began; how long those have lasted that are over, and when this one began.
+    /// Timeouts of data; sequences of them that began; how long those have lasted that are over, and when
+    /// this one began.
     timeouts: u32,
     recoveries: u32,
     repairing: Span,
@@ -65,8 +67,8 @@ impl Statistics {
     pub fn open_actively(&mut self) {
         self.active = true;
     }
-    /// `sent`: so many segments before that, `resets` of them with RST. Others than those count where the SYN was ours; else there
-    /// was no connection yet.
+    /// `sent`: so many segments before that, `resets` of them with RST. Others than those count where the SYN
+    /// was ours; else there was no connection yet.
     pub fn established(&mut self, now: Instant, sent: u64, resets: u64) {
         self.established_at = Some(now);
         self.sent_before = if self.active { resets } else { sent };
@@ -195,8 +197,8 @@ impl Connection {
         self.counters.bytes_received.get() + u64::from(fin)
     }
 
-    /// Segments sent. A SYN-ACK does not count, nor what else left before the handshake was over: in Linux there is no
-    /// connection yet.
+    /// Segments sent. A SYN-ACK does not count, nor what else left before the handshake was over: in Linux
+    /// there is no connection yet.
     pub(super) fn segments_sent(&self) -> u64 {
         let all = self.all_sent();
         let opened = self.statistics.active || self.statistics.established_at.is_some();

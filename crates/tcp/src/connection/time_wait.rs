@@ -1,4 +1,5 @@
-//! TIME-WAIT of a connection that a host has not put into its table yet: there is something to read, or no host.
+//! TIME-WAIT of a connection that a host has not put into its table yet: there is something to read, or no
+//! host.
 
 use super::{CloseReason, Connection, ConnectionState};
 use crate::segment::Segment;
@@ -51,8 +52,9 @@ impl Connection {
         self.note_received(now, segment);
     }
 
-    /// What is left of a connection in TIME-WAIT with nothing to read or to send, for a table of a host. The connection is
-    /// [`Closed`](ConnectionState::Closed) then, with [`CloseReason::Finished`]. None: it is needed as it is.
+    /// What is left of a connection in TIME-WAIT with nothing to read or to send, for a table of a host. The
+    /// connection is [`Closed`](ConnectionState::Closed) then, with [`CloseReason::Finished`]. None: it is
+    /// needed as it is.
     pub fn take_time_wait(&mut self) -> Option<TimeWait> {
         let needed = !self.rcv.reassembly.readable().is_zero()
             || self.ack.due.is_some()

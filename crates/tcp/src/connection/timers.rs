@@ -268,7 +268,8 @@ impl Connection {
         }
     }
 
-    /// The peer's window keeps the next segment back. Linux sends a whole segment or probes (`tcp_snd_wnd_test`).
+    /// The peer's window keeps the next segment back. Linux sends a whole segment or probes
+    /// (`tcp_snd_wnd_test`).
     fn window_blocks(&self) -> bool {
         if self.config.is_linux() { !self.snd.next_in_window() } else { self.snd.window_blocks() }
     }
@@ -277,7 +278,8 @@ impl Connection {
         self.flight.rto.doubled(self.doublings())
     }
 
-    /// Doublings of the timer that probes windows. In Linux it has them in common with the retransmission timer.
+    /// Doublings of the timer that probes windows. In Linux it has them in common with the retransmission
+    /// timer.
     pub(super) fn doublings(&self) -> u32 {
         let earlier = if self.config.is_linux() { self.flight.rto.doublings() } else { 0 };
         self.persist.count + earlier

@@ -5,7 +5,8 @@ use farpace_units::{Instant, Seq, Span};
 
 /// Bytes of the timestamps option in a header, with its padding.
 const OPTION_BYTES: u32 = 12;
-/// Age in ticks at which TS.Recent tells nothing any more: half of the number space, less a bit (RFC 7323 §5.5: 24 days of 1 ms).
+/// Age in ticks at which TS.Recent tells nothing any more: half of the number space, less a bit (RFC 7323
+/// §5.5: 24 days of 1 ms).
 const RECENT_LIFE: u64 = 24 * 86_400_000;
 
 /// What is known of the peer's timestamps, and the origin of our own.
@@ -34,8 +35,8 @@ impl TimestampState {
             && segment.header.options.timestamps.is_some_and(|t| older(t.value))
     }
 
-    /// TS.Recent is so old that it tells nothing (RFC 7323 §5.5). The peer's tick is not known: ours is taken for it if it is
-    /// finer than 1 ms.
+    /// TS.Recent is so old that it tells nothing (RFC 7323 §5.5). The peer's tick is not known: ours is taken
+    /// for it if it is finer than 1 ms.
     pub fn recent_expired(&self, now: Instant, tick: Span) -> bool {
         now.since(self.recent_at) >= tick.min(Span::from_millis(1)) * RECENT_LIFE
     }

@@ -107,8 +107,9 @@ impl Connection {
 
     fn probe_window(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) {
         if !self.sends_as_linux() || !self.probe_with_data(now, out) {
-            // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
-            // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
+            // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open;
+            // with a byte of new data a peer that does take it would cut our segments at odd places, and the
+            // byte would need a row.
             let seq = self.snd.una - 1;
             self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
         }
@@ -163,8 +164,8 @@ impl Connection {
         }
     }
 
-    /// The number of a segment without data. Linux keeps it within a window that has shrunk, but for less than a unit of our
-    /// scale.
+    /// The number of a segment without data. Linux keeps it within a window that has shrunk, but for less
+    /// than a unit of our scale.
     fn acceptable_number(&self) -> Seq {
         let edge = self.snd.una + self.snd.wnd;
         if !self.snd.nxt.after(edge) || !self.config.is_linux() {
@@ -360,8 +361,8 @@ impl Connection {
         }
         let mut len = unsent.min(u64::from(self.snd.mss)) as u32;
         if len > usable {
-            // Silly-window avoidance (RFC 9293 §3.8.6.2.1): wait for room; if nothing would ever make any, half of the
-            // largest window is enough, and when the persist timer has fired, any.
+            // Silly-window avoidance (RFC 9293 §3.8.6.2.1): wait for room; if nothing would ever make any,
+            // half of the largest window is enough, and when the persist timer has fired, any.
             if outstanding || usable == 0 || (usable < self.snd.max_wnd / 2 && !self.persist.due) {
                 return Err(Some(Blocked::ReceiveWindow));
             }
@@ -385,8 +386,8 @@ impl Connection {
         let mut flags = self.enqueue(now, len);
         self.note_request(now, &moment, mark);
         self.book_new(now);
-        // Each segment of a super-segment is booked as if it left alone: recovery, congestion control and the pacer need not
-        // know that there are such.
+        // Each segment of a super-segment is booked as if it left alone: recovery, congestion control and the
+        // pacer need not know that there are such.
         let run = self.certain_run(len, most);
         self.book_run(now, len, run);
         let (mut total, mut next) = (len * (1 + run), len);
@@ -423,8 +424,8 @@ impl Connection {
         }
     }
 
-    /// Segments of `len` that may follow the one that was just booked whatever each of them changes, up to `most` bytes with it:
-    /// full ones, and never the last of the data.
+    /// Segments of `len` that may follow the one that was just booked whatever each of them changes, up to
+    /// `most` bytes with it: full ones, and never the last of the data.
     fn certain_run(&self, len: u32, most: u32) -> u32 {
         if len != self.snd.mss || most < 2 * len || self.pacer.paces() || !self.path.is_settled(len) {
             return 0;
@@ -444,7 +445,8 @@ impl Connection {
         }
     }
 
-    /// Puts `len` new bytes into the retransmission queue, with the FIN if it is their turn. Returns their flags.
+    /// Puts `len` new bytes into the retransmission queue, with the FIN if it is their turn. Returns their
+    /// flags.
     pub(super) fn enqueue(&mut self, now: Instant, len: u32) -> TcpFlags {
         let seq = self.snd.nxt;
         let last = u64::from(len) == self.snd.unsent();
@@ -485,10 +487,11 @@ impl Connection {
         self.validate_window(now);
     }
 
-    /// Most bytes that may leave under one header with the new segment of `len` bytes at stream offset `start`.
+    /// Most bytes that may leave under one header with the new segment of `len` bytes at stream offset
+    /// `start`.
     ///
-    /// No more than that segment where a header says something of it alone: requests for ACKs and answers to them, urgent
-    /// data, CWR, and the counters of accurate ECN, whose bits a device that cuts would change.
+    /// No more than that segment where a header says something of it alone: requests for ACKs and answers to
+    /// them, urgent data, CWR, and the counters of accurate ECN, whose bits a device that cuts would change.
     fn most_at_once(&mut self, start: u64, len: u32) -> u32 {
         let limit = self.config.super_segment.min(MAX_SUPER_SEGMENT);
         let alone = len != self.snd.mss

@@ -13,7 +13,8 @@ impl Connection {
         Arc::make_mut(&mut self.config)
     }
 
-    /// Connections with the same configuration have one copy of it: this one takes that of `last`, or leaves its own there.
+    /// Connections with the same configuration have one copy of it: this one takes that of `last`, or leaves
+    /// its own there.
     pub fn share_config(&mut self, last: &mut Option<Arc<Config>>) {
         match last {
             Some(shared) if **shared == *self.config => self.config = shared.clone(),
@@ -21,8 +22,9 @@ impl Connection {
         }
     }
 
-    /// Takes over what `config` says of things that can change while a connection lives: Nagle's algorithm, keep-alive, timeouts,
-    /// and all of [`Tuning`](crate::config::Tuning). Nagle's algorithm or cork that are taken away let go what they held.
+    /// Takes over what `config` says of things that can change while a connection lives: Nagle's algorithm,
+    /// keep-alive, timeouts, and all of [`Tuning`](crate::config::Tuning). Nagle's algorithm or cork that are
+    /// taken away let go what they held.
     pub fn retune(&mut self, config: &Config) {
         let releases =
             (self.config.nagle && !config.nagle) || (self.config.tuning.cork && !config.tuning.cork);
@@ -45,7 +47,8 @@ impl Connection {
         }
         self.snd.unsent_refused |= config.tuning.unsent_limit.is_some();
     }
-    /// From now on the window follows the congestion control of `config`, beginning with what it is (TCP_CONGESTION).
+    /// From now on the window follows the congestion control of `config`, beginning with what it is
+    /// (TCP_CONGESTION).
     pub fn set_congestion(&mut self, now: Instant, config: &Config) {
         let own = self.own_config();
         own.congestion = config.congestion;
@@ -87,8 +90,9 @@ impl Connection {
     pub fn timestamp_clock(&self, now: Instant) -> u32 {
         self.timestamp(now)
     }
-    /// The clock of our timestamps begins at `offset`, which a host gives to all connections between two addresses, so that its
-    /// peer sees one clock (Linux). To be called before anything is sent; profiles that are not Linux's keep their own.
+    /// The clock of our timestamps begins at `offset`, which a host gives to all connections between two
+    /// addresses, so that its peer sees one clock (Linux). To be called before anything is sent; profiles
+    /// that are not Linux's keep their own.
     pub fn set_timestamp_offset(&mut self, offset: u32) {
         if self.config.is_linux() {
             self.ts.offset = offset;

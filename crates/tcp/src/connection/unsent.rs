@@ -24,7 +24,8 @@ impl Connection {
         self.snd.buffer.write(&mut part)
     }
 
-    /// Less is unsent than the limit again, after something was not taken because of it: the program should know.
+    /// Less is unsent than the limit again, after something was not taken because of it: the program should
+    /// know.
     pub(super) fn tell_of_unsent(&mut self) {
         let below = |limit: ByteCount| self.snd.unsent() < limit.get();
         if self.snd.unsent_refused && self.config.tuning.unsent_limit.is_none_or(below) {

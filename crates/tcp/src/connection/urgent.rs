@@ -15,8 +15,8 @@ pub(super) struct Urgent {
 }
 
 impl Connection {
-    /// As [`write`](Connection::write); all that is written up to here is urgent. The peer is told at once, even where
-    /// its window is closed.
+    /// As [`write`](Connection::write); all that is written up to here is urgent. The peer is told at once,
+    /// even where its window is closed.
     pub fn write_urgent(&mut self, data: &mut Bytes) -> ByteCount {
         let taken = self.write(data);
         if !taken.is_zero() {
@@ -25,7 +25,8 @@ impl Connection {
         taken
     }
 
-    /// All that was written is urgent but for the last `behind` bytes, as after [`write_urgent`](Connection::write_urgent).
+    /// All that was written is urgent but for the last `behind` bytes, as after
+    /// [`write_urgent`](Connection::write_urgent).
     pub fn mark_urgent(&mut self, behind: ByteCount) {
         self.urgent.sent = self.snd.buffer.end().saturating_sub(behind.get());
         if self.config.is_linux() {
@@ -36,15 +37,15 @@ impl Connection {
         }
     }
 
-    /// Bytes up to the end of the peer's urgent data, of those that were not read yet; none if nothing is urgent. Some
-    /// of them may still be on their way.
+    /// Bytes up to the end of the peer's urgent data, of those that were not read yet; none if nothing is
+    /// urgent. Some of them may still be on their way.
     pub fn urgent_ahead(&self) -> Option<ByteCount> {
         let read = self.rcv.reassembly.next() - self.rcv.reassembly.readable().get();
         self.urgent.received.checked_sub(read).filter(|n| *n > 0).map(ByteCount::new)
     }
 
-    /// URG and the urgent pointer of a segment that begins with `seq`: the distance to the first byte that is not
-    /// urgent (RFC 6093 §3), as far as 16 bits tell.
+    /// URG and the urgent pointer of a segment that begins with `seq`: the distance to the first byte that is
+    /// not urgent (RFC 6093 §3), as far as 16 bits tell.
     #[inline]
     pub(super) fn urgent_pointer(&self, seq: Seq) -> Option<u16> {
         if self.urgent.sent <= self.snd.una_offset {

@@ -1,9 +1,11 @@
-//! Whether the congestion window was earned: one that is not used says nothing of the path (RFC 5681 §4.1, RFC 7661).
+//! Whether the congestion window was earned: one that is not used says nothing of the path (RFC 5681 §4.1,
+//! RFC 7661).
 //!
-//! A window of which at least half is under way is validated. One that is not neither grows (congestion control is told,
-//! `AckSample::cwnd_limited`) nor lasts: after five minutes half of it goes (RFC 7661 §4.2 and §4.4.2), and after a pause
-//! longer than the timeout all above the initial window. What this leaves out of RFC 7661: pipeACK, i.e. the window
-//! before a loss is taken as it is; recovery cuts it by what was in flight where the algorithm says so.
+//! A window of which at least half is under way is validated. One that is not neither grows (congestion
+//! control is told, `AckSample::cwnd_limited`) nor lasts: after five minutes half of it goes (RFC 7661 §4.2
+//! and §4.4.2), and after a pause longer than the timeout all above the initial window. What this leaves out
+//! of RFC 7661: pipeACK, i.e. the window before a loss is taken as it is; recovery cuts it by what was in
+//! flight where the algorithm says so.
 
 use super::Connection;
 use farpace_units::{Instant, Packets, Span};

@@ -78,8 +78,8 @@ const SENT_CAUSES: usize = Cause::CutFastRetransmit as usize;
 /// Causes of window changes and timers.
 const OTHER_CAUSES: usize = Cause::ALL.len() - SENT_CAUSES;
 
-/// How often each cause of a window change was noted. It takes memory once one was: most connections are over before they lose
-/// anything.
+/// How often each cause of a window change was noted. It takes memory once one was: most connections are over
+/// before they lose anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CauseCounts(Option<Box<[u32; OTHER_CAUSES]>>);
 
@@ -143,7 +143,8 @@ pub struct Counters {
     pub confirmed: u64,
     /// Segments received that asked for an ACK at once.
     pub requests: u64,
-    /// Confirmations sent. What lacks to `requests` was answered as if it had not asked, or lost its turn to another.
+    /// Confirmations sent. What lacks to `requests` was answered as if it had not asked, or lost its turn to
+    /// another.
     pub confirmations: u64,
 }
 
@@ -204,7 +205,8 @@ pub struct ConnectionInspection {
     pub largest_mss: u32,
     /// The bandwidth that congestion control has measured, if it measures any.
     pub bandwidth: Option<Rate>,
-    /// The round trip of the empty path that congestion control goes by, if it has a filter of its own for it (BBR).
+    /// The round trip of the empty path that congestion control goes by, if it has a filter of its own for it
+    /// (BBR).
     pub min_rtt: Option<Span>,
 }
 
@@ -219,12 +221,14 @@ pub struct ConnectionMemory {
     pub send_chunks: usize,
     /// Bytes in order that wait to be read.
     pub readable_bytes: ByteCount,
-    /// Chunks they are in: on average at least [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK) bytes
-    /// each, but for the first thousand.
+    /// Chunks they are in: on average at least
+    /// [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK) bytes each, but for the first
+    /// thousand.
     pub readable_chunks: usize,
     /// Bytes that wait beyond a hole; with the readable ones at most the receive buffer.
     pub waiting_bytes: ByteCount,
-    /// Pieces that they arrived in: see [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK).
+    /// Pieces that they arrived in: see
+    /// [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK).
     pub waiting_chunks: usize,
     /// Stretches without holes that these make.
     pub out_of_order_ranges: usize,
