@@ -194,7 +194,7 @@ fn nics_are_reported_in_words_and_numbers() {
     );
     let number = |value: &Value| value.as_u64().unwrap();
     let host = &json["nics"][0];
-    let [wide, narrow] = [&host["cards"][0], &host["cards"][1]];
+    let [wide, narrow] = [&host["nics"][0], &host["nics"][1]];
     assert_eq!(
         (&host["host"], &wide["name"], &narrow["link"]),
         (&"a".into(), &"nic0".into(), &"a-narrow".into())
