@@ -17,6 +17,7 @@ mod linux;
 mod linux_queue;
 mod linux_receive;
 mod log;
+mod mirror;
 mod orphan;
 mod pacer;
 mod path;

@@ -1,0 +1,355 @@
+//! A split connection: two legs and what goes between them.
+
+use crate::budget;
+use crate::leg::{Leg, segment_of};
+use crate::offer::{LegLimits, Offer};
+use crate::pipe::Pipe;
+use crate::view::{FlowView, Side};
+use farpace_tcp::config::Config;
+use farpace_tcp::{CloseReason, Connection, ConnectionState, OutgoingSegment, Ports, Pressure, Segment};
+use farpace_units::{ByteCount, Instant, Seq, Span};
+use farpace_wire::Packet;
+use farpace_wire::tcp::TcpFlags;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ends {
+    pub opener: SocketAddr,
+    pub acceptor: SocketAddr,
+}
+
+/// What becomes of a packet of a flow.
+pub(crate) enum Verdict {
+    /// A leg has taken it.
+    Taken,
+    /// It goes on unchanged, and the flow with it: the hosts go on with each other.
+    HandOver,
+    /// It goes on unchanged, as the flow is short.
+    Short,
+    /// The flow is over, and this packet opens another.
+    Anew,
+}
+
+/// What waits for the answer of the far host.
+struct Opening {
+    syn: Box<Segment>,
+    config: Arc<Config>,
+    limits: LegLimits,
+    /// The round trip below which the connection passes.
+    min_rtt: Option<Span>,
+    repeated: bool,
+}
+
+/// A split connection.
+pub(crate) struct Flow {
+    pub ends: Ends,
+    opener_side: Side,
+    began: Instant,
+    opening: Option<Opening>,
+    opener: Option<Leg>,
+    acceptor: Leg,
+    to_acceptor: Pipe,
+    to_opener: Pipe,
+    /// For the owner: what it counts for, and its timer.
+    pub weight: u64,
+    pub armed: Option<Instant>,
+    pub is_touched: bool,
+    pub was_half_open: bool,
+}
+
+/// What a flow is made with.
+pub(crate) struct FlowSetup<'a> {
+    pub ends: Ends,
+    pub opener_side: Side,
+    pub limits: LegLimits,
+    /// Of the leg to the opener, and to the acceptor.
+    pub configs: [&'a Arc<Config>; 2],
+    pub min_rtt: Option<Span>,
+    pub rate: Option<farpace_units::Rate>,
+}
+
+impl Flow {
+    /// A SYN has come: the leg to the acceptor repeats it, with the same number. None: it cannot be split.
+    pub fn open(now: Instant, setup: &FlowSetup<'_>, syn: &Packet) -> Option<Flow> {
+        let offer = Offer::read(&syn.tcp().ok()?)?;
+        let segment = segment_of(syn)?;
+        let config = offer.repeated(setup.configs[1], &setup.limits);
+        let ports = Ports { local: segment.header.src_port, remote: segment.header.dst_port };
+        let mut tcp = Connection::connect(now, &config, ports, segment.header.seq);
+        if let Some(stamp) = offer.timestamp {
+            tcp.mirror_timestamps(now, stamp);
+        }
+        if setup.opener_side == Side::Lan {
+            tcp.set_rate_cap(setup.rate);
+        }
+        Some(Flow {
+            ends: setup.ends,
+            opener_side: setup.opener_side,
+            began: now,
+            opening: Some(Opening {
+                syn: Box::new(segment),
+                config: setup.configs[0].clone(),
+                limits: setup.limits,
+                min_rtt: setup.min_rtt,
+                repeated: false,
+            }),
+            opener: None,
+            acceptor: Leg::new(tcp, syn)?,
+            to_acceptor: Pipe::default(),
+            to_opener: Pipe::default(),
+            weight: 0,
+            armed: None,
+            is_touched: false,
+            was_half_open: true,
+        })
+    }
+
+    /// The initial sequence number of the opener.
+    fn iss(&self) -> Option<Seq> {
+        self.opening.as_ref().map(|opening| opening.syn.header.seq)
+    }
+
+    /// A packet of the opener.
+    pub fn on_opener(&mut self, now: Instant, packet: &Packet, freeze: bool) -> Verdict {
+        let Some(mut segment) = segment_of(packet) else { return Verdict::Taken };
+        if let Some(iss) = self.iss() {
+            if is_syn(&segment) && segment.header.seq == iss {
+                if let Some(opening) = &mut self.opening {
+                    opening.repeated = true;
+                }
+                return Verdict::Taken; // the leg repeats its own
+            }
+            // The opener gives up, or begins anew, or speaks of something that was before.
+            return if is_syn(&segment) { Verdict::Anew } else { Verdict::HandOver };
+        }
+        let Some(leg) = &mut self.opener else { return Verdict::HandOver };
+        if is_syn(&segment) && leg.is_over() {
+            return Verdict::Anew;
+        }
+        self.acceptor.imitate(packet);
+        if freeze {
+            withhold(&mut segment);
+        }
+        leg.tcp.on_segment(now, segment);
+        Verdict::Taken
+    }
+
+    /// A packet of the acceptor. `rate`: of the leg to the opener.
+    pub fn on_acceptor(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        rate: Option<farpace_units::Rate>,
+        freeze: bool,
+    ) -> Verdict {
+        let Some(mut segment) = segment_of(packet) else { return Verdict::Taken };
+        let Some(opening) = &self.opening else {
+            if is_syn(&segment) && self.acceptor.is_over() {
+                return Verdict::Anew;
+            }
+            if let Some(opener) = &mut self.opener {
+                opener.imitate(packet);
+            }
+            if freeze {
+                withhold(&mut segment);
+            }
+            self.acceptor.tcp.on_segment(now, segment);
+            return Verdict::Taken;
+        };
+        let (flags, ack) = (segment.header.flags, segment.header.ack);
+        let iss = opening.syn.header.seq;
+        if is_syn(&segment) || flags.contains(TcpFlags::RST) {
+            // Refused, or opened from both sides at once: the opener has the same numbers and can answer itself.
+            return Verdict::HandOver;
+        }
+        if !flags.contains(TcpFlags::SYN.with(TcpFlags::ACK)) || ack != iss + 1 {
+            // Of another connection between these ends: the leg answers with a reset (RFC 9293 §3.10.7.3).
+            self.acceptor.tcp.on_segment(now, segment);
+            return Verdict::Taken;
+        }
+        if opening.min_rtt.is_some_and(|least| !opening.repeated && now.since(self.began) < least) {
+            return Verdict::Short;
+        }
+        let Ok(tcp) = packet.tcp() else { return Verdict::Taken };
+        let Some(offer) = Offer::read(&tcp) else { return Verdict::HandOver };
+        let config = offer.repeated(&opening.config, &opening.limits);
+        let ports = Ports { local: segment.header.src_port, remote: segment.header.dst_port };
+        let mut near = Connection::accept(now, &config, ports, segment.header.seq, &opening.syn);
+        if let Some(stamp) = offer.timestamp {
+            near.mirror_timestamps(now, stamp);
+        }
+        if self.opener_side == Side::Wan {
+            near.set_rate_cap(rate);
+        }
+        self.opener = Leg::new(near, packet);
+        self.opening = None;
+        self.acceptor.tcp.on_segment(now, segment);
+        Verdict::Taken
+    }
+
+    /// The leg whose packets go to the acceptor, or to the opener.
+    pub fn leg(&mut self, to_acceptor: bool) -> Option<&mut Connection> {
+        if to_acceptor { Some(&mut self.acceptor.tcp) } else { self.opener.as_mut().map(|leg| &mut leg.tcp) }
+    }
+
+    /// What waits on either leg may wait until other packets that have arrived were taken.
+    pub fn may_wait(&self) -> bool {
+        self.opener.as_ref().is_some_and(|opener| opener.tcp.may_wait()) && self.acceptor.tcp.may_wait()
+    }
+
+    /// The deadline has come.
+    pub fn on_deadline(&mut self, now: Instant) {
+        let due = |tcp: &Connection| tcp.deadline().is_some_and(|(at, _)| at <= now);
+        if due(&self.acceptor.tcp) {
+            self.acceptor.tcp.on_deadline(now);
+        }
+        if let Some(opener) = self.opener.as_mut().filter(|opener| due(&opener.tcp)) {
+            opener.tcp.on_deadline(now);
+        }
+    }
+
+    /// When the flow wants to be woken.
+    pub fn deadline(&self) -> Option<Instant> {
+        let of = |tcp: &Connection| tcp.deadline().map(|(at, _)| at);
+        of(&self.acceptor.tcp).into_iter().chain(self.opener.as_ref().and_then(|leg| of(&leg.tcp))).min()
+    }
+
+    /// Moves what can be moved, closes what is closed on the other side, and sends what may be sent, until nothing happens any
+    /// more.
+    pub fn run(
+        &mut self,
+        now: Instant,
+        pressure: Pressure,
+        batch: &mut Vec<OutgoingSegment>,
+        mut send: impl FnMut(Side, Packet),
+    ) {
+        let side = self.opener_side;
+        self.acceptor.tcp.set_pressure(pressure);
+        loop {
+            self.acceptor.hear();
+            let mut busy = false;
+            if let Some(opener) = &mut self.opener {
+                opener.tcp.set_pressure(pressure);
+                opener.hear();
+                busy |= self.to_acceptor.run(now, &mut opener.tcp, &mut self.acceptor.tcp);
+                busy |= self.to_opener.run(now, &mut self.acceptor.tcp, &mut opener.tcp);
+                close(opener, &mut self.acceptor, &self.to_acceptor);
+                close(&mut self.acceptor, opener, &self.to_opener);
+                busy |= opener.transmit(now, batch, |packet| send(side, packet));
+            }
+            busy |= self.acceptor.transmit(now, batch, |packet| send(side.other(), packet));
+            let heard = self.acceptor.tcp.has_events()
+                || self.opener.as_ref().is_some_and(|opener| opener.tcp.has_events());
+            if !busy && !heard {
+                return;
+            }
+        }
+    }
+
+    /// The handshake is not complete.
+    pub fn is_half_open(&self) -> bool {
+        self.opener.as_ref().is_none_or(|opener| opener.tcp.state() == ConnectionState::SynReceived)
+    }
+
+    /// Nothing is left for the legs to do. Segments that come late go to the hosts.
+    pub fn is_over(&self) -> bool {
+        self.acceptor.is_over() && self.opener.as_ref().is_none_or(Leg::is_over)
+    }
+
+    /// It ended otherwise than by FINs of both hosts.
+    pub fn has_failed(&self) -> bool {
+        let failed = |leg: &Leg| leg.closed.is_some_and(|reason| reason != CloseReason::Finished);
+        failed(&self.acceptor) || self.opener.as_ref().is_some_and(failed)
+    }
+
+    /// The hosts can go on with each other: all that was acknowledged to one was acknowledged by the other, and so was each FIN.
+    pub fn can_be_handed_over(&self) -> bool {
+        let Some(opener) = &self.opener else {
+            return true; // the SYN was sent, and its answer goes to the opener
+        };
+        let delivered = opener.is_empty() && self.acceptor.is_empty();
+        let settled = match (opener.tcp.state(), self.acceptor.tcp.state()) {
+            (ConnectionState::Established, ConnectionState::Established) => true,
+            // A FIN of one of them, which the other has acknowledged.
+            (ConnectionState::CloseWait, ConnectionState::FinWait2) => true,
+            (ConnectionState::FinWait2, ConnectionState::CloseWait) => true,
+            _ => false,
+        };
+        settled && delivered && self.to_acceptor.is_empty() && self.to_opener.is_empty()
+    }
+
+    /// What it counts for.
+    pub fn weigh(&self) -> u64 {
+        let opener = self.opener.as_ref().map_or(0, |leg| budget::weight(&leg.tcp.memory()));
+        budget::weight(&self.acceptor.tcp.memory()) + opener
+    }
+
+    /// Connections with the same configuration have one copy of it.
+    pub fn share_configs(&mut self, last: &mut [Option<Arc<Config>>; 2]) {
+        let [of_opener, of_acceptor] = last;
+        self.acceptor.tcp.share_config(of_acceptor);
+        if let Some(opener) = &mut self.opener {
+            opener.tcp.share_config(of_opener);
+        }
+    }
+
+    /// Payload moved to the acceptor, and to the opener, by the side of the destination: WAN, LAN.
+    pub fn moved(&self) -> [ByteCount; 2] {
+        let (to_acceptor, to_opener) = (self.to_acceptor.moved(), self.to_opener.moved());
+        match self.opener_side {
+            Side::Lan => [to_acceptor, to_opener],
+            Side::Wan => [to_opener, to_acceptor],
+        }
+    }
+
+    /// The side of the opener.
+    pub fn opener_side(&self) -> Side {
+        self.opener_side
+    }
+
+    /// For people and metrics.
+    pub fn view(&self, now: Instant) -> FlowView {
+        let to_opener = self.opener.as_ref().map(|leg| leg.view(now));
+        let to_acceptor = self.acceptor.view(now);
+        let from_opener = to_opener.map_or(ByteCount::ZERO, |leg| leg.readable);
+        let at_opener = to_opener.map_or(ByteCount::ZERO, |leg| leg.unacknowledged);
+        FlowView {
+            opener: self.ends.opener,
+            acceptor: self.ends.acceptor,
+            opener_side: self.opener_side,
+            age: now.since(self.began),
+            undelivered: [from_opener + to_acceptor.unacknowledged, to_acceptor.readable + at_opener],
+            to_opener,
+            to_acceptor,
+            moved: [self.to_acceptor.moved(), self.to_opener.moved()],
+            rates: [self.to_acceptor.rate(now), self.to_opener.rate(now)],
+        }
+    }
+}
+
+/// What `from` has heard of its host goes on to `to`: a FIN behind all data, or the end.
+fn close(from: &mut Leg, to: &mut Leg, pipe: &Pipe) {
+    match from.closed {
+        Some(CloseReason::Finished) | None => {
+            if from.peer_closed && from.tcp.readable().is_zero() && pipe.is_empty() {
+                to.tcp.close();
+            }
+        }
+        // What was not delivered is lost with the connection, as without a gateway.
+        Some(_) => to.tcp.abort(),
+    }
+}
+
+fn is_syn(segment: &Segment) -> bool {
+    let flags = segment.header.flags;
+    flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK)
+}
+
+/// Leaves of a segment what it acknowledges. What it brings is not acknowledged: its host sends it again.
+fn withhold(segment: &mut Segment) {
+    segment.payload.clear();
+    segment.segment_size = 0;
+    segment.header.flags = segment.header.flags.without(TcpFlags::FIN).without(TcpFlags::URG);
+}

@@ -1,0 +1,431 @@
+//! The gateway as an element of a world.
+
+use crate::budget::Budget;
+use crate::flow::{Ends, Flow, FlowSetup, Verdict};
+use crate::limits::{DEFAULT_MEMORY, MAX_CONNECTIONS, MAX_HALF_OPEN};
+use crate::offer::LegLimits;
+use crate::policy::{Action, PolicyTable};
+use crate::view::{FlowView, Side, Totals};
+use farpace_host::ip::icmp::{SoftError, path_message};
+use farpace_host::is_host_address;
+use farpace_path::{Cx, DropReason, Element, Inspection, Port};
+use farpace_tcp::config::Config;
+use farpace_tcp::{OutgoingSegment, PathError};
+use farpace_units::{ByteCount, Instant, Span};
+use farpace_wire::Packet;
+use farpace_wire::tcp::TcpFlags;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Packets that arrive together are taken together: what they call for is sent so much later.
+const TOGETHER: Span = Span::from_nanos(1);
+
+/// Configuration of a gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayConfig {
+    /// Which connections are split, and how.
+    pub policies: PolicyTable,
+    /// MTU of the LAN side, in bytes.
+    pub lan_mtu: u16,
+    /// MTU of the WAN side, in bytes.
+    pub wan_mtu: u16,
+    /// Longest super-segment that both devices take, in bytes of an IP packet; zero: none.
+    pub super_segment: u32,
+    /// Memory of all connections.
+    pub memory: ByteCount,
+    /// Split connections at most.
+    pub max_connections: usize,
+    /// Connections at most whose handshake is not complete.
+    pub max_half_open: usize,
+}
+
+impl GatewayConfig {
+    /// With MTUs of 1500 bytes, and the limits of [`limits`](crate::limits).
+    pub fn new(policies: PolicyTable) -> Self {
+        GatewayConfig {
+            policies,
+            lan_mtu: 1500,
+            wan_mtu: 1500,
+            super_segment: 0,
+            memory: DEFAULT_MEMORY,
+            max_connections: MAX_CONNECTIONS,
+            max_half_open: MAX_HALF_OPEN,
+        }
+    }
+}
+
+/// A split-TCP gateway between a LAN side ([`Port(0)`](Gateway::LAN)) and a WAN side ([`Port(1)`](Gateway::WAN)).
+///
+/// The contract:
+/// * A connection is split when its SYN passes. The leg to the host that it is sent to repeats the SYN; the host that sent it is
+///   answered when the other has answered. Both legs have the numbers, the addresses and the options of the hosts.
+/// * What is not split passes unchanged: other protocols, fragments, connections whose SYN was not seen, connections beyond a limit.
+/// * Each byte that a host has sent reaches the other host once and in order, or the connection ends with a reset.
+/// * After [`drain`](Gateway::drain) new connections pass, and each split connection is handed over to its hosts as soon as all
+///   that was acknowledged to one was acknowledged by the other.
+pub struct Gateway {
+    config: GatewayConfig,
+    flows: Vec<Option<Box<Flow>>>,
+    free: Vec<usize>,
+    /// By both ends, the lesser first.
+    index: BTreeMap<(SocketAddr, SocketAddr), usize>,
+    timers: BTreeSet<(Instant, usize)>,
+    /// Flows with packets whose answers wait for those that came together with them.
+    touched: Vec<usize>,
+    touched_until: Option<Instant>,
+    budget: Budget,
+    totals: Totals,
+    half_open: usize,
+    draining: bool,
+    batch: Vec<OutgoingSegment>,
+    last_configs: [Option<Arc<Config>>; 2],
+}
+
+impl Gateway {
+    /// The port of the LAN side.
+    pub const LAN: Port = Port(0);
+    /// The port of the WAN side.
+    pub const WAN: Port = Port(1);
+
+    /// A gateway without connections.
+    pub fn new(config: GatewayConfig) -> Self {
+        Gateway {
+            budget: Budget::new(config.memory),
+            config,
+            flows: Vec::new(),
+            free: Vec::new(),
+            index: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            touched: Vec::new(),
+            touched_until: None,
+            totals: Totals::default(),
+            half_open: 0,
+            draining: false,
+            batch: Vec::new(),
+            last_configs: [None, None],
+        }
+    }
+
+    /// Takes another configuration. Connections that are split already keep theirs.
+    pub fn reconfigure(&mut self, config: GatewayConfig) {
+        self.budget.set_limit(config.memory);
+        self.config = config;
+    }
+
+    /// From now on new connections pass, and split ones are handed over to their hosts when nothing of them is undelivered. What
+    /// the hosts send meanwhile is not acknowledged.
+    pub fn drain(&mut self, cx: &mut Cx<'_>) {
+        self.draining = true;
+        for slot in 0..self.flows.len() {
+            self.service(slot, cx);
+        }
+    }
+
+    /// The counters.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            connections: self.index.len(),
+            half_open: self.half_open,
+            memory: self.budget.held(),
+            memory_peak: self.budget.peak(),
+            memory_limit: self.budget.limit(),
+            draining: self.draining,
+            moved: self.flows.iter().flatten().fold(self.totals.moved, |sum, flow| add(sum, flow.moved())),
+            ..self.totals
+        }
+    }
+
+    /// The split connections, in no order.
+    pub fn flows(&self, now: Instant) -> impl Iterator<Item = FlowView> + '_ {
+        self.flows.iter().flatten().map(move |flow| flow.view(now))
+    }
+
+    fn on_tcp(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        let Ok((ip, tcp)) = packet.ip_tcp() else { return self.pass(port, packet, cx) };
+        let from = SocketAddr::new(ip.src(), tcp.src_port());
+        let to = SocketAddr::new(ip.dst(), tcp.dst_port());
+        let flags = tcp.flags();
+        let control = TcpFlags::ACK.with(TcpFlags::RST).with(TcpFlags::FIN);
+        let opens = flags.contains(TcpFlags::SYN) && !flags.intersects(control);
+        let slot = self.index.get(&key(from, to)).copied();
+        let Some(slot) = slot else {
+            if opens && packet.payload().is_empty() {
+                return self.open(port, Ends { opener: from, acceptor: to }, packet, cx);
+            }
+            return self.pass(port, packet, cx);
+        };
+        if packet.verify_checksums().is_err() {
+            self.totals.packets_dropped += 1;
+            return cx.drop(packet, DropReason::BadChecksum);
+        }
+        let rate = self.rate_for(slot);
+        let freeze = self.draining;
+        let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) else {
+            return self.pass(port, packet, cx);
+        };
+        let verdict = match flow.ends.opener == from {
+            true => flow.on_opener(cx.now(), &packet, freeze),
+            false => flow.on_acceptor(cx.now(), &packet, rate, freeze),
+        };
+        match verdict {
+            Verdict::Taken => {
+                self.totals.packets_split += 1;
+                cx.consume(packet);
+                self.answer(slot, cx);
+            }
+            Verdict::HandOver => {
+                self.remove(slot);
+                self.pass(port, packet, cx);
+            }
+            Verdict::Short => {
+                self.totals.passed_short += 1;
+                self.totals.split -= 1;
+                self.remove(slot);
+                self.pass(port, packet, cx);
+            }
+            Verdict::Anew => {
+                self.remove(slot);
+                self.open(port, Ends { opener: from, acceptor: to }, packet, cx);
+            }
+        }
+    }
+
+    /// The rate of the policy for the WAN leg of a flow that was opened from the WAN.
+    fn rate_for(&self, slot: usize) -> Option<farpace_units::Rate> {
+        let flow = self.flows.get(slot)?.as_ref().filter(|flow| flow.opener_side() == Side::Wan)?;
+        self.config.policies.find(flow.ends.opener.ip()).rate
+    }
+
+    /// A SYN of a connection that is not split yet.
+    fn open(&mut self, port: Port, ends: Ends, packet: Packet, cx: &mut Cx<'_>) {
+        let opener_side = side_of(port);
+        let far = match opener_side {
+            Side::Lan => ends.acceptor,
+            Side::Wan => ends.opener,
+        };
+        let policy = self.config.policies.find(far.ip());
+        let honest = is_host_address(ends.opener.ip()) && is_host_address(ends.acceptor.ip());
+        let full =
+            self.index.len() >= self.config.max_connections || self.half_open >= self.config.max_half_open;
+        let count = match () {
+            () if policy.action == Action::Pass => Some(&mut self.totals.passed_by_policy),
+            () if self.draining => Some(&mut self.totals.passed_draining),
+            () if full || self.budget.is_short() || !honest => Some(&mut self.totals.passed_limit),
+            () => None,
+        };
+        if let Some(count) = count {
+            *count += 1;
+            return self.pass(port, packet, cx);
+        }
+        if packet.verify_checksums().is_err() {
+            self.totals.packets_dropped += 1;
+            return cx.drop(packet, DropReason::BadChecksum);
+        }
+        let configs = match opener_side {
+            Side::Lan => [&policy.lan, &policy.wan],
+            Side::Wan => [&policy.wan, &policy.lan],
+        };
+        let setup = FlowSetup {
+            ends,
+            opener_side,
+            limits: LegLimits {
+                mtu: self.config.lan_mtu.min(self.config.wan_mtu),
+                is_ipv6: ends.opener.is_ipv6(),
+                super_segment: self.config.super_segment,
+                buffer: policy.buffer,
+            },
+            configs,
+            min_rtt: (policy.action == Action::Auto).then_some(policy.min_rtt),
+            rate: policy.rate,
+        };
+        let Some(flow) = Flow::open(cx.now(), &setup, &packet) else {
+            self.totals.passed_options += 1;
+            return self.pass(port, packet, cx);
+        };
+        cx.consume(packet);
+        self.totals.packets_split += 1;
+        self.totals.split += 1;
+        self.half_open += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.flows.push(None);
+            self.flows.len() - 1
+        });
+        self.flows[slot] = Some(Box::new(flow));
+        self.index.insert(key(ends.opener, ends.acceptor), slot);
+        self.service(slot, cx);
+    }
+
+    /// A flow has taken a packet. What it calls for waits for packets that have come with it, if it may.
+    fn answer(&mut self, slot: usize, cx: &mut Cx<'_>) {
+        let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) else { return };
+        if !flow.may_wait() {
+            return self.service(slot, cx);
+        }
+        if !std::mem::replace(&mut flow.is_touched, true) {
+            self.touched.push(slot);
+            self.touched_until.get_or_insert(cx.now() + TOGETHER);
+        }
+    }
+
+    /// Moves and sends what can be, and books what has become of the flow.
+    fn service(&mut self, slot: usize, cx: &mut Cx<'_>) {
+        let pressure = self.budget.pressure(self.index.len());
+        let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) else { return };
+        flow.share_configs(&mut self.last_configs);
+        flow.run(cx.now(), pressure, &mut self.batch, |side, packet| {
+            cx.made();
+            cx.emit(port_of(side), packet);
+        });
+        let weight = flow.weigh();
+        self.budget.change(std::mem::replace(&mut flow.weight, weight), weight);
+        if flow.was_half_open && !flow.is_half_open() {
+            flow.was_half_open = false;
+            self.half_open -= 1;
+        }
+        if flow.is_over() {
+            self.totals.ended_by_error += u64::from(flow.has_failed());
+            return self.remove(slot);
+        }
+        if self.draining && flow.can_be_handed_over() {
+            self.totals.handed_over += 1;
+            return self.remove(slot);
+        }
+        let wanted = flow.deadline();
+        if flow.armed != wanted {
+            if let Some(before) = std::mem::replace(&mut flow.armed, wanted) {
+                self.timers.remove(&(before, slot));
+            }
+            self.timers.extend(wanted.map(|at| (at, slot)));
+        }
+    }
+
+    fn remove(&mut self, slot: usize) {
+        let Some(flow) = self.flows.get_mut(slot).and_then(Option::take) else { return };
+        self.index.remove(&key(flow.ends.opener, flow.ends.acceptor));
+        self.budget.change(flow.weight, 0);
+        self.half_open -= usize::from(flow.was_half_open);
+        self.totals.moved = add(self.totals.moved, flow.moved());
+        if let Some(at) = flow.armed {
+            self.timers.remove(&(at, slot));
+        }
+        if flow.is_touched {
+            self.touched.retain(|other| *other != slot);
+        }
+        self.free.push(slot);
+    }
+
+    /// An ICMP error about a packet of a leg. It goes on to the host as well, which judges it by its own numbers.
+    fn on_icmp(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        if let Some(message) = path_message(&packet)
+            && let (Some((src, dst)), Some(seq)) = (message.quoted.ports, message.quoted.seq)
+        {
+            let from = SocketAddr::new(message.quoted.addresses.src(), src);
+            let to = SocketAddr::new(message.quoted.addresses.dst(), dst);
+            let error = match message.trouble {
+                SoftError::TooBig { mtu } => {
+                    PathError::TooBig { mtu: u32::try_from(mtu.get()).unwrap_or(u32::MAX) }
+                }
+                SoftError::Unreachable { hard, why } => PathError::Unreachable { hard, why },
+                SoftError::TimeExceeded => PathError::Discarded,
+                SoftError::ParameterProblem => PathError::Malformed,
+            };
+            if let Some(slot) = self.index.get(&key(from, to)).copied() {
+                if let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) {
+                    let to_acceptor = flow.ends.opener == from;
+                    if let Some(tcp) = flow.leg(to_acceptor) {
+                        tcp.on_path_error(cx.now(), error, seq);
+                    }
+                }
+                self.service(slot, cx);
+            }
+        }
+        self.pass(port, packet, cx);
+    }
+
+    fn pass(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        self.totals.packets_passed += 1;
+        cx.emit(port_of(side_of(port).other()), packet);
+    }
+}
+
+impl Element for Gateway {
+    fn ports(&self) -> u16 {
+        2
+    }
+
+    fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        let Some(ip) = packet.ip() else { return self.pass(port, packet, cx) };
+        if ip.dst().is_multicast() {
+            // Groups of the devices themselves. What is for others is not routed here.
+            self.totals.packets_dropped += 1;
+            return cx.drop(packet, DropReason::Martian);
+        }
+        if !ip.is_fragment() && ip.protocol() == ip.icmp_protocol() {
+            return self.on_icmp(port, packet, cx);
+        }
+        self.on_tcp(port, packet, cx);
+    }
+
+    fn on_wake(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        if self.touched_until.is_some_and(|at| at <= now) {
+            self.touched_until = None;
+            for slot in std::mem::take(&mut self.touched) {
+                if let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) {
+                    flow.is_touched = false;
+                }
+                self.service(slot, cx);
+            }
+        }
+        while let Some(&(at, slot)) = self.timers.first() {
+            if at > now {
+                break;
+            }
+            self.timers.pop_first();
+            if let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) {
+                flow.armed = None;
+                flow.on_deadline(now);
+            }
+            self.service(slot, cx);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at).into_iter().chain(self.touched_until).min()
+    }
+
+    fn held(&self) -> u64 {
+        0 // what waits are bytes of connections
+    }
+
+    fn inspect(&self) -> Inspection {
+        let totals = self.totals();
+        vec![
+            ("connections", totals.connections.to_string()),
+            ("half_open", totals.half_open.to_string()),
+            ("split", totals.split.to_string()),
+            ("packets_passed", totals.packets_passed.to_string()),
+            ("memory", totals.memory.to_string()),
+        ]
+    }
+}
+
+fn add(a: [ByteCount; 2], b: [ByteCount; 2]) -> [ByteCount; 2] {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
+const fn side_of(port: Port) -> Side {
+    if port.0 == Gateway::LAN.0 { Side::Lan } else { Side::Wan }
+}
+
+const fn port_of(side: Side) -> Port {
+    match side {
+        Side::Lan => Gateway::LAN,
+        Side::Wan => Gateway::WAN,
+    }
+}
+
+fn key(a: SocketAddr, b: SocketAddr) -> (SocketAddr, SocketAddr) {
+    if a <= b { (a, b) } else { (b, a) }
+}

@@ -1,0 +1,179 @@
+//! What can be seen of a gateway from outside.
+
+use farpace_tcp::ConnectionState;
+use farpace_units::{ByteCount, Packets, Rate, Span};
+use std::net::SocketAddr;
+
+/// The two sides of a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// Hosts whose TCP is not to suffer from the far link.
+    Lan,
+    /// The far link.
+    Wan,
+}
+
+impl Side {
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Side {
+        match self {
+            Side::Lan => Side::Wan,
+            Side::Wan => Side::Lan,
+        }
+    }
+    /// In a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Side::Lan => "lan",
+            Side::Wan => "wan",
+        }
+    }
+}
+
+/// What limits a leg that sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LegLimit {
+    /// Nothing waits, and all is acknowledged.
+    Idle,
+    /// All that has arrived is sent: the other host sends no more.
+    Source,
+    /// The congestion window.
+    CongestionWindow,
+    /// The window that the host announces.
+    ReceiveWindow,
+    /// The pacing rate of congestion control.
+    Pacing,
+    /// The rate of the policy.
+    Policy,
+    /// The leg is closed.
+    Over,
+}
+
+impl LegLimit {
+    /// All of them.
+    pub const ALL: [LegLimit; 7] = [
+        LegLimit::Idle,
+        LegLimit::Source,
+        LegLimit::CongestionWindow,
+        LegLimit::ReceiveWindow,
+        LegLimit::Pacing,
+        LegLimit::Policy,
+        LegLimit::Over,
+    ];
+    /// As tables, JSON and metrics have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LegLimit::Idle => "idle",
+            LegLimit::Source => "source",
+            LegLimit::CongestionWindow => "congestion_window",
+            LegLimit::ReceiveWindow => "receive_window",
+            LegLimit::Pacing => "pacing",
+            LegLimit::Policy => "policy",
+            LegLimit::Over => "over",
+        }
+    }
+}
+
+/// One leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegView {
+    /// State of RFC 9293.
+    pub state: ConnectionState,
+    /// Smoothed round-trip time.
+    pub srtt: Span,
+    /// The least round-trip time lately.
+    pub min_rtt: Option<Span>,
+    /// Congestion window.
+    pub cwnd: Packets,
+    /// Segments in flight.
+    pub in_flight: Packets,
+    /// The window that the host announces.
+    pub peer_window: ByteCount,
+    /// Payload of a full segment, in bytes.
+    pub mss: u32,
+    /// Payload leaves at this rate at most.
+    pub pacing: Option<Rate>,
+    /// The bandwidth that congestion control has measured.
+    pub bandwidth: Option<Rate>,
+    /// Segments with payload sent to the host, retransmissions included.
+    pub segments_sent: u64,
+    /// Payload sent to the host, retransmissions included.
+    pub bytes_sent: ByteCount,
+    /// Of it, retransmissions.
+    pub bytes_retransmitted: ByteCount,
+    /// Payload received from the host in order.
+    pub bytes_received: ByteCount,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Acknowledged to the host, and not yet given to the other leg.
+    pub readable: ByteCount,
+    /// Given to this leg, and not yet acknowledged by the host.
+    pub unacknowledged: ByteCount,
+    /// What limits it.
+    pub limit: LegLimit,
+}
+
+/// A split connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowView {
+    /// The host that opened it.
+    pub opener: SocketAddr,
+    /// The host that answered.
+    pub acceptor: SocketAddr,
+    /// The side of the host that opened it.
+    pub opener_side: Side,
+    /// Since its SYN.
+    pub age: Span,
+    /// The leg to the host that opened it; none while the other has not answered.
+    pub to_opener: Option<LegView>,
+    /// The leg to the host that answered.
+    pub to_acceptor: LegView,
+    /// Payload that has passed from opener to acceptor, and back.
+    pub moved: [ByteCount; 2],
+    /// Payload per second, from opener to acceptor, and back.
+    pub rates: [Rate; 2],
+    /// Acknowledged to one host and not yet by the other, from opener to acceptor, and back. This is lost if the gateway crashes.
+    pub undelivered: [ByteCount; 2],
+}
+
+/// Counters of a gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Connections that are split now.
+    pub connections: usize,
+    /// Of them, those whose handshake is not complete.
+    pub half_open: usize,
+    /// Connections split so far.
+    pub split: u64,
+    /// Connections passed by policy.
+    pub passed_by_policy: u64,
+    /// Connections passed because their round trip is short.
+    pub passed_short: u64,
+    /// Connections passed because of options that both hosts need to see.
+    pub passed_options: u64,
+    /// Connections passed because a limit was reached.
+    pub passed_limit: u64,
+    /// Connections passed because the gateway drains.
+    pub passed_draining: u64,
+    /// Packets passed unchanged: not TCP, fragments, and connections that are not split.
+    pub packets_passed: u64,
+    /// Packets of split connections received.
+    pub packets_split: u64,
+    /// Packets dropped: wrong checksums, and groups.
+    pub packets_dropped: u64,
+    /// Connections handed over to their hosts, with nothing undelivered.
+    pub handed_over: u64,
+    /// Connections that ended with a reset or a timeout.
+    pub ended_by_error: u64,
+    /// Payload moved to the WAN side, and to the LAN side.
+    pub moved: [ByteCount; 2],
+    /// Memory of connections now.
+    pub memory: ByteCount,
+    /// Most that it was.
+    pub memory_peak: ByteCount,
+    /// What it may be.
+    pub memory_limit: ByteCount,
+    /// It drains: new connections pass.
+    pub draining: bool,
+}

@@ -1,0 +1,288 @@
+//! A client and a server with a gateway between them: `client - lan - gateway - wan - server`.
+
+use bytes::Bytes;
+use farpace_gateway::{Gateway, GatewayConfig, Policy, PolicyTable, Totals};
+use farpace_host::{Application, ConnectionId, Host, ListenSettings, Secret, SocketEnds};
+use farpace_path::world::{ElementId, Observer, WireId, World};
+use farpace_path::{Cx, Framing, Link, LinkConfig, Loss, LossDirection, Port, QueueLimit};
+use farpace_tcp::config::{Config, Profile, Settings};
+use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
+use farpace_units::{ByteCount, Instant, RandomStream, Rate, Span};
+use farpace_wire::Packet;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+pub const SERVER_PORT: u16 = 80;
+
+/// The `n`th byte of a stream. Its period is no power of two, so that a shift by a segment or a buffer shows.
+pub fn byte_at(seed: u8, n: usize) -> u8 {
+    (n % 251) as u8 ^ (n / 251 % 241) as u8 ^ seed
+}
+
+/// What a program does and has seen.
+#[derive(Default)]
+pub struct Record {
+    pub id: Option<ConnectionId>,
+    pub connected: bool,
+    pub received: usize,
+    pub wrong: Option<usize>,
+    pub peer_closed: bool,
+    pub urgent_at: Option<u64>,
+    pub ended: Option<CloseReason>,
+}
+
+/// Sends `all` bytes, and reads whatever comes, and compares it.
+pub struct Program {
+    pub sends: usize,
+    pub sent: usize,
+    pub seeds: [u8; 2],
+    /// Closes behind what it sends.
+    pub closes: bool,
+    /// Sends only when the other has closed.
+    pub after_fin: bool,
+    /// Reads nothing.
+    pub deaf: bool,
+    pub record: Rc<RefCell<Record>>,
+}
+
+impl Program {
+    pub fn new(sends: usize, seeds: [u8; 2], record: &Rc<RefCell<Record>>) -> Self {
+        Program { sends, sent: 0, seeds, closes: true, after_fin: false, deaf: false, record: record.clone() }
+    }
+
+    pub fn write(&mut self, connection: &mut Connection) {
+        if self.after_fin && !self.record.borrow().peer_closed {
+            return;
+        }
+        while self.sent < self.sends {
+            let end = self.sends.min(self.sent + 10_000);
+            let chunk: Vec<u8> = (self.sent..end).map(|n| byte_at(self.seeds[0], n)).collect();
+            let taken = connection.write(&mut Bytes::from(chunk)).as_len();
+            if taken == 0 {
+                return;
+            }
+            self.sent += taken;
+        }
+        if self.closes {
+            connection.close();
+        }
+    }
+}
+
+impl Application for Program {
+    fn on_begin(&mut self, id: ConnectionId, _: SocketEnds) {
+        self.record.borrow_mut().id = Some(id);
+    }
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        match event {
+            ConnectionEvent::Connected => self.record.borrow_mut().connected = true,
+            ConnectionEvent::PeerClosed => self.record.borrow_mut().peer_closed = true,
+            ConnectionEvent::Closed(reason) => self.record.borrow_mut().ended = Some(reason),
+            ConnectionEvent::Urgent => {
+                let mut record = self.record.borrow_mut();
+                let ahead = connection.urgent_ahead().map(ByteCount::get);
+                record.urgent_at = ahead.map(|ahead| record.received as u64 + ahead);
+            }
+            _ => {}
+        }
+        if !self.deaf {
+            let mut record = self.record.borrow_mut();
+            connection.read(|bytes| {
+                for byte in bytes {
+                    if byte != byte_at(self.seeds[1], record.received) && record.wrong.is_none() {
+                        record.wrong = Some(record.received);
+                    }
+                    record.received += 1;
+                }
+            });
+        }
+        self.write(connection);
+    }
+}
+
+/// What passes the two links, as it leaves the client, the server and both ports of the gateway.
+#[derive(Default)]
+pub struct Tap {
+    pub wires: [Option<WireId>; 4],
+    pub seen: [Vec<Packet>; 4],
+    pub on: bool,
+}
+
+impl Observer for Tap {
+    fn packet(&mut self, _: Instant, wire: WireId, packet: &Packet) {
+        if let Some(at) = self.wires.iter().position(|own| *own == Some(wire)).filter(|_| self.on) {
+            self.seen[at].push(packet.clone());
+        }
+    }
+}
+
+pub const FROM_CLIENT: usize = 0;
+pub const FROM_SERVER: usize = 1;
+pub const TO_CLIENT: usize = 2;
+pub const TO_SERVER: usize = 3;
+
+/// The network of a test.
+pub struct Net {
+    pub world: World,
+    pub client: ElementId,
+    pub server: ElementId,
+    pub gateway: ElementId,
+    pub tap: Tap,
+    pub addresses: [IpAddr; 2],
+}
+
+/// What a test chooses.
+pub struct Plan {
+    pub config: GatewayConfig,
+    pub addresses: [IpAddr; 2],
+    pub loss: f64,
+    pub rate: Rate,
+    pub delay: Span,
+    pub seed: u64,
+}
+
+impl Plan {
+    pub fn new() -> Self {
+        Plan {
+            config: GatewayConfig::new(PolicyTable::new(vec![], policy())),
+            addresses: ["10.0.0.1".parse().unwrap(), "192.0.2.1".parse().unwrap()],
+            loss: 0.0,
+            rate: Rate::from_mbit(50),
+            delay: Span::from_millis(280),
+            seed: 1,
+        }
+    }
+}
+
+pub fn linux() -> Config {
+    Settings { profile: Some(Profile::Linux), ..Settings::default() }.resolve().unwrap()
+}
+
+pub fn policy() -> Policy {
+    let wan = Settings { profile: Some(Profile::Farpace), ..Settings::default() }.resolve().unwrap();
+    Policy::new(linux(), wan)
+}
+
+fn link(rate: Option<Rate>, delay: Span) -> Box<Link> {
+    let queue = QueueLimit::Bytes(ByteCount::new(1 << 20));
+    Box::new(Link::symmetric(LinkConfig { rate, delay, queue, framing: Framing::ETHERNET }).unwrap())
+}
+
+impl Net {
+    pub fn new(plan: Plan) -> Self {
+        let mut world = World::new(plan.seed);
+        let host = |name: &str, address| {
+            Box::new(Host::new(address, Secret::from_stream(&mut RandomStream::new(plan.seed, name))))
+        };
+        let [a, b] = plan.addresses;
+        let client = world.add("client", host("client", a)).unwrap();
+        let lan = world.add("lan", link(Some(Rate::from_mbit(1000)), Span::from_micros(50))).unwrap();
+        let gateway = world.add("gateway", Box::new(Gateway::new(plan.config))).unwrap();
+        let lossy = Loss::new(LossDirection::new(plan.loss), LossDirection::new(plan.loss));
+        let loss = world.add("loss", Box::new(lossy)).unwrap();
+        let wan = world.add("wan", link(Some(plan.rate), plan.delay)).unwrap();
+        let server = world.add("server", host("server", b)).unwrap();
+        let port = |n| Port(n);
+        for (near, far) in [
+            ((client, port(0)), (lan, port(0))),
+            ((lan, port(1)), (gateway, Gateway::LAN)),
+            ((gateway, Gateway::WAN), (loss, port(0))),
+            ((loss, port(1)), (wan, port(0))),
+            ((wan, port(1)), (server, port(0))),
+        ] {
+            world.connect(near, far).unwrap();
+        }
+        let mut tap = Tap::default();
+        let ends = [(client, port(0)), (server, port(0)), (gateway, Gateway::LAN), (gateway, Gateway::WAN)];
+        for (wire, end) in tap.wires.iter_mut().zip(ends) {
+            *wire = Some(world.observe(end).unwrap());
+        }
+        Net { world, client, server, gateway, tap, addresses: plan.addresses }
+    }
+
+    pub fn run_for(&mut self, span: Span) {
+        let until = self.world.now() + span;
+        self.world.run_until(until, &mut self.tap).unwrap();
+        self.world.check().unwrap();
+    }
+
+    /// The server makes a program for each connection.
+    pub fn listen(&mut self, config: Config, make: impl Fn() -> Program + 'static) {
+        let server = self.world.element_mut::<Host>(self.server).unwrap();
+        server.listen(SERVER_PORT, ListenSettings::new(config), move || Box::new(make())).unwrap();
+    }
+
+    /// The client opens a connection now.
+    pub fn connect(&mut self, config: Config, program: Program) {
+        let (now, to) = (self.world.now(), self.addresses[1]);
+        let client = self.world.element_mut::<Host>(self.client).unwrap();
+        client.connect(now, to, SERVER_PORT, config, None, Box::new(program)).unwrap();
+    }
+
+    /// Works on a connection of a host.
+    pub fn with<R>(
+        &mut self,
+        host: ElementId,
+        record: &Rc<RefCell<Record>>,
+        work: impl FnOnce(&mut Program, &mut Connection) -> R,
+    ) -> R {
+        let id = record.borrow().id.unwrap();
+        let act = |host: &mut Host, cx: &mut Cx<'_>| host.with_application(id, cx, work);
+        self.world.call(host, &mut self.tap, act).unwrap().unwrap()
+    }
+
+    pub fn gateway(&self) -> &Gateway {
+        self.world.element::<Gateway>(self.gateway).unwrap()
+    }
+
+    pub fn totals(&self) -> Totals {
+        self.gateway().totals()
+    }
+
+    pub fn drain(&mut self) {
+        self.world.call(self.gateway, &mut self.tap, |gateway: &mut Gateway, cx| gateway.drain(cx)).unwrap();
+    }
+
+    /// The gateway is killed, and another takes its place.
+    pub fn restart(&mut self, config: GatewayConfig) {
+        *self.world.element_mut::<Gateway>(self.gateway).unwrap() = Gateway::new(config);
+    }
+
+    /// A packet comes to the gateway by hand.
+    pub fn inject(&mut self, port: Port, packet: Packet) {
+        use farpace_path::Element;
+        let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| {
+            cx.made();
+            gateway.on_packet(port, packet, cx);
+        };
+        self.world.call(self.gateway, &mut self.tap, act).unwrap();
+    }
+}
+
+pub fn record() -> Rc<RefCell<Record>> {
+    Rc::default()
+}
+
+/// A server that sends `sends` bytes; the record is that of its latest connection.
+pub fn serve(net: &mut Net, config: Config, sends: usize) -> Rc<RefCell<Record>> {
+    let kept = record();
+    let made = kept.clone();
+    net.listen(config, move || Program::new(sends, [2, 1], &made));
+    kept
+}
+
+/// A client that sends `sends` bytes.
+pub fn call(net: &mut Net, config: Config, sends: usize) -> Rc<RefCell<Record>> {
+    let kept = record();
+    net.connect(config, Program::new(sends, [1, 2], &kept));
+    kept
+}
+
+/// All has arrived, unchanged, and both have closed in order.
+pub fn assert_done(record: &Rc<RefCell<Record>>, received: usize) {
+    let record = record.borrow();
+    assert_eq!(record.wrong, None, "a byte differs");
+    assert_eq!(record.received, received);
+    assert!(record.peer_closed);
+}

@@ -1,0 +1,12 @@
+//! The gateway between hosts, in virtual time.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod any_input;
+mod bytes;
+mod endings;
+mod handshake;
+mod harness;
+mod limits;
+mod passing;
+mod survival;

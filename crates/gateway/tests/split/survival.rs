@@ -1,0 +1,73 @@
+//! Connections outlive the gateway.
+
+use crate::harness::*;
+use farpace_gateway::{GatewayConfig, PolicyTable};
+use farpace_units::Span;
+
+fn config() -> GatewayConfig {
+    GatewayConfig::new(PolicyTable::new(vec![], policy()))
+}
+
+// Breaks: connections in which nothing is undelivered end with a crash of the gateway.
+#[test]
+fn quiet_connections_outlive_a_crash() {
+    let mut net = Net::new(Plan::new());
+    let kept = record();
+    let made = kept.clone();
+    net.listen(linux(), move || Program { closes: false, ..Program::new(5_000, [2, 1], &made) });
+    let client = record();
+    net.connect(linux(), Program { closes: false, ..Program::new(5_000, [1, 2], &client) });
+    net.run_for(Span::from_secs(5));
+    assert_eq!((client.borrow().received, kept.borrow().received), (5_000, 5_000));
+    net.restart(config());
+    let (a, b) = (net.client, net.server);
+    for (host, own) in [(a, &client), (b, &kept)] {
+        net.with(host, own, |program, connection| {
+            (program.sends, program.closes) = (300_000, true);
+            program.write(connection);
+        });
+    }
+    net.run_for(Span::from_secs(60));
+    assert_done(&client, 300_000);
+    assert_done(&kept, 300_000);
+    assert_eq!(net.totals().split, 0);
+}
+
+// Breaks: a gateway that is stopped in order loses bytes, or never ends.
+#[test]
+fn draining_hands_connections_over_in_the_middle_of_a_transfer() {
+    for (up, down, loss) in [(20_000_000, 0, 0.0), (0, 20_000_000, 0.0), (5_000_000, 5_000_000, 0.002)] {
+        let mut net = Net::new(Plan { loss, ..Plan::new() });
+        let server = serve(&mut net, linux(), down);
+        let client = call(&mut net, linux(), up);
+        net.run_for(Span::from_millis(2_900));
+        assert!(!server.borrow().peer_closed || !client.borrow().peer_closed);
+        assert_eq!(net.totals().connections, 1);
+        net.drain();
+        let mut waited = 0;
+        while net.totals().connections > 0 {
+            net.run_for(Span::from_millis(100));
+            waited += 100;
+            assert!(waited < 60_000, "not handed over");
+        }
+        assert_eq!(net.totals().handed_over, 1);
+        net.restart(config());
+        net.run_for(Span::from_secs(900));
+        assert_done(&client, down);
+        assert_done(&server, up);
+        assert_eq!(net.totals().split, 0);
+    }
+}
+
+// Breaks: new connections are split by a gateway that is about to end.
+#[test]
+fn new_connections_pass_while_it_drains() {
+    let mut net = Net::new(Plan::new());
+    net.drain();
+    let server = serve(&mut net, linux(), 10_000);
+    let client = call(&mut net, linux(), 10_000);
+    net.run_for(Span::from_secs(20));
+    assert_done(&client, 10_000);
+    assert_done(&server, 10_000);
+    assert_eq!((net.totals().split, net.totals().passed_draining), (0, 1));
+}
