@@ -1,8 +1,8 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, explain, far_end, forward, kernel, lab_namespaces, man, nics,
-    notices, pacing, papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up,
+    cc, completions, doctor, emulate, exec, explain, far_end, forward, gateway, kernel, lab_namespaces, man,
+    nics, notices, pacing, papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up,
     version,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -18,6 +18,7 @@ Examples for those who run a far link:
   farpace explain slow.pcapng                        why the transfers of a capture took their time
   farpace pacing show                                what a pacing configuration means on a line
   farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
+  farpace gateway up --lan eth0 --wan eth1           TCP of a whole site split on its router
   farpace kernel up --default                        its congestion control under every program of this machine
   farpace nics order --paths 1G,100M                 in which order frames leave by two NICs
 
@@ -79,6 +80,8 @@ pub enum Command {
     Emulate(emulate::Args),
     /// Bring a host up on a device of this machine: it answers ping, and offers echo, discard and chargen
     Up(up::Args),
+    /// TCP of a whole site split on its router, for hosts that know nothing of farpace
+    Gateway(Box<gateway::Args>),
     /// farpace's congestion control inside the kernel of this machine, through BPF
     Kernel(Box<kernel::Args>),
     /// Run a program that knows nothing of farpace on a farpace host
@@ -148,6 +151,7 @@ pub fn main() -> ExitCode {
         Command::Nics(args) => nics::run(args),
         Command::Emulate(args) => emulate::run(args),
         Command::Up(args) => up::run(args),
+        Command::Gateway(args) => gateway::run(args),
         Command::Kernel(args) => kernel::run(args),
         Command::Exec(args) => exec::run(args),
         Command::Ss(args) => ss::run(args),

@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 pub use farpace_events as events;
+pub use farpace_gateway as split;
 pub use farpace_host as host;
 pub use farpace_lab as lab;
 pub use farpace_link as link;
@@ -65,6 +66,7 @@ pub mod experiments;
 pub mod explain;
 mod far_end;
 pub mod forward;
+pub mod gateway;
 pub mod interrupt;
 pub mod kernel;
 pub mod lab_compare;

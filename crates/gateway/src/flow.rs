@@ -26,6 +26,8 @@ pub(crate) enum Verdict {
     Taken,
     /// It goes on unchanged, and the flow with it: the hosts go on with each other.
     HandOver,
+    /// The same, because the answer of the acceptor did not pass here.
+    Asymmetric,
     /// It goes on unchanged, as the flow is short.
     Short,
     /// The flow is over, and this packet opens another.
@@ -122,7 +124,12 @@ impl Flow {
                 return Verdict::Taken; // the leg repeats its own
             }
             // The opener gives up, or begins anew, or speaks of something that was before.
-            return if is_syn(&segment) { Verdict::Anew } else { Verdict::HandOver };
+            let ack = segment.header.flags.contains(TcpFlags::ACK) && segment.header.seq == iss + 1;
+            return match () {
+                () if is_syn(&segment) => Verdict::Anew,
+                () if ack && !segment.header.flags.contains(TcpFlags::RST) => Verdict::Asymmetric,
+                () => Verdict::HandOver,
+            };
         }
         let Some(leg) = &mut self.opener else { return Verdict::HandOver };
         if is_syn(&segment) && leg.is_over() {
@@ -302,6 +309,16 @@ impl Flow {
             Side::Lan => [to_acceptor, to_opener],
             Side::Wan => [to_opener, to_acceptor],
         }
+    }
+
+    /// Payload sent on the WAN leg, and of it retransmissions.
+    pub fn wan_sent(&self) -> [ByteCount; 2] {
+        let leg = match self.opener_side {
+            Side::Lan => Some(&self.acceptor),
+            Side::Wan => self.opener.as_ref(),
+        };
+        let counters = leg.map(|leg| leg.tcp.counters());
+        counters.map_or([ByteCount::ZERO; 2], |counters| [counters.bytes_sent, counters.bytes_sent_again])
     }
 
     /// The side of the opener.

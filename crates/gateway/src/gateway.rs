@@ -124,7 +124,11 @@ impl Gateway {
 
     /// The counters.
     pub fn totals(&self) -> Totals {
+        let zero = [self.totals.wan_bytes_sent, self.totals.wan_bytes_retransmitted];
+        let [sent, again] = self.flows.iter().flatten().fold(zero, |sum, flow| add(sum, flow.wan_sent()));
         Totals {
+            wan_bytes_sent: sent,
+            wan_bytes_retransmitted: again,
             connections: self.index.len(),
             half_open: self.half_open,
             memory: self.budget.held(),
@@ -175,6 +179,11 @@ impl Gateway {
                 self.answer(slot, cx);
             }
             Verdict::HandOver => {
+                self.remove(slot);
+                self.pass(port, packet, cx);
+            }
+            Verdict::Asymmetric => {
+                self.totals.asymmetric += 1;
                 self.remove(slot);
                 self.pass(port, packet, cx);
             }
@@ -306,6 +315,9 @@ impl Gateway {
         self.budget.change(flow.weight, 0);
         self.half_open -= usize::from(flow.was_half_open);
         self.totals.moved = add(self.totals.moved, flow.moved());
+        let [sent, again] = flow.wan_sent();
+        self.totals.wan_bytes_sent += sent;
+        self.totals.wan_bytes_retransmitted += again;
         if let Some(at) = flow.armed {
             self.timers.remove(&(at, slot));
         }

@@ -166,6 +166,12 @@ pub struct Totals {
     pub handed_over: u64,
     /// Connections that ended with a reset or a timeout.
     pub ended_by_error: u64,
+    /// Connections whose opener was answered though the answer did not pass here: one direction takes another route.
+    pub asymmetric: u64,
+    /// Payload sent to hosts of the WAN side, retransmissions included.
+    pub wan_bytes_sent: ByteCount,
+    /// Of it, retransmissions.
+    pub wan_bytes_retransmitted: ByteCount,
     /// Payload moved to the WAN side, and to the LAN side.
     pub moved: [ByteCount; 2],
     /// Memory of connections now.

@@ -63,17 +63,21 @@ pub struct DoctorFinding {
 }
 
 impl DoctorFinding {
-    fn ok(what: impl Into<String>, value: impl Into<String>) -> Self {
+    pub(crate) fn ok(what: impl Into<String>, value: impl Into<String>) -> Self {
         DoctorFinding { what: what.into(), value: value.into(), judgement: Judgement::Ok, mend: None }
     }
-    fn note(what: impl Into<String>, value: impl Into<String>, mend: impl Into<String>) -> Self {
+    pub(crate) fn note(what: impl Into<String>, value: impl Into<String>, mend: impl Into<String>) -> Self {
         DoctorFinding {
             judgement: Judgement::Note,
             mend: Some(mend.into()),
             ..DoctorFinding::ok(what, value)
         }
     }
-    fn problem(what: impl Into<String>, value: impl Into<String>, mend: impl Into<String>) -> Self {
+    pub(crate) fn problem(
+        what: impl Into<String>,
+        value: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
         DoctorFinding {
             judgement: Judgement::Problem,
             mend: Some(mend.into()),
@@ -183,7 +187,7 @@ fn leftovers() -> Vec<DoctorFinding> {
     findings
 }
 
-fn text(findings: &[DoctorFinding], cleaned: &[String]) -> String {
+pub(crate) fn text(findings: &[DoctorFinding], cleaned: &[String]) -> String {
     let width = findings.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
     let mut text: String = cleaned.iter().map(|what| format!("taken away: {what}\n")).collect();
     for DoctorFinding { what, value, judgement, mend } in findings {

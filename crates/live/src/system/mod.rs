@@ -7,6 +7,7 @@ pub(crate) mod ethtool;
 mod journal;
 mod memory;
 mod namespace;
+mod routing;
 pub mod sysctl;
 mod tool;
 mod traffic;
@@ -17,6 +18,7 @@ pub use ethtool::{Offload, offload};
 pub use journal::{Journal, clean, journals, state_folder};
 pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
+pub use routing::{IpFamily, OwnedTable, packet_filter, routes_of, routing_rules};
 pub use traffic::{InterfaceFacts, RootQueue, interface_facts, root_queue};
 pub use undo::SystemUndo;
 
@@ -49,7 +51,9 @@ pub enum SystemError {
         message: String,
     },
     /// A tool is missing.
-    #[error("the command `{0}` is missing: install the package iproute2 (iproute on Fedora)")]
+    #[error(
+        "the command `{0}` is missing: install the package iproute2 (iproute on Fedora), for nft nftables"
+    )]
     NoTool(String),
     /// It exists already, and may belong to another program.
     #[error("there is already {0}: choose another name, or remove it")]

@@ -1,0 +1,367 @@
+//! `farpace gateway check`: what keeps traffic from the gateway, or harms it, with the commands that mend it.
+
+use super::config::GatewayFile;
+use super::control;
+use super::interception::{protocols, side_mtu, tracks};
+use crate::doctor::{DoctorFinding, Judgement, text};
+use crate::terminal;
+use anyhow::Result;
+use farpace_live::system::{
+    IpFamily, Offload, SystemInterface, interface_facts, offload, packet_filter, routes_of, routing_rules,
+    sysctl,
+};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Segments that a device joins at most when it joins none.
+const SINGLE: u32 = 1;
+/// Traffic without a single split connection in this time, in seconds, is a finding.
+const LONG: f64 = 10.0;
+
+/// The arguments of `farpace gateway check`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CheckArgs {
+    /// Interface to the hosts of the LAN [default: those of the running gateway]
+    #[arg(long, value_name = "IF")]
+    lan: Vec<String>,
+    /// Interface to the far link [default: those of the running gateway]
+    #[arg(long, value_name = "IF")]
+    wan: Vec<String>,
+    /// Configuration file of the gateway
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON: {"findings": [{"what", "value", "judgement", "mend"}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// `farpace gateway check`.
+///
+/// # Errors
+/// A bad configuration, or nothing to check.
+pub fn run(args: &CheckArgs) -> Result<ExitCode> {
+    let mut file = match &args.config {
+        Some(path) => GatewayFile::read(path)?,
+        None => GatewayFile::default(),
+    };
+    let running = control::status_of_all();
+    let names = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let first = running.as_ref().ok().and_then(|all| all.first()).cloned();
+    for (own, said, key) in [(&mut file.lan, &args.lan, "lan"), (&mut file.wan, &args.wan, "wan")] {
+        if !said.is_empty() {
+            own.clone_from(said);
+        } else if own.is_empty()
+            && let Some(first) = &first
+        {
+            *own = names(&first[key]);
+        }
+    }
+    file.check()?;
+    let wanted = |status: &&Value| names(&status["lan"]) == file.lan && names(&status["wan"]) == file.wan;
+    let running = match running {
+        Ok(all) => Ok(all.iter().find(wanted).cloned()),
+        Err(error) => Err(error),
+    };
+    let findings = look(&file, running);
+    let bad = findings.iter().any(|finding| finding.judgement == Judgement::Problem);
+    match args.json {
+        true => terminal::print_json(&json!({ "findings": findings }))?,
+        false => terminal::print(&text(&findings, &[]))?,
+    }
+    Ok(ExitCode::from(if bad { terminal::FAILED } else { terminal::OK }))
+}
+
+/// All findings, in the order in which a packet meets what they are about.
+fn look(file: &GatewayFile, running: Result<Option<Value>>) -> Vec<DoctorFinding> {
+    let mut findings = interfaces(file);
+    findings.push(tun());
+    findings.extend(forwarding());
+    let running = match running {
+        Ok(running) => running,
+        Err(error) => {
+            findings.push(DoctorFinding::problem(
+                "gateway",
+                format!("{error:#}"),
+                "see its messages, and start it again",
+            ));
+            None
+        }
+    };
+    findings.extend(gateway(file, running.as_ref()));
+    findings.extend(rules(file, running.is_some()));
+    findings.extend(routes(file));
+    findings.extend(reverse_path(file));
+    findings.extend(filter(running.as_ref()));
+    findings.extend(mtu(file));
+    findings.extend(offloads(file));
+    findings
+}
+
+fn interfaces(file: &GatewayFile) -> Vec<DoctorFinding> {
+    let look = |(side, name): (&str, &String)| {
+        let what = format!("{side} {name}");
+        match interface_facts(&SystemInterface::here(name)) {
+            Err(_) => DoctorFinding::problem(what, "there is no such interface", "`ip link` lists them"),
+            Ok(facts) if !is_up(name) => DoctorFinding::problem(
+                what,
+                format!("down, MTU {} B", facts.mtu),
+                format!("ip link set {name} up"),
+            ),
+            Ok(facts) => DoctorFinding::ok(what, format!("up, MTU {} B", facts.mtu)),
+        }
+    };
+    sides(file).map(look).collect()
+}
+
+fn sides(file: &GatewayFile) -> impl Iterator<Item = (&'static str, &String)> {
+    file.lan.iter().map(|name| ("lan", name)).chain(file.wan.iter().map(|name| ("wan", name)))
+}
+
+fn is_up(name: &str) -> bool {
+    let flags = std::fs::read_to_string(format!("/sys/class/net/{name}/flags")).unwrap_or_default();
+    let flags = flags.trim().trim_start_matches("0x");
+    // sysfs may show another namespace than that of this process; what it does not know counts as up.
+    u32::from_str_radix(flags, 16).map_or(true, |flags| flags & 1 == 1)
+}
+
+fn tun() -> DoctorFinding {
+    match std::fs::metadata("/dev/net/tun") {
+        Ok(_) => DoctorFinding::ok("TUN", "/dev/net/tun"),
+        Err(error) => DoctorFinding::problem("TUN", format!("/dev/net/tun: {error}"), "modprobe tun"),
+    }
+}
+
+fn forwarding() -> Vec<DoctorFinding> {
+    let names = [("IPv4", "net.ipv4.ip_forward"), ("IPv6", "net.ipv6.conf.all.forwarding")];
+    names
+        .into_iter()
+        .map(|(family, name)| {
+            let what = format!("{family} forwarding");
+            match sysctl::read(name).as_deref() {
+                Ok("0") if family == "IPv4" => {
+                    DoctorFinding::problem(what, "off: this host is no router", format!("sysctl -w {name}=1"))
+                }
+                Ok("0") => {
+                    DoctorFinding::note(what, "off: IPv6 does not pass", format!("sysctl -w {name}=1"))
+                }
+                Ok(_) => DoctorFinding::ok(what, "on"),
+                Err(_) => DoctorFinding::ok(what, "this host has none"),
+            }
+        })
+        .collect()
+}
+
+/// The gateway itself: whether it runs, and what comes to it.
+fn gateway(file: &GatewayFile, running: Option<&Value>) -> Vec<DoctorFinding> {
+    let start =
+        format!("farpace gateway up --lan {} --wan {}", file.lan.join(" --lan "), file.wan.join(" --wan "));
+    let Some(status) = running else {
+        return vec![DoctorFinding::note("gateway", "none runs between these interfaces", start)];
+    };
+    let (totals, uptime) = (&status["totals"], status["uptime_s"].as_f64().unwrap_or(0.0));
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let passed: u64 = totals["passed"].as_object().into_iter().flatten().map(|(_, n)| count(n)).sum();
+    let (split, packets) = (count(&totals["split"]), count(&totals["packets"]["passed"]));
+    let mut findings = vec![DoctorFinding::ok(
+        "gateway",
+        format!("process {}, {uptime:.0} s, {split} connections split, {passed} passed", status["pid"]),
+    )];
+    if split + passed == 0 && uptime > LONG {
+        let value = match packets {
+            0 => "nothing was caught so far",
+            _ => "packets were caught, but no connection was opened",
+        };
+        let mend =
+            "open a connection through this router, and look again; if nothing comes, it does not pass here";
+        findings.push(DoctorFinding::note("caught", value, mend));
+    } else if split + passed > 0 {
+        findings.push(DoctorFinding::ok("caught", "connections are caught"));
+    }
+    let asymmetric = count(&totals["asymmetric"]);
+    if asymmetric > 0 {
+        findings.push(DoctorFinding::problem(
+            "asymmetric routes",
+            format!(
+                "{asymmetric} connections: answers reach the LAN by another router, and nothing is split"
+            ),
+            "route both directions through this host, or name all interfaces of the link with --wan",
+        ));
+    }
+    if count(&totals["passed"]["limit"]) > 0 {
+        findings.push(DoctorFinding::note(
+            "limits",
+            format!("{} connections passed because a limit was reached", totals["passed"]["limit"]),
+            "raise memory, max_connections or max_half_open in the configuration",
+        ));
+    }
+    findings
+}
+
+/// The rules that lead to the gateway, and others before them.
+fn rules(file: &GatewayFile, is_running: bool) -> Vec<DoctorFinding> {
+    let mut findings = Vec::new();
+    for family in IpFamily::ALL {
+        let what = format!("rules {family:?}");
+        let Ok(text) = routing_rules(family) else { continue };
+        if is_running {
+            let missing: Vec<_> = sides(file)
+                .flat_map(|(side, name)| protocols(family).map(|protocol| (side, name, protocol)))
+                .filter(|(side, name, protocol)| {
+                    let table = file.table + u32::from(*side == "wan");
+                    let is_ours = |line: &str| {
+                        line.contains(&format!("iif {name} "))
+                            && line.contains(&format!("ipproto {protocol} "))
+                            && line.trim_end().ends_with(&format!("lookup {table}"))
+                    };
+                    !text.lines().any(is_ours)
+                })
+                .map(|(_, name, protocol)| format!("{protocol} of {name}"))
+                .collect();
+            if missing.is_empty() {
+                findings.push(DoctorFinding::ok(what.clone(), "lead to the gateway"));
+            } else {
+                let value = format!("gone: {}", missing.join(", "));
+                findings.push(DoctorFinding::problem(what.clone(), value, "start the gateway again"));
+            }
+        }
+        // Rules of others that look at the interfaces of the gateway see its devices instead, behind it.
+        for (_, name) in sides(file) {
+            let of_others = text.lines().find(|line| {
+                let table = |table: u32| line.contains(&format!("lookup {table}"));
+                line.contains(&format!("iif {name} ")) && !table(file.table) && !table(file.table + 1)
+            });
+            if let Some(line) = of_others {
+                findings.push(DoctorFinding::note(
+                    what.clone(),
+                    format!("`{}` does not match what the gateway sends", line.trim()),
+                    "add the same rule for its device: fplan0 in place of a LAN interface, fpwan0 of a WAN interface",
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Default routes that lead past the WAN side.
+fn routes(file: &GatewayFile) -> Vec<DoctorFinding> {
+    let mut findings = Vec::new();
+    for family in IpFamily::ALL {
+        let what = format!("routes {family:?}");
+        let Ok(text) = routes_of(family, "main") else { continue };
+        let defaults: Vec<_> = text.lines().filter(|line| line.starts_with("default")).collect();
+        let device =
+            |line: &str| line.split_whitespace().skip_while(|word| *word != "dev").nth(1).map(str::to_owned);
+        let others: Vec<_> =
+            defaults.iter().filter_map(|line| device(line)).filter(|name| !file.wan.contains(name)).collect();
+        if let Some(other) = others.first() {
+            let value = format!("the default route leaves by {other}, which is not of the WAN side");
+            findings.push(DoctorFinding::note(what, value, format!("name it, too: --wan {other}")));
+        } else if !defaults.is_empty() {
+            findings.push(DoctorFinding::ok(what, "the default route is on the WAN side"));
+        }
+    }
+    findings
+}
+
+/// Strict reverse-path filters work with the rules of both sides.
+fn reverse_path(file: &GatewayFile) -> Vec<DoctorFinding> {
+    let all = sysctl::read("net.ipv4.conf.all.rp_filter").unwrap_or_default();
+    let named: Vec<_> = sides(file)
+        .filter_map(|(_, name)| {
+            let own = sysctl::read(&format!("net.ipv4.conf.{}.rp_filter", name.replace('.', "/"))).ok()?;
+            let strict = own == "1" || (all == "1" && own != "2");
+            strict.then(|| name.clone())
+        })
+        .collect();
+    let value = match named.is_empty() {
+        true => "not strict".to_owned(),
+        false => format!("strict on {}: works, as both sides have rules", named.join(", ")),
+    };
+    vec![DoctorFinding::ok("rp_filter", value)]
+}
+
+/// NAT, connection tracking, and filters that know interfaces by name.
+fn filter(running: Option<&Value>) -> Vec<DoctorFinding> {
+    let mut findings = Vec::new();
+    let text = match packet_filter() {
+        Ok(Some(text)) => text,
+        Ok(None) => {
+            let mend = "apt install nftables";
+            if tracks("") {
+                findings.push(DoctorFinding::problem(
+                    "NAT",
+                    "this host tracks connections, and nft is missing",
+                    mend,
+                ));
+            } else {
+                findings.push(DoctorFinding::note("NAT", "cannot tell: nft is missing", mend));
+            }
+            return findings;
+        }
+        Err(error) => {
+            findings.push(DoctorFinding::note("NAT", format!("cannot tell: {error}"), "run it as root"));
+            return findings;
+        }
+    };
+    let exempt = text.contains("table inet farpace_");
+    match (tracks(&text), exempt, running.is_some()) {
+        (false, ..) => findings.push(DoctorFinding::ok("NAT", "none, and no tracking of connections")),
+        (true, true, _) => {
+            findings.push(DoctorFinding::ok("NAT", "tracks connections on the WAN side alone (notrack)"))
+        }
+        (true, false, false) => {
+            findings.push(DoctorFinding::ok("NAT", "tracks connections; the gateway exempts the LAN side"));
+        }
+        (true, false, true) => findings.push(DoctorFinding::problem(
+            "NAT",
+            "connections are tracked on both sides: addresses are not rewritten",
+            "start the gateway again: the filter was loaded after it",
+        )),
+    }
+    let drops = text.lines().any(|line| line.contains("hook forward") && line.contains("policy drop"));
+    let knows = text.contains("fplan");
+    if drops && !knows {
+        findings.push(DoctorFinding::problem(
+            "forward filter",
+            "drops what it does not know, and does not know the devices of the gateway",
+            "nft insert rule FAMILY TABLE CHAIN iifname \"fplan*\" accept, and the same for oifname and \"fpwan*\"",
+        ));
+    } else {
+        findings.push(DoctorFinding::ok(
+            "forward filter",
+            if drops { "knows the gateway" } else { "lets all pass" },
+        ));
+    }
+    findings
+}
+
+fn mtu(file: &GatewayFile) -> Vec<DoctorFinding> {
+    let (Ok(lan), Ok(wan)) = (side_mtu(&file.lan), side_mtu(&file.wan)) else { return Vec::new() };
+    vec![if lan == wan {
+        DoctorFinding::ok("MTU", format!("{lan} B on both sides"))
+    } else {
+        let least = lan.min(wan);
+        DoctorFinding::ok("MTU", format!("{lan} B and {wan} B: segments of split connections fit {least} B"))
+    }]
+}
+
+/// Receive offload joins segments before they come to the gateway: without it each costs a call.
+fn offloads(file: &GatewayFile) -> Vec<DoctorFinding> {
+    let look = |(_, name): (&str, &String)| {
+        let what = format!("offloads {name}");
+        let facts = interface_facts(&SystemInterface::here(name)).ok()?;
+        if !offload(name, Offload::Gro).ok()? {
+            let value = "GRO is off: each segment is read alone";
+            return Some(DoctorFinding::note(what, value, format!("ethtool -K {name} gro on")));
+        }
+        if facts.super_segment <= SINGLE || !offload(name, Offload::Gso).ok()? {
+            let value = "GSO is off: each segment is sent alone";
+            return Some(DoctorFinding::note(what, value, format!("ethtool -K {name} gso on tso on")));
+        }
+        Some(DoctorFinding::ok(what, "GRO and GSO"))
+    };
+    sides(file).filter_map(look).collect()
+}

@@ -1,0 +1,372 @@
+//! The configuration file of a gateway, and what the command line says in its place.
+
+use anyhow::{Context, Result, bail};
+use farpace_gateway::limits::{
+    DEFAULT_BUFFER, DEFAULT_MIN_RTT, MAX_BUFFER, MAX_CONNECTIONS, MAX_HALF_OPEN, MAX_RULES, MIN_BUFFER,
+    MIN_MEMORY,
+};
+use farpace_gateway::{Action, GatewayConfig, Policy, PolicyTable};
+use farpace_live::default_memory;
+use farpace_live::device::is_interface_name;
+use farpace_path::Prefix;
+use farpace_tcp::config::{AckControlMode, Config, Congestion, Profile, Settings};
+use farpace_units::{ByteCount, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Interfaces of one side at most.
+const MAX_INTERFACES: usize = 32;
+/// Length of a file at most, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// What is done with connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActionWord {
+    /// Split, unless the round trip of the handshake is below min_rtt.
+    #[default]
+    Auto,
+    /// Split, however short the path is.
+    Split,
+    /// Passed unchanged.
+    Pass,
+}
+
+impl From<ActionWord> for Action {
+    fn from(word: ActionWord) -> Action {
+        match word {
+            ActionWord::Auto => Action::Auto,
+            ActionWord::Split => Action::Split,
+            ActionWord::Pass => Action::Pass,
+        }
+    }
+}
+
+/// The configuration of `farpace gateway`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GatewayFile {
+    /// Interfaces to the hosts whose TCP is not to suffer from the far link.
+    pub lan: Vec<String>,
+    /// Interfaces to the far link.
+    pub wan: Vec<String>,
+    /// What is done with connections that no policy names (default: auto).
+    pub action: ActionWord,
+    /// With action auto, connections with a shorter handshake pass (default: 5 ms).
+    pub min_rtt: Span,
+    /// Payload of each connection leaves on the WAN leg at this rate at most (default: no limit).
+    pub rate: Option<Rate>,
+    /// Bytes at most that a leg keeps in each direction (default: 64 MiB).
+    pub buffer: ByteCount,
+    /// Memory of all connections (default: a quarter of that of the host).
+    pub memory: Option<ByteCount>,
+    /// Split connections at most; further ones pass (default: 262144).
+    pub max_connections: usize,
+    /// Connections at most whose handshake is not complete; further ones pass (default: 16384).
+    pub max_half_open: usize,
+    /// TCP of the LAN leg (default: profile linux).
+    pub lan_tcp: Settings,
+    /// TCP of the WAN leg (default: profile farpace, ack_control safe).
+    pub wan_tcp: Settings,
+    /// Metrics in Prometheus' format are served at this address, at /metrics (default: not at all).
+    pub metrics: Option<SocketAddr>,
+    /// Priority of the routing rules of the LAN side; the WAN side has the next one (default: 100).
+    pub rule_priority: u32,
+    /// Routing table of the LAN side; the WAN side has the next one (default: 7710).
+    pub table: u32,
+    /// What differs for hosts of the WAN side with some prefix; the longest prefix decides.
+    #[serde(rename = "policy")]
+    pub policies: Vec<PolicyEntry>,
+}
+
+/// What differs for hosts with some prefix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyEntry {
+    /// Addresses of hosts of the WAN side, as in "192.0.2.0/24".
+    pub prefix: Prefix,
+    /// What is done with their connections.
+    pub action: Option<ActionWord>,
+    /// With action auto, connections with a shorter handshake pass.
+    pub min_rtt: Option<Span>,
+    /// Payload of each connection leaves on the WAN leg at this rate at most.
+    pub rate: Option<Rate>,
+    /// Bytes at most that a leg keeps in each direction.
+    pub buffer: Option<ByteCount>,
+    /// Profile of the WAN leg.
+    pub profile: Option<Profile>,
+    /// Congestion control of the WAN leg.
+    pub congestion: Option<Congestion>,
+}
+
+impl Default for GatewayFile {
+    fn default() -> Self {
+        GatewayFile {
+            lan: Vec::new(),
+            wan: Vec::new(),
+            action: ActionWord::default(),
+            min_rtt: DEFAULT_MIN_RTT,
+            rate: None,
+            buffer: DEFAULT_BUFFER,
+            memory: None,
+            max_connections: MAX_CONNECTIONS,
+            max_half_open: MAX_HALF_OPEN,
+            lan_tcp: Settings::default(),
+            wan_tcp: Settings::default(),
+            metrics: None,
+            rule_priority: 100,
+            table: 7710,
+            policies: Vec::new(),
+        }
+    }
+}
+
+impl GatewayFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or says something that it cannot say, with the line.
+    pub fn read(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let len = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?.len();
+        if len > MAX_FILE {
+            bail!("{shown} has {len} bytes; a configuration has at most {MAX_FILE}");
+        }
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+        GatewayFile::parse(&text).with_context(|| format!("{shown}"))
+    }
+
+    /// Parses the text of a file.
+    ///
+    /// # Errors
+    /// As [`read`](GatewayFile::read).
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// Checks what no single value says.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do about it.
+    pub fn check(&self) -> Result<()> {
+        for (side, names) in [("lan", &self.lan), ("wan", &self.wan)] {
+            if names.is_empty() {
+                bail!(
+                    "no interface of the {side} side: say --{side} IF, or {side} = [\"IF\"] in the configuration"
+                );
+            }
+            if names.len() > MAX_INTERFACES {
+                bail!("{} interfaces of the {side} side: at most {MAX_INTERFACES}", names.len());
+            }
+            for name in names {
+                if !is_interface_name(name) {
+                    bail!("`{name}` cannot be the name of an interface");
+                }
+                if names.iter().filter(|other| *other == name).count() > 1 {
+                    bail!("`{name}` is named twice on the {side} side");
+                }
+            }
+        }
+        if let Some(both) = self.lan.iter().find(|name| self.wan.contains(name)) {
+            bail!(
+                "`{both}` is on both sides: a connection enters a gateway by one and leaves it by the other"
+            );
+        }
+        let buffers =
+            std::iter::once(self.buffer).chain(self.policies.iter().filter_map(|entry| entry.buffer));
+        for buffer in buffers {
+            if buffer < MIN_BUFFER || buffer > MAX_BUFFER {
+                bail!("buffer is {buffer}: at least {MIN_BUFFER}, at most {MAX_BUFFER}");
+            }
+        }
+        if self.memory.is_some_and(|memory| memory < MIN_MEMORY) {
+            bail!("memory must be at least {MIN_MEMORY}");
+        }
+        if self.policies.len() > MAX_RULES {
+            bail!("{} policies: at most {MAX_RULES}", self.policies.len());
+        }
+        if self.max_connections == 0 || self.max_connections > MAX_CONNECTIONS {
+            bail!("max_connections must be 1 to {MAX_CONNECTIONS}");
+        }
+        if self.max_half_open == 0 || self.max_half_open > MAX_HALF_OPEN {
+            bail!("max_half_open must be 1 to {MAX_HALF_OPEN}");
+        }
+        let zero = |rate: &Option<Rate>| rate.is_some_and(|rate| rate.bits_per_sec() == 0);
+        if zero(&self.rate) || self.policies.iter().any(|entry| zero(&entry.rate)) {
+            bail!("rate must be above 0 bit/s");
+        }
+        if !(1..=32_000).contains(&self.rule_priority) {
+            bail!("rule_priority must be 1 to 32000: before the table `main`, behind `local`");
+        }
+        if !(1..=250).contains(&self.table) && !(256..=4_000_000_000).contains(&self.table) {
+            bail!("table must be 1 to 250, or at least 256: others belong to the system");
+        }
+        Ok(())
+    }
+
+    /// The gateway that this means, between sides with these MTUs.
+    ///
+    /// # Errors
+    /// TCP settings that contradict each other.
+    pub fn gateway(&self, mtus: [u16; 2]) -> Result<GatewayConfig> {
+        let lan = Arc::new(self.lan_config()?);
+        let wan = Arc::new(self.wan_config(None)?);
+        let default = Policy {
+            action: self.action.into(),
+            wan,
+            lan,
+            rate: self.rate,
+            min_rtt: self.min_rtt,
+            buffer: self.buffer,
+        };
+        let rules = self.policies.iter().map(|entry| {
+            let wan = match (entry.profile, entry.congestion) {
+                (None, None) => default.wan.clone(),
+                _ => Arc::new(
+                    self.wan_config(Some(entry)).with_context(|| format!("policy for {}", entry.prefix))?,
+                ),
+            };
+            let policy = Policy {
+                action: entry.action.unwrap_or(self.action).into(),
+                wan,
+                lan: default.lan.clone(),
+                rate: entry.rate.or(self.rate),
+                min_rtt: entry.min_rtt.unwrap_or(self.min_rtt),
+                buffer: entry.buffer.unwrap_or(self.buffer),
+            };
+            Ok((entry.prefix, policy))
+        });
+        let rules = rules.collect::<Result<Vec<_>>>()?;
+        Ok(GatewayConfig {
+            policies: PolicyTable::new(rules, default),
+            lan_mtu: mtus[0],
+            wan_mtu: mtus[1],
+            super_segment: 65_535,
+            memory: self.memory.unwrap_or_else(default_memory),
+            max_connections: self.max_connections,
+            max_half_open: self.max_half_open,
+        })
+    }
+
+    fn lan_config(&self) -> Result<Config> {
+        let settings =
+            Settings { profile: self.lan_tcp.profile.or(Some(Profile::Linux)), ..self.lan_tcp.clone() };
+        settings.resolve().context("lan_tcp")
+    }
+
+    fn wan_config(&self, entry: Option<&PolicyEntry>) -> Result<Config> {
+        let own = &self.wan_tcp;
+        let profile = entry.and_then(|entry| entry.profile).or(own.profile).or(Some(Profile::Farpace));
+        let congestion = entry.and_then(|entry| entry.congestion).or(own.congestion);
+        let ack_control = own.ack_control.or(Some(AckControlMode::Safe));
+        Settings { profile, congestion, ack_control, ..own.clone() }.resolve().context("wan_tcp")
+    }
+}
+
+/// The JSON schema of the file.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(GatewayFile).to_value()
+}
+
+/// What `farpace gateway install` writes, and the manual shows.
+pub fn example(lan: &[String], wan: &[String]) -> String {
+    let list =
+        |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    format!(
+        "\
+# The configuration of `farpace gateway`; docs/gateway.md, and `farpace gateway schema` for editors.
+# `systemctl reload farpace-gateway` takes it over; connections that are split keep what they began with.
+lan = [{}]
+wan = [{}]
+# action = \"auto\"       # auto: split, but for short paths; split; pass
+# min_rtt = \"5 ms\"      # what auto takes for short
+# buffer = \"64 MiB\"     # kept by a leg at most, in each direction
+# memory = \"1 GiB\"      # of all connections; default: a quarter of the host's
+# metrics = \"127.0.0.1:9745\"
+
+# [wan_tcp]             # any TCP setting of scenarios
+# profile = \"farpace\"
+
+# [[policy]]
+# prefix = \"192.0.2.0/24\"
+# action = \"pass\"
+# [[policy]]
+# prefix = \"198.51.100.0/24\"
+# rate = \"20 Mbit/s\"
+",
+        list(lan),
+        list(wan)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    // Breaks: what `install` writes is refused by `up`.
+    #[test]
+    fn the_example_is_a_configuration() {
+        let text = example(&names("eth0"), &names("eth1 eth2"));
+        let file = GatewayFile::parse(&text).unwrap();
+        assert_eq!((file.lan.len(), file.wan.len()), (1, 2));
+        file.check().unwrap();
+        // With what stands in comments, too.
+        let all: String =
+            text.lines().map(|line| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n").collect();
+        let all = all.lines().skip(2).collect::<Vec<_>>().join("\n");
+        let file = GatewayFile::parse(&all).unwrap();
+        file.check().unwrap();
+        assert_eq!(file.policies.len(), 2);
+        file.gateway([1500, 1500]).unwrap();
+    }
+
+    // Breaks: a mistake in a configuration is taken for something else, or told without its line.
+    #[test]
+    fn mistakes_are_told_with_their_line() {
+        let error = GatewayFile::parse("lan = [\"a\"]\nwann = [\"b\"]\n").unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("wann"), "{error}");
+        let parsed = |text: &str| {
+            let file = GatewayFile::parse(text).unwrap();
+            file.check()
+                .and_then(|()| file.gateway([1500, 1500]).map(drop))
+                .map_err(|error| format!("{error:#}"))
+        };
+        for (text, says) in [
+            ("lan = [\"a\"]", "no interface of the wan side"),
+            ("lan = [\"a\"]\nwan = [\"a\"]", "on both sides"),
+            ("lan = [\"a\", \"a\"]\nwan = [\"b\"]", "twice"),
+            ("lan = [\"a/b\"]\nwan = [\"b\"]", "name of an interface"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nbuffer = \"1 kB\"", "at least"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nmemory = \"1 kB\"", "at least"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nrate = \"0 bit/s\"", "above 0"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\ntable = 254", "table"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nrule_priority = 0", "rule_priority"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nmax_connections = 0", "max_connections"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nmax_half_open = 99999", "max_half_open"),
+            (
+                "lan = [\"a\"]\nwan = [\"b\"]\n[wan_tcp]\nprofile = \"newreno\"\nlost_rtx = \"none\"",
+                "wan_tcp",
+            ),
+        ] {
+            let error = parsed(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+        parsed("lan = [\"a\"]\nwan = [\"b\"]").unwrap();
+    }
+
+    // Breaks: editors complete keys that do not exist.
+    #[test]
+    fn the_schema_names_the_keys() {
+        let schema = schema();
+        let keys = schema["properties"].as_object().unwrap();
+        assert!(keys.contains_key("policy") && keys.contains_key("wan_tcp"));
+        assert_eq!(schema["additionalProperties"], false);
+    }
+}

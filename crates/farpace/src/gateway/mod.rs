@@ -1,0 +1,86 @@
+//! `farpace gateway`: TCP of a whole site split on its router.
+//!
+//! Start reading at [`run`]; a file for each command. `interception` brings traffic to the gateway, whose core is `farpace-gateway`.
+
+mod check;
+mod config;
+mod control;
+mod install;
+mod interception;
+mod snapshot;
+mod status;
+mod top;
+mod up;
+mod watchdog;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+A gateway runs on the router between a LAN and a far link. Hosts speak TCP with it, and it speaks with the hosts beyond the link: it \
+recovers losses, controls congestion and paces there as a farpace host does. The hosts need no change; they see each other's own \
+addresses, ports and numbers. What is not split passes unchanged. If the gateway ends or is killed, connections pass by the kernel.
+
+Examples:
+  farpace gateway check --lan eth0 --wan eth1       what this router lacks, with the commands that mend it
+  farpace gateway up --lan eth0 --wan eth1          until Ctrl-C
+  farpace gateway up --config gateway.toml --metrics 127.0.0.1:9745
+  farpace gateway status                            connections, legs, rates, RTT, what limits each
+  farpace gateway top                               the same, live
+  farpace gateway install --lan eth0 --wan eth1     a systemd unit with a watchdog, and its configuration
+
+It needs root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW. docs/gateway.md.
+
+Exit codes: 0 done, 1 `check` finds a problem, 2 no rights, or a bad configuration.";
+
+/// The arguments of `farpace gateway`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it in a process")]
+enum Command {
+    /// Split TCP between interfaces of this router
+    Up(up::UpArgs),
+    /// Is traffic really caught? Forwarding, routes, NAT, MTU, filters, offloads: findings, and what mends them
+    Check(check::CheckArgs),
+    /// Connections, legs, rates, round trips, losses, and what limits each
+    Status(status::StatusArgs),
+    /// The same, live on the terminal
+    Top(top::TopArgs),
+    /// Write a systemd unit with a watchdog, and a configuration
+    Install(install::InstallArgs),
+    /// Print the JSON schema of the configuration
+    Schema,
+    /// Ends a gateway that hangs; started by `up`
+    #[command(hide = true)]
+    Watchdog {
+        /// Process of the gateway
+        pid: i32,
+        /// When it was started, in ticks
+        started: u64,
+    },
+}
+
+/// `farpace gateway`.
+///
+/// # Errors
+/// See each command.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.command {
+        Command::Up(args) => up::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Top(args) => top::run(args),
+        Command::Install(args) => install::run(args),
+        Command::Schema => {
+            crate::terminal::print_json(&config::schema())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Watchdog { pid, started } => watchdog::run(*pid, *started),
+    }
+}

@@ -1,0 +1,213 @@
+//! What a running gateway tells: JSON for other processes, and metrics.
+
+use farpace_gateway::{FlowView, LegView, Side, Totals};
+use farpace_live::DeviceCounters;
+use farpace_units::{Rate, Span};
+use serde_json::{Value, json};
+
+/// Connections that are told at most; [`Totals`] counts all.
+pub const MAX_ROWS: usize = 1_000;
+
+/// What a gateway is, and what it does.
+pub struct Snapshot {
+    pub lan: Vec<String>,
+    pub wan: Vec<String>,
+    pub names: [String; 2],
+    pub mtus: [u16; 2],
+    pub uptime: Span,
+    pub totals: Totals,
+    /// Of both devices.
+    pub devices: Vec<DeviceCounters>,
+    pub flows: Vec<FlowView>,
+}
+
+impl Snapshot {
+    /// For `farpace gateway status --json`.
+    pub fn json(&self) -> Value {
+        json!({
+            "pid": std::process::id(),
+            "lan": self.lan,
+            "wan": self.wan,
+            "devices": self.names,
+            "mtu_bytes": { "lan": self.mtus[0], "wan": self.mtus[1] },
+            "uptime_s": seconds(self.uptime),
+            "totals": totals(&self.totals),
+            "connections": self.flows.iter().map(flow).collect::<Vec<_>>(),
+        })
+    }
+
+    /// In the text format of Prometheus. The number of lines does not depend on the traffic.
+    pub fn metrics(&self) -> String {
+        let t = &self.totals;
+        let mut text = String::new();
+        let mut put = |name: &str, kind: &str, help: &str, values: &[(&str, f64)]| {
+            text += &format!("# HELP farpace_gateway_{name} {help}\n# TYPE farpace_gateway_{name} {kind}\n");
+            for (labels, value) in values {
+                text += &format!("farpace_gateway_{name}{labels} {value}\n");
+            }
+        };
+        put("up_seconds", "gauge", "Time since the start.", &[("", seconds(self.uptime))]);
+        put("draining", "gauge", "1 while new connections pass.", &[("", f64::from(u8::from(t.draining)))]);
+        put("connections", "gauge", "Split connections.", &[("", t.connections as f64)]);
+        put(
+            "half_open",
+            "gauge",
+            "Split connections whose handshake is not complete.",
+            &[("", t.half_open as f64)],
+        );
+        put("split_total", "counter", "Connections split.", &[("", t.split as f64)]);
+        put(
+            "passed_total",
+            "counter",
+            "Connections passed unsplit.",
+            &[
+                ("{why=\"policy\"}", t.passed_by_policy as f64),
+                ("{why=\"short\"}", t.passed_short as f64),
+                ("{why=\"options\"}", t.passed_options as f64),
+                ("{why=\"limit\"}", t.passed_limit as f64),
+                ("{why=\"draining\"}", t.passed_draining as f64),
+            ],
+        );
+        put(
+            "asymmetric_total",
+            "counter",
+            "Connections of which one direction does not pass here.",
+            &[("", t.asymmetric as f64)],
+        );
+        put(
+            "failed_total",
+            "counter",
+            "Split connections that ended with a reset or a timeout.",
+            &[("", t.ended_by_error as f64)],
+        );
+        put(
+            "handed_over_total",
+            "counter",
+            "Split connections handed over to their hosts.",
+            &[("", t.handed_over as f64)],
+        );
+        put(
+            "packets_total",
+            "counter",
+            "Packets received.",
+            &[
+                ("{what=\"split\"}", t.packets_split as f64),
+                ("{what=\"passed\"}", t.packets_passed as f64),
+                ("{what=\"dropped\"}", t.packets_dropped as f64),
+            ],
+        );
+        put(
+            "payload_bytes_total",
+            "counter",
+            "Payload moved between the legs.",
+            &[("{to=\"wan\"}", t.moved[0].get() as f64), ("{to=\"lan\"}", t.moved[1].get() as f64)],
+        );
+        put(
+            "wan_sent_bytes_total",
+            "counter",
+            "Payload sent on WAN legs.",
+            &[("", t.wan_bytes_sent.get() as f64)],
+        );
+        let again = t.wan_bytes_retransmitted.get() as f64;
+        put("wan_retransmitted_bytes_total", "counter", "Of it, retransmissions.", &[("", again)]);
+        put("memory_bytes", "gauge", "Memory of connections.", &[("", t.memory.get() as f64)]);
+        put("memory_limit_bytes", "gauge", "What it may be.", &[("", t.memory_limit.get() as f64)]);
+        let sides = ["{side=\"lan\"}", "{side=\"wan\"}"];
+        let each = |of: fn(&DeviceCounters) -> u64| -> Vec<(&str, f64)> {
+            sides.iter().copied().zip(self.devices.iter().map(|device| of(device) as f64)).collect()
+        };
+        let received = each(|device| device.segments_received);
+        put("device_received_packets_total", "counter", "Packets read, super-segments cut.", &received);
+        put(
+            "device_sent_packets_total",
+            "counter",
+            "Packets written, super-segments cut.",
+            &each(|d| d.segments_sent),
+        );
+        put("device_received_bytes_total", "counter", "Bytes read.", &each(|device| device.bytes_received));
+        put("device_sent_bytes_total", "counter", "Bytes written.", &each(|device| device.bytes_sent));
+        put(
+            "device_refused_packets_total",
+            "counter",
+            "Packets that the system refused.",
+            &each(|device| device.refused),
+        );
+        text
+    }
+}
+
+fn seconds(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e9
+}
+
+fn totals(t: &Totals) -> Value {
+    json!({
+        "connections": t.connections,
+        "half_open": t.half_open,
+        "split": t.split,
+        "passed": {
+            "policy": t.passed_by_policy,
+            "short": t.passed_short,
+            "options": t.passed_options,
+            "limit": t.passed_limit,
+            "draining": t.passed_draining,
+        },
+        "asymmetric": t.asymmetric,
+        "handed_over": t.handed_over,
+        "failed": t.ended_by_error,
+        "packets": { "split": t.packets_split, "passed": t.packets_passed, "dropped": t.packets_dropped },
+        "payload_bytes": { "to_wan": t.moved[0].get(), "to_lan": t.moved[1].get() },
+        "wan_sent_bytes": t.wan_bytes_sent.get(),
+        "wan_retransmitted_bytes": t.wan_bytes_retransmitted.get(),
+        "memory_bytes": t.memory.get(),
+        "memory_peak_bytes": t.memory_peak.get(),
+        "memory_limit_bytes": t.memory_limit.get(),
+        "draining": t.draining,
+    })
+}
+
+fn flow(view: &FlowView) -> Value {
+    // As people see it: the LAN host first, and "up" towards the WAN.
+    let (lan, wan) = match view.opener_side {
+        Side::Lan => (view.opener, view.acceptor),
+        Side::Wan => (view.acceptor, view.opener),
+    };
+    let up = usize::from(view.opener_side == Side::Wan);
+    let of = |pair: [u64; 2]| json!({ "up": pair[up], "down": pair[1 - up] });
+    let (lan_leg, wan_leg) = match view.opener_side {
+        Side::Lan => (view.to_opener, Some(view.to_acceptor)),
+        Side::Wan => (Some(view.to_acceptor), view.to_opener),
+    };
+    json!({
+        "lan": lan.to_string(),
+        "wan": wan.to_string(),
+        "opened_by": view.opener_side.name(),
+        "age_s": seconds(view.age),
+        "payload_bytes": of(view.moved.map(|moved| moved.get())),
+        "rate_bit_s": of(view.rates.map(Rate::bits_per_sec)),
+        "undelivered_bytes": of(view.undelivered.map(|bytes| bytes.get())),
+        "lan_leg": lan_leg.as_ref().map(leg),
+        "wan_leg": wan_leg.as_ref().map(leg),
+    })
+}
+
+fn leg(leg: &LegView) -> Value {
+    json!({
+        "state": format!("{:?}", leg.state),
+        "srtt_ms": seconds(leg.srtt) * 1e3,
+        "min_rtt_ms": leg.min_rtt.map(|rtt| seconds(rtt) * 1e3),
+        "cwnd_segments": leg.cwnd.get(),
+        "in_flight_segments": leg.in_flight.get(),
+        "peer_window_bytes": leg.peer_window.get(),
+        "mss_bytes": leg.mss,
+        "pacing_bit_s": leg.pacing.map(Rate::bits_per_sec),
+        "bandwidth_bit_s": leg.bandwidth.map(Rate::bits_per_sec),
+        "sent_bytes": leg.bytes_sent.get(),
+        "retransmitted_bytes": leg.bytes_retransmitted.get(),
+        "received_bytes": leg.bytes_received.get(),
+        "timeouts": leg.timeouts,
+        "waiting_bytes": leg.readable.get(),
+        "unacknowledged_bytes": leg.unacknowledged.get(),
+        "limited_by": leg.limit.name(),
+    })
+}

@@ -1,0 +1,297 @@
+//! `farpace gateway up`: the gateway on this host, until it is told to end.
+
+use super::config::GatewayFile;
+use super::control::{Question, Questions};
+use super::interception::{Interception, side_mtu};
+use super::snapshot::{MAX_ROWS, Snapshot};
+use super::watchdog::Watchdog;
+use crate::terminal;
+use anyhow::{Context, Result};
+use farpace_gateway::Gateway;
+use farpace_live::{Driver, Wait, sharpen_timers};
+use farpace_path::world::{ElementId, World};
+use farpace_path::{BoundaryPort, Cx, Port};
+use farpace_units::{ByteCount, Instant, Span};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Connections are handed over in this time, or end.
+const DRAIN: Span = Span::from_secs(30);
+/// Rounds of the loop after nothing comes any more.
+const LAST_ROUNDS: u32 = 8;
+/// Between two signs of life for systemd.
+const NOTIFY: Span = Span::from_millis(500);
+
+/// The arguments of `farpace gateway up`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct UpArgs {
+    /// Interface to the hosts whose TCP is not to suffer from the far link; may be repeated
+    #[arg(long, value_name = "IF")]
+    lan: Vec<String>,
+    /// Interface to the far link; may be repeated
+    #[arg(long, value_name = "IF")]
+    wan: Vec<String>,
+    /// Configuration file; options of the command line come before it, SIGHUP reads it again
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Connections with a shorter handshake pass unsplit [default: 5 ms]
+    #[arg(long, value_name = "TIME", value_parser = crate::emulate::words::span)]
+    min_rtt: Option<Span>,
+    /// Memory of all connections, as in "2 GiB" [default: a quarter of the host's]
+    #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
+    memory: Option<ByteCount>,
+    /// Serve metrics in Prometheus' format at this address, as in 127.0.0.1:9745
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
+    /// Ends after this time; without it at Ctrl-C or SIGTERM
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::emulate::words::span)]
+    lasts: Option<Span>,
+    /// Print JSON: one line when it is up, one at the end
+    #[arg(long)]
+    json: bool,
+}
+
+impl UpArgs {
+    /// The configuration file, with what the command line says in its place.
+    pub fn file(&self) -> Result<GatewayFile> {
+        let mut file = match &self.config {
+            Some(path) => GatewayFile::read(path)?,
+            None => GatewayFile::default(),
+        };
+        if !self.lan.is_empty() {
+            file.lan.clone_from(&self.lan);
+        }
+        if !self.wan.is_empty() {
+            file.wan.clone_from(&self.wan);
+        }
+        file.min_rtt = self.min_rtt.unwrap_or(file.min_rtt);
+        file.memory = self.memory.or(file.memory);
+        file.metrics = self.metrics.or(file.metrics);
+        file.check()?;
+        Ok(file)
+    }
+}
+
+/// A gateway that runs.
+struct Running {
+    driver: Driver,
+    gateway: ElementId,
+    watchdog: Watchdog,
+    questions: Questions,
+    signals: SignalFd,
+    file: GatewayFile,
+    interception: Interception,
+    notified: Instant,
+}
+
+/// `farpace gateway up`.
+///
+/// # Errors
+/// A bad configuration, or a system that refuses.
+pub fn run(args: &UpArgs) -> Result<ExitCode> {
+    let file = args.file()?;
+    // Before any thread: signals are read, and interrupt nothing.
+    let mut set = SigSet::empty();
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|signal| set.add(signal));
+    set.thread_block().context("cannot block signals")?;
+    let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
+    let signals = signals.context("cannot read signals")?;
+
+    let mut interception = Interception::begin(&file)?;
+    let config = file.gateway(interception.mtus)?;
+    let mut world = World::new(0);
+    let gateway = world.add("gateway", Box::new(Gateway::new(config)))?;
+    let mut ports = Vec::new();
+    for (name, port) in [("lan", Gateway::LAN), ("wan", Gateway::WAN)] {
+        let boundary = world.add(name, Box::new(BoundaryPort::default()))?;
+        world.connect((gateway, port), (boundary, Port(0)))?;
+        ports.push(boundary);
+    }
+    let mut driver = Driver::new(world, Wait::Sleep)?;
+    for (port, device) in ports.into_iter().zip(interception.devices.take().into_iter().flatten()) {
+        driver.attach(port, Box::new(device));
+    }
+    sharpen_timers();
+    let questions = Questions::open(driver.handle(), file.metrics)?;
+    let watchdog = Watchdog::start()?;
+    interception.catch(&file)?;
+    let notified = Instant::ZERO;
+    let mut running = Running { driver, gateway, watchdog, questions, signals, file, interception, notified };
+    running.say_up(args.json)?;
+    let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
+    let ended = running.serve(args);
+    let ended = ended.and_then(|()| running.drain());
+    running.end(args.json, ended)
+}
+
+impl Running {
+    /// Runs until it is told to end.
+    fn serve(&mut self, args: &UpArgs) -> Result<()> {
+        let end = args.lasts.map_or(Instant::FAR_FUTURE, |lasts| self.driver.now() + lasts);
+        loop {
+            self.round()?;
+            while let Ok(Some(signal)) = self.signals.read_signal() {
+                if signal.ssi_signo != Signal::SIGHUP as u32 {
+                    return Ok(());
+                }
+                self.reload(args);
+            }
+            if self.driver.now() >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    fn round(&mut self) -> Result<()> {
+        self.driver.run_round()?;
+        self.watchdog.beat();
+        let now = self.driver.now();
+        if now.since(self.notified) >= NOTIFY {
+            self.notified = now;
+            let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
+        }
+        let Running { questions, driver, gateway, file, interception, .. } = self;
+        questions.answer(|question| {
+            let snapshot = snapshot(driver, *gateway, file, interception, question == Question::Status);
+            match question {
+                Question::Status => snapshot.json().to_string(),
+                Question::Metrics => snapshot.metrics(),
+            }
+        });
+        Ok(())
+    }
+
+    /// Reads the configuration again. Interfaces and addresses stay what they are.
+    fn reload(&mut self, args: &UpArgs) {
+        let read = args.file().and_then(|mut file| {
+            let mtus = [side_mtu(&self.file.lan)?, side_mtu(&self.file.wan)?];
+            let fixed = |file: &GatewayFile| {
+                (file.lan.clone(), file.wan.clone(), file.metrics, file.rule_priority, file.table)
+            };
+            if fixed(&file) != fixed(&self.file) {
+                terminal::note(
+                    "note: lan, wan, metrics, rule_priority and table need a restart: what else differs is taken over",
+                );
+            }
+            file.lan.clone_from(&self.file.lan);
+            file.wan.clone_from(&self.file.wan);
+            (file.metrics, file.rule_priority, file.table) =
+                (self.file.metrics, self.file.rule_priority, self.file.table);
+            Ok((file.gateway(mtus)?, file, mtus))
+        });
+        match read {
+            Ok((config, file, mtus)) => {
+                if let Some(gateway) = self.driver.world_mut().element_mut::<Gateway>(self.gateway) {
+                    gateway.reconfigure(config);
+                }
+                (self.file, self.interception.mtus) = (file, mtus);
+                terminal::note("the configuration was read again; it holds for new connections");
+            }
+            Err(error) => {
+                terminal::note(&format!("the configuration stays as it was: {error:#}"));
+            }
+        }
+    }
+
+    /// New connections pass, and split ones are handed over to their hosts.
+    fn drain(&mut self) -> Result<()> {
+        let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
+        let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.drain(cx);
+        self.driver.world_mut().call(self.gateway, &mut (), act)?;
+        let until = self.driver.now() + DRAIN;
+        while self.gateway().is_some_and(|gateway| gateway.totals().connections > 0)
+            && self.driver.now() < until
+        {
+            self.round()?;
+            // A second signal: at once.
+            if let Ok(Some(_)) = self.signals.read_signal() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn gateway(&self) -> Option<&Gateway> {
+        self.driver.world().element::<Gateway>(self.gateway)
+    }
+
+    fn say_up(&self, json: bool) -> Result<()> {
+        let Interception { names, mtus, notes, .. } = &self.interception;
+        let (lan, wan) = (&self.file.lan, &self.file.wan);
+        if json {
+            let up = json!({ "up": {
+                "lan": lan, "wan": wan, "devices": names, "mtu_bytes": { "lan": mtus[0], "wan": mtus[1] },
+                "set": self.interception.steps(), "notes": notes,
+            }});
+            return terminal::print(&format!("{up}\n"));
+        }
+        let mut text = format!(
+            "TCP between {} and {} is split; MTU {} B and {} B\n",
+            lan.join(", "),
+            wan.join(", "),
+            mtus[0],
+            mtus[1]
+        );
+        self.interception.steps().iter().for_each(|step| text += &format!("  set; at the end: {step}\n"));
+        notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
+        text += "Try: farpace gateway check   farpace gateway status   farpace gateway top\n";
+        text += "Ctrl-C hands the connections over and takes everything away.\n";
+        terminal::print(&text)
+    }
+
+    /// Takes everything away, and says what there was.
+    fn end(mut self, json: bool, ended: Result<()>) -> Result<ExitCode> {
+        let totals = self.gateway().map(Gateway::totals).unwrap_or_default();
+        let snapshot = snapshot(&self.driver, self.gateway, &self.file, &self.interception, false);
+        let released = self.interception.release();
+        self.watchdog.beat();
+        // What still waits in the devices goes out. A job keeps the loop from sleeping.
+        let handle = self.driver.handle();
+        for _ in 0..LAST_ROUNDS {
+            if handle.run(Box::new(|_, _| {})).is_err() || self.driver.run_round().is_err() {
+                break;
+            }
+        }
+        drop(self.driver);
+        drop(self.questions);
+        drop(self.watchdog);
+        ended?;
+        released?;
+        let lost = totals.connections;
+        if json {
+            terminal::print(&format!("{}\n", json!({ "end": snapshot.json()["totals"] })))?;
+        } else {
+            terminal::print(&format!(
+                "{} connections were split, {} of them handed over at the end, {lost} cut; {} to the WAN, {} to the LAN\n",
+                totals.split, totals.handed_over, totals.moved[0], totals.moved[1]
+            ))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn snapshot(
+    driver: &Driver,
+    gateway: ElementId,
+    file: &GatewayFile,
+    interception: &Interception,
+    with_flows: bool,
+) -> Snapshot {
+    let now = driver.now();
+    let gateway = driver.world().element::<Gateway>(gateway);
+    let rows = if with_flows { MAX_ROWS } else { 0 };
+    Snapshot {
+        lan: file.lan.clone(),
+        wan: file.wan.clone(),
+        names: interception.names.clone(),
+        mtus: interception.mtus,
+        uptime: now.since(Instant::ZERO),
+        totals: gateway.map(Gateway::totals).unwrap_or_default(),
+        devices: driver.stats().devices,
+        flows: gateway.map(|gateway| gateway.flows(now).take(rows).collect()).unwrap_or_default(),
+    }
+}

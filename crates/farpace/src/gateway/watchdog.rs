@@ -1,0 +1,120 @@
+//! A process beside the gateway that ends it when it hangs, and takes away what it has left when it has died.
+
+use super::control;
+use crate::terminal;
+use anyhow::{Context, Result};
+use farpace_live::Process;
+use farpace_live::system::{Journal, clean, journals};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Between two signs of life at least.
+const BEAT: Duration = Duration::from_millis(200);
+/// A gateway that gives no sign of life for so long is suspected, ...
+const SILENCE: u16 = 1_200;
+/// ... and is killed after so much longer, in ms. When the whole machine has stood still, its sign comes in this time.
+const GRACE: u16 = 400;
+/// For a killed gateway to be gone.
+const GONE: Duration = Duration::from_secs(5);
+
+/// The side of the gateway.
+pub struct Watchdog {
+    child: Child,
+    last: Instant,
+    broken: bool,
+}
+
+impl Watchdog {
+    /// Starts the process.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start() -> Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let own = Process::own();
+        let mut command = Command::new(program);
+        command.args(["gateway", "watchdog", &own.pid.to_string(), &own.started.to_string()]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        // Ctrl-C is for the gateway alone.
+        command.process_group(0);
+        let child = command.spawn().context("cannot start the watchdog")?;
+        Ok(Watchdog { child, last: Instant::now(), broken: false })
+    }
+
+    /// A sign of life. To be called at least each 500 ms.
+    pub fn beat(&mut self) {
+        if self.last.elapsed() < BEAT || self.broken {
+            return;
+        }
+        self.last = Instant::now();
+        let written = self.child.stdin.as_mut().map(|pipe| pipe.write_all(b"."));
+        if matches!(written, Some(Err(_)) | None) {
+            self.broken = true;
+            terminal::note("note: the watchdog has ended; a gateway that hangs is not killed any more");
+        }
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// `farpace gateway watchdog`: reads signs of life from standard input.
+///
+/// # Errors
+/// It cannot wait.
+pub fn run(pid: i32, started: u64) -> Result<ExitCode> {
+    let gateway = Process { pid, started };
+    let mut input = io::stdin();
+    let mut bytes = [0; 64];
+    loop {
+        let heard = waits(&input, SILENCE)? || waits(&input, GRACE)?;
+        if !heard {
+            terminal::note("the gateway hangs: killed, connections pass by the kernel");
+            gateway.end(true);
+            break;
+        }
+        if input.read(&mut bytes).unwrap_or(0) == 0 {
+            break; // it has ended, or is about to
+        }
+    }
+    let since = Instant::now();
+    while gateway.is_alive() && since.elapsed() < GONE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    take_away(pid, started)
+}
+
+/// True if there is something to read, or the other end is closed, before the time is over.
+fn waits(input: &io::Stdin, milliseconds: u16) -> Result<bool> {
+    let until = Instant::now() + Duration::from_millis(milliseconds.into());
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let time = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
+        match poll(&mut [PollFd::new(input.as_fd(), PollFlags::POLLIN)], time) {
+            Err(Errno::EINTR) => {}
+            done => return Ok(done.context("cannot wait for the gateway")? > 0),
+        }
+    }
+}
+
+/// Takes away what the gateway has set, if it has not done so itself.
+fn take_away(pid: i32, started: u64) -> Result<ExitCode> {
+    let its = |journal: &Journal| journal.pid == pid.unsigned_abs() && journal.began == started;
+    for mut journal in journals().into_iter().filter(|journal| its(journal) && journal.is_left_over()) {
+        if let Err(errors) = clean(&mut journal) {
+            let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            terminal::note(&format!("left over: {}; `farpace doctor --clean` tries again", all.join("; ")));
+        }
+    }
+    let _ = std::fs::remove_file(control::path_of(pid.unsigned_abs()));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,246 @@
+//! `client - router - server`, and a gateway on the router.
+
+use farpace::live::Namespace;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub const SERVER: &str = "192.0.2.2";
+pub const SERVER6: &str = "2001:db8::2";
+pub const CLIENT: &str = "10.9.0.2";
+pub const PORT: u16 = 5001;
+/// No step of a test takes longer.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A name that nobody else has.
+fn unique(what: &str) -> String {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    format!("g{}-{}{what}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// True if namespaces can be made here.
+pub fn has_rights() -> bool {
+    let error = match Namespace::create(&unique("p")) {
+        Ok(_) => return true,
+        Err(error) => error,
+    };
+    assert!(std::env::var_os("CI").is_none(), "{error}");
+    // Not `eprintln!`: the test runner hides it for passed tests.
+    let line = format!("skipped, needs root: {error}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    false
+}
+
+/// Three hosts in a row.
+pub struct Net {
+    pub client: Namespace,
+    pub router: Namespace,
+    pub server: Namespace,
+    /// Where gateways of this test keep their journals.
+    pub state: TempDir,
+}
+
+impl Net {
+    pub fn new() -> Self {
+        let [client, router, server] = ["c", "r", "s"].map(|name| Namespace::create(&unique(name)).unwrap());
+        let state = tempfile::tempdir().unwrap();
+        let ends = [(&client, "lan0", "10.9.0", "fd09:"), (&server, "wan0", "192.0.2", "2001:db8:")];
+        for (host, near, v4, v6) in ends {
+            let name = host.name();
+            router.configure(&format!("link add {near} type veth peer name eth0 netns {name}\n")).unwrap();
+            let up = |interface: &str, n: u8| {
+                format!(
+                    "addr add {v4}.{n}/24 dev {interface}\n-6 addr add {v6}:{n}/64 dev {interface} nodad\n\
+                     link set {interface} up\n"
+                )
+                .replace("-6 addr", "addr")
+            };
+            router.configure(&up(near, 1)).unwrap();
+            host.configure(&up("eth0", 2)).unwrap();
+            host.configure(&format!("route add default via {v4}.1\nroute add default via {v6}:1\n")).unwrap();
+        }
+        let net = Net { client, router, server, state };
+        net.sysctl("net/ipv4/ip_forward", "1");
+        net.sysctl("net/ipv6/conf/all/forwarding", "1");
+        net
+    }
+
+    /// Sets a parameter of the router.
+    pub fn sysctl(&self, name: &str, value: &str) {
+        self.router.within(|| std::fs::write(format!("/proc/sys/{name}"), value).unwrap()).unwrap();
+    }
+
+    /// A program on the router.
+    pub fn on_router(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.router.name()]).args(words);
+        command.env("FARPACE_STATE", self.state.path());
+        command
+    }
+
+    /// `farpace` on the router, to its end.
+    pub fn farpace(&self, words: &[&str]) -> Output {
+        self.on_router(&[&[env!("CARGO_BIN_EXE_farpace")], words].concat()).output().unwrap()
+    }
+
+    /// A gateway that splits all connections.
+    pub fn gateway(&self, words: &[&str]) -> Running {
+        let own = [env!("CARGO_BIN_EXE_farpace"), "gateway", "up", "--json", "--min-rtt", "0us"];
+        let sides = ["--lan", "lan0", "--wan", "wan0"];
+        let mut command = self.on_router(&[&own[..], &sides, words].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut error = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+            panic!("the gateway does not start: {error}");
+        }
+        Running { child, out, up: serde_json::from_str(&line).unwrap() }
+    }
+
+    /// What the gateway says of itself.
+    pub fn status(&self) -> Value {
+        let output = self.farpace(&["gateway", "status", "--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+        all["gateways"][0].clone()
+    }
+
+    pub fn split(&self) -> u64 {
+        self.status()["totals"]["split"].as_u64().unwrap()
+    }
+
+    /// A listener on the server.
+    pub fn listen(&self, address: &str) -> TcpListener {
+        let address: IpAddr = address.parse().unwrap();
+        self.server.within(|| TcpListener::bind((address, PORT)).unwrap()).unwrap()
+    }
+
+    pub fn try_connect(&self, address: &str) -> std::io::Result<TcpStream> {
+        let address = SocketAddr::new(address.parse().unwrap(), PORT);
+        let stream = self.client.within(|| TcpStream::connect_timeout(&address, PATIENCE)).unwrap()?;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Ok(stream)
+    }
+
+    /// A connection, and its end at the server.
+    pub fn connect(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let address = listener.local_addr().unwrap().ip().to_string();
+        let near = self.try_connect(&address).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        far.set_read_timeout(Some(PATIENCE)).unwrap();
+        far.set_write_timeout(Some(PATIENCE)).unwrap();
+        (near, far)
+    }
+
+    /// The rules that lead to gateways.
+    pub fn rules(&self) -> usize {
+        let count = |family| {
+            let output = self.on_router(&["ip", family, "rule"]).output().unwrap();
+            String::from_utf8(output.stdout)
+                .unwrap()
+                .lines()
+                .filter(|line| line.contains("lookup 77"))
+                .count()
+        };
+        count("-4") + count("-6")
+    }
+
+    /// Nothing of a gateway is left on the router.
+    pub fn assert_clean(&self) {
+        let since = Instant::now();
+        while self.rules() > 0 || std::fs::read_dir(self.state.path()).unwrap().count() > 0 {
+            let left: Vec<_> =
+                std::fs::read_dir(self.state.path()).unwrap().flatten().map(|e| e.path()).collect();
+            assert!(since.elapsed() < Duration::from_secs(6), "{} rules, {left:?}", self.rules());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let links = self.on_router(&["ip", "link"]).output().unwrap();
+        assert!(!String::from_utf8(links.stdout).unwrap().contains("fplan"));
+    }
+}
+
+/// A gateway that runs.
+pub struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    pub up: Value,
+}
+
+impl Running {
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// Ends it in order; what it says at the end.
+    pub fn end(mut self) -> Value {
+        self.signal(Signal::SIGTERM);
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success());
+        serde_json::from_str::<Value>(&rest).unwrap()["end"].clone()
+    }
+
+    /// Waits until it is gone.
+    pub fn wait(mut self) -> Duration {
+        let since = Instant::now();
+        self.child.wait().unwrap();
+        since.elapsed()
+    }
+}
+
+/// The byte at a place of what is sent.
+pub fn pattern(at: usize) -> u8 {
+    (at % 251) as u8 ^ (at / 251 % 241) as u8
+}
+
+/// Sends so many bytes from `from` on, in a thread.
+pub fn send(mut stream: TcpStream, from: usize, bytes: usize, close: bool) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut at = from;
+        while at < from + bytes {
+            let n = (from + bytes - at).min(60_000);
+            let chunk: Vec<u8> = (at..at + n).map(pattern).collect();
+            stream.write_all(&chunk).unwrap();
+            at += n;
+        }
+        if close {
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+        }
+    })
+}
+
+/// Reads so many bytes from `from` on, and compares them.
+pub fn receive(stream: &mut TcpStream, from: usize, bytes: usize) {
+    let mut buffer = vec![0; 1 << 18];
+    let mut at = from;
+    while at < from + bytes {
+        let most = buffer.len().min(from + bytes - at);
+        let n = stream.read(&mut buffer[..most]).unwrap();
+        assert!(n > 0, "the stream ends after {} of {bytes} bytes", at - from);
+        let wrong = buffer[..n].iter().enumerate().find(|(i, byte)| **byte != pattern(at + i));
+        assert!(wrong.is_none(), "wrong after {at} bytes: {wrong:?}");
+        at += n;
+    }
+}
+
+/// Bytes both ways at once, compared.
+pub fn exchange(near: &TcpStream, far: &TcpStream, from: usize, bytes: usize) {
+    let senders = [near, far].map(|stream| send(stream.try_clone().unwrap(), from, bytes, false));
+    let readers = [near, far].map(|stream| {
+        let mut stream = stream.try_clone().unwrap();
+        std::thread::spawn(move || receive(&mut stream, from, bytes))
+    });
+    senders.into_iter().chain(readers).for_each(|thread| thread.join().unwrap());
+}

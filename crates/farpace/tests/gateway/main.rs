@@ -1,0 +1,10 @@
+//! `farpace gateway` between network namespaces, with the kernel's TCP at both ends.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
+
+mod endings;
+mod harness;
+mod lives;
+mod network;
+mod tools;

@@ -1,0 +1,135 @@
+//! Routing by policy: rules and tables, and the tracking of connections that is kept off some packets.
+
+use super::undo::SystemUndo;
+use super::{Setup, SystemError, SystemInterface, tool};
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// Rules belong to no interface; this one always exists.
+const ALWAYS_THERE: &str = "lo";
+/// Places of `nft` outside of the search path of ordinary users.
+const NFT: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
+
+/// The two families of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IpFamily {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl IpFamily {
+    /// Both.
+    pub const ALL: [IpFamily; 2] = [IpFamily::V4, IpFamily::V6];
+
+    const fn option(self) -> &'static str {
+        match self {
+            IpFamily::V4 => "-4",
+            IpFamily::V6 => "-6",
+        }
+    }
+}
+
+impl Setup {
+    /// Adds a rule to the routing policy, in the syntax of `ip rule`: `pref 100 iif eth0 ipproto tcp lookup 7710`.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn rule(&self, family: IpFamily, words: &str) -> Result<(), SystemError> {
+        let line = |verb: &str| tool::line("ip", None, &format!("{} rule {verb} {words}", family.option()));
+        let undo = SystemUndo::Tool(SystemInterface::here(ALWAYS_THERE), line("delete"));
+        self.step(undo, || tool::run(&line("add")).map(drop))
+    }
+
+    /// Adds a default route through `interface` to a table of the routing policy. The system removes it with the interface.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn default_route_in(
+        &self,
+        family: IpFamily,
+        interface: &SystemInterface,
+        table: u32,
+    ) -> Result<(), SystemError> {
+        let line = |verb: &str| {
+            let words =
+                format!("{} route {verb} default dev {} table {table}", family.option(), interface.name);
+            tool::line("ip", interface.namespace.as_deref(), &words)
+        };
+        let undo = SystemUndo::Tool(interface.clone(), line("delete"));
+        self.step(undo, || tool::run(&line("add")).map(drop))
+    }
+}
+
+/// The routing policy: a rule a line, as `ip rule` shows it.
+///
+/// # Errors
+/// See [`SystemError`].
+pub fn routing_rules(family: IpFamily) -> Result<String, SystemError> {
+    tool::run(&tool::line("ip", None, &format!("{} rule show", family.option())))
+}
+
+/// The routes of a table, as `ip route` shows them. Empty if there is no such table.
+///
+/// # Errors
+/// See [`SystemError`].
+pub fn routes_of(family: IpFamily, table: &str) -> Result<String, SystemError> {
+    match tool::run(&tool::line("ip", None, &format!("{} route show table {table}", family.option()))) {
+        Err(SystemError::Tool { message, .. }) if message.contains("does not exist") => Ok(String::new()),
+        other => other,
+    }
+}
+
+/// The packet filter of this namespace, as `nft list ruleset` shows it. None: `nft` is not installed.
+///
+/// # Errors
+/// `nft` fails.
+pub fn packet_filter() -> Result<Option<String>, SystemError> {
+    match tool::run(&tool::words("nft list ruleset")) {
+        Ok(text) => Ok(Some(text)),
+        Err(SystemError::NoTool(_)) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+/// A table of nftables that a process of `nft` owns: it vanishes with this value, and when this process is killed.
+#[derive(Debug)]
+pub struct OwnedTable(Child);
+
+impl OwnedTable {
+    /// Adds the table `inet NAME` with these chains.
+    ///
+    /// # Errors
+    /// `nft` is not installed, or refuses.
+    pub fn add(name: &str, chains: &str) -> Result<Self, SystemError> {
+        let text = format!("add table inet {name} {{ flags owner; {chains} }}\n");
+        tool::feed(&tool::words("nft --check -f -"), &text)?;
+        let failed = |error| SystemError::System { what: "run `nft`".to_owned(), error };
+        for program in NFT {
+            let mut command = Command::new(program);
+            command.arg("-i").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+            // Ctrl-C must not reach it: connections drain first.
+            command.process_group(0);
+            let mut child = match command.spawn() {
+                Ok(child) => child,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            // The table is owned by its netlink socket, and its standard input ends with this process.
+            let input = child.stdin.as_mut().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+            input.write_all(text.as_bytes()).and_then(|()| input.flush()).map_err(failed)?;
+            return Ok(OwnedTable(child));
+        }
+        Err(SystemError::NoTool("nft".to_owned()))
+    }
+}
+
+impl Drop for OwnedTable {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
