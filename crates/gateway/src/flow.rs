@@ -39,8 +39,6 @@ struct Opening {
     syn: Box<Segment>,
     config: Arc<Config>,
     limits: LegLimits,
-    /// The round trip below which the connection passes.
-    min_rtt: Option<Span>,
     repeated: bool,
 }
 
@@ -54,6 +52,14 @@ pub(crate) struct Flow {
     acceptor: Leg,
     to_acceptor: Pipe,
     to_opener: Pipe,
+    /// The round trip on the WAN side below which the connection passes; none once that is settled.
+    min_rtt: Option<Span>,
+    /// When the acceptor has answered, and so the opener was.
+    answered_at: Instant,
+    /// The answer of the acceptor, until the opener has acknowledged it: no host has to believe in another that may not exist.
+    held: Option<Box<Segment>>,
+    /// The leg to the acceptor had a deadline meanwhile.
+    waited: bool,
     /// For the owner: what it counts for, and its timer.
     pub weight: u64,
     pub armed: Option<Instant>,
@@ -94,13 +100,16 @@ impl Flow {
                 syn: Box::new(segment),
                 config: setup.configs[0].clone(),
                 limits: setup.limits,
-                min_rtt: setup.min_rtt,
                 repeated: false,
             }),
             opener: None,
             acceptor: Leg::new(tcp, syn)?,
             to_acceptor: Pipe::default(),
             to_opener: Pipe::default(),
+            min_rtt: setup.min_rtt,
+            answered_at: now,
+            held: None,
+            waited: false,
             weight: 0,
             armed: None,
             is_touched: false,
@@ -135,6 +144,15 @@ impl Flow {
         if is_syn(&segment) && leg.is_over() {
             return Verdict::Anew;
         }
+        if self.held.is_some() {
+            if segment.header.flags.contains(TcpFlags::RST) {
+                return Verdict::HandOver;
+            }
+            // A connection from the WAN: its handshake there is complete.
+            if self.min_rtt.take().is_some_and(|least| now.since(self.answered_at) < least) {
+                return Verdict::Short;
+            }
+        }
         self.acceptor.imitate(packet);
         if freeze {
             withhold(&mut segment);
@@ -156,6 +174,10 @@ impl Flow {
             if is_syn(&segment) && self.acceptor.is_over() {
                 return Verdict::Anew;
             }
+            if self.held.is_some() {
+                let ends = segment.header.flags.contains(TcpFlags::RST);
+                return if ends { Verdict::HandOver } else { Verdict::Taken };
+            }
             if let Some(opener) = &mut self.opener {
                 opener.imitate(packet);
             }
@@ -176,7 +198,11 @@ impl Flow {
             self.acceptor.tcp.on_segment(now, segment);
             return Verdict::Taken;
         }
-        if opening.min_rtt.is_some_and(|least| !opening.repeated && now.since(self.began) < least) {
+        if self.opener_side == Side::Lan
+            && let Some(least) = self.min_rtt.take()
+            && !opening.repeated
+            && now.since(self.began) < least
+        {
             return Verdict::Short;
         }
         let Ok(tcp) = packet.tcp() else { return Verdict::Taken };
@@ -191,9 +217,21 @@ impl Flow {
             near.set_rate_cap(rate);
         }
         self.opener = Leg::new(near, packet);
+        self.answered_at = now;
         self.opening = None;
-        self.acceptor.tcp.on_segment(now, segment);
+        self.held = Some(Box::new(segment));
         Verdict::Taken
+    }
+
+    /// The opener has acknowledged the answer of the acceptor: the leg there hears of it.
+    fn release_answer(&mut self, now: Instant) {
+        let opened =
+            self.opener.as_ref().is_some_and(|opener| opener.tcp.state() != ConnectionState::SynReceived);
+        if let Some(answer) = self.held.take_if(|_| opened) {
+            // As of when it came, for the round trip.
+            let at = if self.waited { now } else { self.answered_at };
+            self.acceptor.tcp.on_segment(at, *answer);
+        }
     }
 
     /// The leg whose packets go to the acceptor, or to the opener.
@@ -211,6 +249,7 @@ impl Flow {
         let due = |tcp: &Connection| tcp.deadline().is_some_and(|(at, _)| at <= now);
         if due(&self.acceptor.tcp) {
             self.acceptor.tcp.on_deadline(now);
+            self.waited |= self.held.is_some();
         }
         if let Some(opener) = self.opener.as_mut().filter(|opener| due(&opener.tcp)) {
             opener.tcp.on_deadline(now);
@@ -234,6 +273,7 @@ impl Flow {
     ) {
         let side = self.opener_side;
         self.acceptor.tcp.set_pressure(pressure);
+        self.release_answer(now);
         loop {
             self.acceptor.hear();
             let mut busy = false;
@@ -273,8 +313,8 @@ impl Flow {
 
     /// The hosts can go on with each other: all that was acknowledged to one was acknowledged by the other, and so was each FIN.
     pub fn can_be_handed_over(&self) -> bool {
-        let Some(opener) = &self.opener else {
-            return true; // the SYN was sent, and its answer goes to the opener
+        let Some(opener) = self.opener.as_ref().filter(|_| self.held.is_none()) else {
+            return true; // what the hosts have still to say of the handshake they say to each other
         };
         let delivered = opener.is_empty() && self.acceptor.is_empty();
         let settled = match (opener.tcp.state(), self.acceptor.tcp.state()) {

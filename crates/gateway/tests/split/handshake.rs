@@ -151,3 +151,22 @@ fn the_client_is_answered_when_the_server_has_answered() {
     assert!(net.tap.seen[TO_CLIENT].is_empty());
     assert_eq!((net.totals().connections, net.totals().half_open), (0, 0));
 }
+
+// Breaks: a server takes hosts that do not exist for connected, as a flood of SYNs with forged sources goes on to its program.
+#[test]
+fn the_server_is_not_acknowledged_before_the_client_is_there() {
+    let mut net = Net::new(Plan::new());
+    let server = serve(&mut net, linux(), 10);
+    let mut syn = farpace_wire::tcp::TcpHeader { src_port: 7, dst_port: SERVER_PORT, ..Default::default() };
+    (syn.flags, syn.window) = (TcpFlags::SYN, 1000);
+    let pair = farpace_wire::AddressPair::new("10.0.0.99".parse().unwrap(), net.addresses[1]).unwrap();
+    let mac = farpace_wire::MacAddr;
+    let below = farpace_wire::Below::new(mac([2; 6]), mac([2, 0, 192, 0, 2, 1]), pair, 9);
+    net.tap.on = true;
+    net.inject(farpace_gateway::Gateway::LAN, below.tcp(1, &syn, Default::default()));
+    net.run_for(Span::from_secs(120));
+    assert!(!net.tap.seen[TO_CLIENT].is_empty(), "the server has answered, and so has the gateway");
+    assert!(!server.borrow().connected);
+    assert!(net.tap.seen[TO_SERVER].iter().all(|packet| !header(packet).flags.contains(TcpFlags::ACK)));
+    assert_eq!((net.totals().connections, net.totals().half_open), (0, 0));
+}

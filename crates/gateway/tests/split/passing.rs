@@ -44,6 +44,31 @@ fn policies_and_short_paths_pass() {
     }
 }
 
+// Breaks: the round trip of the LAN decides whether a connection from the WAN is short, and none is split; or one that passes late
+// loses bytes.
+#[test]
+fn connections_from_the_wan_are_judged_by_the_wan() {
+    for (delay, split) in [(280, true), (1, false)] {
+        let mut net = Net::new(Plan { delay: Span::from_millis(delay), ..Plan::new() });
+        let kept = record();
+        let made = kept.clone();
+        // The host of the LAN listens.
+        let client = net.world.element_mut::<farpace_host::Host>(net.client).unwrap();
+        let settings = farpace_host::ListenSettings::new(linux());
+        client.listen(SERVER_PORT, settings, move || Box::new(Program::new(70_000, [2, 1], &made))).unwrap();
+        let caller = record();
+        let (now, to) = (net.world.now(), net.addresses[0]);
+        let server = net.world.element_mut::<farpace_host::Host>(net.server).unwrap();
+        let program = Box::new(Program::new(90_000, [1, 2], &caller));
+        server.connect(now, to, SERVER_PORT, linux(), None, program).unwrap();
+        net.run_for(Span::from_secs(30));
+        assert_done(&caller, 70_000);
+        assert_done(&kept, 90_000);
+        let totals = net.totals();
+        assert_eq!((totals.split, totals.passed_short), if split { (1, 0) } else { (0, 1) });
+    }
+}
+
 // Breaks: packets of connections whose SYN was not seen, and of other protocols, are changed or lost.
 #[test]
 fn what_is_not_known_passes_unchanged() {

@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+"""What a gateway gains on far links, beside the kernel alone: stock TCP at both ends, CUBIC or BBR, with and without `farpace gateway`.
+
+    bench/gateway/run.py target/release/farpace                    all links
+    bench/gateway/run.py target/release/farpace --link geo --runs 3
+    bench/gateway/run.py target/release/farpace --lan              rates and delays of the gateway itself, without a link
+    bench/gateway/run.py target/release/farpace --json
+
+Needs root: it makes four network namespaces, client - router - link - server, with `farpace emulate` as the link. All contenders
+take turns, so that what disturbs the host disturbs all of them; medians are told. Bulk is a download of so many MB over a new connection,
+the handshake included; objects are 10 kB each, every one over a new connection, one after another. Data leaves the LAN (a host beyond the
+link fetches from one of the LAN: the gateway sends over the link) or comes to it (the far host's own TCP sends over the link). HAProxy
+takes part if it is installed: not transparent, as a forward to the server's port, with BBR.
+"""
+import argparse
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+# Name: MB of bulk, objects, and flags of the emulator for the direction of the data, and for the other.
+LINKS = {
+    "geo 50/5, 560 ms, BER 1e-7": (
+        20, 12, "--rate 50mbit --delay 280ms --queue 3.5MB --ber 1e-7", "--rate 5mbit --delay 280ms --queue 700kB --ber 1e-7",
+    ),
+    "geo 50/5, 560 ms, clean": (
+        20, 12, "--rate 50mbit --delay 280ms --queue 3.5MB", "--rate 5mbit --delay 280ms --queue 700kB",
+    ),
+    "queue of 32 kB": (40, 12, "--rate 100mbit --delay 50ms --queue 32kB", "--rate 100mbit --delay 50ms --queue 1MB"),
+    "dsl 20/2, 30 ms": (20, 12, "--rate 20mbit --delay 15ms --queue 250kB", "--rate 2mbit --delay 15ms --queue 100kB"),
+}  # fmt: skip
+CONTENDERS = ["cubic", "bbr", "gateway", "haproxy"]
+OBJECT = 10_000
+CLONE_NEWNET = 0x40000000
+LIBC = ctypes.CDLL(None, use_errno=True)
+LAN, FAR = "10.0.0.2", "192.0.2.2"
+SERVER_PORT = 8001
+
+
+def run(*words, **more):
+    return subprocess.run(words, check=True, text=True, capture_output=True, **more).stdout
+
+
+def stream(size):
+    """Bytes that are no repetition of a segment or a buffer."""
+    block = bytes((n % 251) ^ (n // 251 % 241) for n in range(251 * 241))
+    return (block * (size // len(block) + 1))[:size]
+
+
+def enter(namespace):
+    """This thread is in the namespace from now on."""
+    with open(f"/run/netns/{namespace}") as file:
+        if LIBC.setns(file.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
+
+
+def inside(namespace, act):
+    """What `act` returns, in a thread of its own in the namespace."""
+    result = []
+
+    def body():
+        enter(namespace)
+        result.append(act())
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    if not result:
+        raise RuntimeError(f"a step in {namespace} failed")
+    return result[0]
+
+
+def choose(sock, congestion):
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
+
+
+class Server:
+    """Sends as many bytes as it is asked for."""
+
+    def __init__(self, namespace, address):
+        self.congestion = "cubic"
+        self.listener = inside(namespace, lambda: socket.create_server((address, SERVER_PORT), backlog=200))
+        self.data = memoryview(stream(256 << 20))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            sock, _ = self.listener.accept()
+            threading.Thread(target=self.answer, args=(sock,), daemon=True).start()
+
+    def answer(self, sock):
+        with sock:
+            choose(sock, self.congestion)
+            asked = b""
+            while len(asked) < 8:
+                piece = sock.recv(8 - len(asked))
+                if not piece:
+                    return
+                asked += piece
+            (size,) = struct.unpack("!Q", asked)
+            sock.sendall(self.data[:size])
+
+
+class Site:
+    def __init__(self, farpace, directory):
+        self.farpace, self.directory, self.children = farpace, directory, []
+        pid = os.getpid()
+        self.client, self.router, self.link, self.server = (f"fpg{pid}{n}" for n in "crls")
+        self.names = [self.client, self.router, self.link, self.server]
+        for name in self.names:
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+
+    def wire(self, with_link):
+        pairs = [(self.client, "eth0", self.router, "lan0")]
+        if with_link:
+            pairs += [(self.router, "wan0", self.link, "in0"), (self.link, "out0", self.server, "eth0")]
+        else:
+            pairs += [(self.router, "wan0", self.server, "eth0")]
+        for a, at, b, bt in pairs:
+            run("ip", "link", "add", at, "netns", a, "type", "veth", "peer", "name", bt, "netns", b)
+            for name, interface in ((a, at), (b, bt)):
+                run("ip", "-n", name, "link", "set", interface, "up")
+                if shutil.which("ethtool"):
+                    run("ip", "netns", "exec", name, "ethtool", "-K", interface, "gro", "on")
+        for name, interface, address, via in (
+            (self.client, "eth0", f"{LAN}/24", "10.0.0.1"),
+            (self.router, "lan0", "10.0.0.1/24", None),
+            (self.router, "wan0", "192.0.2.1/24", None),
+            (self.server, "eth0", f"{FAR}/24", "192.0.2.1"),
+        ):
+            run("ip", "-n", name, "addr", "add", address, "dev", interface)
+            if via:
+                run("ip", "-n", name, "route", "add", "default", "via", via)
+        for key, value in (
+            ("net.ipv4.ip_forward", "1"),
+            ("net.ipv4.tcp_rmem", "4096 131072 67108864"),
+            ("net.ipv4.tcp_wmem", "4096 131072 67108864"),
+        ):
+            for name in (self.client, self.router, self.server):
+                run("ip", "netns", "exec", name, "sysctl", "-qw", f"{key}={value}")
+
+    def start(self, namespace, *words):
+        environment = {**os.environ, "FARPACE_STATE": f"{self.directory}/state"}
+        child = subprocess.Popen(
+            ["ip", "netns", "exec", namespace, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=environment,
+        )  # fmt: skip
+        self.children.append(child)
+        time.sleep(1.2)
+        if child.poll() is not None:
+            raise RuntimeError(f"{' '.join(words)} has ended")
+        return child
+
+    def end(self, child):
+        child.send_signal(signal.SIGTERM)
+        child.wait()
+        self.children.remove(child)
+
+    def close(self):
+        for child in list(self.children):
+            self.end(child)
+        for name in self.names:
+            subprocess.run(["ip", "netns", "delete", name], check=False)
+
+    def fetch(self, namespace, congestion, size, to):
+        """Seconds from the SYN to the last byte."""
+
+        def act():
+            begun = time.monotonic()
+            with socket.socket() as sock:
+                sock.settimeout(600)
+                choose(sock, congestion)
+                sock.connect(to)
+                sock.sendall(struct.pack("!Q", size))
+                digest, got = hashlib.blake2b(), 0
+                while piece := sock.recv(1 << 20):
+                    digest.update(piece)
+                    got += len(piece)
+            elapsed = time.monotonic() - begun
+            if digest.digest() != hashlib.blake2b(stream(size)).digest():
+                raise RuntimeError(f"{got} bytes of {size} differ")
+            return elapsed
+
+        return inside(namespace, act)
+
+    def gateway(self, *words):
+        return self.start(
+            self.router, self.farpace, "gateway", "up", "--lan", "lan0", "--wan", "wan0", *words
+        )
+
+    def haproxy(self, address):
+        config = f"{self.directory}/haproxy.cfg"
+        with open(config, "w") as file:
+            file.write(
+                "global\n  nosplice\ndefaults\n  mode tcp\n  timeout connect 60s\n  timeout client 600s\n"
+                f"  timeout server 600s\nlisten all\n  bind *:8002\n  server far {address}:{SERVER_PORT}\n"
+            )
+        run("ip", "netns", "exec", self.router, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr")
+        return self.start(self.router, "haproxy", "-db", "-f", config)
+
+
+def measure(site, server, contender, direction, megabytes, objects):
+    """Seconds of bulk, and of each object."""
+    congestion = "bbr" if contender == "bbr" else "cubic"
+    server.congestion = congestion
+    namespace, to = (site.server, (LAN, SERVER_PORT)) if direction == "from" else (site.client, (FAR, SERVER_PORT))
+    child = None
+    if contender == "gateway":
+        child = site.gateway()
+    elif contender == "haproxy":
+        child, to = site.haproxy(to[0]), ("192.0.2.1" if direction == "from" else "10.0.0.1", 8002)
+    try:
+        bulk = site.fetch(namespace, congestion, megabytes * 1_000_000, to)
+        small = [site.fetch(namespace, congestion, OBJECT, to) for _ in range(objects)]
+    finally:
+        if child:
+            site.end(child)
+    return bulk, small
+
+
+def links(args, out):
+    chosen = [(direction, name) for direction in args.direction.split(",") for name in LINKS]
+    for direction, name in chosen:
+        megabytes, objects, fast, slow = LINKS[name]
+        if args.link and args.link not in name:
+            continue
+        # The emulator's first interface is the router's.
+        there, back = (fast, slow) if direction == "from" else (slow, fast)
+        flags = there.split() + [w + "-back" if w.startswith("--") else w for w in back.split()]
+        contenders = [c for c in CONTENDERS if c != "haproxy" or shutil.which("haproxy")]
+        if "haproxy" not in contenders:
+            print("haproxy is not installed: left out", file=sys.stderr)
+        runs = {contender: ([], []) for contender in contenders}
+        with tempfile.TemporaryDirectory() as directory:
+            site = Site(args.farpace, directory)
+            try:
+                site.wire(True)
+                server = Server(site.client, LAN) if direction == "from" else Server(site.server, FAR)
+                emulator = site.start(site.link, args.farpace, "emulate", "in0", "out0", *flags)
+                for _ in range(args.runs):
+                    for contender in contenders:
+                        bulk, small = measure(site, server, contender, direction, megabytes, objects)
+                        runs[contender][0].append(bulk)
+                        runs[contender][1].extend(small)
+                site.end(emulator)
+            finally:
+                site.close()
+        rows = []
+        for contender, (bulk, small) in runs.items():
+            small.sort()
+            rows.append({
+                "contender": contender,
+                "bulk_s": statistics.median(bulk),
+                "bulk_min_s": min(bulk),
+                "bulk_max_s": max(bulk),
+                "goodput_mbit_s": megabytes * 8 / statistics.median(bulk),
+                "object_median_s": statistics.median(small),
+                "object_p90_s": small[int(len(small) * 0.9)],
+            })  # fmt: skip
+        out.append({"link": name, "data": f"{direction} the LAN", "bulk_mb": megabytes, "runs": args.runs, "rows": rows})
+        if not args.json:
+            show(out[-1])
+
+
+def show(result):
+    print(f"\n{result['link']}, data {result['data']}: bulk of {result['bulk_mb']} MB, {result['runs']} runs")
+    print(f"{'':10} {'bulk s':>8} {'[min-max]':>15} {'Mbit/s':>7} {'to cubic':>9} {'10 kB s':>8} {'p90':>7}")
+    cubic = next(row for row in result["rows"] if row["contender"] == "cubic")
+    for row in result["rows"]:
+        spread = f"[{row['bulk_min_s']:.1f}-{row['bulk_max_s']:.1f}]"
+        print(
+            f"{row['contender']:10} {row['bulk_s']:8.2f} {spread:>15} {row['goodput_mbit_s']:7.1f}"
+            f" {cubic['bulk_s'] / row['bulk_s']:8.2f}x {row['object_median_s']:8.3f} {row['object_p90_s']:7.3f}"
+        )
+
+
+def lan(args, out):
+    """The gateway without a link: rate of one connection, time of a small exchange, beside the kernel's forwarding."""
+    results = {}
+    for contender in ["kernel", "gateway"]:
+        with tempfile.TemporaryDirectory() as directory:
+            site = Site(args.farpace, directory)
+            try:
+                site.wire(False)
+                child = site.gateway("--min-rtt", "0us") if contender == "gateway" else None
+                serving = site.start(site.server, "iperf3", "-s")
+                rates = []
+                for _ in range(args.runs):
+                    words = ["iperf3", "-c", FAR, "-t", "5", "-O", "1", "-J", "-C", "cubic"]
+                    text = run("ip", "netns", "exec", site.client, *words)
+                    rates.append(json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e9)
+                    time.sleep(0.2)
+                site.end(serving)
+                Server(site.server, FAR)
+                opens = [site.fetch(site.client, "cubic", 100, (FAR, SERVER_PORT)) * 1e6 for _ in range(300)]
+                turns = inside(site.client, lambda: exchanges(2000)) if echo(site.server) else []
+                if child:
+                    site.end(child)
+            finally:
+                site.close()
+        results[contender] = {
+            "gbit_s": statistics.median(rates),
+            "connection_us": statistics.median(opens),
+            "exchange_us": statistics.median(turns),
+        }
+    out.append({"lan": results, "runs": args.runs})
+    if not args.json:
+        print(f"\nwithout a link, {args.runs} runs: Gbit/s of a connection, us of a connection with 100 B, us of an exchange of 1 B")
+        for name, row in results.items():
+            print(f"{name:10} {row['gbit_s']:8.2f} {row['connection_us']:8.0f} {row['exchange_us']:8.0f}")
+
+
+def echo(namespace):
+    listener = inside(namespace, lambda: socket.create_server((FAR, 8003)))
+
+    def serve():
+        sock, _ = listener.accept()
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while byte := sock.recv(1):
+            sock.sendall(byte)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return True
+
+
+def exchanges(count):
+    with socket.create_connection((FAR, 8003)) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        times = []
+        for _ in range(count):
+            begun = time.monotonic()
+            sock.sendall(b"x")
+            sock.recv(1)
+            times.append((time.monotonic() - begun) * 1e6)
+        return times
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("farpace", help="the command, built for release")
+    parser.add_argument("--link", help="links whose name contains this alone")
+    parser.add_argument(
+        "--direction", default="from,to", help="data that leaves the LAN (from), or comes to it (to) [default: both]"
+    )
+    parser.add_argument("--lan", action="store_true", help="the gateway itself, without a link")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    args.farpace = os.path.abspath(args.farpace)
+    out = []
+    (lan if args.lan else links)(args, out)
+    if args.json:
+        print(json.dumps(out, indent=1))
+
+
+if __name__ == "__main__":
+    main()
