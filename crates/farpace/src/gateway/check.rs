@@ -19,8 +19,19 @@ const SINGLE: u32 = 1;
 /// Traffic without a single split connection in this time, in seconds, is a finding.
 const LONG: f64 = 10.0;
 
+const AFTER_HELP: &str = "\
+Each line: what, what it is here, and if it is not as it should be, the command that mends it. Nothing is changed.
+
+Examples:
+  farpace gateway check --lan eth0 --wan eth1       before the gateway is started
+  farpace gateway check                             the running gateway: is traffic caught?
+  farpace gateway check --json | jq '.findings[] | select(.judgement != \"ok\")'
+
+Exit codes: 0 there is no problem, 1 there is one, 2 nothing to check.";
+
 /// The arguments of `farpace gateway check`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct CheckArgs {
     /// Interface to the hosts of the LAN [default: those of the running gateway]
     #[arg(long, value_name = "IF")]

@@ -13,8 +13,19 @@ use std::process::ExitCode;
 const CONFIG: &str = "etc/farpace/gateway.toml";
 const UNIT: &str = "etc/systemd/system/farpace-gateway.service";
 
+const AFTER_HELP: &str = "\
+It writes /etc/farpace/gateway.toml and /etc/systemd/system/farpace-gateway.service, and starts nothing. The unit keeps CAP_NET_ADMIN \
+and CAP_NET_RAW alone, and systemd kills and restarts a gateway that hangs for 2 s.
+
+Examples:
+  farpace gateway install --lan eth0 --wan eth1 --dry-run
+  sudo farpace gateway install --lan eth0 --wan eth1
+
+Exit codes: 0 written, 2 a file is there already, or cannot be written.";
+
 /// The arguments of `farpace gateway install`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct InstallArgs {
     /// Interface to the hosts of the LAN; may be repeated
     #[arg(long, value_name = "IF", required = true)]

@@ -55,9 +55,12 @@ enum Command {
     /// Write a systemd unit with a watchdog, and a configuration
     Install(install::InstallArgs),
     /// Print the JSON schema of the configuration
+    #[command(after_help = "Examples:\n  farpace gateway schema > gateway.schema.json")]
     Schema,
-    /// Ends a gateway that hangs; started by `up`
-    #[command(hide = true)]
+    /// End a gateway that hangs, and take away what it has left; `up` starts it beside itself
+    #[command(
+        after_help = "It reads signs of life from its standard input.\n\nExamples:\n  farpace gateway watchdog 4711 1234567    as `up` starts it"
+    )]
     Watchdog {
         /// Process of the gateway
         pid: i32,

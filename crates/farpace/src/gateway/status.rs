@@ -10,8 +10,19 @@ use std::process::ExitCode;
 /// Connections in the table, unless all are wanted.
 const ROWS: usize = 20;
 
+const AFTER_HELP: &str = "\
+\"up\" is towards the WAN. \"kept\" was acknowledged to one host and not yet by the other: it would be lost in a crash. The limits are what the \
+leg waits for that sends: the WAN leg up, the LAN leg down.
+
+Examples:
+  farpace gateway status
+  farpace gateway status --json | jq '.gateways[0].totals'
+
+Exit codes: 0 done, 2 no gateway runs, or no rights.";
+
 /// The arguments of `farpace gateway status`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct StatusArgs {
     /// All connections that the gateway tells of, at most 1000, rather than the 20 that move most
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! `farpace gateway top`: the status, live on the terminal.
 
+#![allow(clippy::disallowed_methods, reason = "it shows real time")]
+
 use super::status::{fetch, summary, table};
 use anyhow::{Result, bail};
 use farpace_units::Span;
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The arguments of `farpace gateway top`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "q ends it.\n\nExamples:\n  farpace gateway top\n  farpace gateway top --every 5s")]
 pub struct TopArgs {
     /// Time between two looks
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = crate::emulate::words::span)]

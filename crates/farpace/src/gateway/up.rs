@@ -26,8 +26,20 @@ const LAST_ROUNDS: u32 = 8;
 /// Between two signs of life for systemd.
 const NOTIFY: Span = Span::from_millis(500);
 
+const AFTER_HELP: &str = "\
+SIGTERM and Ctrl-C hand the connections over to their hosts: nothing is lost. SIGHUP reads the configuration again. After kill -9 \
+connections pass by the kernel; those with undelivered bytes end.
+
+Examples:
+  farpace gateway up --lan eth0 --wan eth1
+  farpace gateway up --lan eth0 --lan eth2 --wan eth1 --min-rtt 20ms --memory \"2 GiB\"
+  farpace gateway up --config /etc/farpace/gateway.toml --metrics 127.0.0.1:9745 --json
+
+Exit codes: 0 ended in order, 2 no rights, a bad configuration, or a device that has failed.";
+
 /// The arguments of `farpace gateway up`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct UpArgs {
     /// Interface to the hosts whose TCP is not to suffer from the far link; may be repeated
     #[arg(long, value_name = "IF")]

@@ -1,5 +1,7 @@
 //! A process beside the gateway that ends it when it hangs, and takes away what it has left when it has died.
 
+#![allow(clippy::disallowed_methods, reason = "it waits in real time")]
+
 use super::control;
 use crate::terminal;
 use anyhow::{Context, Result};
