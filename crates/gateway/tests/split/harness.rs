@@ -4,7 +4,10 @@ use bytes::Bytes;
 use farpace_gateway::{Gateway, GatewayConfig, Policy, PolicyTable, Totals};
 use farpace_host::{Application, ConnectionId, Host, ListenSettings, Secret, SocketEnds};
 use farpace_path::world::{ElementId, Observer, WireId, World};
-use farpace_path::{Cx, Framing, Link, LinkConfig, Loss, LossDirection, Port, QueueLimit};
+use farpace_path::{
+    Corrupt, CorruptDirection, Cx, Duplicate, DuplicateDirection, Framing, Link, LinkConfig, Loss,
+    LossDirection, Port, QueueLimit, Reorder, ReorderDirection,
+};
 use farpace_tcp::config::{Config, Profile, Settings};
 use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
 use farpace_units::{ByteCount, Instant, RandomStream, Rate, Span};
@@ -140,6 +143,15 @@ pub struct Plan {
     pub rate: Rate,
     pub delay: Span,
     pub seed: u64,
+    pub faults: Option<Faults>,
+}
+
+/// Shares of packets that are harmed on the WAN, in each direction.
+#[derive(Clone, Copy)]
+pub struct Faults {
+    pub duplicate: f64,
+    pub reorder: f64,
+    pub corrupt: f64,
 }
 
 impl Plan {
@@ -151,6 +163,7 @@ impl Plan {
             rate: Rate::from_mbit(50),
             delay: Span::from_millis(280),
             seed: 1,
+            faults: None,
         }
     }
 }
@@ -181,6 +194,13 @@ impl Net {
         let gateway = world.add("gateway", Box::new(Gateway::new(plan.config))).unwrap();
         let lossy = Loss::new(LossDirection::new(plan.loss), LossDirection::new(plan.loss));
         let loss = world.add("loss", Box::new(lossy)).unwrap();
+        let faults = plan.faults.unwrap_or(Faults { duplicate: 0.0, reorder: 0.0, corrupt: 0.0 });
+        let duplicate = || DuplicateDirection::new(faults.duplicate);
+        let duplicate = world.add("duplicate", Box::new(Duplicate::new(duplicate(), duplicate()))).unwrap();
+        let reorder = || ReorderDirection::new(faults.reorder, Span::from_millis(30));
+        let reorder = world.add("reorder", Box::new(Reorder::new(reorder(), reorder()))).unwrap();
+        let corrupt = || CorruptDirection::new(faults.corrupt);
+        let corrupt = world.add("corrupt", Box::new(Corrupt::new(corrupt(), corrupt()))).unwrap();
         let wan = world.add("wan", link(Some(plan.rate), plan.delay)).unwrap();
         let server = world.add("server", host("server", b)).unwrap();
         let port = |n| Port(n);
@@ -188,7 +208,10 @@ impl Net {
             ((client, port(0)), (lan, port(0))),
             ((lan, port(1)), (gateway, Gateway::LAN)),
             ((gateway, Gateway::WAN), (loss, port(0))),
-            ((loss, port(1)), (wan, port(0))),
+            ((loss, port(1)), (duplicate, port(0))),
+            ((duplicate, port(1)), (reorder, port(0))),
+            ((reorder, port(1)), (corrupt, port(0))),
+            ((corrupt, port(1)), (wan, port(0))),
             ((wan, port(1)), (server, port(0))),
         ] {
             world.connect(near, far).unwrap();
@@ -270,6 +293,21 @@ pub fn serve(net: &mut Net, config: Config, sends: usize) -> Rc<RefCell<Record>>
     let made = kept.clone();
     net.listen(config, move || Program::new(sends, [2, 1], &made));
     kept
+}
+
+/// The records of all connections of a server.
+pub type Records = Rc<RefCell<Vec<Rc<RefCell<Record>>>>>;
+
+/// A server that sends `sends` bytes, with a record for each connection.
+pub fn serve_each(net: &mut Net, config: Config, sends: usize) -> Records {
+    let all: Records = Rc::default();
+    let made = all.clone();
+    net.listen(config, move || {
+        let record = record();
+        made.borrow_mut().push(record.clone());
+        Program::new(sends, [2, 1], &record)
+    });
+    all
 }
 
 /// A client that sends `sends` bytes.

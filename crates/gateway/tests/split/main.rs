@@ -5,6 +5,7 @@
 mod any_input;
 mod bytes;
 mod endings;
+mod faults;
 mod handshake;
 mod harness;
 mod limits;
