@@ -3,8 +3,8 @@
 use crate::budget;
 use crate::leg::{Leg, segment_of};
 use crate::offer::{LegLimits, Offer};
-use crate::pipe::Pipe;
-use crate::view::{FlowView, Side};
+use crate::pipe::LegPipe;
+use crate::view::{FlowView, GatewaySide};
 use farpace_tcp::config::Config;
 use farpace_tcp::{CloseReason, Connection, ConnectionState, OutgoingSegment, Ports, Pressure, Segment};
 use farpace_units::{ByteCount, Instant, Seq, Span};
@@ -35,7 +35,7 @@ pub(crate) enum Verdict {
 }
 
 /// What waits for the answer of the far host.
-struct Opening {
+struct SplitOpening {
     syn: Box<Segment>,
     config: Arc<Config>,
     limits: LegLimits,
@@ -43,20 +43,21 @@ struct Opening {
 }
 
 /// A split connection.
-pub(crate) struct Flow {
+pub(crate) struct SplitFlow {
     pub ends: Ends,
-    opener_side: Side,
+    opener_side: GatewaySide,
     began: Instant,
-    opening: Option<Opening>,
+    opening: Option<SplitOpening>,
     opener: Option<Leg>,
     acceptor: Leg,
-    to_acceptor: Pipe,
-    to_opener: Pipe,
+    to_acceptor: LegPipe,
+    to_opener: LegPipe,
     /// The round trip on the WAN side below which the connection passes; none once that is settled.
     min_rtt: Option<Span>,
     /// When the acceptor has answered, and so the opener was.
     answered_at: Instant,
-    /// The answer of the acceptor, until the opener has acknowledged it: no host has to believe in another that may not exist.
+    /// The answer of the acceptor, until the opener has acknowledged it: no host has to believe in another
+    /// that may not exist.
     held: Option<Box<Segment>>,
     /// The leg to the acceptor had a deadline meanwhile.
     waited: bool,
@@ -70,7 +71,7 @@ pub(crate) struct Flow {
 /// What a flow is made with.
 pub(crate) struct FlowSetup<'a> {
     pub ends: Ends,
-    pub opener_side: Side,
+    pub opener_side: GatewaySide,
     pub limits: LegLimits,
     /// Of the leg to the opener, and to the acceptor.
     pub configs: [&'a Arc<Config>; 2],
@@ -78,9 +79,9 @@ pub(crate) struct FlowSetup<'a> {
     pub rate: Option<farpace_units::Rate>,
 }
 
-impl Flow {
+impl SplitFlow {
     /// A SYN has come: the leg to the acceptor repeats it, with the same number. None: it cannot be split.
-    pub fn open(now: Instant, setup: &FlowSetup<'_>, syn: &Packet) -> Option<Flow> {
+    pub fn open(now: Instant, setup: &FlowSetup<'_>, syn: &Packet) -> Option<SplitFlow> {
         let offer = Offer::read(&syn.tcp().ok()?)?;
         let segment = segment_of(syn)?;
         let config = offer.repeated(setup.configs[1], &setup.limits);
@@ -89,14 +90,14 @@ impl Flow {
         if let Some(stamp) = offer.timestamp {
             tcp.mirror_timestamps(now, stamp);
         }
-        if setup.opener_side == Side::Lan {
+        if setup.opener_side == GatewaySide::Lan {
             tcp.set_rate_cap(setup.rate);
         }
-        Some(Flow {
+        Some(SplitFlow {
             ends: setup.ends,
             opener_side: setup.opener_side,
             began: now,
-            opening: Some(Opening {
+            opening: Some(SplitOpening {
                 syn: Box::new(segment),
                 config: setup.configs[0].clone(),
                 limits: setup.limits,
@@ -104,8 +105,8 @@ impl Flow {
             }),
             opener: None,
             acceptor: Leg::new(tcp, syn)?,
-            to_acceptor: Pipe::default(),
-            to_opener: Pipe::default(),
+            to_acceptor: LegPipe::default(),
+            to_opener: LegPipe::default(),
             min_rtt: setup.min_rtt,
             answered_at: now,
             held: None,
@@ -190,7 +191,8 @@ impl Flow {
         let (flags, ack) = (segment.header.flags, segment.header.ack);
         let iss = opening.syn.header.seq;
         if is_syn(&segment) || flags.contains(TcpFlags::RST) {
-            // Refused, or opened from both sides at once: the opener has the same numbers and can answer itself.
+            // Refused, or opened from both sides at once: the opener has the same numbers and can answer
+            // itself.
             return Verdict::HandOver;
         }
         if !flags.contains(TcpFlags::SYN.with(TcpFlags::ACK)) || ack != iss + 1 {
@@ -198,7 +200,7 @@ impl Flow {
             self.acceptor.tcp.on_segment(now, segment);
             return Verdict::Taken;
         }
-        if self.opener_side == Side::Lan
+        if self.opener_side == GatewaySide::Lan
             && let Some(least) = self.min_rtt.take()
             && !opening.repeated
             && now.since(self.began) < least
@@ -213,7 +215,7 @@ impl Flow {
         if let Some(stamp) = offer.timestamp {
             near.mirror_timestamps(now, stamp);
         }
-        if self.opener_side == Side::Wan {
+        if self.opener_side == GatewaySide::Wan {
             near.set_rate_cap(rate);
         }
         self.opener = Leg::new(near, packet);
@@ -262,14 +264,14 @@ impl Flow {
         of(&self.acceptor.tcp).into_iter().chain(self.opener.as_ref().and_then(|leg| of(&leg.tcp))).min()
     }
 
-    /// Moves what can be moved, closes what is closed on the other side, and sends what may be sent, until nothing happens any
-    /// more.
+    /// Moves what can be moved, closes what is closed on the other side, and sends what may be sent, until
+    /// nothing happens any more.
     pub fn run(
         &mut self,
         now: Instant,
         pressure: Pressure,
         batch: &mut Vec<OutgoingSegment>,
-        mut send: impl FnMut(Side, Packet),
+        mut send: impl FnMut(GatewaySide, Packet),
     ) {
         let side = self.opener_side;
         self.acceptor.tcp.set_pressure(pressure);
@@ -311,7 +313,8 @@ impl Flow {
         failed(&self.acceptor) || self.opener.as_ref().is_some_and(failed)
     }
 
-    /// The hosts can go on with each other: all that was acknowledged to one was acknowledged by the other, and so was each FIN.
+    /// The hosts can go on with each other: all that was acknowledged to one was acknowledged by the other,
+    /// and so was each FIN.
     pub fn can_be_handed_over(&self) -> bool {
         let Some(opener) = self.opener.as_ref().filter(|_| self.held.is_none()) else {
             return true; // what the hosts have still to say of the handshake they say to each other
@@ -346,23 +349,23 @@ impl Flow {
     pub fn moved(&self) -> [ByteCount; 2] {
         let (to_acceptor, to_opener) = (self.to_acceptor.moved(), self.to_opener.moved());
         match self.opener_side {
-            Side::Lan => [to_acceptor, to_opener],
-            Side::Wan => [to_opener, to_acceptor],
+            GatewaySide::Lan => [to_acceptor, to_opener],
+            GatewaySide::Wan => [to_opener, to_acceptor],
         }
     }
 
     /// Payload sent on the WAN leg, and of it retransmissions.
     pub fn wan_sent(&self) -> [ByteCount; 2] {
         let leg = match self.opener_side {
-            Side::Lan => Some(&self.acceptor),
-            Side::Wan => self.opener.as_ref(),
+            GatewaySide::Lan => Some(&self.acceptor),
+            GatewaySide::Wan => self.opener.as_ref(),
         };
         let counters = leg.map(|leg| leg.tcp.counters());
         counters.map_or([ByteCount::ZERO; 2], |counters| [counters.bytes_sent, counters.bytes_sent_again])
     }
 
     /// The side of the opener.
-    pub fn opener_side(&self) -> Side {
+    pub fn opener_side(&self) -> GatewaySide {
         self.opener_side
     }
 
@@ -387,7 +390,7 @@ impl Flow {
 }
 
 /// What `from` has heard of its host goes on to `to`: a FIN behind all data, or the end.
-fn close(from: &mut Leg, to: &mut Leg, pipe: &Pipe) {
+fn close(from: &mut Leg, to: &mut Leg, pipe: &LegPipe) {
     match from.closed {
         Some(CloseReason::Finished) | None => {
             if from.peer_closed && from.tcp.readable().is_zero() && pipe.is_empty() {

@@ -1,11 +1,11 @@
 //! The gateway as an element of a world.
 
 use crate::budget::Budget;
-use crate::flow::{Ends, Flow, FlowSetup, Verdict};
+use crate::flow::{Ends, FlowSetup, SplitFlow, Verdict};
 use crate::limits::{DEFAULT_MEMORY, MAX_CONNECTIONS, MAX_HALF_OPEN};
 use crate::offer::LegLimits;
 use crate::policy::{Action, PolicyTable};
-use crate::view::{FlowView, Side, Totals};
+use crate::view::{FlowView, GatewaySide, GatewayTotals};
 use farpace_host::ip::icmp::{SoftError, path_message};
 use farpace_host::is_host_address;
 use farpace_path::{Cx, DropReason, Element, Inspection, Port};
@@ -55,18 +55,22 @@ impl GatewayConfig {
     }
 }
 
-/// A split-TCP gateway between a LAN side ([`Port(0)`](Gateway::LAN)) and a WAN side ([`Port(1)`](Gateway::WAN)).
+/// A split-TCP gateway between a LAN side ([`Port(0)`](Gateway::LAN)) and a WAN side
+/// ([`Port(1)`](Gateway::WAN)).
 ///
 /// The contract:
-/// * A connection is split when its SYN passes. The leg to the host that it is sent to repeats the SYN; the host that sent it is
-///   answered when the other has answered. Both legs have the numbers, the addresses and the options of the hosts.
-/// * What is not split passes unchanged: other protocols, fragments, connections whose SYN was not seen, connections beyond a limit.
-/// * Each byte that a host has sent reaches the other host once and in order, or the connection ends with a reset.
-/// * After [`drain`](Gateway::drain) new connections pass, and each split connection is handed over to its hosts as soon as all
-///   that was acknowledged to one was acknowledged by the other.
+/// * A connection is split when its SYN passes. The leg to the host that it is sent to repeats the SYN; the
+///   host that sent it is answered when the other has answered. Both legs have the numbers, the addresses
+///   and the options of the hosts.
+/// * What is not split passes unchanged: other protocols, fragments, connections whose SYN was not seen,
+///   connections beyond a limit.
+/// * Each byte that a host has sent reaches the other host once and in order, or the connection ends with a
+///   reset.
+/// * After [`drain`](Gateway::drain) new connections pass, and each split connection is handed over to its
+///   hosts as soon as all that was acknowledged to one was acknowledged by the other.
 pub struct Gateway {
     config: GatewayConfig,
-    flows: Vec<Option<Box<Flow>>>,
+    flows: Vec<Option<Box<SplitFlow>>>,
     free: Vec<usize>,
     /// By both ends, the lesser first.
     index: BTreeMap<(SocketAddr, SocketAddr), usize>,
@@ -75,7 +79,7 @@ pub struct Gateway {
     touched: Vec<usize>,
     touched_until: Option<Instant>,
     budget: Budget,
-    totals: Totals,
+    totals: GatewayTotals,
     half_open: usize,
     draining: bool,
     batch: Vec<OutgoingSegment>,
@@ -99,7 +103,7 @@ impl Gateway {
             timers: BTreeSet::new(),
             touched: Vec::new(),
             touched_until: None,
-            totals: Totals::default(),
+            totals: GatewayTotals::default(),
             half_open: 0,
             draining: false,
             batch: Vec::new(),
@@ -113,8 +117,8 @@ impl Gateway {
         self.config = config;
     }
 
-    /// From now on new connections pass, and split ones are handed over to their hosts when nothing of them is undelivered. What
-    /// the hosts send meanwhile is not acknowledged.
+    /// From now on new connections pass, and split ones are handed over to their hosts when nothing of them
+    /// is undelivered. What the hosts send meanwhile is not acknowledged.
     pub fn drain(&mut self, cx: &mut Cx<'_>) {
         self.draining = true;
         for slot in 0..self.flows.len() {
@@ -123,10 +127,10 @@ impl Gateway {
     }
 
     /// The counters.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> GatewayTotals {
         let zero = [self.totals.wan_bytes_sent, self.totals.wan_bytes_retransmitted];
         let [sent, again] = self.flows.iter().flatten().fold(zero, |sum, flow| add(sum, flow.wan_sent()));
-        Totals {
+        GatewayTotals {
             wan_bytes_sent: sent,
             wan_bytes_retransmitted: again,
             connections: self.index.len(),
@@ -202,7 +206,7 @@ impl Gateway {
 
     /// The rate of the policy for the WAN leg of a flow that was opened from the WAN.
     fn rate_for(&self, slot: usize) -> Option<farpace_units::Rate> {
-        let flow = self.flows.get(slot)?.as_ref().filter(|flow| flow.opener_side() == Side::Wan)?;
+        let flow = self.flows.get(slot)?.as_ref().filter(|flow| flow.opener_side() == GatewaySide::Wan)?;
         self.config.policies.find(flow.ends.opener.ip()).rate
     }
 
@@ -210,8 +214,8 @@ impl Gateway {
     fn open(&mut self, port: Port, ends: Ends, packet: Packet, cx: &mut Cx<'_>) {
         let opener_side = side_of(port);
         let far = match opener_side {
-            Side::Lan => ends.acceptor,
-            Side::Wan => ends.opener,
+            GatewaySide::Lan => ends.acceptor,
+            GatewaySide::Wan => ends.opener,
         };
         let policy = self.config.policies.find(far.ip());
         let honest = is_host_address(ends.opener.ip()) && is_host_address(ends.acceptor.ip());
@@ -232,8 +236,8 @@ impl Gateway {
             return cx.drop(packet, DropReason::BadChecksum);
         }
         let configs = match opener_side {
-            Side::Lan => [&policy.lan, &policy.wan],
-            Side::Wan => [&policy.wan, &policy.lan],
+            GatewaySide::Lan => [&policy.lan, &policy.wan],
+            GatewaySide::Wan => [&policy.wan, &policy.lan],
         };
         let setup = FlowSetup {
             ends,
@@ -248,7 +252,7 @@ impl Gateway {
             min_rtt: (policy.action == Action::Auto).then_some(policy.min_rtt),
             rate: policy.rate,
         };
-        let Some(flow) = Flow::open(cx.now(), &setup, &packet) else {
+        let Some(flow) = SplitFlow::open(cx.now(), &setup, &packet) else {
             self.totals.passed_options += 1;
             return self.pass(port, packet, cx);
         };
@@ -327,14 +331,15 @@ impl Gateway {
         self.free.push(slot);
     }
 
-    /// An ICMP error about a packet of a leg. It goes on to the host as well, which judges it by its own numbers.
+    /// An ICMP error about a packet of a leg. It goes on to the host as well, which judges it by its own
+    /// numbers.
     fn on_icmp(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
         if let Some(message) = path_message(&packet)
             && let (Some((src, dst)), Some(seq)) = (message.quoted.ports, message.quoted.seq)
         {
             let from = SocketAddr::new(message.quoted.addresses.src(), src);
             let to = SocketAddr::new(message.quoted.addresses.dst(), dst);
-            let error = match message.trouble {
+            let error = match message.soft_error {
                 SoftError::TooBig { mtu } => {
                     PathError::TooBig { mtu: u32::try_from(mtu.get()).unwrap_or(u32::MAX) }
                 }
@@ -427,14 +432,14 @@ fn add(a: [ByteCount; 2], b: [ByteCount; 2]) -> [ByteCount; 2] {
     [a[0] + b[0], a[1] + b[1]]
 }
 
-const fn side_of(port: Port) -> Side {
-    if port.0 == Gateway::LAN.0 { Side::Lan } else { Side::Wan }
+const fn side_of(port: Port) -> GatewaySide {
+    if port.0 == Gateway::LAN.0 { GatewaySide::Lan } else { GatewaySide::Wan }
 }
 
-const fn port_of(side: Side) -> Port {
+const fn port_of(side: GatewaySide) -> Port {
     match side {
-        Side::Lan => Gateway::LAN,
-        Side::Wan => Gateway::WAN,
+        GatewaySide::Lan => Gateway::LAN,
+        GatewaySide::Wan => Gateway::WAN,
     }
 }
 

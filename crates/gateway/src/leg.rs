@@ -62,8 +62,8 @@ impl Leg {
         }
     }
 
-    /// Nothing is left to do but to wait for segments that come late. The hosts themselves can do that: their numbers are those of
-    /// the legs.
+    /// Nothing is left to do but to wait for segments that come late. The hosts themselves can do that:
+    /// their numbers are those of the legs.
     pub fn is_over(&self) -> bool {
         matches!(self.tcp.state(), ConnectionState::Closed | ConnectionState::TimeWait)
     }

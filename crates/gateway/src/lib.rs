@@ -1,10 +1,13 @@
-//! A split-TCP gateway: hosts on its LAN side speak with it, and it speaks with the hosts beyond a far link, under their own addresses
-//! and numbers.
+//! A split-TCP gateway: hosts on its LAN side speak with it, and it speaks with the hosts beyond a far
+//! link, under their own addresses and numbers.
 //!
-//! Sans-IO: a [`Gateway`] is an element of a world. The lab can run it in virtual time, a driver of `farpace-live` on two devices.
+//! Sans-IO: a [`Gateway`] is an element of a world. The lab can run it in virtual time, a driver of
+//! `farpace-live` on two devices.
 //!
-//! Start reading at [`Gateway`]; then `flow.rs` (two legs and what goes between them), `offer.rs` (what each leg offers) and
-//! [`limits`].
+//! It never reads a clock, and never holds a packet back that it does not split.
+//!
+//! Start reading at [`Gateway`]; then `flow.rs` (two legs and what goes between them), `offer.rs` (what
+//! each leg offers) and [`limits`].
 
 #![forbid(unsafe_code)]
 
@@ -20,4 +23,4 @@ mod view;
 
 pub use gateway::{Gateway, GatewayConfig};
 pub use policy::{Action, Policy, PolicyTable};
-pub use view::{FlowView, LegLimit, LegView, Side, Totals};
+pub use view::{FlowView, GatewaySide, GatewayTotals, LegLimit, LegView};

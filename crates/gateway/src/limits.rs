@@ -1,4 +1,5 @@
-//! Limits on everything that hosts on either side control. Beyond a limit a connection passes unsplit: it works as without a gateway.
+//! Limits on everything that hosts on either side control. Beyond a limit a connection passes unsplit: it
+//! works as without a gateway.
 
 use farpace_units::{ByteCount, Span};
 
@@ -22,7 +23,8 @@ pub const MIN_MEMORY: ByteCount = ByteCount::new(1 << 20);
 pub const MAX_RULES: usize = 1024;
 /// Connections with a smaller MSS pass: splitting them would cost more than it gains.
 pub const MIN_MSS: u16 = 216;
-/// Round trips of the handshake below this are short: such connections pass, unless the policy says otherwise.
+/// Round trips of the handshake below this are short: such connections pass, unless the policy says
+/// otherwise.
 pub const DEFAULT_MIN_RTT: Span = Span::from_millis(5);
 /// A leg whose host is silent for so long is probed, ...
 pub const KEEP_ALIVE_IDLE: Span = Span::from_secs(600);

@@ -1,7 +1,8 @@
 //! What a SYN or SYN-ACK offers, and the configuration of the leg that repeats it.
 //!
-//! Each leg offers what the host behind the other leg has offered: the same window scale, no larger MSS, SACK, timestamps and ECN only if the
-//! host has them. So both hosts have agreed on the same as without a gateway, and can go on with each other when it is gone.
+//! Each leg offers what the host behind the other leg has offered: the same window scale, no larger MSS,
+//! SACK, timestamps and ECN only if the host has them. So both hosts have agreed on the same as without a
+//! gateway, and can go on with each other when it is gone.
 
 use crate::limits::{KEEP_ALIVE_IDLE, KEEP_ALIVE_INTERVAL, KEEP_ALIVE_PROBES, MIN_MSS, SYN_RETRIES};
 use farpace_tcp::config::{BufferSize, Config, EcnMode, KeepAlive};
@@ -13,8 +14,8 @@ const UNTOLD_MSS: [u16; 2] = [536, 1220];
 /// Window scales above this count as this (RFC 7323 §2.3).
 const MAX_SCALE: u8 = 14;
 
-/// Kinds of TCP options that both ends of a connection need to see. Such connections pass: a TCP of another make has agreed on
-/// something that a leg does not speak.
+/// Kinds of TCP options that both ends of a connection need to see. Such connections pass: a TCP of another
+/// make has agreed on something that a leg does not speak.
 const END_TO_END: [u8; 4] = [
     19, // MD5 signature, RFC 2385
     29, // TCP-AO, RFC 5925
@@ -54,7 +55,8 @@ impl Offer {
         }
         let header = tcp.header();
         let options = &header.options;
-        // A SYN offers ECN by both flags, a SYN-ACK accepts by ECE alone (RFC 3168 §6.1.1). AccECN adds others.
+        // A SYN offers ECN by both flags, a SYN-ACK accepts by ECE alone (RFC 3168 §6.1.1). AccECN adds
+        // others.
         let ecn = match header.flags.contains(TcpFlags::ACK) {
             false => header.flags.contains(TcpFlags::ECE.with(TcpFlags::CWR)),
             true => header.flags.contains(TcpFlags::ECE) && !header.flags.contains(TcpFlags::CWR),

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 /// Over this time rates are measured.
 const RATE_TIME: Span = Span::from_secs(1);
 
-/// One direction of a split connection. It holds nothing itself: what the leg that sends has no room for stays with the leg that
-/// received it, and closes the window of that leg.
+/// One direction of a split connection. It holds nothing itself: what the leg that sends has no room for
+/// stays with the leg that received it, and closes the window of that leg.
 #[derive(Debug, Default)]
-pub(crate) struct Pipe {
+pub(crate) struct LegPipe {
     /// What a leg has not taken though it had said that there was room; empty but for a moment.
     rest: VecDeque<Bytes>,
     moved: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Pipe {
     rate: Option<Rate>,
 }
 
-impl Pipe {
+impl LegPipe {
     /// Moves what has arrived and fits. True if anything moved.
     pub fn run(&mut self, now: Instant, from: &mut Connection, to: &mut Connection) -> bool {
         let mut moved = 0;

@@ -6,27 +6,27 @@ use std::net::SocketAddr;
 
 /// The two sides of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
+pub enum GatewaySide {
     /// Hosts whose TCP is not to suffer from the far link.
     Lan,
     /// The far link.
     Wan,
 }
 
-impl Side {
+impl GatewaySide {
     /// The other one.
     #[must_use]
-    pub const fn other(self) -> Side {
+    pub const fn other(self) -> GatewaySide {
         match self {
-            Side::Lan => Side::Wan,
-            Side::Wan => Side::Lan,
+            GatewaySide::Lan => GatewaySide::Wan,
+            GatewaySide::Wan => GatewaySide::Lan,
         }
     }
     /// In a word.
     pub const fn name(self) -> &'static str {
         match self {
-            Side::Lan => "lan",
-            Side::Wan => "wan",
+            GatewaySide::Lan => "lan",
+            GatewaySide::Wan => "wan",
         }
     }
 }
@@ -122,7 +122,7 @@ pub struct FlowView {
     /// The host that answered.
     pub acceptor: SocketAddr,
     /// The side of the host that opened it.
-    pub opener_side: Side,
+    pub opener_side: GatewaySide,
     /// Since its SYN.
     pub age: Span,
     /// The leg to the host that opened it; none while the other has not answered.
@@ -133,13 +133,14 @@ pub struct FlowView {
     pub moved: [ByteCount; 2],
     /// Payload per second, from opener to acceptor, and back.
     pub rates: [Rate; 2],
-    /// Acknowledged to one host and not yet by the other, from opener to acceptor, and back. This is lost if the gateway crashes.
+    /// Acknowledged to one host and not yet by the other, from opener to acceptor, and back. This is lost
+    /// if the gateway crashes.
     pub undelivered: [ByteCount; 2],
 }
 
 /// Counters of a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct GatewayTotals {
     /// Connections that are split now.
     pub connections: usize,
     /// Of them, those whose handshake is not complete.
@@ -166,7 +167,8 @@ pub struct Totals {
     pub handed_over: u64,
     /// Connections that ended with a reset or a timeout.
     pub ended_by_error: u64,
-    /// Connections whose opener was answered though the answer did not pass here: one direction takes another route.
+    /// Connections whose opener was answered though the answer did not pass here: one direction takes
+    /// another route.
     pub asymmetric: u64,
     /// Payload sent to hosts of the WAN side, retransmissions included.
     pub wan_bytes_sent: ByteCount,

@@ -1,9 +1,10 @@
-//! What many split connections take. The allocator counts what is really held: so this is a program of its own.
+//! What many split connections take. The allocator counts what is really held: so this is a program of its
+//! own.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use bytes::Bytes;
-use farpace_gateway::{Gateway, GatewayConfig, Policy, PolicyTable, Totals};
+use farpace_gateway::{Gateway, GatewayConfig, GatewayTotals, Policy, PolicyTable};
 use farpace_path::{Cx, Effects, Element, Port};
 use farpace_tcp::config::{Profile, Settings};
 use farpace_units::{ByteCount, Instant, RandomStream, Seq, Span};
@@ -52,7 +53,7 @@ impl Bench {
         self.now += Span::from_nanos(1);
         self.call(|gateway, cx| gateway.on_wake(cx));
     }
-    fn totals(&self) -> Totals {
+    fn totals(&self) -> GatewayTotals {
         self.gateway.totals()
     }
 }
@@ -85,7 +86,8 @@ fn segment(n: u32, from_client: bool, flags: TcpFlags, seq: u32, ack: u32, paylo
     below.tcp(1, &header, Bytes::copy_from_slice(payload))
 }
 
-// Breaks: idle connections take so much that a site of a hundred thousand does not fit into a GiB; or ended ones keep memory.
+// Breaks: idle connections take so much that a site of a hundred thousand does not fit into a GiB; or ended
+// ones keep memory.
 #[test]
 fn idle_connections_are_small() {
     let mut bench = Bench::new();

@@ -20,7 +20,8 @@ const SINGLE: u32 = 1;
 const LONG: f64 = 10.0;
 
 const AFTER_HELP: &str = "\
-Each line: what, what it is here, and if it is not as it should be, the command that mends it. Nothing is changed.
+Each line: what, what it is here, and if it is not as it should be, the command that mends it. Nothing \
+is changed.
 
 Examples:
   farpace gateway check --lan eth0 --wan eth1       before the gateway is started
@@ -248,7 +249,7 @@ fn rules(file: &GatewayFile, is_running: bool) -> Vec<DoctorFinding> {
                 findings.push(DoctorFinding::note(
                     what.clone(),
                     format!("`{}` does not match what the gateway sends", line.trim()),
-                    "add the same rule for its device: fplan0 in place of a LAN interface, fpwan0 of a WAN interface",
+                    "add the same rule for fpwan0 in place of a LAN interface, for fplan0 of a WAN interface",
                 ));
             }
         }
@@ -338,7 +339,7 @@ fn filter(running: Option<&Value>) -> Vec<DoctorFinding> {
         findings.push(DoctorFinding::problem(
             "forward filter",
             "drops what it does not know, and does not know the devices of the gateway",
-            "nft insert rule FAMILY TABLE CHAIN iifname \"fplan*\" accept, and the same for oifname and \"fpwan*\"",
+            "nft insert rule FAMILY TABLE CHAIN iifname \"fplan*\" accept; oifname and \"fpwan*\", too",
         ));
     } else {
         findings.push(DoctorFinding::ok(

@@ -154,9 +154,7 @@ impl GatewayFile {
     pub fn check(&self) -> Result<()> {
         for (side, names) in [("lan", &self.lan), ("wan", &self.wan)] {
             if names.is_empty() {
-                bail!(
-                    "no interface of the {side} side: say --{side} IF, or {side} = [\"IF\"] in the configuration"
-                );
+                bail!("no interface of the {side} side: say --{side} IF, or {side} = [\"IF\"] in a file");
             }
             if names.len() > MAX_INTERFACES {
                 bail!("{} interfaces of the {side} side: at most {MAX_INTERFACES}", names.len());

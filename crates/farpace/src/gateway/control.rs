@@ -1,7 +1,7 @@
 //! The control socket of a running gateway: other processes of its user ask it what it does.
 //!
-//! A client sends a word and a line end, and gets an answer. Limits: root and the user of the gateway alone, one client at a time, each for
-//! [`MAX_SERVICE`] at most.
+//! A client sends a word and a line end, and gets an answer. Limits: root and the user of the gateway
+//! alone, one client at a time, each for [`MAX_SERVICE`] at most.
 
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::Handle;

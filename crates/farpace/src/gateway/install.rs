@@ -14,8 +14,9 @@ const CONFIG: &str = "etc/farpace/gateway.toml";
 const UNIT: &str = "etc/systemd/system/farpace-gateway.service";
 
 const AFTER_HELP: &str = "\
-It writes /etc/farpace/gateway.toml and /etc/systemd/system/farpace-gateway.service, and starts nothing. The unit keeps CAP_NET_ADMIN \
-and CAP_NET_RAW alone, and systemd kills and restarts a gateway that hangs for 2 s.
+It writes /etc/farpace/gateway.toml and /etc/systemd/system/farpace-gateway.service, and starts nothing. \
+The unit keeps CAP_NET_ADMIN and CAP_NET_RAW alone, and systemd kills and restarts a gateway that hangs \
+for 2 s.
 
 Examples:
   farpace gateway install --lan eth0 --wan eth1 --dry-run

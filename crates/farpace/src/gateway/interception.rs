@@ -1,7 +1,7 @@
 //! What brings the traffic of a router to the gateway: two devices, and rules that lead there.
 //!
-//! All of it ends with the process: the devices and the routes vanish, and rules without routes fall through to the main table. So
-//! after a crash connections pass by the kernel at once.
+//! All of it ends with the process: the devices and the routes vanish, and rules without routes fall
+//! through to the main table. So after a crash connections pass by the kernel at once.
 
 use super::config::GatewayFile;
 use anyhow::{Context, Result, bail};
@@ -85,8 +85,8 @@ impl Interception {
         Ok(())
     }
 
-    /// Where the kernel tracks connections, it would see each one twice, and bind the addresses when it first sees it. So it
-    /// tracks the WAN side alone.
+    /// Where the kernel tracks connections, it would see each one twice, and bind the addresses when it
+    /// first sees it. So it tracks the WAN side alone.
     fn untrack(&mut self, file: &GatewayFile) -> Result<()> {
         let Some(filter) = packet_filter().unwrap_or(None) else {
             self.notes.push(

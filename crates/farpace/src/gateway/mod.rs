@@ -1,6 +1,7 @@
 //! `farpace gateway`: TCP of a whole site split on its router.
 //!
-//! Start reading at [`run`]; a file for each command. `interception` brings traffic to the gateway, whose core is `farpace-gateway`.
+//! Start reading at [`run`]; a file for each command. `interception` brings traffic to the gateway, whose
+//! core is `farpace-gateway`.
 
 mod check;
 mod config;
@@ -17,9 +18,10 @@ use anyhow::Result;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-A gateway runs on the router between a LAN and a far link. Hosts speak TCP with it, and it speaks with the hosts beyond the link: it \
-recovers losses, controls congestion and paces there as a farpace host does. The hosts need no change; they see each other's own \
-addresses, ports and numbers. What is not split passes unchanged. If the gateway ends or is killed, connections pass by the kernel.
+A gateway runs on the router between a LAN and a far link. Hosts speak TCP with it, and it speaks with \
+the hosts beyond the link: it recovers losses, controls congestion and paces there as a farpace host \
+does. The hosts need no change; they see each other's own addresses, ports and numbers. What is not \
+split passes unchanged. If the gateway ends or is killed, connections pass by the kernel.
 
 Examples:
   farpace gateway check --lan eth0 --wan eth1       what this router lacks, with the commands that mend it
@@ -45,11 +47,12 @@ pub struct Args {
 #[allow(clippy::large_enum_variant, reason = "there is one of it in a process")]
 enum Command {
     /// Split TCP between interfaces of this router
-    Up(up::UpArgs),
-    /// Is traffic really caught? Forwarding, routes, NAT, MTU, filters, offloads: findings, and what mends them
+    Up(up::GatewayUpArgs),
+    /// Is traffic really caught? Forwarding, routes, NAT, MTU, filters, offloads: findings, and what mends
+    /// them
     Check(check::CheckArgs),
     /// Connections, legs, rates, round trips, losses, and what limits each
-    Status(status::StatusArgs),
+    Status(status::GatewayStatusArgs),
     /// The same, live on the terminal
     Top(top::TopArgs),
     /// Write a systemd unit with a watchdog, and a configuration
@@ -58,9 +61,8 @@ enum Command {
     #[command(after_help = "Examples:\n  farpace gateway schema > gateway.schema.json")]
     Schema,
     /// End a gateway that hangs, and take away what it has left; `up` starts it beside itself
-    #[command(
-        after_help = "It reads signs of life from its standard input.\n\nExamples:\n  farpace gateway watchdog 4711 1234567    as `up` starts it"
-    )]
+    #[command(after_help = "It reads signs of life from its standard input.\n\n\
+                      Examples:\n  farpace gateway watchdog 4711 1234567    as `up` starts it")]
     Watchdog {
         /// Process of the gateway
         pid: i32,

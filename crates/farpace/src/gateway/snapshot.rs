@@ -1,11 +1,11 @@
 //! What a running gateway tells: JSON for other processes, and metrics.
 
-use farpace_gateway::{FlowView, LegView, Side, Totals};
+use farpace_gateway::{FlowView, GatewaySide, GatewayTotals, LegView};
 use farpace_live::DeviceCounters;
 use farpace_units::{Rate, Span};
 use serde_json::{Value, json};
 
-/// Connections that are told at most; [`Totals`] counts all.
+/// Connections that are told at most; [`GatewayTotals`] counts all.
 pub const MAX_ROWS: usize = 1_000;
 
 /// What a gateway is, and what it does.
@@ -15,7 +15,7 @@ pub struct Snapshot {
     pub names: [String; 2],
     pub mtus: [u16; 2],
     pub uptime: Span,
-    pub totals: Totals,
+    pub totals: GatewayTotals,
     /// Of both devices.
     pub devices: Vec<DeviceCounters>,
     pub flows: Vec<FlowView>,
@@ -140,7 +140,7 @@ fn seconds(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e9
 }
 
-fn totals(t: &Totals) -> Value {
+fn totals(t: &GatewayTotals) -> Value {
     json!({
         "connections": t.connections,
         "half_open": t.half_open,
@@ -169,14 +169,14 @@ fn totals(t: &Totals) -> Value {
 fn flow(view: &FlowView) -> Value {
     // As people see it: the LAN host first, and "up" towards the WAN.
     let (lan, wan) = match view.opener_side {
-        Side::Lan => (view.opener, view.acceptor),
-        Side::Wan => (view.acceptor, view.opener),
+        GatewaySide::Lan => (view.opener, view.acceptor),
+        GatewaySide::Wan => (view.acceptor, view.opener),
     };
-    let up = usize::from(view.opener_side == Side::Wan);
+    let up = usize::from(view.opener_side == GatewaySide::Wan);
     let of = |pair: [u64; 2]| json!({ "up": pair[up], "down": pair[1 - up] });
     let (lan_leg, wan_leg) = match view.opener_side {
-        Side::Lan => (view.to_opener, Some(view.to_acceptor)),
-        Side::Wan => (Some(view.to_acceptor), view.to_opener),
+        GatewaySide::Lan => (view.to_opener, Some(view.to_acceptor)),
+        GatewaySide::Wan => (Some(view.to_acceptor), view.to_opener),
     };
     json!({
         "lan": lan.to_string(),

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 const ROWS: usize = 20;
 
 const AFTER_HELP: &str = "\
-\"up\" is towards the WAN. \"kept\" was acknowledged to one host and not yet by the other: it would be lost in a crash. The limits are what the \
-leg waits for that sends: the WAN leg up, the LAN leg down.
+\"up\" is towards the WAN. \"kept\" was acknowledged to one host and not yet by the other: it would be \
+lost in a crash. The limits are what the leg waits for that sends: the WAN leg up, the LAN leg down.
 
 Examples:
   farpace gateway status
@@ -23,7 +23,7 @@ Exit codes: 0 done, 2 no gateway runs, or no rights.";
 /// The arguments of `farpace gateway status`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct StatusArgs {
+pub struct GatewayStatusArgs {
     /// All connections that the gateway tells of, at most 1000, rather than the 20 that move most
     #[arg(long)]
     all: bool,
@@ -36,7 +36,7 @@ pub struct StatusArgs {
 ///
 /// # Errors
 /// No gateway runs, or it does not answer.
-pub fn run(args: &StatusArgs) -> Result<ExitCode> {
+pub fn run(args: &GatewayStatusArgs) -> Result<ExitCode> {
     let gateways = fetch()?;
     if args.json {
         terminal::print_json(&json!({ "gateways": gateways }))?;
@@ -96,7 +96,7 @@ pub fn summary(status: &Value) -> Vec<String> {
             t["connections"], t["half_open"], t["split"], t["failed"], t["handed_over"]
         ),
         format!(
-            "  passed       {} by policy, {} short paths, {} foreign options, {} beyond a limit, {} asymmetric",
+            "  passed       {} by policy, {} short, {} by options, {} beyond a limit, {} asymmetric",
             passed["policy"], passed["short"], passed["options"], passed["limit"], t["asymmetric"]
         ),
         format!(
@@ -182,7 +182,8 @@ mod tests {
             "rate_bit_s": { "up": 5_000_000, "down": 0 },
             "undelivered_bytes": { "up": 1000, "down": 0 },
             "wan_leg": {
-                "sent_bytes": 1000, "retransmitted_bytes": 10, "srtt_ms": 561.2, "limited_by": "congestion_window",
+                "sent_bytes": 1000, "retransmitted_bytes": 10, "srtt_ms": 561.2,
+                "limited_by": "congestion_window",
             },
             "lan_leg": { "limited_by": "source" },
         });

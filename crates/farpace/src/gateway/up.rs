@@ -27,8 +27,8 @@ const LAST_ROUNDS: u32 = 8;
 const NOTIFY: Span = Span::from_millis(500);
 
 const AFTER_HELP: &str = "\
-SIGTERM and Ctrl-C hand the connections over to their hosts: nothing is lost. SIGHUP reads the configuration again. After kill -9 \
-connections pass by the kernel; those with undelivered bytes end.
+SIGTERM and Ctrl-C hand the connections over to their hosts: nothing is lost. SIGHUP reads the configuration \
+again. After kill -9 connections pass by the kernel; those with undelivered bytes end.
 
 Examples:
   farpace gateway up --lan eth0 --wan eth1
@@ -40,7 +40,7 @@ Exit codes: 0 ended in order, 2 no rights, a bad configuration, or a device that
 /// The arguments of `farpace gateway up`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct UpArgs {
+pub struct GatewayUpArgs {
     /// Interface to the hosts whose TCP is not to suffer from the far link; may be repeated
     #[arg(long, value_name = "IF")]
     lan: Vec<String>,
@@ -67,7 +67,7 @@ pub struct UpArgs {
     json: bool,
 }
 
-impl UpArgs {
+impl GatewayUpArgs {
     /// The configuration file, with what the command line says in its place.
     pub fn file(&self) -> Result<GatewayFile> {
         let mut file = match &self.config {
@@ -104,7 +104,7 @@ struct Running {
 ///
 /// # Errors
 /// A bad configuration, or a system that refuses.
-pub fn run(args: &UpArgs) -> Result<ExitCode> {
+pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
     let file = args.file()?;
     // Before any thread: signals are read, and interrupt nothing.
     let mut set = SigSet::empty();
@@ -142,7 +142,7 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
 
 impl Running {
     /// Runs until it is told to end.
-    fn serve(&mut self, args: &UpArgs) -> Result<()> {
+    fn serve(&mut self, args: &GatewayUpArgs) -> Result<()> {
         let end = args.lasts.map_or(Instant::FAR_FUTURE, |lasts| self.driver.now() + lasts);
         loop {
             self.round()?;
@@ -178,7 +178,7 @@ impl Running {
     }
 
     /// Reads the configuration again. Interfaces and addresses stay what they are.
-    fn reload(&mut self, args: &UpArgs) {
+    fn reload(&mut self, args: &GatewayUpArgs) {
         let read = args.file().and_then(|mut file| {
             let mtus = [side_mtu(&self.file.lan)?, side_mtu(&self.file.wan)?];
             let fixed = |file: &GatewayFile| {
@@ -186,7 +186,7 @@ impl Running {
             };
             if fixed(&file) != fixed(&self.file) {
                 terminal::note(
-                    "note: lan, wan, metrics, rule_priority and table need a restart: what else differs is taken over",
+                    "note: lan, wan, metrics, rule_priority and table need a restart; the rest is taken over",
                 );
             }
             file.lan.clone_from(&self.file.lan);
@@ -278,7 +278,7 @@ impl Running {
             terminal::print(&format!("{}\n", json!({ "end": snapshot.json()["totals"] })))?;
         } else {
             terminal::print(&format!(
-                "{} connections were split, {} of them handed over at the end, {lost} cut; {} to the WAN, {} to the LAN\n",
+                "{} connections split, {} handed over at the end, {lost} cut; {} to the WAN, {} to the LAN\n",
                 totals.split, totals.handed_over, totals.moved[0], totals.moved[1]
             ))?;
         }

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 const BEAT: Duration = Duration::from_millis(200);
 /// A gateway that gives no sign of life for so long is suspected, ...
 const SILENCE: u16 = 1_200;
-/// ... and is killed after so much longer, in ms. When the whole machine has stood still, its sign comes in this time.
+/// ... and is killed after so much longer, in ms. When the whole machine has stood still, its sign comes in
+/// this time.
 const GRACE: u16 = 400;
 /// For a killed gateway to be gone.
 const GONE: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ pub const SERVER6: &str = "2001:db8::2";
 pub const CLIENT: &str = "10.9.0.2";
 pub const PORT: u16 = 5001;
 /// No step of a test takes longer.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A name that nobody else has.
 fn unique(what: &str) -> String {
@@ -127,9 +127,9 @@ impl Net {
 
     pub fn try_connect(&self, address: &str) -> std::io::Result<TcpStream> {
         let address = SocketAddr::new(address.parse().unwrap(), PORT);
-        let stream = self.client.within(|| TcpStream::connect_timeout(&address, PATIENCE)).unwrap()?;
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let stream = self.client.within(|| TcpStream::connect_timeout(&address, STEP_TIMEOUT)).unwrap()?;
+        stream.set_read_timeout(Some(STEP_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(STEP_TIMEOUT)).unwrap();
         Ok(stream)
     }
 
@@ -138,8 +138,8 @@ impl Net {
         let address = listener.local_addr().unwrap().ip().to_string();
         let near = self.try_connect(&address).unwrap();
         let (far, _) = listener.accept().unwrap();
-        far.set_read_timeout(Some(PATIENCE)).unwrap();
-        far.set_write_timeout(Some(PATIENCE)).unwrap();
+        far.set_read_timeout(Some(STEP_TIMEOUT)).unwrap();
+        far.set_write_timeout(Some(STEP_TIMEOUT)).unwrap();
         (near, far)
     }
 

@@ -4,7 +4,8 @@ use crate::harness::*;
 use nix::sys::signal::Signal;
 use std::time::{Duration, Instant};
 
-// Breaks: after `kill -9` new connections fail, connections with nothing undelivered end, or something is left on the router.
+// Breaks: after `kill -9` new connections fail, connections with nothing undelivered end, or something is
+// left on the router.
 #[test]
 fn a_killed_gateway_leaves_connections_and_nothing_else() {
     if !has_rights() {
@@ -48,7 +49,8 @@ fn a_hung_gateway_is_killed_within_two_seconds_in_real_time() {
     net.assert_clean();
 }
 
-// Breaks: connections end, or lose bytes, when the gateway is stopped in order in the middle of a transfer, or started again.
+// Breaks: connections end, or lose bytes, when the gateway is stopped in order in the middle of a transfer,
+// or started again.
 #[test]
 fn a_stop_and_a_start_lose_nothing() {
     if !has_rights() {

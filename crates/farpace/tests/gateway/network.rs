@@ -3,7 +3,8 @@
 use crate::harness::*;
 use std::time::Duration;
 
-// Breaks: bytes are lost or changed, servers see another address, or strict reverse-path filters drop what the gateway sends.
+// Breaks: bytes are lost or changed, servers see another address, or strict reverse-path filters drop what
+// the gateway sends.
 #[test]
 fn bytes_and_addresses_are_those_of_the_hosts() {
     if !has_rights() {
@@ -53,16 +54,17 @@ fn other_protocols_pass() {
     gateway.end();
 }
 
-// Breaks: connections to a server of another port space are not rewritten by the router's NAT while a gateway runs, or after it was
-// killed.
+// Breaks: connections to a server of another port space are not rewritten by the router's NAT while a
+// gateway runs, or after it was killed.
 #[test]
 fn nat_of_the_router_goes_on() {
     if !has_rights() {
         return;
     }
     let net = Net::new();
-    let rules = "table ip nat { chain post { type nat hook postrouting priority srcnat; oifname \"wan0\" masquerade; } }";
-    let added = net.on_router(&["nft", rules]).output().unwrap();
+    let chain = "type nat hook postrouting priority srcnat; oifname \"wan0\" masquerade;";
+    let rules = format!("table ip nat {{ chain post {{ {chain} }} }}");
+    let added = net.on_router(&["nft", &rules]).output().unwrap();
     if !added.status.success() {
         let error = String::from_utf8_lossy(&added.stderr).into_owned();
         assert!(std::env::var_os("CI").is_none(), "{error}");

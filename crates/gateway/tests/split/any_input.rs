@@ -98,7 +98,10 @@ proptest! {
 
     // Breaks: a frame that is no packet, or a damaged one, stops the gateway.
     #[test]
-    fn damaged_packets_pass_or_are_dropped(any in any_packet(), bits in prop::collection::vec(any::<u64>(), 1..8)) {
+    fn damaged_packets_pass_or_are_dropped(
+        any in any_packet(),
+        bits in prop::collection::vec(any::<u64>(), 1..8),
+    ) {
         let mut net = Net::new(Plan::new());
         let mut damaged = packet(&any);
         bits.iter().for_each(|bit| damaged.flip_bit(*bit));

@@ -69,7 +69,7 @@ fn what_is_not_delivered_is_bounded() {
     let mut net = Net::new(plan);
     let kept = record();
     let made = kept.clone();
-    net.listen(linux(), move || Program { deaf: true, ..Program::new(0, [2, 1], &made) });
+    net.listen(linux(), move || Program { reads_nothing: true, ..Program::new(0, [2, 1], &made) });
     let _client = call(&mut net, linux(), 50_000_000);
     let mut most = 0;
     for _ in 0..200 {
@@ -82,7 +82,7 @@ fn what_is_not_delivered_is_bounded() {
     assert!(net.totals().memory < ByteCount::new(3 << 20));
     // The host reads at last: everything comes.
     let server = net.server;
-    net.with(server, &kept, |program, _| program.deaf = false);
+    net.with(server, &kept, |program, _| program.reads_nothing = false);
     net.with(server, &kept, |program, connection| {
         use farpace_host::Application;
         program.on_event(Default::default(), connection, farpace_tcp::ConnectionEvent::Readable);

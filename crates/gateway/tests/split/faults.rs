@@ -14,8 +14,8 @@ fn config(buffer: u64, memory: u64) -> GatewayConfig {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    // Breaks: under loss, duplicates, reordering, damage, pressure, drains and restarts a byte is lost, changed or repeated, a
-    // connection never ends, or memory is not given back.
+    // Breaks: under loss, duplicates, reordering, damage, pressure, drains and restarts a byte is lost,
+    // changed or repeated, a connection never ends, or memory is not given back.
     #[test]
     fn every_byte_arrives_under_random_faults(
         seed in any::<u64>(),
@@ -25,7 +25,7 @@ proptest! {
         delay in 1u64..400,
         faults in (0.0f64..0.03, 0.0f64..0.02, 0.0f64..0.05, 0.0f64..0.01),
     ) {
-        let mut dice = RandomStream::new(seed, "faults");
+        let mut rng = RandomStream::new(seed, "faults");
         let plan = Plan {
             config: config(buffer, memory),
             loss: faults.0,
@@ -36,14 +36,14 @@ proptest! {
             ..Plan::new()
         };
         let mut net = Net::new(plan);
-        let down = 1 + dice.below(150_000) as usize;
+        let down = 1 + rng.below(150_000) as usize;
         let servers = serve_each(&mut net, linux(), down);
         let mut clients = Vec::new();
         for _ in 0..12 {
-            let up = dice.below(150_000) as usize;
+            let up = rng.below(150_000) as usize;
             clients.push((call(&mut net, linux(), up), up));
-            net.run_for(Span::from_millis(dice.below(1_500)));
-            if dice.below(4) == 0 {
+            net.run_for(Span::from_millis(rng.below(1_500)));
+            if rng.below(4) == 0 {
                 // Stopped in order, and started again.
                 net.drain();
                 let mut waited = 0;

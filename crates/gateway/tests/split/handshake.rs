@@ -18,7 +18,8 @@ fn with_flags(seen: &[Packet], flags: TcpFlags) -> Vec<&Packet> {
     seen.iter().filter(alike).collect()
 }
 
-// Breaks: connections do not outlive a crash of the gateway, as the two hosts have different numbers, scales or clocks.
+// Breaks: connections do not outlive a crash of the gateway, as the two hosts have different numbers,
+// scales or clocks.
 #[test]
 fn both_legs_have_the_numbers_and_options_of_the_hosts() {
     let mut net = Net::new(Plan::new());
@@ -99,7 +100,8 @@ fn the_mss_is_clamped_to_the_mtu() {
     assert_eq!(longest(&net.tap.seen[TO_CLIENT]), 1400);
 }
 
-// Breaks: ECN is offered to a host whose peer has none, or lost between two that have it; DSCP and hop counts are not carried.
+// Breaks: ECN is offered to a host whose peer has none, or lost between two that have it; DSCP and hop
+// counts are not carried.
 #[test]
 fn ecn_is_negotiated_only_if_both_hosts_do() {
     let ecn = |mode| farpace_tcp::config::Config { ecn: mode, ..linux() };
@@ -152,7 +154,8 @@ fn the_client_is_answered_when_the_server_has_answered() {
     assert_eq!((net.totals().connections, net.totals().half_open), (0, 0));
 }
 
-// Breaks: a server takes hosts that do not exist for connected, as a flood of SYNs with forged sources goes on to its program.
+// Breaks: a server takes hosts that do not exist for connected, as a flood of SYNs with forged sources goes
+// on to its program.
 #[test]
 fn the_server_is_not_acknowledged_before_the_client_is_there() {
     let mut net = Net::new(Plan::new());

@@ -1,7 +1,7 @@
 //! A client and a server with a gateway between them: `client - lan - gateway - wan - server`.
 
 use bytes::Bytes;
-use farpace_gateway::{Gateway, GatewayConfig, Policy, PolicyTable, Totals};
+use farpace_gateway::{Gateway, GatewayConfig, GatewayTotals, Policy, PolicyTable};
 use farpace_host::{Application, ConnectionId, Host, ListenSettings, Secret, SocketEnds};
 use farpace_path::world::{ElementId, Observer, WireId, World};
 use farpace_path::{
@@ -45,13 +45,21 @@ pub struct Program {
     /// Sends only when the other has closed.
     pub after_fin: bool,
     /// Reads nothing.
-    pub deaf: bool,
+    pub reads_nothing: bool,
     pub record: Rc<RefCell<Record>>,
 }
 
 impl Program {
     pub fn new(sends: usize, seeds: [u8; 2], record: &Rc<RefCell<Record>>) -> Self {
-        Program { sends, sent: 0, seeds, closes: true, after_fin: false, deaf: false, record: record.clone() }
+        Program {
+            sends,
+            sent: 0,
+            seeds,
+            closes: true,
+            after_fin: false,
+            reads_nothing: false,
+            record: record.clone(),
+        }
     }
 
     pub fn write(&mut self, connection: &mut Connection) {
@@ -89,7 +97,7 @@ impl Application for Program {
             }
             _ => {}
         }
-        if !self.deaf {
+        if !self.reads_nothing {
             let mut record = self.record.borrow_mut();
             connection.read(|bytes| {
                 for byte in bytes {
@@ -259,7 +267,7 @@ impl Net {
         self.world.element::<Gateway>(self.gateway).unwrap()
     }
 
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> GatewayTotals {
         self.gateway().totals()
     }
 

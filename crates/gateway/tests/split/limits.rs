@@ -23,7 +23,8 @@ fn syn(n: u32) -> Packet {
     below.tcp(1, &header, Bytes::new())
 }
 
-// Breaks: 100,000 SYNs to a server that never answers take all memory, or the hosts cannot reach each other any more.
+// Breaks: 100,000 SYNs to a server that never answers take all memory, or the hosts cannot reach each other
+// any more.
 #[test]
 fn half_open_connections_are_bounded_and_others_pass() {
     let mut net = Net::new(Plan::new());

@@ -18,7 +18,8 @@ fn bytes_of(packet: &Packet) -> Vec<u8> {
     frame
 }
 
-// Breaks: a policy that passes connections, or the RTT below which they pass, has no effect, or connections that pass are harmed.
+// Breaks: a policy that passes connections, or the RTT below which they pass, has no effect, or connections
+// that pass are harmed.
 #[test]
 fn policies_and_short_paths_pass() {
     let from = |action| farpace_gateway::Policy { action, ..policy() };
@@ -44,8 +45,8 @@ fn policies_and_short_paths_pass() {
     }
 }
 
-// Breaks: the round trip of the LAN decides whether a connection from the WAN is short, and none is split; or one that passes late
-// loses bytes.
+// Breaks: the round trip of the LAN decides whether a connection from the WAN is short, and none is split;
+// or one that passes late loses bytes.
 #[test]
 fn connections_from_the_wan_are_judged_by_the_wan() {
     for (delay, split) in [(280, true), (1, false)] {

@@ -33,7 +33,8 @@ impl IpFamily {
 }
 
 impl Setup {
-    /// Adds a rule to the routing policy, in the syntax of `ip rule`: `pref 100 iif eth0 ipproto tcp lookup 7710`.
+    /// Adds a rule to the routing policy, in the syntax of `ip rule`: `pref 100 iif eth0 ipproto tcp lookup
+    /// 7710`.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -43,7 +44,8 @@ impl Setup {
         self.step(undo, || tool::run(&line("add")).map(drop))
     }
 
-    /// Adds a default route through `interface` to a table of the routing policy. The system removes it with the interface.
+    /// Adds a default route through `interface` to a table of the routing policy. The system removes it
+    /// with the interface.
     ///
     /// # Errors
     /// See [`SystemError`].
@@ -94,7 +96,8 @@ pub fn packet_filter() -> Result<Option<String>, SystemError> {
     }
 }
 
-/// A table of nftables that a process of `nft` owns: it vanishes with this value, and when this process is killed.
+/// A table of nftables that a process of `nft` owns: it vanishes with this value, and when this process is
+/// killed.
 #[derive(Debug)]
 pub struct OwnedTable(Child);
 
