@@ -44,6 +44,7 @@ fn a_scenario_file_is_a_path() {
             "goodput_mbit_s",
             "delay_mean_ms",
             "delay_95_ms",
+            "delay_99_ms",
             "retransmitted_percent",
             "jain",
             "cubic_keeps_percent",

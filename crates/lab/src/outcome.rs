@@ -7,7 +7,7 @@ use crate::silence::SilenceMeter;
 use farpace_events::Cause;
 use farpace_link::nic::NicStats;
 use farpace_link::pacing::NamedStats;
-use farpace_path::{DropReason, Inspection};
+use farpace_path::{DropReason, Inspection, WaitMeter};
 use farpace_tcp::{CloseReason, Counters};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
@@ -113,6 +113,8 @@ pub struct FlowOutcome {
     pub counters: Counters,
     /// All counters of the receiving connection.
     pub receiver: Counters,
+    /// How long its segments with data that arrived had waited in the queues of links, retransmissions included.
+    pub queued: WaitMeter,
     /// The silences of the flow.
     pub silence: SilenceMeter,
 }

@@ -2,7 +2,7 @@
 
 use crate::scenario::{CaptureClock, Trace};
 use farpace_path::world::{ElementId, Observer, WireId};
-use farpace_path::{DropReason, Meter, ends_at_port};
+use farpace_path::{DropReason, Meter, WaitMeter, ends_at_port};
 use farpace_trace::{InterfaceId, PcapngWriter, Resolution};
 use farpace_units::{ByteCount, Instant, Packets, Span};
 use farpace_wire::Packet;
@@ -61,6 +61,8 @@ pub(crate) struct RunObserver {
     /// By [`WireId`].
     wires: Vec<RunTaps>,
     meters: Vec<(String, Meter)>,
+    /// Of each meter: how long the data for each TCP port has waited.
+    waits: Vec<BTreeMap<u16, WaitMeter>>,
     counts: Vec<Count>,
     captures: Vec<PointCapture>,
     drops: Option<PointCapture>,
@@ -79,6 +81,13 @@ impl RunObserver {
     pub fn meter(&mut self, wire: WireId, name: &str, bin: Span) {
         self.taps(wire).meter = Some(self.meters.len());
         self.meters.push((name.to_owned(), Meter::new(bin)));
+        self.waits.push(BTreeMap::new());
+    }
+
+    /// How long data for TCP port `port` of the metered host `name` has waited in queues.
+    pub fn waits(&self, name: &str, port: u16) -> Option<&WaitMeter> {
+        let meter = self.meters.iter().position(|(metered, _)| metered == name)?;
+        self.waits.get(meter)?.get(&port)
     }
 
     /// From now on the frames of `wire` are counted.
@@ -175,6 +184,12 @@ impl Observer for RunObserver {
             && !ends_at_port(packet)
         {
             meter.record(now, packet.len());
+        }
+        if let Some(waits) = taps.meter.and_then(|i| self.waits.get_mut(i))
+            && !packet.payload().is_empty()
+            && let Ok(segment) = packet.tcp()
+        {
+            waits.entry(segment.header().dst_port).or_default().record(packet.queued());
         }
         if let Some(count) = taps.count.and_then(|i| self.counts.get_mut(i)) {
             count.frames += 1;

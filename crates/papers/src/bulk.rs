@@ -2,11 +2,10 @@
 
 use crate::experiment::{MeasureError, StopRequest};
 use crate::observe::{PaperObserver, observe, verified};
-use crate::statistics::percentile;
 use farpace_events::Cause;
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run, RunOutcome, RunProgress};
-use farpace_path::DropReason;
+use farpace_path::{DropReason, WaitMeter};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +53,12 @@ pub struct BulkFlow {
 pub struct BulkRun {
     /// The flows, in the order of the scenario.
     pub flows: Vec<BulkFlow>,
-    /// Queueing delay of the first flow's data: mean of a reading at the end of each bin, in ms.
+    /// The time that the first flow's data spent in queues of links: mean over the packets that arrived, in ms.
     pub delay_mean: f64,
-    /// What 95 % of those readings do not exceed, in ms.
+    /// What 95 % of those packets did not exceed, in ms.
     pub delay_95: f64,
+    /// What 99 % of those packets did not exceed, in ms.
+    pub delay_99: f64,
     /// Packets dropped in the network for any reason, in percent of all segments sent.
     pub lost: f64,
     /// Of these, those dropped by a full queue or a policer.
@@ -77,12 +78,10 @@ impl BulkRun {
 
 struct Readings {
     flows: Option<Vec<Vec<FlowReading>>>,
-    delays: Vec<f64>,
 }
 
 impl PaperObserver for Readings {
     fn bin(&mut self, run: &mut Run, _: RunProgress) {
-        self.delays.push(run.queueing_delay(0).as_secs_f64() * 1e3);
         let Some(flows) = &mut self.flows else { return };
         for sample in run.samples() {
             if let Some(flow) = flows.get_mut(sample.flow) {
@@ -102,12 +101,10 @@ impl PaperObserver for Readings {
 /// # Errors
 /// See [`MeasureError`].
 pub fn measure(scenario: &Scenario, readings: bool, stop: &StopRequest<'_>) -> Result<BulkRun, MeasureError> {
-    let mut seen =
-        Readings { flows: readings.then(|| vec![Vec::new(); scenario.flows.len()]), delays: Vec::new() };
+    let mut seen = Readings { flows: readings.then(|| vec![Vec::new(); scenario.flows.len()]) };
     let outcome = verified(observe(scenario, Inputs::default(), &mut seen, stop)?)?;
     let (lost, congestion_lost) = losses(&outcome);
-    let Readings { flows, mut delays } = seen;
-    let mut kept = flows.into_iter().flatten();
+    let mut kept = seen.flows.into_iter().flatten();
     let flows = outcome.flows.iter().map(|flow| {
         let sent: u64 = flow.sent().map(|(_, n)| n).sum();
         let of_receiver = Cause::ALL.iter().zip(&flow.receiver.sent);
@@ -121,9 +118,10 @@ pub fn measure(scenario: &Scenario, readings: bool, stop: &StopRequest<'_>) -> R
         }
     });
     let flows = flows.collect();
-    let delay_mean = delays.iter().sum::<f64>() / delays.len() as f64;
-    let delay_95 = percentile(&mut delays, 95.0).unwrap_or(0.0);
-    Ok(BulkRun { flows, delay_mean, delay_95, lost, congestion_lost })
+    let waits = outcome.flows.first().map(|flow| &flow.queued);
+    let ms = |of: &dyn Fn(&WaitMeter) -> Span| waits.map_or(0.0, |waits| of(waits).as_secs_f64() * 1e3);
+    let [delay_95, delay_99] = [95.0, 99.0].map(|percent| ms(&|waits| waits.percentile(percent)));
+    Ok(BulkRun { flows, delay_mean: ms(&WaitMeter::mean), delay_95, delay_99, lost, congestion_lost })
 }
 
 /// All drops, and those by congestion, in percent of the segments sent.

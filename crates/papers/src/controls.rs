@@ -187,8 +187,8 @@ impl Experiment for ControlComparison {
         }
         let controls: Vec<ControlNumbers> = self.controls.iter().map(|c| ControlNumbers::of(m, *c)).collect();
         page.figure(&self.figure(&controls)).table(&self.table(&controls)).paragraph(
-            "Goodput, delay and retransmissions are those of a single flow. Delay is the time that a packet would wait in queues \
-             in the direction of data, read at the end of every bin. Fairness is Jain's index of two flows of the same kind: 1 \
+            "Goodput, delay and retransmissions are those of a single flow. Delay is the time that the packets which arrived had spent in \
+             queues of links, in the direction of data. Fairness is Jain's index of two flows of the same kind: 1 \
              is equal, 0.5 is all for one. The last column is what a flow of CUBIC gets beside it, in percent of what it gets \
              beside another CUBIC. The second flow starts up to some seconds later, from seed to seed.",
         );
@@ -244,20 +244,21 @@ impl ControlComparison {
 }
 
 /// Key of the JSON, head of the table, decimals: of [`ControlNumbers`].
-const QUANTITIES: [(&str, &str, usize); 6] = [
+const QUANTITIES: [(&str, &str, usize); 7] = [
     ("goodput_mbit_s", "goodput [Mbit/s]", 2),
     ("delay_mean_ms", "delay [ms, mean]", 1),
     ("delay_95_ms", "[ms, 95 %]", 1),
+    ("delay_99_ms", "[ms, 99 %]", 1),
     ("retransmitted_percent", "retransmitted [%]", 2),
     ("jain", "fairness [Jain]", 3),
     ("cubic_keeps_percent", "CUBIC keeps [%]", 0),
 ];
 
-/// One congestion control: alone, goodput, queueing delay (mean, 95 %) and retransmissions; Jain's index of two of its kind;
+/// One congestion control: alone, goodput, time in queues (mean, 95 %, 99 %) and retransmissions; Jain's index of two of its kind;
 /// what a CUBIC beside it gets, in percent of what it gets beside another CUBIC.
 struct ControlNumbers {
     name: String,
-    numbers: [Summary; 6],
+    numbers: [Summary; 7],
 }
 
 /// Goodput of the first flow and of the one that was added, which is the last.
@@ -280,6 +281,7 @@ impl ControlNumbers {
             alone(|m| m.goodput(0)),
             alone(|m| m.delay_mean),
             alone(|m| m.delay_95),
+            alone(|m| m.delay_99),
             alone(|m| m.flows.first().map_or(f64::NAN, |f| f.retransmitted)),
             m.over(&case(congestion, Neighbour::Twin), |m| jain(&shares(m))),
             Summary::of(kept.into_iter().map(|g| g / measure * 100.0)),

@@ -41,6 +41,7 @@ mod router;
 mod schedule;
 mod switch;
 mod tcp_edit;
+mod wait_meter;
 pub mod world;
 
 #[cfg(test)]
@@ -79,3 +80,4 @@ pub use reorder::{Reorder, ReorderDirection};
 pub use router::{Router, RouterError, Routes};
 pub use schedule::{RateStep, Schedule, ScheduleError};
 pub use switch::{Hub, Switch};
+pub use wait_meter::WaitMeter;

@@ -212,9 +212,14 @@ impl ElementDirection for LinkDirection {
             return;
         }
         let wire_bytes = self.config.framing.wire_len_of(&packet);
-        let departure = match &mut self.serialiser {
-            Some(serialiser) => serialiser.send(now, wire_bytes),
-            None => now,
+        let departure = match (&mut self.serialiser, self.config.rate) {
+            (Some(serialiser), Some(rate)) => {
+                let departure = serialiser.send(now, wire_bytes);
+                packet.enter_queue(now);
+                packet.leave_queue(now + (departure.since(now) - rate.time_for(wire_bytes)));
+                departure
+            }
+            _ => now,
         };
         let arrival = departure + self.config.delay;
         if self.inside.is_empty() {

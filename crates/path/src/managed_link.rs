@@ -111,7 +111,8 @@ impl ManagedLinkDirection {
         }
     }
 
-    fn start(&mut self, packet: Packet, now: Instant) {
+    fn start(&mut self, mut packet: Packet, now: Instant) {
+        packet.leave_queue(now);
         let wire_bytes = self.framing.wire_len(packet.len());
         let left = match self.schedule.at(now).rate {
             Some(rate) => {
@@ -135,6 +136,7 @@ impl ElementDirection for ManagedLinkDirection {
         packet.depart();
         self.work(cx);
         self.arrived += 1;
+        packet.enter_queue(cx.now());
         self.queue.enqueue(packet, self.transmission_load(), cx);
         let load = self.queue.backlog() + self.transmission_load();
         self.work(cx);

@@ -108,6 +108,7 @@ impl Below {
             segment_size: 0,
             pacing_rate: 0,
             departure: OfOriginal::default(),
+            queued_ns: 0,
         })
     }
 

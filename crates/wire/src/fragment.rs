@@ -70,6 +70,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             segment_size: 0,
             pacing_rate: packet.pacing_rate().map_or(0, Rate::bits_per_sec),
             departure: OfOriginal::default(),
+            queued_ns: 0,
         })));
     }
     Ok(parts)

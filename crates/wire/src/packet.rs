@@ -16,7 +16,7 @@ use crate::ipv6::{Ipv6View, MAX_IPV6_LEN};
 use crate::tcp::{self, MAX_TCP_LEN, TcpFlags, TcpView};
 use crate::udp::{self, UdpView};
 use bytes::Bytes;
-use farpace_units::{ByteCount, Rate};
+use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// Room for the longest headers: Ethernet with tags, IPv6 with the extension headers that are parsed or IPv4
 /// with 40 bytes of options, and TCP with 40 bytes of options.
@@ -50,6 +50,8 @@ pub(crate) struct PacketInner {
     pub(crate) pacing_rate: u64,
     /// None: no [`Departures`](crate::Departures) count it, or it has left.
     pub(crate) departure: OfOriginal,
+    /// Time in queues so far, in ns; while the packet waits, less the instant at which it came. Modulo 2^64.
+    pub(crate) queued_ns: u64,
 }
 
 /// State of the transport checksum field.
@@ -89,6 +91,7 @@ impl Packet {
             segment_size: 0,
             pacing_rate: 0,
             departure: OfOriginal::default(),
+            queued_ns: 0,
         }))
     }
 
@@ -149,6 +152,22 @@ impl Packet {
     #[inline]
     pub fn depart(&mut self) {
         self.0.departure = OfOriginal(None);
+    }
+    /// The packet enters a queue at `now`. [`leave_queue`](Self::leave_queue) must follow.
+    #[inline]
+    pub fn enter_queue(&mut self, now: Instant) {
+        self.0.queued_ns = self.0.queued_ns.wrapping_sub(now.as_nanos());
+    }
+    /// The packet leaves the queue that it [entered](Self::enter_queue), at `now`.
+    #[inline]
+    pub fn leave_queue(&mut self, now: Instant) {
+        self.0.queued_ns = self.0.queued_ns.wrapping_add(now.as_nanos());
+    }
+    /// How long the packet has waited in the queues of links so far, all together. Transmission is not waiting. It is not
+    /// on the wire; a packet that is made from the bytes of another has waited nowhere.
+    #[inline]
+    pub fn queued(&self) -> Span {
+        Span::from_nanos(self.0.queued_ns)
     }
     /// The state of the transport checksum field.
     #[inline]

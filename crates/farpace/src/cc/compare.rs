@@ -18,7 +18,7 @@ the scenario says what TCP there is around it. Flows are never short of data.
 
 Columns:
   goodput        payload per time, alone
-  delay          time in queues in the direction of data, alone: mean, and 95th percentile
+  delay          time that packets spent in queues, alone: mean, 95th and 99th percentile
   retransmitted  of all segments sent, alone
   fairness       Jain's index of two flows of the same kind: 1 is equal, 0.5 is all for one
   CUBIC keeps    what a flow of CUBIC gets beside it, of what it gets beside another CUBIC

@@ -190,6 +190,7 @@ impl Run {
             }
         }
         let end = completed.unwrap_or(self.now);
+        let queued = self.observer.waits(self.world.name(flow.to), flow.port).cloned().unwrap_or_default();
         FlowOutcome {
             name: flow.name.clone(),
             start: flow.start,
@@ -203,6 +204,7 @@ impl Run {
             timeouts: counters.timeouts,
             counters,
             receiver,
+            queued,
             silence: flow.silence.clone(),
         }
     }

@@ -91,6 +91,7 @@ impl Packet {
             segment_size: 0,
             pacing_rate: 0,
             departure: OfOriginal::default(),
+            queued_ns: 0,
         })))
     }
 
