@@ -129,7 +129,7 @@ pub fn end(made: Made, strict: bool) -> ExitCode {
 }
 
 /// Names this program: its version, and the length and time of its file.
-fn program() -> String {
+pub fn program() -> String {
     let file = std::env::current_exe().and_then(std::fs::metadata);
     let file = file.map(|file| format!("{} {:?}", file.len(), file.modified().ok()));
     format!("farpace {} {}", env!("CARGO_PKG_VERSION"), file.unwrap_or_default())

@@ -25,6 +25,7 @@ mod reasons;
 mod report;
 mod runner;
 pub mod satellite;
+pub mod search;
 pub mod statistics;
 pub mod stops;
 mod sweep;

@@ -1,6 +1,7 @@
-//! `farpace cc`: the congestion controls, what each is for, and how they compare on a path.
+//! `farpace cc`: the congestion controls, what each is for, how they compare on a path, and where they are worst.
 
 pub mod compare;
+pub mod search;
 
 use crate::profiles::{ProfileChoice, choices};
 use crate::terminal;
@@ -12,7 +13,8 @@ const AFTER_HELP: &str = "\
 Examples:
   farpace cc list
   farpace cc compare --path satellite
-  farpace cc compare --path my-link.toml --only cubic,bbr3,star-robust --seeds 5";
+  farpace cc compare --path my-link.toml --only cubic,bbr3,star-robust --seeds 5
+  farpace cc search --control cubic --budget 2m";
 const LIST_HELP: &str = "\
 Example:
   farpace cc list --json | jq -r '.congestion[].name'";
@@ -36,6 +38,8 @@ enum Command {
     },
     /// Compare them on one path: goodput, delay, retransmissions, fairness
     Compare(compare::Args),
+    /// Search for the paths on which one is worst
+    Search(search::Args),
 }
 
 /// `farpace cc`.
@@ -46,6 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::List { json } => list(*json),
         Command::Compare(args) => compare::run(args),
+        Command::Search(args) => search::run(args),
     }
 }
 

@@ -40,7 +40,7 @@ const HOUSE: [(&str, &[&str]); 20] = [
         "farpace-bench",
         &[
             "units", "wire", "events", "trace", "tcp", "path", "link", "host", "lab", "live", "transfer",
-            "report", "explain",
+            "report", "explain", "papers",
         ],
     ),
 ];

@@ -1,0 +1,104 @@
+//! Shrinking: the fewest impairments and the roundest numbers with which a path is still about as bad.
+
+use super::space::{DIMENSIONS, Dimension, Gene, PathPoint};
+use super::{Elite, FoundPath, Judge, WORST};
+use crate::experiment::MeasureError;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// A simpler path keeps this part of the gap.
+const KEEPS: f64 = 0.9;
+/// Gaps below this are no finding.
+const NO_GAP: f64 = 0.02;
+/// More are shrunk than are shown: several may become the same.
+const SPARE: usize = 2;
+
+/// The worst paths, shrunk; those that have become the same kind count once.
+pub(super) fn worst(elites: Vec<&Elite>, judge: &Judge<'_>) -> Result<Vec<FoundPath>, MeasureError> {
+    let elites: Vec<&Elite> =
+        elites.into_iter().filter(|e| e.found.score.gap > NO_GAP).take(WORST * SPARE).collect();
+    let shrunk: Result<Vec<FoundPath>, _> =
+        elites.par_iter().with_max_len(1).map(|elite| shrink(&elite.found, judge)).collect();
+    let mut kinds: BTreeMap<String, FoundPath> = BTreeMap::new();
+    for found in shrunk? {
+        let kind = found.point.kind();
+        if kinds.get(&kind).is_none_or(|known| known.score.gap < found.score.gap) {
+            kinds.insert(kind, found);
+        }
+    }
+    let mut all: Vec<FoundPath> = kinds.into_values().collect();
+    all.sort_by(|a, b| b.score.gap.total_cmp(&a.score.gap));
+    Ok(all)
+}
+
+fn shrink(found: &FoundPath, judge: &Judge<'_>) -> Result<FoundPath, MeasureError> {
+    let least = found.score.gap * KEEPS;
+    let mut best = found.clone();
+    let attempt = |best: &mut FoundPath, point: PathPoint| -> Result<bool, MeasureError> {
+        let score = judge.judge(&point)?.filter(|score| score.gap >= least);
+        let Some(score) = score else { return Ok(false) };
+        *best = FoundPath { point, score };
+        Ok(true)
+    };
+    // An impairment may be there only because of another: until none goes.
+    loop {
+        let mut changed = false;
+        for gene in best.point.impairments().collect::<Vec<_>>() {
+            let without = best.point.clone().with(gene, None);
+            changed |= attempt(&mut best, without)?;
+        }
+        if !changed {
+            break;
+        }
+    }
+    for d in best.point.effective().collect::<Vec<_>>() {
+        for value in rounder(d, best.point.of(d.gene)) {
+            if value == best.point.of(d.gene) {
+                break;
+            }
+            let rounded = best.point.clone().with(d.gene, value);
+            if attempt(&mut best, rounded)? {
+                break;
+            }
+        }
+    }
+    Ok(best)
+}
+
+/// Rounder values near `value`, the roundest first.
+fn rounder(d: &Dimension, value: f64) -> Vec<f64> {
+    if !d.words.is_empty() {
+        return Vec::new();
+    }
+    let usual = d.usual.filter(|_| !matches!(d.gene, Gene::Rate | Gene::Rtt));
+    let power = 10f64.powf(value.abs().max(1e-12).log10().floor());
+    let near = |steps: &[f64]| {
+        let by = |n: &f64| ((n * power) / value).ln().abs();
+        steps.iter().copied().min_by(|a, b| by(a).total_cmp(&by(b))).map(|n| n * power)
+    };
+    let candidates = usual
+        .into_iter()
+        .chain(near(&[1.0, 2.0, 5.0, 10.0]))
+        .chain([d.rounded(value, 1), d.rounded(value, 2)]);
+    let inside = |v: &f64| *v >= d.bounds.0 && *v <= d.bounds.1;
+    let all = candidates.map(|v| d.rounded(v, 3)).filter(inside);
+    debug_assert!(DIMENSIONS.len() > d.gene as usize);
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: numbers of found paths are not round, or leave the bounds.
+    #[test]
+    fn round_numbers() {
+        let of = |gene: Gene, value| rounder(&DIMENSIONS[gene as usize], value);
+        assert_eq!(of(Gene::Rate, 87.3), [100.0, 90.0, 87.0]);
+        assert_eq!(of(Gene::Rate, 187.3), [200.0, 200.0, 190.0]);
+        assert_eq!(of(Gene::Queue, 2.34), [1.0, 2.0, 2.0, 2.3]);
+        assert_eq!(of(Gene::BitErrors, 4.2e-7), [5e-7, 4e-7, 4.2e-7]);
+        assert_eq!(of(Gene::Thinning, 7.0), [5.0, 7.0, 7.0]);
+        assert!(of(Gene::Discipline, 2.0).is_empty());
+    }
+}
