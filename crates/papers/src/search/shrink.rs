@@ -71,9 +71,9 @@ fn rounder(d: &Dimension, value: f64) -> Vec<f64> {
         return Vec::new();
     }
     let usual = d.usual.filter(|_| !matches!(d.gene, Gene::Rate | Gene::Rtt));
-    let power = 10f64.powf(value.abs().max(1e-12).log10().floor());
+    let power = libm::pow(10.0, libm::log10(value.abs().max(1e-12)).floor());
     let near = |steps: &[f64]| {
-        let by = |n: &f64| ((n * power) / value).ln().abs();
+        let by = |n: &f64| libm::log((n * power) / value).abs();
         steps.iter().copied().min_by(|a, b| by(a).total_cmp(&by(b))).map(|n| n * power)
     };
     let candidates = usual

@@ -127,17 +127,17 @@ impl Dimension {
     /// From 0 to 1 within `bounds`.
     fn place(&self, bounds: (f64, f64), value: f64) -> f64 {
         let (from, to) = self.scaled(bounds);
-        let value = if self.logarithmic { value.ln() } else { value };
+        let value = if self.logarithmic { libm::log(value) } else { value };
         if to > from { ((value - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 }
     }
     fn value(&self, bounds: (f64, f64), place: f64) -> f64 {
         let (from, to) = self.scaled(bounds);
         let value = from + (to - from) * place.clamp(0.0, 1.0);
-        let value = if self.logarithmic { value.exp() } else { value };
+        let value = if self.logarithmic { libm::exp(value) } else { value };
         self.rounded(value, 3).clamp(bounds.0, bounds.1)
     }
     fn scaled(&self, (from, to): (f64, f64)) -> (f64, f64) {
-        if self.logarithmic { (from.ln(), to.ln()) } else { (from, to) }
+        if self.logarithmic { (libm::log(from), libm::log(to)) } else { (from, to) }
     }
     /// To so many significant digits; words and counts are whole.
     pub fn rounded(&self, value: f64, digits: i32) -> f64 {
@@ -399,7 +399,7 @@ impl SearchSpace {
 /// A normal number (Box and Muller).
 pub(super) fn normal(random: &mut RandomStream) -> f64 {
     let (a, b) = (random.unit().max(1e-12), random.unit());
-    (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+    (-2.0 * libm::log(a)).sqrt() * libm::cos(std::f64::consts::TAU * b)
 }
 
 #[cfg(test)]
