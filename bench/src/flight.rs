@@ -125,6 +125,7 @@ impl Flight {
             snd_nxt: self.snd_nxt,
             sack,
             tsecr: None,
+            tsval: None,
             rtt_by_timestamp: None,
             timed_at: None,
             undelayed: None,

@@ -155,6 +155,8 @@ static __always_inline void farpace_control(struct sock *sk, const struct rate_s
 	}
 	ack.cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	ack.ece = c->ece;
+	ack.peer_clock = tp->rx_opt.rcv_tsval;
+	ack.has_peer_clock = ack.peer_clock != 0;
 	c->ece = 0;
 	c->lost = tp->lost;
 	c->farpace.mss = ack.mss ? ack.mss : 1;

@@ -77,6 +77,20 @@ static __always_inline u32 square_root(u64 x)
 	return root;
 }
 
+/* The cube root of less than 2^60, rounded down. */
+static __always_inline u32 cube_root(u64 x)
+{
+	u64 root = 0;
+
+	for (int bit = 19; bit >= 0; bit--) {
+		u64 next = root | (1ULL << bit);
+		u64 fits = (next * next * next - x - 1) >> 63;
+
+		root |= fits << bit;
+	}
+	return root;
+}
+
 /* Segments that `rate` delivers in `us` microseconds. */
 static __always_inline u64 segments_in(u64 rate, u32 us, u32 mss)
 {

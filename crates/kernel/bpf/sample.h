@@ -23,10 +23,12 @@ struct fp_ack {
 	u32 mss;
 	/* The peer's largest window, bytes. */
 	u32 max_window;
+	/* The peer's clock when it sent the ACK (TSval). */
+	u32 peer_clock;
 	u8 has_rate;
 	u8 cwnd_limited;
 	u8 ece;
-	u8 unused[5];
+	u8 has_peer_clock;
 };
 
 #endif

@@ -124,6 +124,10 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
+struct tcp_options_received {
+	u32 rcv_tsval;
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 max_window;
@@ -148,6 +152,7 @@ struct tcp_sock {
 	u64 bytes_acked;
 	u64 bytes_sent;
 	u32 data_segs_out;
+	struct tcp_options_received rx_opt;
 	u8 is_cwnd_limited : 1;
 	struct minmax rtt_min;
 };

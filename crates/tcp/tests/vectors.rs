@@ -96,6 +96,7 @@ impl Sender {
             snd_nxt: packet(self.next),
             sack: &sack,
             tsecr: None,
+            tsval: None,
             rtt_by_timestamp: None,
             timed_at: None,
             undelayed: None,

@@ -36,7 +36,7 @@ static __always_inline void farpace_end_round(struct farpace *f, const struct fp
 		f->together = round.squares * SEG / round.delivered;
 	queue = path_end_round(&f->path, ack->now, f->w, farpace_alpha(f), f->best * 256 / f->mss);
 	if (f->phase == PHASE_STEADY)
-		farpace_follow(f, &round, queue);
+		farpace_follow(f, &round, queue, ack->now);
 	else
 		farpace_start_round(f, ack, &round, queue);
 	f->w = clamp64(f->w, MIN_WINDOW, MAX_WINDOW);
@@ -51,6 +51,9 @@ __noinline int farpace_on_ack(struct farpace *f, const struct fp_ack *ack)
 		return 0;
 	f->srtt = ack->srtt;
 	rtt = ack->has_rate && ack->rate_rtt ? ack->rate_rtt : ack->rtt;
+	if (rtt && ack->has_peer_clock)
+		rtt = without_queue(&f->way_back, ack->now, ack->peer_clock, rtt, path_base(&f->path));
+	f->rtt = rtt;
 	if (rtt)
 		path_sample(&f->path, rtt);
 	if (ack->has_rate)
@@ -97,6 +100,8 @@ static __always_inline void farpace_on_timeout(struct farpace *f)
 		f->w = max64(f->w / 2, MIN_WINDOW);
 	f->timeouts++;
 	farpace_enter(f, PHASE_STEADY, false);
+	f->probing = 0;
+	f->probed = 0;
 	f->cwnd = SEG;
 }
 

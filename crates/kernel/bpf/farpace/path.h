@@ -17,7 +17,16 @@
 #define FOREIGN_OF 20
 #define FOREIGN_ALPHAS 4
 #define CERTAINLY_FOREIGN_OF 4
+#define FOREIGN_ROUNDS 10
+#define FOREIGN_TIME (NSEC_PER_SEC / 2)
+#define QUIET 8
 #define NOISE_OF 1000
+/* Movements are 1/256 us. */
+#define MOVEMENT_BITS 8
+#define MOVES_OF 8
+#define STEADY 3
+#define STEADY_OF 200
+#define AFTER_PROBE 5
 #define YIELDS_OF 4
 #define FILLING_OF 50
 #define FILLING_SAMPLES 8
@@ -48,6 +57,16 @@ struct path {
 	u8 provisional;
 	u8 competing;
 	u8 unused[2];
+	/* Round trips without a long queue since others had one. */
+	u32 quiet;
+	/* Round trips until movements are those of the path again. */
+	u32 disturbed;
+	/* The newest first; 0: none. */
+	u32 medians[4];
+	u64 movement;
+	/* The window before others had their queue, segments, and since when it is there. */
+	u64 before_others;
+	u64 others_since;
 };
 
 /* Segments to keep in the queue where each pair has an ACK of its own. */
@@ -124,6 +143,64 @@ __noinline u32 path_median(struct path *p)
 	return middle < MAX_SAMPLES ? p->samples[middle] : 0;
 }
 
+/* Others have the queue that is there, or it looks like that for some round trips. */
+static __always_inline bool path_may_be_others(const struct path *p)
+{
+	return p->competing || p->foreign >= FOREIGN_ROUNDS - 2;
+}
+
+/* The last round trips differ by no more than they usually move. */
+static __always_inline bool path_is_steady(const struct path *p)
+{
+	u32 most = p->medians[0], least = p->medians[0];
+
+	for (int i = 1; i < 4; i++) {
+		if (p->medians[i] > most)
+			most = p->medians[i];
+		if (p->medians[i] < least)
+			least = p->medians[i];
+	}
+	return least && most - least <= max64(STEADY * p->movement >> MOVEMENT_BITS, path_base(p) / STEADY_OF);
+}
+
+/* The path is as long as its last round trip. */
+static __always_inline void path_adopt(struct path *p, u32 rtt)
+{
+	p->current = rtt;
+	p->before = 0;
+	p->flat_count = 0;
+	p->foreign = 0;
+	p->owns[0] = 0;
+	p->owns[1] = 0;
+	p->owns[2] = 0;
+	p->owns[3] = 0;
+}
+
+static __always_inline void path_suspect_others(struct path *p)
+{
+	if (p->foreign < FOREIGN_ROUNDS / 2)
+		p->foreign = FOREIGN_ROUNDS / 2;
+}
+
+/* Learns from a median how much they move. */
+static __always_inline void path_watch(struct path *p, u32 rtt)
+{
+	u64 ends, middle, bend;
+
+	p->medians[3] = p->medians[2];
+	p->medians[2] = p->medians[1];
+	p->medians[1] = p->medians[0];
+	p->medians[0] = rtt;
+	if (p->disturbed)
+		p->disturbed--;
+	if (!p->medians[2] || p->disturbed)
+		return;
+	ends = (u64)p->medians[0] + p->medians[2];
+	middle = 2 * (u64)p->medians[1];
+	bend = (ends > middle ? ends - middle : middle - ends) << MOVEMENT_BITS >> 1;
+	p->movement = p->movement - p->movement / MOVES_OF + bend / MOVES_OF;
+}
+
 /* The window has grown for some round trips, and the queue has not. */
 static __always_inline bool path_yields(const struct path *p, u64 alpha)
 {
@@ -170,7 +247,7 @@ static __always_inline bool path_is_longer(struct path *p, u32 rtt, u32 previous
 }
 
 /* `best`: the highest delivery rate, in 1/256 segments a second. */
-static __always_inline enum queue path_judge(struct path *p, u32 rtt, u64 w, u64 alpha, u64 best)
+static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u64 w, u64 alpha, u64 best)
 {
 	u64 base = path_base(p);
 	u64 excess = less(rtt, base);
@@ -185,11 +262,22 @@ static __always_inline enum queue path_judge(struct path *p, u32 rtt, u64 w, u64
 		excess * CERTAINLY_FOREIGN_OF >= base;
 	if (excess * FOREIGN_OF < base || !large) {
 		p->foreign = 0;
+		p->quiet++;
+		if (p->competing && p->quiet < QUIET)
+			return QUEUE_FOREIGN;
 		p->competing = 0;
 		return own <= alpha / 2 || excess * NOISE_OF <= base ? QUEUE_EMPTY : QUEUE_OWN;
 	}
-	p->foreign = own <= 2 * alpha ? p->foreign + 1 : 0;
-	if (p->foreign >= FLAT_ROUNDS)
+	p->quiet = 0;
+	if (!p->foreign) {
+		p->others_since = now;
+		p->before_others = max64(p->windows[1], w);
+	}
+	if (own <= 2 * min64(alpha, max64(least_alpha(w), w / 8)))
+		p->foreign++;
+	else if (!p->disturbed)
+		p->foreign = 0;
+	if (p->foreign >= FOREIGN_ROUNDS && less(now, p->others_since) >= FOREIGN_TIME)
 		p->competing = 1;
 	return p->competing ? QUEUE_FOREIGN : QUEUE_OWN;
 }
@@ -237,6 +325,7 @@ __noinline int path_end_round(struct path *p, u64 now, u64 w, u64 alpha, u64 bes
 		return QUEUE_OWN;
 	previous = p->latest;
 	p->latest = rtt;
+	path_watch(p, rtt);
 	if (!p->current) {
 		p->since = now;
 	} else if (less(now, p->since) >= HALF_OF_BASE_WINDOW) {
@@ -247,13 +336,13 @@ __noinline int path_end_round(struct path *p, u64 now, u64 w, u64 alpha, u64 bes
 	if (!p->current || rtt < p->current)
 		p->current = rtt;
 	scatter = less(alpha, least_alpha(w)) * PART / max64(w, SEG);
-	if (path_is_longer(p, rtt, grew ? 0 : previous, scatter)) {
+	if (!path_may_be_others(p) && path_is_longer(p, rtt, grew ? 0 : previous, scatter)) {
 		p->current = path_least_flat(p);
 		p->before = 0;
 		p->since = now;
 		p->flat_count = 0;
 	}
-	return path_judge(p, rtt, w, alpha, best);
+	return path_judge(p, now, rtt, w, alpha, best);
 }
 
 #endif

@@ -84,7 +84,7 @@ __noinline int farpace_open(struct farpace *f, const struct fp_ack *ack)
 		return 0;
 	if ((f->phase == PHASE_RAMP || f->phase == PHASE_TRAINS) && !f->started)
 		return 0;
-	if (ack->rtt && path_is_filling(&f->path, ack->rtt, f->w, farpace_alpha(f)))
+	if (f->rtt && path_is_filling(&f->path, f->rtt, f->w, farpace_alpha(f)))
 		farpace_settle(f);
 	else if (f->phase == PHASE_TRAINS)
 		farpace_on_paced(f, ack);

@@ -4,11 +4,15 @@
 
 #include "loss.h"
 #include "path.h"
+#include "share.h"
 #include "train.h"
+#include "way_back.h"
 
 /* A twentieth less than what was delivered: DRAIN is 0.95. */
 #define DRAIN(x) ((x) * 19 / 20)
 #define MAX_TOGETHER_OF 6
+#define JITTER 3
+#define MAX_JITTER_OF 6
 #define MIN_WINDOW (4 * SEG)
 /* PACE is 1.1. */
 #define PACE(x) ((x) * 11 / 10)
@@ -58,6 +62,23 @@ struct farpace {
 	/* Trains: the one under way. */
 	struct paced paced;
 	struct loss_judge loss;
+	struct share share;
+	struct way_back way_back;
+	/* The window before a cut whose effect is awaited; 0: there is none. */
+	u64 probed;
+	/* The probe under way. */
+	u64 probe_w;
+	u64 probe_by;
+	u32 probe_rtt;
+	u8 probing;
+	u8 probe_age;
+	u8 probe_rises;
+	u8 unused_probe;
+	u64 room;
+	u32 since_dip;
+	u32 since_probe;
+	/* The latest round trip, without what its ACK has waited for. */
+	u32 rtt;
 	/* PacketRounds. */
 	u32 next_delivered;
 	u32 srtt;
@@ -70,13 +91,28 @@ struct farpace {
 	u8 phase;
 	/* Trains: a train is under way. Ramp: ACKs of the half come. Double: what the first burst lost is no longer counted. */
 	u8 started;
-	u8 unused[2];
+	u8 unused[6];
 };
+
+/* So many times the movement of round trips as a part of the empty path's, at most `most`. */
+static __always_inline u64 movement_part(const struct path *p, u32 times, u32 most)
+{
+	u32 base = path_base(p);
+
+	return min64((times * p->movement << (PART_BITS - MOVEMENT_BITS)) / (base ? base : 1), most);
+}
+
+static __always_inline u64 part_of_window(u64 w, u64 part)
+{
+	return min64(w, MAX_WINDOW) * part >> PART_BITS;
+}
 
 /* Segments to keep in the queue. */
 static __always_inline u64 farpace_alpha(const struct farpace *f)
 {
-	return max64(least_alpha(f->w), min64(f->together + SEG, f->w / MAX_TOGETHER_OF));
+	u64 jitter = part_of_window(f->w, movement_part(&f->path, JITTER, PART / MAX_JITTER_OF));
+
+	return max64(max64(least_alpha(f->w), min64(f->together + SEG, f->w / MAX_TOGETHER_OF)), jitter);
 }
 
 /* Segments that the empty path holds at so many bytes a second. */

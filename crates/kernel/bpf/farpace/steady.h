@@ -2,17 +2,13 @@
 #ifndef FARPACE_STEADY_H
 #define FARPACE_STEADY_H
 
+#include "probe.h"
 #include "state.h"
 
 #define CALM_ROUNDS 2
 #define YIELDING 1
 #define MAX_GROWTH_OF 4
-#define BETA(x) ((x) * 7 / 10)
 #define BETA_MARK(x) ((x) * 17 / 20)
-#define COMPETE_OF 25
-/* COMPETE_TIME is 100 ms. RENO is 3 (1 - BETA) / (1 + BETA). */
-#define COMPETE_TIME (USEC_PER_SEC / 10)
-#define RENO (SEG * 9 / 17)
 
 static __always_inline void farpace_cut_to_delivered(struct farpace *f)
 {
@@ -44,37 +40,26 @@ static __always_inline void farpace_toward(struct farpace *f, u64 target)
 		f->w -= (f->w - target) / 2;
 }
 
-/* A round trip is over. */
-__noinline int farpace_follow(struct farpace *f, const struct round *round, u32 queue)
+/* Beside others that know of congestion by losses alone. */
+static __always_inline void farpace_share_losses(struct farpace *f, u64 now, const struct round *round)
 {
-	bool congested;
+	f->calm = 0;
+	f->probing = 0;
+	f->probed = 0;
+	if (loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked)
+		f->w = share_cut(&f->share, now, f->w);
+	else if (round->limited)
+		f->w = share_grow(&f->share, now, f->path.latest, f->w);
+}
+
+/* Toward the window that keeps alpha in the queue. */
+static __always_inline void farpace_follow_queue(struct farpace *f, const struct round *round, u32 queue)
+{
 	u64 alpha, most;
 	u32 longer;
 
-	if (!f || !round)
-		return 0;
-	if (queue == QUEUE_FOREIGN) {
-		u64 rtt = f->path.latest && f->path.latest < COMPETE_TIME ? f->path.latest : COMPETE_TIME;
-
-		f->calm = 0;
-		if (loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked)
-			f->w = BETA(f->w);
-		else if (round->limited)
-			f->w += max64(f->w * rtt / (COMPETE_OF * COMPETE_TIME), RENO);
-		return 0;
-	}
-	congested = loss_is_congestion(&f->loss, round->lost, round->delivered, queue == QUEUE_EMPTY);
-	if (round->marked) {
-		f->w = BETA_MARK(f->w);
-		f->calm = 0;
-		return 0;
-	}
-	if (congested) {
-		farpace_cut_to_delivered(f);
-		return 0;
-	}
 	if (!f->path.latest)
-		return 0;
+		return;
 	alpha = farpace_alpha(f);
 	longer = f->calm + 1;
 	if (queue == QUEUE_EMPTY)
@@ -86,11 +71,53 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 	if (!round->limited) {
 		/* A window that is not used says nothing, and is no reason for a queue. */
 		f->calm = 0;
-		return 0;
+		return;
 	}
 	most = max64(f->w / MAX_GROWTH_OF, MIN_ALPHA);
 	alpha = farpace_hasty_alpha(f, alpha, most);
 	farpace_toward(f, f->w * path_base(&f->path) / f->path.latest + alpha);
+}
+
+/* A round trip is over. */
+__noinline int farpace_follow(struct farpace *f, const struct round *round, u32 queue, u64 now)
+{
+	bool empty = queue == QUEUE_EMPTY, waits;
+	u64 probed = 0;
+	int verdict;
+
+	if (!f || !round)
+		return 0;
+	if (queue == QUEUE_FOREIGN)
+		f->w = share_show(&f->share, now, f->w, f->path.before_others);
+	if (share_holds(&f->share, now)) {
+		farpace_share_losses(f, now, round);
+		return 0;
+	}
+	verdict = loss_verdict(&f->loss, round->lost, round->delivered, empty);
+	waits = f->loss.looking && verdict == LOSS_USUAL;
+	if (!waits) {
+		probed = f->probed;
+		f->probed = 0;
+	}
+	if (round->marked) {
+		f->w = BETA_MARK(f->w);
+		f->calm = 0;
+	} else if (verdict == LOSS_CONGESTION && empty) {
+		/* Without a queue this is a policer's or the path's: what a window shows that is well below tells which. */
+		f->probed = f->w;
+		f->w = max64(BETA(min64(f->w, max64(farpace_holds(f, f->bandwidth), MIN_WINDOW))), MIN_WINDOW);
+		f->probing = 0;
+		f->calm = 0;
+	} else if (verdict == LOSS_CONGESTION) {
+		farpace_cut_to_delivered(f);
+		f->probing = 0;
+	} else if (verdict == LOSS_LEARNED) {
+		f->w = max64(f->w, probed);
+	} else if (verdict == LOSS_CONFIRMED && probed) {
+		f->w = share_cut(&f->share, now, probed);
+	} else if (!(waits && f->probed) && !farpace_probe(f, round->limited)) {
+		farpace_follow_queue(f, round, queue);
+	}
 	return 0;
 }
 

@@ -141,6 +141,8 @@ fn words(happening: &Happening) -> String {
                 u64::from(a.cwnd_limited),
                 u64::from(a.ece),
                 u64::from(*may_raise),
+                u64::from(a.peer_clock.is_some()),
+                u64::from(a.peer_clock.unwrap_or_default()),
             ];
             numbers.iter().fold("A".to_owned(), |line, number| format!("{line} {number}"))
         }

@@ -117,6 +117,8 @@ pub struct AckSample {
     pub state: RecoveryState,
     /// The connection has SACK, so that more than one loss is found in a round trip.
     pub sack: bool,
+    /// The peer's clock when it sent the ACK: TSval (RFC 7323), if there are timestamps.
+    pub peer_clock: Option<u32>,
     /// Delivery rate, if something arrived and the algorithm
     /// [asks for it](CongestionControl::wants_rates).
     pub rate: Option<RateSample>,
@@ -144,6 +146,7 @@ impl AckSample {
             marked: Packets::ZERO,
             state: RecoveryState::Open,
             sack: true,
+            peer_clock: None,
             rate: None,
         }
     }

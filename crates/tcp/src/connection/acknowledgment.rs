@@ -81,7 +81,8 @@ impl Connection {
         let told = self.read_answer(now, segment, advanced);
         let (none, agreed) = (SackBlocks::new(), self.sack || !one_timer);
         let blocks = told.sack.as_ref().unwrap_or(if agreed { &h.options.sack } else { &none });
-        let tsecr = h.options.timestamps.filter(|_| self.ts.enabled).map(|t| t.echo);
+        let timestamps = h.options.timestamps.filter(|_| self.ts.enabled);
+        let tsecr = timestamps.map(|t| t.echo);
         let clock = self.timestamp(now);
         let input = AckInput {
             now,
@@ -91,6 +92,7 @@ impl Connection {
             snd_nxt: self.snd.nxt,
             sack: blocks,
             tsecr,
+            tsval: timestamps.map(|t| t.value),
             rtt_by_timestamp: tsecr
                 .map(|echo| clock.wrapping_sub(echo))
                 .and_then(|ticks| self.believable(now, ticks)),

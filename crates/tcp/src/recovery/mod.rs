@@ -37,6 +37,8 @@ pub struct AckInput<'a> {
     pub sack: &'a SackBlocks,
     /// TSecr, if the segment had timestamps.
     pub tsecr: Option<u32>,
+    /// TSval, if the segment had timestamps.
+    pub tsval: Option<u32>,
     /// Our timestamp clock less TSecr.
     pub rtt_by_timestamp: Option<Span>,
     /// When the timed segment was sent, if this ACK is the first to cover it.
@@ -146,6 +148,7 @@ impl Context<'_> {
             ece: ack.ece,
             marked: ack.marked.min(done.packets),
             sack: self.sack,
+            peer_clock: ack.tsval,
             rate,
             ..AckSample::of(ack.now, done.packets)
         }

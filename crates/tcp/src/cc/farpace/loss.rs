@@ -19,6 +19,22 @@ const TOO_MUCH: f64 = 0.3;
 /// Beside others that fill the queue, so many times the usual loss is no chance.
 const NO_CHANCE: f64 = 2.0;
 
+/// What a round trip's losses mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossVerdict {
+    /// No more than usual.
+    Usual,
+    /// More than usual: the window has to come down.
+    Congestion,
+    /// After it came down as much is lost as before: that is usual.
+    Learned,
+    /// After it came down less is lost: it was too much.
+    Confirmed,
+}
+
+/// After a cut, losses of this part of those before are those before.
+const PERSISTS: f64 = 0.5;
+
 /// What the path usually loses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossJudge {
@@ -27,6 +43,8 @@ pub struct LossJudge {
     total: f64,
     /// After a cut: round trips until its effect is seen.
     looking: Option<u32>,
+    /// What was lost before it.
+    before: f64,
 }
 
 impl LossJudge {
@@ -41,13 +59,12 @@ impl LossJudge {
         true
     }
 
-    /// A round trip's losses. True: the window has to come down. `empty`: there was no queue, so that what was lost was
-    /// not too much.
-    pub fn is_congestion(&mut self, lost: f64, delivered: f64, empty: bool) -> bool {
+    /// A round trip's losses. `empty`: there was no queue, so that what was lost was not too much.
+    pub fn judge(&mut self, lost: f64, delivered: f64, empty: bool) -> LossVerdict {
         self.lost += lost;
         self.total += lost + delivered;
         if self.total < FEW {
-            return false;
+            return LossVerdict::Usual;
         }
         let (part, n) = (self.lost / self.total, self.total);
         (self.lost, self.total) = (0.0, 0.0);
@@ -56,12 +73,13 @@ impl LossJudge {
                 self.looking = None;
                 if empty && part <= TOO_MUCH {
                     self.usual = part;
-                    return false;
+                    let persists = part >= PERSISTS * self.before;
+                    return if persists { LossVerdict::Learned } else { LossVerdict::Confirmed };
                 }
             }
             Some(rounds) => {
                 self.looking = Some(rounds - 1);
-                return false;
+                return LossVerdict::Usual;
             }
             None => {}
         }
@@ -70,14 +88,25 @@ impl LossJudge {
         let chance = DEVIATIONS * libm::sqrt(p * (1.0 - p) / n);
         if part > (self.usual + chance + MARGIN).min(TOO_MUCH) {
             self.looking = Some(LAG);
-            return true;
+            self.before = part;
+            return LossVerdict::Congestion;
         }
         if part <= self.usual {
             self.usual += (part - self.usual) * DOWN;
         } else if empty {
             self.usual += (part - self.usual) * UP;
         }
-        false
+        LossVerdict::Usual
+    }
+
+    /// The window came down, and what that has changed is not known yet.
+    pub fn is_looking(&self) -> bool {
+        self.looking.is_some()
+    }
+
+    /// The same, where only a reason to come down counts.
+    pub fn is_congestion(&mut self, lost: f64, delivered: f64, empty: bool) -> bool {
+        self.judge(lost, delivered, empty) == LossVerdict::Congestion
     }
 
     /// A round trip's losses beside others that keep the queue filled. A loss then means that it was full, as it does for them:

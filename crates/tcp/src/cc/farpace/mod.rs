@@ -28,11 +28,14 @@
 
 mod loss;
 mod path;
+mod probe;
+mod share;
 mod start;
 mod steady;
 #[cfg(test)]
 mod tests;
 mod train;
+mod way_back;
 
 use super::rounds::PacketRounds;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
@@ -40,7 +43,10 @@ use crate::window::Window;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use loss::LossJudge;
 use path::PathModel;
+use probe::QueueProbe;
+use share::LossShare;
 use train::{PacketTrain, TrainPace};
+use way_back::WayBack;
 
 /// Segments that a connection keeps in the queue, at least ...
 const MIN_ALPHA: f64 = 3.0;
@@ -51,6 +57,10 @@ const MAX_ALPHA: f64 = 300.0;
 /// Segments that ACKs tell of at once count as alpha up to this part of the window: more in the queue would pass for the
 /// queue of others.
 const MAX_TOGETHER: f64 = 1.0 / 6.0;
+/// A queue of so many times the usual movement of round trips is none ...
+const JITTER: f64 = 3.0;
+/// ... up to this part of the window.
+const MAX_JITTER: f64 = 1.0 / 6.0;
 /// The part of what was delivered that a cut leaves, so that the queue drains.
 const DRAIN: f64 = 0.95;
 /// The least window: what keeps ACKs coming.
@@ -124,10 +134,23 @@ pub struct Farpace {
     /// Trains that told nothing.
     trains: u32,
     loss: LossJudge,
+    way_back: WayBack,
+    /// The latest round trip, without what its ACK has waited for.
+    rtt: Option<Span>,
     /// Segments that an ACK tells of at once; the mean over segments, not over ACKs.
     together: f64,
     /// Round trips without a queue.
     calm: u32,
+    /// The window beside others.
+    share: LossShare,
+    /// The window before a cut whose effect is awaited; zero: there is none.
+    probed: f64,
+    probe: Option<QueueProbe>,
+    /// Round trips since the last dip began, and since the last probe was over.
+    since_dip: u32,
+    since_probe: u32,
+    /// By how much the window may rise, because it did half of that without a queue; zero: not known.
+    room: f64,
     /// The window that was too much last; zero: not known.
     limit: f64,
     /// The bandwidth of the last round trip, bytes a second.
@@ -168,7 +191,10 @@ impl Farpace {
     /// (draft-ietf-ccwg-bbr §5.5.9: extra_acked). With an ACK for each pair this is no more than the least alpha.
     fn alpha(&self) -> f64 {
         let together = (self.together + 1.0).min(self.w * MAX_TOGETHER);
-        least_alpha(self.w).max(together)
+        // Round trips that move by themselves look like a queue: as much is none.
+        let rtt = self.path.base().as_secs_f64().max(1e-9);
+        let jitter = (JITTER * self.path.movement() / rtt).min(MAX_JITTER) * self.w;
+        least_alpha(self.w).max(together).max(jitter)
     }
 
     /// Segments that the empty path holds at so many bytes a second.
@@ -200,7 +226,7 @@ impl Farpace {
         }
         let queue = self.path.end_round(ack.now, self.w, self.alpha(), self.best / self.mss);
         if self.phase == FarpacePhase::Steady {
-            self.follow(&round, queue);
+            self.follow(ack.now, &round, queue);
         } else {
             self.start_round(ack, &round, queue);
         }
@@ -212,7 +238,11 @@ impl CongestionControl for Farpace {
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
         self.begin(window);
         self.srtt = ack.srtt;
-        if let Some(rtt) = ack.rate.and_then(|r| r.rtt).or(ack.rtt) {
+        self.rtt = ack.rate.and_then(|r| r.rtt).or(ack.rtt);
+        if let (Some(rtt), Some(stamp)) = (self.rtt, ack.peer_clock) {
+            self.rtt = Some(self.way_back.without_queue(ack.now, stamp, rtt, self.path.base()));
+        }
+        if let Some(rtt) = self.rtt {
             self.path.sample(rtt);
         }
         let rate = ack.rate.and_then(|r| r.rate).map_or(0.0, |r| r.as_bytes_per_sec_f64());
@@ -288,6 +318,7 @@ impl CongestionControl for Farpace {
                 }
                 self.timeouts = self.timeouts.saturating_add(1);
                 self.phase = FarpacePhase::Steady;
+                (self.probe, self.probed) = (None, 0.0);
                 self.cwnd = 1.0;
             }
             CongestionEvent::Undo => {

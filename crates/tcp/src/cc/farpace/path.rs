@@ -23,12 +23,25 @@ const ROUNDS: usize = 4;
 const FOREIGN: (f64, f64) = (0.05, 4.0);
 /// ... or this part: who comes late to a full queue has not seen a good rate.
 const CERTAINLY_FOREIGN: f64 = 0.25;
+/// ... for so many round trips and for so long: a queue that another of our kind has made by its start is gone by then.
+const FOREIGN_ROUNDS: usize = 10;
+const FOREIGN_TIME: Span = Span::from_millis(500);
 /// Queues shorter than this part of the base cannot be told from noise.
 const NOISE: f64 = 0.001;
 /// Of a window that grows, so much at least waits where there is but one line.
 const YIELDS: f64 = 0.25;
 /// With more than this of what is wanted in the queue, the queue moves for other reasons.
 const MODEST: f64 = 1.0;
+/// A movement of round trips adds one part of so many to what is known of it: slow enough for a mean, fast enough for a new path.
+const MOVES: u64 = 8;
+const MOVEMENT_UNIT: u64 = 256;
+/// Round trips after a probe began in which they move because of it: its own, the next, and two for the bend.
+const AFTER_PROBE: u32 = 5;
+/// Round trips are steady if the last ones differ by at most so many times their usual movement, or by one part of so many of the base.
+const STEADY: u64 = 3;
+const STEADY_PART: u64 = 200;
+/// Others that keep a queue filled are gone when it was short for so many round trips.
+const QUIET: u32 = 8;
 /// A queue fills when samples exceed the base by this part of it, so many in a row: samples scatter more than medians.
 const FILLING: (f64, usize) = (0.02, 8);
 
@@ -68,6 +81,19 @@ pub struct PathModel {
     /// Round trips in a row in which the queue was mostly that of others.
     foreign: usize,
     competing: bool,
+    /// The window before the queue that is taken for that of others.
+    before_others: f64,
+    /// Since when it is there.
+    others_since: Instant,
+    /// Round trips without a long queue since others had one.
+    quiet: u32,
+    /// The medians of the last round trips in microseconds, the newest first; zero: there was none.
+    medians: [u64; 4],
+    /// How much a median differs from the line through its neighbours in the mean, in [`MOVEMENT_UNIT`]ths of a microsecond: jitter,
+    /// for queues grow and shrink along lines.
+    movement: u64,
+    /// Round trips until movements are those of the path again: a probe makes its own.
+    disturbed: u32,
 }
 
 impl PathModel {
@@ -86,7 +112,7 @@ impl PathModel {
             });
             self.stride = self.stride * 2 + 1;
         }
-        self.samples.push(rtt);
+        self.samples.push(Span::from_micros(rtt.as_nanos() / 1_000));
     }
 
     /// The median of the last round trip that had samples.
@@ -99,6 +125,65 @@ impl PathModel {
         match (self.current, self.before) {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b).unwrap_or_default(),
+        }
+    }
+
+    /// The window before others had the queue that they have now, segments.
+    pub fn before_others(&self) -> f64 {
+        self.before_others
+    }
+
+    /// Our part of the queue in the last round trip, segments.
+    pub fn own(&self) -> f64 {
+        self.owns[0]
+    }
+
+    /// Seconds by which a round trip usually differs from the one before, though nothing else has changed.
+    pub fn movement(&self) -> f64 {
+        self.movement as f64 / (MOVEMENT_UNIT as f64 * 1e6)
+    }
+
+    /// The last round trips differ by no more than they usually move.
+    pub fn is_steady(&self) -> bool {
+        let most = self.medians.iter().copied().max().unwrap_or(0);
+        let least = self.medians.iter().copied().min().unwrap_or(0);
+        let base = self.base().as_nanos() / 1_000;
+        let allowed = (STEADY * self.movement / MOVEMENT_UNIT).max(base / STEADY_PART);
+        least > 0 && most - least <= allowed
+    }
+
+    /// The path is as long as its last round trip.
+    pub fn adopt(&mut self, rtt: Span) {
+        (self.current, self.before) = (Some(rtt), None);
+        self.flat.clear();
+        self.foreign = 0;
+        self.owns = [0.0; 4];
+    }
+
+    /// The window moves for a probe: round trips move with it for a while.
+    pub fn disturb(&mut self) {
+        self.disturbed = AFTER_PROBE;
+    }
+
+    /// Others have the queue that is there, or it looks like that for some round trips.
+    pub fn may_be_others(&self) -> bool {
+        self.competing || self.foreign >= FOREIGN_ROUNDS - 2
+    }
+
+    /// Others have the queue that is there, if it is long.
+    pub fn suspect_others(&mut self) {
+        self.foreign = self.foreign.max(FOREIGN_ROUNDS / 2);
+    }
+
+    /// Learns from a median how much they move.
+    fn watch(&mut self, rtt: Span) {
+        self.medians.rotate_right(1);
+        self.medians[0] = rtt.as_nanos() / 1_000;
+        let [newest, middle, oldest, _] = self.medians;
+        self.disturbed = self.disturbed.saturating_sub(1);
+        if oldest > 0 && self.disturbed == 0 {
+            let bend = (newest + oldest).abs_diff(2 * middle) * MOVEMENT_UNIT / 2;
+            self.movement = self.movement - self.movement / MOVES + bend / MOVES;
         }
     }
 
@@ -148,6 +233,7 @@ impl PathModel {
         samples.clear();
         self.samples = samples;
         let previous = self.latest.replace(rtt);
+        self.watch(rtt);
         if self.current.is_none() {
             self.since = now;
         } else if now.since(self.since) >= WINDOW / 2 {
@@ -157,11 +243,12 @@ impl PathModel {
         self.current = Some(self.current.map_or(rtt, |least| least.min(rtt)));
         // Few ACKs make round trips move by what one of them waits for.
         let scatter = (alpha - least_alpha(w)).max(0.0) / w.max(1.0);
-        if self.is_longer(rtt, previous.filter(|_| !grew), scatter) {
+        // What others keep filled is no path, however flat it is.
+        if !self.may_be_others() && self.is_longer(rtt, previous.filter(|_| !grew), scatter) {
             (self.current, self.before, self.since) = (self.flat.iter().min().copied(), None, now);
             self.flat.clear();
         }
-        self.judge(rtt, w, alpha, best)
+        self.judge(now, rtt, w, alpha, best)
     }
 
     /// The path itself has become longer: a step, and then nothing moves. `scatter`: the part of a round trip that a step
@@ -182,7 +269,7 @@ impl PathModel {
         self.flat.len() > ROUNDS
     }
 
-    fn judge(&mut self, rtt: Span, w: f64, alpha: f64, best: f64) -> QueueEstimate {
+    fn judge(&mut self, now: Instant, rtt: Span, w: f64, alpha: f64, best: f64) -> QueueEstimate {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
         let own = w * excess / rtt.as_secs_f64().max(1e-9);
@@ -190,16 +277,30 @@ impl PathModel {
         self.owns[0] = own;
         let large = excess * best >= FOREIGN.1 * alpha || excess >= CERTAINLY_FOREIGN * long;
         if excess < FOREIGN.0 * long || !large {
-            (self.foreign, self.competing) = (0, false);
+            self.foreign = 0;
+            self.quiet = self.quiet.saturating_add(1);
+            if self.competing && self.quiet < QUIET {
+                return QueueEstimate::Foreign;
+            }
+            self.competing = false;
             return if own <= alpha / 2.0 || excess <= NOISE * long {
                 QueueEstimate::Empty
             } else {
                 QueueEstimate::Own
             };
         }
+        self.quiet = 0;
         // We hold next to nothing of it, and it stays.
-        self.foreign = if own <= 2.0 * alpha { self.foreign + 1 } else { 0 };
-        self.competing |= self.foreign >= ROUNDS;
+        if self.foreign == 0 {
+            self.others_since = now;
+            self.before_others = self.windows[1].max(w);
+        }
+        if own <= 2.0 * alpha.min(least_alpha(w).max(w / 8.0)) {
+            self.foreign += 1;
+        } else if self.disturbed == 0 {
+            self.foreign = 0;
+        }
+        self.competing |= self.foreign >= FOREIGN_ROUNDS && now.since(self.others_since) >= FOREIGN_TIME;
         if self.competing { QueueEstimate::Foreign } else { QueueEstimate::Own }
     }
 }

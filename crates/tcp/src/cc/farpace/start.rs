@@ -61,7 +61,7 @@ impl Farpace {
             | FarpacePhase::Trains { train: None, .. }
             | FarpacePhase::Train
             | FarpacePhase::Steady => {}
-            _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
+            _ if self.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
             FarpacePhase::Trains { .. } => self.on_paced(ack),
             FarpacePhase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));

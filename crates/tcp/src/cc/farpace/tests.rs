@@ -115,10 +115,13 @@ fn the_queues_of_others() {
         (0..9).for_each(|_| path.sample(Span::from_micros(us)));
         path.end_round(ms(i * 500), 10.0, 3.0, 800.0)
     };
-    let judged: Vec<_> = (30..36).map(|i| small(i, 600_000 + i % 3 * 9_000)).collect();
-    assert_eq!(judged[..3], [QueueEstimate::Own; 3]);
-    assert_eq!(judged[3..], [QueueEstimate::Foreign; 3]);
-    assert_eq!(small(36, 501_000), QueueEstimate::Empty);
+    let judged: Vec<_> = (30..42).map(|i| small(i, 600_000 + i % 3 * 9_000)).collect();
+    assert_eq!(judged[..9], [QueueEstimate::Own; 9]);
+    assert_eq!(judged[9..], [QueueEstimate::Foreign; 3]);
+    // They are gone when the queue was short for a while: CUBIC leaves it empty for some round trips, too.
+    let judged: Vec<_> = (42..51).map(|i| small(i, 501_000)).collect();
+    assert_eq!(judged[..7], [QueueEstimate::Foreign; 7]);
+    assert_eq!(judged[7..], [QueueEstimate::Empty; 2]);
 }
 
 /// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is congestion, and when it stays after the
@@ -195,12 +198,12 @@ fn it_keeps_the_queue_short() {
         let mut b = TestBottleneck::new(Farpace::default(), 10, 500);
         b.buffer = buffer;
         b.run(SEC * 20);
-        let mut most = 0.0_f64;
+        let (mut most, drops) = (0.0_f64, b.drops);
         b.run_until(SEC * 20, |b| {
             most = most.max(b.queue());
             false
         });
-        assert!(most <= 9.0, "buffer {buffer}: {most}");
+        assert!(most <= 10.5 && b.drops == drops, "buffer {buffer}: {most}, {} dropped", b.drops - drops);
         assert!(f64::from(b.window.cwnd().get()) >= b.bdp(), "buffer {buffer}");
     }
 }
@@ -222,7 +225,7 @@ fn it_keeps_the_queue_short_on_short_paths() {
 }
 
 /// Breaks: ACKs for 35 segments at once, from receivers and modems that save them: without as many more in flight the line
-/// runs empty between two ACKs. The queue holds no more than these, and they are not taken for a longer path.
+/// runs empty between two ACKs. The queue holds no more than these and as many of a probe, and they are not taken for a longer path.
 #[test]
 fn it_fills_the_line_with_few_acks() {
     let mut b = TestBottleneck::new(Farpace::default(), 100, 40);
@@ -235,7 +238,7 @@ fn it_fills_the_line_with_few_acks() {
     });
     let used = (b.sent() - sent) as f64 / (b.bdp() * 10.0 / b.rtt.as_secs_f64());
     assert!(used > 0.98, "{used}");
-    assert!(most < 45.0, "{most}");
+    assert!(most < 85.0, "{most}");
     assert!(b.cc.path.base() < b.rtt + Span::from_millis(1), "{:?}", b.cc.path.base());
 }
 

@@ -433,6 +433,7 @@ impl Pair {
             snd_nxt: self.next,
             sack: &sack,
             tsecr: None,
+            tsval: None,
             rtt_by_timestamp: None,
             timed_at: None,
             undelayed: None,

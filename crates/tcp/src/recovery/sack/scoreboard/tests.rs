@@ -15,6 +15,7 @@ fn ack<'a>(sack: &'a SackBlocks, una: Seq, nxt: Seq) -> AckInput<'a> {
         snd_nxt: nxt,
         sack,
         tsecr: None,
+        tsval: None,
         rtt_by_timestamp: None,
         timed_at: None,
         undelayed: None,

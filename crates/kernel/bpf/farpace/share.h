@@ -1,0 +1,79 @@
+/* Sharing a queue, or a policer, with connections that know of congestion by losses alone. crates/tcp/src/cc/farpace/share.rs.
+ */
+#ifndef FARPACE_SHARE_H
+#define FARPACE_SHARE_H
+
+#include "../fixed.h"
+
+/* BETA is 0.7. RENO is 3 (1 - BETA) / (1 + BETA). */
+#define BETA(x) ((x) * 7 / 10)
+#define RENO (SEG * 9 / 17)
+#define STAYS (4 * NSEC_PER_SEC)
+#define COMES_BACK 2
+#define SHARE_MIN_WINDOW (4 * SEG)
+/* 524 s: the cube stays below 2^60. */
+#define MAX_MS (1ULL << 19)
+
+struct share {
+	/* When the window was cut last, or began to grow, and when others showed last. */
+	u64 cut;
+	u64 seen;
+	u64 w_max;
+	u64 w_est;
+	u64 w_prior;
+	/* Milliseconds. */
+	u32 k;
+	/* Others are known of. */
+	u32 known;
+};
+
+static __always_inline bool share_holds(const struct share *s, u64 now)
+{
+	return s->known && less(now, s->seen) < max64(STAYS, COMES_BACK * (u64)s->k * 1000000);
+}
+
+static __always_inline u64 share_show(struct share *s, u64 now, u64 w, u64 before)
+{
+	if (!share_holds(s, now)) {
+		w = max64(w, BETA(before));
+		s->cut = now;
+		s->w_max = s->w_est = s->w_prior = w;
+		s->k = 0;
+		s->known = 1;
+	}
+	s->seen = now;
+	return w;
+}
+
+static __always_inline u64 share_cut(struct share *s, u64 now, u64 w)
+{
+	u64 w_max = s->known && w < s->w_max ? w * 17 / 20 : w;
+	u64 left = max64(BETA(w), SHARE_MIN_WINDOW);
+
+	/* The cube of K in ms is 2.5e9 (w_max - left). */
+	s->k = cube_root(min64(less(w_max, left), MAX_WINDOW) * 625000000 / 1024);
+	s->cut = s->seen = now;
+	s->w_max = w_max;
+	s->w_est = left;
+	s->w_prior = w;
+	s->known = 1;
+	return left;
+}
+
+static __always_inline u64 share_grow(struct share *s, u64 now, u32 rtt, u64 w)
+{
+	u64 t, d, cube, cubic;
+
+	if (!s->known)
+		return w;
+	s->w_est = min64(s->w_est + (s->w_est >= s->w_prior ? SEG : RENO), MAX_WINDOW);
+	t = (less(now, s->cut) / 1000 + rtt) / 1000;
+	d = min64(t > s->k ? t - s->k : s->k - t, MAX_MS);
+	/* 0.4 segments a cubic second. */
+	cube = d * d * d / 1000000 * 16384 / 10000;
+	cubic = t > s->k ? s->w_max + cube : less(s->w_max, cube);
+	cubic = min64(cubic, w * 3 / 2);
+	return max64(max64(cubic, s->w_est), w);
+}
+
+#endif

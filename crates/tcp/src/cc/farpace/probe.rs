@@ -1,0 +1,143 @@
+//! Probes: for one round trip the window is a few segments less, or more. What the next round trip does then tells a queue
+//! from everything that looks like one: segments that waited are missed, and segments that have to wait are felt. A longer
+//! path, jitter, and the queues of others do not care.
+
+use super::Farpace;
+use super::path::PathModel;
+use farpace_units::Span;
+
+/// Round trips between two dips.
+const DIPS: u32 = 30;
+/// The least number of round trips between a probe and a dip because of a queue that is larger than wanted.
+const SOON: u32 = 4;
+/// Round trips after a probe until the next rise, where the window does not grow.
+const RISES: u32 = 5;
+/// What a dip takes besides the queue that this connection seems to have, in alphas: as much as a few others keep there.
+const OTHERS: f64 = 2.0;
+/// The most that a probe moves the window by.
+const MOST: f64 = 0.25;
+/// Queue there is if a dip shortens the round trip by this part of what its segments take.
+const FALLS: f64 = 0.25;
+/// None there is if a rise lengthens the round trip by less than this part ...
+const RISEN: f64 = 0.25;
+/// ... or by no more than so many times what it moves by itself, but then at most by this part.
+const NOISE: (f64, f64) = (2.0, 0.4);
+/// A rise shows if it is so many times what round trips move by.
+const SHOWS: f64 = 4.0;
+/// Rises are made where it is at least this part of alpha.
+const JITTERS: f64 = 0.5;
+/// After a longer path was found the window grows to what it holds, at most by this.
+const MAX_STRETCH: f64 = 1.5;
+/// A queue that is so many times alpha is larger than wanted.
+const LARGE: f64 = 1.5;
+
+/// A probe under way.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueProbe {
+    /// Round trips since it began.
+    age: u32,
+    /// The window before it.
+    w: f64,
+    /// What it adds to the window; below 0 it takes.
+    by: f64,
+    /// The round trip before it.
+    rtt: Span,
+}
+
+/// What a probe has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProbeVerdict {
+    /// Segments wait in a queue, or nothing was shown.
+    Queue,
+    /// What looked like a queue is the path.
+    Path,
+    /// What looked like a queue is that of others.
+    Others,
+    /// What a rise added has not waited.
+    Room,
+}
+
+impl Farpace {
+    /// A round trip is over. True: a probe is under way, and the window is its business.
+    pub(super) fn probe(&mut self, limited: bool) -> bool {
+        self.since_dip = self.since_dip.saturating_add(1);
+        self.since_probe = self.since_probe.saturating_add(1);
+        let Some(rtt) = self.path.latest() else { return false };
+        let Some(mut probe) = self.probe else {
+            let by = if limited { self.due() } else { 0.0 };
+            if by == 0.0 {
+                return false;
+            }
+            self.probe = Some(QueueProbe { age: 0, w: self.w, by, rtt });
+            self.w += by;
+            self.path.disturb();
+            return true;
+        };
+        probe.age += 1;
+        if probe.age == 1 {
+            self.w = probe.w;
+            self.probe = Some(probe);
+            return true;
+        }
+        self.probe = None;
+        self.since_probe = 0;
+        match probe.verdict(rtt, &self.path, self.alpha()) {
+            ProbeVerdict::Queue => self.room = 0.0,
+            ProbeVerdict::Path => {
+                let stretch = rtt.as_secs_f64() / self.path.base().as_secs_f64().max(1e-9);
+                self.path.adopt(rtt);
+                self.w = probe.w * stretch.clamp(1.0, MAX_STRETCH);
+                self.limit = 0.0;
+            }
+            ProbeVerdict::Others => self.path.suspect_others(),
+            ProbeVerdict::Room => {
+                self.w = probe.w + probe.by;
+                // The next one at once, and twice as far.
+                (self.room, self.since_probe) = (probe.by * 2.0, RISES);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// By how much the window should be moved now; 0: not at all.
+    fn due(&mut self) -> f64 {
+        let (alpha, own) = (self.alpha(), self.path.own());
+        let most = self.w * MOST;
+        let large = own > LARGE * alpha && self.path.is_steady();
+        if self.since_dip >= DIPS || large && self.since_probe >= SOON {
+            self.since_dip = 0;
+            return if self.w > 2.0 * alpha { -(own + OTHERS * alpha).min(most) } else { 0.0 };
+        }
+        if self.since_probe >= RISES && self.calm == 0 {
+            let shows = SHOWS * self.path.movement() / self.path.base().as_secs_f64().max(1e-9) * self.w;
+            // Where round trips do not move, what looks like a queue is one.
+            let needed = shows >= JITTERS * alpha || self.room > 0.0;
+            return if needed { alpha.max(shows).max(self.room).min(most) } else { 0.0 };
+        }
+        0.0
+    }
+}
+
+impl QueueProbe {
+    fn verdict(&self, rtt: Span, path: &PathModel, alpha: f64) -> ProbeVerdict {
+        let expected = self.by.abs() / self.w.max(1.0) * self.rtt.as_secs_f64();
+        if self.by > 0.0 {
+            let rose = (rtt - self.rtt).as_secs_f64();
+            let noise = (NOISE.0 * path.movement()).min(NOISE.1 * expected);
+            return if rose <= (RISEN * expected).max(noise) {
+                ProbeVerdict::Room
+            } else {
+                ProbeVerdict::Queue
+            };
+        }
+        let fell = (self.rtt - rtt).as_secs_f64();
+        if path.own() <= LARGE * alpha || fell > FALLS * expected {
+            ProbeVerdict::Queue
+        } else if path.is_steady() && !path.may_be_others() {
+            ProbeVerdict::Path
+        } else {
+            ProbeVerdict::Others
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Sharing a queue, or a policer, with connections that know of congestion by losses alone: the window follows CUBIC
+//! (RFC 9438), so that each of them gets about the same.
+
+use super::MIN_WINDOW;
+use farpace_units::{Instant, Span};
+
+/// Aggressiveness, segments/s³ (RFC 9438 §5.1).
+const C: f64 = 0.4;
+/// What a loss leaves of the window (RFC 9438 §4.6).
+pub const BETA: f64 = 0.7;
+/// Growth of the Reno-friendly estimate, segments a round trip (RFC 9438 §4.3).
+const RENO: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// The window of the next round trip is at most this times the present one (RFC 9438 §4.2).
+const MAX_STEP: f64 = 1.5;
+/// After the last loss that others have a part in, they are taken to be there for so long ...
+const STAYS: Span = Span::from_secs(4);
+/// ... and for so many times as long as the window needs to come back to where it was.
+const COMES_BACK: f64 = 2.0;
+
+/// The window beside others, as a function of the time since it was cut.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LossShare {
+    /// When the window was cut last, or began to grow; none: others are not known of.
+    cut: Option<Instant>,
+    /// When others showed last.
+    seen: Instant,
+    /// The window at which there was a loss last.
+    w_max: f64,
+    /// Seconds until the window is there again.
+    k: f64,
+    /// What Reno would have.
+    w_est: f64,
+    w_prior: f64,
+}
+
+impl LossShare {
+    /// Others are there: they keep a queue filled, or what is sent is too much for all together.
+    pub fn holds(&self, now: Instant) -> bool {
+        let stays = STAYS.max(Span::from_micros((COMES_BACK * self.k * 1e6) as u64));
+        self.cut.is_some() && now.since(self.seen) < stays
+    }
+
+    /// Others show, with the window `w`. Returns it, or if they are new what a loss would have left of the window `before` they
+    /// were there.
+    pub fn show(&mut self, now: Instant, w: f64, before: f64) -> f64 {
+        if self.holds(now) {
+            self.seen = now;
+            return w;
+        }
+        let w = w.max(before * BETA);
+        *self = LossShare { cut: Some(now), seen: now, w_max: w, k: 0.0, w_est: w, w_prior: w };
+        w
+    }
+
+    /// Something was lost, with the window `w`. Returns what is left of it.
+    pub fn cut(&mut self, now: Instant, w: f64) -> f64 {
+        // Fast convergence (RFC 9438 §4.7): who loses at less than before makes room.
+        let w_max = if w < self.w_max && self.cut.is_some() { w * (1.0 + BETA) / 2.0 } else { w };
+        let left = (w * BETA).max(MIN_WINDOW);
+        let k = libm::cbrt((w_max - left).max(0.0) / C);
+        *self = LossShare { cut: Some(now), seen: now, w_max, k, w_est: left, w_prior: w };
+        left
+    }
+
+    /// A round trip of `rtt` without loss: the window after `w`.
+    pub fn grow(&mut self, now: Instant, rtt: Span, w: f64) -> f64 {
+        let Some(cut) = self.cut else { return w };
+        self.w_est += if self.w_est >= self.w_prior { 1.0 } else { RENO };
+        let d = now.since(cut).as_secs_f64() + rtt.as_secs_f64() - self.k;
+        let cubic = (C * d * d * d + self.w_max).min(w * MAX_STEP);
+        cubic.max(self.w_est).max(w)
+    }
+}

@@ -1,0 +1,55 @@
+//! What ACKs wait on their way back, by the peer's timestamps (RFC 7323): a queue there holds no data back, and is no reason for a
+//! smaller window.
+//!
+//! An ACK says by the peer's clock when it left. That clock is another than ours, so only changes mean something: the way
+//! back took least when our clock was least ahead of it. Whenever the whole round trip is that of the empty path, so is the way
+//! back; that keeps clocks together which run apart.
+
+use farpace_units::{Instant, Span};
+
+/// A clock of milliseconds, as systems of today have it. Others are not believed.
+const TICK: u32 = 1_000;
+/// It is known to be one when in this time ...
+const KNOWN: Span = Span::from_secs(1);
+/// ... it went at least this part of it, and at most so many times as far. An ACK may have waited for the rest.
+const PACE: (u64, u64) = (2, 2);
+/// Less than two ticks and this part of the empty path's round trip says nothing.
+const NOTHING: (u32, u32) = (2 * TICK, 32);
+
+/// The way back of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WayBack {
+    /// The first ACK with a timestamp: when it came, and what it said.
+    first: Option<(Instant, u32)>,
+    /// Our clock less the peer's on the fastest way back, microseconds; they wrap.
+    least: Option<u32>,
+}
+
+impl WayBack {
+    /// An ACK with the peer's timestamp, of a segment whose round trip was `rtt` where the empty path's is `base`, zero if that is not
+    /// known. Returns the round trip without what the ACK has waited for.
+    pub fn without_queue(&mut self, now: Instant, stamp: u32, rtt: Span, base: Span) -> Span {
+        let (rtt_us, base_us) = (micros(rtt), micros(base));
+        let (first, said) = *self.first.get_or_insert((now, stamp));
+        let back = ((now.as_nanos() / 1_000) as u32).wrapping_sub(stamp.wrapping_mul(TICK));
+        let small = NOTHING.0 + base_us / NOTHING.1;
+        let ahead = self.least.map_or(0, |least| back.wrapping_sub(least));
+        let is_least = self.least.is_none() || ahead > u32::MAX / 2;
+        if is_least || base_us == 0 || rtt_us <= base_us + small / 2 {
+            self.least = Some(back);
+            return rtt;
+        }
+        let passed = now.since(first);
+        let told = u64::from(stamp.wrapping_sub(said)) * u64::from(TICK);
+        let ours = passed.as_nanos() / 1_000;
+        let is_known = passed >= KNOWN && told * PACE.0 >= ours && told <= ours * PACE.1;
+        if !is_known || ahead <= small {
+            return rtt;
+        }
+        Span::from_micros(u64::from(rtt_us.saturating_sub(ahead).max(base_us.min(rtt_us))))
+    }
+}
+
+fn micros(span: Span) -> u32 {
+    u32::try_from(span.as_nanos() / 1_000).unwrap_or(u32::MAX)
+}
