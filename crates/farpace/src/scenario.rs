@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use anyhow::{Context, Result, bail};
-use farpace_lab::scenario::{MAX_TEXT, Scenario, explain, schema};
+use farpace_lab::scenario::{MAX_TEXT, MAX_TRACE, Scenario, explain, schema};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ pub fn load(file: &Path, set: &[(String, String)]) -> Result<Scenario> {
 /// The text of a file that a scenario names.
 fn read_beside(file: &Path) -> Result<String, String> {
     let mut text = String::new();
-    let read = File::open(file).and_then(|f| f.take(MAX_TEXT.get() + 1).read_to_string(&mut text));
+    let read = File::open(file).and_then(|f| f.take(MAX_TRACE.get() + 1).read_to_string(&mut text));
     read.map(|_| text).map_err(|e| e.to_string())
 }
 

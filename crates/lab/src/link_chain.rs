@@ -56,6 +56,10 @@ fn link_element(
     }
     let managed = |d: &ResolvedDirection<'_>| -> Result<ManagedLinkDirection, ElementRefusal> {
         let managed = ManagedLinkDirection::new(d.discipline()?, d.link_schedule()?, d.framing());
+        let managed = match d.opportunities()? {
+            Some(opportunities) => managed.at_opportunities(opportunities),
+            None => managed,
+        };
         Ok(if d.schedule.is_some_and(|s| s.reorders) { managed.reordering() } else { managed })
     };
     Ok(Box::new(Duplex::new(managed(forward)?, managed(backward)?)))

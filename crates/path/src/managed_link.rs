@@ -4,7 +4,7 @@
 use crate::delay_queue::DelayQueue;
 use crate::{
     Backlog, Cx, DropTail, Duplex, ElementDirection, Framing, Inspection, LinkConfig, LinkError, LinkStats,
-    Port, QueueDiscipline, Schedule,
+    Opportunities, Port, QueueDiscipline, Schedule,
 };
 use farpace_units::{Instant, Serialiser, Span};
 use farpace_wire::Packet;
@@ -24,6 +24,8 @@ pub type ManagedLink = Duplex<ManagedLinkDirection>;
 pub struct ManagedLinkDirection {
     queue: Box<dyn QueueDiscipline>,
     schedule: Schedule,
+    /// In place of the rate.
+    opportunities: Option<Opportunities>,
     framing: Framing,
     keeps_order: bool,
     serialiser: Option<Serialiser>,
@@ -44,6 +46,7 @@ impl ManagedLinkDirection {
         ManagedLinkDirection {
             queue,
             schedule,
+            opportunities: None,
             framing,
             keeps_order: true,
             serialiser: None,
@@ -69,14 +72,23 @@ impl ManagedLinkDirection {
     pub fn reordering(self) -> Self {
         ManagedLinkDirection { keeps_order: false, ..self }
     }
+    /// The same direction, in which packets leave at delivery opportunities, whatever the rate. Framing takes nothing of them.
+    #[must_use]
+    pub fn at_opportunities(self, opportunities: Opportunities) -> Self {
+        ManagedLinkDirection { opportunities: Some(opportunities), ..self }
+    }
     /// What has happened so far. Packets and bytes are those whose transmission has begun.
     pub const fn stats(&self) -> &LinkStats {
         &self.stats
     }
-    /// How long the queue takes to drain at the rate of `now`; the frame that is being sent counts in full.
+    /// How long the queue takes to drain at the rate of `now`, or of delivery opportunities in the mean; the frame that is being sent counts in full.
     pub fn drains_in(&mut self, now: Instant) -> Span {
         let bytes = (self.queue.backlog() + self.transmission_load()).bytes;
-        self.schedule.at(now).rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
+        let rate = match &self.opportunities {
+            Some(opportunities) => Some(opportunities.mean()),
+            None => self.schedule.at(now).rate,
+        };
+        rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
     }
     /// Packets marked CE instead of being dropped.
     pub fn marked(&self) -> u64 {
@@ -114,13 +126,14 @@ impl ManagedLinkDirection {
     fn start(&mut self, mut packet: Packet, now: Instant) {
         packet.leave_queue(now);
         let wire_bytes = self.framing.wire_len(packet.len());
-        let left = match self.schedule.at(now).rate {
-            Some(rate) => {
+        let left = match (&mut self.opportunities, self.schedule.at(now).rate) {
+            (Some(opportunities), _) => opportunities.send(now, packet.network_len()),
+            (None, Some(rate)) => {
                 let serialiser = self.serialiser.get_or_insert(Serialiser::new(rate));
                 serialiser.set_rate(rate);
                 serialiser.send(now, wire_bytes)
             }
-            None => now,
+            (None, None) => now,
         };
         self.busy += left.since(now);
         self.stats.packets += 1;

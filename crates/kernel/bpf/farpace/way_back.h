@@ -7,8 +7,8 @@
 #define TICK 1000U
 #define KNOWN_AFTER NSEC_PER_SEC
 #define TICKS_PACE 2
-#define NOTHING (2 * TICK)
-#define NOTHING_OF 32
+#define NOTHING TICK
+#define NOTHING_OF 256
 
 struct way_back {
 	u64 first;

@@ -43,7 +43,7 @@ pub use impairment::{
 };
 pub(crate) use impairment::{ElementRefusal, ImpairmentPosition};
 pub use processor::ProcessorSpec;
-pub use schedule::{MAX_STEPS, ScheduleSpec, ScheduleStep};
+pub use schedule::{MAX_STEPS, MAX_TRACE, ScheduleSpec, ScheduleStep};
 pub use spec::{
     CaptureClock, Direction, DirectionSpec, FlowSpec, HostSpec, LinkSpec, PortionsSpec, ResolvedDirection,
     RouterSpec, Scenario, SwitchKind, SwitchSpec, Trace,

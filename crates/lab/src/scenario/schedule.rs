@@ -2,7 +2,7 @@
 
 use super::spec::{ResolvedDirection, Scenario};
 use farpace_path as path;
-use farpace_units::{Rate, Span};
+use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,13 @@ pub struct ScheduleSpec {
     /// each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// Name of a trace of Mahimahi in the scenario's directory, in place of steps and rates: a line for each delivery
+    /// opportunity of 1500 B, in milliseconds from the start; the last line is the period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mahimahi: Option<String>,
+    /// The delivery opportunities, in milliseconds from the start, as `mahimahi` has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub opportunities: Vec<u64>,
     /// The steps, in order of time. Before the first one the link's own values hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<ScheduleStep>,
@@ -42,6 +49,47 @@ pub struct ScheduleStep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
 }
+
+/// Most bytes of a trace of Mahimahi.
+pub const MAX_TRACE: ByteCount = ByteCount::new(16 << 20);
+
+/// Reads a trace of Mahimahi: a whole number of milliseconds on each line, in order. Lines that are empty or begin with `#`
+/// are skipped.
+pub(super) fn from_mahimahi(text: &str) -> Result<Vec<u64>, String> {
+    let mut all: Vec<u64> = Vec::new();
+    for (n, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line.trim())) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if all.len() == path::Opportunities::MAX {
+            return Err(format!(
+                "line {n}: the limit is {} delivery opportunities",
+                path::Opportunities::MAX
+            ));
+        }
+        let at: u64 = line.parse().map_err(|_| {
+            format!(
+                "line {n}: `{}` is no whole number of milliseconds",
+                line.chars().take(20).collect::<String>()
+            )
+        })?;
+        if at > MAX_MS {
+            return Err(format!("line {n}: {at} ms is more than the {MAX_MS} ms allowed"));
+        }
+        if all.last().is_some_and(|last| at < *last) {
+            return Err(format!("line {n}: {at} ms is earlier than the line before it"));
+        }
+        all.push(at);
+    }
+    match all.last() {
+        None => Err("there is nothing in it: expected a line for each delivery opportunity".to_owned()),
+        Some(0) => Err("the last delivery opportunity must be later than 0 ms".to_owned()),
+        Some(_) => Ok(all),
+    }
+}
+
+/// The latest delivery opportunity: 30 days.
+const MAX_MS: u64 = 30 * 24 * 3_600_000;
 
 const HEADER: &str = "at,rate,delay";
 
@@ -112,8 +160,22 @@ impl ResolvedDirection<'_> {
         }
         steps
     }
-    /// Rate, the highest if it changes; none is infinitely fast.
+    /// The delivery opportunities of this direction, if it has some.
+    ///
+    /// # Errors
+    /// What a checked scenario does not have: a list out of order.
+    pub fn opportunities(&self) -> Result<Option<path::Opportunities>, path::OpportunityError> {
+        let at = self.schedule.map_or(&[][..], |s| &s.opportunities);
+        if at.is_empty() {
+            return Ok(None);
+        }
+        path::Opportunities::new(at.iter().map(|ms| Span::from_millis(*ms)).collect()).map(Some)
+    }
+    /// Rate, the highest if it changes, that of delivery opportunities in the mean; none is infinitely fast.
     pub fn max_rate(&self) -> Option<Rate> {
+        if let Ok(Some(opportunities)) = self.opportunities() {
+            return Some(opportunities.mean());
+        }
         match self.schedule {
             None => self.rate,
             Some(_) => self.steps().iter().map(|s| s.rate).try_fold(Rate::default(), |a, b| Some(a.max(b?))),
@@ -146,6 +208,25 @@ impl ResolvedDirection<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Breaks: a recorded link differs from its file, or a wrong file is accepted.
+    #[test]
+    fn traces_of_mahimahi_are_read_strictly() {
+        assert_eq!(from_mahimahi("0\n\n# up\n3\n3\r\n 7 \n"), Ok(vec![0, 3, 3, 7]));
+        for (text, part) in [
+            ("", "there is nothing in it"),
+            ("0\n0\n", "later than 0 ms"),
+            ("5\n4\n", "line 2: 4 ms is earlier"),
+            ("5\n-4\n", "line 2: `-4` is no whole number"),
+            ("1.5\n", "line 1: `1.5` is no whole number"),
+            ("99999999999\n", "line 1: 99999999999 ms is more"),
+        ] {
+            let error = from_mahimahi(text).unwrap_err();
+            assert!(error.contains(part), "{text:?}: {error}");
+        }
+        let long = "1\n".repeat(path::Opportunities::MAX + 1);
+        assert!(from_mahimahi(&long).unwrap_err().contains("line 2000001: the limit is 2000000"));
+    }
 
     /// Breaks: steps from a file differ from the file, or a wrong file is accepted.
     #[test]

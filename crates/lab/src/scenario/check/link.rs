@@ -6,7 +6,7 @@ use super::super::document::{DocumentStep, below};
 use super::super::schedule::{MAX_STEPS, ScheduleSpec};
 use super::super::spec::{Direction, DirectionSpec, LinkSpec};
 use super::{Checker, steps};
-use farpace_path::FqCoDelConfig;
+use farpace_path::{FqCoDelConfig, Opportunities};
 use farpace_units::{ByteCount, Span};
 
 /// Most bytes of `overhead`.
@@ -144,10 +144,21 @@ impl Checker<'_> {
     }
 
     fn schedule(&mut self, at: &[DocumentStep], schedule: &ScheduleSpec) {
-        let ScheduleSpec { period, reorders: _, file: _, steps } = schedule;
+        let ScheduleSpec { period, reorders: _, file: _, mahimahi: _, opportunities, steps } = schedule;
+        if !opportunities.is_empty() {
+            if !steps.is_empty() || period.is_some() {
+                self.value(at.to_vec(), "delivery opportunities have no steps and no period of their own")
+                    .hint("leave out `steps`, `file` and `period`: the last opportunity is the period");
+            }
+            let at_spans = opportunities.iter().map(|ms| Span::from_millis(*ms)).collect();
+            if let Err(error) = Opportunities::new(at_spans) {
+                self.value(below(at, &["opportunities"]), error.to_string());
+            }
+            return;
+        }
         if steps.is_empty() {
             self.value(at.to_vec(), "a schedule without steps changes nothing")
-                .hint("give it `steps`, or a `file` that holds them");
+                .hint("give it `steps`, a `file` that holds them, or a trace (`mahimahi`)");
         }
         if period.is_some_and(Span::is_zero) {
             self.value(below(at, &["period"]), "a period of 0 s never ends")

@@ -112,6 +112,14 @@ fn aqm(d: &ResolvedDirection<'_>) -> Option<String> {
 /// The steps of rate and delay; none for a constant link.
 fn schedule(d: &ResolvedDirection<'_>) -> Option<String> {
     let schedule = d.schedule?;
+    if let Ok(Some(opportunities)) = d.opportunities() {
+        let (n, last) = (schedule.opportunities.len(), schedule.opportunities.last().copied().unwrap_or(0));
+        return Some(format!(
+            "It is recorded: {n} delivery opportunities of 1500 B in {}, and then again. All figures hold for {} in the mean.",
+            Span::from_millis(last),
+            opportunities.mean()
+        ));
+    }
     let steps = d.steps();
     let rates = steps.iter().filter_map(|s| s.rate);
     let rate = match (rates.clone().min(), rates.max()) {

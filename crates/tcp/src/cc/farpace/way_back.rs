@@ -13,8 +13,8 @@ const TICK: u32 = 1_000;
 const KNOWN: Span = Span::from_secs(1);
 /// ... it went at least this part of it, and at most so many times as far. An ACK may have waited for the rest.
 const PACE: (u64, u64) = (2, 2);
-/// Less than two ticks and this part of the empty path's round trip says nothing.
-const NOTHING: (u32, u32) = (2 * TICK, 32);
+/// Less than a tick and one part of so many of the empty path's round trip says nothing.
+const NOTHING: (u32, u32) = (TICK, 256);
 
 /// The way back of a connection.
 #[derive(Clone, Copy, Debug, Default)]
