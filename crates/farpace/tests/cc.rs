@@ -117,3 +117,29 @@ fn bad_input_is_refused_at_once() {
     }
     assert!(!dir.path().join("out").exists());
 }
+
+/// Breaks: a search from outside: what it finds is no scenario, does not repeat, or is judged again.
+#[test]
+fn a_search_writes_scenarios() {
+    let dir = tempfile::tempdir().unwrap();
+    let space = "rate_mbit_s = [1, 4]\nrtt_ms = [5, 40]\nload = false\npolicer_ms = false\n";
+    std::fs::write(dir.path().join("space.toml"), space).unwrap();
+    let search = ["cc", "search", "--control", "reno", "--against", "bbr3", "--space", "space.toml"];
+    let ends = ["--generations", "2", "--budget", "10m", "--out", "found", "--json"];
+    let arguments = [&search[..], &ends].concat();
+    let (code, out, err) = run(dir.path(), &arguments);
+    assert_eq!(code, 0, "{err}");
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["format"], "farpace-cc-search/1");
+    assert_eq!(json["paths"], 32);
+    let worst = json["worst"].as_array().unwrap();
+    assert!(!worst.is_empty() && worst[0]["gap"].as_f64().unwrap() > 0.1, "{json}");
+    let file = dir.path().join("found").join(worst[0]["file"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), worst[0]["scenario"].as_str().unwrap());
+    let (code, _, err) = run(dir.path(), &["scenario", "check", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{err}");
+    let (_, again, _) = run(dir.path(), &arguments);
+    assert_eq!(again, out);
+    let (code, _, err) = run(dir.path(), &["cc", "search", "--control", "renno"]);
+    assert!(code == 2 && err.contains("renno"), "{err}");
+}

@@ -214,3 +214,28 @@ size = "2 MB"
         (Some(100_000), ByteCount::new(15_000))
     );
 }
+
+/// Breaks: recorded links: they carry what their opportunities allow, in the direction that has the trace, and again after its last
+/// line; the delay of packets is what they waited for, whatever the rate of the moment.
+#[test]
+fn recorded_links_carry_their_opportunities() {
+    // Two opportunities in each of 50 ms, then nothing for 50 ms: 12 Mbit/s in the mean.
+    let trace: String = (1..=50).map(|ms| format!("{ms}\n{ms}\n")).chain(["100\n".to_owned()]).collect();
+    let text = line("queue = \"100 packets\"\nforward = { schedule = { mahimahi = \"lte\" } }");
+    let beside =
+        |name: &str| if name == "lte" { Ok(trace.clone()) } else { Err("it is not there".to_owned()) };
+    let scenario = Scenario::parse_beside(&text, "t.toml", &[], &beside).unwrap_or_else(|e| panic!("{e}"));
+    let again = Scenario::parse(&scenario.to_toml().unwrap(), "again.toml").unwrap();
+    assert_eq!(again, scenario, "a scenario that was written out needs no file");
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    while !run.advance(None).unwrap().finished {}
+    let outcome = run.finish().unwrap();
+    let flow = &outcome.flows[0];
+    let goodput = flow.goodput().as_mbit_f64();
+    assert!(flow.is_intact() && (6.0..11.7).contains(&goodput), "{goodput}");
+    let (mean, most) = (flow.queued.mean(), flow.queued.longest());
+    assert!(mean > Span::from_millis(5) && most <= Span::from_millis(150), "{mean}, {most}");
+    let missing = text.replace("\"lte\"", "\"lt\"");
+    let error = Scenario::parse_beside(&missing, "t.toml", &[], &beside).unwrap_err().to_string();
+    assert!(error.contains("it is not there"), "{error}");
+}
