@@ -1,6 +1,7 @@
 //! How a congestion control does on paths that are difficult for it, beside others.
 //!
-//! `cargo run --release -p farpace-bench --bin control -- [--controls farpace,bbr3,cubic] [--group jitter] [--json]`
+//! `cargo run --release -p farpace-bench --bin control -- [--controls farpace,bbr3,cubic] [--group jitter]
+//! [--json]`
 
 use anyhow::Result;
 use clap::Parser;
@@ -41,7 +42,10 @@ fn main() -> Result<()> {
         let all: Vec<_> = paths.iter().zip(measured.chunks(controls.len())).collect();
         let all: Vec<_> = all
             .iter()
-            .map(|(path, runs)| serde_json::json!({ "group": path.group, "path": path.point.to_string(), "runs": runs }))
+            .map(|(path, runs)| {
+                let point = path.point.to_string();
+                serde_json::json!({ "group": path.group, "path": point, "runs": runs })
+            })
             .collect();
         println!("{}", serde_json::to_string_pretty(&all)?);
         return Ok(());

@@ -113,7 +113,8 @@ pub struct FlowOutcome {
     pub counters: Counters,
     /// All counters of the receiving connection.
     pub receiver: Counters,
-    /// How long its segments with data that arrived had waited in the queues of links, retransmissions included.
+    /// How long its segments with data that arrived had waited in the queues of links, retransmissions
+    /// included.
     pub queued: WaitMeter,
     /// The silences of the flow.
     pub silence: SilenceMeter,

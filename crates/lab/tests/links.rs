@@ -215,7 +215,8 @@ size = "2 MB"
     );
 }
 
-/// Breaks: recorded links: they carry what their opportunities allow, in the direction that has the trace, and again after its last
+/// Breaks: recorded links: they carry what their opportunities allow, in the direction that has the trace,
+/// and again after its last
 /// line; the delay of packets is what they waited for, whatever the rate of the moment.
 #[test]
 fn recorded_links_carry_their_opportunities() {

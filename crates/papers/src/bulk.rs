@@ -53,7 +53,8 @@ pub struct BulkFlow {
 pub struct BulkRun {
     /// The flows, in the order of the scenario.
     pub flows: Vec<BulkFlow>,
-    /// The time that the first flow's data spent in queues of links: mean over the packets that arrived, in ms.
+    /// The time that the first flow's data spent in queues of links: mean over the packets that arrived, in
+    /// ms.
     pub delay_mean: f64,
     /// What 95 % of those packets did not exceed, in ms.
     pub delay_95: f64,

@@ -72,7 +72,8 @@ impl ManagedLinkDirection {
     pub fn reordering(self) -> Self {
         ManagedLinkDirection { keeps_order: false, ..self }
     }
-    /// The same direction, in which packets leave at delivery opportunities, whatever the rate. Framing takes nothing of them.
+    /// The same direction, in which packets leave at delivery opportunities, whatever the rate. Framing
+    /// takes nothing of them.
     #[must_use]
     pub fn at_opportunities(self, opportunities: Opportunities) -> Self {
         ManagedLinkDirection { opportunities: Some(opportunities), ..self }
@@ -81,7 +82,8 @@ impl ManagedLinkDirection {
     pub const fn stats(&self) -> &LinkStats {
         &self.stats
     }
-    /// How long the queue takes to drain at the rate of `now`, or of delivery opportunities in the mean; the frame that is being sent counts in full.
+    /// How long the queue takes to drain at the rate of `now`, or of delivery opportunities in the mean; the
+    /// frame that is being sent counts in full.
     pub fn drains_in(&mut self, now: Instant) -> Span {
         let bytes = (self.queue.backlog() + self.transmission_load()).bytes;
         let rate = match &self.opportunities {

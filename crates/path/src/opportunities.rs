@@ -1,4 +1,5 @@
-//! Delivery opportunities: the moments at which a recorded link could send 1500 bytes, as in the traces of Mahimahi
+//! Delivery opportunities: the moments at which a recorded link could send 1500 bytes, as in the traces of
+//! Mahimahi
 //! (Netravali et al., USENIX ATC 2015).
 
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -23,7 +24,8 @@ pub enum OpportunityError {
 
 /// The opportunities of a link in the order of time. They begin anew after the last one.
 ///
-/// A packet that is longer than what an opportunity has left takes the rest from the next ones; several short ones share
+/// A packet that is longer than what an opportunity has left takes the rest from the next ones; several
+/// short ones share
 /// one. What nobody uses at its moment is lost.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
@@ -119,7 +121,8 @@ mod tests {
         ByteCount::new(n)
     }
 
-    /// Breaks: the times at which packets leave a recorded link: a packet an opportunity, several at one moment, short ones
+    /// Breaks: the times at which packets leave a recorded link: a packet an opportunity, several at one
+    /// moment, short ones
     /// together, long ones over several, and anew after the last.
     #[test]
     fn packets_leave_at_opportunities() {
@@ -138,7 +141,8 @@ mod tests {
         assert_eq!(link.mean(), Rate::of(bytes(6_000), Span::from_millis(5)));
     }
 
-    /// Breaks: opportunities that nobody used are used later, or a long silence costs work or shifts the periods.
+    /// Breaks: opportunities that nobody used are used later, or a long silence costs work or shifts the
+    /// periods.
     #[test]
     fn unused_ones_are_lost() {
         let mut link = of(&[1, 3]);

@@ -1,4 +1,5 @@
-//! `farpace cc`: the congestion controls, what each is for, how they compare on a path, and where they are worst.
+//! `farpace cc`: the congestion controls, what each is for, how they compare on a path, and where they are
+//! worst.
 
 pub mod compare;
 pub mod search;

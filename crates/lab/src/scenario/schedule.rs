@@ -24,7 +24,8 @@ pub struct ScheduleSpec {
     /// each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Name of a trace of Mahimahi in the scenario's directory, in place of steps and rates: a line for each delivery
+    /// Name of a trace of Mahimahi in the scenario's directory, in place of steps and rates: a line for each
+    /// delivery
     /// opportunity of 1500 B, in milliseconds from the start; the last line is the period.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mahimahi: Option<String>,
@@ -53,7 +54,8 @@ pub struct ScheduleStep {
 /// Most bytes of a trace of Mahimahi.
 pub const MAX_TRACE: ByteCount = ByteCount::new(16 << 20);
 
-/// Reads a trace of Mahimahi: a whole number of milliseconds on each line, in order. Lines that are empty or begin with `#`
+/// Reads a trace of Mahimahi: a whole number of milliseconds on each line, in order. Lines that are empty or
+/// begin with `#`
 /// are skipped.
 pub(super) fn from_mahimahi(text: &str) -> Result<Vec<u64>, String> {
     let mut all: Vec<u64> = Vec::new();

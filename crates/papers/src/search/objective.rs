@@ -20,9 +20,11 @@ pub enum Objective {
     Delay,
     /// Two flows of its kind with unequal shares, compared with the best of the others.
     Fairness,
-    /// Beside another control, one of the two gets less than it would with the first of the others in its place.
+    /// Beside another control, one of the two gets less than it would with the first of the others in its
+    /// place.
     Starvation,
-    /// Little payload after the rate, the delay or an outage has changed the path, compared with the best of the others.
+    /// Little payload after the rate, the delay or an outage has changed the path, compared with the best of
+    /// the others.
     Recovery,
 }
 

@@ -34,7 +34,8 @@ impl PathPoint {
         self.duration() / 2
     }
 
-    /// The scenario as text. `once`: rate and delay change once, and the path is down once, in the middle of the run.
+    /// The scenario as text. `once`: rate and delay change once, and the path is down once, in the middle of
+    /// the run.
     pub fn scenario_text(&self, senders: PathSenders, once: bool, title: &str, description: &str) -> String {
         let text = Emitter { point: self, once };
         text.scenario(senders, title, description)
@@ -70,7 +71,8 @@ impl Emitter<'_> {
             let [from, to] = ends;
             let _ = writeln!(
                 text,
-                "[[links]]\nname = \"{name}\"\nbetween = [\"{from}\", \"{to}\"]\nrate = \"1 Gbit/s\"\nqueue = \"100000 packets\"\n"
+                "[[links]]\nname = \"{name}\"\nbetween = [\"{from}\", \"{to}\"]\nrate = \"1 \
+                 Gbit/s\"\nqueue = \"100000 packets\"\n"
             );
         }
         text.push_str(&self.bottleneck());
@@ -96,7 +98,8 @@ impl Emitter<'_> {
         if let Some(load) = p.get(Gene::Load) {
             let _ = writeln!(
                 text,
-                "[[datagrams]]\nname = \"load\"\nfrom = \"c\"\nto = \"d\"\nstart = \"{start}\"\nrate = \"{}\"\n",
+                "[[datagrams]]\nname = \"load\"\nfrom = \"c\"\nto = \"d\"\nstart = \"{start}\"\nrate = \
+                 \"{}\"\n",
                 self.rate(load)
             );
         }
@@ -114,7 +117,8 @@ impl Emitter<'_> {
         let faster = if p.get(Gene::Policer).is_some() { 4.0 } else { 1.0 };
         let queue = (p.of(Gene::Rate) * 1e6 / 8.0 * rtt / 1e3 * p.of(Gene::Queue)).max(10.0 * FULL);
         let mut text = format!(
-            "[[links]]\nname = \"bottleneck\"\nbetween = [\"west\", \"east\"]\nrate = \"{}\"\ndelay = \"{}\"\nqueue = \"{queue:.0} B\"\n",
+            "[[links]]\nname = \"bottleneck\"\nbetween = [\"west\", \"east\"]\nrate = \"{}\"\ndelay = \
+             \"{}\"\nqueue = \"{queue:.0} B\"\n",
             self.rate(faster),
             ms(rtt / 2.0)
         );
@@ -215,7 +219,8 @@ impl Emitter<'_> {
             );
         }
         format!(
-            "[[flows]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nstart = \"{start}\"\nsize = \"{} B\"\nsender = {{ {} }}\n\
+            "[[flows]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nstart = \"{start}\"\nsize = \
+             \"{} B\"\nsender = {{ {} }}\n\
              receiver = {{ {receiver} }}\n\n",
             size.get(),
             sender.join(", ")

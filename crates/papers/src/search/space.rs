@@ -193,7 +193,8 @@ impl PathPoint {
     pub fn impairments(&self) -> impl Iterator<Item = Gene> + '_ {
         DIMENSIONS.iter().filter(|d| d.usual.is_none() && self.get(d.gene).is_some()).map(|d| d.gene)
     }
-    /// Dimensions with an effect: those that are always there and have no impairment to belong to, impairments, and what
+    /// Dimensions with an effect: those that are always there and have no impairment to belong to,
+    /// impairments, and what
     /// belongs to them.
     pub fn effective(&self) -> impl Iterator<Item = &'static Dimension> + '_ {
         DIMENSIONS.iter().filter(|d| {
@@ -267,11 +268,13 @@ enum SpaceValue {
 const MAX_FILE: usize = 64 * 1024;
 
 impl SearchSpace {
-    /// The default space, narrowed by a TOML file: `key = [least, most]`, `key = ["word", ...]`, or `key = false` for an
+    /// The default space, narrowed by a TOML file: `key = [least, most]`, `key = ["word", ...]`, or `key =
+    /// false` for an
     /// impairment that is always off.
     ///
     /// # Errors
-    /// A file that is too long or no TOML, a key that no dimension has, or bounds outside of those of the default space.
+    /// A file that is too long or no TOML, a key that no dimension has, or bounds outside of those of the
+    /// default space.
     pub fn parse(text: &str) -> Result<Self, MeasureError> {
         let invalid = |text: String| MeasureError::Invalid(format!("the space: {text}"));
         if text.len() > MAX_FILE {
@@ -367,7 +370,8 @@ impl SearchSpace {
         point
     }
 
-    /// A point near `point`: numbers move by `step` of their range in the mean, and an impairment may come or go.
+    /// A point near `point`: numbers move by `step` of their range in the mean, and an impairment may come
+    /// or go.
     pub fn mutated(&self, point: &PathPoint, step: f64, random: &mut RandomStream) -> PathPoint {
         let mut next = point.clone();
         let effective = point.effective().count().max(1) as f64;

@@ -108,7 +108,8 @@ pub(super) fn sentence(point: &PathPoint, objective: Objective, score: &PathScor
             jain(&other.late_mbit_s)
         ),
         Objective::Starvation => format!(
-            "{name} has {} and its neighbour {} in the second half; with {best} in its place they have {} and {}",
+            "{name} has {} and its neighbour {} in the second half; with {best} in its place they have {} \
+             and {}",
             late(own, 0),
             late(own, 1),
             late(other, 0),

@@ -115,7 +115,8 @@ fn schedule(d: &ResolvedDirection<'_>) -> Option<String> {
     if let Ok(Some(opportunities)) = d.opportunities() {
         let (n, last) = (schedule.opportunities.len(), schedule.opportunities.last().copied().unwrap_or(0));
         return Some(format!(
-            "It is recorded: {n} delivery opportunities of 1500 B in {}, and then again. All figures hold for {} in the mean.",
+            "It is recorded: {n} delivery opportunities of 1500 B in {}, and then again. All figures hold \
+             for {} in the mean.",
             Span::from_millis(last),
             opportunities.mean()
         ));

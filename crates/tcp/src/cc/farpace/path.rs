@@ -23,7 +23,8 @@ const ROUNDS: usize = 4;
 const FOREIGN: (f64, f64) = (0.05, 4.0);
 /// ... or this part: who comes late to a full queue has not seen a good rate.
 const CERTAINLY_FOREIGN: f64 = 0.25;
-/// ... for so many round trips and for so long: a queue that another of our kind has made by its start is gone by then.
+/// ... for so many round trips and for so long: a queue that another of our kind has made by its start is
+/// gone by then.
 const FOREIGN_ROUNDS: usize = 10;
 const FOREIGN_TIME: Span = Span::from_millis(500);
 /// Queues shorter than this part of the base cannot be told from noise.
@@ -32,12 +33,14 @@ const NOISE: f64 = 0.001;
 const YIELDS: f64 = 0.25;
 /// With more than this of what is wanted in the queue, the queue moves for other reasons.
 const MODEST: f64 = 1.0;
-/// A movement of round trips adds one part of so many to what is known of it: slow enough for a mean, fast enough for a new path.
+/// A movement of round trips adds one part of so many to what is known of it: slow enough for a mean, fast
+/// enough for a new path.
 const MOVES: u64 = 8;
 const MOVEMENT_UNIT: u64 = 256;
 /// Round trips after a probe began in which they move because of it: its own, the next, and two for the bend.
 const AFTER_PROBE: u32 = 5;
-/// Round trips are steady if the last ones differ by at most so many times their usual movement, or by one part of so many of the base.
+/// Round trips are steady if the last ones differ by at most so many times their usual movement, or by one
+/// part of so many of the base.
 const STEADY: u64 = 3;
 const STEADY_PART: u64 = 200;
 /// Others that keep a queue filled are gone when it was short for so many round trips.
@@ -89,7 +92,8 @@ pub struct PathModel {
     quiet: u32,
     /// The medians of the last round trips in microseconds, the newest first; zero: there was none.
     medians: [u64; 4],
-    /// How much a median differs from the line through its neighbours in the mean, in [`MOVEMENT_UNIT`]ths of a microsecond: jitter,
+    /// How much a median differs from the line through its neighbours in the mean, in [`MOVEMENT_UNIT`]ths
+    /// of a microsecond: jitter,
     /// for queues grow and shrink along lines.
     movement: u64,
     /// Round trips until movements are those of the path again: a probe makes its own.

@@ -1,5 +1,7 @@
-//! Probes: for one round trip the window is a few segments less, or more. What the next round trip does then tells a queue
-//! from everything that looks like one: segments that waited are missed, and segments that have to wait are felt. A longer
+//! Probes: for one round trip the window is a few segments less, or more. What the next round trip does then
+//! tells a queue
+//! from everything that looks like one: segments that waited are missed, and segments that have to wait are
+//! felt. A longer
 //! path, jitter, and the queues of others do not care.
 
 use super::Farpace;
@@ -12,7 +14,8 @@ const DIPS: u32 = 30;
 const SOON: u32 = 4;
 /// Round trips after a probe until the next rise, where the window does not grow.
 const RISES: u32 = 5;
-/// What a dip takes besides the queue that this connection seems to have, in alphas: as much as a few others keep there.
+/// What a dip takes besides the queue that this connection seems to have, in alphas: as much as a few others
+/// keep there.
 const OTHERS: f64 = 2.0;
 /// The most that a probe moves the window by.
 const MOST: f64 = 0.25;

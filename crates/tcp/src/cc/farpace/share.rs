@@ -1,4 +1,5 @@
-//! Sharing a queue, or a policer, with connections that know of congestion by losses alone: the window follows CUBIC
+//! Sharing a queue, or a policer, with connections that know of congestion by losses alone: the window
+//! follows CUBIC
 //! (RFC 9438), so that each of them gets about the same.
 
 use super::MIN_WINDOW;
@@ -40,7 +41,8 @@ impl LossShare {
         self.cut.is_some() && now.since(self.seen) < stays
     }
 
-    /// Others show, with the window `w`. Returns it, or if they are new what a loss would have left of the window `before` they
+    /// Others show, with the window `w`. Returns it, or if they are new what a loss would have left of the
+    /// window `before` they
     /// were there.
     pub fn show(&mut self, now: Instant, w: f64, before: f64) -> f64 {
         if self.holds(now) {

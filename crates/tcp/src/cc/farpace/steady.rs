@@ -52,7 +52,8 @@ impl Farpace {
                 self.w *= BETA_MARK;
                 self.calm = 0;
             }
-            // Without a queue this is a policer's or the path's: what a window shows that is well below tells which.
+            // Without a queue this is a policer's or the path's: what a window shows that is well below
+            // tells which.
             LossVerdict::Congestion if empty => {
                 self.probed = self.w;
                 self.w = (self.w.min(self.holds(self.bandwidth).max(MIN_WINDOW)) * BETA).max(MIN_WINDOW);

@@ -225,7 +225,8 @@ fn it_keeps_the_queue_short_on_short_paths() {
 }
 
 /// Breaks: ACKs for 35 segments at once, from receivers and modems that save them: without as many more in flight the line
-/// runs empty between two ACKs. The queue holds no more than these and as many of a probe, and they are not taken for a longer path.
+/// runs empty between two ACKs. The queue holds no more than these and as many of a probe, and they are not
+/// taken for a longer path.
 #[test]
 fn it_fills_the_line_with_few_acks() {
     let mut b = TestBottleneck::new(Farpace::default(), 100, 40);

@@ -1,8 +1,11 @@
-//! What ACKs wait on their way back, by the peer's timestamps (RFC 7323): a queue there holds no data back, and is no reason for a
+//! What ACKs wait on their way back, by the peer's timestamps (RFC 7323): a queue there holds no data back,
+//! and is no reason for a
 //! smaller window.
 //!
-//! An ACK says by the peer's clock when it left. That clock is another than ours, so only changes mean something: the way
-//! back took least when our clock was least ahead of it. Whenever the whole round trip is that of the empty path, so is the way
+//! An ACK says by the peer's clock when it left. That clock is another than ours, so only changes mean
+//! something: the way
+//! back took least when our clock was least ahead of it. Whenever the whole round trip is that of the empty
+//! path, so is the way
 //! back; that keeps clocks together which run apart.
 
 use farpace_units::{Instant, Span};
@@ -11,7 +14,8 @@ use farpace_units::{Instant, Span};
 const TICK: u32 = 1_000;
 /// It is known to be one when in this time ...
 const KNOWN: Span = Span::from_secs(1);
-/// ... it went at least this part of it, and at most so many times as far. An ACK may have waited for the rest.
+/// ... it went at least this part of it, and at most so many times as far. An ACK may have waited for the
+/// rest.
 const PACE: (u64, u64) = (2, 2);
 /// Less than a tick and one part of so many of the empty path's round trip says nothing.
 const NOTHING: (u32, u32) = (TICK, 256);
@@ -26,7 +30,8 @@ pub struct WayBack {
 }
 
 impl WayBack {
-    /// An ACK with the peer's timestamp, of a segment whose round trip was `rtt` where the empty path's is `base`, zero if that is not
+    /// An ACK with the peer's timestamp, of a segment whose round trip was `rtt` where the empty path's is
+    /// `base`, zero if that is not
     /// known. Returns the round trip without what the ACK has waited for.
     pub fn without_queue(&mut self, now: Instant, stamp: u32, rtt: Span, base: Span) -> Span {
         let (rtt_us, base_us) = (micros(rtt), micros(base));
