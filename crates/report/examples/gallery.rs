@@ -307,6 +307,7 @@ fn page(figures: &[Figure]) -> String {
         "A transfer of 1 GB over a path of 10 ms with a policer of 500 Mbit/s, with three recovery algorithms.",
     );
     page.table(&summary);
+    page.place("The stop that lasts longest", "bandwidth.svg", 38.0, 47.0, 0.0);
     page.heading("Figures");
     for figure in figures {
         page.figure(figure);

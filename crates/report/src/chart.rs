@@ -3,29 +3,38 @@
 //! A figure has one or more panels above each other with a common horizontal axis. It is drawn twice, for
 //! wide and for narrow screens, because a wide figure is illegible on a phone.
 
+use crate::Exploration;
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape, text_width, wrap};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// A figure as SVG for two widths. Both are complete files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
     /// 900 pixels wide, for screens, print and files.
     pub wide: String,
     /// 420 pixels wide, for phones.
     pub narrow: String,
+    /// The same to explore on a page; none for drawings that show all there is.
+    pub explore: Option<Arc<Exploration>>,
 }
 
 impl Drawing {
     /// Draws both widths.
     pub(crate) fn of(draw: impl Fn(Size) -> String) -> Drawing {
-        Drawing { wide: draw(Size::Wide), narrow: draw(Size::Narrow) }
+        Drawing { wide: draw(Size::Wide), narrow: draw(Size::Narrow), explore: None }
+    }
+    /// The drawing with what it was made of, unless that is nothing.
+    pub(crate) fn explored(self, exploration: Exploration) -> Drawing {
+        Drawing { explore: (!exploration.is_empty()).then(|| Arc::new(exploration)), ..self }
     }
     /// The drawing with a caption, to be shown on a page.
     pub fn figure(self, file_name: &str, caption: &str) -> Figure {
         Figure {
             svg: self.wide,
             svg_narrow: self.narrow,
+            explore: self.explore,
             caption: caption.to_owned(),
             file_name: file_name.to_owned(),
         }
@@ -33,12 +42,14 @@ impl Drawing {
 }
 
 /// A drawing on a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// The wide drawing, which is also written to the file.
     pub svg: String,
     /// The narrow drawing.
     pub svg_narrow: String,
+    /// The data, for readers with a browser that runs scripts.
+    pub explore: Option<Arc<Exploration>>,
     /// The caption: what to look at.
     pub caption: String,
     /// The name of the file, `bandwidth.svg`.

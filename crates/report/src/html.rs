@@ -1,9 +1,12 @@
-//! A report as one self-contained HTML file: no scripts, fonts or network access.
+//! A report as one self-contained HTML file without network access. Figures are drawings, which print and work
+//! without scripts; a browser that runs scripts makes them explorable.
 //!
 //! Start reading at [`Page`].
 
+use crate::explore;
 use crate::svg::{Colour, escape};
 use crate::{Figure, Reproduction, ReproductionClaim, Table};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use textwrap::Options;
 
@@ -26,6 +29,8 @@ pub struct Page {
 #[derive(Clone, Debug)]
 enum PageBlock {
     Html(String),
+    /// It gets its anchor when the page is rendered.
+    Heading(String),
     /// It gets its number when the page is rendered.
     Figure(Box<Figure>),
 }
@@ -44,7 +49,7 @@ impl Page {
     /// The figures, in order.
     pub fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.body.iter().filter_map(|block| match block {
-            PageBlock::Html(_) => None,
+            PageBlock::Html(_) | PageBlock::Heading(_) => None,
             PageBlock::Figure(figure) => Some(figure.as_ref()),
         })
     }
@@ -82,7 +87,8 @@ impl Page {
     /// A heading.
     pub fn heading(&mut self, text: &str) -> &mut Self {
         self.heading = Some(text.to_owned());
-        self.add(&format!("<h2>{}</h2>", escape(text)))
+        self.body.push(PageBlock::Heading(text.to_owned()));
+        self
     }
 
     /// A paragraph that explains. A terminal does not show it.
@@ -99,6 +105,16 @@ impl Page {
     /// A link to a file beside this one.
     pub fn link(&mut self, text: &str, path: &str) -> &mut Self {
         self.add(&format!("<p><a href=\"{}\">{}</a></p>", escape(path), escape(text)))
+    }
+
+    /// A sentence that leads to a place in a figure, `from` to `to` in seconds with `around` seconds visible (0
+    /// for what suits it). The figure is named by its file.
+    pub fn place(&mut self, text: &str, file_name: &str, from: f64, to: f64, around: f64) -> &mut Self {
+        self.add(&format!(
+            "<p><a href=\"#{}\" data-at=\"{from}\" data-to=\"{to}\" data-around=\"{around}\">{}</a></p>",
+            figure_id(file_name),
+            escape(text)
+        ))
     }
 
     /// A table; nothing if it has no rows.
@@ -188,34 +204,95 @@ impl Page {
     /// The whole file.
     pub fn render(&self) -> String {
         let title = escape(&self.title);
-        let (mut body, mut figures) = (String::new(), 0);
+        let explorable = self.figures().any(|figure| figure.explore.is_some());
+        let (mut body, mut figures, mut headings) = (String::new(), 0, 0);
+        let mut ids = BTreeSet::new();
         for block in &self.body {
             let _ = match block {
                 PageBlock::Html(html) => writeln!(body, "{html}"),
-                PageBlock::Figure(figure) => {
-                    figures += 1;
+                PageBlock::Heading(text) => {
+                    headings += 1;
+                    if headings == 1 {
+                        body.push_str(&self.contents());
+                    }
                     writeln!(
                         body,
-                        "<figure><div class=\"wide\">{}</div><div class=\"narrow\">{}</div><figcaption>\
-                         <b>Figure {figures}.</b> {} <span class=\"file\">{}</span></figcaption></figure>",
+                        "<h2 id=\"s{headings}\">{}<a class=\"anchor\" href=\"#s{headings}\" \
+                         aria-label=\"Link to this section\">#</a></h2>",
+                        escape(text)
+                    )
+                }
+                PageBlock::Figure(figure) => {
+                    figures += 1;
+                    let id = figure_id(&figure.file_name);
+                    // Two figures of one name: the first has the name.
+                    let id = if ids.insert(id.clone()) { id } else { format!("figure-{figures}") };
+                    writeln!(
+                        body,
+                        "<figure id=\"{id}\"><div class=\"static\"><div class=\"wide\">{}</div><div class=\"narrow\">{}</div>\
+                         </div><figcaption><b>Figure {figures}.</b> {} <span class=\"file\">{}</span></figcaption>{}</figure>",
                         inline(&figure.svg),
                         inline(&figure.svg_narrow),
                         escape(&figure.caption),
                         escape(&figure.file_name),
+                        data(figure),
                     )
                 }
             };
         }
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <meta name=\"color-scheme\" content=\"light dark\">\
-             <title>{title}</title>\n<style>{CSS}@media screen and (prefers-color-scheme: dark){{{DARK}{}}}</style></head>\n\
-             <body><main>\n<h1>{title}</h1>\n{body}</main></body></html>\n",
+             <title>{title}</title>\n<style>:root{{{LIGHT}{}}}\n{CSS}\
+             @media screen and (prefers-color-scheme: dark){{:root{{{DARK}{}}}{DARK_DRAWINGS}{}}}</style></head>\n\
+             <body><main>\n<h1>{title}</h1>\n{body}</main>\n{}</body></html>\n",
+            explore::csp(explorable),
+            Colour::variables(false),
+            Colour::variables(true),
             Colour::dark_css(),
+            if explorable { explore::scripts() } else { String::new() },
         )
     }
+
+    /// Links to the headings, if there are enough of them.
+    fn contents(&self) -> String {
+        let headings = self.body.iter().filter_map(|block| match block {
+            PageBlock::Heading(text) => Some(text),
+            PageBlock::Html(_) | PageBlock::Figure(_) => None,
+        });
+        let links: Vec<String> = (1..)
+            .zip(headings)
+            .map(|(n, text)| format!("<li><a href=\"#s{n}\">{}</a></li>", escape(text)))
+            .collect();
+        if links.len() < MIN_CONTENTS {
+            return String::new();
+        }
+        format!(
+            "<nav class=\"contents\" aria-label=\"Contents\"><b>Contents</b><ol>{}</ol></nav>\n",
+            links.concat()
+        )
+    }
+}
+
+/// A page with fewer headings has no table of contents.
+const MIN_CONTENTS: usize = 3;
+
+/// The anchor of a figure, from the name of its file: `figures/up-window.svg` is `up-window`.
+fn figure_id(file_name: &str) -> String {
+    let name = file_name.rsplit('/').next().unwrap_or_default();
+    let name = name.strip_suffix(".svg").unwrap_or(name);
+    let id: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("figure-{id}")
+}
+
+/// What a reader explores, for the script of the page. It is data, which no browser runs.
+fn data(figure: &Figure) -> String {
+    let Some(exploration) = &figure.explore else { return String::new() };
+    // Nothing in it can end the element.
+    let json = exploration.to_json().to_string().replace('<', "\\u003c");
+    format!("<script type=\"application/json\">{json}</script>")
 }
 
 /// The SVG of a figure for inline use in HTML, which needs no namespace.
@@ -223,57 +300,22 @@ fn inline(svg: &str) -> String {
     svg.replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1)
 }
 
-const CSS: &str = "
-:root{--ink:#1a1a1a;--soft:#5f5f5f;--line:#dcdcdc;--paper:#ffffff;--wash:#f5f5f3;--good:#00694d;--bad:#b04a00}
-*{box-sizing:border-box}
-html{-webkit-text-size-adjust:100%}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}
-main{max-width:60rem;margin:0 auto;padding:1.5rem 1.25rem 3rem}
-h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0 1rem;overflow-wrap:anywhere}
-h2{font-size:1.2rem;margin:2.2rem 0 .6rem;break-after:avoid}
-p{max-width:44rem;overflow-wrap:anywhere}
-.verdict{font-size:1.1rem;border-left:4px solid;padding:.4rem 0 .4rem .9rem}
-.verdict.good{border-color:var(--good)}.verdict.bad{border-color:var(--bad)}
-.scroll{overflow-x:auto;margin:1rem 0}
-table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
-caption{text-align:left;font-weight:600;padding:0 0 .4rem;max-width:calc(100vw - 2.5rem);break-after:avoid}
-th,td{padding:.3rem .6rem;text-align:left;vertical-align:bottom;border-bottom:1px solid var(--line)}
-th:first-child{padding-left:0}
-th.n,td.n{text-align:right}
-td.n{white-space:nowrap}
-tbody th{font-weight:400}
-tbody th,tbody td{vertical-align:top}
-tr{break-inside:avoid}
-thead th{border-bottom:2px solid var(--soft)}
-.unit{display:block;font-weight:400;color:var(--soft)}
-figure{margin:1.6rem 0 2.2rem;break-inside:avoid}
-figure svg{display:block;width:100%;height:auto}
-figcaption{font-size:.92rem;max-width:46rem;margin-top:.3rem}
-.file{color:var(--soft);font-size:.85em;white-space:nowrap}
-.narrow{display:none}
-.claims{list-style:none;padding:0}
-.claims li{margin:.7rem 0;padding-left:.9rem;border-left:4px solid var(--line);overflow-wrap:anywhere;break-inside:avoid}
-.claims li.good{border-color:var(--good)}.claims li.bad{border-color:var(--bad)}
-.mark{font-weight:700}.good .mark{color:var(--good)}.bad .mark{color:var(--bad)}
-.evidence,.notes{color:var(--soft);font-size:.92rem}
-pre{background:var(--wash);padding:.8rem;overflow-x:auto;font-size:.85rem;line-height:1.4;border-radius:4px}
-a{color:inherit}
-pre.command{white-space:pre-wrap;overflow-wrap:anywhere}
-summary{cursor:pointer;padding:.4rem 0}
-@media screen and (max-width:40rem){.wide{display:none}.narrow{display:block}main{padding:1rem .75rem 2rem}h1{font-size:1.35rem}}
-@media print{main{max-width:none;padding:0}body{font-size:10.5pt}pre{white-space:pre-wrap}.scroll{overflow:visible}
-details::details-content{content-visibility:visible;block-size:auto}}
-";
-
-const DARK: &str = "
-:root{--ink:#ececec;--soft:#a8a8a8;--line:#3c3c3c;--paper:#161616;--wash:#222222;--good:#2fcf9f;--bad:#ff8a3d}
-.paper,.hollow{fill:#161616}.grid{stroke:#303030}.halo{stroke:#161616;fill:#161616}
-";
+/// Layout.
+const CSS: &str = include_str!("page.css");
+/// Colours by day.
+const LIGHT: &str = "--ink:#1a1a1a;--soft:#5f5f5f;--line:#dcdcdc;--edge:#8a8a8a;--grid:#e8e8e8;--paper:#ffffff;--wash:#f5f5f3;\
+--good:#00694d;--bad:#b04a00;";
+/// Colours by night.
+const DARK: &str = "--ink:#ececec;--soft:#a8a8a8;--line:#3c3c3c;--edge:#767676;--grid:#2c2c2c;--paper:#161616;--wash:#222222;\
+--good:#2fcf9f;--bad:#ff8a3d;";
+/// Drawings by night.
+const DARK_DRAWINGS: &str =
+    ".paper,.hollow{fill:#161616}.grid{stroke:#303030}.halo{stroke:#161616;fill:#161616}";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Drawing, TableCell, TableColumn};
+    use crate::{Drawing, Exploration, ExplorePanel, ExploreSeries, TableCell, TableColumn, Thing};
 
     /// Breaks: input such as scenario names cannot run scripts in the browser.
     #[test]
@@ -283,7 +325,17 @@ mod tests {
             ReproductionClaim { id: evil.into(), text: evil.into(), holds: false, evidence: evil.into() };
         let mut table = Table::new(evil, vec![TableColumn::number(evil, evil)]);
         table.row(vec![evil.into()]);
-        let drawing = Drawing { wide: "<svg/>".into(), narrow: "<svg/>".into() };
+        let mut exploration = Exploration::over_time(evil, 0.0, 1.0);
+        exploration.panels.push(ExplorePanel {
+            heading: evil.into(),
+            y_label: evil.into(),
+            y: (0.0, 1.0),
+            log: false,
+            fit: false,
+            series: vec![ExploreSeries::level(evil, Thing::Level.style(), 1.0)],
+        });
+        let drawing =
+            Drawing { wide: "<svg/>".into(), narrow: "<svg/>".into(), explore: None }.explored(exploration);
         let mut page = Page::new(evil);
         page.verdict(evil, false).heading(evil).paragraph(evil).table(&table).claims(&[claim]);
         page.figure(&drawing.figure(evil, evil)).details(evil, evil).command(evil).link(evil, evil).folded(
@@ -292,8 +344,12 @@ mod tests {
                 page.paragraph(evil);
             },
         );
+        page.place(evil, evil, 0.0, 1.0, 0.0);
         let html = page.render();
-        assert!(!html.contains("<script"));
+        // The two of the page, and the data of the figure.
+        assert_eq!(html.matches("<script").count(), 3);
+        assert_eq!(html.matches("</script").count(), 3);
+        assert!(!html.contains("<script>alert"));
         assert!(html.contains("<title>&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;</title>"));
     }
 

@@ -12,9 +12,11 @@
 
 mod bins;
 mod chart;
+mod explore;
 mod figures;
 mod history;
 mod html;
+mod palette;
 mod paths;
 mod recorder;
 mod reproduction;
@@ -27,6 +29,10 @@ mod table;
 
 pub use bins::{BinInterval, BinnedSeries};
 pub use chart::{Drawing, Figure};
+pub use explore::{
+    EventKind, Exploration, ExploreAxis, ExploreEvent, ExplorePanel, ExploreSeries, MAX_EVENTS, MAX_POINTS,
+    SeriesKind,
+};
 pub use farpace_units::number;
 pub use figures::{
     BandwidthSeries, Bar, ComparedEstimate, ComparisonRow, Curve, Dot, HeatRow, Level, RateLimit, Sides,
@@ -35,6 +41,7 @@ pub use figures::{
 };
 pub use history::{StateBand, WindowHistory};
 pub use html::Page;
+pub use palette::{Style, Thing};
 pub use recorder::FlightRecorder;
 pub use reproduction::{Reproduction, ReproductionClaim, ReproductionRow};
 pub use series::{Reduced, SeriesBucket};

@@ -117,6 +117,13 @@ impl Colour {
     pub(crate) fn fill(self) -> String {
         format!("class=\"f-{}\" fill=\"{}\"", self.class(), self.hex())
     }
+    /// CSS variables with the colours, for scripts.
+    pub(crate) fn variables(dark: bool) -> String {
+        let value = |(c, light_value, dark_value): &(Colour, &str, &str)| {
+            format!("--c-{}:{};", c.class(), if dark { dark_value } else { light_value })
+        };
+        Self::ALL.iter().map(value).collect()
+    }
     /// CSS rules for dark mode.
     pub(crate) fn dark_css() -> String {
         let mut css = String::new();

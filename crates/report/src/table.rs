@@ -7,6 +7,9 @@ use farpace_units::number;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
+/// A table with more columns does not fit on a phone.
+const MAX_PHONE_COLUMNS: usize = 3;
+
 /// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -28,6 +31,10 @@ impl TableColumn {
     /// A column of text.
     pub fn text(name: &str) -> Self {
         TableColumn { name: name.to_owned(), unit: String::new(), align: Align::Left }
+    }
+    /// Name and unit, `time (s)`.
+    fn label(&self) -> String {
+        if self.unit.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.unit) }
     }
     /// A column of numbers in `unit` (may be empty).
     pub fn number(name: &str, unit: &str) -> Self {
@@ -214,7 +221,13 @@ impl Table {
     /// A `<table>` in a box that scrolls horizontally on narrow screens.
     pub fn to_html(&self) -> String {
         let class = |c: &TableColumn| if c.align == Align::Right { " class=\"n\"" } else { "" };
-        let mut out = String::from("<div class=\"scroll\"><table>");
+        // On a phone the rows of a wide table become lists.
+        let cards = if self.columns.len() > MAX_PHONE_COLUMNS { " class=\"cards\"" } else { "" };
+        let name = if self.title.is_empty() { "Table" } else { &self.title };
+        let mut out = format!(
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table{cards}>",
+            escape(name)
+        );
         if !self.title.is_empty() {
             let _ = write!(out, "<caption>{}</caption>", escape(&self.title));
         }
@@ -233,7 +246,7 @@ impl Table {
                 let text = escape(&cell.shown());
                 let _ = match i {
                     0 => write!(out, "<th scope=\"row\"{}>{text}</th>", class(c)),
-                    _ => write!(out, "<td{}>{text}</td>", class(c)),
+                    _ => write!(out, "<td{} data-label=\"{}\">{text}</td>", class(c), escape(&c.label())),
                 };
             }
             out.push_str("</tr>\n");
@@ -307,6 +320,6 @@ none               –
         for bad in ["<script", "<b>", "<i>", "<u>", "cut", "NaN"] {
             assert!(!html.contains(bad), "{bad}");
         }
-        assert!(html.contains("<td class=\"n\">–</td>"));
+        assert!(html.contains("<td class=\"n\" data-label=\"n (&lt;i&gt;)\">–</td>"));
     }
 }

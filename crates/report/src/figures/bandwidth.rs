@@ -1,9 +1,10 @@
 //! Bandwidth per time bin over a whole run (Figs. 1 and 8 of the paper on communication stops).
 
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
+use crate::palette::{Style, Thing};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, text_width};
-use crate::{BinInterval, BinnedSeries};
+use crate::{BinInterval, BinnedSeries, EventKind, Exploration, ExploreEvent, ExplorePanel, ExploreSeries};
 use farpace_units::{Instant, Rate, Span};
 
 /// A run in a bandwidth figure. Each gets a separate panel, because two curves between zero and the link rate
@@ -30,25 +31,67 @@ pub struct RateLimit<'a> {
 /// Bandwidth per bin over time. If several bins share a pixel column, the band shows their minimum and
 /// maximum and the line their mean, so that neither peaks nor silent intervals disappear.
 pub fn bandwidth(title: &str, series: &[BandwidthSeries<'_>], limits: &[RateLimit<'_>]) -> Drawing {
-    Drawing::of(|size| draw(size, title, series, limits))
+    Drawing::of(|size| draw(size, title, series, limits)).explored(explore(title, series, limits))
+}
+
+/// The colour of the panel with this index.
+fn colour(index: usize) -> Thing {
+    if index.is_multiple_of(2) { Thing::Rate } else { Thing::OtherRate }
+}
+
+/// The highest rate of the figure, in Mbit/s, with some space above.
+fn top(series: &[BandwidthSeries<'_>], limits: &[RateLimit<'_>]) -> f64 {
+    let peak = series.iter().flat_map(|s| (0..s.bins.bytes().len()).map(|i| s.bins.rate(i))).max();
+    let limit = limits.iter().map(|l| l.rate).max();
+    let top = peak.max(limit).unwrap_or(Rate::default()).as_mbit_f64() * 1.08;
+    if top > 0.0 { top } else { 1.0 }
+}
+
+fn explore(title: &str, series: &[BandwidthSeries<'_>], limits: &[RateLimit<'_>]) -> Exploration {
+    let end = series.iter().map(|s| s.bins.end()).max().unwrap_or(Instant::ZERO).as_secs_f64();
+    let mut exploration = Exploration::over_time(title, 0.0, end);
+    for (index, s) in series.iter().enumerate() {
+        let time = |i: usize| (Instant::ZERO + s.bins.bin() * i as u64).as_secs_f64();
+        let rates = (0..s.bins.bytes().len()).map(|i| (time(i), s.bins.rate(i).as_mbit_f64()));
+        let name = if series.len() == 1 { "rate" } else { s.label };
+        let stops = s.silences.iter().map(|i| (i.start.as_secs_f64(), i.end.as_secs_f64()));
+        let mut drawn = vec![
+            ExploreSeries::shades("stop (hardly any packet)", Thing::Stop.style(), stops.clone()),
+            ExploreSeries::steps(name, colour(index).style(), rates).held_until(s.bins.end().as_secs_f64()),
+        ];
+        for (limit, dash) in limits.iter().zip(DASHES.into_iter().cycle()) {
+            let style = Style { dash, ..Thing::Level.style() };
+            drawn.push(ExploreSeries::level(limit.label, style, limit.rate.as_mbit_f64()));
+        }
+        exploration.events.extend(stops.zip(s.silences).map(|((from, to), silence)| {
+            ExploreEvent::new(EventKind::Stall, from, to, format!("a stop of {}", silence.span().rounded()))
+        }));
+        exploration.panels.push(ExplorePanel {
+            heading: heading(s),
+            y_label: format!("Mbit/s in bins of {}", s.bins.bin()),
+            y: (0.0, top(series, limits)),
+            log: false,
+            fit: false,
+            series: drawn,
+        });
+    }
+    exploration
 }
 
 fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[RateLimit<'_>]) -> String {
     let end = series.iter().map(|s| s.bins.end()).max().unwrap_or(Instant::ZERO);
-    let peak = series.iter().flat_map(|s| (0..s.bins.bytes().len()).map(|i| s.bins.rate(i))).max();
-    let limit = limits.iter().map(|l| l.rate).max();
-    let top = peak.max(limit).unwrap_or(Rate::default()).as_mbit_f64() * 1.08;
-    let y = Scale::linear(0.0, if top > 0.0 { top } else { 1.0 });
+    let y = Scale::linear(0.0, top(series, limits));
     let mut legend = Vec::new();
     let many = size.pick(800, 340);
     if series.iter().any(|s| s.bins.bytes().len() > many) {
         // Each panel has its own colour.
-        let colour = if series.len() == 1 { Colour::Blue } else { Colour::Grey };
+        let colour = if series.len() == 1 { Thing::Rate.colour() } else { Colour::Grey };
         legend.push((LegendEntry::Area(colour, 0.4), "minimum to maximum bin".to_owned()));
         legend.push((LegendEntry::Line(colour, ""), "mean".to_owned()));
     }
     if series.iter().any(|s| !s.silences.is_empty()) {
-        legend.push((LegendEntry::Area(Colour::Vermillion, SILENCE), "stop (hardly any packet)".to_owned()));
+        legend
+            .push((LegendEntry::Area(Thing::Stop.colour(), SILENCE), "stop (hardly any packet)".to_owned()));
     }
     for (limit, dash) in limits.iter().zip(DASHES.into_iter().cycle()) {
         legend.push((LegendEntry::Line(Colour::Ink, dash), limit.label.to_owned()));
@@ -79,9 +122,8 @@ fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[RateL
         return chart.finish();
     }
     let frames = chart.panels.clone();
-    for ((s, panel), colour) in
-        series.iter().zip(&frames).zip([Colour::Blue, Colour::Green].into_iter().cycle())
-    {
+    for (index, (s, panel)) in series.iter().zip(&frames).enumerate() {
+        let colour = colour(index).colour();
         shade_silences(&mut chart, panel, s.silences);
         let (band, line) = paths(panel, s.bins);
         chart.area(&band, colour, 0.4);
@@ -116,7 +158,7 @@ fn shade_silences(chart: &mut Chart, panel: &Panel, silences: &[BinInterval]) {
         let (from, to) = (s.start.as_secs_f64(), s.end.as_secs_f64());
         let since_start = |at: Instant| at.since(Instant::ZERO).rounded();
         let tip = format!("stopped from {} to {}", since_start(s.start), since_start(s.end));
-        chart.shade(panel, from, to, Colour::Vermillion, SILENCE, &tip);
+        chart.shade(panel, from, to, Thing::Stop.colour(), SILENCE, &tip);
     }
 }
 

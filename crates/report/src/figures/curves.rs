@@ -1,10 +1,11 @@
 //! A value over a few named cases, one curve per algorithm, for example throughput over bit error rates.
 
 use super::ComparedEstimate;
-use super::lines::style;
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, SMALL, Size};
+use crate::palette::{Style, styles};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape};
+use crate::{Exploration, ExploreAxis, ExplorePanel, ExploreSeries, SeriesKind};
 
 /// A curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,46 @@ pub struct Curve<'a> {
 /// axes, with units.
 pub fn curves(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves: &[Curve<'_>]) -> Drawing {
     Drawing::of(|size| draw(size, title, x_label, y_label, cases, curves))
+        .explored(explore(title, x_label, y_label, cases, curves))
+}
+
+/// The largest value, with some space above.
+fn top(curves: &[Curve<'_>]) -> f64 {
+    let all = curves.iter().flat_map(|c| c.points.iter().flatten());
+    let top = all.map(|e| e.range.map_or(e.mean, |r| r.1.max(e.mean))).filter(|v| v.is_finite());
+    top.fold(0.0f64, f64::max) * 1.06
+}
+
+fn explore(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves: &[Curve<'_>]) -> Exploration {
+    let cases = cases.get(..MAX).unwrap_or(cases);
+    let curves = curves.get(..MAX).unwrap_or(curves);
+    let middle = curves.len().saturating_sub(1) as f64 / 2.0;
+    let mut series = Vec::new();
+    for (i, (curve, style)) in curves.iter().zip(styles(curves.iter().map(|c| c.label))).enumerate() {
+        let aside = (i as f64 - middle) * ASIDE;
+        let mut line = ExploreSeries::new(curve.label, SeriesKind::Line, style);
+        let points = curve.points.iter().enumerate().take(cases.len());
+        for (n, e) in points.filter_map(|(n, p)| Some((n, p.filter(|e| e.mean.is_finite())?))) {
+            line.push(n as f64 + aside, e.mean);
+            line.ranges.push(e.range.unwrap_or((e.mean, e.mean)));
+        }
+        series.push(line);
+    }
+    let top = top(curves);
+    Exploration {
+        title: title.to_owned(),
+        x_label: x_label.to_owned(),
+        x: ExploreAxis::Cases(cases.iter().map(|c| (*c).to_owned()).collect()),
+        panels: vec![ExplorePanel {
+            heading: String::new(),
+            y_label: y_label.to_owned(),
+            y: (0.0, if top > 0.0 { top } else { 1.0 }),
+            log: false,
+            fit: false,
+            series,
+        }],
+        events: Vec::new(),
+    }
 }
 
 /// Offset between curves, relative to the width of a case, so that whiskers do not cover each other.
@@ -36,13 +77,11 @@ fn draw(
 ) -> String {
     let cases = cases.get(..MAX).unwrap_or(cases);
     let curves = curves.get(..MAX).unwrap_or(curves);
-    let all = curves.iter().flat_map(|c| c.points.iter().flatten());
-    let top = all.map(|e| e.range.map_or(e.mean, |r| r.1.max(e.mean))).filter(|v| v.is_finite());
-    let top = top.fold(0.0f64, f64::max) * 1.06;
-    let legend = curves.iter().enumerate().map(|(i, c)| {
-        let (colour, dash) = style(i);
-        (LegendEntry::Line(colour, dash), c.label.to_owned())
-    });
+    let styles = styles(curves.iter().map(|c| c.label));
+    let legend = curves
+        .iter()
+        .zip(&styles)
+        .map(|(c, Style { colour, dash })| (LegendEntry::Line(*colour, dash), c.label.to_owned()));
     let mut chart = Chart::new(ChartSpec {
         size,
         title,
@@ -51,7 +90,7 @@ fn draw(
             heading: String::new(),
             y_label: y_label.to_owned(),
             height: size.pick(280.0, 250.0),
-            y: Some(Scale::linear(0.0, top)),
+            y: Some(Scale::linear(0.0, top(curves))),
         }],
         x_label,
         x: Scale::cases(cases.len()),
@@ -68,8 +107,7 @@ fn draw(
         ));
     }
     let middle = curves.len().saturating_sub(1) as f64 / 2.0;
-    for (i, curve) in curves.iter().enumerate() {
-        let (colour, dash) = style(i);
+    for (i, (curve, Style { colour, dash })) in curves.iter().zip(styles.iter().copied()).enumerate() {
         let aside = (i as f64 - middle) * ASIDE;
         let (mut path, mut whiskers, mut dots) = (String::new(), String::new(), String::new());
         for (n, point) in curve.points.iter().enumerate().take(cases.len()) {

@@ -2,8 +2,10 @@
 
 use super::Level;
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
+use crate::palette::Thing;
 use crate::scale::Scale;
-use crate::svg::{Colour, Px, escape};
+use crate::svg::{Px, escape};
+use crate::{Exploration, ExploreAxis, ExplorePanel, ExploreSeries, SeriesKind};
 use farpace_units::number;
 use std::fmt::Write;
 
@@ -28,6 +30,55 @@ pub fn histogram(
     mark: Option<&Level<'_>>,
 ) -> Drawing {
     Drawing::of(|size| draw(size, title, x_label, y_label, bars, mark))
+        .explored(explore(title, x_label, y_label, bars, mark))
+}
+
+/// The bars that are drawn.
+fn drawable(bars: &[Bar]) -> Vec<&Bar> {
+    let drawable = |bar: &&Bar| bar.from.is_finite() && bar.to.is_finite() && bar.to > 0.0 && bar.count > 0;
+    bars.iter().filter(drawable).take(MAX).collect()
+}
+
+/// The ends of the horizontal axis.
+fn ends(bars: &[&Bar], mark: Option<&Level<'_>>) -> (f64, f64) {
+    let ends = bars.iter().flat_map(|bar| [bar.from, bar.to]).chain(mark.map(|m| m.value));
+    let ends = ends.filter(|v| *v > 0.0);
+    let (low, high) = ends.fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
+    (low / AROUND, high * AROUND)
+}
+
+/// The upper end of the vertical axis.
+fn top(bars: &[&Bar]) -> f64 {
+    (bars.iter().map(|bar| bar.count).max().unwrap_or(1) as f64 * 1.5).max(10.0)
+}
+
+fn explore(title: &str, x_label: &str, y_label: &str, bars: &[Bar], mark: Option<&Level<'_>>) -> Exploration {
+    let bars = drawable(bars);
+    let (low, high) = ends(&bars, mark);
+    let y = (MIN_COUNT, top(&bars));
+    let mut series = ExploreSeries::new(y_label, SeriesKind::Bars, Thing::Count.style());
+    for bar in &bars {
+        series.push_until(bar.from.max(low), bar.count as f64, bar.to);
+    }
+    let mark = mark.map(|m| ExploreSeries::marks(m.label, Thing::Level.style(), [(m.value, y.0, y.1)]));
+    Exploration {
+        title: title.to_owned(),
+        x_label: x_label.to_owned(),
+        x: ExploreAxis::Values(low, high, true),
+        panels: if bars.is_empty() {
+            Vec::new()
+        } else {
+            vec![ExplorePanel {
+                heading: String::new(),
+                y_label: y_label.to_owned(),
+                y,
+                log: true,
+                fit: false,
+                series: std::iter::once(series).chain(mark).collect(),
+            }]
+        },
+        events: Vec::new(),
+    }
 }
 
 /// Maximum number of bars; further ones are omitted.
@@ -45,13 +96,9 @@ fn draw(
     bars: &[Bar],
     mark: Option<&Level<'_>>,
 ) -> String {
-    let drawable = |bar: &&Bar| bar.from.is_finite() && bar.to.is_finite() && bar.to > 0.0 && bar.count > 0;
-    let bars: Vec<&Bar> = bars.iter().filter(drawable).take(MAX).collect();
-    let ends = bars.iter().flat_map(|bar| [bar.from, bar.to]).chain(mark.map(|m| m.value));
-    let ends = ends.filter(|v| *v > 0.0);
-    let (low, high) = ends.fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
-    let top = bars.iter().map(|bar| bar.count).max().unwrap_or(1) as f64;
-    let legend = mark.map(|mark| (LegendEntry::Line(Colour::Ink, DASH), mark.label.to_owned()));
+    let bars = drawable(bars);
+    let (low, high) = ends(&bars, mark);
+    let legend = mark.map(|mark| (LegendEntry::Line(Thing::Level.colour(), DASH), mark.label.to_owned()));
     let mut chart = Chart::new(ChartSpec {
         size,
         title,
@@ -60,10 +107,10 @@ fn draw(
             heading: String::new(),
             y_label: y_label.to_owned(),
             height: size.pick(220.0, 200.0),
-            y: Some(Scale::log(MIN_COUNT, (top * 1.5).max(10.0))),
+            y: Some(Scale::log(MIN_COUNT, top(&bars))),
         }],
         x_label,
-        x: Scale::log(low / AROUND, high * AROUND),
+        x: Scale::log(low, high),
         left: 48.0,
         right: 20.0,
     });
@@ -78,7 +125,7 @@ fn draw(
         let _ = writeln!(
             elements,
             "<rect {} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
-            Colour::Blue.fill(),
+            Thing::Count.colour().fill(),
             Px(left),
             Px(height),
             Px((right - left - 0.5).max(1.5)),
@@ -89,7 +136,12 @@ fn draw(
     chart.raw(&elements);
     if let Some(mark) = mark.filter(|mark| panel.shows(mark.value)) {
         let x = Px(panel.px(mark.value));
-        chart.line(&format!("M{x} {}V{}", Px(panel.top), Px(panel.bottom())), Colour::Ink, 1.2, DASH);
+        chart.line(
+            &format!("M{x} {}V{}", Px(panel.top), Px(panel.bottom())),
+            Thing::Level.colour(),
+            1.2,
+            DASH,
+        );
     }
     chart.finish()
 }

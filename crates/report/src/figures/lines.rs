@@ -1,9 +1,11 @@
 //! Several values over time in one panel, for example the windows or rates of several algorithms.
 
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
+use crate::palette::{Style, Thing, styles};
 use crate::paths::StepLine;
 use crate::scale::Scale;
-use crate::svg::{Colour, Px};
+use crate::svg::Px;
+use crate::{Exploration, ExplorePanel, ExploreSeries};
 
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,21 +28,35 @@ pub struct Level<'a> {
 /// Step lines over time, starting at 0 s, in one panel. `y_label` is the label of the vertical axis with its
 /// unit.
 pub fn lines(title: &str, y_label: &str, series: &[TimeLine<'_>], level: Option<&Level<'_>>) -> Drawing {
-    Drawing::of(|size| draw(size, title, y_label, series, level))
+    let drawing = Drawing::of(|size| draw(size, title, y_label, series, level));
+    drawing.explored(explore(title, y_label, series, level))
 }
 
-/// Colour and dash of the line with this index, which differ in print too.
-pub(super) fn style(index: usize) -> (Colour, &'static str) {
-    const STYLES: [(Colour, &str); 7] = [
-        (Colour::Blue, ""),
-        (Colour::Vermillion, "6 3"),
-        (Colour::Green, ""),
-        (Colour::Orange, "2 2"),
-        (Colour::Purple, ""),
-        (Colour::Sky, "8 3 2 3"),
-        (Colour::Grey, "4 2"),
-    ];
-    STYLES.get(index % STYLES.len()).copied().unwrap_or((Colour::Ink, ""))
+/// The latest time and the largest value, with some space above.
+fn ends(series: &[TimeLine<'_>], level: Option<&Level<'_>>) -> (f64, f64) {
+    let points = series.iter().flat_map(|s| &s.points).filter(|p| p.0.is_finite() && p.1.is_finite());
+    let (end, peak) = points.fold((0.0f64, 0.0f64), |(end, peak), p| (end.max(p.0), peak.max(p.1)));
+    (end, peak.max(level.map_or(0.0, |l| l.value)) * 1.06)
+}
+
+fn explore(title: &str, y_label: &str, series: &[TimeLine<'_>], level: Option<&Level<'_>>) -> Exploration {
+    let series = series.get(..MAX).unwrap_or(series);
+    let (end, top) = ends(series, level);
+    let mut drawn: Vec<ExploreSeries> = Vec::new();
+    drawn.extend(level.map(|l| ExploreSeries::level(l.label, Thing::Level.style(), l.value)));
+    for (s, style) in series.iter().zip(styles(series.iter().map(|s| s.label))) {
+        drawn.push(ExploreSeries::steps(s.label, style, s.points.iter().copied()));
+    }
+    let mut exploration = Exploration::over_time(title, 0.0, if end > 0.0 { end } else { 1.0 });
+    exploration.panels.push(ExplorePanel {
+        heading: String::new(),
+        y_label: y_label.to_owned(),
+        y: (0.0, if top > 0.0 { top } else { 1.0 }),
+        log: false,
+        fit: false,
+        series: drawn,
+    });
+    exploration
 }
 
 fn draw(
@@ -51,16 +67,14 @@ fn draw(
     level: Option<&Level<'_>>,
 ) -> String {
     let series = series.get(..MAX).unwrap_or(series);
-    let points = series.iter().flat_map(|s| &s.points).filter(|p| p.0.is_finite() && p.1.is_finite());
-    let (end, peak) = points.fold((0.0f64, 0.0f64), |(end, peak), p| (end.max(p.0), peak.max(p.1)));
-    let top = peak.max(level.map_or(0.0, |l| l.value)) * 1.06;
+    let (end, top) = ends(series, level);
+    let styles = styles(series.iter().map(|s| s.label));
     let mut legend: Vec<(LegendEntry, String)> = Vec::new();
-    for (i, s) in series.iter().enumerate() {
-        let (colour, dash) = style(i);
+    for (s, Style { colour, dash }) in series.iter().zip(styles.iter().copied()) {
         legend.push((LegendEntry::Line(colour, dash), s.label.to_owned()));
     }
     if let Some(level) = level {
-        legend.push((LegendEntry::Line(Colour::Ink, LEVEL), level.label.to_owned()));
+        legend.push((LegendEntry::Line(Thing::Level.colour(), LEVEL), level.label.to_owned()));
     }
     let mut chart = Chart::new(ChartSpec {
         size,
@@ -84,10 +98,14 @@ fn draw(
     }
     if let Some(level) = level {
         let y = Px(panel.py(level.value));
-        chart.line(&format!("M{} {y}H{}", Px(panel.left), Px(panel.right())), Colour::Ink, 1.1, LEVEL);
+        chart.line(
+            &format!("M{} {y}H{}", Px(panel.left), Px(panel.right())),
+            Thing::Level.colour(),
+            1.1,
+            LEVEL,
+        );
     }
-    for (i, s) in series.iter().enumerate() {
-        let (colour, dash) = style(i);
+    for (s, Style { colour, dash }) in series.iter().zip(styles.iter().copied()) {
         let mut line = StepLine::new();
         for (time, value) in &s.points {
             line.point(panel.px(*time), panel.py(*value));
@@ -101,4 +119,4 @@ fn draw(
 /// Maximum number of lines; further ones are omitted.
 const MAX: usize = 40;
 /// Dash of a level.
-const LEVEL: &str = "2 3";
+const LEVEL: &str = Thing::Level.dash();

@@ -23,16 +23,17 @@ pub use variables::variables;
 pub use window::window;
 
 use crate::chart::{Chart, LegendEntry, Panel};
+use crate::palette::Thing;
 use crate::scale::Scale;
 use crate::svg::{Colour, Px};
-use crate::{BinInterval, StateBand};
+use crate::{BinInterval, EventKind, ExploreEvent, ExploreSeries, StateBand};
 use farpace_events::{Cause, Record, RecoveryState};
 
 /// Colour and opacity of a state in the background.
 fn state_colour(state: RecoveryState) -> Option<(Colour, f64)> {
     match state {
-        RecoveryState::Recovery => Some((Colour::Sky, 0.28)),
-        RecoveryState::Loss => Some((Colour::Orange, 0.38)),
+        RecoveryState::Recovery => Some((Thing::Recovery.colour(), 0.28)),
+        RecoveryState::Loss => Some((Thing::Loss.colour(), 0.38)),
         RecoveryState::Open | RecoveryState::Disorder | RecoveryState::Cwr => None,
     }
 }
@@ -46,6 +47,31 @@ fn state_keys(bands: &[StateBand]) -> Vec<(LegendEntry, String)> {
             state_colour(s).map(|(c, o)| (LegendEntry::Area(c, o), format!("{} state", capital(s.name()))))
         })
         .collect()
+}
+
+/// The states in `bands`, to explore.
+fn explore_states(bands: &[StateBand]) -> Vec<ExploreSeries> {
+    let states = [(RecoveryState::Recovery, Thing::Recovery), (RecoveryState::Loss, Thing::Loss)];
+    let of = |(state, thing): (RecoveryState, Thing)| {
+        let within = bands.iter().filter(move |b| b.state == state);
+        let intervals = within.map(|b| (b.interval.start.as_secs_f64(), b.interval.end.as_secs_f64()));
+        ExploreSeries::shades(&format!("{} state", capital(state.name())), thing.style(), intervals)
+    };
+    states.into_iter().map(of).collect()
+}
+
+/// Timeouts as events.
+fn timeout_events(timeouts: impl Iterator<Item = f64>) -> impl Iterator<Item = ExploreEvent> {
+    timeouts.map(|at| ExploreEvent::new(EventKind::Timeout, at, at, "a retransmission timeout"))
+}
+
+/// Timeouts as marks across a panel with these ends.
+fn explore_timeouts(timeouts: &[f64], (low, high): (f64, f64)) -> ExploreSeries {
+    ExploreSeries::marks(
+        "retransmission timeout",
+        Thing::Timeout.style(),
+        timeouts.iter().map(|at| (*at, low, high)),
+    )
 }
 
 /// Draws states in the background: one area per state, at least half a pixel wide, so that thousands of short
@@ -105,11 +131,12 @@ fn timeout_lines(chart: &mut Chart, timeouts: &[f64]) {
             }
         }
     }
-    chart.line(&path, Colour::Orange, 1.8, "5 3");
+    chart.line(&path, Thing::Timeout.colour(), 1.8, Thing::Timeout.dash());
 }
 
 /// The legend entry for [`timeout_lines`], if there are any.
 fn timeout_key(timeouts: &[f64]) -> Option<(LegendEntry, String)> {
-    let key = (LegendEntry::Line(Colour::Orange, "5 3"), "retransmission timeout".to_owned());
+    let line = LegendEntry::Line(Thing::Timeout.colour(), Thing::Timeout.dash());
+    let key = (line, "retransmission timeout".to_owned());
     (!timeouts.is_empty()).then_some(key)
 }

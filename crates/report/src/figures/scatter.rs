@@ -1,8 +1,10 @@
 //! Labelled points, for example goodput over delay, one point per algorithm.
 
 use crate::chart::{Chart, ChartSpec, Drawing, Panel, PanelSpec, SMALL, Size};
+use crate::palette::Thing;
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, text_width};
+use crate::{Exploration, ExploreAxis, ExplorePanel, ExploreSeries, SeriesKind};
 
 /// A point.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +20,39 @@ pub struct Dot<'a> {
 /// Labelled points in a plane from (0, 0). The labels are those of the axes, with units.
 pub fn scatter(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> Drawing {
     Drawing::of(|size| draw(size, title, x_label, y_label, dots))
+        .explored(explore(title, x_label, y_label, dots))
+}
+
+/// The points that are drawn, and the ends of the axes.
+fn drawable<'d, 'a>(dots: &'d [Dot<'a>]) -> (Vec<&'d Dot<'a>>, f64, f64) {
+    let dots: Vec<&Dot<'_>> = dots.iter().filter(|d| d.x.is_finite() && d.y.is_finite()).take(MAX).collect();
+    let (right, top) = dots.iter().fold((0.0f64, 0.0f64), |(x, y), d| (x.max(d.x), y.max(d.y)));
+    (dots, right * 1.1, top * 1.08)
+}
+
+fn explore(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> Exploration {
+    let (mut dots, right, top) = drawable(dots);
+    dots.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let mut series = ExploreSeries::new("measured", SeriesKind::Dots, Thing::Count.style());
+    for dot in dots {
+        series.push(dot.x, dot.y);
+        series.labels.push(dot.label.to_owned());
+    }
+    let end = |end: f64| if end > 0.0 { end } else { 1.0 };
+    Exploration {
+        title: title.to_owned(),
+        x_label: x_label.to_owned(),
+        x: ExploreAxis::Values(0.0, end(right), false),
+        panels: vec![ExplorePanel {
+            heading: String::new(),
+            y_label: y_label.to_owned(),
+            y: (0.0, end(top)),
+            log: false,
+            fit: false,
+            series: vec![series],
+        }],
+        events: Vec::new(),
+    }
 }
 
 /// Maximum number of points; further ones are omitted.
@@ -26,8 +61,7 @@ const MAX: usize = 200;
 const RADIUS: f64 = 4.0;
 
 fn draw(size: Size, title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> String {
-    let dots: Vec<&Dot<'_>> = dots.iter().filter(|d| d.x.is_finite() && d.y.is_finite()).take(MAX).collect();
-    let (right, top) = dots.iter().fold((0.0f64, 0.0f64), |(x, y), d| (x.max(d.x), y.max(d.y)));
+    let (dots, right, top) = drawable(dots);
     let mut chart = Chart::new(ChartSpec {
         size,
         title,
@@ -36,10 +70,10 @@ fn draw(size: Size, title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>])
             heading: String::new(),
             y_label: y_label.to_owned(),
             height: size.pick(420.0, 380.0),
-            y: Some(Scale::linear(0.0, top * 1.08)),
+            y: Some(Scale::linear(0.0, top)),
         }],
         x_label,
-        x: Scale::linear(0.0, right * 1.1),
+        x: Scale::linear(0.0, right),
         left: 48.0,
         right: 20.0,
     });
@@ -52,7 +86,7 @@ fn draw(size: Size, title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>])
     for (dot, at) in dots.iter().zip(&positions) {
         chart.raw(&format!(
             "<circle {} cx=\"{}\" cy=\"{}\" r=\"{RADIUS}\"/>",
-            Colour::Blue.fill(),
+            Thing::Count.colour().fill(),
             Px(at.0),
             Px(at.1)
         ));

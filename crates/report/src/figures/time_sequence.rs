@@ -1,11 +1,14 @@
 //! Data sent, acknowledged and SACKed over time (Fig. 5 of the paper on communication stops).
 
-use super::{covered, time_axis, timeout_key, timeout_lines, timeouts_within};
-use crate::BinInterval;
+use super::{
+    covered, explore_timeouts, time_axis, timeout_events, timeout_key, timeout_lines, timeouts_within,
+};
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
+use crate::palette::Thing;
 use crate::paths::{PathMarks, StepLine};
 use crate::scale::Scale;
 use crate::svg::Colour;
+use crate::{BinInterval, EventKind, Exploration, ExploreEvent, ExplorePanel, ExploreSeries};
 use farpace_events::{Cause, Record, RecordDirection};
 use farpace_units::Seq;
 
@@ -14,7 +17,46 @@ use farpace_units::Seq;
 /// reports the newest segment (RFC 2018 §4).
 pub fn time_sequence(title: &str, records: &[Record], origin: Seq, interval: Option<BinInterval>) -> Drawing {
     let rows = Rows::of(records, origin, interval);
-    Drawing::of(|size| draw(size, title, &rows))
+    Drawing::of(|size| draw(size, title, &rows)).explored(explore(title, &rows))
+}
+
+fn explore(title: &str, rows: &Rows) -> Exploration {
+    let (from, to) = rows.interval.map_or((0.0, 1.0), |i| (i.start.as_secs_f64(), i.end.as_secs_f64()));
+    let range = rows.range();
+    let y = (range.lo(), range.hi());
+    let whole = |p: &SequencePiece| (p.time, p.from, p.to);
+    let inside = |p: &&SequencePiece| p.from >= y.0 && p.to <= y.1;
+    let marks = |name: &str, thing: Thing, pieces: &[SequencePiece]| {
+        ExploreSeries::marks(name, thing.style(), pieces.iter().filter(inside).map(whole))
+    };
+    let sacked = |name: &str, thing: Thing, of: fn(&SequencePiece) -> f64| {
+        let pieces = rows.sacked.iter().filter(inside).map(|p| (p.time, of(p), of(p)));
+        ExploreSeries::marks(name, thing.style(), pieces)
+    };
+    let mut exploration = Exploration::over_time(title, from, to);
+    let loss = rows
+        .retransmitted
+        .first()
+        .map(|p| ExploreEvent::new(EventKind::Loss, p.time, p.time, "data is sent again for the first time"));
+    exploration.events = timeout_events(rows.timeouts.iter().copied()).chain(loss).collect();
+    exploration.events.sort_by(|a, b| a.from.total_cmp(&b.from));
+    exploration.panels.push(ExplorePanel {
+        heading: String::new(),
+        y_label: "sequence number (MB since the first data byte)".to_owned(),
+        y,
+        log: false,
+        fit: true,
+        series: vec![
+            explore_timeouts(&rows.timeouts, y),
+            marks("data sent", Thing::Data, &rows.sent),
+            sacked("first SACK block: start", Thing::SackStart, |p| p.from),
+            sacked("first SACK block: end", Thing::SackEnd, |p| p.to),
+            marks("data retransmitted", Thing::Retransmission, &rows.retransmitted),
+            ExploreSeries::steps("cumulative ACK", Thing::Ack.style(), rows.acked.iter().copied())
+                .held_until(to),
+        ],
+    });
+    exploration
 }
 
 /// A range of sequence numbers at a time, in seconds and MB.
@@ -86,11 +128,11 @@ impl Rows {
 
 fn draw(size: Size, title: &str, rows: &Rows) -> String {
     let mut legend = vec![
-        (LegendEntry::Mark(Colour::Blue), "data sent".to_owned()),
-        (LegendEntry::Mark(Colour::Vermillion), "data retransmitted".to_owned()),
-        (LegendEntry::Line(Colour::Ink, ""), "cumulative ACK".to_owned()),
-        (LegendEntry::Mark(Colour::Sky), "first SACK block: start".to_owned()),
-        (LegendEntry::Mark(Colour::Green), "first SACK block: end".to_owned()),
+        (LegendEntry::Mark(Thing::Data.colour()), "data sent".to_owned()),
+        (LegendEntry::Mark(Thing::Retransmission.colour()), "data retransmitted".to_owned()),
+        (LegendEntry::Line(Thing::Ack.colour(), ""), "cumulative ACK".to_owned()),
+        (LegendEntry::Mark(Thing::SackStart.colour()), "first SACK block: start".to_owned()),
+        (LegendEntry::Mark(Thing::SackEnd.colour()), "first SACK block: end".to_owned()),
     ];
     legend.extend(timeout_key(&rows.timeouts));
     let mut chart = Chart::new(ChartSpec {
@@ -114,28 +156,34 @@ fn draw(size: Size, title: &str, rows: &Rows) -> String {
         return chart.finish();
     }
     let whole = |p: &SequencePiece| (p.time, p.from, p.to);
-    marks(&mut chart, &panel, rows.sent.iter().map(whole), Colour::Blue, 1.5);
+    marks(&mut chart, &panel, rows.sent.iter().map(whole), Thing::Data.colour(), 1.5);
     marks(
         &mut chart,
         &panel,
         rows.sacked.iter().map(|p| (p.time, p.from, p.from)),
-        Colour::Sky,
+        Thing::SackStart.colour(),
         size.pick(5.0, 3.6),
     );
     marks(
         &mut chart,
         &panel,
         rows.sacked.iter().map(|p| (p.time, p.to, p.to)),
-        Colour::Green,
+        Thing::SackEnd.colour(),
         size.pick(5.0, 3.6),
     );
-    marks(&mut chart, &panel, rows.retransmitted.iter().map(whole), Colour::Vermillion, size.pick(3.0, 2.2));
+    marks(
+        &mut chart,
+        &panel,
+        rows.retransmitted.iter().map(whole),
+        Thing::Retransmission.colour(),
+        size.pick(3.0, 2.2),
+    );
     let mut line = StepLine::new();
     for (time, ack) in &rows.acked {
         line.point(panel.px(*time), panel.py(*ack));
     }
     let ack = line.finish(panel.right());
-    chart.line(&ack, Colour::Ink, 1.3, "");
+    chart.line(&ack, Thing::Ack.colour(), 1.3, "");
     timeout_lines(&mut chart, &rows.timeouts);
     chart.finish()
 }

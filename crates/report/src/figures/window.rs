@@ -1,32 +1,71 @@
 //! Congestion window, slow-start threshold, timeouts and states over a whole run (Fig. 4 of the paper on
 //! communication stops).
 
-use super::{draw_states, state_keys};
+use super::{draw_states, explore_states, explore_timeouts, state_keys, timeout_events};
 use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
+use crate::palette::Thing;
 use crate::paths::StepLine;
 use crate::scale::Scale;
-use crate::svg::{Colour, Px};
-use crate::{Reduced, WindowHistory};
+use crate::svg::Px;
+use crate::{Exploration, ExplorePanel, ExploreSeries, Reduced, WindowHistory};
 use farpace_units::Instant;
 
 /// The window of a run in packets, on a logarithmic axis, which shows both thousands of packets and the drop
 /// to one.
 pub fn window(title: &str, history: &WindowHistory) -> Drawing {
-    Drawing::of(|size| draw(size, title, history))
+    Drawing::of(|size| draw(size, title, history)).explored(explore(title, history))
+}
+
+/// The largest value of the vertical axis.
+fn top(history: &WindowHistory) -> f64 {
+    let peaks = [history.cwnd(), history.ssthresh()].into_iter().filter_map(|s| s.range().map(|r| r.1));
+    peaks.fold(10.0, f64::max) * 1.3
+}
+
+fn explore(title: &str, history: &WindowHistory) -> Exploration {
+    let end = history.end();
+    let steps = |name, thing: Thing, series: &Reduced| {
+        let points = series.iter().flat_map(|(start, b)| {
+            let (from, to) = (start.as_secs_f64(), (start + series.width()).min(end).as_secs_f64());
+            let within = |share: f64| from + (to - from) * share;
+            // A bucket with one value is one point.
+            let values = [(from, b.first), (within(0.3), b.min), (within(0.6), b.max), (within(0.9), b.last)];
+            values.into_iter().take(if b.count == 1 { 1 } else { 4 })
+        });
+        ExploreSeries::steps(name, thing.style(), points).held_until(end.as_secs_f64())
+    };
+    let timeouts: Vec<f64> = history.timeouts().iter().map(|t| t.as_secs_f64()).collect();
+    let range = (0.8, top(history));
+    let mut series = explore_states(history.bands());
+    series.push(explore_timeouts(&timeouts, range));
+    series.push(steps("slow-start threshold (ssthresh)", Thing::Ssthresh, history.ssthresh()));
+    series.push(steps("congestion window (cwnd)", Thing::Cwnd, history.cwnd()));
+    let mut exploration = Exploration::over_time(title, 0.0, end.as_secs_f64());
+    exploration.events = timeout_events(timeouts.iter().copied()).collect();
+    exploration.panels.push(ExplorePanel {
+        heading: String::new(),
+        y_label: "packets, logarithmic".to_owned(),
+        y: range,
+        log: true,
+        fit: false,
+        series,
+    });
+    exploration
 }
 
 fn draw(size: Size, title: &str, history: &WindowHistory) -> String {
-    let peaks = [history.cwnd(), history.ssthresh()].into_iter().filter_map(|s| s.range().map(|r| r.1));
-    let top = peaks.fold(10.0, f64::max) * 1.3;
     let mut legend = vec![
-        (LegendEntry::Line(Colour::Blue, ""), "congestion window (cwnd)".to_owned()),
-        (LegendEntry::Line(Colour::Green, "4 3"), "slow-start threshold (ssthresh)".to_owned()),
+        (LegendEntry::Line(Thing::Cwnd.colour(), ""), "congestion window (cwnd)".to_owned()),
+        (
+            LegendEntry::Line(Thing::Ssthresh.colour(), Thing::Ssthresh.dash()),
+            "slow-start threshold (ssthresh)".to_owned(),
+        ),
     ];
     let count = history.timeout_count();
     let plural = if count == 1 { "" } else { "s" };
     if count > 0 {
         legend.push((
-            LegendEntry::Mark(Colour::Vermillion),
+            LegendEntry::Mark(Thing::TimeoutMark.colour()),
             format!("retransmission timeout ({count} time{plural})"),
         ));
     }
@@ -40,7 +79,7 @@ fn draw(size: Size, title: &str, history: &WindowHistory) -> String {
             heading: String::new(),
             y_label: "packets, logarithmic".to_owned(),
             height: size.pick(240.0, 230.0),
-            y: Some(Scale::log(0.8, top)),
+            y: Some(Scale::log(0.8, top(history))),
         }],
         x_label: "time since start (s)",
         x,
@@ -54,16 +93,16 @@ fn draw(size: Size, title: &str, history: &WindowHistory) -> String {
     }
     draw_states(&mut chart, &panel, history.bands());
     let ssthresh = steps(&panel, history.ssthresh(), history.end());
-    chart.line(&ssthresh, Colour::Green, 1.3, "4 3");
+    chart.line(&ssthresh, Thing::Ssthresh.colour(), 1.3, Thing::Ssthresh.dash());
     let cwnd = steps(&panel, history.cwnd(), history.end());
-    chart.line(&cwnd, Colour::Blue, 1.3, "");
+    chart.line(&cwnd, Thing::Cwnd.colour(), 1.3, "");
     let mut ticks = String::new();
     for at in history.timeouts() {
         // Triangles at the upper edge.
         let x = panel.px(at.as_secs_f64());
         ticks.push_str(&format!("M{} {}l4 8l4 -8Z", Px(x - 4.0), Px(panel.top - 4.0)));
     }
-    chart.area(&ticks, Colour::Vermillion, 1.0);
+    chart.area(&ticks, Thing::TimeoutMark.colour(), 1.0);
     chart.finish()
 }
 

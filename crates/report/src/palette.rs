@@ -1,0 +1,181 @@
+//! One colour for each thing, on every page.
+//!
+//! Start reading at [`Thing`].
+
+use crate::svg::Colour;
+
+/// Colour and dash of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    pub(crate) colour: Colour,
+    pub(crate) dash: &'static str,
+}
+
+macro_rules! things {
+    ($($(#[$doc:meta])* $variant:ident = $colour:ident, $dash:literal);* $(;)?) => {
+        /// What figures show.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Thing { $($(#[$doc])* $variant),* }
+        impl Thing {
+            /// Its colour and dash, the same on every page.
+            pub const fn style(self) -> Style {
+                match self { $(Thing::$variant => Style { colour: Colour::$colour, dash: $dash }),* }
+            }
+            pub(crate) const fn colour(self) -> Colour {
+                self.style().colour
+            }
+            pub(crate) const fn dash(self) -> &'static str {
+                self.style().dash
+            }
+        }
+    };
+}
+
+things! {
+    /// Data that is sent for the first time.
+    Data = Blue, "";
+    /// Data that is sent again.
+    Retransmission = Vermillion, "";
+    /// The cumulative ACK.
+    Ack = Ink, "";
+    /// The next number to send.
+    SndNxt = Ink, "6 3";
+    /// The start of a SACK block.
+    SackStart = Sky, "";
+    /// The end of a SACK block.
+    SackEnd = Green, "";
+    /// The right edge of the receive window.
+    WindowEdge = Purple, "8 3 2 3";
+    /// The congestion window.
+    Cwnd = Blue, "";
+    /// The slow-start threshold.
+    Ssthresh = Green, "4 3";
+    /// Data in flight.
+    InFlight = Orange, "3 2";
+    /// The receive window.
+    ReceiveWindow = Purple, "8 3 2 3";
+    /// SACKed segments.
+    Sacked = Green, "";
+    /// Segments taken for lost.
+    Lost = Vermillion, "";
+    /// Retransmissions that are outstanding.
+    Retransmitted = Purple, "5 3";
+    /// The highest SACKed segment.
+    Facked = Grey, "2 2";
+    /// A retransmission timeout.
+    Timeout = Orange, "5 3";
+    /// A mark of a retransmission timeout at the edge of a panel.
+    TimeoutMark = Vermillion, "";
+    /// A rate.
+    Rate = Blue, "";
+    /// A rate beside another one in the same figure.
+    OtherRate = Green, "";
+    /// A round trip.
+    RoundTrip = Green, "";
+    /// The least round trip.
+    LeastRoundTrip = Green, "4 3";
+    /// A queue, or delay in it.
+    Queue = Purple, "";
+    /// A ceiling, or another level.
+    Level = Ink, "2 3";
+    /// Hardly anything is transferred.
+    Stop = Vermillion, "";
+    /// The state Recovery.
+    Recovery = Sky, "";
+    /// The state Loss.
+    Loss = Orange, "";
+    /// A count in bars or dots.
+    Count = Blue, "";
+}
+
+/// Colours and dashes for lines that are no [`Thing`], such as algorithms.
+const STYLES: [Style; 14] = {
+    const fn style(colour: Colour, dash: &'static str) -> Style {
+        Style { colour, dash }
+    }
+    [
+        style(Colour::Blue, ""),
+        style(Colour::Vermillion, "6 3"),
+        style(Colour::Green, ""),
+        style(Colour::Orange, "2 2"),
+        style(Colour::Purple, ""),
+        style(Colour::Sky, "8 3 2 3"),
+        style(Colour::Grey, "4 2"),
+        style(Colour::Ink, ""),
+        style(Colour::Vermillion, ""),
+        style(Colour::Blue, "6 3"),
+        style(Colour::Green, "6 3"),
+        style(Colour::Purple, "4 2"),
+        style(Colour::Orange, ""),
+        style(Colour::Sky, ""),
+    ]
+};
+
+/// Names that are on several pages, in the order of [`STYLES`]: algorithms, and the three ways of `lab compare`.
+const NAMES: [(&str, usize); 18] = [
+    ("farpace", 0),
+    ("cubic", 1),
+    ("bbr", 2),
+    ("bbr1", 2),
+    ("bbr3", 2),
+    ("reno", 3),
+    ("newreno", 3),
+    ("star", 4),
+    ("star-robust", 8),
+    ("westwood", 5),
+    ("westwood-plus", 13),
+    ("hybla", 6),
+    ("vegas", 7),
+    ("veno", 9),
+    ("htcp", 12),
+    ("illinois", 10),
+    ("lab", 10),
+    ("kernel", 11),
+];
+
+/// The styles of lines with these names: a name of the list has its own on every page, others get those that
+/// are left, in order. No two lines have the same while there are enough.
+pub(crate) fn styles<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Style> {
+    let names: Vec<&str> = names.into_iter().collect();
+    let mut used = [false; STYLES.len()];
+    let mut chosen: Vec<Option<usize>> = Vec::with_capacity(names.len());
+    for name in &names {
+        let known = NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, at)| *at);
+        let free = known.filter(|at| !used[*at]);
+        if let Some(at) = free {
+            used[at] = true;
+        }
+        chosen.push(free);
+    }
+    let mut turn = 0;
+    let mut next = || {
+        let free = used.iter().position(|u| !u).unwrap_or_else(|| {
+            turn += 1;
+            (turn - 1) % STYLES.len()
+        });
+        used[free] = true;
+        free
+    };
+    chosen.into_iter().map(|at| STYLES[at.unwrap_or_else(&mut next)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: an algorithm has the same colour on every page, and no two lines of a figure look alike.
+    #[test]
+    fn a_name_keeps_its_style() {
+        let one = styles(["bbr", "cubic", "mine"]);
+        let other = styles(["mine", "yours", "CUBIC"]);
+        assert_eq!(one[1], other[2]);
+        assert_ne!(other[0], other[1]);
+        assert_eq!(styles(["a", "b"])[0], STYLES[0]);
+        let many: Vec<String> = (0..40).map(|i| i.to_string()).collect();
+        let many = styles(many.iter().map(String::as_str));
+        for i in 0..14 {
+            assert!(!many[..i].contains(&many[i]));
+        }
+        assert_eq!(styles(["bbr", "bbr"]).iter().filter(|s| **s == STYLES[2]).count(), 1);
+    }
+}
