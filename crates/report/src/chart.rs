@@ -26,7 +26,8 @@ impl Drawing {
         Drawing { wide: draw(Size::Wide), narrow: draw(Size::Narrow), explore: None }
     }
     /// The drawing with what it was made of, unless that is nothing.
-    pub(crate) fn explored(self, exploration: Exploration) -> Drawing {
+    #[must_use]
+    pub fn explored(self, exploration: Exploration) -> Drawing {
         Drawing { explore: (!exploration.is_empty()).then(|| Arc::new(exploration)), ..self }
     }
     /// The drawing with a caption, to be shown on a page.

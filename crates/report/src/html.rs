@@ -81,7 +81,7 @@ impl Page {
     /// The result in one or two sentences, highlighted under the title. `good` selects its colour.
     pub fn verdict(&mut self, text: &str, good: bool) -> &mut Self {
         let class = if good { "good" } else { "bad" };
-        self.add(&format!("<p class=\"verdict {class}\">{}</p>", escape(text)))
+        self.add(&format!("<p class=\"verdict {class}\">{}</p>", prose(text)))
     }
 
     /// A heading.
@@ -93,7 +93,7 @@ impl Page {
 
     /// A paragraph that explains. A terminal does not show it.
     pub fn paragraph(&mut self, text: &str) -> &mut Self {
-        self.add(&format!("<p>{}</p>", escape(text)))
+        self.add(&format!("<p>{}</p>", prose(text)))
     }
 
     /// A paragraph that says what came out. A terminal shows it too.
@@ -276,6 +276,19 @@ impl Page {
     }
 }
 
+/// Text of a paragraph: what stands between backticks is a command or a name.
+fn prose(text: &str) -> String {
+    let text = escape(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        // One backtick is without its other one.
+        return text;
+    }
+    let code =
+        |(n, part): (usize, &str)| if n % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() };
+    parts.into_iter().enumerate().map(code).collect()
+}
+
 /// A page with fewer headings has no table of contents.
 const MIN_CONTENTS: usize = 3;
 
@@ -361,6 +374,8 @@ mod tests {
         let claim =
             ReproductionClaim { id: "c".into(), text: "a < b".into(), holds: true, evidence: "1".into() };
         let mut page = Page::new("Title");
+        assert_eq!(prose("run `a <b>` or `c`"), "run <code>a &lt;b&gt;</code> or <code>c</code>");
+        assert_eq!(prose("one ` alone"), "one ` alone");
         page.heading("Only explained").paragraph("Why.").heading("Found").finding("So it is.");
         page.table(&table).table(&Table::with("empty", "a")).heading("Claims").claims(&[claim]);
         let expected = "Found\n\nSo it is.\n\na\n─\n1\n\nClaims\n\n  holds  a < b\n         1\n";

@@ -35,9 +35,9 @@ pub use explore::{
 };
 pub use farpace_units::number;
 pub use figures::{
-    BandwidthSeries, Bar, ComparedEstimate, ComparisonRow, Curve, Dot, HeatRow, Level, RateLimit, Sides,
-    TimeLine, bandwidth, comparison, comparison_of, curves, heat_map, histogram, lines, scatter,
-    time_sequence, variables, window,
+    BandwidthSeries, Bar, ComparedEstimate, ComparisonRow, Curve, Dot, HeatRow, Level, RateLimit,
+    SequencePiece, Sides, TimeLine, TimeSequence, bandwidth, comparison, comparison_of, curves, heat_map,
+    histogram, lines, scatter, sequence, time_sequence, variables, window,
 };
 pub use history::{StateBand, WindowHistory};
 pub use html::Page;

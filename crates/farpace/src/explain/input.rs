@@ -1,6 +1,6 @@
 //! Opening captures, traces and logs, and choosing what is explained.
 
-use super::{Args, Transfer};
+use super::{Args, Transfer, figures};
 use anyhow::{Context, Result, bail};
 use farpace_explain::diagnose;
 use farpace_explain::flow::{Flow, Side};
@@ -124,6 +124,7 @@ fn logged_ones(logged: &[ss::Logged], args: &Args) -> (Vec<Transfer>, usize) {
         to: l.peer,
         diagnosis: l.diagnosis.clone(),
         cured: None,
+        packets: None,
     };
     (chosen.into_iter().take(args.top).map(of).collect(), others)
 }
@@ -136,8 +137,46 @@ impl Transfer {
             to: flow.address(side.other()),
             diagnosis: diagnose(flow, side),
             cured: None,
+            packets: None,
         }
     }
+}
+
+/// Reads a capture once more for the packets of the transfers that its page shows. What cannot be read twice, or
+/// is no capture, has none.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn collect_packets(examined: &mut Examined) -> Result<()> {
+    let Source::Capture { capture, .. } = &examined.source else { return Ok(()) };
+    let Some((zero, _)) = capture.time else { return Ok(()) };
+    let shown = examined.transfers.iter().take(figures::MAX_SHOWN);
+    let mut collected: Vec<_> = shown
+        .map(|t| Some((capture.flows.get(t.flow?)?, t)))
+        .map(|found| found.map(|(flow, t)| (flow, t.diagnosis.side, figures::packets(flow, t, zero))))
+        .collect();
+    // An interface or standard input.
+    if collected.is_empty() || !examined.file.is_file() {
+        return Ok(());
+    }
+    let reading = || format!("cannot read `{}` again", examined.file.display());
+    let (source, _) = input::open(File::open(&examined.file).with_context(reading)?).with_context(reading)?;
+    input::read_with(source, |segment| {
+        collected.iter_mut().flatten().for_each(|(_, _, packets)| packets.take(segment));
+    })
+    .with_context(reading)?;
+    let finished: Vec<_> = collected
+        .into_iter()
+        .map(|found| {
+            found.map(|(flow, side, packets)| {
+                packets.finish(flow.start, flow.end, figures::timeouts(flow.half(side), zero))
+            })
+        })
+        .collect();
+    for (transfer, packets) in examined.transfers.iter_mut().zip(finished) {
+        transfer.packets = packets;
+    }
+    Ok(())
 }
 
 /// The connection that two captures have in common, the largest of those explained, and what both tell

@@ -4,9 +4,11 @@
 //! words (`words`), JSON (`json`) and a page (`page`).
 
 mod cure;
+mod figures;
 mod input;
 mod json;
 mod live;
+mod packets;
 mod page;
 mod words;
 
@@ -15,6 +17,7 @@ use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use cure::Cured;
 use farpace_explain::{Diagnosis, FlowFilter};
+use farpace_report::TimeSequence;
 use farpace_units::Span;
 use input::Examined;
 use std::net::SocketAddr;
@@ -67,7 +70,7 @@ pub struct Args {
     /// Print JSON; the report is written all the same
     #[arg(long)]
     pub json: bool,
-    /// The directory for report.html and report.json [default: no report]
+    /// The directory for report.html, report.json and figures [default: no report]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -98,6 +101,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.cure {
         try_cures(&mut examined)?;
     }
+    if args.out.is_some() {
+        examined.iter_mut().try_for_each(input::collect_packets)?;
+    }
     let pair = input::pair(&examined)?;
     let value = json::report(&examined, pair.as_ref());
     if args.json {
@@ -106,7 +112,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         terminal::print(&words::text(&examined, pair.as_ref()))?;
     }
     if let (Some(out), Some(dir)) = (out, &args.out) {
-        out.write("report.html", page::page(&examined, pair.as_ref()).as_bytes())?;
+        let (page, figures) = page::page(&examined, pair.as_ref());
+        out.write("report.html", page.as_bytes())?;
+        for figure in &figures {
+            out.write(&figure.file_name, figure.svg.as_bytes())?;
+        }
         out.write("report.json", (serde_json::to_string_pretty(&value)? + "\n").as_bytes())?;
         for cured in examined.iter().flat_map(|e| &e.transfers).filter_map(|t| t.cured.as_ref()) {
             let [was, with] = &cured.files;
@@ -147,4 +157,6 @@ pub(crate) struct Transfer {
     pub diagnosis: Diagnosis,
     /// What a cure would bring.
     pub cured: Option<Cured>,
+    /// Its packets, for the page; none without one, and of logs and traces.
+    pub packets: Option<TimeSequence>,
 }

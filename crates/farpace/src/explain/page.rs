@@ -1,18 +1,25 @@
 //! The report: one page with everything.
 
 use super::input::Examined;
-use super::words;
+use super::{figures, words};
+use farpace_explain::Finding;
 use farpace_explain::pair::Pair;
-use farpace_report::Page;
+use farpace_report::{Figure, Page};
+use farpace_units::Instant;
 use std::net::SocketAddr;
 
-/// The page as HTML.
-pub(crate) fn page(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair)>) -> String {
+/// The page as HTML, and the figures on it.
+pub(crate) fn page(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair)>) -> (String, Vec<Figure>) {
     let mut page = Page::new("Why transfers took their time");
+    let mut drawn = Vec::new();
+    let mut number = 0;
     for examined in all {
         page.paragraph(&words::capture(examined));
-        for transfer in &examined.transfers {
+        let zero = examined.capture().and_then(|c| c.time).map_or(Instant::ZERO, |time| time.0);
+        for (index, transfer) in examined.transfers.iter().enumerate() {
+            number += 1;
             let d = &transfer.diagnosis;
+            let flow = examined.flow(transfer).filter(|_| index < figures::MAX_SHOWN);
             page.heading(&words::title(transfer));
             page.verdict(&words::paragraph(d), d.healthy);
             page.table(&words::times(d));
@@ -24,7 +31,16 @@ pub(crate) fn page(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair
                     finding.evidence,
                     finding.cure
                 ));
+                if let (Some(first), true) = (finding.first, flow.is_some()) {
+                    let what = if transfer.packets.is_some() { "packets" } else { "rate" };
+                    place(&mut page, finding, first, zero, &figures::name(number, what));
+                }
                 page.command(&finding.filter);
+            }
+            let figures = flow.map_or(Vec::new(), |flow| figures::of(flow, transfer, number, zero));
+            for figure in figures {
+                page.figure(&figure);
+                drawn.push(figure);
             }
             if let Some(cured) = &transfer.cured {
                 page.paragraph(&words::cure(cured));
@@ -37,9 +53,29 @@ pub(crate) fn page(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair
                 page.paragraph(&format!("Not known: {line}"));
             }
         }
+        if examined.transfers.len() > figures::MAX_SHOWN {
+            page.paragraph(&format!(
+                "There are figures of the {} transfers with most data; --flow chooses others.",
+                figures::MAX_SHOWN
+            ));
+        }
     }
     if let Some((client, server, pair)) = pair {
         page.heading("Both captures").paragraph(&words::both(*client, *server, pair));
     }
-    page.render()
+    (page.render(), drawn)
+}
+
+/// The way from a finding to where it began, in the figure of the packets.
+fn place(page: &mut Page, finding: &Finding, first: Instant, zero: Instant, figure: &str) {
+    let at = first.since(zero).as_secs_f64();
+    let packet = finding.frames.first().map_or(String::new(), |frame| format!(", packet {frame}"));
+    let what = finding.cause.info().title;
+    page.place(
+        &format!("Show where this begins: {what}, {at:.6} s in the capture{packet}"),
+        figure,
+        at,
+        at,
+        0.0,
+    );
 }

@@ -752,7 +752,8 @@
     const covering = figures.filter((f) => f.time && f.home[0] <= event.from && event.from <= f.home[1]);
     if (covering.length === 0) return;
     const finest = covering.reduce((a, b) => (b.home[1] - b.home[0] < a.home[1] - a.home[0] ? b : a));
-    const target = hint && covering.includes(hint) ? hint : finest;
+    const wanted = hint ?? event.owner;
+    const target = covering.includes(wanted) ? wanted : finest;
     const length = event.to - event.from;
     const around = Math.max(length * 2, event.around || (finest.home[1] - finest.home[0]) / 8);
     const middle = (event.from + event.to) / 2;
@@ -761,7 +762,6 @@
     current = target;
     target.node.scrollIntoView({ block: 'center', behavior: 'auto' });
     target.panels[0].canvas.focus({ preventScroll: true });
-    for (const f of figures.filter((one) => one.time)) f.cursor = event.from;
     const index = events.indexOf(event);
     present = index >= 0 ? index : present;
     const which = index >= 0 ? `Event ${index + 1} of ${events.length}, ` : '';
@@ -810,9 +810,11 @@
   if (figures.length === 0) return;
   const timed = figures.filter((f) => f.time);
   const bounds = [Math.min(...timed.map((f) => f.home[0])), Math.max(...timed.map((f) => f.home[1]))];
-  // The same event may be in several figures.
+  // The same event may be in several figures: it belongs to the finest.
   const keyOf = (e) => `${e.kind} ${e.from.toFixed(6)} ${e.to.toFixed(6)}`;
-  events = [...new Map(timed.flatMap((f) => f.events).map((e) => [keyOf(e), e])).values()]
+  const owned = [...timed].sort((a, b) => (b.home[1] - b.home[0]) - (a.home[1] - a.home[0]))
+    .flatMap((owner) => owner.events.map((e) => ({ ...e, owner })));
+  events = [...new Map(owned.map((e) => [keyOf(e), e])).values()]
     .sort((a, b) => a.from - b.from || a.to - b.to);
   current = figures[0];
   readColours();

@@ -329,7 +329,7 @@ impl Exploration {
     }
 
     /// Nothing is in it.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.panels.iter().all(|p| p.series.iter().all(|s| s.x.is_empty()))
     }
 

@@ -18,7 +18,7 @@ pub use heat_map::{HeatRow, heat_map};
 pub use histogram::{Bar, histogram};
 pub use lines::{Level, TimeLine, lines};
 pub use scatter::{Dot, scatter};
-pub use time_sequence::time_sequence;
+pub use time_sequence::{SequencePiece, TimeSequence, sequence, time_sequence};
 pub use variables::variables;
 pub use window::window;
 

@@ -8,7 +8,7 @@ use crate::palette::Thing;
 use crate::paths::{PathMarks, StepLine};
 use crate::scale::Scale;
 use crate::svg::Colour;
-use crate::{BinInterval, EventKind, Exploration, ExploreEvent, ExplorePanel, ExploreSeries};
+use crate::{BinInterval, EventKind, Exploration, ExploreEvent, ExplorePanel, ExploreSeries, SeriesKind};
 use farpace_events::{Cause, Record, RecordDirection};
 use farpace_units::Seq;
 
@@ -16,22 +16,30 @@ use farpace_units::Seq;
 /// data and retransmissions, the cumulative ACK, and both edges of the first SACK block of each ACK, which
 /// reports the newest segment (RFC 2018 §4).
 pub fn time_sequence(title: &str, records: &[Record], origin: Seq, interval: Option<BinInterval>) -> Drawing {
-    let rows = Rows::of(records, origin, interval);
-    Drawing::of(|size| draw(size, title, &rows)).explored(explore(title, &rows))
+    sequence(title, &TimeSequence::of(records, origin, interval))
 }
 
-fn explore(title: &str, rows: &Rows) -> Exploration {
+/// The same of packets in a capture.
+pub fn sequence(title: &str, packets: &TimeSequence) -> Drawing {
+    Drawing::of(|size| draw(size, title, packets)).explored(explore(title, packets))
+}
+
+fn explore(title: &str, rows: &TimeSequence) -> Exploration {
     let (from, to) = rows.interval.map_or((0.0, 1.0), |i| (i.start.as_secs_f64(), i.end.as_secs_f64()));
     let range = rows.range();
     let y = (range.lo(), range.hi());
     let whole = |p: &SequencePiece| (p.time, p.from, p.to);
     let inside = |p: &&SequencePiece| p.from >= y.0 && p.to <= y.1;
     let marks = |name: &str, thing: Thing, pieces: &[SequencePiece]| {
-        ExploreSeries::marks(name, thing.style(), pieces.iter().filter(inside).map(whole))
+        packets(
+            ExploreSeries::new(name, SeriesKind::Marks, thing.style()),
+            pieces.iter().filter(inside),
+            whole,
+        )
     };
     let sacked = |name: &str, thing: Thing, of: fn(&SequencePiece) -> f64| {
-        let pieces = rows.sacked.iter().filter(inside).map(|p| (p.time, of(p), of(p)));
-        ExploreSeries::marks(name, thing.style(), pieces)
+        let series = ExploreSeries::new(name, SeriesKind::Marks, thing.style());
+        packets(series, rows.sacked.iter().filter(inside), |p| (p.time, of(p), of(p)))
     };
     let mut exploration = Exploration::over_time(title, from, to);
     let loss = rows
@@ -47,6 +55,11 @@ fn explore(title: &str, rows: &Rows) -> Exploration {
         log: false,
         fit: true,
         series: vec![
+            ExploreSeries::steps(
+                "edge of the receive window",
+                Thing::WindowEdge.style(),
+                rows.window.iter().copied().filter(|w| w.1 <= y.1),
+            ),
             explore_timeouts(&rows.timeouts, y),
             marks("data sent", Thing::Data, &rows.sent),
             sacked("first SACK block: start", Thing::SackStart, |p| p.from),
@@ -59,29 +72,64 @@ fn explore(title: &str, rows: &Rows) -> Exploration {
     exploration
 }
 
-/// A range of sequence numbers at a time, in seconds and MB.
-struct SequencePiece {
-    time: f64,
-    from: f64,
-    to: f64,
+/// Fills a series with pieces and the numbers of their packets, if they have any.
+fn packets<'p>(
+    mut series: ExploreSeries,
+    pieces: impl Iterator<Item = &'p SequencePiece>,
+    of: impl Fn(&SequencePiece) -> (f64, f64, f64),
+) -> ExploreSeries {
+    for piece in pieces {
+        let (time, from, to) = of(piece);
+        match piece.packet {
+            0 => series.push_until(time, from, to),
+            packet => series.push_packet(time, from, to, packet),
+        }
+    }
+    series
 }
 
-#[derive(Default)]
-struct Rows {
-    interval: Option<BinInterval>,
-    sent: Vec<SequencePiece>,
-    retransmitted: Vec<SequencePiece>,
-    acked: Vec<(f64, f64)>,
-    sacked: Vec<SequencePiece>,
-    timeouts: Vec<f64>,
+/// A range of sequence numbers at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SequencePiece {
+    /// Seconds.
+    pub time: f64,
+    /// First byte, in MB since the first data byte.
+    pub from: f64,
+    /// The byte after the last, in MB.
+    pub to: f64,
+    /// Its number in the capture; 0 for none. All pieces of a list have one, or none.
+    pub packet: u64,
+}
+
+/// What a sequence figure shows, in order of time: seconds, and MB since the first data byte.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TimeSequence {
+    /// The time axis; none for no data.
+    pub interval: Option<BinInterval>,
+    /// New data.
+    pub sent: Vec<SequencePiece>,
+    /// Data sent again.
+    pub retransmitted: Vec<SequencePiece>,
+    /// The cumulative ACK.
+    pub acked: Vec<(f64, f64)>,
+    /// First SACK blocks.
+    pub sacked: Vec<SequencePiece>,
+    /// The right edge of the receive window.
+    pub window: Vec<(f64, f64)>,
+    /// Retransmission timeouts.
+    pub timeouts: Vec<f64>,
 }
 
 const MB: f64 = 1e6;
 
-impl Rows {
-    fn of(records: &[Record], origin: Seq, interval: Option<BinInterval>) -> Rows {
+impl TimeSequence {
+    fn of(records: &[Record], origin: Seq, interval: Option<BinInterval>) -> TimeSequence {
         let interval = interval.or_else(|| covered(records));
-        let mut rows = Rows { interval, timeouts: timeouts_within(records, interval), ..Rows::default() };
+        let mut rows = TimeSequence {
+            interval,
+            timeouts: timeouts_within(records, interval),
+            ..TimeSequence::default()
+        };
         let (Some(interval), Some(first)) = (interval, records.first()) else { return rows };
         // Signed distances from the first row keep the order in a transfer beyond 4 GB.
         let base = f64::from(first.snd_una.bytes_since(origin));
@@ -91,7 +139,7 @@ impl Rows {
             match r.direction {
                 RecordDirection::Sent if !r.len.is_zero() => {
                     let from = position(r.seq);
-                    let piece = SequencePiece { time, from, to: from + r.len.get() as f64 / MB };
+                    let piece = SequencePiece { time, from, to: from + r.len.get() as f64 / MB, packet: 0 };
                     let retransmitted = r.cause.is_some_and(Cause::is_retransmission);
                     if retransmitted { rows.retransmitted.push(piece) } else { rows.sent.push(piece) }
                 }
@@ -102,6 +150,7 @@ impl Rows {
                             time,
                             from: position(block.start),
                             to: position(block.end),
+                            packet: 0,
                         });
                     }
                 }
@@ -126,7 +175,7 @@ impl Rows {
     }
 }
 
-fn draw(size: Size, title: &str, rows: &Rows) -> String {
+fn draw(size: Size, title: &str, rows: &TimeSequence) -> String {
     let mut legend = vec![
         (LegendEntry::Mark(Thing::Data.colour()), "data sent".to_owned()),
         (LegendEntry::Mark(Thing::Retransmission.colour()), "data retransmitted".to_owned()),
@@ -134,6 +183,10 @@ fn draw(size: Size, title: &str, rows: &Rows) -> String {
         (LegendEntry::Mark(Thing::SackStart.colour()), "first SACK block: start".to_owned()),
         (LegendEntry::Mark(Thing::SackEnd.colour()), "first SACK block: end".to_owned()),
     ];
+    if !rows.window.is_empty() {
+        let style = LegendEntry::Line(Thing::WindowEdge.colour(), Thing::WindowEdge.dash());
+        legend.push((style, "edge of the receive window".to_owned()));
+    }
     legend.extend(timeout_key(&rows.timeouts));
     let mut chart = Chart::new(ChartSpec {
         size,
@@ -178,6 +231,12 @@ fn draw(size: Size, title: &str, rows: &Rows) -> String {
         Thing::Retransmission.colour(),
         size.pick(3.0, 2.2),
     );
+    let mut edge = StepLine::new();
+    for (time, at) in rows.window.iter().filter(|w| panel.shows_y(w.1)) {
+        edge.point(panel.px(*time), panel.py(*at));
+    }
+    let edge = edge.finish(panel.right());
+    chart.line(&edge, Thing::WindowEdge.colour(), 1.1, Thing::WindowEdge.dash());
     let mut line = StepLine::new();
     for (time, ack) in &rows.acked {
         line.point(panel.px(*time), panel.py(*ack));
