@@ -49,11 +49,18 @@ LOSS OF USE, DATA, OR PROFITS; OR BUSINESS INTERRUPTION) HOWEVER CAUSED AND ON A
 CONTRACT, STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE OF THIS
 SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
 """
-# Crates whose packages name their licence and holder at the top of each file, and have no text of it.
-BY_HEADER = {"boringtun": "Copyright (c) 2019 Cloudflare, Inc. All rights reserved.\n\n" + BSD_3}
-# What every Rust program has in it, and what the static one has.
+RUSTLAVEL = "Copyright (c) Advance Dynamic Software\n\n" + MIT
+# Crates whose packages name their licence and holder, at the top of each file or in Cargo.toml, and have no text of it.
+BY_HEADER = {
+    "boringtun": "Copyright (c) 2019 Cloudflare, Inc. All rights reserved.\n\n" + BSD_3,
+    "rustlavel-chart": RUSTLAVEL,
+    "rustlavel-core": RUSTLAVEL,
+    "rustlavel-http": RUSTLAVEL,
+}
+# What every Rust program has in it, what the static one has, and what pages have.
 BELOW = [
     (["the Rust standard library (MIT OR Apache-2.0)"], "Copyright (c) The Rust Project Contributors\n\n" + MIT),
+    (["Chart.js, in pages (MIT)"], "Copyright (c) 2014-2024 Chart.js Contributors\n\n" + MIT),
     (["musl, in the static program (MIT)"], "Copyright (c) 2005-2020 Rich Felker, et al.\n\n" + MIT),
 ]
 

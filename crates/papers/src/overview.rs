@@ -1,7 +1,7 @@
 //! The page on all papers: what each solves, the figures that show it, and its claims.
 
 use crate::report::{ExperimentReport, PaperSummary, ReportJson};
-use farpace_report::{Page, Reproduction, ReproductionClaim, Table, cells};
+use farpace_report::{Page, Reproduction, ReproductionClaim, Table, TableCell, cells};
 use serde_json::{Value, json};
 
 /// Reports of papers and of their solutions together.
@@ -29,7 +29,9 @@ impl Overview {
             let holds = reproduction.claims.iter().filter(|claim| claim.holds).count();
             let fails = reproduction.claims.len() - holds;
             let command = format!("farpace papers {}", about.name);
-            table.row(cells![about.name, about.topic, holds as u64, fails as u64, command]);
+            let report = format!("{}/report.html", about.name);
+            let more = TableCell::Link(command, format!("report on {}", about.name), report);
+            table.row(cells![about.name, about.topic, holds as u64, fails as u64, more]);
         }
         table
     }

@@ -22,6 +22,8 @@ pub struct Page {
     title: String,
     body: Vec<PageBlock>,
     text: String,
+    /// All figures over time have one clock; else those under one heading.
+    one_clock: bool,
     /// The latest heading, until something under it goes to the terminal too.
     heading: Option<String>,
 }
@@ -38,7 +40,19 @@ enum PageBlock {
 impl Page {
     /// A page with a title.
     pub fn new(title: &str) -> Self {
-        Page { title: title.to_owned(), body: Vec::new(), text: String::new(), heading: None }
+        Page {
+            title: title.to_owned(),
+            body: Vec::new(),
+            text: String::new(),
+            one_clock: false,
+            heading: None,
+        }
+    }
+
+    /// Time 0 is the same in all figures, so that their time axes may move together across headings.
+    pub fn one_clock(&mut self) -> &mut Self {
+        self.one_clock = true;
+        self
     }
 
     /// The page for a terminal: its findings, tables and claims under their headings.
@@ -204,6 +218,7 @@ impl Page {
     /// The whole file.
     pub fn render(&self) -> String {
         let title = escape(&self.title);
+        let served = self.figures().any(|f| f.explore.as_ref().is_some_and(|e| e.remote.is_some()));
         let explorable = self.figures().any(|figure| figure.explore.is_some());
         let (mut body, mut figures, mut headings) = (String::new(), 0, 0);
         let mut ids = BTreeSet::new();
@@ -225,11 +240,12 @@ impl Page {
                 PageBlock::Figure(figure) => {
                     figures += 1;
                     let id = figure_id(&figure.file_name);
+                    let clock = if self.one_clock { 0 } else { headings };
                     // Two figures of one name: the first has the name.
                     let id = if ids.insert(id.clone()) { id } else { format!("figure-{figures}") };
                     writeln!(
                         body,
-                        "<figure id=\"{id}\"><div class=\"static\"><div class=\"wide\">{}</div><div class=\"narrow\">{}</div>\
+                        "<figure id=\"{id}\" data-clock=\"{clock}\"><div class=\"static\"><div class=\"wide\">{}</div><div class=\"narrow\">{}</div>\
                          </div><figcaption><b>Figure {figures}.</b> {} <span class=\"file\">{}</span></figcaption>{}</figure>",
                         inline(&figure.svg),
                         inline(&figure.svg_narrow),
@@ -248,7 +264,7 @@ impl Page {
              <title>{title}</title>\n<style>:root{{{LIGHT}{}}}\n{CSS}\
              @media screen and (prefers-color-scheme: dark){{:root{{{DARK}{}}}{DARK_DRAWINGS}{}}}</style></head>\n\
              <body><main>\n<h1>{title}</h1>\n{body}</main>\n{}</body></html>\n",
-            explore::csp(explorable),
+            explore::csp(explorable, served),
             Colour::variables(false),
             Colour::variables(true),
             Colour::dark_css(),

@@ -30,8 +30,8 @@ mod table;
 pub use bins::{BinInterval, BinnedSeries};
 pub use chart::{Drawing, Figure};
 pub use explore::{
-    EventKind, Exploration, ExploreAxis, ExploreEvent, ExplorePanel, ExploreSeries, MAX_EVENTS, MAX_POINTS,
-    SeriesKind,
+    EventKind, Exploration, ExploreAxis, ExploreEvent, ExplorePanel, ExploreSeries, MAX_EVENTS, MAX_OVERVIEW,
+    MAX_POINTS, SeriesKind,
 };
 pub use farpace_units::number;
 pub use figures::{

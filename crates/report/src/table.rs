@@ -49,6 +49,8 @@ pub enum TableCell {
     Text(String),
     /// A number with this number of decimals, or with about three digits if it is not given.
     Number(f64, Option<u8>),
+    /// Text that a page shows as a link: the text elsewhere, what the page shows, and a file beside the page.
+    Link(String, String, String),
     /// Unknown: `–`.
     Missing,
 }
@@ -98,7 +100,7 @@ impl TableCell {
     }
     fn shown(&self) -> String {
         match self {
-            TableCell::Text(text) => text.clone(),
+            TableCell::Text(text) | TableCell::Link(text, ..) => text.clone(),
             TableCell::Number(value, Some(decimals)) if value.is_finite() => {
                 format!("{:.*}", usize::from(*decimals), value + 0.0)
             }
@@ -112,7 +114,7 @@ impl TableCell {
     }
     fn json(&self) -> Value {
         match self {
-            TableCell::Text(text) => json!(text),
+            TableCell::Text(text) | TableCell::Link(text, ..) => json!(text),
             // A value that is not finite becomes null.
             TableCell::Number(value, _) => json!(value),
             TableCell::Missing => Value::Null,
@@ -243,9 +245,14 @@ impl Table {
         for row in &self.rows {
             out.push_str("<tr>");
             for (i, (cell, c)) in row.iter().zip(&self.columns).enumerate() {
-                let text = escape(&cell.shown());
+                let text = match cell {
+                    TableCell::Link(_, label, path) => {
+                        format!("<a href=\"{}\">{}</a>", escape(path), escape(label))
+                    }
+                    _ => escape(&cell.shown()),
+                };
                 let _ = match i {
-                    0 => write!(out, "<th scope=\"row\"{}>{text}</th>", class(c)),
+                    0 if !text.is_empty() => write!(out, "<th scope=\"row\"{}>{text}</th>", class(c)),
                     _ => write!(out, "<td{} data-label=\"{}\">{text}</td>", class(c), escape(&c.label())),
                 };
             }
@@ -316,10 +323,12 @@ none               –
     fn html_is_escaped() {
         let mut t = Table::new("<script>", vec![TableColumn::text("<b>"), TableColumn::number("n", "<i>")]);
         t.row(vec!["<u>".into(), f64::NAN.into(), "cut".into()]);
+        t.row(vec![TableCell::Link("<u>".into(), "see".into(), "\"<b>".into())]);
         let html = t.to_html();
         for bad in ["<script", "<b>", "<i>", "<u>", "cut", "NaN"] {
             assert!(!html.contains(bad), "{bad}");
         }
+        assert!(html.contains("<a href=\"&quot;&lt;b&gt;\">see</a>"));
         assert!(html.contains("<td class=\"n\" data-label=\"n (&lt;i&gt;)\">–</td>"));
     }
 }

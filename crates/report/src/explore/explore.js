@@ -486,6 +486,7 @@
       this.cases = json.x.cases ?? null;
       this.home = [json.x.from, json.x.to];
       this.view = [...this.home];
+      this.clock = Number(node.dataset.clock);
       this.cursor = null;
       this.remote = json.remote ?? null;
       this.panels = json.panels.map((p) => new Panel(this, p));
@@ -540,7 +541,8 @@
     }
 
     set([from, to]) {
-      const [low, high] = linked(this) ? bounds : this.home;
+      const all = peers(this);
+      const [low, high] = [Math.min(...all.map((f) => f.home[0])), Math.max(...all.map((f) => f.home[1]))];
       const least = this.log ? 0 : Math.max((high - low) * 1e-9, 1e-9);
       let length = Math.max(to - from, least);
       if (this.log) {
@@ -552,7 +554,6 @@
         from = Math.min(Math.max(from, low), high - length);
         to = from + length;
       }
-      const all = linked(this) ? figures.filter((f) => f.time) : [this];
       for (const f of all) {
         f.view = [from, to];
         f.publish();
@@ -583,7 +584,7 @@
     }
 
     reset() {
-      for (const f of linked(this) ? figures.filter((one) => one.time) : [this]) {
+      for (const f of peers(this)) {
         f.view = [...f.home];
         f.publish();
         f.touch();
@@ -598,7 +599,7 @@
         const [from, to] = this.view;
         const room = (to - from) / 2;
         const range = [from - room, to + room];
-        const answer = await fetch(`${this.remote}&from=${range[0]}&to=${range[1]}`);
+        const answer = await fetch(`${this.remote}from=${range[0]}&to=${range[1]}`);
         if (!answer.ok) return;
         const panels = await answer.json();
         panels.forEach((list, p) => list.forEach((json, s) => {
@@ -619,8 +620,7 @@
   };
 
   const point = (panel, x) => {
-    const moved = linked(panel.figure) ? figures.filter((f) => f.time) : [panel.figure];
-    for (const f of moved) {
+    for (const f of peers(panel.figure)) {
       f.cursor = x;
       f.panels.forEach((p) => { if (p.chart && f.inView) p.chart.draw(); });
     }
@@ -727,12 +727,14 @@
     point(panel, x);
     panel.showTip(x, null, panel.px(x));
   };
+  // Where the cursor is, if it is visible.
+  const place = (f) => (f.cursor !== null && f.view[0] <= f.cursor && f.cursor <= f.view[1] ? f.cursor : undefined);
   const keys = {
     ArrowLeft: (f, p, e) => (e.shiftKey ? step(f, p, -1) : f.pan(-PAN)),
     ArrowRight: (f, p, e) => (e.shiftKey ? step(f, p, 1) : f.pan(PAN)),
-    '+': (f) => f.zoom(1 / ZOOM),
-    '=': (f) => f.zoom(1 / ZOOM),
-    '-': (f) => f.zoom(ZOOM),
+    '+': (f) => f.zoom(1 / ZOOM, place(f)),
+    '=': (f) => f.zoom(1 / ZOOM, place(f)),
+    '-': (f) => f.zoom(ZOOM, place(f)),
     0: (f) => f.reset(),
     Home: (f) => f.reset(),
     n: () => next(1),
@@ -749,7 +751,9 @@
 
   // Shows an event: all time axes, or those of the figure that has it, in the figure that is finest there.
   const go = (event, hint) => {
-    const covering = figures.filter((f) => f.time && f.home[0] <= event.from && event.from <= f.home[1]);
+    const clockOf = (hint ?? event.owner)?.clock;
+    const covering = figures.filter((f) => f.time && (clockOf === undefined || f.clock === clockOf)
+      && f.home[0] <= event.from && event.from <= f.home[1]);
     if (covering.length === 0) return;
     const finest = covering.reduce((a, b) => (b.home[1] - b.home[0] < a.home[1] - a.home[0] ? b : a));
     const wanted = hint ?? event.owner;
@@ -758,7 +762,7 @@
     const around = Math.max(length * 2, event.around || (finest.home[1] - finest.home[0]) / 8);
     const middle = (event.from + event.to) / 2;
     target.set([middle - around / 2, middle + around / 2]);
-    for (const f of linked(target) ? figures.filter((one) => one.time) : [target]) f.cursor = event.from;
+    for (const f of peers(target)) f.cursor = event.from;
     current = target;
     target.node.scrollIntoView({ block: 'center', behavior: 'auto' });
     target.panels[0].canvas.focus({ preventScroll: true });
@@ -786,7 +790,9 @@
   let current = null;
   let waiting = false;
   let link = true;
-  const linked = (figure) => figure.time && link;
+  // The figures that move with one: those of the same clock.
+  const peers = (figure) => (figure.time && link
+    ? figures.filter((f) => f.time && f.clock === figure.clock) : [figure]);
   const schedule = () => {
     if (waiting) return;
     waiting = true;
@@ -809,13 +815,12 @@
   });
   if (figures.length === 0) return;
   const timed = figures.filter((f) => f.time);
-  const bounds = [Math.min(...timed.map((f) => f.home[0])), Math.max(...timed.map((f) => f.home[1]))];
   // The same event may be in several figures: it belongs to the finest.
-  const keyOf = (e) => `${e.kind} ${e.from.toFixed(6)} ${e.to.toFixed(6)}`;
+  const keyOf = (e) => `${e.owner.clock} ${e.kind} ${e.from.toFixed(6)} ${e.to.toFixed(6)}`;
   const owned = [...timed].sort((a, b) => (b.home[1] - b.home[0]) - (a.home[1] - a.home[0]))
     .flatMap((owner) => owner.events.map((e) => ({ ...e, owner })));
   events = [...new Map(owned.map((e) => [keyOf(e), e])).values()]
-    .sort((a, b) => a.from - b.from || a.to - b.to);
+    .sort((a, b) => a.owner.clock - b.owner.clock || a.from - b.from || a.to - b.to);
   current = figures[0];
   readColours();
 
@@ -837,10 +842,11 @@
     tools.append(button('\u2039', 'Previous event (p)', () => next(-1)),
       button('Next event', 'Go to the next event (n)', () => next(1)));
   }
-  tools.append(button('\u2212', 'Zoom out (-)', () => current.zoom(ZOOM)), button('+', 'Zoom in (+)', () => current.zoom(1 / ZOOM)),
+  tools.append(button('\u2212', 'Zoom out (-)', () => current.zoom(ZOOM, place(current))),
+    button('+', 'Zoom in (+)', () => current.zoom(1 / ZOOM, place(current))),
     button('\u25c2', 'Move left', () => current.pan(-PAN)), button('\u25b8', 'Move right', () => current.pan(PAN)),
     button('Whole', 'Show all (0)', () => current.reset()));
-  if (timed.length > 1) {
+  if (timed.some((f) => timed.some((g) => f !== g && f.clock === g.clock))) {
     const box = element('input', { type: 'checkbox' });
     box.checked = true;
     box.addEventListener('change', () => { link = box.checked; });
@@ -859,7 +865,7 @@
     const [from, to] = [Number(place.dataset.at), Number(place.dataset.to)];
     const figure = figures.find((f) => `#${f.node.id}` === place.getAttribute('href'));
     event.preventDefault();
-    const known = events.find((e) => Math.abs(e.from - from) < 1e-6 && Math.abs(e.to - to) < 1e-6);
+    const known = events.find((e) => (!figure || e.owner.clock === figure.clock) && Math.abs(e.from - from) < 1e-6 && Math.abs(e.to - to) < 1e-6);
     go(known ?? { kind: 'other', from, to, around: Number(place.dataset.around), text: place.textContent }, figure);
   });
 

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 /// Points of one series on a page. A longer series is reduced to so many: see [`ExploreSeries::reduced`].
 pub const MAX_POINTS: usize = 100_000;
+/// Points of one series on a page whose server has finer data.
+pub const MAX_OVERVIEW: usize = 8_000;
 /// Events of one figure on a page; later ones are left out.
 pub const MAX_EVENTS: usize = 2_000;
 
@@ -29,6 +31,9 @@ pub struct Exploration {
     pub panels: Vec<ExplorePanel>,
     /// What happened when, in order of time.
     pub events: Vec<ExploreEvent>,
+    /// The beginning of the address of a server that has finer data: `from=` and `to=` follow. The page then
+    /// holds an overview only. None for a page that is whole.
+    pub remote: Option<String>,
 }
 
 /// A horizontal axis.
@@ -221,6 +226,31 @@ impl ExploreSeries {
         }
     }
 
+    /// The points from `from` to `to`, and of steps and lines one more on each side. Marks, steps, lines and dots
+    /// must be in order of `x`; others come whole.
+    pub fn within(&self, from: f64, to: f64) -> ExploreSeries {
+        if matches!(self.kind, SeriesKind::Shades | SeriesKind::Bars | SeriesKind::Level) {
+            return self.clone();
+        }
+        let beside = usize::from(matches!(self.kind, SeriesKind::Steps | SeriesKind::Line));
+        let begin = self.x.partition_point(|x| *x < from).saturating_sub(beside);
+        let end = (self.x.partition_point(|x| *x <= to) + beside).min(self.x.len()).max(begin);
+        fn part<T: Clone>(all: &[T], begin: usize, end: usize) -> Vec<T> {
+            all.get(begin..end).unwrap_or_default().to_vec()
+        }
+        ExploreSeries {
+            name: self.name.clone(),
+            kind: self.kind,
+            style: self.style,
+            x: part(&self.x, begin, end),
+            y: part(&self.y, begin, end),
+            until: part(&self.until, begin, end),
+            packets: part(&self.packets, begin, end),
+            ranges: part(&self.ranges, begin, end),
+            labels: part(&self.labels, begin, end),
+        }
+    }
+
     /// The series with `limit` points at most. Neighbours in order become one group: of steps and lines the
     /// first, least, largest and last value stay, of marks the whole range. So no peak is lost.
     pub fn reduced(&self, limit: usize) -> ExploreSeries {
@@ -325,12 +355,18 @@ impl Exploration {
             x: ExploreAxis::Time(from, to),
             panels: Vec::new(),
             events: Vec::new(),
+            remote: None,
         }
+    }
+
+    /// Points of all series.
+    pub fn points(&self) -> usize {
+        self.panels.iter().flat_map(|p| &p.series).map(|s| s.x.len()).sum()
     }
 
     /// Nothing is in it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.panels.iter().all(|p| p.series.iter().all(|s| s.x.is_empty()))
+        self.points() == 0
     }
 
     /// The JSON that `explore.js` reads.
@@ -342,15 +378,17 @@ impl Exploration {
                 json!({ "from": -0.5, "to": names.len().max(1) as f64 - 0.5, "cases": names })
             }
         };
+        let limit = if self.remote.is_some() { MAX_OVERVIEW } else { MAX_POINTS };
         let panels = self.panels.iter().map(|p| {
             json!({
                 "heading": p.heading, "label": p.y_label, "from": p.y.0, "to": p.y.1, "log": p.log, "fit": p.fit,
-                "series": p.series.iter().map(|s| s.to_json(MAX_POINTS)).collect::<Vec<_>>(),
+                "series": p.series.iter().map(|s| s.to_json(limit)).collect::<Vec<_>>(),
             })
         });
         let events = self.events.iter().take(MAX_EVENTS).map(ExploreEvent::to_json);
         json!({
             "title": self.title,
+            "remote": self.remote,
             "label": self.x_label,
             "x": axis,
             "panels": panels.collect::<Vec<_>>(),
@@ -401,6 +439,19 @@ mod tests {
         assert!(small.y.contains(&-4.0));
         assert_eq!((small.x[0], small.x[small.x.len() - 1]), (0.0, 999_999.0));
         assert!(small.x.is_sorted());
+    }
+
+    /// Breaks: a browser that zooms in gets what is between, with what a step line needs on both sides.
+    #[test]
+    fn a_part_of_a_series_has_its_neighbours() {
+        let series = ExploreSeries::steps("s", style(), (0..10).map(|i| (f64::from(i), f64::from(i * i))));
+        assert_eq!(series.within(2.5, 4.0).x, [2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(series.within(-5.0, -1.0).x, [0.0]);
+        assert_eq!(series.within(20.0, 10.0).x, [9.0]);
+        let marks = ExploreSeries::marks("m", style(), (0..10).map(|i| (f64::from(i), 0.0, 1.0)));
+        let part = marks.within(2.5, 4.0);
+        assert_eq!((part.x.len(), part.until.len(), part.packets.len()), (2, 2, 0));
+        assert!(marks.within(f64::INFINITY, f64::NEG_INFINITY).x.is_empty());
     }
 
     /// Breaks: marks that are joined cover all that each of them covered.

@@ -17,13 +17,18 @@ pub(crate) fn scripts() -> String {
 
 /// The value of `Content-Security-Policy` for a page: no script but those of [`scripts`], nothing from
 /// elsewhere. A page without scripts allows none.
-pub(crate) fn csp(with_scripts: bool) -> String {
+///
+/// A page with finer data on its server may ask that server.
+pub(crate) fn csp(with_scripts: bool, with_server: bool) -> String {
     let mut policy = "default-src 'none'; style-src 'unsafe-inline'".to_owned();
     if with_scripts {
         policy.push_str("; script-src");
         for script in [LIBRARY, EXPLORE] {
             policy.push_str(&format!(" 'sha256-{}'", STANDARD.encode(Sha256::digest(script))));
         }
+    }
+    if with_server {
+        policy.push_str("; connect-src 'self'");
     }
     policy
 }

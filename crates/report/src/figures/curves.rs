@@ -59,6 +59,7 @@ fn explore(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves: &[
             series,
         }],
         events: Vec::new(),
+        remote: None,
     }
 }
 

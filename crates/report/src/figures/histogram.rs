@@ -78,6 +78,7 @@ fn explore(title: &str, x_label: &str, y_label: &str, bars: &[Bar], mark: Option
             }]
         },
         events: Vec::new(),
+        remote: None,
     }
 }
 

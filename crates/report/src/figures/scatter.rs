@@ -52,6 +52,7 @@ fn explore(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> Explo
             series: vec![series],
         }],
         events: Vec::new(),
+        remote: None,
     }
 }
 
