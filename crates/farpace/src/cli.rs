@@ -1,9 +1,7 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, explain, far_end, forward, gateway, kernel, lab_namespaces, man,
-    nics, notices, pacing, papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up,
-    version,
+    cc, completions, doctor, emulate, exec, explain, far_end, forward, gateway, kernel, lab_namespaces, man, nics, notices, pacing, papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up, version, view,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -69,6 +67,8 @@ pub enum Command {
     Scenario(scenario::Args),
     /// Say why transfers in a capture took their time, and what would help
     Explain(explain::Args),
+    /// Show a large capture, trace or results in a browser
+    View(view::Args),
     /// Print a capture as text, in the style of tcpdump, or as JSON
     Show(show::Args),
     /// Precise pacing: configurations in the words of tc, what they mean, and proof from captures
@@ -146,6 +146,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Scenario(args) => scenario::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::View(args) => view::run(args),
         Command::Show(args) => show::run(args),
         Command::Pacing(args) => pacing::run(args),
         Command::Nics(args) => nics::run(args),

@@ -90,3 +90,4 @@ pub mod together;
 pub mod transfer;
 pub mod up;
 pub mod version;
+pub mod view;

@@ -1,11 +1,13 @@
 //! Reading: captures of others and ours, whole or damaged, compressed or not.
 
 mod compressed;
+mod reading;
 mod records;
 pub mod ss;
 
 pub use compressed::{Compression, open};
-pub use records::{RecordFollower, RecordsError, read_records};
+pub use reading::Reading;
+pub use records::{RecordFollower, RecordsError, read_records, read_records_with};
 
 use crate::flow::{Flow, Table};
 use crate::frame::{self, Found, Segment};

@@ -2,6 +2,7 @@
 //! sender.
 
 use super::{Capture, Follower};
+use crate::flow::Flow;
 use crate::frame::{Flags, Options, Segment};
 use arrayvec::ArrayVec;
 use farpace_events::{Cause, Record, RecordDirection, RecordSink};
@@ -55,7 +56,7 @@ struct RowOf {
 }
 
 impl RecordFollower {
-    fn take(&mut self, row: &RowOf) {
+    fn take(&mut self, row: &RowOf, each: &mut impl FnMut(&Segment)) {
         if row.connection >= MAX_CONNECTIONS {
             return;
         }
@@ -79,7 +80,7 @@ impl RecordFollower {
         let server = (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 1 + (row.connection / 60_000) as u16);
         let (src, dst) = if row.sent { (client, server) } else { (server, client) };
         let syn = flags & Flags::SYN != 0;
-        self.follower.segment(&Segment {
+        let segment = Segment {
             frame: self.follower.frames + 1,
             time: row.time,
             interface: 0,
@@ -105,7 +106,16 @@ impl RecordFollower {
             ecn: 0,
             ip_len: row.len,
             damaged: None,
-        });
+        };
+        self.follower.segment(&segment);
+        each(&segment);
+    }
+
+    /// The number of a connection in the records, from what [`finish`](Self::finish) gave.
+    pub fn connection(flow: &Flow) -> Option<u32> {
+        let [client, server] = flow.ends;
+        let (port, group) = (u32::from(client.port()), u32::from(server.port()));
+        Some(port.checked_sub(1_024)? + 60_000 * group.checked_sub(1)?)
     }
 
     /// Ends, and gives the connections, in the order of their first rows.
@@ -120,7 +130,7 @@ impl RecordSink for RecordFollower {
             return;
         }
         let sent = record.direction == RecordDirection::Sent;
-        self.take(&RowOf {
+        let row = RowOf {
             time: record.time,
             connection: record.connection,
             sent,
@@ -131,7 +141,8 @@ impl RecordSink for RecordFollower {
             syn: matches!(record.cause, Some(Cause::Syn | Cause::SynRetransmit)),
             fin: record.cause == Some(Cause::Fin),
             sack: record.sack.iter().map(|b| (b.start.get(), b.end.get())).take(4).collect(),
-        });
+        };
+        self.take(&row, &mut |_| {});
     }
 }
 
@@ -140,6 +151,17 @@ impl RecordSink for RecordFollower {
 /// # Errors
 /// A file that is no such trace.
 pub fn read_records(file: impl ChunkReader + 'static) -> Result<Capture, RecordsError> {
+    read_records_with(file, |_| {})
+}
+
+/// The same, and shows each row as a segment.
+///
+/// # Errors
+/// As [`read_records`].
+pub fn read_records_with(
+    file: impl ChunkReader + 'static,
+    mut each: impl FnMut(&Segment),
+) -> Result<Capture, RecordsError> {
     let reader = SerializedFileReader::new(file)?;
     let columns = reader.metadata().file_metadata().schema_descr();
     let names: Vec<String> = columns.columns().iter().map(|c| c.name().to_owned()).collect();
@@ -157,7 +179,7 @@ pub fn read_records(file: impl ChunkReader + 'static) -> Result<Capture, Records
             row.get_column_iter().nth(at).map(|(_, field)| field).ok_or(RecordsError::Column(name))
         };
         if let Some(row) = row_of(&row, field)? {
-            follower.take(&row);
+            follower.take(&row, &mut each);
         }
     }
     Ok(follower.finish())

@@ -3,13 +3,9 @@
 //! The kernel counts for how long a sender was busy, and for how much of that the receive window or the
 //! send buffer held it back (`busy`, `rwnd_limited`, `sndbuf_limited`). The rest is the congestion window.
 
-use crate::cause::Cause;
-use crate::control::Control;
-use crate::diagnosis::{Diagnosis, Finding, Share};
-use crate::flow::Side;
-use crate::view::Vantage;
-use crate::words::seconds;
-use farpace_units::{ByteCount, Instant, Rate, Span};
+use super::Reading;
+use crate::diagnosis::Diagnosis;
+use farpace_units::Span;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -65,7 +61,7 @@ pub fn read(text: &str) -> Vec<Logged> {
         .map(|((local, peer), (values, entries))| Logged {
             local,
             peer,
-            diagnosis: diagnosis(&values),
+            diagnosis: values.reading().diagnosis(),
             entries,
         })
         .collect()
@@ -127,87 +123,23 @@ impl Values {
     }
 }
 
-fn diagnosis(v: &Values) -> Diagnosis {
-    let busy = v.time("busy");
-    let window = v.time("rwnd_limited").min(busy);
-    let buffer = v.time("sndbuf_limited").min(busy - window);
-    let rest = busy - window - buffer;
-    let lost = v.number("retrans", true);
-    let sent = v.number("segs_out", false).max(v.number("data_segs_out", false));
-    let rate = lost / sent.max(1.0);
-    let (rtt, least) = (v.number("rtt", false), v.number("minrtt", false));
-    let reordered = v.number("reord_seen", false);
-    let other = match () {
-        () if lost > 0.0 && rtt < 1.3 * least.max(0.001) && reordered * 2.0 > lost => Cause::Reordering,
-        () if lost > 0.0 && rate > 0.0005 && rtt < 1.3 * least.max(0.001) => Cause::RandomLoss,
-        () if v.words.contains_key("ssthresh") || rtt > 1.3 * least => Cause::Congestion,
-        () => Cause::SlowStart,
-    };
-    let mut shares: Vec<Share> = [(Cause::ReceiveWindow, window), (Cause::SendBuffer, buffer), (other, rest)]
-        .into_iter()
-        .filter(|(_, time)| !time.is_zero())
-        .map(|(cause, time)| Share { cause, time })
-        .collect();
-    shares.sort_by_key(|s| std::cmp::Reverse(s.time));
-    let dominant = shares.first().map_or(Cause::SenderApplication, |s| s.cause);
-    let evidence = |cause: Cause, time: Span| match cause {
-        Cause::ReceiveWindow => {
-            format!("the kernel counts {} in which the receive window held it back", seconds(time))
+impl Values {
+    /// What the entry says, as numbers.
+    fn reading(&self) -> Reading {
+        Reading {
+            busy: self.time("busy"),
+            receive_window: self.time("rwnd_limited"),
+            send_buffer: self.time("sndbuf_limited"),
+            retransmitted: self.number("retrans", true),
+            sent: self.number("segs_out", false).max(self.number("data_segs_out", false)),
+            rtt_ms: self.number("rtt", false),
+            min_rtt_ms: self.number("minrtt", false),
+            reordered: self.number("reord_seen", false),
+            cwnd: self.number("cwnd", false),
+            reduced: self.words.contains_key("ssthresh"),
+            acknowledged: self.number("bytes_acked", false),
+            control: self.control.as_deref().map(leak),
         }
-        Cause::SendBuffer => {
-            format!("the kernel counts {} in which the send buffer held it back", seconds(time))
-        }
-        Cause::SenderApplication => "the kernel counts no time in which it was busy".to_owned(),
-        _ => format!(
-            "{} at the congestion window of {:.0} segments; {lost:.0} retransmissions of {sent:.0} \
-             segments; round trip {rtt} ms, \
-             at least {least} ms",
-            seconds(time),
-            v.number("cwnd", false)
-        ),
-    };
-    let finding = |cause: Cause, time: Span| Finding {
-        cause,
-        time,
-        confidence: if matches!(cause, Cause::ReceiveWindow | Cause::SendBuffer) { 0.9 } else { 0.5 },
-        evidence: evidence(cause, time),
-        frames: Vec::new(),
-        filter: String::new(),
-        cure: cause.info().cure.to_owned(),
-        first: None,
-    };
-    let mut findings: Vec<Finding> = shares.iter().map(|s| finding(s.cause, s.time)).collect();
-    if findings.is_empty() {
-        findings.push(finding(Cause::SenderApplication, Span::ZERO));
-    }
-    let acked = v.number("bytes_acked", false);
-    let healthy = !shares.iter().any(|s| {
-        s.cause.info().kind == crate::cause::Kind::Fault && s.time.as_secs_f64() >= 0.05 * busy.as_secs_f64()
-    });
-    Diagnosis {
-        side: Side::Client,
-        vantage: Vantage::Sender,
-        start: Instant::ZERO,
-        end: Instant::ZERO + busy,
-        bytes: ByteCount::new(acked as u64),
-        goodput: Rate::of(ByteCount::new(acked as u64), busy),
-        base_rtt: (least > 0.0).then(|| Span::from_nanos((least * 1e6) as u64)),
-        path_rate: Rate::from_bits_per_sec(0),
-        dominant,
-        confidence: findings.first().map_or(0.0, |f| f.confidence),
-        healthy,
-        unknowable: vec![
-            "A log of ss counts only the time in which the sender was busy, and says little about losses: \
-             a capture \
-             tells their causes."
-                .to_owned(),
-        ],
-        control: match &v.control {
-            Some(name) => Control { name: leak(name), confidence: 1.0, evidence: "ss says so".to_owned() },
-            None => Control { name: "unknown", confidence: 0.0, evidence: "ss does not say".to_owned() },
-        },
-        shares,
-        findings,
     }
 }
 
@@ -222,6 +154,7 @@ fn leak(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::Cause;
 
     const LOG: &str = "\
 State  Recv-Q Send-Q Local Address:Port  Peer Address:Port Process

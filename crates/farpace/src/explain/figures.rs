@@ -35,8 +35,8 @@ pub(super) fn of(flow: &Flow, transfer: &Transfer, number: usize, zero: Instant)
 }
 
 /// A collector for the packets of a transfer.
-pub(super) fn packets(flow: &Flow, transfer: &Transfer, zero: Instant) -> Packets {
-    Packets::new(flow, transfer.diagnosis.side, zero)
+pub(super) fn packets(flow: &Flow, transfer: &Transfer, zero: Instant, limit: usize) -> Packets {
+    Packets::new(flow, transfer.diagnosis.side, zero, limit)
 }
 
 /// When the timer of the sender fired, in seconds from `zero`.

@@ -4,6 +4,7 @@ use super::{Args, Transfer, figures};
 use anyhow::{Context, Result, bail};
 use farpace_explain::diagnose;
 use farpace_explain::flow::{Flow, Side};
+use farpace_explain::frame::Segment;
 use farpace_explain::input::{self, Capture, Compression, ss};
 use farpace_explain::pair::{self, Packets, Pair};
 use std::fs::File;
@@ -142,29 +143,33 @@ impl Transfer {
     }
 }
 
-/// Reads a capture once more for the packets of the transfers that its page shows. What cannot be read twice, or
-/// is no capture, has none.
+/// Reads a capture once more for the packets of the transfers that its page shows. What cannot be read twice has
+/// none.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub(crate) fn collect_packets(examined: &mut Examined) -> Result<()> {
-    let Source::Capture { capture, .. } = &examined.source else { return Ok(()) };
+pub(crate) fn collect_packets(examined: &mut Examined, limit: usize) -> Result<()> {
+    let Some(capture) = examined.capture() else { return Ok(()) };
     let Some((zero, _)) = capture.time else { return Ok(()) };
     let shown = examined.transfers.iter().take(figures::MAX_SHOWN);
     let mut collected: Vec<_> = shown
         .map(|t| Some((capture.flows.get(t.flow?)?, t)))
-        .map(|found| found.map(|(flow, t)| (flow, t.diagnosis.side, figures::packets(flow, t, zero))))
+        .map(|found| found.map(|(flow, t)| (flow, t.diagnosis.side, figures::packets(flow, t, zero, limit))))
         .collect();
     // An interface or standard input.
     if collected.is_empty() || !examined.file.is_file() {
         return Ok(());
     }
     let reading = || format!("cannot read `{}` again", examined.file.display());
-    let (source, _) = input::open(File::open(&examined.file).with_context(reading)?).with_context(reading)?;
-    input::read_with(source, |segment| {
-        collected.iter_mut().flatten().for_each(|(_, _, packets)| packets.take(segment));
-    })
-    .with_context(reading)?;
+    let mut each =
+        |segment: &Segment| collected.iter_mut().flatten().for_each(|(_, _, packets)| packets.take(segment));
+    let file = File::open(&examined.file).with_context(reading)?;
+    if matches!(examined.source, Source::Trace(_)) {
+        input::read_records_with(file, &mut each).with_context(reading)?;
+    } else {
+        let (source, _) = input::open(file).with_context(reading)?;
+        input::read_with(source, &mut each).with_context(reading)?;
+    }
     let finished: Vec<_> = collected
         .into_iter()
         .map(|found| {

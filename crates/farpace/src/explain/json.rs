@@ -68,9 +68,23 @@ fn capture(examined: &Examined) -> Value {
 fn transfer(examined: &Examined, transfer: &Transfer) -> Value {
     let d = &transfer.diagnosis;
     let flow = examined.flow(transfer);
-    json!({
+    let mut value = verdict(d);
+    let more = json!({
         "from": transfer.from.to_string(),
         "to": transfer.to.to_string(),
+        "cure": transfer.cured.as_ref().map(cure),
+        "counts": flow.map(|flow| counts(flow, d)),
+        "handshake": flow.map(handshake),
+    });
+    if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
+        fields.extend(more);
+    }
+    value
+}
+
+/// What the engine of reasons says of one direction.
+pub(crate) fn verdict(d: &Diagnosis) -> Value {
+    json!({
         "sender": d.side.name(),
         "captured_at": d.vantage.name(),
         "verdict": words::paragraph(d),
@@ -96,9 +110,6 @@ fn transfer(examined: &Examined, transfer: &Transfer) -> Value {
             "evidence": d.control.evidence,
         },
         "not_known": d.unknowable,
-        "cure": transfer.cured.as_ref().map(cure),
-        "counts": flow.map(|flow| counts(flow, d)),
-        "handshake": flow.map(handshake),
     })
 }
 

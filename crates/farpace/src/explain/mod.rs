@@ -10,6 +10,7 @@ mod json;
 mod live;
 mod packets;
 mod page;
+pub(crate) mod reasons;
 mod words;
 
 use crate::outdir::OutDir;
@@ -17,11 +18,11 @@ use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use cure::Cured;
 use farpace_explain::{Diagnosis, FlowFilter};
-use farpace_report::TimeSequence;
+use farpace_report::{Figure, TimeSequence};
 use farpace_units::Span;
 use input::Examined;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
@@ -102,7 +103,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         try_cures(&mut examined)?;
     }
     if args.out.is_some() {
-        examined.iter_mut().try_for_each(input::collect_packets)?;
+        examined.iter_mut().try_for_each(|e| input::collect_packets(e, packets::MAX_PIECES))?;
     }
     let pair = input::pair(&examined)?;
     let value = json::report(&examined, pair.as_ref());
@@ -112,7 +113,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         terminal::print(&words::text(&examined, pair.as_ref()))?;
     }
     if let (Some(out), Some(dir)) = (out, &args.out) {
-        let (page, figures) = page::page(&examined, pair.as_ref());
+        let (page, figures) = page::page(&examined, pair.as_ref(), None);
         out.write("report.html", page.as_bytes())?;
         for figure in &figures {
             out.write(&figure.file_name, figure.svg.as_bytes())?;
@@ -127,6 +128,33 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         terminal::say_where(&dir.join("report.html"), args.json)?;
     }
     Ok(ExitCode::from(terminal::OK))
+}
+
+impl Args {
+    /// What another command explains.
+    pub(crate) fn of(flows: Vec<FlowFilter>, top: usize) -> Self {
+        Args { files: Vec::new(), live: None, lasts: None, cure: false, flows, top, json: false, out: None }
+    }
+}
+
+/// A page whose figures get finer data from a server.
+pub(crate) struct ExplainedPage {
+    /// The page.
+    pub html: String,
+    /// Its figures, with all their data.
+    pub figures: Vec<Figure>,
+}
+
+/// The page of one file with every packet. A figure with many points says that finer ones are at `address`,
+/// a slash, and its index.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn whole_page(file: &Path, args: &Args, address: &str) -> Result<ExplainedPage> {
+    let mut examined = input::examine(file, args)?;
+    input::collect_packets(&mut examined, packets::MAX_VIEWED)?;
+    let (html, figures) = page::page(&[examined], None, Some(address));
+    Ok(ExplainedPage { html, figures })
 }
 
 /// Runs the lab for each transfer that is not healthy.

@@ -6,8 +6,11 @@ use farpace_report::{BinInterval, SequencePiece, TimeSequence};
 use farpace_units::Instant;
 use std::net::SocketAddr;
 
-/// Pieces of each kind that are kept. With twice as many, two neighbours become one that covers both.
-const MAX_PIECES: usize = 60_000;
+/// Pieces of each kind that are kept for a page of one file. With twice as many, two neighbours become one that
+/// covers both.
+pub(super) const MAX_PIECES: usize = 60_000;
+/// The same for a page that is served.
+pub(super) const MAX_VIEWED: usize = 2_000_000;
 const MB: f64 = 1e6;
 
 /// Collects what the figure of one direction needs.
@@ -21,11 +24,12 @@ pub(super) struct Packets {
     first: Option<u32>,
     highest: i64,
     drawn: TimeSequence,
+    limit: usize,
 }
 
 impl Packets {
-    /// An empty collection for what `side` of `flow` sends. The time axis begins at `zero`.
-    pub(super) fn new(flow: &Flow, side: Side, zero: Instant) -> Self {
+    /// An empty collection for what `side` of `flow` sends, of `limit` pieces. The time axis begins at `zero`.
+    pub(super) fn new(flow: &Flow, side: Side, zero: Instant, limit: usize) -> Self {
         let [own, other] = [flow.said(side), flow.said(side.other())];
         // Scaling holds only if both ends offer it (RFC 7323 §2.2).
         let scale = own.scale.and(other.scale).unwrap_or(0);
@@ -37,6 +41,7 @@ impl Packets {
             first: None,
             highest: 0,
             drawn: TimeSequence::default(),
+            limit,
         }
     }
 
@@ -80,7 +85,7 @@ impl Packets {
         };
         let pieces = if from < self.highest { &mut self.drawn.retransmitted } else { &mut self.drawn.sent };
         pieces.push(piece);
-        halve(pieces);
+        halve(pieces, self.limit);
         self.highest = self.highest.max(to);
     }
 
@@ -94,12 +99,12 @@ impl Packets {
         let (time, ack) = (self.seconds(segment.time), self.offset(segment.ack));
         if self.drawn.acked.last().is_none_or(|last| last.1 != ack as f64 / MB) {
             self.drawn.acked.push((time, ack as f64 / MB));
-            thin(&mut self.drawn.acked);
+            thin(&mut self.drawn.acked, self.limit);
         }
         let edge = ack + (i64::from(segment.window) << self.scale.min(14));
         if self.drawn.window.last().is_none_or(|last| last.1 != edge as f64 / MB) {
             self.drawn.window.push((time, edge as f64 / MB));
-            thin(&mut self.drawn.window);
+            thin(&mut self.drawn.window, self.limit);
         }
         if let Some((left, right)) = segment.options.sack.first() {
             self.drawn.sacked.push(SequencePiece {
@@ -108,7 +113,7 @@ impl Packets {
                 to: self.offset(*right) as f64 / MB,
                 packet: segment.frame,
             });
-            halve(&mut self.drawn.sacked);
+            halve(&mut self.drawn.sacked, self.limit);
         }
     }
 
@@ -122,8 +127,8 @@ impl Packets {
 }
 
 /// Two neighbours become one that covers both, if there are too many.
-fn halve(pieces: &mut Vec<SequencePiece>) {
-    if pieces.len() < 2 * MAX_PIECES {
+fn halve(pieces: &mut Vec<SequencePiece>, limit: usize) {
+    if pieces.len() < 2 * limit {
         return;
     }
     *pieces = pieces
@@ -136,8 +141,8 @@ fn halve(pieces: &mut Vec<SequencePiece>) {
 }
 
 /// Every second point goes, if there are too many. Numbers that only grow lose no peak by it.
-fn thin(points: &mut Vec<(f64, f64)>) {
-    if points.len() >= 2 * MAX_PIECES {
+fn thin(points: &mut Vec<(f64, f64)>, limit: usize) {
+    if points.len() >= 2 * limit {
         let mut odd = false;
         points.retain(|_| {
             odd = !odd;

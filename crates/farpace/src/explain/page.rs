@@ -7,10 +7,19 @@ use farpace_explain::pair::Pair;
 use farpace_report::{Figure, Page};
 use farpace_units::Instant;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-/// The page as HTML, and the figures on it.
-pub(crate) fn page(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair)>) -> (String, Vec<Figure>) {
+/// Figures with more points get finer data from a server, if there is one.
+const MAX_EMBEDDED: usize = 20_000;
+
+/// The page as HTML, and the figures on it. `address` is that of a server for finer data.
+pub(crate) fn page(
+    all: &[Examined],
+    pair: Option<&(SocketAddr, SocketAddr, Pair)>,
+    address: Option<&str>,
+) -> (String, Vec<Figure>) {
     let mut page = Page::new("Why transfers took their time");
+    page.one_clock();
     let mut drawn = Vec::new();
     let mut number = 0;
     for examined in all {
@@ -38,7 +47,12 @@ pub(crate) fn page(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair
                 page.command(&finding.filter);
             }
             let figures = flow.map_or(Vec::new(), |flow| figures::of(flow, transfer, number, zero));
-            for figure in figures {
+            for mut figure in figures {
+                if let (Some(address), Some(exploration)) = (address, &mut figure.explore)
+                    && exploration.points() > MAX_EMBEDDED
+                {
+                    Arc::make_mut(exploration).remote = Some(format!("{address}/{}?", drawn.len()));
+                }
                 page.figure(&figure);
                 drawn.push(figure);
             }

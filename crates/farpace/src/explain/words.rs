@@ -193,7 +193,7 @@ pub(crate) fn told(d: &Diagnosis) -> impl Iterator<Item = &Finding> {
 }
 
 /// One event with its evidence.
-fn event(number: usize, f: &Finding, d: &Diagnosis) -> String {
+pub(crate) fn event(number: usize, f: &Finding, d: &Diagnosis) -> String {
     let at = f.first.map_or(String::new(), |t| format!(" from {}", seconds(t.since(d.start))));
     let mut text = fill(&format!(
         "{number}. {}{at}, {} ({:.0} % sure): {}.",
@@ -227,7 +227,7 @@ pub(crate) fn control(d: &Diagnosis) -> String {
 }
 
 /// Lines of at most a hundred columns.
-fn fill(text: &str) -> String {
+pub(crate) fn fill(text: &str) -> String {
     const WIDTH: usize = 100;
     let mut out = String::new();
     let mut column = 0;

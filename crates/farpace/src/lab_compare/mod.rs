@@ -15,6 +15,7 @@ mod virtual_time;
 pub use backend_run::BackendRun;
 pub use plan::Backend;
 
+use crate::explain::reasons;
 use crate::outdir::OutDir;
 use crate::realtime::LateTolerance;
 use crate::scenario::parse_set;
@@ -140,7 +141,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         terminal::print_json(&results.json(&plan))?;
     } else {
-        terminal::print(&results.table(&plan).to_text())?;
+        let reasons =
+            results.of(Backend::Lab).next().map_or(String::new(), |run| reasons::text(&run.reasons));
+        terminal::print(&(results.table(&plan).to_text() + &reasons))?;
     }
     for warning in results.warnings() {
         terminal::note(&warning);

@@ -2,8 +2,9 @@
 
 use super::Args;
 use super::backend_run::{BackendRun, CompareSample};
-use super::plan::Plan;
+use super::plan::{Backend, Plan};
 use super::results::Results;
+use crate::explain::reasons;
 use crate::outdir::OutDir;
 use anyhow::Result;
 use farpace_papers::congestion_name;
@@ -83,10 +84,16 @@ fn figures(plan: &Plan, results: &Results) -> Vec<Figure> {
 fn page(args: &Args, plan: &Plan, results: &Results, figures: &[Figure]) -> String {
     let base = plan.base();
     let mut page = Page::new(&format!("Lab and reality: {}", base.title));
+    page.one_clock();
     if !base.description.is_empty() {
         page.paragraph(base.description.trim());
     }
     page.table(&results.table(plan));
+    if let Some(reason) = results.of(Backend::Lab).find_map(|run| run.reasons.first()) {
+        page.heading("Why it took its time in the lab");
+        reasons::section(&mut page, reason, "figures/cwnd.svg");
+        page.heading("The course of it");
+    }
     figures.iter().for_each(|figure| _ = page.figure(figure));
     page.paragraph(
         "Lab is farpace's TCP in virtual time; farpace, real time, the same at both ends of the same network on devices; \

@@ -2,10 +2,12 @@
 
 use super::backend_run::{BackendRun, CompareSample};
 use super::plan::{Backend, Plan};
+use crate::explain::reasons;
 use crate::interrupt;
 use crate::realtime::Drops;
 use anyhow::Result;
 use farpace_events::Cause;
+use farpace_explain::input::RecordFollower;
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
 use farpace_tcp::ConnectionInspection;
@@ -16,10 +18,11 @@ use farpace_units::{Instant, Packets};
 /// # Errors
 /// A defect of the lab.
 pub fn run(plan: &Plan, scenario: &Scenario) -> Result<BackendRun> {
-    let mut run = Run::new(scenario, Inputs::default())?;
+    let mut run = Run::new(scenario, Inputs { records: true, ..Inputs::default() })?;
+    let mut follower = RecordFollower::default();
     let (mut samples, mut delivered) = (Vec::new(), 0);
     loop {
-        let progress = run.advance(None)?;
+        let progress = run.advance(Some(&mut follower))?;
         for sample in run.samples() {
             delivered += sample.delivered.get();
             let at = sample.time.since(Instant::ZERO).as_secs_f64();
@@ -38,6 +41,8 @@ pub fn run(plan: &Plan, scenario: &Scenario) -> Result<BackendRun> {
         .iter()
         .map(|drop| Drops { place: drop.place.clone(), cause: drop.reason.name(), packets: drop.packets })
         .collect();
+    let names: Vec<String> = scenario.flows.iter().map(|flow| flow.name.clone()).collect();
+    trial.reasons = reasons::of_records(follower, &names);
     debug_assert!(trial.seconds <= plan.lasts.as_secs_f64());
     Ok(trial)
 }

@@ -22,6 +22,8 @@ pub struct Input {
     pub trace: TraceFormat,
     pub quiet: bool,
     pub clock_speed: bool,
+    /// Say why flows took their time.
+    pub explain: bool,
     /// The command line that repeats this run.
     pub command: String,
     report: bool,
@@ -66,6 +68,7 @@ impl Input {
             trace,
             quiet: args.quiet,
             clock_speed: args.clock_speed,
+            explain: args.explain,
             command: command_line(args),
             report: !args.no_report,
             captures: !args.no_captures,

@@ -17,11 +17,13 @@ pub(crate) mod words;
 
 pub use summary::{FlowSummary, RunSummary, Status};
 
+use crate::explain::reasons::{self, Reason};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Result, anyhow};
+use farpace_explain::input::RecordFollower;
 use farpace_lab::{Inputs, Run, RunError, VerifyError};
 use farpace_report::BinnedSeries;
 use input::Input;
@@ -43,6 +45,7 @@ Examples:
   farpace run wan.toml --payload film.mp4 --received copy.mp4 --out results
   farpace run wan.toml --set links.wan.delay=\"20 ms\" --set flows.*.sender.profile=linux-2.6.17
   farpace run wan.toml --pace a=pacing.toml
+  farpace run scenarios/papers/stops.toml --explain
   farpace run wan.toml --json --no-report | jq '.flows[0].goodput_bit_s'
 
 Exit codes:
@@ -81,6 +84,9 @@ pub struct Args {
     /// Print the summary as one JSON object (docs/json.md)
     #[arg(long)]
     pub json: bool,
+    /// Say why each flow took its time: where the time went, with evidence and what would help
+    #[arg(long)]
+    pub explain: bool,
     /// No report and no figures
     #[arg(long)]
     pub no_report: bool,
@@ -122,15 +128,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         None => None,
     };
     let done = drive(&input, out.as_ref())?;
+    let reasons = done.reasons;
     // A result is worth showing even if it cannot be written.
     let mut summary = done.summary;
     let written = match (out, done.trace) {
-        (Some(out), Ok(())) => write(&input, out, &mut summary, &done.watch, &done.meters),
+        (Some(out), Ok(())) => write(&input, out, &mut summary, &done.watch, &done.meters, &reasons),
         // An incomplete trace must not stand beside what it belongs to.
         (_, trace) => trace,
     };
     let received = done.received.and_then(|()| input.settle_received(&summary));
-    show(args, &input, &summary)?;
+    show(args, &input, &summary, &reasons)?;
     written.and(received)?;
     Ok(ExitCode::from(summary.status.exit_code()))
 }
@@ -138,6 +145,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// A run that has ended.
 struct Done {
     summary: RunSummary,
+    /// Why flows took their time, if that was asked.
+    reasons: Vec<Reason>,
     watch: RunWatch,
     /// Receiving hosts, and what came in.
     meters: Vec<(String, BinnedSeries)>,
@@ -151,7 +160,8 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
     let place = |error| in_place(error, out, input);
     let stopwatch = Stopwatch::start();
     let mut trace = TraceSink::create(input, out)?;
-    let mut recording = trace.is_some() || input.report();
+    let mut follower = input.explain.then(RecordFollower::default);
+    let mut recording = trace.is_some() || input.report() || follower.is_some();
     let mut run = Run::new(
         scenario,
         Inputs {
@@ -169,13 +179,17 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
     let mut progress = ProgressLine::new(input.quiet);
     let interrupted = loop {
         let now = if recording {
-            run.advance(Some(&mut trace::Records { watch: &mut watch, trace: trace.as_mut() }))
+            run.advance(Some(&mut trace::Records {
+                watch: &mut watch,
+                trace: trace.as_mut(),
+                follower: follower.as_mut(),
+            }))
         } else {
             run.advance(None)
         };
         let now = now.map_err(place)?;
         watch.samples(run.samples());
-        if recording && trace.is_none() && watch.has_enough_records() {
+        if recording && trace.is_none() && follower.is_none() && watch.has_enough_records() {
             run.stop_records();
             recording = false;
         }
@@ -200,6 +214,9 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
     let outcome = run.finish().map_err(place)?;
     let trace = trace.map_or(Ok(()), TraceSink::finish);
     let mut summary = RunSummary::new(input, &outcome, &watch, interrupted);
+    let names: Vec<String> = summary.flows.iter().map(|flow| flow.name.clone()).collect();
+    let reasons = follower.map_or_else(Vec::new, |follower| reasons::of_records(follower, &names));
+    summary.explain = input.explain.then(|| reasons::to_json(&reasons));
     summary.wall = Some(summary::Wall::new(stopwatch.elapsed(), &summary));
     let unwritten = outcome.flows.into_iter().find_map(|flow| match flow.verified {
         Err(error @ VerifyError::Write { .. }) => Some(in_place(RunError::Received(error), out, input)),
@@ -209,7 +226,7 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
         input.remove_received();
         Err(error)
     });
-    Ok(Done { summary, watch, meters, trace, received })
+    Ok(Done { summary, reasons, watch, meters, trace, received })
 }
 
 /// Errors name files by the places they would have got.
@@ -233,9 +250,10 @@ fn write(
     summary: &mut RunSummary,
     watch: &RunWatch,
     meters: &[(String, BinnedSeries)],
+    reasons: &[Reason],
 ) -> Result<()> {
     if input.report() {
-        let (page, figures) = page::page(input, summary, watch, meters);
+        let (page, figures) = page::page(input, summary, watch, meters, reasons);
         out.write("report.html", page.as_bytes())?;
         if input.out.is_some() {
             for figure in figures {
@@ -258,14 +276,14 @@ fn write(
 }
 
 /// What goes to standard output.
-fn show(args: &Args, input: &Input, summary: &RunSummary) -> Result<()> {
+fn show(args: &Args, input: &Input, summary: &RunSummary, reasons: &[Reason]) -> Result<()> {
     if args.json {
         return terminal::print_json(summary);
     }
     if args.quiet {
         return Ok(());
     }
-    terminal::print(&tables::text(summary))?;
+    terminal::print(&(tables::text(summary) + &reasons::text(reasons)))?;
     let mut notes = String::new();
     if let Some(dir) = &summary.directory {
         let dir = std::path::Path::new(dir);

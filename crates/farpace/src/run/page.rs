@@ -4,6 +4,7 @@ use super::input::Input;
 use super::summary::{FlowSummary, RunSummary};
 use super::watch::{MAX_SHOWN, Pictures, RunWatch};
 use super::{nics, pacing, tables, words};
+use crate::explain::reasons::{self, Reason};
 use farpace_lab::scenario::explain;
 use farpace_report::{
     BandwidthSeries, BinInterval, BinnedSeries, Figure, Page, RateLimit, bandwidth, time_sequence, variables,
@@ -17,8 +18,10 @@ pub fn page(
     summary: &RunSummary,
     watch: &RunWatch,
     meters: &[(String, BinnedSeries)],
+    reasons: &[Reason],
 ) -> (String, Vec<Figure>) {
     let mut page = Page::new(&summary.scenario.title);
+    page.one_clock();
     let mut figures = Vec::new();
     page.verdict(&summary.verdict, words::is_good(summary));
     if !summary.scenario.set.is_empty() {
@@ -45,7 +48,8 @@ pub fn page(
     page.figure(&figure);
     figures.push(figure);
     for (flow, pictures) in summary.flows.iter().zip(watch.pictures()) {
-        let drawn = flow_section(&mut page, summary, flow, pictures);
+        let reason = reasons.iter().find(|r| r.name == flow.name);
+        let drawn = flow_section(&mut page, summary, flow, pictures, reason);
         figures.extend(drawn);
     }
     if summary.flows.len() > MAX_SHOWN {
@@ -128,6 +132,7 @@ fn flow_section(
     summary: &RunSummary,
     flow: &FlowSummary,
     pictures: &Pictures,
+    reason: Option<&Reason>,
 ) -> Vec<Figure> {
     let mut figures = Vec::new();
     let several = summary.flows.len() > 1;
@@ -135,7 +140,12 @@ fn flow_section(
     if several {
         page.paragraph(&words::flow_verdict(flow));
     }
-    page.table(&tables::spent(flow));
+    match reason {
+        // One table of where the time went is enough.
+        Some(reason) => reasons::section(page, reason, &format!("figures/{}-window.svg", flow.name)),
+        None => _ = page.table(&tables::spent(flow)),
+    }
+    places(page, flow, pictures);
     let name = |what: &str| format!("figures/{}-{what}.svg", flow.name);
     if several {
         let bytes = pictures.goodput.bins().iter().map(|bin| bin.bytes).collect();
@@ -157,6 +167,20 @@ fn flow_section(
         page.paragraph("No data was sent again, so there is no loss to look at from near.");
     }
     figures
+}
+
+/// The ways to the first loss and the longest silence.
+fn places(page: &mut Page, flow: &FlowSummary, pictures: &Pictures) {
+    if let Some(at) = pictures.recorder.trigger().map(|at| at.as_secs_f64()) {
+        let file = format!("figures/{}-first-loss.svg", flow.name);
+        page.place(&format!("Show the first retransmission, at {at:.6} s"), &file, at, at, 0.0);
+    }
+    if let Some(longest) = intervals(flow).into_iter().max_by_key(BinInterval::span) {
+        let (from, to) = (longest.start.as_secs_f64(), longest.end.as_secs_f64());
+        let file = format!("figures/{}-window.svg", flow.name);
+        let text = format!("Show the longest stop: {} from {from:.3} s", longest.span().rounded());
+        page.place(&text, &file, from, to, 0.0);
+    }
 }
 
 /// The figures around the first retransmission; none if there was no loss.

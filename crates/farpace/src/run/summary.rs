@@ -64,6 +64,9 @@ pub struct RunSummary {
     pub nics: Vec<NicsSummary>,
     /// Dropped packets by place and cause.
     pub drops: Vec<DropSummary>,
+    /// With --explain: why each flow took its time, as `farpace explain --json` says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<serde_json::Value>,
     /// Events processed.
     pub events: u64,
     /// Packets that did not fit into a capture, by its file.
@@ -285,6 +288,7 @@ impl RunSummary {
             pacing: outcome.pacing.iter().map(PacingSummary::new).collect(),
             nics: outcome.nics.iter().map(NicsSummary::new).collect(),
             drops: drops.collect(),
+            explain: None,
             events: outcome.events,
             left_out_of_captures: left_out.collect(),
             files: Vec::new(),

@@ -6,6 +6,7 @@ use super::watch::RunWatch;
 use crate::outdir::OutDir;
 use anyhow::{Context, Result, anyhow};
 use farpace_events::{Record, RecordSink};
+use farpace_explain::input::RecordFollower;
 use farpace_trace::{CsvSink, ParquetSink, RunInfo, TraceError};
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -60,10 +61,12 @@ impl RecordSink for TraceSink {
     }
 }
 
-/// Both of them.
+/// All of them.
 pub struct Records<'a> {
     pub watch: &'a mut RunWatch,
     pub trace: Option<&'a mut TraceSink>,
+    /// The engine of reasons.
+    pub follower: Option<&'a mut RecordFollower>,
 }
 
 impl RecordSink for Records<'_> {
@@ -71,6 +74,9 @@ impl RecordSink for Records<'_> {
         self.watch.record(record);
         if let Some(trace) = &mut self.trace {
             trace.record(record);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.record(record);
         }
     }
 }

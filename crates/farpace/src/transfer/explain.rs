@@ -1,11 +1,13 @@
 //! What limited a transfer: one sentence, and the numbers that it comes from.
 
 use super::options::speed;
+use farpace_explain::cause::Cause;
+use farpace_explain::input::Reading;
 use farpace_live::KernelTcp;
 use farpace_live::socket::{LimitedBy, Stream};
 use farpace_report::number;
 use farpace_transfer::{LineProgress, SendReport};
-use farpace_units::Rate;
+use farpace_units::{Rate, Span};
 use serde::Serialize;
 use std::net::TcpStream;
 use std::sync::{Mutex, PoisonError};
@@ -46,6 +48,26 @@ pub struct PathFacts {
 }
 
 impl PathFacts {
+    /// What the engine of reasons looks at.
+    fn reading(&self, sent: &SendReport) -> Reading {
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let busy = Span::from_nanos(u64::try_from(sent.elapsed.as_nanos()).unwrap_or(u64::MAX));
+        let share = |share: f64| Span::from_nanos((busy.as_nanos() as f64 * share.clamp(0.0, 1.0)) as u64);
+        Reading {
+            busy,
+            receive_window: share(self.receive_window),
+            send_buffer: share(self.send_buffer.unwrap_or(0.0)),
+            retransmitted: self.retransmitted as f64,
+            sent: self.segments as f64,
+            rtt_ms: ms(self.rtt),
+            min_rtt_ms: ms(self.min_rtt),
+            cwnd: f64::from(self.cwnd[0]),
+            // Any loss has cut it.
+            reduced: self.retransmitted > 0,
+            acknowledged: sent.bytes as f64,
+            ..Reading::default()
+        }
+    }
     /// In a few words.
     pub fn text(&self) -> String {
         let loss = self.retransmitted as f64 / self.segments.max(1) as f64 * 100.0;
@@ -123,8 +145,15 @@ impl Watcher {
 /// What limited a transfer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// `cap`, `sender disk`, `sender cpu`, `receiver disk`, `receiver cpu`, `receive window`, `path` or `nothing`.
+    /// `cap`, `sender disk`, `sender cpu`, `receiver disk`, `receiver cpu`, `receive window`, `send buffer`, `path` or
+    /// `nothing`.
     pub limit: &'static str,
+    /// The cause as `farpace explain` names it, if it is in the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// What would help against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cure: Option<String>,
     /// The sentence.
     pub sentence: String,
     /// What it comes from.
@@ -262,6 +291,7 @@ pub fn explain(sent: &SendReport, cap: Option<Rate>, path: Option<PathFacts>) ->
     let share = |time: Duration| time.as_secs_f64() / all;
     let (times, receiver) = (sent.times, sent.receiver);
     let rate = speed(sent.bytes, sent.elapsed);
+    let reason = path.map(|path| path.reading(sent).diagnosis());
     let (limit, why) = match () {
         () if sent.bytes == 0 => ("nothing", "no bytes of files had to be sent".to_owned()),
         () if sent.elapsed < SHORT => {
@@ -296,14 +326,20 @@ pub fn explain(sent: &SendReport, cap: Option<Rate>, path: Option<PathFacts>) ->
             format!("the receiver's processor: it hashed for {} of the time", percent(receiver.hash)),
         ),
         () => match path {
-            Some(path) if path.receive_window > 0.5 => {
+            Some(path) if reason.as_ref().is_some_and(|d| d.dominant == Cause::ReceiveWindow) => {
                 let percent = format!("{:.0} %", path.receive_window.min(1.0) * 100.0);
                 (
                     "receive window",
                     format!("the receive window: it was full for {percent} of the time it was sending"),
                 )
             }
-            _ => ("path", "the path".to_owned()),
+            _ if reason.as_ref().is_some_and(|d| d.dominant == Cause::SendBuffer) => {
+                ("send buffer", "the send buffer: it is smaller than what the path could hold".to_owned())
+            }
+            _ => match &reason {
+                Some(d) => ("path", format!("the path: {}", d.dominant.info().title)),
+                None => ("path", "the path".to_owned()),
+            },
         },
     };
     let seen =
@@ -317,8 +353,20 @@ pub fn explain(sent: &SendReport, cap: Option<Rate>, path: Option<PathFacts>) ->
                 number(loss)
             )
         });
-    let sentence = format!("Limited by {why}; {rate}, {seen}.");
-    Explanation { limit, sentence, evidence: Evidence::of(sent, path) }
+    // The engine of reasons knows the network only.
+    let reason = reason.filter(|_| matches!(limit, "receive window" | "send buffer" | "path"));
+    let help = reason.as_ref().and_then(|d| d.findings.first()).map(|finding| finding.cure.clone());
+    let mut sentence = format!("Limited by {why}; {rate}, {seen}.");
+    if let Some(help) = &help {
+        sentence.push_str(&format!(" What helps: {help}."));
+    }
+    Explanation {
+        limit,
+        cause: reason.map(|d| d.dominant.id()),
+        cure: help,
+        sentence,
+        evidence: Evidence::of(sent, path),
+    }
 }
 
 #[cfg(test)]
@@ -374,9 +422,12 @@ mod tests {
              \x20 receiver   writing 0 %, hashing 0 %, waiting for the network 0 %\n\
              \x20 path       round trip 35 ms at last, window 144800 B, receive window full 10 %, send buffer full 25 %\n"
         );
-        assert_eq!(
-            told.sentence,
-            "Limited by the path; 100 Mbit/s, round trip 20 ms, 3 of 1000 segments sent again (0.300 %)."
-        );
+        let expected = "Limited by the path: path full (congestion); 100 Mbit/s, round trip 20 ms, 3 of 1000 segments \
+                        sent again (0.300 %). What helps: ";
+        assert!(told.sentence.starts_with(expected), "{}", told.sentence);
+        assert_eq!(told.cause, Some("congestion"));
+        assert!(told.sentence.contains(told.cure.as_deref().unwrap()));
+        let sent = sent(LineTimes { cap: s(9), ..none }, none);
+        assert_eq!(explain(&sent, None, Some(path)).cause, None);
     }
 }
