@@ -3,9 +3,9 @@
 
 use farpace_events::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
 use farpace_report::{
-    BandwidthSeries, BinInterval, BinnedSeries, ComparedEstimate, ComparisonRow, Drawing, Figure, Page,
-    RateLimit, Reproduction, ReproductionClaim, ReproductionRow, Table, TableColumn, WindowHistory,
-    bandwidth, comparison, time_sequence, variables, window,
+    BandwidthSeries, Bar, BinInterval, BinnedSeries, ComparedEstimate, ComparisonRow, Curve, Dot, Drawing,
+    Figure, Page, RateLimit, Reproduction, ReproductionClaim, ReproductionRow, Table, TableColumn,
+    WindowHistory, bandwidth, comparison, curves, histogram, scatter, time_sequence, variables, window,
 };
 use farpace_units::{ByteCount, Instant, Packets, RandomStream, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlock;
@@ -174,6 +174,35 @@ fn first_stop() -> Vec<Record> {
     rows
 }
 
+const CASES: [&str; 4] = ["0", "1e-8", "1e-7", "1e-6"];
+
+fn measured_curves() -> Vec<Curve<'static>> {
+    let curve = |label, means: [f64; 4], spread: f64| Curve {
+        label,
+        points: means
+            .into_iter()
+            .map(|mean| Some(ComparedEstimate { mean, range: Some((mean - spread, mean + 0.75 * spread)) }))
+            .collect(),
+    };
+    vec![curve("star", [9.4, 8.8, 6.4, 3.6], 0.4), curve("reno", [8.6, 4.2, 1.0, 0.3], 0.2)]
+}
+
+const DOTS: [Dot<'static>; 3] = [
+    Dot { label: "cubic", x: 80.0, y: 90.0 },
+    Dot { label: "reno", x: 60.0, y: 70.0 },
+    Dot { label: "bbr", x: 100.0, y: 95.0 },
+];
+
+fn intervals() -> Vec<Bar> {
+    (0..40u32)
+        .map(|i| Bar {
+            from: f64::from(i + 10),
+            to: f64::from(i + 11),
+            count: if i == 39 { 1 } else { u64::from(40 - i).pow(3) },
+        })
+        .collect()
+}
+
 fn figures() -> Vec<Figure> {
     let stops = [(1, 5), (8, 12), (15, 24), (30, 31), (38, 47), (52, 60)];
     let old = stopping(70, &stops, 60);
@@ -233,6 +262,12 @@ fn figures() -> Vec<Figure> {
         ),
         comparison("Completion time of 1 GB", "completion time (s)", &table2)
             .figure("comparison.svg", "Table 2 of the paper as a figure: shorter is better."),
+        curves("Goodput", "bit error rate", "goodput (Mbit/s)", &CASES, &measured_curves())
+            .figure("curves.svg", "Means, and the range over seeds."),
+        scatter("Goodput over delay", "mean delay (ms)", "goodput (Mbit/s)", &DOTS)
+            .figure("scatter.svg", "An algorithm is a point: best is above and left."),
+        histogram("Intervals between frames", "interval (us)", "frames", &intervals(), None)
+            .figure("histogram.svg", "Both axes are logarithmic: one among thousands is visible."),
     ]
 }
 

@@ -1,5 +1,5 @@
-//! A report as one self-contained HTML file without network access. Figures are drawings, which print and work
-//! without scripts; a browser that runs scripts makes them explorable.
+//! A report as one self-contained HTML file without network access. Figures are drawings, which print and
+//! work without scripts; a browser that runs scripts makes them explorable.
 //!
 //! Start reading at [`Page`].
 
@@ -121,8 +121,8 @@ impl Page {
         self.add(&format!("<p><a href=\"{}\">{}</a></p>", escape(path), escape(text)))
     }
 
-    /// A sentence that leads to a place in a figure, `from` to `to` in seconds with `around` seconds visible (0
-    /// for what suits it). The figure is named by its file.
+    /// A sentence that leads to a place in a figure, `from` to `to` in seconds with `around` seconds visible
+    /// (0 for what suits it). The figure is named by its file.
     pub fn place(&mut self, text: &str, file_name: &str, from: f64, to: f64, around: f64) -> &mut Self {
         self.add(&format!(
             "<p><a href=\"#{}\" data-at=\"{from}\" data-to=\"{to}\" data-around=\"{around}\">{}</a></p>",
@@ -245,8 +245,10 @@ impl Page {
                     let id = if ids.insert(id.clone()) { id } else { format!("figure-{figures}") };
                     writeln!(
                         body,
-                        "<figure id=\"{id}\" data-clock=\"{clock}\"><div class=\"static\"><div class=\"wide\">{}</div><div class=\"narrow\">{}</div>\
-                         </div><figcaption><b>Figure {figures}.</b> {} <span class=\"file\">{}</span></figcaption>{}</figure>",
+                        "<figure id=\"{id}\" data-clock=\"{clock}\"><div class=\"static\"><div \
+                        class=\"wide\">{}</div><div class=\"narrow\">{}</div>\
+                         </div><figcaption><b>Figure {figures}.</b> {} <span \
+                         class=\"file\">{}</span></figcaption>{}</figure>",
                         inline(&figure.svg),
                         inline(&figure.svg_narrow),
                         escape(&figure.caption),
@@ -262,7 +264,8 @@ impl Page {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <meta name=\"color-scheme\" content=\"light dark\">\
              <title>{title}</title>\n<style>:root{{{LIGHT}{}}}\n{CSS}\
-             @media screen and (prefers-color-scheme: dark){{:root{{{DARK}{}}}{DARK_DRAWINGS}{}}}</style></head>\n\
+             @media screen and (prefers-color-scheme: dark){{:root{{{DARK}{}}}{DARK_DRAWINGS}{}}}</style>\
+             </head>\n\
              <body><main>\n<h1>{title}</h1>\n{body}</main>\n{}</body></html>\n",
             explore::csp(explorable, served),
             Colour::variables(false),
@@ -332,10 +335,12 @@ fn inline(svg: &str) -> String {
 /// Layout.
 const CSS: &str = include_str!("page.css");
 /// Colours by day.
-const LIGHT: &str = "--ink:#1a1a1a;--soft:#5f5f5f;--line:#dcdcdc;--edge:#8a8a8a;--grid:#e8e8e8;--paper:#ffffff;--wash:#f5f5f3;\
+const LIGHT: &str = "--ink:#1a1a1a;--soft:#5f5f5f;--line:#dcdcdc;--edge:#8a8a8a;--grid:#e8e8e8;\
+--paper:#ffffff;--wash:#f5f5f3;\
 --good:#00694d;--bad:#b04a00;";
 /// Colours by night.
-const DARK: &str = "--ink:#ececec;--soft:#a8a8a8;--line:#3c3c3c;--edge:#767676;--grid:#2c2c2c;--paper:#161616;--wash:#222222;\
+const DARK: &str = "--ink:#ececec;--soft:#a8a8a8;--line:#3c3c3c;--edge:#767676;--grid:#2c2c2c;\
+--paper:#161616;--wash:#222222;\
 --good:#2fcf9f;--bad:#ff8a3d;";
 /// Drawings by night.
 const DARK_DRAWINGS: &str =

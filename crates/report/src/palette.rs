@@ -111,7 +111,8 @@ const STYLES: [Style; 14] = {
     ]
 };
 
-/// Names that are on several pages, in the order of [`STYLES`]: algorithms, and the three ways of `lab compare`.
+/// Names that are on several pages, in the order of [`STYLES`]: algorithms, and the three ways of `lab
+/// compare`.
 const NAMES: [(&str, usize); 18] = [
     ("farpace", 0),
     ("cubic", 1),

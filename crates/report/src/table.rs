@@ -224,10 +224,10 @@ impl Table {
     pub fn to_html(&self) -> String {
         let class = |c: &TableColumn| if c.align == Align::Right { " class=\"n\"" } else { "" };
         // On a phone the rows of a wide table become lists.
-        let cards = if self.columns.len() > MAX_PHONE_COLUMNS { " class=\"cards\"" } else { "" };
+        let stacked = if self.columns.len() > MAX_PHONE_COLUMNS { " class=\"stacked\"" } else { "" };
         let name = if self.title.is_empty() { "Table" } else { &self.title };
         let mut out = format!(
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table{cards}>",
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table{stacked}>",
             escape(name)
         );
         if !self.title.is_empty() {
@@ -235,6 +235,11 @@ impl Table {
         }
         out.push_str("<thead><tr>");
         for c in &self.columns {
+            if c.name.is_empty() && c.unit.is_empty() {
+                // An empty cell is the head of nothing.
+                out.push_str("<td></td>");
+                continue;
+            }
             let _ = write!(out, "<th scope=\"col\"{}>{}", class(c), escape(&c.name));
             if !c.unit.is_empty() {
                 let _ = write!(out, "<span class=\"unit\">{}</span>", escape(&c.unit));

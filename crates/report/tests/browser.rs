@@ -1,4 +1,5 @@
-//! Pages in a real browser: Debian's Chromium, driven by Playwright. `browser/check.py` looks at the gallery page.
+//! Pages in a real browser: Debian's Chromium, driven by Playwright. `browser/check.py` looks at the gallery
+//! page.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
@@ -56,15 +57,15 @@ fn drawings_stay_without_scripts_and_in_print() {
     check("static");
 }
 
-/// Breaks: pages on a phone (no sideways scrolling) and for everybody: contrast, names, structure, by axe-core,
-/// by day and by night.
+/// Breaks: pages on a phone (no sideways scrolling) and for everybody: contrast, names, structure, by
+/// axe-core, by day and by night.
 #[test]
 fn pages_fit_and_are_accessible() {
     check("access");
 }
 
-/// Breaks: how pages look. The pictures are small, so that fonts do not matter. FARPACE_BLESS=1 stores new ones:
-/// look at them.
+/// Breaks: how pages look. The pictures are small, so that fonts do not matter. FARPACE_BLESS=1 stores new
+/// ones: look at them.
 #[test]
 fn pages_look_as_they_did() {
     check("pictures");

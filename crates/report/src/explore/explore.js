@@ -195,19 +195,27 @@
   const dots = (ctx, panel, area, series) => {
     const { x, y, labels } = series.data(...panel.figure.view);
     ctx.font = '12px system-ui, sans-serif';
-    for (let i = 0; i < x.length; i++) {
-      const [px, py] = [panel.px(x[i]), panel.py(y[i])];
+    const at = [...x].map((_, i) => [panel.px(x[i]), panel.py(y[i])]);
+    for (const [px, py] of at) {
       ctx.beginPath();
       ctx.arc(px, py, 4, 0, 2 * Math.PI);
       ctx.fill();
-      if (!labels || x.length > LABELS) continue;
-      const left = px + 8 + ctx.measureText(labels[i]).width > area.right;
-      const before = ctx.fillStyle;
-      ctx.fillStyle = colours.ink;
-      ctx.textAlign = left ? 'right' : 'left';
-      ctx.fillText(labels[i], left ? px - 7 : px + 7, py + 4);
-      ctx.fillStyle = before;
     }
+    if (!labels || x.length > LABELS) return;
+    // Beside the point, else above or below it; a label without room shows under the pointer only.
+    const taken = at.map(([px, py]) => [px - 4, py - 4, px + 4, py + 4]);
+    ctx.fillStyle = colours.ink;
+    ctx.textAlign = 'left';
+    at.forEach(([px, py], i) => {
+      const width = ctx.measureText(labels[i]).width;
+      const places = [[px + 7, py - 6], [px - 7 - width, py - 6], [px - width / 2, py - 19], [px - width / 2, py + 7]];
+      const box = places.map(([left, top]) => [left, top, left + width, top + 12]).find((b) => b[0] >= area.left
+        && b[2] <= area.right && b[1] >= area.top && b[3] <= area.bottom
+        && !taken.some((t) => t[0] < b[2] && b[0] < t[2] && t[1] < b[3] && b[1] < t[3]));
+      if (!box) return;
+      taken.push(box);
+      ctx.fillText(labels[i], box[0], box[1] + 10);
+    });
   };
 
   const whiskers = (ctx, panel, series) => {
@@ -328,7 +336,7 @@
       const ticks = { color: colours.soft, font: { size: 12 }, maxRotation: 0, autoSkipPadding: 14, includeBounds: false };
       const grid = { color: colours.grid, tickColor: colours.line };
       const x = figure.cases
-        ? { ...ticks, stepSize: 1, callback: (v) => figure.cases[v] ?? '' }
+        ? { ...ticks, callback: (v) => figure.cases[v] ?? '' }
         : { ...ticks, callback: (v) => number(Number(v.toPrecision(12))).trim() };
       const few = (v) => ['1', '2', '5'].includes(v.toExponential(0)[0]) && v.toPrecision(1) == v;
       this.chart = new Chart(this.canvas, {
@@ -342,7 +350,18 @@
           plugins: { legend: { display: false }, tooltip: { enabled: false } },
           elements: { point: { radius: 0 } },
           scales: {
-            x: { type: figure.log ? 'logarithmic' : 'linear', grid, ticks: x, border: { color: colours.soft } },
+            x: {
+              type: figure.log ? 'logarithmic' : 'linear',
+              grid,
+              ticks: x,
+              border: { color: colours.soft },
+              // A tick for each case, not for round numbers.
+              afterBuildTicks: (scale) => {
+                if (!figure.cases) return;
+                scale.ticks = figure.cases.map((_, value) => ({ value }))
+                  .filter(({ value }) => value >= scale.min && value <= scale.max);
+              },
+            },
             y: {
               type: this.log ? 'logarithmic' : 'linear',
               grid,
@@ -397,6 +416,8 @@
         pointRadius: s.kind === 'line' && s.whole.x.length <= 60 ? 3 : 0,
       }));
       chart.update('none');
+      // For tests: what the axis says, and how much is drawn.
+      this.canvas.dataset.ticks = chart.scales.x.ticks.map((tick) => tick.label).join('|');
       this.canvas.dataset.points = chart.data.datasets.reduce((sum, d) => sum + d.data.length, 0);
     }
 

@@ -226,8 +226,8 @@ impl ExploreSeries {
         }
     }
 
-    /// The points from `from` to `to`, and of steps and lines one more on each side. Marks, steps, lines and dots
-    /// must be in order of `x`; others come whole.
+    /// The points from `from` to `to`, and of steps and lines one more on each side. Marks, steps, lines and
+    /// dots must be in order of `x`; others come whole.
     pub fn within(&self, from: f64, to: f64) -> ExploreSeries {
         if matches!(self.kind, SeriesKind::Shades | SeriesKind::Bars | SeriesKind::Level) {
             return self.clone();
@@ -381,7 +381,8 @@ impl Exploration {
         let limit = if self.remote.is_some() { MAX_OVERVIEW } else { MAX_POINTS };
         let panels = self.panels.iter().map(|p| {
             json!({
-                "heading": p.heading, "label": p.y_label, "from": p.y.0, "to": p.y.1, "log": p.log, "fit": p.fit,
+                "heading": p.heading, "label": p.y_label, "from": p.y.0, "to": p.y.1,
+                "log": p.log, "fit": p.fit,
                 "series": p.series.iter().map(|s| s.to_json(limit)).collect::<Vec<_>>(),
             })
         });
@@ -405,7 +406,8 @@ impl ExploreEvent {
 
     fn to_json(&self) -> Value {
         json!({
-            "kind": self.kind.name(), "from": self.from, "to": self.to, "around": self.around, "text": self.text,
+            "kind": self.kind.name(), "from": self.from, "to": self.to,
+            "around": self.around, "text": self.text,
         })
     }
 }

@@ -146,6 +146,29 @@ def explore(browser):
     button.click()
     until(page, lambda: canvas.get_attribute("data-points") == points, "the series comes back")
 
+    # Other axes than time: named cases with the range over seeds, points with labels, logarithms.
+    curves = page.locator("#figure-curves canvas")
+    curves.scroll_into_view_if_needed()
+    until(page, lambda: curves.get_attribute("data-ticks") == "0|1e-8|1e-7|1e-6", curves.get_attribute("data-ticks"))
+    box = curves.bounding_box()
+    page.mouse.move(box["x"] + 58 + (box["width"] - 72) * 3 / 8, box["y"] + 60)
+    tip = page.locator("#figure-curves .tip")
+    until(page, tip.is_visible, "values at a case")
+    said = tip.inner_text()
+    assert "1e-8" in said and "star: 8.8 (8.4 to 9.1)" in said, said
+    dots = page.locator("#figure-scatter canvas")
+    dots.scroll_into_view_if_needed()
+    until(page, lambda: dots.get_attribute("data-ticks") is not None, "the figure is drawn")
+    box = dots.bounding_box()
+    page.mouse.move(box["x"] + 58 + (box["width"] - 72) / 1.1, box["y"] + 30)
+    until(page, lambda: "bbr" in page.locator("#figure-scatter .tip").inner_text(), "the label of a point")
+    bars = page.locator("#figure-histogram canvas")
+    bars.scroll_into_view_if_needed()
+    bars.focus()
+    page.keyboard.press("+")
+    assert float(view(page, "histogram")[0]) > 0
+    page.keyboard.press("0")
+
     # Events.
     page.get_by_role("button", name="Longest stall").click()
     stall = view(page, "bandwidth")
