@@ -77,8 +77,8 @@ impl Drop for Viewed {
     }
 }
 
-/// Breaks: a capture in a browser: the list of a directory, the page, parts of its figures; and its secrecy: without
-/// the secret, with another host name or method there is nothing.
+/// Breaks: a capture in a browser: the list of a directory, the page, parts of its figures; and its secrecy:
+/// without the secret, with another host name or method there is nothing.
 #[test]
 fn a_directory_is_served_to_those_who_know_the_secret() {
     let directory = made();
@@ -126,8 +126,8 @@ fn what_cannot_be_shown_is_told() {
     }
 }
 
-/// Breaks: the pages of `run`, `explain` and `pacing report` in Chromium: errors on the console, sideways scrolling,
-/// contrast, and the button for the first loss.
+/// Breaks: the pages of `run`, `explain` and `pacing report` in Chromium: errors on the console, sideways
+/// scrolling, contrast, and the button for the first loss.
 #[test]
 fn pages_of_commands_work_in_a_browser() {
     let directory = made();
@@ -156,7 +156,8 @@ fn pages_of_commands_work_in_a_browser() {
     }
 }
 
-/// Breaks: `run --explain`: the verdict on each flow in words, as JSON and on the page; without it nothing changes.
+/// Breaks: `run --explain`: the verdict on each flow in words, as JSON and on the page; without it nothing
+/// changes.
 #[test]
 fn a_run_says_why() {
     let directory = made();

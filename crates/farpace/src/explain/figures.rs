@@ -1,7 +1,7 @@
 //! The figures of a transfer: packets, and the course in slices of a round trip.
 
 use super::Transfer;
-use super::packets::Packets;
+use super::packets::PacketCollector;
 use farpace_explain::View;
 use farpace_explain::flow::{Flow, Half, Slice, Trigger};
 use farpace_explain::words::seconds;
@@ -35,8 +35,8 @@ pub(super) fn of(flow: &Flow, transfer: &Transfer, number: usize, zero: Instant)
 }
 
 /// A collector for the packets of a transfer.
-pub(super) fn packets(flow: &Flow, transfer: &Transfer, zero: Instant, limit: usize) -> Packets {
-    Packets::new(flow, transfer.diagnosis.side, zero, limit)
+pub(super) fn packets(flow: &Flow, transfer: &Transfer, zero: Instant, limit: usize) -> PacketCollector {
+    PacketCollector::new(flow, transfer.diagnosis.side, zero, limit)
 }
 
 /// When the timer of the sender fired, in seconds from `zero`.
@@ -97,7 +97,8 @@ fn packets_figure(view: &View<'_>, packets: &TimeSequence, number: usize, zero: 
     }
     drawing.figure(
         &name(number, "packets"),
-        "Each mark is a segment of data; its height is its place in the stream. The black line is what the receiver has \
+        "Each mark is a segment of data; its height is its place in the stream. The black line \
+        is what the receiver has \
          without a gap; where it is level, a segment is missing or nothing was sent.",
     )
 }
@@ -180,7 +181,8 @@ fn flight(half: &Half, number: usize, zero: Instant) -> Figure {
         None,
         (
             name(number, "flight"),
-            "Where both meet, the receiver limits the sender. Where data in flight is far below, something else does.",
+            "Where both meet, the receiver limits the sender. Where data in flight is far below, \
+            something else does.",
         ),
     )
 }

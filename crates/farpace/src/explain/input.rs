@@ -143,8 +143,8 @@ impl Transfer {
     }
 }
 
-/// Reads a capture once more for the packets of the transfers that its page shows. What cannot be read twice has
-/// none.
+/// Reads a capture once more for the packets of the transfers that its page shows. What cannot be read twice
+/// has none.
 ///
 /// # Errors
 /// A file that cannot be read.

@@ -6,15 +6,15 @@ use farpace_report::{BinInterval, SequencePiece, TimeSequence};
 use farpace_units::Instant;
 use std::net::SocketAddr;
 
-/// Pieces of each kind that are kept for a page of one file. With twice as many, two neighbours become one that
-/// covers both.
+/// Pieces of each kind that are kept for a page of one file. With twice as many, two neighbours become one
+/// that covers both.
 pub(super) const MAX_PIECES: usize = 60_000;
 /// The same for a page that is served.
 pub(super) const MAX_VIEWED: usize = 2_000_000;
 const MB: f64 = 1e6;
 
 /// Collects what the figure of one direction needs.
-pub(super) struct Packets {
+pub(super) struct PacketCollector {
     from: SocketAddr,
     to: SocketAddr,
     /// Time 0 of the figure.
@@ -27,13 +27,14 @@ pub(super) struct Packets {
     limit: usize,
 }
 
-impl Packets {
-    /// An empty collection for what `side` of `flow` sends, of `limit` pieces. The time axis begins at `zero`.
+impl PacketCollector {
+    /// An empty collection for what `side` of `flow` sends, of `limit` pieces. The time axis begins at
+    /// `zero`.
     pub(super) fn new(flow: &Flow, side: Side, zero: Instant, limit: usize) -> Self {
         let [own, other] = [flow.said(side), flow.said(side.other())];
         // Scaling holds only if both ends offer it (RFC 7323 §2.2).
         let scale = own.scale.and(other.scale).unwrap_or(0);
-        Packets {
+        PacketCollector {
             from: flow.address(side),
             to: flow.address(side.other()),
             zero,

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// A connection and why it took its time.
 #[derive(Clone, Debug)]
-pub(crate) struct Reason {
+pub(crate) struct FlowReason {
     /// Its name in the scenario, or what else tells it apart.
     pub name: String,
     /// The verdict.
@@ -18,7 +18,7 @@ pub(crate) struct Reason {
 
 /// Verdicts on connections whose records were followed, in the order of their numbers. A connection without
 /// data has none.
-pub(crate) fn of_records(follower: RecordFollower, names: &[String]) -> Vec<Reason> {
+pub(crate) fn of_records(follower: RecordFollower, names: &[String]) -> Vec<FlowReason> {
     let capture = follower.finish();
     let mut found: Vec<(u32, Diagnosis)> = Vec::new();
     for flow in &capture.flows {
@@ -28,13 +28,13 @@ pub(crate) fn of_records(follower: RecordFollower, names: &[String]) -> Vec<Reas
     }
     found.sort_by_key(|(number, _)| *number);
     let name = |number: u32| names.get(number as usize).cloned().unwrap_or_else(|| number.to_string());
-    found.into_iter().map(|(number, diagnosis)| Reason { name: name(number), diagnosis }).collect()
+    found.into_iter().map(|(number, diagnosis)| FlowReason { name: name(number), diagnosis }).collect()
 }
 
 /// For a terminal.
-pub(crate) fn text(reasons: &[Reason]) -> String {
+pub(crate) fn text(reasons: &[FlowReason]) -> String {
     let mut text = String::new();
-    for Reason { name, diagnosis } in reasons {
+    for FlowReason { name, diagnosis } in reasons {
         let _ = write!(text, "\nWhy {name} took its time\n{}\n\n", words::fill(&words::paragraph(diagnosis)));
         text.push_str(&words::times(diagnosis).to_text());
         for (n, finding) in words::told(diagnosis).enumerate() {
@@ -49,8 +49,8 @@ pub(crate) fn text(reasons: &[Reason]) -> String {
 }
 
 /// As JSON: the fields of `farpace explain` that do not depend on a capture.
-pub(crate) fn to_json(reasons: &[Reason]) -> Value {
-    let one = |reason: &Reason| {
+pub(crate) fn to_json(reasons: &[FlowReason]) -> Value {
+    let one = |reason: &FlowReason| {
         let mut value = json::verdict(&reason.diagnosis);
         if let Some(fields) = value.as_object_mut() {
             fields.insert("flow".to_owned(), reason.name.clone().into());
@@ -61,7 +61,7 @@ pub(crate) fn to_json(reasons: &[Reason]) -> Value {
 }
 
 /// On a page. `figure` is the file of a figure over the same time in which findings are shown.
-pub(crate) fn section(page: &mut Page, reason: &Reason, figure: &str) {
+pub(crate) fn section(page: &mut Page, reason: &FlowReason, figure: &str) {
     let d = &reason.diagnosis;
     page.verdict(&words::paragraph(d), d.healthy);
     page.table(&words::times(d));

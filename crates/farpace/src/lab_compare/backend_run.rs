@@ -1,7 +1,7 @@
 //! What came of one run.
 
 use super::plan::Backend;
-use crate::explain::reasons::{self, Reason};
+use crate::explain::reasons::{self, FlowReason};
 use crate::realtime::{Accuracy, Drops};
 use serde::{Serialize, Serializer};
 
@@ -49,13 +49,13 @@ pub struct BackendRun {
     pub accuracy: Option<Accuracy>,
     /// Why the flow took its time; of runs in real time without records nothing is known.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "told")]
-    pub(crate) reasons: Vec<Reason>,
+    pub(crate) reasons: Vec<FlowReason>,
     /// The course of it.
     #[serde(skip)]
     pub samples: Vec<CompareSample>,
 }
 
-fn told<S: Serializer>(reasons: &[Reason], to: S) -> Result<S::Ok, S::Error> {
+fn told<S: Serializer>(reasons: &[FlowReason], to: S) -> Result<S::Ok, S::Error> {
     reasons::to_json(reasons).serialize(to)
 }
 

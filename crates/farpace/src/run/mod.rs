@@ -17,7 +17,7 @@ pub(crate) mod words;
 
 pub use summary::{FlowSummary, RunSummary, Status};
 
-use crate::explain::reasons::{self, Reason};
+use crate::explain::reasons::{self, FlowReason};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::stopwatch::Stopwatch;
@@ -146,7 +146,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 struct Done {
     summary: RunSummary,
     /// Why flows took their time, if that was asked.
-    reasons: Vec<Reason>,
+    reasons: Vec<FlowReason>,
     watch: RunWatch,
     /// Receiving hosts, and what came in.
     meters: Vec<(String, BinnedSeries)>,
@@ -250,7 +250,7 @@ fn write(
     summary: &mut RunSummary,
     watch: &RunWatch,
     meters: &[(String, BinnedSeries)],
-    reasons: &[Reason],
+    reasons: &[FlowReason],
 ) -> Result<()> {
     if input.report() {
         let (page, figures) = page::page(input, summary, watch, meters, reasons);
@@ -276,7 +276,7 @@ fn write(
 }
 
 /// What goes to standard output.
-fn show(args: &Args, input: &Input, summary: &RunSummary, reasons: &[Reason]) -> Result<()> {
+fn show(args: &Args, input: &Input, summary: &RunSummary, reasons: &[FlowReason]) -> Result<()> {
     if args.json {
         return terminal::print_json(summary);
     }

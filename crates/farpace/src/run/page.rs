@@ -4,7 +4,7 @@ use super::input::Input;
 use super::summary::{FlowSummary, RunSummary};
 use super::watch::{MAX_SHOWN, Pictures, RunWatch};
 use super::{nics, pacing, tables, words};
-use crate::explain::reasons::{self, Reason};
+use crate::explain::reasons::{self, FlowReason};
 use farpace_lab::scenario::explain;
 use farpace_report::{
     BandwidthSeries, BinInterval, BinnedSeries, Figure, Page, RateLimit, bandwidth, time_sequence, variables,
@@ -18,7 +18,7 @@ pub fn page(
     summary: &RunSummary,
     watch: &RunWatch,
     meters: &[(String, BinnedSeries)],
-    reasons: &[Reason],
+    reasons: &[FlowReason],
 ) -> (String, Vec<Figure>) {
     let mut page = Page::new(&summary.scenario.title);
     page.one_clock();
@@ -132,7 +132,7 @@ fn flow_section(
     summary: &RunSummary,
     flow: &FlowSummary,
     pictures: &Pictures,
-    reason: Option<&Reason>,
+    reason: Option<&FlowReason>,
 ) -> Vec<Figure> {
     let mut figures = Vec::new();
     let several = summary.flows.len() > 1;

@@ -145,8 +145,8 @@ impl Watcher {
 /// What limited a transfer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// `cap`, `sender disk`, `sender cpu`, `receiver disk`, `receiver cpu`, `receive window`, `send buffer`, `path` or
-    /// `nothing`.
+    /// `cap`, `sender disk`, `sender cpu`, `receiver disk`, `receiver cpu`, `receive window`, `send buffer`,
+    /// `path` or `nothing`.
     pub limit: &'static str,
     /// The cause as `farpace explain` names it, if it is in the network.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -422,7 +422,8 @@ mod tests {
              \x20 receiver   writing 0 %, hashing 0 %, waiting for the network 0 %\n\
              \x20 path       round trip 35 ms at last, window 144800 B, receive window full 10 %, send buffer full 25 %\n"
         );
-        let expected = "Limited by the path: path full (congestion); 100 Mbit/s, round trip 20 ms, 3 of 1000 segments \
+        let expected = "Limited by the path: path full (congestion); 100 Mbit/s, round \
+        trip 20 ms, 3 of 1000 segments \
                         sent again (0.300 %). What helps: ";
         assert!(told.sentence.starts_with(expected), "{}", told.sentence);
         assert_eq!(told.cause, Some("congestion"));

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Files of a directory that are listed.
 const MAX_FILES: usize = 500;
-/// Captures and traces whose packets are in memory at the same time; another one takes the place of the oldest.
+/// Captures and traces whose packets are in memory at the same time; another one takes the place of the
+/// oldest.
 const MAX_OPEN: usize = 4;
 /// Largest report that is served.
 const MAX_REPORT: u64 = 64 << 20;
@@ -20,18 +21,18 @@ pub(super) const MAX_SLICE: usize = 8_000;
 
 /// The kind of a file, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum FileKind {
     Report,
     Packets,
 }
 
-fn kind(path: &Path) -> Option<Kind> {
+fn kind(path: &Path) -> Option<FileKind> {
     let name = path.file_name()?.to_str()?;
     let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
     let ends = |ends: &[&str]| ends.iter().any(|end| plain.ends_with(end));
     match () {
-        () if name.ends_with(".html") => Some(Kind::Report),
-        () if ends(&[".pcap", ".pcapng", ".cap"]) || name.ends_with(".parquet") => Some(Kind::Packets),
+        () if name.ends_with(".html") => Some(FileKind::Report),
+        () if ends(&[".pcap", ".pcapng", ".cap"]) || name.ends_with(".parquet") => Some(FileKind::Packets),
         () => None,
     }
 }
@@ -39,7 +40,7 @@ fn kind(path: &Path) -> Option<Kind> {
 /// Files, and those that are open.
 pub(super) struct Library {
     args: explain::Args,
-    files: Vec<(PathBuf, Kind)>,
+    files: Vec<(PathBuf, FileKind)>,
     title: String,
     /// One file was asked for: its page is the first.
     single: bool,
@@ -57,7 +58,7 @@ impl Library {
         let single = !fs::metadata(path).with_context(reading)?.is_dir();
         let mut files = Vec::new();
         if single {
-            files.push((path.clone(), kind(path).unwrap_or(Kind::Packets)));
+            files.push((path.clone(), kind(path).unwrap_or(FileKind::Packets)));
         } else {
             for entry in fs::read_dir(path).with_context(reading)?.take(10 * MAX_FILES) {
                 let file = entry.with_context(reading)?.path();
@@ -77,7 +78,7 @@ impl Library {
         let args = explain::Args::of(args.flows.clone(), args.top);
         let mut library =
             Library { args, files, title: path.display().to_string(), single, open: VecDeque::new() };
-        if single && library.files.first().is_some_and(|(_, kind)| *kind == Kind::Packets) {
+        if single && library.files.first().is_some_and(|(_, kind)| *kind == FileKind::Packets) {
             // A file that cannot be read should be told now.
             library.packets(0, "")?;
             library.open.clear();
@@ -94,9 +95,11 @@ impl Library {
             return self.page(0, root);
         }
         let mut page = Page::new(&self.title);
-        page.paragraph("Reports are those of the commands that wrote this directory. Captures and traces are opened when \
-                        they are chosen; large ones take a moment.");
-        for (heading, kind) in [("Reports", Kind::Report), ("Captures and traces", Kind::Packets)] {
+        page.paragraph(
+            "Reports are those of the commands that wrote this directory. Captures and traces are \
+             opened when they are chosen; large ones take a moment.",
+        );
+        for (heading, kind) in [("Reports", FileKind::Report), ("Captures and traces", FileKind::Packets)] {
             let of_kind: Vec<usize> = (0..self.files.len()).filter(|at| self.files[*at].1 == kind).collect();
             if !of_kind.is_empty() {
                 page.heading(heading);
@@ -116,14 +119,14 @@ impl Library {
     pub(super) fn page(&mut self, at: usize, root: &str) -> Result<String> {
         let Some((path, kind)) = self.files.get(at) else { bail!("there is no such file") };
         match kind {
-            Kind::Report => {
+            FileKind::Report => {
                 let reading = || format!("cannot read `{}`", path.display());
                 if fs::metadata(path).with_context(reading)?.len() > MAX_REPORT {
                     bail!("`{}` is larger than {} MiB", path.display(), MAX_REPORT >> 20);
                 }
                 fs::read_to_string(path).with_context(reading)
             }
-            Kind::Packets => Ok(self.packets(at, root)?.html.clone()),
+            FileKind::Packets => Ok(self.packets(at, root)?.html.clone()),
         }
     }
 
@@ -139,7 +142,7 @@ impl Library {
         to: f64,
         root: &str,
     ) -> Result<Value> {
-        if self.files.get(at).is_none_or(|(_, kind)| *kind != Kind::Packets) {
+        if self.files.get(at).is_none_or(|(_, kind)| *kind != FileKind::Packets) {
             bail!("there is no such capture");
         }
         let page = self.packets(at, root)?;

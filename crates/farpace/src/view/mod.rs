@@ -1,4 +1,5 @@
-//! `farpace view`: pages from traces and captures too large for one file, served to a browser on this machine.
+//! `farpace view`: pages from traces and captures too large for one file, served to a browser on this
+//! machine.
 //!
 //! `library` knows what there is to see and opens it, `server` answers the browser.
 
@@ -14,8 +15,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-The page is that of `farpace explain`, but its figure of packets shows every packet: the browser asks for finer data
-when one zooms in. Of a directory, such as one of farpace run --out, it lists the reports, captures and traces.
+The page is that of `farpace explain`, but its figure of packets shows every packet: the browser asks
+for finer data when one zooms in. Of a directory, such as one of farpace run --out, it lists the
+reports, captures and traces.
 Only this machine can reach it, with the address that is printed: it contains a secret. Ctrl-C ends it.
 
 Examples:

@@ -24,7 +24,7 @@ pub(super) struct ViewServer {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Wanted {
+enum ViewRequest {
     Index,
     Page(usize),
     Slice { file: usize, figure: usize, from: f64, to: f64 },
@@ -93,9 +93,9 @@ impl ViewServer {
         let Some(wanted) = wanted(request.url(), &self.root) else { return said(404, "not found") };
         let root = self.root.clone();
         let answer = match wanted {
-            Wanted::Index => self.library.index(&root).map(|html| (HTML, html)),
-            Wanted::Page(at) => self.library.page(at, &root).map(|html| (HTML, html)),
-            Wanted::Slice { file, figure, from, to } => self
+            ViewRequest::Index => self.library.index(&root).map(|html| (HTML, html)),
+            ViewRequest::Page(at) => self.library.page(at, &root).map(|html| (HTML, html)),
+            ViewRequest::Slice { file, figure, from, to } => self
                 .library
                 .slice(file, figure, from, to, &root)
                 .map(|json| ("application/json", json.to_string())),
@@ -108,7 +108,7 @@ impl ViewServer {
 }
 
 /// What an address asks for; none if it is no address of ours.
-fn wanted(address: &str, root: &str) -> Option<Wanted> {
+fn wanted(address: &str, root: &str) -> Option<ViewRequest> {
     if address.len() > MAX_ADDRESS {
         return None;
     }
@@ -120,9 +120,9 @@ fn wanted(address: &str, root: &str) -> Option<Wanted> {
         pair.and_then(|(_, value)| value.parse::<f64>().ok()).filter(|v| v.is_finite())
     };
     match parts.as_slice() {
-        [""] => Some(Wanted::Index),
-        ["open", at] => Some(Wanted::Page(at.parse().ok()?)),
-        ["slice", file, figure] => Some(Wanted::Slice {
+        [""] => Some(ViewRequest::Index),
+        ["open", at] => Some(ViewRequest::Page(at.parse().ok()?)),
+        ["slice", file, figure] => Some(ViewRequest::Slice {
             file: file.parse().ok()?,
             figure: figure.parse().ok()?,
             from: value("from")?,
@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn only_our_addresses_are_answered() {
         let root = "/secret/";
-        assert_eq!(wanted("/secret/", root), Some(Wanted::Index));
-        assert_eq!(wanted("/secret/open/3", root), Some(Wanted::Page(3)));
-        let slice = Wanted::Slice { file: 1, figure: 2, from: 0.5, to: 1.5 };
+        assert_eq!(wanted("/secret/", root), Some(ViewRequest::Index));
+        assert_eq!(wanted("/secret/open/3", root), Some(ViewRequest::Page(3)));
+        let slice = ViewRequest::Slice { file: 1, figure: 2, from: 0.5, to: 1.5 };
         assert_eq!(wanted("/secret/slice/1/2?&from=0.5&to=1.5", root), Some(slice));
         for bad in [
             "/",
