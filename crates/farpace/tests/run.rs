@@ -36,7 +36,7 @@ fn a_file_crosses_a_lossy_path() {
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     let command = arguments.join(" ");
     assert!(page.contains(&format!("farpace {command}")), "the report says how to repeat it");
-    assert_eq!(page.matches("<figure>").count(), names(&out.join("figures")).len());
+    assert_eq!(page.matches("<figure ").count(), names(&out.join("figures")).len());
     // The effective scenario is one, and means the same.
     let (code, _, stderr) = run(dir.path(), &["scenario", "check", "results/first/scenario.toml"]);
     assert_eq!((code, stderr.as_str()), (0, ""));

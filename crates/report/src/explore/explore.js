@@ -551,6 +551,8 @@
 
     touch() {
       this.dirty = true;
+      // What is on the canvas is no longer what should be.
+      for (const p of this.panels) if (p.canvas) delete p.canvas.dataset.points;
       schedule();
     }
 

@@ -138,7 +138,7 @@ def explore(browser):
 
     # Series on and off.
     button = page.locator("#figure-bandwidth .legend button", has_text="rate").first
-    until(page, lambda: int(canvas.get_attribute("data-points")) > 1000, "the figure is drawn")
+    until(page, lambda: int(canvas.get_attribute("data-points") or 0) > 1000, "the figure is drawn")
     points = canvas.get_attribute("data-points")
     button.click()
     assert button.get_attribute("aria-pressed") == "false"
