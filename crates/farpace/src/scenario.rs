@@ -70,11 +70,22 @@ pub fn parse_set(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Reads and checks a scenario file.
+/// Reads and checks a scenario file. Flows of workloads are drawn from its seed.
 ///
 /// # Errors
 /// A file that cannot be read, or is no scenario: then line, column and what would be right.
 pub fn load(file: &Path, set: &[(String, String)]) -> Result<Scenario> {
+    let (name, text) = (file.display().to_string(), read_text(file)?);
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let scenario = Scenario::parse_beside(&text, &name, set, &|beside| read_beside(&folder.join(beside)))?;
+    Ok(scenario.drawn(scenario.seed))
+}
+
+/// The text of a scenario file.
+///
+/// # Errors
+/// A file that cannot be read, or is no text.
+pub(crate) fn read_text(file: &Path) -> Result<String> {
     let name = file.display().to_string();
     let cannot = || format!("cannot read scenario `{name}`");
     let mut bytes = Vec::new();
@@ -83,12 +94,10 @@ pub fn load(file: &Path, set: &[(String, String)]) -> Result<Scenario> {
         bail!("{}: it is a directory", cannot());
     }
     File::open(file).and_then(|f| f.take(limit).read_to_end(&mut bytes)).with_context(cannot)?;
-    let text = String::from_utf8(bytes).map_err(|e| {
+    String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
         anyhow::anyhow!("{}: line {line} is not text (UTF-8)", cannot())
-    })?;
-    let folder = file.parent().unwrap_or(Path::new(""));
-    Ok(Scenario::parse_beside(&text, &name, set, &|beside| read_beside(&folder.join(beside)))?)
+    })
 }
 
 /// The text of a file that a scenario names.

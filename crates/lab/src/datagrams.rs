@@ -1,16 +1,18 @@
-//! The programs of datagram flows: one that sends at a constant rate, one that counts.
+//! The programs of datagram flows: one that sends at a rate, one that counts.
 
 use bytes::Bytes;
 use farpace_host::{DatagramProgram, UdpSocket};
-use farpace_units::{ByteCount, Instant, Rate, Serialiser};
+use farpace_units::{ByteCount, Instant, RandomStream, Rate, Serialiser, Span};
 use std::net::SocketAddr;
 
-/// Sends numbered datagrams at a constant rate.
+/// Sends numbered datagrams at a rate, at equal or at random distances.
 pub(crate) struct ConstantRate {
     to: SocketAddr,
     payload: usize,
     /// Computes the time of the next datagram, without drift.
     clock: Serialiser,
+    /// The distances are exponential with this mean, in nanoseconds.
+    random: Option<(RandomStream, f64)>,
     next: Option<Instant>,
     end: Instant,
     pub sent: u64,
@@ -19,7 +21,15 @@ pub(crate) struct ConstantRate {
 impl ConstantRate {
     pub fn new(to: SocketAddr, payload: ByteCount, rate: Rate, start: Instant, end: Instant) -> Self {
         let next = Some(start).filter(|start| *start < end);
-        ConstantRate { to, payload: payload.as_len(), clock: Serialiser::new(rate), next, end, sent: 0 }
+        let (payload, clock) = (payload.as_len(), Serialiser::new(rate));
+        ConstantRate { to, payload, clock, random: None, next, end, sent: 0 }
+    }
+
+    /// The same rate as a Poisson process.
+    pub fn poisson(mut self, rate: Rate, random: RandomStream) -> Self {
+        let mean = self.payload as f64 * 8e9 / rate.bits_per_sec().max(1) as f64;
+        self.random = Some((random, mean));
+        self
     }
 }
 
@@ -34,7 +44,13 @@ impl DatagramProgram for ConstantRate {
             // A busy host refuses it: it is lost like any other.
             _ = socket.send_to(self.to, Bytes::from(payload));
             self.sent += 1;
-            let next = self.clock.send(at, ByteCount::of_len(self.payload));
+            let next = match &mut self.random {
+                Some((random, mean)) => {
+                    let nanos = -libm::log(1.0 - random.unit()) * *mean;
+                    at + Span::from_nanos((nanos.round() as u64).max(1))
+                }
+                None => self.clock.send(at, ByteCount::of_len(self.payload)),
+            };
             self.next = Some(next).filter(|next| *next < self.end);
         }
     }

@@ -63,8 +63,9 @@ pub struct Payload {
 enum PayloadSource {
     /// `bytes` refers to `map`.
     File { bytes: Bytes, map: Map },
-    /// [`BLOCK`] bytes that repeat, and so much of the repetition that no slice straddles the end.
-    Pattern(Bytes),
+    /// [`BLOCK`] bytes that repeat, and so much of the repetition that no slice straddles the end; less if the
+    /// payload is shorter. It begins at `start`.
+    Pattern { bytes: Bytes, start: usize },
 }
 
 /// The period of the pattern: the first prime above 1 Mi, so that bytes with an offset of a power of two, a
@@ -100,10 +101,24 @@ impl Payload {
     }
     /// `len` pseudo-random bytes that depend only on `seed` and repeat after a little more than 1 MiB.
     pub fn pattern(seed: u64, len: ByteCount) -> Self {
-        let mut block = vec![0; BLOCK];
+        let mut block = vec![0; len.as_len().min(BLOCK)];
         RandomStream::new(seed, "payload pattern").fill(&mut block);
-        block.extend_from_within(..);
-        Payload { len, source: PayloadSource::Pattern(Bytes::from(block)) }
+        // A shorter payload does not repeat.
+        if len.as_len() > BLOCK {
+            block.extend_from_within(..);
+        }
+        Payload { len, source: PayloadSource::Pattern { bytes: Bytes::from(block), start: 0 } }
+    }
+    /// `len` bytes of the same pattern from another place on, which thousands of flows share. The pattern must be
+    /// longer than [`LONGEST_SLICE`](Self::LONGEST_SLICE); a file is returned as it is.
+    pub(crate) fn shifted(&self, places: u64, len: ByteCount) -> Self {
+        match &self.source {
+            PayloadSource::Pattern { bytes, .. } if bytes.len() > BLOCK => {
+                let start = (places % BLOCK as u64) as usize;
+                Payload { len, source: PayloadSource::Pattern { bytes: bytes.clone(), start } }
+            }
+            _ => self.clone(),
+        }
     }
     /// The number of bytes.
     pub const fn len(&self) -> ByteCount {
@@ -119,7 +134,7 @@ impl Payload {
     pub fn slice(&self, offset: u64, len: usize) -> Bytes {
         let (from, to) = self.range(offset, len);
         match &self.source {
-            PayloadSource::File { bytes, .. } | PayloadSource::Pattern(bytes) => bytes.slice(from..to),
+            PayloadSource::File { bytes, .. } | PayloadSource::Pattern { bytes, .. } => bytes.slice(from..to),
         }
     }
     /// The same bytes, borrowed.
@@ -127,7 +142,7 @@ impl Payload {
     fn borrow(&self, offset: u64, len: usize) -> &[u8] {
         let (from, to) = self.range(offset, len);
         match &self.source {
-            PayloadSource::File { bytes, .. } | PayloadSource::Pattern(bytes) => &bytes[from..to],
+            PayloadSource::File { bytes, .. } | PayloadSource::Pattern { bytes, .. } => &bytes[from..to],
         }
     }
     /// Their place in memory.
@@ -139,7 +154,7 @@ impl Payload {
             _ if len == 0 => 0,
             // A mapped file has a length that fits.
             PayloadSource::File { .. } => offset as usize,
-            PayloadSource::Pattern(_) => (offset % BLOCK as u64) as usize,
+            PayloadSource::Pattern { start, .. } => ((offset + *start as u64) % BLOCK as u64) as usize,
         };
         (from, from + len)
     }

@@ -105,6 +105,8 @@ pub struct Run {
     now: Instant,
     samples: Vec<FlowSample>,
     records: bool,
+    /// What the flows of workloads send.
+    shared_pattern: Option<Payload>,
 }
 
 impl Run {
@@ -114,24 +116,26 @@ impl Run {
     /// See [`RunError`].
     pub fn new(scenario: &Scenario, inputs: Inputs) -> Result<Self, RunError> {
         let seed = inputs.seed.unwrap_or(scenario.seed);
-        let (world, parts) = network::build(scenario, seed, HostKind::Stacks)?;
+        let scenario = scenario.drawn(seed);
+        let (world, parts) = network::build(&scenario, seed, HostKind::Stacks)?;
         let mut run = Run {
             world,
             observer: RunObserver::default(),
             flows: Vec::new(),
             datagrams: Vec::new(),
             parts,
-            scenario: scenario.clone(),
             bin: scenario.trace.bin.max(Span::from_nanos(1)),
             now: Instant::ZERO,
             samples: Vec::new(),
             records: inputs.records,
+            shared_pattern: None,
+            scenario,
         };
-        for index in 0..scenario.flows.len() {
+        for index in 0..run.scenario.flows.len() {
             run.add_flow(index, seed, &inputs)?;
         }
-        for index in 0..scenario.datagrams.len() {
-            run.add_datagrams(index)?;
+        for index in 0..run.scenario.datagrams.len() {
+            run.add_datagrams(index, seed)?;
         }
         run.meter_receivers()?;
         nics::observe(&mut run.world, &mut run.observer, &run.scenario, &run.parts)?;
@@ -157,6 +161,11 @@ impl Run {
     /// Virtual time.
     pub const fn now(&self) -> Instant {
         self.now
+    }
+
+    /// The scenario as it is run: each flow that a workload stands for is one of its flows.
+    pub const fn scenario(&self) -> &Scenario {
+        &self.scenario
     }
 
     /// The multi-NIC layer of each host that has one, by host.

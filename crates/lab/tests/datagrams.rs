@@ -66,6 +66,18 @@ fn a_stream_keeps_its_rate_and_its_account() {
     assert!(with.get() * 2 < without.get(), "{with} beside the load, {without} without");
 }
 
+/// Breaks: a Poisson stream: its rate, its variance (as large as the mean), and that seeds differ.
+#[test]
+fn a_poisson_stream_keeps_its_rate() {
+    let text = BESIDE.replacen("lasts = \"2 s\"", "lasts = \"2 s\"\nspacing = \"poisson\"", 1);
+    let sent: Vec<f64> =
+        (1..=8).map(|seed| run(&format!("seed = {seed}\n{text}")).datagrams[0].sent as f64).collect();
+    let mean = sent.iter().sum::<f64>() / 8.0;
+    assert!((mean - 2_000.0).abs() < 60.0, "{sent:?}");
+    let variance = sent.iter().map(|n| (n - mean) * (n - mean)).sum::<f64>() / 7.0;
+    assert!((300.0..8_000.0).contains(&variance), "{sent:?}");
+}
+
 /// Breaks: mistakes in these tables are reported late, or at another place.
 #[test]
 fn mistakes_are_found_where_they_are() {

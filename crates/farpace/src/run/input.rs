@@ -33,10 +33,10 @@ pub struct Input {
 
 impl Input {
     pub fn read(args: &Args) -> Result<Input> {
-        let mut scenario = pace::load(&args.scenario, &args.set, &args.pace)?;
-        if let Some(seed) = args.seed {
-            scenario.seed = seed;
-        }
+        // Flows may be drawn from the seed, so it must be known when the scenario is read.
+        let seed = args.seed.map(|seed| ("seed".to_owned(), seed.to_string()));
+        let set: Vec<(String, String)> = args.set.iter().cloned().chain(seed).collect();
+        let mut scenario = pace::load(&args.scenario, &set, &args.pace)?;
         let payload = args.payload.as_deref().map(Payload::file).transpose()?;
         if let (Some(payload), Some(flow)) = (&payload, scenario.flows.first_mut()) {
             flow.size = payload.len();

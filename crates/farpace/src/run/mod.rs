@@ -3,6 +3,7 @@
 //! Start reading at [`run`]; `input` is what goes in, `watch` looks on, `summary` is what came of it, `words`
 //! says it, `page` shows it.
 
+mod classes;
 mod input;
 mod nics;
 mod pace;
@@ -15,6 +16,7 @@ mod trace;
 mod watch;
 pub(crate) mod words;
 
+pub use classes::{ClassSummary, CompletionTimes};
 pub use summary::{FlowSummary, RunSummary, Status};
 
 use crate::explain::reasons::{self, FlowReason};

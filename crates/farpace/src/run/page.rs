@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::summary::{FlowSummary, RunSummary};
 use super::watch::{MAX_SHOWN, Pictures, RunWatch};
-use super::{nics, pacing, tables, words};
+use super::{classes, nics, pacing, tables, words};
 use crate::explain::reasons::{self, FlowReason};
 use farpace_lab::scenario::explain;
 use farpace_report::{
@@ -35,6 +35,8 @@ pub fn page(
     }
     page.heading("Summary").table(&tables::flows(summary));
     let tables = [
+        classes::table(&summary.classes),
+        classes::times(&summary.classes),
         tables::again(summary),
         pacing::table(&summary.pacing),
         nics::table(&summary.nics),

@@ -1,5 +1,6 @@
 //! What came of a run, in the form of `--json` and `summary.json` (docs/json.md).
 
+use super::classes::{ClassSummary, classes};
 use super::input::Input;
 use super::nics::NicsSummary;
 use super::pacing::PacingSummary;
@@ -58,6 +59,9 @@ pub struct RunSummary {
     pub ended: Instant,
     /// The flows, in the order of the scenario.
     pub flows: Vec<FlowSummary>,
+    /// Flows of workloads, by class; left out if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassSummary>,
     /// What came of pacing, one for each paced direction of a link.
     pub pacing: Vec<PacingSummary>,
     /// Hosts with several NICs.
@@ -133,6 +137,9 @@ impl Wall {
 pub struct FlowSummary {
     /// Its name.
     pub name: String,
+    /// Its class, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// The host that sends.
     pub from: String,
     /// The host that receives.
@@ -284,6 +291,7 @@ impl RunSummary {
             status,
             verdict: String::new(),
             ended: outcome.ended,
+            classes: classes(&flows),
             flows,
             pacing: outcome.pacing.iter().map(PacingSummary::new).collect(),
             nics: outcome.nics.iter().map(NicsSummary::new).collect(),
@@ -331,6 +339,7 @@ impl FlowSummary {
         });
         FlowSummary {
             name: outcome.name.clone(),
+            class: flow.class.clone(),
             from: flow.from.clone(),
             to: flow.to.clone(),
             profile: flow.sender.profile.unwrap_or_default().name(),

@@ -1,7 +1,7 @@
 //! The summary as tables, for the terminal and for the report.
 
 use super::summary::{FlowSummary, RunSummary, Status};
-use super::{nics, pacing, words};
+use super::{classes, nics, pacing, words};
 use farpace_report::{Table, TableCell, TableColumn, number};
 use farpace_units::Span;
 use std::path::Path;
@@ -34,6 +34,8 @@ pub fn text(summary: &RunSummary) -> String {
     out.push_str(&wrapped(&printable(&summary.verdict)));
     let tables = [
         flows(summary),
+        classes::table(&summary.classes),
+        classes::times(&summary.classes),
         again(summary),
         pacing::table(&summary.pacing),
         nics::table(&summary.nics),
@@ -46,7 +48,7 @@ pub fn text(summary: &RunSummary) -> String {
     out
 }
 
-/// One row per flow.
+/// One row per flow that is not part of a class.
 pub fn flows(summary: &RunSummary) -> Table {
     let columns = vec![
         TableColumn::text("flow"),
@@ -62,7 +64,7 @@ pub fn flows(summary: &RunSummary) -> Table {
         TableColumn::text("result"),
     ];
     let mut table = Table::new("Flows", columns);
-    for f in &summary.flows {
+    for f in summary.flows.iter().filter(|f| f.class.is_none()) {
         let longest = f.silence.longest;
         table.row(vec![
             f.name.as_str().into(),
@@ -97,7 +99,7 @@ pub fn again(summary: &RunSummary) -> Table {
         TableColumn::number("sent again", "segments"),
     ];
     let mut table = Table::new("Sent again, by cause", columns);
-    for f in &summary.flows {
+    for f in summary.flows.iter().filter(|f| f.class.is_none()) {
         for (cause, n) in f.sent_again() {
             table.row(vec![f.name.as_str().into(), words::cause(cause.name()).into(), n.into()]);
         }

@@ -3,11 +3,11 @@
 use super::{Run, RunError};
 use crate::datagrams::{ConstantRate, Counter};
 use crate::outcome::DatagramOutcome;
-use crate::scenario::DatagramFlow;
+use crate::scenario::{DatagramFlow, DatagramSpacing};
 use farpace_host::Host;
 use farpace_host::ip::udp::UdpId;
 use farpace_path::world::ElementId;
-use farpace_units::Instant;
+use farpace_units::{Instant, RandomStream};
 use std::net::SocketAddr;
 
 /// A datagram flow of a run.
@@ -20,7 +20,7 @@ pub(super) struct DatagramRun {
 
 impl Run {
     /// Opens the sockets of a datagram flow.
-    pub(super) fn add_datagrams(&mut self, index: usize) -> Result<(), RunError> {
+    pub(super) fn add_datagrams(&mut self, index: usize, seed: u64) -> Result<(), RunError> {
         let flow = &self.scenario.datagrams[index];
         let problem = |problem: String| RunError::Flow { flow: flow.name.clone(), problem };
         let host = |name: &str| self.parts.host(name).ok_or_else(|| problem(format!("no host `{name}`")));
@@ -33,7 +33,11 @@ impl Run {
         let counter = receiver
             .open_udp(address, port, Box::new(Counter::default()))
             .map_err(|e| problem(e.to_string()))?;
-        let program = ConstantRate::new(SocketAddr::new(address, port), flow.payload, flow.rate, start, end);
+        let mut program =
+            ConstantRate::new(SocketAddr::new(address, port), flow.payload, flow.rate, start, end);
+        if flow.spacing == DatagramSpacing::Poisson {
+            program = program.poisson(flow.rate, RandomStream::new(seed, &format!("{}.spacing", flow.name)));
+        }
         let sender = self.world.element_mut::<Host>(from).ok_or_else(not_a_host)?;
         let source = sender.open_udp(address, 0, Box::new(program)).map_err(|e| problem(e.to_string()))?;
         self.datagrams.push(DatagramRun { from, source, to, counter });

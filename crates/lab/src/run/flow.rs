@@ -12,6 +12,9 @@ use farpace_path::world::ElementId;
 use farpace_tcp::{Connection, ConnectionInspection};
 use farpace_units::{ByteCount, Instant};
 
+/// Places between the patterns of two flows: a prime.
+const PLACES: u64 = 104_729;
+
 /// The connection of a port that listens.
 pub(super) fn receiving(host: &Host, port: u16) -> Option<(ConnectionId, &Connection)> {
     host.connections().find(|(_, c)| c.ports().local == port)
@@ -64,6 +67,12 @@ impl Run {
         let first = index == 0;
         let payload = match &inputs.payload {
             Some(file) if first => file.clone(),
+            // The flows of a workload share one pattern, each from another place on.
+            _ if flow.class.is_some() => {
+                let shared = || Payload::pattern(seed, ByteCount::MAX);
+                let pattern = self.shared_pattern.get_or_insert_with(shared);
+                pattern.shifted(index as u64 * PLACES, flow.size)
+            }
             _ => Payload::pattern(seed.wrapping_add(index as u64), flow.size),
         };
         let mut verifier = Verifier::new(payload.clone());
@@ -128,6 +137,10 @@ impl Run {
         else {
             return;
         };
+        // Thousands of flows may wait for their time.
+        if self.now < flow.start {
+            return;
+        }
         if flow.receiver.is_none() {
             flow.receiver = receiving(to, flow.port).map(|(id, _)| id);
         }

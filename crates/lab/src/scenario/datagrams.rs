@@ -4,7 +4,7 @@ use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// UDP datagrams from one host to another at a constant rate, without congestion control: like video, or as a
+/// UDP datagrams from one host to another at a rate, without congestion control: like video, or as a
 /// background load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,9 +26,29 @@ pub struct DatagramFlow {
     pub lasts: Option<Span>,
     /// Rate of the payloads, without headers.
     pub rate: Rate,
+    /// Whether datagrams leave at equal distances or as a Poisson process of that rate.
+    #[serde(default, skip_serializing_if = "DatagramSpacing::is_constant")]
+    pub spacing: DatagramSpacing,
     /// Payload of each datagram, from 8 B. Above 1472 B (over IPv6: 1452 B) it is fragmented.
     #[serde(default = "default_payload")]
     pub payload: ByteCount,
+}
+
+/// The distances between datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DatagramSpacing {
+    /// Equal.
+    #[default]
+    Constant,
+    /// Exponential: a Poisson process.
+    Poisson,
+}
+
+impl DatagramSpacing {
+    fn is_constant(&self) -> bool {
+        *self == DatagramSpacing::Constant
+    }
 }
 
 fn default_payload() -> ByteCount {

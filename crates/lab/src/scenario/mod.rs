@@ -28,10 +28,11 @@ mod set;
 mod spec;
 mod taps;
 mod topology;
+mod workload;
 
 pub use aqm::{Aqm, CoDelSpec, FqCoDelSpec, RedSpec};
 pub use check::MAX_BINS;
-pub use datagrams::DatagramFlow;
+pub use datagrams::{DatagramFlow, DatagramSpacing};
 pub use error::{ErrorPlace, MAX_PROBLEMS, ScenarioError, ScenarioProblem};
 pub use explain::explain;
 pub use farpace_path::QueueLimit;
@@ -50,6 +51,10 @@ pub use spec::{
 };
 pub use taps::{Tap, TapPlace};
 pub use topology::Hop;
+pub use workload::{
+    CdfPoint, LogNormalSpec, MAX_DRAWN_FLOWS, MAX_WORKLOAD_POINTS, MixSpec, ParetoSpec, SizeTable, SizesSpec,
+    StartsSpec,
+};
 
 use farpace_units::ByteCount;
 

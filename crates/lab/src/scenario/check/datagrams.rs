@@ -24,7 +24,7 @@ impl Checker<'_> {
         let mut names: BTreeMap<&str, ()> = s.flows.iter().map(|flow| (flow.name.as_str(), ())).collect();
         for (i, flow) in s.datagrams.iter().enumerate() {
             // Every field is named, so that a new one cannot be forgotten.
-            let DatagramFlow { name, from, to, port, start, lasts, rate, payload } = flow;
+            let DatagramFlow { name, from, to, port, start, lasts, rate, payload, spacing: _ } = flow;
             if let Some(why) = bad_name(name) {
                 self.value(steps!["datagrams", i, "name"], why).hint(NAME_RULE);
             }

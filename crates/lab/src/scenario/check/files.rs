@@ -1,8 +1,9 @@
-//! Files beside a scenario: the steps of schedules, and traces of Mahimahi.
+//! Files beside a scenario: steps of schedules, traces of Mahimahi, and start times and sizes of flows.
 
 use super::super::document::DocumentStep;
 use super::super::schedule::{MAX_TRACE, ScheduleSpec, from_csv, from_mahimahi};
 use super::super::spec::Scenario;
+use super::super::workload::{sizes_of, starts_of};
 use super::super::{MAX_TEXT, ReadBeside};
 use super::CheckFinding;
 use farpace_units::ByteCount;
@@ -19,6 +20,28 @@ pub(in super::super) fn read_files(scenario: &mut Scenario, beside: ReadBeside<'
             let path = [DocumentStep::from("links"), DocumentStep::from(i)].into_iter().chain(direction);
             let path = path.chain(["schedule".into(), key.into()]).collect();
             found.push(CheckFinding { path, at_key: false, message, hint: None });
+        }
+    }
+    for (i, flow) in scenario.flows.iter_mut().enumerate() {
+        let mut wrong = |table: &str, message: String| {
+            let path = vec!["flows".into(), i.into(), table.into(), "file".into()];
+            found.push(CheckFinding { path, at_key: false, message, hint: None });
+        };
+        if let Some(starts) = &mut flow.starts
+            && let Some(file) = starts.file.clone().filter(|_| starts.at.is_empty())
+        {
+            match content(&file, beside, starts_of) {
+                Ok(at) => (starts.file, starts.at) = (None, at),
+                Err(message) => wrong("starts", message),
+            }
+        }
+        if let Some(sizes) = &mut flow.sizes
+            && let Some(file) = sizes.file.clone().filter(|_| sizes.cdf.is_empty())
+        {
+            match content(&file, beside, sizes_of) {
+                Ok(cdf) => (sizes.file, sizes.cdf) = (None, cdf),
+                Err(message) => wrong("sizes", message),
+            }
         }
     }
     found
@@ -56,4 +79,14 @@ fn read(file: &str, most: ByteCount, beside: ReadBeside<'_>) -> Result<String, S
         return Err(format!("{file}: it is longer than {} MiB", most.get() >> 20));
     }
     Ok(text)
+}
+
+/// What `parse` makes of a file in the scenario's folder.
+fn content<T>(
+    file: &str,
+    beside: ReadBeside<'_>,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, String> {
+    let text = read(file, MAX_TEXT, beside)?;
+    parse(&text).map_err(|why| format!("{file}: {why}"))
 }

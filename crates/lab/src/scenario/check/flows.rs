@@ -14,7 +14,8 @@ impl Checker<'_> {
         let mut ports: BTreeMap<(&str, u16), &str> = BTreeMap::new();
         let addresses = self.s.addresses();
         for (i, flow) in self.s.flows.iter().enumerate() {
-            let FlowSpec { name, from, to, port, start, size, writes, reads, sender, receiver } = flow;
+            let FlowSpec { name, from, to, port, start, writes, reads, sender, receiver, .. } = flow;
+            self.workload(i, flow);
             if from == to {
                 self.value(steps!["flows", i, "to"], format!("flow `{name}` goes from `{to}` to itself"));
             }
@@ -42,9 +43,6 @@ impl Checker<'_> {
                 if portions.every < Span::from_micros(1) {
                     self.value(steps!["flows", i, key, "every"], "portions are 1 us apart at least");
                 }
-            }
-            if size.is_zero() {
-                self.value(steps!["flows", i, "size"], "a flow of 0 B sends nothing");
             }
             if *start >= self.s.duration {
                 let end = self.s.duration;

@@ -14,6 +14,7 @@ mod nics;
 mod pacing;
 mod topology;
 mod trace;
+mod workload;
 
 pub(super) use files::read_files;
 pub(super) use hosts::MAX_HOST_TIME;
@@ -30,6 +31,7 @@ use farpace_units::{ByteCount, Rate};
 pub(super) fn check(scenario: &Scenario) -> Vec<CheckFinding> {
     let mut checker = Checker { s: scenario, found: Vec::new() };
     checker.limits();
+    checker.too_many_flows();
     if !checker.found.is_empty() {
         return checker.found; // further checks could take unlimited time
     }

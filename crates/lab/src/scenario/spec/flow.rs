@@ -1,5 +1,6 @@
 //! The transfers of a scenario.
 
+use super::super::workload::{MixSpec, SizesSpec, StartsSpec};
 use super::Scenario;
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Span};
@@ -23,8 +24,24 @@ pub struct FlowSpec {
     #[serde(default)]
     pub start: Span,
     /// How much is sent: a pattern that follows from the seed, or, for the first flow, the file given as
-    /// --payload.
+    /// --payload. Omitted only with `sizes`.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub size: ByteCount,
+    /// How many such flows there are, named NAME-1, NAME-2 and so on; omitted: one, named NAME.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// When each of them starts; omitted: all at `start`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<StartsSpec>,
+    /// How much each of them sends; omitted: `size`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<SizesSpec>,
+    /// Which TCP how many of them have; omitted: `sender` and `receiver`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mix: Vec<MixSpec>,
+    /// Flows of one class are summed up together; omitted: flows of one entry with `count`, `starts`, `sizes` or `mix` are a class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// The sending program writes so much every so often; omitted: everything as soon as there is room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<PortionsSpec>,
@@ -47,6 +64,10 @@ pub struct PortionsSpec {
     pub size: ByteCount,
     /// How often: 1 us at least. The first portion is due when the connection is established.
     pub every: Span,
+}
+
+fn is_zero(size: &ByteCount) -> bool {
+    size.is_zero()
 }
 
 impl Scenario {
