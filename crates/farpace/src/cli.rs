@@ -1,7 +1,7 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, explain, far_end, forward, gateway, kernel, lab_namespaces, man, nics, notices, pacing, papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up, version, view,
+    cc, completions, doctor, emulate, exec, explain, far_end, forward, gateway, kernel, lab_namespaces, man, nics, notices, pacing, papers, perf, profiles, run, scenario, show, ss, sweep, terminal, together, transfer, up, version, view,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -28,6 +28,7 @@ Examples for those who move data:
 Examples for research:
   farpace run scenarios/gallery/lossy.toml           a transfer over a lossy path, and a report
   farpace run wan.toml --payload film.mp4 --received copy.mp4
+  farpace sweep wan.toml --vary links.wan.delay=5ms..300ms*7 --seeds 20    one table of many runs
   farpace scenario explain wan.toml                  what the path can carry, before running it
   farpace show out/a.pcapng                          the packets of a capture, one a line
   farpace cc compare --path satellite                every congestion control on one path
@@ -63,6 +64,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a scenario: transfers through a network in virtual time, with a summary and a report
     Run(run::Args),
+    /// Run a scenario many times with varied values and seeds, into one table
+    Sweep(Box<sweep::Args>),
     /// Check scenario files, say in words what they mean, print their schema
     Scenario(scenario::Args),
     /// Say why transfers in a capture took their time, and what would help
@@ -144,6 +147,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit());
     let result = match &cli.command {
         Command::Run(args) => run::run(args),
+        Command::Sweep(args) => sweep::run(args),
         Command::Scenario(args) => scenario::run(args),
         Command::Explain(args) => explain::run(args),
         Command::View(args) => view::run(args),

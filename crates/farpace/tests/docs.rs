@@ -56,6 +56,30 @@ fn the_table_of_columns_is_the_schema() {
     assert_eq!(found, table, "docs/trace.md is out of date: run this test once with FARPACE_BLESS=1");
 }
 
+/// Breaks: docs/sweep.md, when the data set of a study gets another column. With FARPACE_BLESS=1 it writes the table anew.
+#[test]
+fn the_table_of_a_study_is_its_columns() {
+    use farpace::study::{FLOW_COLUMNS, RUN_COLUMNS, StudyColumnKind};
+    let mut table = String::from("\n| column | type | meaning |\n|---|---|---|\n");
+    for column in RUN_COLUMNS.iter().chain(&FLOW_COLUMNS) {
+        let kind = match column.kind {
+            StudyColumnKind::Text => "string",
+            StudyColumnKind::Number => "double",
+            StudyColumnKind::Count => "int64",
+            StudyColumnKind::Truth => "boolean",
+        };
+        table += &format!("| `{}` | {kind} | {} |\n", column.name, column.description);
+    }
+    table += "\n";
+    let text = document("sweep.md");
+    let (found, blessed) = between(&text, "columns", &table);
+    if std::env::var_os("FARPACE_BLESS").is_some() {
+        std::fs::write(place("sweep.md"), blessed).unwrap();
+        return;
+    }
+    assert_eq!(found, table, "docs/sweep.md is out of date: run this test once with FARPACE_BLESS=1");
+}
+
 /// Breaks: docs/trace.md, when there is a new reason to send, cut or wake.
 #[test]
 fn every_cause_is_listed() {

@@ -1,0 +1,83 @@
+//! Several folders with parts of one study become one.
+
+use crate::error::StudyError;
+use crate::folder::{self, SHARD_PREFIX, StoredStudy};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The folder of a shard below that of its study.
+pub fn shard_folder(study: &Path, shard: crate::Shard) -> PathBuf {
+    study.join(format!("{SHARD_PREFIX}{}-of-{}", shard.number, shard.of))
+}
+
+/// Writes the runs of all `parts` to the study `out`. A part that has folders of shards stands for these. If `out` is
+/// a study already, its runs stay.
+///
+/// # Errors
+/// Parts of different studies, runs that disagree, or files that cannot be read or written.
+pub fn merge(parts: &[PathBuf], out: &Path) -> Result<StoredStudy, StudyError> {
+    let mut studies = Vec::new();
+    for part in parts {
+        let shards = shards(part)?;
+        if shards.is_empty() || part.join("study.json").exists() {
+            studies.push((part.clone(), StoredStudy::read(part)?));
+        }
+        for shard in shards {
+            studies.push((shard.clone(), StoredStudy::read(&shard)?));
+        }
+    }
+    if out.join("study.json").exists() && !studies.iter().any(|(path, _)| path == out) {
+        studies.push((out.to_owned(), StoredStudy::read(out)?));
+    }
+    let Some((first_path, first)) = studies.first() else {
+        return Err(StudyError::Merge("there is nothing to merge".into()));
+    };
+    let mut provenance = first.provenance.clone();
+    provenance.shard = None;
+    let mut records = BTreeMap::new();
+    for (path, study) in &studies {
+        let p = &study.provenance;
+        for (differs, what) in [
+            (p.farpace != provenance.farpace, "by another version of farpace"),
+            (p.scenario_digest != provenance.scenario_digest, "from another scenario"),
+            (p.plan != provenance.plan, "from another plan"),
+        ] {
+            if differs {
+                let (a, b) = (first_path.display(), path.display());
+                return Err(StudyError::Merge(format!("`{b}` was made {what} than `{a}`")));
+            }
+        }
+        for record in &study.records {
+            let other = records.insert(record.run.clone(), record.clone());
+            let same =
+                |other: &crate::RunRecord| other.status == record.status && other.measured == record.measured;
+            if other.is_some_and(|other| !same(&other)) {
+                return Err(StudyError::Merge(format!(
+                    "run {} of `{}` came out otherwise elsewhere: the machines do not run the same program, or one of \
+                     the runs crashed or was overdue; make it again with --retry",
+                    record.run,
+                    path.display()
+                )));
+            }
+        }
+    }
+    let records: Vec<_> = records.into_values().collect();
+    provenance.runs = records.len() as u64;
+    provenance.digest = folder::digest(records.iter());
+    let scenario = folder::read_scenario(first_path)?;
+    let merged = StoredStudy::of(provenance, records)?;
+    merged.write(out, &scenario)?;
+    Ok(merged)
+}
+
+/// The folders of shards in a folder, in order.
+fn shards(path: &Path) -> Result<Vec<PathBuf>, StudyError> {
+    let entries = std::fs::read_dir(path).map_err(|error| StudyError::read(path, error))?;
+    let is_shard = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        name.starts_with(SHARD_PREFIX) && path.join("study.json").exists()
+    };
+    let mut shards: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_shard).collect();
+    shards.sort();
+    Ok(shards)
+}

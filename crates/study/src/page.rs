@@ -1,0 +1,390 @@
+//! A study for people and programs: a table, JSON, CSV, and a page with small multiples and heat maps.
+
+use crate::error::StudyError;
+use crate::folder::StoredStudy;
+use crate::quantity::Quantity;
+use crate::record::RunStatus;
+use crate::statistics::{Metric, PointSummary};
+use farpace_report::{
+    Curve, Dot, Figure, HeatRow, Page, Table, TableCell, TableColumn, curves, heat_map, scatter,
+};
+use serde_json::{Map, Value, json as value};
+
+/// Most figures on a page. The others are left out, and the page says so.
+pub const MAX_FIGURES: usize = 60;
+
+/// The table of points: values, runs, and each metric as mean and half the width of its 95 % confidence interval.
+pub fn table(study: &StoredStudy, points: &[PointSummary]) -> Table {
+    let mut columns: Vec<TableColumn> = paths(study).iter().map(|path| TableColumn::text(path)).collect();
+    columns.push(TableColumn::number("runs", ""));
+    let bad = points.iter().any(|point| point.bad > 0);
+    if bad {
+        columns.push(TableColumn::number("bad", ""));
+    }
+    let mut table = Table::new("", columns);
+    for metric in Metric::ALL {
+        table.column(metric.head().0, "");
+    }
+    for point in points {
+        let mut cells: Vec<TableCell> = point.values.iter().map(|v| TableCell::from(v.as_str())).collect();
+        cells.push((point.runs as f64).into());
+        if bad {
+            cells.push((point.bad as f64).into());
+        }
+        for (metric, summary) in Metric::ALL.into_iter().zip(&point.metrics) {
+            cells.push(TableCell::from(summary.text(metric.head().1).as_str()));
+        }
+        table.row(cells);
+    }
+    table
+}
+
+/// What is known of a study, and its points, as `farpace sweep show --json` prints them.
+pub fn json(study: &StoredStudy, points: &[PointSummary]) -> Value {
+    let paths = paths(study);
+    let finite = |number: f64| if number.is_finite() { Value::from(number) } else { Value::Null };
+    let point = |point: &PointSummary| {
+        let values: Map<String, Value> =
+            paths.iter().cloned().zip(point.values.iter().map(|v| Value::from(v.as_str()))).collect();
+        let mut json = value!({ "values": values, "runs": point.runs, "bad": point.bad });
+        for (metric, summary) in Metric::ALL.into_iter().zip(&point.metrics) {
+            json[metric.key()] =
+                value!({ "mean": finite(summary.mean), "ci95": summary.ci95, "runs": summary.runs });
+        }
+        json
+    };
+    let p = &study.provenance;
+    value!({
+        "format": "farpace-sweep/1",
+        "farpace": p.farpace,
+        "scenario": p.scenario,
+        "set": p.set.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>(),
+        "vary": p.plan.vary,
+        "seeds": p.plan.seeds,
+        "samples": p.plan.samples,
+        "stop_at": p.plan.stop_at,
+        "shard": p.shard,
+        "digest": p.digest,
+        "runs": study.planned,
+        "runs_outside_of_plan": study.records.len() - study.planned,
+        "status": statuses(study),
+        "bad_runs": bad_runs(study),
+        "points": points.iter().map(point).collect::<Vec<Value>>(),
+    })
+}
+
+/// How many runs of the plan ended how.
+fn statuses(study: &StoredStudy) -> Value {
+    let count =
+        |status: RunStatus| study.records.iter().take(study.planned).filter(|r| r.status == status).count();
+    let counts = RunStatus::ALL.into_iter().map(|status| (status.name().to_owned(), value!(count(status))));
+    Value::Object(counts.filter(|(_, n)| *n != 0).collect())
+}
+
+/// Runs that nobody could expect, with their reasons.
+fn bad_runs(study: &StoredStudy) -> Value {
+    let bad = study.records.iter().take(study.planned).filter(|record| record.status.is_bad());
+    let describe = |record: &crate::RunRecord| {
+        let values: Map<String, Value> =
+            record.values.iter().map(|(path, value)| (path.clone(), Value::from(value.as_str()))).collect();
+        let (status, reason) = (record.status.name(), &record.reason);
+        value!({ "run": record.run, "seed": record.seed, "values": values, "status": status, "reason": reason })
+    };
+    bad.map(describe).collect()
+}
+
+/// The points as CSV: values, runs, and mean and interval of each metric.
+///
+/// # Errors
+/// None in practice: it is written to memory.
+pub fn csv_text(study: &StoredStudy, points: &[PointSummary]) -> Result<String, StudyError> {
+    let failed = |error: String| StudyError::Invalid(format!("cannot write CSV: {error}"));
+    let mut out = csv::Writer::from_writer(Vec::new());
+    let mut head = paths(study);
+    head.extend(["runs", "bad"].map(str::to_owned));
+    for metric in Metric::ALL {
+        head.extend([metric.key().to_owned(), format!("{}_ci95", metric.key())]);
+    }
+    out.write_record(&head).map_err(|error| failed(error.to_string()))?;
+    for point in points {
+        let mut row = point.values.clone();
+        row.extend([point.runs.to_string(), point.bad.to_string()]);
+        for summary in &point.metrics {
+            let number = |n: f64| if n.is_finite() { n.to_string() } else { String::new() };
+            row.extend([number(summary.mean), number(summary.ci95)]);
+        }
+        out.write_record(&row).map_err(|error| failed(error.to_string()))?;
+    }
+    let bytes = out.into_inner().map_err(|error| failed(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
+}
+
+fn paths(study: &StoredStudy) -> Vec<String> {
+    let vary = &study.provenance.plan.vary;
+    vary.iter().filter_map(|text| text.split_once('=')).map(|(path, _)| path.trim().to_owned()).collect()
+}
+
+/// How the page of a study is laid out.
+#[derive(Clone, Debug, Default)]
+pub struct StudyPage {
+    /// The path along the horizontal axis; none: the numbers with the most values.
+    pub x: Option<String>,
+    /// The path whose values are curves; none: the first one of words.
+    pub series: Option<String>,
+    /// The metrics shown as figures; empty: those that vary.
+    pub metrics: Vec<Metric>,
+}
+
+/// The axes of a figure, as places in the values of a point.
+struct Layout {
+    x: usize,
+    series: Option<usize>,
+    /// A second axis of numbers for heat maps.
+    y: Option<usize>,
+}
+
+impl StudyPage {
+    /// The page: what was run, figures, and the table of points.
+    ///
+    /// # Errors
+    /// A path that is not varied.
+    pub fn page(&self, study: &StoredStudy, points: &[PointSummary]) -> Result<Page, StudyError> {
+        let p = &study.provenance;
+        let mut page = Page::new(&format!("Study: {}", p.scenario));
+        page.paragraph(&format!(
+            "{} runs at {} points, by farpace {}. Means are over the seeds of a point; whiskers and ± are 95 % confidence \
+             intervals (Student's t).",
+            study.planned,
+            points.len(),
+            p.farpace
+        ));
+        let bad = study.records.iter().take(study.planned).filter(|r| r.status.is_bad()).count();
+        if bad > 0 {
+            page.verdict(
+                &format!("{bad} runs have no result, or a wrong one; their reasons are in the data set."),
+                false,
+            );
+        }
+        let mut figures = Vec::new();
+        let metrics: Vec<Metric> = match self.metrics.is_empty() {
+            true => Metric::ALL.into_iter().filter(|metric| varies(points, *metric)).collect(),
+            false => self.metrics.clone(),
+        };
+        match (self.layout(study)?, &p.plan.samples) {
+            (_, Some(_)) => scatters(study, points, &metrics, &mut figures),
+            (Some(layout), None) => {
+                for metric in &metrics {
+                    multiples(study, points, *metric, &layout, &mut figures);
+                }
+                for metric in &metrics {
+                    heat_maps(study, points, *metric, &layout, &mut figures);
+                }
+            }
+            (None, None) => {}
+        }
+        let more = figures.len().saturating_sub(MAX_FIGURES);
+        for figure in figures.iter().take(MAX_FIGURES) {
+            page.figure(figure);
+        }
+        if more > 0 {
+            page.paragraph(&format!(
+                "{more} further figures are left out: choose one with --metric, --x and --series."
+            ));
+        }
+        page.heading("All points").table(&table(study, points));
+        page.details("The plan", &serde_json::to_string_pretty(p).unwrap_or_default());
+        Ok(page)
+    }
+
+    fn layout(&self, study: &StoredStudy) -> Result<Option<Layout>, StudyError> {
+        let paths = paths(study);
+        let place = |path: &Option<String>| match path {
+            None => Ok(None),
+            Some(path) => match paths.iter().position(|p| p == path) {
+                Some(place) => Ok(Some(place)),
+                None => Err(StudyError::Invalid(format!(
+                    "{path} is not varied in this study: there are {}",
+                    paths.join(", ")
+                ))),
+            },
+        };
+        let (x, series) = (place(&self.x)?, place(&self.series)?);
+        let grid = study.provenance.plan.grid()?;
+        let values = grid.values();
+        let numbers = |axis: &usize| values[*axis].iter().all(|value| Quantity::parse(value).is_some());
+        let varied: Vec<usize> = (0..values.len()).filter(|axis| values[*axis].len() > 1).collect();
+        let longest = |axes: Vec<usize>| axes.into_iter().rev().max_by_key(|axis| values[*axis].len());
+        let free = |taken: &[Option<usize>]| -> Vec<usize> {
+            varied.iter().copied().filter(|axis| !taken.contains(&Some(*axis))).collect()
+        };
+        let of_numbers = |axes: Vec<usize>| axes.into_iter().filter(numbers).collect::<Vec<_>>();
+        let x = x.or_else(|| longest(of_numbers(free(&[series])))).or_else(|| longest(free(&[series])));
+        let Some(x) = x else { return Ok(None) };
+        let words = free(&[Some(x)]).into_iter().find(|axis| !numbers(axis));
+        let series = series.or(words).or_else(|| free(&[Some(x)]).first().copied());
+        let y = longest(of_numbers(free(&[Some(x), series])))
+            .or(series.filter(|s| numbers(s)))
+            .filter(|y| *y != x);
+        Ok(Some(Layout { x, series, y }))
+    }
+}
+
+/// False for a metric that is the same at all points, or unknown.
+fn varies(points: &[PointSummary], metric: Metric) -> bool {
+    let means: Vec<f64> = points.iter().filter_map(|p| p.metric(metric)).map(|s| s.mean).collect();
+    let known: Vec<f64> = means.into_iter().filter(|mean| mean.is_finite()).collect();
+    known.iter().any(|mean| (mean - known[0]).abs() > 1e-9)
+}
+
+/// The values of all axes but `without`, of the points in order, each once.
+fn panels(points: &[PointSummary], without: &[Option<usize>]) -> Vec<Vec<(usize, String)>> {
+    let mut panels: Vec<Vec<(usize, String)>> = Vec::new();
+    for point in points {
+        let values = point.values.iter().cloned().enumerate();
+        let panel: Vec<_> = values.filter(|(axis, _)| !without.contains(&Some(*axis))).collect();
+        if !panels.contains(&panel) {
+            panels.push(panel);
+        }
+    }
+    panels
+}
+
+fn is_in(point: &PointSummary, panel: &[(usize, String)]) -> bool {
+    panel.iter().all(|(axis, value)| point.values.get(*axis) == Some(value))
+}
+
+fn axis_values(points: &[PointSummary], axis: usize) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for value in points.iter().filter_map(|point| point.values.get(axis)) {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    // The numbers of a grown grid stand in the order of the plan; curves need theirs.
+    let number = |value: &String| Quantity::parse(value).map(|q| q.base);
+    if values.iter().all(|value| number(value).is_some()) {
+        values.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
+    }
+    values
+}
+
+fn title_of(metric: Metric, panel: &[(usize, String)], paths: &[String]) -> String {
+    let head = metric.head().0.split(" [").next().unwrap_or_default();
+    let place = |(axis, value): &(usize, String)| format!("{} = {value}", paths[*axis]);
+    let places: Vec<String> = panel.iter().map(place).collect();
+    if places.is_empty() { head.to_owned() } else { format!("{head}, {}", places.join(", ")) }
+}
+
+/// A panel of curves for each combination of the other axes' values.
+fn multiples(
+    study: &StoredStudy,
+    points: &[PointSummary],
+    metric: Metric,
+    layout: &Layout,
+    figures: &mut Vec<Figure>,
+) {
+    let paths = paths(study);
+    let cases = axis_values(points, layout.x);
+    let series = layout.series.map_or(vec![String::new()], |axis| axis_values(points, axis));
+    for (n, panel) in panels(points, &[Some(layout.x), layout.series]).iter().enumerate() {
+        let estimate = |label: &str, case: &str| {
+            let here = |p: &&PointSummary| {
+                is_in(p, panel)
+                    && p.values.get(layout.x).is_some_and(|v| v == case)
+                    && layout.series.is_none_or(|axis| p.values.get(axis).is_some_and(|v| v == label))
+            };
+            let summary = points.iter().find(here).and_then(|p| p.metric(metric))?;
+            summary.mean.is_finite().then(|| summary.estimate())
+        };
+        let name = layout.series.map_or(String::new(), |axis| paths[axis].clone());
+        let labels: Vec<String> =
+            series.iter().map(|label| if label.is_empty() { "all".into() } else { label.clone() }).collect();
+        let all: Vec<Curve<'_>> = series
+            .iter()
+            .zip(&labels)
+            .map(|(value, label)| Curve {
+                label,
+                points: cases.iter().map(|case| estimate(value, case)).collect(),
+            })
+            .collect();
+        let words: Vec<&str> = cases.iter().map(String::as_str).collect();
+        let title = title_of(metric, panel, &paths);
+        let caption = format!("Each curve is a value of {name}. Whiskers are 95 % confidence intervals.");
+        let caption =
+            if name.is_empty() { "Whiskers are 95 % confidence intervals.".to_owned() } else { caption };
+        figures.push(
+            curves(&title, &paths[layout.x], metric.head().0, &words, &all)
+                .figure(&format!("figures/{}-{}.svg", metric.name(), n + 1), &caption),
+        );
+    }
+}
+
+/// Two heat maps for each combination of the other axes' values: means, and half the widths of their intervals.
+fn heat_maps(
+    study: &StoredStudy,
+    points: &[PointSummary],
+    metric: Metric,
+    layout: &Layout,
+    figures: &mut Vec<Figure>,
+) {
+    let Some(y) = layout.y else { return };
+    let paths = paths(study);
+    let (columns, rows) = (axis_values(points, layout.x), axis_values(points, y));
+    let heads: Vec<&str> = columns.iter().map(String::as_str).collect();
+    for (n, panel) in panels(points, &[Some(layout.x), Some(y)]).iter().enumerate() {
+        let number = |row: &str, column: &str, of: fn(&farpace_papers::statistics::Summary) -> f64| {
+            let here = |p: &&PointSummary| {
+                is_in(p, panel)
+                    && p.values.get(layout.x).is_some_and(|v| v == column)
+                    && p.values.get(y).is_some_and(|v| v == row)
+            };
+            points.iter().find(here).and_then(|p| p.metric(metric)).map(of).filter(|v| v.is_finite())
+        };
+        let map = |of: fn(&farpace_papers::statistics::Summary) -> f64| -> Vec<HeatRow<'_>> {
+            let values = |row: &String| columns.iter().map(|column| number(row, column, of)).collect();
+            rows.iter().map(|row| HeatRow { label: row, values: values(row) }).collect()
+        };
+        let title = title_of(metric, panel, &paths);
+        let axes = format!("Columns: {}; rows: {}.", paths[layout.x], paths[y]);
+        let name = format!("figures/{}-map-{}", metric.name(), n + 1);
+        figures.push(
+            heat_map(&title, [metric.head().0, ""], &heads, &map(|s| s.mean))
+                .figure(&format!("{name}.svg"), &format!("{axes} Mean over the seeds.")),
+        );
+        let widths = map(|s| s.ci95);
+        if widths.iter().flat_map(|row| &row.values).flatten().any(|width| *width > 0.0) {
+            figures.push(heat_map(&format!("± {title}"), [metric.head().0, ""], &heads, &widths).figure(
+                &format!("{name}-interval.svg"),
+                &format!("{axes} Half the width of the 95 % confidence interval."),
+            ));
+        }
+    }
+}
+
+/// Samples: each metric over each axis of numbers.
+fn scatters(study: &StoredStudy, points: &[PointSummary], metrics: &[Metric], figures: &mut Vec<Figure>) {
+    let paths = paths(study);
+    for metric in metrics {
+        for (axis, path) in paths.iter().enumerate() {
+            let dot = |point: &PointSummary| {
+                let x = Quantity::parse(point.values.get(axis)?)?.base;
+                let y = point.metric(*metric)?.mean;
+                y.is_finite().then_some(Dot { label: "", x, y })
+            };
+            let dots: Vec<Dot<'_>> = points.iter().filter_map(dot).collect();
+            if dots.len() < 2 {
+                continue;
+            }
+            let unit = points
+                .iter()
+                .find_map(|p| Quantity::parse(p.values.get(axis)?))
+                .map_or("", |q| q.kind.unit());
+            let x_label = if unit.is_empty() { path.clone() } else { format!("{path} ({unit})") };
+            let title = format!("{} over {path}", title_of(*metric, &[], &paths));
+            figures.push(scatter(&title, &x_label, metric.head().0, &dots).figure(
+                &format!("figures/{}-{}.svg", metric.name(), axis + 1),
+                "Each dot is a point of the sample, mean over its seeds.",
+            ));
+        }
+    }
+}

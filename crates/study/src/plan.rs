@@ -1,0 +1,174 @@
+//! What a study consists of: a scenario, what is varied in it, and the seeds.
+
+use crate::axis::Axis;
+use crate::error::StudyError;
+use crate::grid::Grid;
+use crate::sample::Sampling;
+use farpace_lab::scenario::{MAX_TEXT, Scenario};
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Most runs of a study. All rows are in memory when the data set is written: about 1 kB for each flow of a run.
+pub const MAX_RUNS: u64 = 1_000_000;
+/// Most seeds of a point.
+pub const MAX_SEEDS: u64 = 100_000;
+
+/// What was asked for; it stands in the study's folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanSpec {
+    /// Paths and values, as behind `--vary`.
+    pub vary: Vec<String>,
+    /// Runs of each point, with seeds from the scenario's on.
+    pub seeds: u64,
+    /// As behind `--samples`; none: all combinations.
+    pub samples: Option<String>,
+    /// Seeds of a point end when the half width of the 95 % confidence interval of its goodput is at most this part of the
+    /// mean; none: all seeds are run.
+    pub stop_at: Option<f64>,
+    /// The seed of the first run of each point.
+    pub first_seed: u64,
+}
+
+impl PlanSpec {
+    /// The points.
+    ///
+    /// # Errors
+    /// Axes that are none, or do not fit together.
+    pub fn grid(&self) -> Result<Grid, StudyError> {
+        let axes = self.vary.iter().map(|text| Axis::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let sampling = self.samples.as_deref().map(str::parse::<Sampling>);
+        Grid::new(axes, sampling.transpose().map_err(StudyError::Invalid)?, self.first_seed)
+    }
+}
+
+/// A scenario's text, and where the files are that it names.
+#[derive(Clone, Debug)]
+pub struct ScenarioSource {
+    /// The name in messages: the file name.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// The folder of the files that the text names.
+    pub folder: PathBuf,
+    /// Values that are replaced in every run.
+    pub set: Vec<(String, String)>,
+}
+
+/// A study that can be run: every value of every axis is one that the scenario takes.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What was asked for.
+    pub spec: PlanSpec,
+    /// Where the scenario came from.
+    pub source: ScenarioSource,
+    grid: Grid,
+    /// The scenario that the points are made from, with all defaults, as text.
+    base: String,
+}
+
+impl Plan {
+    /// Checks a study: the scenario, and each value by itself. `spec.first_seed` is taken from the scenario.
+    ///
+    /// # Errors
+    /// See [`StudyError`]. An unknown key is named with the nearest one.
+    pub fn new(source: ScenarioSource, mut spec: PlanSpec) -> Result<Plan, StudyError> {
+        if spec.seeds == 0 || spec.seeds > MAX_SEEDS {
+            return Err(StudyError::Invalid(format!("--seeds must be from 1 to {MAX_SEEDS}")));
+        }
+        if let Some(width) = spec.stop_at
+            && !(width > 0.0 && width < 1.0)
+        {
+            return Err(StudyError::Invalid("--stop-at must be above 0 % and below 100 %".into()));
+        }
+        let beside = |name: &str| read_beside(&source.folder.join(name));
+        let mut base = Scenario::parse_beside(&source.text, &source.name, &source.set, &beside)
+            .map_err(|error| StudyError::Scenario(error.to_string()))?;
+        spec.first_seed = base.seed;
+        // Words change no run.
+        "study".clone_into(&mut base.title);
+        base.description.clear();
+        base.seed = 0;
+        let base = base.to_toml().map_err(|error| StudyError::Invalid(error.to_string()))?;
+        let grid = spec.grid()?;
+        let plan = Plan { spec, source, grid, base };
+        plan.check_values()?;
+        Ok(plan)
+    }
+
+    /// Each value with the first ones of all other axes.
+    fn check_values(&self) -> Result<(), StudyError> {
+        let first = self.grid.point(0);
+        for (axis, values) in self.grid.values().iter().enumerate() {
+            for value in values {
+                let mut point = first.clone();
+                point[axis].clone_from(value);
+                self.scenario(&point).map_err(StudyError::Scenario)?;
+            }
+        }
+        self.scenario(&first).map(|_| ()).map_err(StudyError::Scenario)
+    }
+
+    /// The points.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// How many runs there are at most; `u64::MAX` if that is too small a number.
+    pub fn runs(&self) -> u64 {
+        self.grid.len().saturating_mul(self.spec.seeds)
+    }
+
+    /// The seeds of a point.
+    pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
+        let first = self.spec.first_seed;
+        (0..self.spec.seeds).map(move |n| first.wrapping_add(n))
+    }
+
+    /// The scenario with these values.
+    ///
+    /// # Errors
+    /// Values that are impossible together; the text says why.
+    pub fn scenario(&self, point: &[String]) -> Result<Scenario, String> {
+        let set: Vec<(String, String)> =
+            self.grid.paths().map(str::to_owned).zip(point.iter().cloned()).collect();
+        let beside = |name: &str| read_beside(&self.source.folder.join(name));
+        Scenario::parse_beside(&self.base, &self.source.name, &set, &beside)
+            .map_err(|error| error.to_string().replace("in --set ", "in --vary "))
+    }
+
+    /// Identifies the scenario, whatever its words and comments.
+    pub fn digest(&self) -> String {
+        short_digest(self.base.as_bytes())
+    }
+
+    /// The scenario as text, with all defaults.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+}
+
+/// Identifies the runs of a scenario by all that they depend on, but the seed.
+///
+/// # Errors
+/// A scenario that cannot be written as TOML.
+pub(crate) fn point_key(version: &str, scenario: &Scenario) -> Result<String, String> {
+    let text = scenario.to_toml().map_err(|error| error.to_string())?;
+    Ok(short_digest(format!("{version}\n{text}").as_bytes()))
+}
+
+/// Identifies a run.
+pub(crate) fn run_key(point: &str, seed: u64) -> String {
+    short_digest(format!("{point} {seed}").as_bytes())
+}
+
+/// The first 128 bits of BLAKE3, in hexadecimal digits.
+pub(crate) fn short_digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().chars().take(32).collect()
+}
+
+fn read_beside(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|f| f.take(MAX_TEXT.get() + 1).read_to_string(&mut text));
+    read.map(|_| text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,129 @@
+//! The numbers of a study: metrics of a run, and their means over the seeds of each point.
+
+use crate::folder::{StoredStudy, point_of};
+use crate::record::{FlowRecord, RunRecord};
+use farpace_papers::statistics::{Summary, jain};
+
+/// A number of each run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Payload of all flows per time, in Mbit/s.
+    Goodput,
+    /// From connecting to the last byte, mean of the flows that completed, in s.
+    Completion,
+    /// Retransmissions of all segments sent, in percent.
+    Retransmitted,
+    /// Time in queues, mean of the flows, in ms.
+    Delay,
+    /// Jain's index of the flows' goodputs.
+    Fairness,
+}
+
+impl Metric {
+    /// All of them, in the order of tables.
+    pub const ALL: [Metric; 5] =
+        [Metric::Goodput, Metric::Completion, Metric::Retransmitted, Metric::Delay, Metric::Fairness];
+
+    /// The key in JSON and CSV.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Metric::Goodput => "goodput_mbit_s",
+            Metric::Completion => "completion_s",
+            Metric::Retransmitted => "retransmitted_percent",
+            Metric::Delay => "queue_delay_ms",
+            Metric::Fairness => "jain",
+        }
+    }
+    /// The word of `--metric`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Metric::Goodput => "goodput",
+            Metric::Completion => "completion",
+            Metric::Retransmitted => "retransmitted",
+            Metric::Delay => "delay",
+            Metric::Fairness => "fairness",
+        }
+    }
+    /// The head of a column, with its unit, and decimals.
+    pub const fn head(self) -> (&'static str, usize) {
+        match self {
+            Metric::Goodput => ("goodput [Mbit/s]", 2),
+            Metric::Completion => ("completion [s]", 3),
+            Metric::Retransmitted => ("retransmitted [%]", 3),
+            Metric::Delay => ("queue delay [ms]", 2),
+            Metric::Fairness => ("fairness [Jain]", 3),
+        }
+    }
+    /// The metric of a run, over its flows or those called `flow`. NaN if it has none.
+    pub fn of(self, run: &RunRecord, flow: Option<&str>) -> f64 {
+        let flows: Vec<&FlowRecord> = run
+            .measured
+            .flows
+            .iter()
+            .filter(|f| flow.is_none_or(|name| f.flow == name || f.class == name))
+            .collect();
+        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+        if flows.is_empty() {
+            return f64::NAN;
+        }
+        match self {
+            Metric::Goodput => flows.iter().map(|f| f.goodput_bit_s as f64 / 1e6).sum(),
+            Metric::Completion => mean(flows.iter().filter_map(|f| f.completion_s).collect()),
+            Metric::Retransmitted => {
+                let sent: u64 = flows.iter().map(|f| f.segments_sent).sum();
+                let again: u64 = flows.iter().map(|f| f.retransmissions).sum();
+                again as f64 * 100.0 / sent.max(1) as f64
+            }
+            Metric::Delay => mean(flows.iter().filter_map(|f| f.queue_delay_s).map(|s| s * 1e3).collect()),
+            Metric::Fairness => jain(&flows.iter().map(|f| f.goodput_bit_s as f64).collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// Goodput of all flows together: the metric of early stopping.
+pub(crate) fn goodput(run: &RunRecord) -> f64 {
+    Metric::Goodput.of(run, None)
+}
+
+/// A point and what its runs have measured.
+#[derive(Clone, Debug)]
+pub struct PointSummary {
+    /// The values of the varied paths.
+    pub values: Vec<String>,
+    /// Runs that measured something.
+    pub runs: usize,
+    /// Runs that did not.
+    pub bad: usize,
+    /// A number for each of [`Metric::ALL`].
+    pub metrics: Vec<Summary>,
+}
+
+impl PointSummary {
+    /// The mean of a metric, with its interval.
+    pub fn metric(&self, metric: Metric) -> Option<&Summary> {
+        let place = Metric::ALL.iter().position(|m| *m == metric)?;
+        self.metrics.get(place)
+    }
+}
+
+/// The points of the plan that have runs, in the order of the plan; over all flows, or those called `flow`.
+pub fn summarize(study: &StoredStudy, flow: Option<&str>) -> Vec<PointSummary> {
+    let vary = &study.provenance.plan.vary;
+    let paths: Vec<&str> =
+        vary.iter().filter_map(|text| text.split_once('=')).map(|(p, _)| p.trim()).collect();
+    let mut groups: Vec<(Vec<String>, Vec<&RunRecord>)> = Vec::new();
+    for record in study.records.iter().take(study.planned) {
+        let Some(values) = point_of(record, &paths) else { continue };
+        match groups.last_mut() {
+            Some((last, runs)) if *last == values => runs.push(record),
+            _ => groups.push((values, vec![record])),
+        }
+    }
+    let summary = |(values, runs): (Vec<String>, Vec<&RunRecord>)| {
+        let measured: Vec<&RunRecord> = runs.iter().copied().filter(|r| r.status.is_measured()).collect();
+        let metrics = Metric::ALL.map(|metric| Summary::of(measured.iter().map(|run| metric.of(run, flow))));
+        let bad = runs.iter().filter(|r| r.status.is_bad()).count();
+        PointSummary { values, runs: measured.len(), bad, metrics: metrics.to_vec() }
+    };
+    groups.into_iter().map(summary).collect()
+}

@@ -1,0 +1,368 @@
+//! Studies from a plan to rows: what is made, kept, grown, stopped, divided and joined.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use farpace_lab::scenario::Scenario;
+use farpace_study::{
+    Measurement, Plan, PlanSpec, RunEnd, RunOptions, RunRecord, RunStatus, ScenarioSource, Shard,
+    StoredStudy, StudyEnd, StudyError, StudyPage, StudySink, Verdict, csv_text, json, merge, run,
+    shard_folder, simulate, summarize,
+};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SCENARIO: &str = r#"
+title = "Small"
+description = "words"
+duration = "5 s"
+seed = 3
+[hosts.a]
+[hosts.b]
+[[links]]
+name = "wan"
+between = ["a", "b"]
+rate = "20 Mbit/s"
+delay = "5 ms"
+queue = "30 kB"
+forward = { loss = 0.001 }
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+size = "200 kB"
+"#;
+
+/// Says stop once so many runs have begun.
+struct Sink {
+    begun: AtomicU64,
+    limit: u64,
+}
+
+impl Sink {
+    fn new() -> Self {
+        Sink::stopping_after(u64::MAX)
+    }
+    fn stopping_after(limit: u64) -> Self {
+        Sink { begun: AtomicU64::new(0), limit }
+    }
+}
+
+impl StudySink for Sink {
+    fn begin(&self, _: u64, _: u64) {}
+    fn finished(&self, _: &RunRecord) {}
+    fn spared(&self, _: u64) {}
+    fn clock(&self) -> Box<dyn Fn() -> Verdict + '_> {
+        let stop = self.begun.fetch_add(1, Ordering::Relaxed) >= self.limit;
+        Box::new(move || if stop { Verdict::Stop } else { Verdict::GoOn })
+    }
+}
+
+/// The delay of the only link, in ms.
+fn delay(scenario: &Scenario) -> u64 {
+    scenario.links[0].delay.as_nanos() / 1_000_000
+}
+
+fn plan(vary: &[&str], seeds: u64) -> Plan {
+    with(vary, seeds, |_| {}).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn with(vary: &[&str], seeds: u64, change: impl FnOnce(&mut PlanSpec)) -> Result<Plan, StudyError> {
+    let source = ScenarioSource {
+        name: "small.toml".into(),
+        text: SCENARIO.into(),
+        folder: ".".into(),
+        set: Vec::new(),
+    };
+    let mut spec =
+        PlanSpec { vary: vary.iter().map(|v| (*v).to_owned()).collect(), seeds, ..PlanSpec::default() };
+    change(&mut spec);
+    Plan::new(source, spec)
+}
+
+fn options(threads: usize) -> RunOptions<'static> {
+    RunOptions { threads: Some(threads), shard: None, retry: false, simulate: &simulate, version: "test" }
+}
+
+fn make(plan: &Plan, folder: &Path, threads: usize) -> StudyEnd {
+    run(plan, folder, false, &options(threads), &Sink::new()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn data(folder: &Path) -> Vec<u8> {
+    std::fs::read(folder.join("runs.parquet")).unwrap()
+}
+
+const DELAYS: &str = "links.wan.delay=5ms,10ms,20ms";
+const CONTROLS: &str = "flows.*.sender.congestion=cubic,reno";
+
+/// Breaks: determinism: a data set that depends on threads, interruptions, or the order in which runs finish.
+#[test]
+fn the_same_study_is_the_same_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(&[DELAYS, CONTROLS], 2);
+    let [one, three, broken] = ["one", "three", "broken"].map(|name| dir.path().join(name));
+    assert_eq!(make(&plan, &one, 1).made, 12);
+    assert_eq!(make(&plan, &three, 3).made, 12);
+    assert_eq!(data(&one), data(&three));
+    let end = run(&plan, &broken, false, &options(2), &Sink::stopping_after(5)).unwrap();
+    assert!(end.interrupted && end.made == 5, "{end:?}");
+    assert_eq!(StoredStudy::read(&broken).unwrap().records.len(), 5);
+    let end = make(&plan, &broken, 2);
+    assert_eq!((end.made, end.reused, end.interrupted), (7, 5, false));
+    assert_eq!(data(&broken), data(&one));
+    assert_eq!(
+        StoredStudy::read(&one).unwrap().provenance.digest,
+        StoredStudy::read(&broken).unwrap().provenance.digest
+    );
+    assert!(!broken.join("journal").exists());
+}
+
+/// Breaks: a killed process loses its runs, or a half-written one passes for a whole.
+#[test]
+fn a_killed_study_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(&[DELAYS], 1);
+    make(&plan, dir.path(), 1);
+    let whole = data(dir.path());
+    let runs = StoredStudy::read(dir.path()).unwrap().records;
+    let lines: Vec<String> = runs.iter().map(|r| serde_json::to_string(r).unwrap()).collect();
+    std::fs::remove_file(dir.path().join("runs.parquet")).unwrap();
+    std::fs::write(dir.path().join("journal"), format!("{}\n{}", lines[0], &lines[1][..40])).unwrap();
+    assert_eq!(StoredStudy::read(dir.path()).unwrap().records.len(), 1);
+    assert_eq!(make(&plan, dir.path(), 1).made, 2);
+    assert_eq!(data(dir.path()), whole);
+}
+
+/// Breaks: a grown grid makes old runs again, or loses those that it no longer has.
+#[test]
+fn a_grown_grid_makes_only_what_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(make(&plan(&["links.wan.delay=5ms,10ms"], 2), dir.path(), 2).made, 4);
+    let end = make(&plan(&[DELAYS], 3), dir.path(), 2);
+    assert_eq!((end.made, end.reused), (5, 4));
+    // Another axis: what stands in the scenario already is the same run.
+    let more = plan(&[DELAYS, "links.wan.queue=30 kB,60 kB"], 3);
+    let end = make(&more, dir.path(), 2);
+    assert_eq!((end.made, end.reused), (9, 9));
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    assert_eq!((stored.records.len(), stored.planned), (18, 18));
+    assert!(stored.records.iter().all(|run| run.values.len() == 2));
+    // A smaller one.
+    assert_eq!(make(&plan(&["links.wan.delay=20ms"], 1), dir.path(), 2).made, 0);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    assert_eq!((stored.records.len(), stored.planned), (18, 1));
+    assert_eq!(summarize(&stored, None).len(), 1);
+}
+
+/// Breaks: one run that panics, fails, takes too long or is impossible ends the study, or leaves no row.
+#[test]
+fn whatever_a_run_does_it_is_a_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(&["links.wan.delay=1ms,2ms,3ms,4ms"], 1);
+    let behave = |scenario: &Scenario, seed: u64, verdict: &dyn Fn() -> Verdict| match delay(scenario) {
+        1 => panic!("index {seed} out of bounds"),
+        2 => Err(RunEnd::Failed("a packet is missing".into())),
+        3 => simulate(scenario, seed, &|| Verdict::Overdue),
+        _ => simulate(scenario, seed, verdict),
+    };
+    let bad = RunOptions { simulate: &behave, ..options(2) };
+    let end = run(&plan, dir.path(), false, &bad, &Sink::new()).unwrap();
+    assert_eq!(end.made, 4);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let all: Vec<_> =
+        stored.records.iter().map(|r| (r.status, r.reason.clone().unwrap_or_default())).collect();
+    assert_eq!(all[0], (RunStatus::Crashed, "index 3 out of bounds".into()));
+    assert_eq!(all[1], (RunStatus::Failed, "a packet is missing".into()));
+    assert_eq!(all[2].0, RunStatus::Overdue);
+    assert!(all[2].1.contains("of at most 5 s of virtual time"), "{all:?}");
+    assert_eq!(all[3].0, RunStatus::Complete);
+    // They are not made again, unless asked.
+    assert_eq!(run(&plan, dir.path(), false, &options(1), &Sink::new()).unwrap().made, 0);
+    let end = run(&plan, dir.path(), false, &RunOptions { retry: true, ..options(1) }, &Sink::new()).unwrap();
+    assert_eq!((end.made, end.reused), (3, 1));
+    assert!(StoredStudy::read(dir.path()).unwrap().records.iter().all(|r| r.status == RunStatus::Complete));
+}
+
+/// Breaks: values that are fine alone and impossible together end the study.
+#[test]
+fn impossible_combinations_are_refused_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(&["duration=5 s,2 s", "flows.bulk.start=0 s,3 s"], 1);
+    assert_eq!(make(&plan, dir.path(), 1).made, 4);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let refused: Vec<_> = stored.records.iter().filter(|r| r.status == RunStatus::Refused).collect();
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].reason.as_ref().unwrap().contains("before this flow starts"), "{refused:?}");
+}
+
+/// Breaks: shards that leave runs out or share some, and a merged study that differs from one made at once.
+#[test]
+fn shards_make_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (plan, study, whole) =
+        (plan(&[DELAYS, CONTROLS], 3), dir.path().join("study"), dir.path().join("whole"));
+    let mut made = 0;
+    for number in 1..=3 {
+        let shard = Shard { number, of: 3 };
+        let folder = shard_folder(&study, shard);
+        let options = RunOptions { shard: Some(shard), ..options(2) };
+        made += run(&plan, &folder, false, &options, &Sink::new()).unwrap().made;
+    }
+    assert_eq!(made, 18);
+    let merged = merge(std::slice::from_ref(&study), &study).unwrap();
+    assert_eq!((merged.records.len(), merged.planned), (18, 18));
+    make(&plan, &whole, 2);
+    assert_eq!(data(&study), data(&whole));
+    // A merged study is one like any other.
+    assert_eq!(make(&plan, &study, 1).made, 0);
+    // Twice the same is no harm, another plan is.
+    merge(&[study.clone(), whole.clone()], &dir.path().join("both")).unwrap();
+    let other = dir.path().join("other");
+    make(&crate::plan(&[DELAYS], 1), &other, 1);
+    let error = merge(&[whole, other], &dir.path().join("never")).unwrap_err().to_string();
+    assert!(error.contains("from another plan"), "{error}");
+    assert!(!dir.path().join("never").exists());
+}
+
+/// Breaks: early stopping: points with little noise get all seeds, or noisy ones too few; or what is run depends on threads.
+#[test]
+fn exact_points_get_no_more_seeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let noisy = |scenario: &Scenario, seed: u64, _: &dyn Fn() -> Verdict| {
+        let mut measured = simulate(scenario, seed, &|| Verdict::GoOn)?;
+        let is_calm = delay(scenario) == 5;
+        for flow in &mut measured.flows {
+            flow.goodput_bit_s = if is_calm { 1_000_000 + seed } else { 1_000_000 * (1 + seed % 5) };
+        }
+        Ok::<Measurement, RunEnd>(measured)
+    };
+    let plan = with(&["links.wan.delay=5ms,10ms"], 20, |spec| spec.stop_at = Some(0.02)).unwrap();
+    let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
+    let noisy = |threads| RunOptions { simulate: &noisy, ..options(threads) };
+    let end = run(&plan, &one, false, &noisy(1), &Sink::new()).unwrap();
+    assert_eq!((end.made, end.spared), (23, 17));
+    run(&plan, &two, false, &noisy(3), &Sink::new()).unwrap();
+    assert_eq!(data(&one), data(&two));
+    let points = summarize(&StoredStudy::read(&one).unwrap(), None);
+    assert_eq!((points[0].runs, points[1].runs), (3, 20));
+}
+
+/// Breaks: two sweeps write to one folder, or a folder of another version, another scenario or somebody else is
+/// written to.
+#[test]
+fn foreign_folders_are_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let study = dir.path().join("study");
+    let plan = plan(&[DELAYS], 1);
+    make(&plan, &study, 1);
+    let before = data(&study);
+    let fails = |options: &RunOptions<'_>, plan: &Plan, words: &str| {
+        let error = run(plan, &study, false, options, &Sink::new()).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+        assert_eq!(data(&study), before);
+    };
+    fails(
+        &RunOptions { version: "other", ..options(1) },
+        &plan,
+        "was made by farpace test, and this is other",
+    );
+    let source =
+        ScenarioSource { set: vec![("links.wan.rate".into(), "1 Mbit/s".into())], ..plan.source.clone() };
+    let other = Plan::new(source, plan.spec.clone()).unwrap();
+    fails(&options(1), &other, "another scenario");
+    let lock = std::fs::File::create(study.join(".lock")).unwrap();
+    lock.lock().unwrap();
+    fails(&options(1), &plan, "another sweep is writing");
+    drop(lock);
+    // --restart is the way out.
+    let end = run(&other, &study, true, &options(1), &Sink::new()).unwrap();
+    assert_eq!((end.made, StoredStudy::read(&study).unwrap().records.len()), (3, 3));
+    let mine = dir.path().join("mine");
+    std::fs::create_dir(&mine).unwrap();
+    std::fs::write(mine.join("thesis.tex"), "x").unwrap();
+    let error = run(&plan, &mine, false, &options(1), &Sink::new()).unwrap_err().to_string();
+    assert!(error.contains("holds other files"), "{error}");
+    assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 1);
+    assert!(StoredStudy::read(&mine).unwrap_err().to_string().contains("there is no study"));
+    std::fs::write(study.join("study.json"), r#"{"format": "farpace-study/9"}"#).unwrap();
+    assert!(StoredStudy::read(&study).unwrap_err().to_string().contains("this version reads"));
+}
+
+/// Breaks: words and comments of a scenario make all runs anew.
+#[test]
+fn words_change_no_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(&[DELAYS], 1);
+    make(&plan, dir.path(), 1);
+    let text = SCENARIO.replace("\"words\"", "\"other words\" # and a comment");
+    let again = Plan::new(ScenarioSource { text, ..plan.source.clone() }, plan.spec.clone()).unwrap();
+    assert_eq!(make(&again, dir.path(), 1).made, 0);
+}
+
+/// Breaks: mistakes in a plan are found after hours, or not named.
+#[test]
+fn plans_are_checked_first() {
+    let error = |vary: &[&str]| with(vary, 1, |_| {}).unwrap_err().to_string();
+    let unknown = error(&["links.wan.dealy=1ms,2ms"]);
+    assert!(
+        unknown.contains("did you mean `delay`?") && unknown.contains("--vary links.wan.dealy=1ms"),
+        "{unknown}"
+    );
+    assert!(error(&["flows.bluk.size=1 MB"]).contains("did you mean `bulk`?"));
+    let late = error(&["links.wan.delay=1ms,2ms,3 parsecs"]);
+    assert!(late.contains("parsecs"), "{late}");
+    assert!(error(&["links.wan.delay=1ms..5ms*0"]).contains("0 values"));
+    assert!(with(&[], 0, |_| {}).unwrap_err().to_string().contains("--seeds"));
+    assert!(with(&[], 1, |s| s.stop_at = Some(1.5)).unwrap_err().to_string().contains("--stop-at"));
+    let huge = plan(&["duration=1..1000 s*1000", "links.wan.delay=1..1000 us*1000"], 1000);
+    assert_eq!(huge.runs(), 1_000_000_000);
+    let dir = tempfile::tempdir().unwrap();
+    let error = run(&huge, &dir.path().join("x"), false, &options(1), &Sink::new()).unwrap_err().to_string();
+    assert!(error.contains("1000000000 runs; the limit is 1000000"), "{error}");
+}
+
+/// Breaks: samples of a study, their figures, and tables for other programs.
+#[test]
+fn samples_and_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let vary = &["links.wan.delay=1ms..50ms*log", "links.wan.rate=5..50 Mbit/s"];
+    let sampled = with(vary, 1, |spec| spec.samples = Some("sobol:6".into())).unwrap();
+    assert_eq!(make(&sampled, dir.path(), 2).made, 6);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let points = summarize(&stored, None);
+    assert_eq!((stored.planned, points.len()), (6, 6));
+    let page = StudyPage::default().page(&stored, &points).unwrap();
+    assert!(page.figures().count() >= 4);
+    let csv = csv_text(&stored, &points).unwrap();
+    assert!(
+        csv.starts_with("links.wan.delay,links.wan.rate,runs,bad,goodput_mbit_s,goodput_mbit_s_ci95,"),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 7);
+    let json = json(&stored, &points);
+    assert_eq!(json["points"][0]["runs"], 1);
+    assert_eq!(json["status"]["complete"], 6);
+    // Six more make six, not twelve.
+    let more = with(vary, 1, |spec| spec.samples = Some("sobol:12".into())).unwrap();
+    let end = make(&more, dir.path(), 2);
+    assert_eq!((end.made, end.reused), (6, 6));
+}
+
+/// Breaks: the figures of a study: a panel for each combination, a curve for each word, a map for two axes of numbers.
+#[test]
+fn figures_follow_the_axes() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(&[DELAYS, CONTROLS, "links.wan.queue=30 kB,60 kB"], 2);
+    make(&plan, dir.path(), 2);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let points = summarize(&stored, Some("bulk"));
+    let goodput = StudyPage { metrics: vec![farpace_study::Metric::Goodput], ..StudyPage::default() };
+    let page = goodput.page(&stored, &points).unwrap();
+    let titles: Vec<String> = page.figures().map(|f| f.file_name.clone()).collect();
+    let maps = titles.iter().filter(|name| name.contains("map") && !name.contains("interval")).count();
+    assert_eq!(titles.iter().filter(|name| !name.contains("map")).count(), 2, "two queues: {titles:?}");
+    assert_eq!(maps, 2, "two controls: {titles:?}");
+    assert!(page.figures().next().unwrap().svg.contains("reno"));
+    let wrong = StudyPage { x: Some("links.wan.rate".into()), ..StudyPage::default() };
+    assert!(wrong.page(&stored, &points).unwrap_err().to_string().contains("is not varied"));
+    assert!(summarize(&stored, Some("nobody"))[0].metrics[0].mean.is_nan());
+}
