@@ -2,7 +2,10 @@
 
 use crate::terminal;
 use anyhow::{Context, Result, bail};
-use farpace_lab::scenario::{MAX_TEXT, MAX_TRACE, Scenario, explain, schema};
+use farpace_lab::scenario::{
+    MAX_TEXT, MAX_TRACE, Scenario, Topology, TopologyFigures, explain, generate, schema,
+};
+use farpace_units::{ByteCount, Rate, Span};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,6 +25,18 @@ Example:
   farpace scenario check scenarios/*/*.toml
 
 Exit codes: 0 if all files are good, 2 if one of them is not.";
+const NEW_HELP: &str = "\
+Topologies:
+  dumbbell       N senders and N receivers, and one link between two routers
+  parking-lot    N links in a row: one flow over all of them, and one over each
+  star           N hosts around a switch: all others send to the first
+
+Links that are to be the bottleneck have --rate, --delay, and a queue of one bandwidth-delay product; all others have
+ten times the rate.
+
+Examples:
+  farpace scenario new dumbbell --size 10 > dumbbell.toml
+  farpace scenario new parking-lot --size 3 --rate \"50 Mbit/s\" --delay \"20 ms\" > lot.toml";
 const SCHEMA_HELP: &str = "\
 Example:
   farpace scenario schema > scenario.schema.json";
@@ -43,6 +58,25 @@ enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+    /// Print a scenario of a common topology, to begin with
+    #[command(after_help = NEW_HELP)]
+    New {
+        /// dumbbell, parking-lot or star
+        #[arg(value_name = "TOPOLOGY", value_parser = topology)]
+        topology: Topology,
+        /// Pairs, hops or hosts
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        size: u16,
+        /// Rate of the bottleneck
+        #[arg(long, value_name = "RATE", default_value = "100 Mbit/s")]
+        rate: Rate,
+        /// One-way delay of its links
+        #[arg(long, value_name = "TIME", default_value = "10 ms")]
+        delay: Span,
+        /// Payload of each flow
+        #[arg(long, value_name = "SIZE", default_value = "10 MB")]
+        flow: ByteCount,
+    },
     /// Print the JSON schema of scenario files
     #[command(after_help = SCHEMA_HELP)]
     Schema,
@@ -57,6 +91,13 @@ enum Command {
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_set)]
         set: Vec<(String, String)>,
     },
+}
+
+fn topology(word: &str) -> Result<Topology, String> {
+    let found = Topology::ALL.into_iter().find(|topology| topology.name() == word);
+    found.ok_or_else(|| {
+        format!("there is no topology `{word}`: there are {}", Topology::ALL.map(Topology::name).join(", "))
+    })
 }
 
 /// Splits `KEY=VALUE` at the first `=`.
@@ -85,7 +126,7 @@ pub fn load(file: &Path, set: &[(String, String)]) -> Result<Scenario> {
 ///
 /// # Errors
 /// A file that cannot be read, or is no text.
-pub(crate) fn read_text(file: &Path) -> Result<String> {
+pub fn read_text(file: &Path) -> Result<String> {
     let name = file.display().to_string();
     let cannot = || format!("cannot read scenario `{name}`");
     let mut bytes = Vec::new();
@@ -125,6 +166,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 }
             }
             Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(terminal::USAGE) })
+        }
+        Command::New { topology, size, rate, delay, flow } => {
+            let figures = TopologyFigures { size: *size, rate: *rate, delay: *delay, flow: *flow };
+            terminal::print(&generate(*topology, figures).map_err(anyhow::Error::msg)?)?;
+            Ok(ExitCode::SUCCESS)
         }
         Command::Schema => terminal::print_json(&schema()).map(|()| ExitCode::SUCCESS),
         Command::Explain { file, set } => {

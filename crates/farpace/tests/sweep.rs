@@ -1,6 +1,10 @@
 //! `farpace sweep`: from the words of a command line to the files of a study, and what may go wrong.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests; one waits for a file to grow")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests; one waits for a file to grow"
+)]
 
 mod common;
 

@@ -105,6 +105,8 @@ pub struct Run {
     now: Instant,
     samples: Vec<FlowSample>,
     records: bool,
+    /// Some programs take their time.
+    portions: bool,
     /// What the flows of workloads send.
     shared_pattern: Option<Payload>,
 }
@@ -128,6 +130,7 @@ impl Run {
             now: Instant::ZERO,
             samples: Vec::new(),
             records: inputs.records,
+            portions: scenario.flows.iter().any(|flow| flow.writes.is_some() || flow.reads.is_some()),
             shared_pattern: None,
             scenario,
         };
@@ -222,7 +225,8 @@ impl Run {
         Ok(self.progress())
     }
 
-    /// The samples of the last bin, one for each flow that has begun.
+    /// The samples of the last bin, one for each flow that has begun. A flow of a workload has none after the bin in which
+    /// it was done.
     pub fn samples(&self) -> &[FlowSample] {
         &self.samples
     }

@@ -1,6 +1,6 @@
 //! Workloads: flows that are drawn from the seed.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::{FlowSpec, MAX_DRAWN_FLOWS, Scenario};
 use farpace_lab::{Inputs, Run};

@@ -1,6 +1,6 @@
 //! Studies from a plan to rows: what is made, kept, grown, stopped, divided and joined.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::Scenario;
 use farpace_study::{

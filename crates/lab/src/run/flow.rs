@@ -52,6 +52,8 @@ pub(super) struct FlowRun {
     pub(super) arrived: u64,
     pub(super) delivered: ByteCount,
     pub(super) done: bool,
+    /// It is part of a workload.
+    pub(super) is_drawn: bool,
 }
 
 impl Run {
@@ -88,7 +90,7 @@ impl Run {
         let rtt = self.scenario.base_rtt(flow);
         let full = self.scenario.packets_in(self.bin, flow);
         let queues = PathQueues::of(&self.world, &self.scenario, &self.parts, flow);
-        let (name, reads) = (flow.name.clone(), flow.reads);
+        let (name, reads, is_drawn) = (flow.name.clone(), flow.reads, flow.class.is_some());
         let listener = self.world.element_mut::<Host>(to);
         listener
             .ok_or_else(|| RunError::Flow {
@@ -125,6 +127,7 @@ impl Run {
             arrived: 0,
             delivered: ByteCount::ZERO,
             done: false,
+            is_drawn,
         });
         Ok(())
     }
@@ -137,8 +140,8 @@ impl Run {
         else {
             return;
         };
-        // Thousands of flows may wait for their time.
-        if self.now < flow.start {
+        // Thousands of flows may wait for their time, or be done.
+        if self.now < flow.start || flow.done && flow.is_drawn {
             return;
         }
         if flow.receiver.is_none() {

@@ -9,7 +9,8 @@ use farpace_units::Instant;
 impl Run {
     /// Runs the world, and wakes programs that take their time when they are due.
     pub(super) fn run_until(&mut self, until: Instant) -> Result<(), RunError> {
-        loop {
+        // With thousands of flows even looking for such programs takes time.
+        while self.portions {
             let due = (0..self.flows.len()).filter_map(|flow| self.wake_at(flow)).min();
             let Some(due) = due.filter(|due| *due <= until) else { break };
             self.world.run_until(due, &mut self.observer)?;

@@ -15,6 +15,7 @@ mod error;
 mod explain;
 mod fault;
 mod figures;
+mod generate;
 mod hint;
 mod impairment;
 mod nearest;
@@ -37,6 +38,7 @@ pub use error::{ErrorPlace, MAX_PROBLEMS, ScenarioError, ScenarioProblem};
 pub use explain::explain;
 pub use farpace_path::QueueLimit;
 pub use figures::{PathBottleneck, SegmentSizes};
+pub use generate::{MAX_GENERATED, Topology, TopologyFigures, generate};
 pub use impairment::{
     AckThinningSpec, BitErrorsSpec, BurstLossSpec, ClockJumpSpec, ClockJumpsSpec, CorruptSpec, DuplicateSpec,
     InterruptsSpec, JitterSpec, LossSpec, MiddleboxSpec, MtuChangeSpec, MtuSpec, OutageSpec, OutagesSpec,
