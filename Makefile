@@ -9,7 +9,7 @@ SOAK_CASES ?= 4096
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help build run quick test test-realtime fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist notices book clean
+.PHONY: help build run quick test test-realtime fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist wheel notices book clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,7 @@ test: ## everything that must hold before a change goes in
 	@tools/readme-commands
 	$(CARGO) test --workspace --locked --no-fail-fast -- --skip in_real_time
 	@tools/test-kernel test
+	@tools/test-python
 	@tools/test-realtime
 
 test-realtime: ## the tests that measure rates and delays in real time, alone; again if the machine was busy
@@ -88,6 +89,10 @@ bench-ns3: build ## the same transfer in ns-3 (Debian's libns3-dev) beside farpa
 dist: ## a static program, a tarball and a Debian package, in dist/
 	@tools/setup dist
 	@tools/dist
+
+wheel: ## a wheel of the Python package, in dist/ (maturin, in a virtual environment of its own)
+	@tools/setup build
+	@tools/test-python wheel
 
 book: ## the pages of docs/ as a book, in out/book (mdBook, which is built once)
 	@tools/setup book

@@ -157,6 +157,17 @@ pub(crate) fn whole_page(file: &Path, args: &Args, address: &str) -> Result<Expl
     Ok(ExplainedPage { html, figures })
 }
 
+/// What `farpace explain --json` prints of these files.
+///
+/// # Errors
+/// A capture that cannot be read.
+pub fn report(files: &[PathBuf]) -> Result<serde_json::Value> {
+    let args = Args::of(Vec::new(), 10);
+    let examined = files.iter().map(|file| input::examine(file, &args)).collect::<Result<Vec<_>>>()?;
+    let pair = input::pair(&examined)?;
+    Ok(json::report(&examined, pair.as_ref()))
+}
+
 /// Runs the lab for each transfer that is not healthy.
 fn try_cures(examined: &mut [Examined]) -> Result<()> {
     let mut number = 0;

@@ -78,6 +78,25 @@ impl Input {
         Ok(input)
     }
 
+    /// For a run without files.
+    pub fn of_library(scenario: Scenario, file: &Path, set: &[(String, String)]) -> Input {
+        Input {
+            scenario,
+            file: file.to_owned(),
+            set: set.to_vec(),
+            payload: None,
+            received: None,
+            out: None,
+            trace: TraceFormat::None,
+            quiet: true,
+            clock_speed: false,
+            command: String::new(),
+            report: false,
+            captures: false,
+            _litter: None,
+        }
+    }
+
     /// The scenario's file without directory and ending.
     pub fn name(&self) -> String {
         self.file.file_stem().map_or_else(|| "run".to_owned(), |stem| stem.to_string_lossy().into_owned())

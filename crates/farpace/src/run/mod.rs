@@ -5,6 +5,7 @@
 
 mod classes;
 mod input;
+mod library;
 mod nics;
 mod pace;
 mod pacing;
@@ -17,6 +18,7 @@ mod watch;
 pub(crate) mod words;
 
 pub use classes::{ClassSummary, CompletionTimes};
+pub use library::{RunResult, run_scenario};
 pub use summary::{FlowSummary, RunSummary, Status};
 
 use crate::explain::reasons::{self, FlowReason};

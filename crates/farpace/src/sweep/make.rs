@@ -83,7 +83,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 /// Names the program: rows of another one do not belong to a study.
-fn version() -> String {
+pub fn version() -> String {
     format!("{} ({})", env!("CARGO_PKG_VERSION"), env!("FARPACE_COMMIT"))
 }
 

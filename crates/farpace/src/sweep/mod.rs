@@ -12,7 +12,7 @@ use farpace_study::merge;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub use make::SweepArgs;
+pub use make::{SweepArgs, version};
 pub use show::ShowArgs;
 
 const AFTER_HELP: &str = "\

@@ -1,0 +1,215 @@
+"""TCP over far networks: runs in virtual time, studies of many runs, and analyses of captures.
+
+>>> import farpace
+>>> result = farpace.run("wan.toml", links__wan__delay="20 ms")
+>>> result.summary["flows"][0]["goodput_bit_s"]
+>>> polars.DataFrame(result.flows)
+
+Paths of the scenario are keyword arguments, with two underscores for each dot; where a part is no word of Python, give
+a dictionary: ``farpace.run("wan.toml", **{"flows.*.sender.congestion": "bbr3"})``.
+"""
+
+from __future__ import annotations
+
+import html as _html
+import json as _json
+import os as _os
+from pathlib import Path as _Path
+from types import SimpleNamespace as _Options
+
+from . import _farpace, cc
+from ._farpace import Table, __version__
+
+__all__ = ["Result", "Scenario", "Study", "Table", "__version__", "cc", "explain", "run", "schema", "sweep"]
+
+
+def _value(value) -> str:
+    """A value as TOML, or as the text that stands for it."""
+    if isinstance(value, str):
+        return value
+    return _json.dumps(value)
+
+
+def _settings(settings: dict) -> list[tuple[str, str]]:
+    return [(path.replace("__", "."), _value(value)) for path, value in settings.items()]
+
+
+class Scenario:
+    """A scenario: TOML text, or a dictionary of the same form. It is checked when it is made; a mistake is a ``ValueError``
+    that says where it is and what would be right.
+    """
+
+    def __init__(self, content: str | dict, *, name: str = "scenario.toml", folder: str | _os.PathLike = ".", **set):
+        self.text = content if isinstance(content, str) else _farpace.to_toml(_json.dumps(content))
+        self.name = name
+        self.folder = _os.fspath(folder)
+        self._set = _settings(set)
+        self._words = _farpace.check(self, self._set)
+
+    @classmethod
+    def from_file(cls, path: str | _os.PathLike, **set) -> Scenario:
+        """Reads a file; files that it names are looked for in its folder."""
+        place = _Path(path)
+        return cls(place.read_text(encoding="utf-8"), name=str(path), folder=place.parent, **set)
+
+    def set(self, **set) -> Scenario:
+        """The same with values replaced."""
+        other = object.__new__(Scenario)
+        other.text, other.name, other.folder = self.text, self.name, self.folder
+        other._set = self._set + _settings(set)
+        other._words = _farpace.check(other, other._set)
+        return other
+
+    def explain(self) -> str:
+        """What it means, in words: what the path can carry, what the window allows."""
+        return self._words
+
+    def __repr__(self) -> str:
+        return f"<farpace.Scenario {self.name}>"
+
+
+def _scenario(scenario) -> Scenario:
+    if isinstance(scenario, Scenario):
+        return scenario
+    if isinstance(scenario, dict):
+        return Scenario(scenario)
+    return Scenario.from_file(scenario)
+
+
+class Result:
+    """What came of a run."""
+
+    def __init__(self, run):
+        self._run = run
+        self._summary = None
+
+    @property
+    def summary(self) -> dict:
+        """What ``farpace run --json`` prints (docs/json.md)."""
+        if self._summary is None:
+            self._summary = _json.loads(self._run.summary_json)
+        return self._summary
+
+    @property
+    def flows(self) -> Table:
+        """A row for each flow."""
+        return self._run.flows
+
+    @property
+    def trace(self) -> Table:
+        """A row for each segment and ACK of the senders (docs/trace.md); empty without ``trace=True``."""
+        return self._run.trace
+
+    def __repr__(self) -> str:
+        return f"<farpace.Result: {self.summary['verdict']}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{_html.escape(str(cell))}</td>"
+                for cell in (
+                    flow["name"],
+                    flow["from"],
+                    flow["to"],
+                    flow["profile"],
+                    "" if flow["completion_s"] is None else f"{flow['completion_s']:.4g}",
+                    f"{flow['goodput_bit_s'] / 1e6:.4g}",
+                    flow["retransmissions"],
+                )
+            )
+            + "</tr>"
+            for flow in self.summary["flows"][:50]
+        )
+        heads = ("flow", "from", "to", "profile", "completion [s]", "goodput [Mbit/s]", "sent again")
+        return (
+            f"<p>{_html.escape(self.summary['verdict'])}</p><table><thead><tr>"
+            + "".join(f"<th>{head}</th>" for head in heads)
+            + f"</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def run(scenario, *, trace: bool = False, **set) -> Result:
+    """Runs a scenario (a path, a dictionary, or a :class:`Scenario`) in virtual time. The lock of the interpreter is
+    released meanwhile, so threads run in parallel. ``seed=7`` is a value of the scenario like any other.
+    """
+    source = _scenario(scenario)
+    return Result(_farpace.run(source, source._set + _settings(set), trace))
+
+
+class Study:
+    """A study's folder."""
+
+    def __init__(self, path: str | _os.PathLike):
+        self.path = _Path(path)
+        self._summary, self._points = _farpace.show(self.path, None)
+
+    @property
+    def data_set(self) -> _Path:
+        """The Parquet file with a row for each flow of each run (docs/sweep.md)."""
+        return self.path / "runs.parquet"
+
+    @property
+    def summary(self) -> dict:
+        """What ``farpace sweep show --json`` prints (docs/json.md)."""
+        return _json.loads(self._summary)
+
+    @property
+    def points(self) -> Table:
+        """A row for each point, with means over its seeds and half the widths of their 95 % intervals."""
+        return self._points
+
+    def flow(self, name: str) -> Table:
+        """The same of one flow, or of the flows of a class."""
+        return _farpace.show(self.path, name)[1]
+
+    def __repr__(self) -> str:
+        return f"<farpace.Study {self.path}: {self.summary['runs']} runs>"
+
+
+def _vary(path: str, values) -> str:
+    words = values if isinstance(values, str) else ",".join(_value(value) for value in values)
+    return f"{path.replace('__', '.')}={words}"
+
+
+def sweep(
+    scenario,
+    vary: dict,
+    *,
+    out: str | _os.PathLike,
+    seeds: int = 1,
+    samples: str | None = None,
+    stop_at: float | None = None,
+    jobs: int | None = None,
+    shard: str | None = None,
+    retry: bool = False,
+    restart: bool = False,
+    **set,
+) -> Study:
+    """Runs a scenario many times, as ``farpace sweep`` does and into the same folder. ``vary`` has lists of values or
+    ranges like ``"5ms..300ms*7"`` by path. Runs that are there are not made again.
+    """
+    source = _scenario(scenario)
+    options = _Options(
+        set=source._set + _settings(set),
+        vary=[_vary(path, values) for path, values in vary.items()],
+        seeds=seeds,
+        out=_Path(out),
+        samples=samples,
+        stop_at=stop_at,
+        jobs=jobs,
+        shard=shard,
+        retry=retry,
+        restart=restart,
+    )
+    return Study(_farpace.sweep(source, options))
+
+
+def explain(*files: str | _os.PathLike) -> dict:
+    """Why the transfers of captures took their time, as ``farpace explain --json`` prints it (docs/explain.md)."""
+    return _json.loads(_farpace.explain_json([_Path(file) for file in files]))
+
+
+def schema() -> dict:
+    """The JSON schema of scenarios."""
+    return _json.loads(_farpace.schema())

@@ -1,0 +1,50 @@
+//! The Python package `farpace`: runs, studies and analyses as functions.
+//!
+//! Start reading at `python/farpace/__init__.py`, which says what is public; [`run`] and [`study`] are what it calls here.
+//! Tables go to Python by the Arrow C data interface ([`table`]), without a copy. This crate never computes a result: it
+//! reads arguments and asks the crates below. The interpreter's lock is released while they work.
+
+mod arguments;
+mod run;
+mod study;
+mod table;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// An error for Python, with its causes.
+fn failed(error: anyhow::Error) -> PyErr {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    PyValueError::new_err(text)
+}
+
+/// What `farpace explain --json` prints of captures, traces or logs.
+#[pyfunction]
+fn explain_json(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
+    let report = py.detach(|| farpace::explain::report(&files)).map_err(failed)?;
+    Ok(report.to_string())
+}
+
+/// The module.
+#[pymodule]
+fn _farpace(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<run::Run>()?;
+    module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(run::check, module)?)?;
+    module.add_function(wrap_pyfunction!(run::to_toml, module)?)?;
+    module.add_function(wrap_pyfunction!(run::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(study::sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(study::show, module)?)?;
+    module.add_function(wrap_pyfunction!(study::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(explain_json, module)?)
+}

@@ -1,0 +1,165 @@
+//! Studies, and all congestion controls on one path.
+
+use crate::arguments::Source;
+use crate::failed;
+use crate::table::{Column, Table};
+use anyhow::{Context, anyhow};
+use farpace_papers::controls::ControlComparison;
+use farpace_papers::{ProgressSink, Runner, chosen_controls};
+use farpace_study::{
+    Metric, Plan, PlanSpec, RunOptions, RunRecord, ScenarioSource, StoredStudy, StudySink, Verdict, json,
+    shard_folder, simulate, summarize,
+};
+use farpace_units::Span;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How often Ctrl-C is looked for.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// Lets `work` run in a thread without the interpreter's lock, and tells it to stop when Ctrl-C is pressed: only the main
+/// thread of Python hears that.
+fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + Send) -> PyResult<T> {
+    let (done, wait) = channel();
+    let (result, signal) = py.detach(move || {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let stop = &stop;
+            scope.spawn(move || _ = done.send(work(stop)));
+            let mut signal = None;
+            loop {
+                match wait.recv_timeout(ASK_EVERY) {
+                    Ok(result) => return (Some(result), signal),
+                    Err(RecvTimeoutError::Disconnected) => return (None, signal),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(error) = Python::attach(|py| py.check_signals()) {
+                            stop.store(true, Ordering::Relaxed);
+                            signal.get_or_insert(error);
+                        }
+                    }
+                }
+            }
+        })
+    });
+    match (signal, result) {
+        (Some(signal), _) => Err(signal),
+        (None, Some(result)) => Ok(result),
+        (None, None) => Err(failed(anyhow!("the work has panicked: a defect of farpace"))),
+    }
+}
+
+struct Quiet<'a>(&'a AtomicBool);
+
+impl StudySink for Quiet<'_> {
+    fn begin(&self, _: u64, _: u64) {}
+    fn finished(&self, _: &RunRecord) {}
+    fn spared(&self, _: u64) {}
+    fn clock(&self) -> Box<dyn Fn() -> Verdict + '_> {
+        Box::new(|| if self.0.load(Ordering::Relaxed) { Verdict::Stop } else { Verdict::GoOn })
+    }
+}
+
+impl ProgressSink for Quiet<'_> {
+    fn begin(&self, _: usize, _: usize) {}
+    fn started(&self, _: &str) {}
+    fn finished(&self) {}
+    fn end(&self) {}
+}
+
+/// What a sweep takes besides its scenario.
+#[derive(FromPyObject)]
+pub struct SweepOptions {
+    set: Vec<(String, String)>,
+    vary: Vec<String>,
+    seeds: u64,
+    out: PathBuf,
+    samples: Option<String>,
+    stop_at: Option<f64>,
+    jobs: Option<usize>,
+    shard: Option<String>,
+    retry: bool,
+    restart: bool,
+}
+
+/// Makes the runs of a study that its folder does not have yet. Returns the folder.
+#[pyfunction]
+pub fn sweep(py: Python<'_>, source: Source, options: SweepOptions) -> PyResult<PathBuf> {
+    let o = options;
+    let source = ScenarioSource { name: source.name, text: source.text, folder: source.folder, set: o.set };
+    let spec =
+        PlanSpec { vary: o.vary, seeds: o.seeds, samples: o.samples, stop_at: o.stop_at, first_seed: 0 };
+    let shard =
+        o.shard.map(|text| text.parse()).transpose().map_err(|error: String| failed(anyhow!(error)))?;
+    let folder = shard.map_or_else(|| o.out.clone(), |shard| shard_folder(&o.out, shard));
+    let made = interruptible(py, |stop| {
+        let plan = Plan::new(source, spec)?;
+        let version = farpace::sweep::version();
+        let options =
+            RunOptions { threads: o.jobs, shard, retry: o.retry, simulate: &simulate, version: &version };
+        farpace_study::run(&plan, &folder, o.restart, &options, &Quiet(stop))
+    })?;
+    made.map_err(|error| failed(anyhow!(error)))?;
+    Ok(folder)
+}
+
+/// The means of a study, as JSON and as a table.
+#[pyfunction]
+pub fn show(study: PathBuf, flow: Option<String>) -> PyResult<(String, Table)> {
+    let stored = StoredStudy::read(&study).map_err(|error| failed(anyhow!(error)))?;
+    let points = summarize(&stored, flow.as_deref());
+    let vary = &stored.provenance.plan.vary;
+    let paths = vary.iter().filter_map(|text| text.split_once('=')).map(|(path, _)| path.trim().to_owned());
+    let mut columns: Vec<(String, Column)> = paths
+        .enumerate()
+        .map(|(axis, path)| (path, Column::Text(points.iter().map(|p| p.values[axis].clone()).collect())))
+        .collect();
+    columns.push(("runs".into(), Column::Number(points.iter().map(|p| Some(p.runs as f64)).collect())));
+    columns.push(("bad".into(), Column::Number(points.iter().map(|p| Some(p.bad as f64)).collect())));
+    for metric in Metric::ALL {
+        let numbers = |of: fn(&farpace_papers::statistics::Summary) -> f64| {
+            let finite = |n: f64| n.is_finite().then_some(n);
+            points.iter().map(|p| p.metric(metric).map(of).and_then(finite)).collect()
+        };
+        columns.push((metric.key().to_owned(), Column::Number(numbers(|s| s.mean))));
+        columns.push((format!("{}_ci95", metric.key()), Column::Number(numbers(|s| s.ci95))));
+    }
+    Ok((json(&stored, &points).to_string(), Table::of_columns(columns)?))
+}
+
+/// What `farpace cc compare --json` prints.
+#[pyfunction]
+pub fn compare(
+    py: Python<'_>,
+    path: String,
+    source: Option<Source>,
+    only: Vec<String>,
+    seeds: u64,
+    time: Option<String>,
+) -> PyResult<String> {
+    let time = time.map(|text| text.parse::<Span>()).transpose().map_err(|error| failed(anyhow!(error)))?;
+    let report = interruptible(py, |stop| -> anyhow::Result<String> {
+        let base = match source {
+            Some(source) => source.scenario(&[])?,
+            None => ControlComparison::named_path(&path, &[])?.with_context(|| {
+                format!("there is no path `{path}`: {}", ControlComparison::path_names().join(", "))
+            })?,
+        };
+        let base = base.drawn(base.seed);
+        let comparison = ControlComparison::new(&path, base, chosen_controls(&only)?, seeds, time)?;
+        let plan = Runner::plan(&comparison)?;
+        let stopped = || stop.load(Ordering::Relaxed);
+        let runner = Runner {
+            threads: None,
+            stop: &stopped,
+            progress: &Quiet(stop),
+            kept: None,
+            program: String::new(),
+        };
+        let report = runner.run(&comparison, plan, "farpace.cc.compare")?;
+        Ok(serde_json::to_string(&report.json)?)
+    })?;
+    report.map_err(failed)
+}

@@ -1,0 +1,186 @@
+//! Tables for Python: columns of Arrow, which any library takes over by the C data interface without a copy.
+
+use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use farpace_events::Record;
+use farpace_study::StudyColumnKind;
+use farpace_trace::{COLUMNS, ColumnKind, TraceCell, cells};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A table. pandas, polars, pyarrow and duckdb take it as it is: `polars.DataFrame(table)`.
+#[pyclass(frozen)]
+#[derive(Clone)]
+pub struct Table(RecordBatch);
+
+#[pymethods]
+impl Table {
+    /// The Arrow C stream interface. The table is the same whatever schema is asked for.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
+        let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// Rows.
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<farpace.Table: {} rows, {}>", self.0.num_rows(), self.column_names().join(", "))
+    }
+}
+
+fn arrow(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+impl Table {
+    /// The columns of a trace.
+    pub fn of_records(records: &[Record]) -> PyResult<Table> {
+        let mut fields = Vec::new();
+        let mut builders: Vec<Builder> = Vec::new();
+        for column in &COLUMNS {
+            let (builder, kind) = match column.kind {
+                ColumnKind::U32 => {
+                    (Builder::U32(UInt32Builder::with_capacity(records.len())), DataType::UInt32)
+                }
+                ColumnKind::U64 => {
+                    (Builder::U64(UInt64Builder::with_capacity(records.len())), DataType::UInt64)
+                }
+                ColumnKind::Name => (Builder::Name(StringBuilder::new()), DataType::Utf8),
+            };
+            builders.push(builder);
+            let metadata = [("unit", column.unit), ("description", column.description)];
+            let metadata = metadata.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            fields.push(Field::new(column.name, kind, column.nullable).with_metadata(metadata));
+        }
+        for record in records {
+            for (builder, cell) in builders.iter_mut().zip(cells(record)) {
+                builder.add(cell);
+            }
+        }
+        let arrays = builders.into_iter().map(Builder::finish).collect();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(Table).map_err(arrow)
+    }
+
+    /// The flows of a summary.
+    pub fn of_flows(flows: &[Value]) -> PyResult<Table> {
+        let fields = SUMMARY_COLUMNS.iter().map(|(name, kind)| {
+            let kind = match kind {
+                StudyColumnKind::Text => DataType::Utf8,
+                StudyColumnKind::Number => DataType::Float64,
+                StudyColumnKind::Count => DataType::Int64,
+                StudyColumnKind::Truth => DataType::Boolean,
+            };
+            Field::new(*name, kind, true)
+        });
+        let schema = Schema::new(fields.collect::<Vec<_>>());
+        let values = |name: &str| flows.iter().map(|flow| flow[name].clone()).collect::<Vec<Value>>();
+        let arrays = SUMMARY_COLUMNS.iter().map(|(name, kind)| array(*kind, &values(name))).collect();
+        RecordBatch::try_new(Arc::new(schema), arrays).map(Table).map_err(arrow)
+    }
+
+    /// Points of a study: columns of text and of numbers, in this order.
+    pub fn of_columns(columns: Vec<(String, Column)>) -> PyResult<Table> {
+        let fields = columns.iter().map(|(name, column)| {
+            let kind = match column {
+                Column::Text(_) => DataType::Utf8,
+                Column::Number(_) => DataType::Float64,
+            };
+            Field::new(name, kind, true)
+        });
+        let schema = Schema::new(fields.collect::<Vec<_>>());
+        let arrays = columns.into_iter().map(|(_, column)| -> ArrayRef {
+            match column {
+                Column::Text(values) => Arc::new(StringArray::from(values)),
+                Column::Number(values) => Arc::new(Float64Array::from(values)),
+            }
+        });
+        RecordBatch::try_new(Arc::new(schema), arrays.collect()).map(Table).map_err(arrow)
+    }
+}
+
+/// The keys of a flow in `farpace run --json` that are one value.
+const SUMMARY_COLUMNS: [(&str, StudyColumnKind); 16] = [
+    ("name", StudyColumnKind::Text),
+    ("class", StudyColumnKind::Text),
+    ("from", StudyColumnKind::Text),
+    ("to", StudyColumnKind::Text),
+    ("profile", StudyColumnKind::Text),
+    ("start_s", StudyColumnKind::Number),
+    ("size_bytes", StudyColumnKind::Count),
+    ("delivered_bytes", StudyColumnKind::Count),
+    ("intact", StudyColumnKind::Truth),
+    ("completion_s", StudyColumnKind::Number),
+    ("elapsed_s", StudyColumnKind::Number),
+    ("goodput_bit_s", StudyColumnKind::Count),
+    ("efficiency", StudyColumnKind::Number),
+    ("retransmissions", StudyColumnKind::Count),
+    ("timeouts", StudyColumnKind::Count),
+    ("base_rtt_s", StudyColumnKind::Number),
+];
+
+/// A column of a table of points.
+pub enum Column {
+    /// Text.
+    Text(Vec<String>),
+    /// Numbers; none: unknown.
+    Number(Vec<Option<f64>>),
+}
+
+fn array(kind: StudyColumnKind, values: &[Value]) -> ArrayRef {
+    match kind {
+        StudyColumnKind::Text => Arc::new(values.iter().map(Value::as_str).collect::<StringArray>()),
+        StudyColumnKind::Number => Arc::new(values.iter().map(Value::as_f64).collect::<Float64Array>()),
+        StudyColumnKind::Count => Arc::new(values.iter().map(Value::as_i64).collect::<Int64Array>()),
+        StudyColumnKind::Truth => Arc::new(values.iter().map(Value::as_bool).collect::<BooleanArray>()),
+    }
+}
+
+/// A column of a trace under construction.
+enum Builder {
+    U32(UInt32Builder),
+    U64(UInt64Builder),
+    Name(StringBuilder),
+}
+
+impl Builder {
+    fn add(&mut self, cell: TraceCell) {
+        match (self, cell) {
+            (Builder::U32(column), TraceCell::U32(n)) => column.append_value(n),
+            (Builder::U64(column), TraceCell::U64(n)) => column.append_value(n),
+            (Builder::Name(column), TraceCell::Name(name)) => column.append_value(name),
+            (Builder::U32(column), _) => column.append_null(),
+            (Builder::U64(column), _) => column.append_null(),
+            (Builder::Name(column), _) => column.append_null(),
+        }
+    }
+    fn finish(self) -> ArrayRef {
+        match self {
+            Builder::U32(mut column) => Arc::new(column.finish()),
+            Builder::U64(mut column) => Arc::new(column.finish()),
+            Builder::Name(mut column) => Arc::new(column.finish()),
+        }
+    }
+}

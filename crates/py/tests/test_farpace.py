@@ -1,0 +1,114 @@
+"""The Python package. Each test says what breaks if it fails."""
+
+import json
+import threading
+import time
+
+import polars
+import pytest
+
+import farpace
+
+SCENARIO = {
+    "title": "Two hosts",
+    "duration": "20 s",
+    "hosts": {"a": {}, "b": {}},
+    "links": [{"name": "wan", "between": ["a", "b"], "rate": "100 Mbit/s", "delay": "5 ms"}],
+    "flows": [{"name": "bulk", "from": "a", "to": "b", "size": "1 MB"}],
+}
+
+
+def test_a_run_gives_summary_flows_and_trace():
+    """Breaks: what a run gives, or that it repeats."""
+    result = farpace.run(SCENARIO, trace=True)
+    assert result.summary["status"] == "complete"
+    flows = polars.DataFrame(result.flows)
+    assert flows["name"].to_list() == ["bulk"] and flows["delivered_bytes"].to_list() == [1_000_000]
+    trace = polars.DataFrame(result.trace)
+    assert trace.height == len(result.trace) > 500 and "cwnd" in trace.columns
+    assert trace["time_ns"].is_sorted()
+    again = farpace.run(SCENARIO, trace=True)
+    assert again.summary == result.summary and polars.DataFrame(again.trace).equals(trace)
+    assert len(farpace.run(SCENARIO).trace) == 0
+    assert "bulk" in result._repr_html_() and "complete" not in repr(farpace.Table)
+
+
+def test_values_are_replaced_by_keywords():
+    """Breaks: settings that reach the scenario under another path, or not at all."""
+    slow = farpace.run(SCENARIO, links__wan__delay="50 ms", **{"flows.*.sender.congestion": "reno"})
+    assert slow.summary["flows"][0]["base_rtt_s"] > 0.1
+    assert "flows.*.sender.congestion=reno" in slow.summary["scenario"]["set"]
+    assert farpace.run(SCENARIO, seed=9).summary["scenario"]["seed"] == 9
+    assert farpace.Scenario(SCENARIO).set(seed=9)._set == [("seed", "9")]
+
+
+def test_mistakes_are_value_errors_that_help():
+    """Breaks: a mistake in a scenario that is not answered, or without what would be right."""
+    with pytest.raises(ValueError, match="did you mean `delay`"):
+        farpace.run(SCENARIO, links__wan__dealy="1 ms")
+    with pytest.raises(ValueError, match="no `between`|has no"):
+        farpace.Scenario({**SCENARIO, "links": [{"name": "wan"}]})
+    with pytest.raises(ValueError, match="did you mean `duration`"):
+        farpace.Scenario({**SCENARIO, "duratoin": "1 s"})
+    with pytest.raises(FileNotFoundError):
+        farpace.run("nothing.toml")
+    assert "100 Mbit/s" in farpace.Scenario(SCENARIO).explain()
+    assert "flows" in farpace.schema()["properties"]
+
+
+def test_a_sweep_is_the_commands_study(tmp_path):
+    """Breaks: studies from Python: other rows than the command's, runs made twice, tables that nobody can read."""
+    vary = {"links.wan.delay": ["5 ms", "20 ms"], "flows__bulk__sender__congestion": ["cubic", "reno"]}
+    study = farpace.sweep(SCENARIO, vary, out=tmp_path / "study", seeds=2)
+    assert study.summary["status"] == {"complete": 8}
+    points = polars.DataFrame(study.points)
+    assert points["links.wan.delay"].to_list() == ["5 ms", "5 ms", "20 ms", "20 ms"]
+    assert points["runs"].to_list() == [2.0] * 4
+    rows = polars.read_parquet(study.data_set)
+    assert rows.height == 8 and set(rows["congestion"]) == {"cubic", "reno"}
+    alone = farpace.run(SCENARIO, links__wan__delay="5 ms", flows__bulk__sender__congestion="cubic")
+    assert rows["goodput_bit_s"][0] == alone.summary["flows"][0]["goodput_bit_s"]
+    before = study.data_set.read_bytes()
+    assert farpace.sweep(SCENARIO, vary, out=tmp_path / "study", seeds=2).data_set.read_bytes() == before
+    with pytest.raises(ValueError, match="another scenario"):
+        farpace.sweep({**SCENARIO, "seed": 3, "duration": "9 s"}, vary, out=tmp_path / "study")
+    with pytest.raises(ValueError, match="downwards"):
+        farpace.sweep(SCENARIO, {"links.wan.delay": "9ms..5ms*3"}, out=tmp_path / "other")
+
+
+def test_controls_are_compared():
+    """Breaks: the comparison of congestion controls."""
+    table = farpace.cc.compare("lossy", only=["cubic", "bbr3"], seeds=1, time="2 s")
+    assert [row["name"] for row in table["congestion"]] == ["cubic", "bbr3"]
+    with pytest.raises(ValueError, match="there is no path `moon`"):
+        farpace.cc.compare("moon")
+
+
+def test_captures_are_explained(tmp_path):
+    """Breaks: the analysis of captures."""
+    missing = tmp_path / "none.pcapng"
+    with pytest.raises(ValueError, match="none.pcapng"):
+        farpace.explain(missing)
+    trace = tmp_path / "run.parquet"
+    polars.DataFrame(farpace.run(SCENARIO, trace=True).trace).write_parquet(trace)
+    assert json.dumps(farpace.explain.__doc__)
+
+
+def test_the_lock_is_released():
+    """Breaks: threads that wait for each other: while one runs a scenario, another must go on."""
+    ticks = []
+    running = threading.Event()
+
+    def work():
+        running.set()
+        farpace.run(SCENARIO, **{"flows.0.size": "40 MB"})
+        running.clear()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    running.wait()
+    while running.is_set():
+        ticks.append(time.perf_counter())
+        time.sleep(0.001)
+    thread.join()
+    assert len(ticks) > 10
