@@ -1,6 +1,6 @@
 """The Python package. Each test says what breaks if it fails."""
 
-import json
+import struct
 import threading
 import time
 
@@ -84,14 +84,29 @@ def test_controls_are_compared():
         farpace.cc.compare("moon")
 
 
+def frame(from_client, seq, ack, flags, payload):
+    """An Ethernet frame with IPv4 and TCP, without checksums."""
+    ports = (50_000, 80) if from_client else (80, 50_000)
+    ends = (b"\x0a\x00\x00\x01", b"\x0a\x00\x00\x02")[:: 1 if from_client else -1]
+    tcp = struct.pack("!HHIIBBHHH", *ports, seq, ack, 5 << 4, flags, 65_535, 0, 0) + payload
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0) + b"".join(ends)
+    return b"\2" * 6 + b"\4" * 6 + b"\x08\x00" + ip + tcp
+
+
 def test_captures_are_explained(tmp_path):
-    """Breaks: the analysis of captures."""
-    missing = tmp_path / "none.pcapng"
+    """Breaks: the analysis of captures: its numbers, or the name of a file that cannot be read."""
+    syn, ack = 2, 16
+    frames = [frame(True, 0, 0, syn, b""), frame(False, 0, 1, syn | ack, b""), frame(True, 1, 1, ack, b"")]
+    for n in range(40):
+        frames.append(frame(True, 1 + 1000 * n, 1, ack, b"x" * 1000))
+        frames.append(frame(False, 1, 1001 + 1000 * n, ack, b""))
+    packets = [struct.pack("<IIII", 0, 1000 * n, len(f), len(f)) + f for n, f in enumerate(frames)]
+    capture = tmp_path / "slow.pcap"
+    capture.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1) + b"".join(packets))
+    (found,) = farpace.explain(capture)["captures"]
+    assert (found["frames"], found["segments"], found["connections"]) == (83, 83, 1)
     with pytest.raises(ValueError, match="none.pcapng"):
-        farpace.explain(missing)
-    trace = tmp_path / "run.parquet"
-    polars.DataFrame(farpace.run(SCENARIO, trace=True).trace).write_parquet(trace)
-    assert json.dumps(farpace.explain.__doc__)
+        farpace.explain(tmp_path / "none.pcapng")
 
 
 def test_the_lock_is_released():
