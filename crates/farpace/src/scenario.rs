@@ -31,8 +31,8 @@ Topologies:
   parking-lot    N links in a row: one flow over all of them, and one over each
   star           N hosts around a switch: all others send to the first
 
-Links that are to be the bottleneck have --rate, --delay, and a queue of one bandwidth-delay product; all others have
-ten times the rate.
+Links that are to be the bottleneck have --rate, --delay, and a queue of one bandwidth-delay
+product; all others have ten times the rate.
 
 Examples:
   farpace scenario new dumbbell --size 10 > dumbbell.toml

@@ -56,7 +56,8 @@ fn the_table_of_columns_is_the_schema() {
     assert_eq!(found, table, "docs/trace.md is out of date: run this test once with FARPACE_BLESS=1");
 }
 
-/// Breaks: docs/sweep.md, when the data set of a study gets another column. With FARPACE_BLESS=1 it writes the table anew.
+/// Breaks: docs/sweep.md, when the data set of a study gets another column. With FARPACE_BLESS=1 it writes
+/// the table anew.
 #[test]
 fn the_table_of_a_study_is_its_columns() {
     use farpace::study::{FLOW_COLUMNS, RUN_COLUMNS, StudyColumnKind};

@@ -21,7 +21,8 @@ fn sweep<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["sweep", "scenario.toml"], &DELAYS[..], more].concat()
 }
 
-/// Breaks: the way of a study through the command: a table, JSON, CSV, figures, more seeds, shards that are joined.
+/// Breaks: the way of a study through the command: a table, JSON, CSV, figures, more seeds, shards that are
+/// joined.
 #[test]
 fn a_study_is_made_shown_and_joined() {
     let dir = with_scenario(LOSSY);
@@ -138,12 +139,14 @@ fn an_interrupted_sweep_goes_on() {
     assert!(code == 0 && error.contains(" of 12 runs are there already"), "{error}");
 }
 
-/// Breaks: a full disk loses what was finished, or passes for success. A limit on file sizes stands for the disk.
+/// Breaks: a full disk loses what was finished, or passes for success. A limit on file sizes stands for the
+/// disk.
 #[test]
 fn a_full_disk_is_an_error_and_nothing_is_lost() {
     let dir = with_scenario(LOSSY);
     let command = format!(
-        "trap '' XFSZ; ulimit -f 16; exec {} sweep scenario.toml --set 'flows.bulk.size=20 kB' --seeds 100 --jobs 1 --out study",
+        "trap '' XFSZ; ulimit -f 16; exec {} sweep scenario.toml --set 'flows.bulk.size=20 kB' \
+         --seeds 100 --jobs 1 --out study",
         env!("CARGO_BIN_EXE_farpace")
     );
     let output = Command::new("bash").args(["-c", &command]).current_dir(dir.path()).output().unwrap();

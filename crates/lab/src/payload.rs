@@ -63,8 +63,8 @@ pub struct Payload {
 enum PayloadSource {
     /// `bytes` refers to `map`.
     File { bytes: Bytes, map: Map },
-    /// [`BLOCK`] bytes that repeat, and so much of the repetition that no slice straddles the end; less if the
-    /// payload is shorter. It begins at `start`.
+    /// [`BLOCK`] bytes that repeat, and so much of the repetition that no slice straddles the end; less if
+    /// the payload is shorter. It begins at `start`.
     Pattern { bytes: Bytes, start: usize },
 }
 
@@ -109,8 +109,8 @@ impl Payload {
         }
         Payload { len, source: PayloadSource::Pattern { bytes: Bytes::from(block), start: 0 } }
     }
-    /// `len` bytes of the same pattern from another place on, which thousands of flows share. The pattern must be
-    /// longer than [`LONGEST_SLICE`](Self::LONGEST_SLICE); a file is returned as it is.
+    /// `len` bytes of the same pattern from another place on, which thousands of flows share. The pattern
+    /// must be longer than [`LONGEST_SLICE`](Self::LONGEST_SLICE); a file is returned as it is.
     pub(crate) fn shifted(&self, places: u64, len: ByteCount) -> Self {
         match &self.source {
             PayloadSource::Pattern { bytes, .. } if bytes.len() > BLOCK => {

@@ -225,8 +225,8 @@ impl Run {
         Ok(self.progress())
     }
 
-    /// The samples of the last bin, one for each flow that has begun. A flow of a workload has none after the bin in which
-    /// it was done.
+    /// The samples of the last bin, one for each flow that has begun. A flow of a workload has none after the
+    /// bin in which it was done.
     pub fn samples(&self) -> &[FlowSample] {
         &self.samples
     }

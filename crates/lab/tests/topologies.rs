@@ -30,8 +30,8 @@ fn every_topology_is_a_scenario() {
     }
 }
 
-/// Breaks: which links flows share: a dumbbell's share one, a parking lot's long flow meets one at each hop, a star's meet at
-/// the port of the first host.
+/// Breaks: which links flows share: a dumbbell's share one, a parking lot's long flow meets one at each hop,
+/// a star's meet at the port of the first host.
 #[test]
 fn flows_share_the_links_that_they_should() {
     for (topology, flows, shared) in

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 
 fn text(flow: &str) -> String {
     format!(
-        "title = \"W\"\nduration = \"60 s\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
-         rate = \"100 Mbit/s\"\ndelay = \"1 ms\"\n[[flows]]\nname = \"web\"\nfrom = \"a\"\nto = \"b\"\n{flow}\n"
+        "title = \"W\"\nduration = \"60 s\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\n\
+         between = [\"a\", \"b\"]\n\
+         rate = \"100 Mbit/s\"\ndelay = \"1 ms\"\n[[flows]]\nname = \"web\"\n\
+         from = \"a\"\nto = \"b\"\n{flow}\n"
     )
 }
 
@@ -74,10 +76,12 @@ fn starts_follow_their_process() {
     assert_eq!(starts, [Span::from_secs(1), Span::from_secs(3)], "what starts after the end is left out");
 }
 
-/// Breaks: shares of congestion controls, or a draw that another seed does not change, or that changes by itself.
+/// Breaks: shares of congestion controls, or a draw that another seed does not change, or that changes by
+/// itself.
 #[test]
 fn shares_are_exact_and_draws_repeat() {
-    let flow = "size = \"1 kB\"\ncount = 50\nstarts = { within = \"5 s\" }\nmix = [{ name = \"cubic\", share = 0.7, sender = { \
+    let flow = "size = \"1 kB\"\ncount = 50\nstarts = { within = \"5 s\" }\n\
+                mix = [{ name = \"cubic\", share = 0.7, sender = { \
                 congestion = \"cubic\" } }, { name = \"rest\", share = 0.3 }]";
     let all = flows(flow, 1);
     let mut classes = BTreeMap::new();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A scenario as text, with its name and the folder of the files that it names.
 #[derive(Clone, FromPyObject)]
-pub struct Source {
+pub struct PyScenario {
     /// The name in messages and summaries.
     pub name: String,
     /// TOML.
@@ -17,7 +17,7 @@ pub struct Source {
     pub folder: PathBuf,
 }
 
-impl Source {
+impl PyScenario {
     /// Reads and checks it.
     pub fn scenario(&self, set: &[(String, String)]) -> Result<Scenario> {
         let beside = |name: &str| read_beside(&self.folder.join(name));

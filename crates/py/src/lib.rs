@@ -1,8 +1,9 @@
 //! The Python package `farpace`: runs, studies and analyses as functions.
 //!
-//! Start reading at `python/farpace/__init__.py`, which says what is public; [`run`] and [`study`] are what it calls here.
-//! Tables go to Python by the Arrow C data interface ([`table`]), without a copy. This crate never computes a result: it
-//! reads arguments and asks the crates below. The interpreter's lock is released while they work.
+//! Start reading at `python/farpace/__init__.py`, which says what is public; `run.rs` and `study.rs` are what
+//! it calls here. Tables go to Python by the Arrow C data interface (`table.rs`), without a copy. This crate
+//! never computes a result: it reads arguments and asks the crates below. The interpreter's lock is released
+//! while they work.
 
 mod arguments;
 mod run;
@@ -37,8 +38,8 @@ fn explain_json(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
 #[pymodule]
 fn _farpace(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<table::Table>()?;
-    module.add_class::<run::Run>()?;
+    module.add_class::<table::ArrowTable>()?;
+    module.add_class::<run::RunHandle>()?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::to_toml, module)?)?;

@@ -1,8 +1,8 @@
 //! One run, and scenarios.
 
-use crate::arguments::Source;
+use crate::arguments::PyScenario;
 use crate::failed;
-use crate::table::Table;
+use crate::table::ArrowTable;
 use anyhow::{Context, Result};
 use farpace::run::{RunResult, run_scenario};
 use farpace_events::Record;
@@ -14,16 +14,16 @@ use std::sync::OnceLock;
 const ASK_EVERY: u32 = 100;
 
 /// What came of a run.
-#[pyclass(frozen)]
-pub struct Run {
+#[pyclass(frozen, name = "Run")]
+pub struct RunHandle {
     summary: String,
-    flows: Table,
+    flows: ArrowTable,
     records: Vec<Record>,
-    trace: OnceLock<Table>,
+    trace: OnceLock<ArrowTable>,
 }
 
 #[pymethods]
-impl Run {
+impl RunHandle {
     /// What `farpace run --json` prints.
     #[getter]
     fn summary_json(&self) -> &str {
@@ -32,24 +32,29 @@ impl Run {
 
     /// A row for each flow.
     #[getter]
-    fn flows(&self) -> Table {
+    fn flows(&self) -> ArrowTable {
         self.flows.clone()
     }
 
     /// A row for each segment and ACK.
     #[getter]
-    fn trace(&self) -> PyResult<Table> {
+    fn trace(&self) -> PyResult<ArrowTable> {
         if let Some(table) = self.trace.get() {
             return Ok(table.clone());
         }
-        let table = Table::of_records(&self.records)?;
+        let table = ArrowTable::of_records(&self.records)?;
         Ok(self.trace.get_or_init(|| table).clone())
     }
 }
 
 /// Runs a scenario.
 #[pyfunction]
-pub fn run(py: Python<'_>, source: Source, set: Vec<(String, String)>, trace: bool) -> PyResult<Run> {
+pub fn run(
+    py: Python<'_>,
+    source: PyScenario,
+    set: Vec<(String, String)>,
+    trace: bool,
+) -> PyResult<RunHandle> {
     let scenario = source.scenario(&set).map_err(failed)?;
     let mut signal = None;
     let made = py.detach(|| -> Result<RunResult> {
@@ -67,13 +72,13 @@ pub fn run(py: Python<'_>, source: Source, set: Vec<(String, String)>, trace: bo
     }
     let RunResult { summary, records } = made.map_err(failed)?;
     let summary = serde_json::to_value(&summary).context("cannot write the summary").map_err(failed)?;
-    let flows = Table::of_flows(summary["flows"].as_array().map_or(&[][..], Vec::as_slice))?;
-    Ok(Run { summary: summary.to_string(), flows, records, trace: OnceLock::new() })
+    let flows = ArrowTable::of_flows(summary["flows"].as_array().map_or(&[][..], Vec::as_slice))?;
+    Ok(RunHandle { summary: summary.to_string(), flows, records, trace: OnceLock::new() })
 }
 
 /// Checks a scenario, and says in words what it means.
 #[pyfunction]
-pub fn check(source: Source, set: Vec<(String, String)>) -> PyResult<String> {
+pub fn check(source: PyScenario, set: Vec<(String, String)>) -> PyResult<String> {
     source.scenario(&set).map(|scenario| farpace_lab::scenario::explain(&scenario)).map_err(failed)
 }
 

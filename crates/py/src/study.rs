@@ -1,14 +1,14 @@
 //! Studies, and all congestion controls on one path.
 
-use crate::arguments::Source;
+use crate::arguments::PyScenario;
 use crate::failed;
-use crate::table::{Column, Table};
+use crate::table::{ArrowTable, PointColumn};
 use anyhow::{Context, anyhow};
 use farpace_papers::controls::ControlComparison;
 use farpace_papers::{ProgressSink, Runner, chosen_controls};
 use farpace_study::{
-    Metric, Plan, PlanSpec, RunOptions, RunRecord, ScenarioSource, StoredStudy, StudySink, Verdict, json,
-    shard_folder, simulate, summarize,
+    Metric, PlanSpec, RunOptions, RunRecord, ScenarioSource, StoredStudy, StudyPlan, StudySink, Verdict,
+    json, shard_folder, simulate, summarize,
 };
 use farpace_units::Span;
 use pyo3::prelude::*;
@@ -20,8 +20,8 @@ use std::time::Duration;
 /// How often Ctrl-C is looked for.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// Lets `work` run in a thread without the interpreter's lock, and tells it to stop when Ctrl-C is pressed: only the main
-/// thread of Python hears that.
+/// Lets `work` run in a thread without the interpreter's lock, and tells it to stop when Ctrl-C is pressed:
+/// only the main thread of Python hears that.
 fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + Send) -> PyResult<T> {
     let (done, wait) = channel();
     let (result, signal) = py.detach(move || {
@@ -86,7 +86,7 @@ pub struct SweepOptions {
 
 /// Makes the runs of a study that its folder does not have yet. Returns the folder.
 #[pyfunction]
-pub fn sweep(py: Python<'_>, source: Source, options: SweepOptions) -> PyResult<PathBuf> {
+pub fn sweep(py: Python<'_>, source: PyScenario, options: SweepOptions) -> PyResult<PathBuf> {
     let o = options;
     let source = ScenarioSource { name: source.name, text: source.text, folder: source.folder, set: o.set };
     let spec =
@@ -95,7 +95,7 @@ pub fn sweep(py: Python<'_>, source: Source, options: SweepOptions) -> PyResult<
         o.shard.map(|text| text.parse()).transpose().map_err(|error: String| failed(anyhow!(error)))?;
     let folder = shard.map_or_else(|| o.out.clone(), |shard| shard_folder(&o.out, shard));
     let made = interruptible(py, |stop| {
-        let plan = Plan::new(source, spec)?;
+        let plan = StudyPlan::new(source, spec)?;
         let version = farpace::sweep::version();
         let options =
             RunOptions { threads: o.jobs, shard, retry: o.retry, simulate: &simulate, version: &version };
@@ -107,26 +107,28 @@ pub fn sweep(py: Python<'_>, source: Source, options: SweepOptions) -> PyResult<
 
 /// The means of a study, as JSON and as a table.
 #[pyfunction]
-pub fn show(study: PathBuf, flow: Option<String>) -> PyResult<(String, Table)> {
+pub fn show(study: PathBuf, flow: Option<String>) -> PyResult<(String, ArrowTable)> {
     let stored = StoredStudy::read(&study).map_err(|error| failed(anyhow!(error)))?;
     let points = summarize(&stored, flow.as_deref());
     let vary = &stored.provenance.plan.vary;
     let paths = vary.iter().filter_map(|text| text.split_once('=')).map(|(path, _)| path.trim().to_owned());
-    let mut columns: Vec<(String, Column)> = paths
+    let mut columns: Vec<(String, PointColumn)> = paths
         .enumerate()
-        .map(|(axis, path)| (path, Column::Text(points.iter().map(|p| p.values[axis].clone()).collect())))
+        .map(|(axis, path)| {
+            (path, PointColumn::Text(points.iter().map(|p| p.values[axis].clone()).collect()))
+        })
         .collect();
-    columns.push(("runs".into(), Column::Number(points.iter().map(|p| Some(p.runs as f64)).collect())));
-    columns.push(("bad".into(), Column::Number(points.iter().map(|p| Some(p.bad as f64)).collect())));
+    columns.push(("runs".into(), PointColumn::Number(points.iter().map(|p| Some(p.runs as f64)).collect())));
+    columns.push(("bad".into(), PointColumn::Number(points.iter().map(|p| Some(p.bad as f64)).collect())));
     for metric in Metric::ALL {
         let numbers = |of: fn(&farpace_papers::statistics::Summary) -> f64| {
             let finite = |n: f64| n.is_finite().then_some(n);
             points.iter().map(|p| p.metric(metric).map(of).and_then(finite)).collect()
         };
-        columns.push((metric.key().to_owned(), Column::Number(numbers(|s| s.mean))));
-        columns.push((format!("{}_ci95", metric.key()), Column::Number(numbers(|s| s.ci95))));
+        columns.push((metric.key().to_owned(), PointColumn::Number(numbers(|s| s.mean))));
+        columns.push((format!("{}_ci95", metric.key()), PointColumn::Number(numbers(|s| s.ci95))));
     }
-    Ok((json(&stored, &points).to_string(), Table::of_columns(columns)?))
+    Ok((json(&stored, &points).to_string(), ArrowTable::of_columns(columns)?))
 }
 
 /// What `farpace cc compare --json` prints.
@@ -134,7 +136,7 @@ pub fn show(study: PathBuf, flow: Option<String>) -> PyResult<(String, Table)> {
 pub fn compare(
     py: Python<'_>,
     path: String,
-    source: Option<Source>,
+    source: Option<PyScenario>,
     only: Vec<String>,
     seeds: u64,
     time: Option<String>,

@@ -16,12 +16,12 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// A table. pandas, polars, pyarrow and duckdb take it as it is: `polars.DataFrame(table)`.
-#[pyclass(frozen)]
+#[pyclass(frozen, name = "Table")]
 #[derive(Clone)]
-pub struct Table(RecordBatch);
+pub struct ArrowTable(RecordBatch);
 
 #[pymethods]
-impl Table {
+impl ArrowTable {
     /// The Arrow C stream interface. The table is the same whatever schema is asked for.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
@@ -55,20 +55,20 @@ fn arrow(error: ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-impl Table {
+impl ArrowTable {
     /// The columns of a trace.
-    pub fn of_records(records: &[Record]) -> PyResult<Table> {
+    pub fn of_records(records: &[Record]) -> PyResult<ArrowTable> {
         let mut fields = Vec::new();
-        let mut builders: Vec<Builder> = Vec::new();
+        let mut builders: Vec<TraceColumnBuilder> = Vec::new();
         for column in &COLUMNS {
             let (builder, kind) = match column.kind {
                 ColumnKind::U32 => {
-                    (Builder::U32(UInt32Builder::with_capacity(records.len())), DataType::UInt32)
+                    (TraceColumnBuilder::U32(UInt32Builder::with_capacity(records.len())), DataType::UInt32)
                 }
                 ColumnKind::U64 => {
-                    (Builder::U64(UInt64Builder::with_capacity(records.len())), DataType::UInt64)
+                    (TraceColumnBuilder::U64(UInt64Builder::with_capacity(records.len())), DataType::UInt64)
                 }
-                ColumnKind::Name => (Builder::Name(StringBuilder::new()), DataType::Utf8),
+                ColumnKind::Name => (TraceColumnBuilder::Name(StringBuilder::new()), DataType::Utf8),
             };
             builders.push(builder);
             let metadata = [("unit", column.unit), ("description", column.description)];
@@ -80,12 +80,12 @@ impl Table {
                 builder.add(cell);
             }
         }
-        let arrays = builders.into_iter().map(Builder::finish).collect();
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(Table).map_err(arrow)
+        let arrays = builders.into_iter().map(TraceColumnBuilder::finish).collect();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(ArrowTable).map_err(arrow)
     }
 
     /// The flows of a summary.
-    pub fn of_flows(flows: &[Value]) -> PyResult<Table> {
+    pub fn of_flows(flows: &[Value]) -> PyResult<ArrowTable> {
         let fields = SUMMARY_COLUMNS.iter().map(|(name, kind)| {
             let kind = match kind {
                 StudyColumnKind::Text => DataType::Utf8,
@@ -98,26 +98,26 @@ impl Table {
         let schema = Schema::new(fields.collect::<Vec<_>>());
         let values = |name: &str| flows.iter().map(|flow| flow[name].clone()).collect::<Vec<Value>>();
         let arrays = SUMMARY_COLUMNS.iter().map(|(name, kind)| array(*kind, &values(name))).collect();
-        RecordBatch::try_new(Arc::new(schema), arrays).map(Table).map_err(arrow)
+        RecordBatch::try_new(Arc::new(schema), arrays).map(ArrowTable).map_err(arrow)
     }
 
     /// Points of a study: columns of text and of numbers, in this order.
-    pub fn of_columns(columns: Vec<(String, Column)>) -> PyResult<Table> {
+    pub fn of_columns(columns: Vec<(String, PointColumn)>) -> PyResult<ArrowTable> {
         let fields = columns.iter().map(|(name, column)| {
             let kind = match column {
-                Column::Text(_) => DataType::Utf8,
-                Column::Number(_) => DataType::Float64,
+                PointColumn::Text(_) => DataType::Utf8,
+                PointColumn::Number(_) => DataType::Float64,
             };
             Field::new(name, kind, true)
         });
         let schema = Schema::new(fields.collect::<Vec<_>>());
         let arrays = columns.into_iter().map(|(_, column)| -> ArrayRef {
             match column {
-                Column::Text(values) => Arc::new(StringArray::from(values)),
-                Column::Number(values) => Arc::new(Float64Array::from(values)),
+                PointColumn::Text(values) => Arc::new(StringArray::from(values)),
+                PointColumn::Number(values) => Arc::new(Float64Array::from(values)),
             }
         });
-        RecordBatch::try_new(Arc::new(schema), arrays.collect()).map(Table).map_err(arrow)
+        RecordBatch::try_new(Arc::new(schema), arrays.collect()).map(ArrowTable).map_err(arrow)
     }
 }
 
@@ -142,7 +142,7 @@ const SUMMARY_COLUMNS: [(&str, StudyColumnKind); 16] = [
 ];
 
 /// A column of a table of points.
-pub enum Column {
+pub enum PointColumn {
     /// Text.
     Text(Vec<String>),
     /// Numbers; none: unknown.
@@ -159,28 +159,28 @@ fn array(kind: StudyColumnKind, values: &[Value]) -> ArrayRef {
 }
 
 /// A column of a trace under construction.
-enum Builder {
+enum TraceColumnBuilder {
     U32(UInt32Builder),
     U64(UInt64Builder),
     Name(StringBuilder),
 }
 
-impl Builder {
+impl TraceColumnBuilder {
     fn add(&mut self, cell: TraceCell) {
         match (self, cell) {
-            (Builder::U32(column), TraceCell::U32(n)) => column.append_value(n),
-            (Builder::U64(column), TraceCell::U64(n)) => column.append_value(n),
-            (Builder::Name(column), TraceCell::Name(name)) => column.append_value(name),
-            (Builder::U32(column), _) => column.append_null(),
-            (Builder::U64(column), _) => column.append_null(),
-            (Builder::Name(column), _) => column.append_null(),
+            (TraceColumnBuilder::U32(column), TraceCell::U32(n)) => column.append_value(n),
+            (TraceColumnBuilder::U64(column), TraceCell::U64(n)) => column.append_value(n),
+            (TraceColumnBuilder::Name(column), TraceCell::Name(name)) => column.append_value(name),
+            (TraceColumnBuilder::U32(column), _) => column.append_null(),
+            (TraceColumnBuilder::U64(column), _) => column.append_null(),
+            (TraceColumnBuilder::Name(column), _) => column.append_null(),
         }
     }
     fn finish(self) -> ArrayRef {
         match self {
-            Builder::U32(mut column) => Arc::new(column.finish()),
-            Builder::U64(mut column) => Arc::new(column.finish()),
-            Builder::Name(mut column) => Arc::new(column.finish()),
+            TraceColumnBuilder::U32(mut column) => Arc::new(column.finish()),
+            TraceColumnBuilder::U64(mut column) => Arc::new(column.finish()),
+            TraceColumnBuilder::Name(mut column) => Arc::new(column.finish()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is varied: a path into the scenario and the values it takes, as written behind `--vary`.
 
-use crate::quantity::{Quantity, QuantityKind};
+use crate::quantity::{QuantityKind, QuantityValue};
 use thiserror::Error;
 
 /// Most values of one axis.
@@ -18,7 +18,7 @@ pub struct Axis {
 #[derive(Clone, Debug, PartialEq)]
 enum AxisValue {
     Word(String),
-    Range { from: Quantity, to: Quantity, count: Option<usize>, logarithmic: bool },
+    Range { from: QuantityValue, to: QuantityValue, count: Option<usize>, logarithmic: bool },
 }
 
 /// Why a text is not an axis.
@@ -32,9 +32,9 @@ pub struct AxisError {
 }
 
 impl Axis {
-    /// Reads `path=values`. Values are separated by commas. `5ms..300ms*7` stands for seven values from 5 ms to
-    /// 300 ms at equal distances, `5ms..300ms*log7` for seven at equal ratios. `5ms..300ms` and `5ms..300ms*log` are
-    /// ranges to draw samples from.
+    /// Reads `path=values`. Values are separated by commas. `5ms..300ms*7` stands for seven values from 5 ms
+    /// to 300 ms at equal distances, `5ms..300ms*log7` for seven at equal ratios. `5ms..300ms` and
+    /// `5ms..300ms*log` are ranges to draw samples from.
     ///
     /// # Errors
     /// Nothing before or behind the `=`, an empty value, or a range that is none.
@@ -164,13 +164,13 @@ fn read(word: &str) -> Result<AxisValue, String> {
     if count == Some(1) {
         return Err(format!("the range {word} has one value: leave the range out, and write that value"));
     }
-    let end = Quantity::parse(to).ok_or_else(|| not_a_number(word, to))?;
+    let end = QuantityValue::parse(to).ok_or_else(|| not_a_number(word, to))?;
     let from = from.trim();
-    let mut begin = Quantity::parse(from).ok_or_else(|| not_a_number(word, from))?;
+    let mut begin = QuantityValue::parse(from).ok_or_else(|| not_a_number(word, from))?;
     // 5..300 ms
     if begin.kind == QuantityKind::Number && end.kind != QuantityKind::Number {
         let unit = to.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '_'));
-        begin = Quantity::parse(&format!("{from} {unit}")).ok_or_else(|| not_a_number(word, from))?;
+        begin = QuantityValue::parse(&format!("{from} {unit}")).ok_or_else(|| not_a_number(word, from))?;
     }
     if begin.kind != end.kind {
         return Err(format!("the range {word} goes from one kind of quantity to another"));

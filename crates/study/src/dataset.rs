@@ -1,9 +1,10 @@
 //! The data set of a study: a row for each flow of each run, as one Parquet file.
 //!
-//! Rows stand in the order of points, seeds and flows, so the same runs give the same file, however they were made.
+//! Rows stand in the order of points, seeds and flows, so the same runs give the same file, however they were
+//! made.
 
 use crate::error::StudyError;
-use crate::quantity::{Quantity, QuantityKind};
+use crate::quantity::{QuantityKind, QuantityValue};
 use crate::record::{FlowRecord, Measurement, RunRecord, RunStatus};
 use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
@@ -85,7 +86,7 @@ pub const FLOW_COLUMNS: [StudyColumn; 21] = [
     column(
         "queue_delay_s",
         Number,
-        "time in queues on the path of data: mean of a reading in each bin in which the flow received something",
+        "time in queues on the path of data: mean of a reading in each bin in which something arrived",
     ),
     column("silence_s", Number, "the stretches with at most one packet per round trip, together"),
     column("base_rtt_s", Number, "round-trip time with empty queues"),
@@ -141,7 +142,7 @@ fn kind_of(path: &str, records: &[RunRecord]) -> Option<QuantityKind> {
     let mut found = None;
     for record in records {
         let Some((_, value)) = record.values.iter().find(|(p, _)| p == path) else { continue };
-        let kind = Quantity::parse(value)?.kind;
+        let kind = QuantityValue::parse(value)?.kind;
         if *found.get_or_insert(kind) != kind {
             return None;
         }
@@ -216,7 +217,7 @@ fn cells(record: &RunRecord, paths: &[String], kinds: &[Option<QuantityKind>]) -
         let value = record.values.iter().find(|(p, _)| p == path).map(|(_, value)| value);
         before.push(value.map_or(Cell::Null, |value| Cell::Text(value.clone())));
         if kind.is_some() {
-            let number = value.and_then(|value| Quantity::parse(value));
+            let number = value.and_then(|value| QuantityValue::parse(value));
             before.push(number.map_or(Cell::Null, |number| Cell::Number(number.base)));
         }
     }

@@ -36,7 +36,10 @@ pub enum StudyError {
         problem: String,
     },
     /// Another process writes to the study.
-    #[error("another sweep is writing to `{}`: wait for it, or choose another folder with --out", .0.display())]
+    #[error(
+        "another sweep is writing to `{}`: wait for it, or choose another folder with --out",
+        .0.display()
+    )]
     Busy(PathBuf),
     /// The folder holds something else.
     #[error("`{}` holds other files and no study: choose another folder with --out", .0.display())]
@@ -46,8 +49,8 @@ pub enum StudyError {
     Missing(PathBuf),
     /// The study was made by another version.
     #[error(
-        "the study in `{}` was made by farpace {found}, and this is {own}: their rows do not belong together. Use that \
-         version, choose another folder with --out, or begin anew with --restart",
+        "the study in `{}` was made by farpace {found}, and this is {own}: their rows do not belong \
+         together. Use that version, choose another folder with --out, or begin anew with --restart",
         path.display()
     )]
     OtherVersion {
@@ -60,8 +63,8 @@ pub enum StudyError {
     },
     /// The study was made from another scenario.
     #[error(
-        "the study in `{}` was made from another scenario (`{found}`, or other --set values). Choose another folder \
-         with --out, or begin anew with --restart",
+        "the study in `{}` was made from another scenario (`{found}`, or other --set values). Choose \
+         another folder with --out, or begin anew with --restart",
         .path.display()
     )]
     OtherScenario {

@@ -1,12 +1,12 @@
-//! The folder of a study: `study.json` (plan and provenance), `scenario.toml`, `runs.parquet` (the data set), and while
-//! runs are made `journal` (finished runs that are not in the data set yet).
+//! The folder of a study: `study.json` (plan and provenance), `scenario.toml`, `runs.parquet` (the data set),
+//! and while runs are made `journal` (finished runs that are not in the data set yet).
 //!
 //! Every file appears whole, under its name, or not at all. One process at a time writes to a folder.
 
 use crate::dataset;
 use crate::error::StudyError;
-use crate::journal::{self, Journal};
-use crate::plan::{Plan, PlanSpec, short_digest};
+use crate::journal::{self, RunJournal};
+use crate::plan::{PlanSpec, StudyPlan, short_digest};
 use crate::record::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub struct StudyFolder {
     path: PathBuf,
     provenance: Provenance,
     records: BTreeMap<String, RunRecord>,
-    journal: Journal<File>,
+    journal: RunJournal<File>,
     /// Held for as long as the folder is open.
     _lock: File,
 }
@@ -65,7 +65,7 @@ impl StudyFolder {
     /// A folder of other files, of another scenario or version, or in use.
     pub fn open(
         path: &Path,
-        plan: &Plan,
+        plan: &StudyPlan,
         version: &str,
         shard: Option<String>,
         restart: bool,
@@ -106,7 +106,7 @@ impl StudyFolder {
         }
         let records = read_records(path)?;
         write_whole(path, SCENARIO, plan.base().as_bytes())?;
-        let journal = Journal::open(&path.join(JOURNAL))?;
+        let journal = RunJournal::open(&path.join(JOURNAL))?;
         let mut folder =
             StudyFolder { path: path.to_owned(), provenance: wanted, records, journal, _lock: lock };
         folder.write_provenance()?;

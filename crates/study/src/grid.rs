@@ -39,8 +39,8 @@ impl Grid {
         let Some(sampling) = sampling else {
             if let Some(axis) = axes.iter().find(|axis| axis.uncounted()) {
                 return invalid(format!(
-                    "{}: the range does not say how many values: write A..B*7 or A..B*log7, or draw samples with \
-                     --samples",
+                    "{}: the range does not say how many values: write A..B*7 or A..B*log7, or \
+                     draw samples with --samples",
                     axis.path
                 ));
             }

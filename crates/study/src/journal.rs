@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 const MAX_LINE: u64 = 256 << 20;
 
 /// Appends finished runs.
-pub(crate) struct Journal<W> {
+pub(crate) struct RunJournal<W> {
     path: PathBuf,
     out: W,
 }
 
-impl Journal<File> {
+impl RunJournal<File> {
     /// Opens the file for more. A rest of a line gets its end first.
     pub fn open(path: &Path) -> Result<Self, StudyError> {
         let open = || {
             let out = OpenOptions::new().create(true).append(true).open(path)?;
-            let mut journal = Journal { path: path.to_owned(), out };
+            let mut journal = RunJournal { path: path.to_owned(), out };
             if journal.out.metadata()?.len() > 0 {
                 journal.out.write_all(b"\n")?;
             }
@@ -32,7 +32,7 @@ impl Journal<File> {
     }
 }
 
-impl<W: Write> Journal<W> {
+impl<W: Write> RunJournal<W> {
     /// Adds a run.
     pub fn add(&mut self, record: &RunRecord) -> Result<(), StudyError> {
         let line = serde_json::to_vec(record).map_err(std::io::Error::other).and_then(|mut line| {
@@ -84,13 +84,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         assert_eq!(read(&path).unwrap(), []);
-        let mut journal = Journal::open(&path).unwrap();
+        let mut journal = RunJournal::open(&path).unwrap();
         journal.add(&run(1)).unwrap();
         journal.add(&run(2)).unwrap();
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
         assert_eq!(read(&path).unwrap(), [run(1)]);
-        Journal::open(&path).unwrap().add(&run(3)).unwrap();
+        RunJournal::open(&path).unwrap().add(&run(3)).unwrap();
         assert_eq!(read(&path).unwrap(), [run(1), run(3)]);
         std::fs::write(&path, [0xff; 100]).unwrap();
         assert_eq!(read(&path).unwrap(), []);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_reported() {
         let out = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let error = Journal { path: "study/journal".into(), out }.add(&run(1)).unwrap_err().to_string();
+        let error = RunJournal { path: "study/journal".into(), out }.add(&run(1)).unwrap_err().to_string();
         assert!(error.contains("cannot write `study/journal`: No space left"), "{error}");
     }
 }

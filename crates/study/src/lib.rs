@@ -1,11 +1,12 @@
 //! Studies: many runs of one scenario with varied values and seeds, in a folder that grows.
 //!
-//! Start reading at [`Plan`]: what is varied, from a text like `links.wan.delay=5ms..300ms*7` ([`Axis`]). [`run`] makes
-//! the runs that the [`StudyFolder`] does not have yet; each is known by a key of its content. [`StoredStudy`] reads
-//! them back, [`summarize`] takes means over seeds, [`StudyPage`] shows them, and [`merge()`] joins shards.
+//! Start reading at [`StudyPlan`]: what is varied, from a text like `links.wan.delay=5ms..300ms*7`
+//! ([`Axis`]). [`run`] makes the runs that the [`StudyFolder`] does not have yet; each is known by a key of
+//! its content. [`StoredStudy`] reads them back, [`summarize`] takes means over seeds, [`StudyPage`] shows
+//! them, and [`merge()`] joins shards.
 //!
-//! A study never reads a clock: what limits the time of a run is told by a [`StudySink`]. The rows do not depend on the
-//! number of threads, on interruptions, or on how the runs were divided.
+//! A study never reads a clock: what limits the time of a run is told by a [`StudySink`]. The rows do not
+//! depend on the number of threads, on interruptions, or on how the runs were divided.
 
 #![forbid(unsafe_code)]
 
@@ -32,8 +33,8 @@ pub use folder::{DATA_SET, FORMAT, Provenance, StoredStudy, StudyFolder};
 pub use grid::{Grid, GridIndex, MAX_AXES};
 pub use merge::{merge, shard_folder};
 pub use page::{StudyPage, csv_text, json, table};
-pub use plan::{MAX_RUNS, MAX_SEEDS, Plan, PlanSpec, ScenarioSource};
-pub use quantity::{Quantity, QuantityKind};
+pub use plan::{MAX_RUNS, MAX_SEEDS, PlanSpec, ScenarioSource, StudyPlan};
+pub use quantity::{QuantityKind, QuantityValue};
 pub use record::{FlowRecord, Measurement, RunRecord, RunStatus};
 pub use runner::{MIN_SEEDS, RunOptions, Shard, StudyEnd, StudySink, probe, run};
 pub use sample::{MAX_SAMPLES, Sampling};

@@ -10,8 +10,8 @@ pub fn shard_folder(study: &Path, shard: crate::Shard) -> PathBuf {
     study.join(format!("{SHARD_PREFIX}{}-of-{}", shard.number, shard.of))
 }
 
-/// Writes the runs of all `parts` to the study `out`. A part that has folders of shards stands for these. If `out` is
-/// a study already, its runs stay.
+/// Writes the runs of all `parts` to the study `out`. A part that has folders of shards stands for these. If
+/// `out` is a study already, its runs stay.
 ///
 /// # Errors
 /// Parts of different studies, runs that disagree, or files that cannot be read or written.
@@ -53,8 +53,8 @@ pub fn merge(parts: &[PathBuf], out: &Path) -> Result<StoredStudy, StudyError> {
                 |other: &crate::RunRecord| other.status == record.status && other.measured == record.measured;
             if other.is_some_and(|other| !same(&other)) {
                 return Err(StudyError::Merge(format!(
-                    "run {} of `{}` came out otherwise elsewhere: the machines do not run the same program, or one of \
-                     the runs crashed or was overdue; make it again with --retry",
+                    "run {} of `{}` came out otherwise elsewhere: the machines do not run the same \
+                     program, or one of the runs crashed or was overdue; make it again with --retry",
                     record.run,
                     path.display()
                 )));

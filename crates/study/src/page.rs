@@ -2,7 +2,7 @@
 
 use crate::error::StudyError;
 use crate::folder::StoredStudy;
-use crate::quantity::Quantity;
+use crate::quantity::QuantityValue;
 use crate::record::RunStatus;
 use crate::statistics::{Metric, PointSummary};
 use farpace_report::{
@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json as value};
 /// Most figures on a page. The others are left out, and the page says so.
 pub const MAX_FIGURES: usize = 60;
 
-/// The table of points: values, runs, and each metric as mean and half the width of its 95 % confidence interval.
+/// The table of points: values, runs, and each metric as mean and half the width of its 95 % confidence
+/// interval.
 pub fn table(study: &StoredStudy, points: &[PointSummary]) -> Table {
     let mut columns: Vec<TableColumn> = paths(study).iter().map(|path| TableColumn::text(path)).collect();
     columns.push(TableColumn::number("runs", ""));
@@ -88,7 +89,13 @@ fn bad_runs(study: &StoredStudy) -> Value {
         let values: Map<String, Value> =
             record.values.iter().map(|(path, value)| (path.clone(), Value::from(value.as_str()))).collect();
         let (status, reason) = (record.status.name(), &record.reason);
-        value!({ "run": record.run, "seed": record.seed, "values": values, "status": status, "reason": reason })
+        value!({
+            "run": record.run,
+            "seed": record.seed,
+            "values": values,
+            "status": status,
+            "reason": reason,
+        })
     };
     bad.map(describe).collect()
 }
@@ -152,8 +159,8 @@ impl StudyPage {
         let p = &study.provenance;
         let mut page = Page::new(&format!("Study: {}", p.scenario));
         page.paragraph(&format!(
-            "{} runs at {} points, by farpace {}. Means are over the seeds of a point; whiskers and ± are 95 % confidence \
-             intervals (Student's t).",
+            "{} runs at {} points, by farpace {}. Means are over the seeds of a point; whiskers and ± \
+             are 95 % confidence intervals (Student's t).",
             study.planned,
             points.len(),
             p.farpace
@@ -211,7 +218,7 @@ impl StudyPage {
         let (x, series) = (place(&self.x)?, place(&self.series)?);
         let grid = study.provenance.plan.grid()?;
         let values = grid.values();
-        let numbers = |axis: &usize| values[*axis].iter().all(|value| Quantity::parse(value).is_some());
+        let numbers = |axis: &usize| values[*axis].iter().all(|value| QuantityValue::parse(value).is_some());
         let varied: Vec<usize> = (0..values.len()).filter(|axis| values[*axis].len() > 1).collect();
         let longest = |axes: Vec<usize>| axes.into_iter().rev().max_by_key(|axis| values[*axis].len());
         let free = |taken: &[Option<usize>]| -> Vec<usize> {
@@ -261,7 +268,7 @@ fn axis_values(points: &[PointSummary], axis: usize) -> Vec<String> {
         }
     }
     // The numbers of a grown grid stand in the order of the plan; curves need theirs.
-    let number = |value: &String| Quantity::parse(value).map(|q| q.base);
+    let number = |value: &String| QuantityValue::parse(value).map(|q| q.base);
     if values.iter().all(|value| number(value).is_some()) {
         values.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
     }
@@ -319,7 +326,8 @@ fn multiples(
     }
 }
 
-/// Two heat maps for each combination of the other axes' values: means, and half the widths of their intervals.
+/// Two heat maps for each combination of the other axes' values: means, and half the widths of their
+/// intervals.
 fn heat_maps(
     study: &StoredStudy,
     points: &[PointSummary],
@@ -367,7 +375,7 @@ fn scatters(study: &StoredStudy, points: &[PointSummary], metrics: &[Metric], fi
     for metric in metrics {
         for (axis, path) in paths.iter().enumerate() {
             let dot = |point: &PointSummary| {
-                let x = Quantity::parse(point.values.get(axis)?)?.base;
+                let x = QuantityValue::parse(point.values.get(axis)?)?.base;
                 let y = point.metric(*metric)?.mean;
                 y.is_finite().then_some(Dot { label: "", x, y })
             };
@@ -377,7 +385,7 @@ fn scatters(study: &StoredStudy, points: &[PointSummary], metrics: &[Metric], fi
             }
             let unit = points
                 .iter()
-                .find_map(|p| Quantity::parse(p.values.get(axis)?))
+                .find_map(|p| QuantityValue::parse(p.values.get(axis)?))
                 .map_or("", |q| q.kind.unit());
             let x_label = if unit.is_empty() { path.clone() } else { format!("{path} ({unit})") };
             let title = format!("{} over {path}", title_of(*metric, &[], &paths));

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Most runs of a study. All rows are in memory when the data set is written: about 1 kB for each flow of a run.
+/// Most runs of a study. All rows are in memory when the data set is written: about 1 kB for each flow of a
+/// run.
 pub const MAX_RUNS: u64 = 1_000_000;
 /// Most seeds of a point.
 pub const MAX_SEEDS: u64 = 100_000;
@@ -23,8 +24,8 @@ pub struct PlanSpec {
     pub seeds: u64,
     /// As behind `--samples`; none: all combinations.
     pub samples: Option<String>,
-    /// Seeds of a point end when the half width of the 95 % confidence interval of its goodput is at most this part of the
-    /// mean; none: all seeds are run.
+    /// Seeds of a point end when the half width of the 95 % confidence interval of its goodput is at most
+    /// this part of the mean; none: all seeds are run.
     pub stop_at: Option<f64>,
     /// The seed of the first run of each point.
     pub first_seed: u64,
@@ -57,7 +58,7 @@ pub struct ScenarioSource {
 
 /// A study that can be run: every value of every axis is one that the scenario takes.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct StudyPlan {
     /// What was asked for.
     pub spec: PlanSpec,
     /// Where the scenario came from.
@@ -67,12 +68,12 @@ pub struct Plan {
     base: String,
 }
 
-impl Plan {
+impl StudyPlan {
     /// Checks a study: the scenario, and each value by itself. `spec.first_seed` is taken from the scenario.
     ///
     /// # Errors
     /// See [`StudyError`]. An unknown key is named with the nearest one.
-    pub fn new(source: ScenarioSource, mut spec: PlanSpec) -> Result<Plan, StudyError> {
+    pub fn new(source: ScenarioSource, mut spec: PlanSpec) -> Result<StudyPlan, StudyError> {
         if spec.seeds == 0 || spec.seeds > MAX_SEEDS {
             return Err(StudyError::Invalid(format!("--seeds must be from 1 to {MAX_SEEDS}")));
         }
@@ -91,7 +92,7 @@ impl Plan {
         base.seed = 0;
         let base = base.to_toml().map_err(|error| StudyError::Invalid(error.to_string()))?;
         let grid = spec.grid()?;
-        let plan = Plan { spec, source, grid, base };
+        let plan = StudyPlan { spec, source, grid, base };
         plan.check_values()?;
         Ok(plan)
     }

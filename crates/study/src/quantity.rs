@@ -22,7 +22,7 @@ pub enum QuantityKind {
 }
 
 impl QuantityKind {
-    /// The unit of [`Quantity::base`]; empty for a number.
+    /// The unit of [`QuantityValue::base`]; empty for a number.
     pub const fn unit(self) -> &'static str {
         match self {
             QuantityKind::Number => "",
@@ -36,7 +36,7 @@ impl QuantityKind {
 
 /// A number with its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantity {
+pub struct QuantityValue {
     /// What it counts.
     pub kind: QuantityKind,
     /// In the base unit of its kind: seconds, bit/s, bytes, packets.
@@ -45,11 +45,11 @@ pub struct Quantity {
     whole: bool,
 }
 
-impl Quantity {
+impl QuantityValue {
     /// Reads a number with or without a unit; none if `text` is neither.
-    pub fn parse(text: &str) -> Option<Quantity> {
+    pub fn parse(text: &str) -> Option<QuantityValue> {
         let text = text.trim();
-        let of = |kind, base: f64, whole| base.is_finite().then_some(Quantity { kind, base, whole });
+        let of = |kind, base: f64, whole| base.is_finite().then_some(QuantityValue { kind, base, whole });
         if let Ok(number) = text.parse::<i64>() {
             return of(QuantityKind::Number, number as f64, true);
         }
@@ -72,9 +72,9 @@ impl Quantity {
         of(QuantityKind::Packets, f64::from(packets.get()), true)
     }
 
-    /// The value at `share` (0 to 1) of the way to `end`, with four significant digits, on a linear or a logarithmic
-    /// scale. The ends are exact.
-    pub fn towards(self, end: Quantity, share: f64, logarithmic: bool) -> Quantity {
+    /// The value at `share` (0 to 1) of the way to `end`, with four significant digits, on a linear or a
+    /// logarithmic scale. The ends are exact.
+    pub fn towards(self, end: QuantityValue, share: f64, logarithmic: bool) -> QuantityValue {
         let whole = self.whole && end.whole;
         let base = if share <= 0.0 {
             self.base
@@ -86,7 +86,7 @@ impl Quantity {
         } else {
             rounded(self.base + (end.base - self.base) * share)
         };
-        Quantity { kind: self.kind, base: if whole { base.round() } else { base }, whole }
+        QuantityValue { kind: self.kind, base: if whole { base.round() } else { base }, whole }
     }
 }
 
@@ -100,7 +100,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// As a scenario takes it: read back, it is the same.
-impl fmt::Display for Quantity {
+impl fmt::Display for QuantityValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             QuantityKind::Number if self.whole => write!(f, "{}", self.base as i64),
@@ -158,12 +158,12 @@ mod tests {
             ("1e-5", "1e-5", 1e-5),
             ("0.5", "0.5", 0.5),
         ] {
-            let quantity = Quantity::parse(text).unwrap();
+            let quantity = QuantityValue::parse(text).unwrap();
             assert_eq!((quantity.to_string().as_str(), quantity.base), (written, base));
-            assert_eq!(Quantity::parse(&quantity.to_string()), Some(quantity));
+            assert_eq!(QuantityValue::parse(&quantity.to_string()), Some(quantity));
         }
         for text in ["cubic", "", "inf", "nan", "5 parsecs", "[1, 2]"] {
-            assert_eq!(Quantity::parse(text), None, "{text}");
+            assert_eq!(QuantityValue::parse(text), None, "{text}");
         }
     }
 
@@ -171,7 +171,10 @@ mod tests {
     #[test]
     fn between_two_ends() {
         let at = |from: &str, to: &str, share, log| {
-            Quantity::parse(from).unwrap().towards(Quantity::parse(to).unwrap(), share, log).to_string()
+            QuantityValue::parse(from)
+                .unwrap()
+                .towards(QuantityValue::parse(to).unwrap(), share, log)
+                .to_string()
         };
         assert_eq!(at("5 ms", "15 ms", 0.5, false), "10 ms");
         assert_eq!(at("1 Mbit/s", "100 Mbit/s", 0.5, true), "10 Mbit/s");
@@ -184,11 +187,16 @@ mod tests {
     proptest! {
         /// Breaks: a quantity whose text a scenario reads as another one, or a panic.
         #[test]
-        fn any_step_survives(a in 1u64..1_000_000_000, b in 1u64..1_000_000_000, share in 0.0..1.0f64, log: bool) {
+        fn any_step_survives(
+            a in 1u64..1_000_000_000,
+            b in 1u64..1_000_000_000,
+            share in 0.0..1.0f64,
+            log: bool,
+        ) {
             for unit in ["ns", "us", "bit/s", "kbit/s", "B", "kB", "packets", ""] {
-                let [a, b] = [a, b].map(|n| Quantity::parse(&format!("{n} {unit}")).unwrap());
+                let [a, b] = [a, b].map(|n| QuantityValue::parse(&format!("{n} {unit}")).unwrap());
                 let step = a.towards(b, share, log);
-                let read = Quantity::parse(&step.to_string()).unwrap();
+                let read = QuantityValue::parse(&step.to_string()).unwrap();
                 prop_assert!((read.base - step.base).abs() <= step.base * 1e-9 + 1e-9, "{read:?} {step:?}");
             }
         }

@@ -103,8 +103,8 @@ pub struct FlowRecord {
     pub retransmissions: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Time in queues on the path of data, in seconds: mean of a reading at the end of each bin while the flow lasts;
-    /// none: it had none.
+    /// Time in queues on the path of data, in seconds: mean of a reading at the end of each bin while the
+    /// flow lasts; none: it had none.
     pub queue_delay_s: Option<f64>,
     /// The stretches in which at most one packet arrived per round trip, together, in seconds.
     pub silence_s: f64,

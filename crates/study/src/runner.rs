@@ -2,7 +2,7 @@
 
 use crate::error::StudyError;
 use crate::folder::StudyFolder;
-use crate::plan::{MAX_RUNS, Plan, point_key, run_key};
+use crate::plan::{MAX_RUNS, StudyPlan, point_key, run_key};
 use crate::record::{Measurement, RunRecord, RunStatus};
 use crate::simulate::{Simulate, Verdict, record};
 use crate::statistics::goodput;
@@ -94,7 +94,7 @@ pub struct StudyEnd {
 }
 
 /// One point and the key of its content; the error is why it cannot be run.
-struct Point {
+struct KeyedPoint {
     values: Vec<String>,
     key: String,
     refused: Option<String>,
@@ -105,7 +105,7 @@ struct Point {
 /// # Errors
 /// Values that are impossible.
 pub fn probe(
-    plan: &Plan,
+    plan: &StudyPlan,
     simulate: Simulate<'_>,
     sink: &dyn StudySink,
 ) -> Result<Option<RunStatus>, StudyError> {
@@ -114,13 +114,13 @@ pub fn probe(
     Ok(record(simulate, &scenario, ("", plan.spec.first_seed), &*clock).map(|record| record.status))
 }
 
-/// Opens the folder of a plan, makes the runs that are missing there, and writes the data set. Whatever happens, runs
-/// that are finished are kept.
+/// Opens the folder of a plan, makes the runs that are missing there, and writes the data set. Whatever
+/// happens, runs that are finished are kept.
 ///
 /// # Errors
 /// Too many runs, a folder that does not fit, or files that cannot be written.
 pub fn run(
-    plan: &Plan,
+    plan: &StudyPlan,
     folder: &Path,
     restart: bool,
     options: &RunOptions<'_>,
@@ -133,7 +133,7 @@ pub fn run(
     let folder = StudyFolder::open(folder, plan, options.version, shard, restart)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.unwrap_or(0)).build();
     let pool = pool.map_err(|error| StudyError::Invalid(format!("no threads: {error}")))?;
-    let work = Work {
+    let work = StudyWork {
         plan,
         options,
         sink,
@@ -152,8 +152,8 @@ pub fn run(
     Ok(work.end.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-struct Work<'a> {
-    plan: &'a Plan,
+struct StudyWork<'a> {
+    plan: &'a StudyPlan,
     options: &'a RunOptions<'a>,
     sink: &'a dyn StudySink,
     folder: Mutex<StudyFolder>,
@@ -162,7 +162,7 @@ struct Work<'a> {
     end: Mutex<StudyEnd>,
 }
 
-impl Work<'_> {
+impl StudyWork<'_> {
     fn folder(&self) -> std::sync::MutexGuard<'_, StudyFolder> {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,7 +176,7 @@ impl Work<'_> {
 
     fn all(&self) {
         let points = self.plan.grid().len();
-        let chunks: Vec<Vec<Point>> = (0..points.div_ceil(CHUNK))
+        let chunks: Vec<Vec<KeyedPoint>> = (0..points.div_ceil(CHUNK))
             .map(|chunk| {
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(points);
                 range.into_par_iter().map(|index| self.point(index)).collect()
@@ -211,24 +211,24 @@ impl Work<'_> {
         }
     }
 
-    fn point(&self, index: u64) -> Point {
+    fn point(&self, index: u64) -> KeyedPoint {
         let values = self.plan.grid().point(index);
         let key = self.plan.scenario(&values).and_then(|s| point_key(self.options.version, &s));
         match key {
-            Ok(key) => Point { values, key, refused: None },
+            Ok(key) => KeyedPoint { values, key, refused: None },
             Err(why) => {
                 let key = crate::plan::short_digest(format!("refused {values:?}").as_bytes());
-                Point { values, key, refused: Some(why) }
+                KeyedPoint { values, key, refused: Some(why) }
             }
         }
     }
 
-    fn values(&self, point: &Point) -> Vec<(String, String)> {
+    fn values(&self, point: &KeyedPoint) -> Vec<(String, String)> {
         self.plan.grid().paths().map(str::to_owned).zip(point.values.iter().cloned()).collect()
     }
 
     /// With early stopping the seeds of a point depend on each other, so a shard has all of them.
-    fn is_ours(&self, point: &Point, seed: u64) -> bool {
+    fn is_ours(&self, point: &KeyedPoint, seed: u64) -> bool {
         let Some(shard) = self.options.shard else { return true };
         match self.plan.spec.stop_at {
             Some(_) => shard.has(&point.key),
@@ -237,8 +237,8 @@ impl Work<'_> {
     }
 
     /// Makes the runs of these points with these seeds, as far as they are missing.
-    fn make(&self, points: &[Point], seeds: impl Fn(usize) -> Vec<u64>) {
-        let runs: Vec<(&Point, u64)> = points
+    fn make(&self, points: &[KeyedPoint], seeds: impl Fn(usize) -> Vec<u64>) {
+        let runs: Vec<(&KeyedPoint, u64)> = points
             .iter()
             .enumerate()
             .flat_map(|(n, point)| seeds(n).into_iter().map(move |seed| (point, seed)))
@@ -247,9 +247,9 @@ impl Work<'_> {
         runs.into_par_iter().with_max_len(1).for_each(|(point, seed)| self.one(point, seed));
     }
 
-    /// One more seed for each point in every round, until its interval is narrow. Which seeds a point has does not depend
-    /// on the order in which runs finish.
-    fn until(&self, points: &[Point], width: f64) {
+    /// One more seed for each point in every round, until its interval is narrow. Which seeds a point has
+    /// does not depend on the order in which runs finish.
+    fn until(&self, points: &[KeyedPoint], width: f64) {
         let seeds: Vec<u64> = self.plan.seeds().collect();
         let mut open = vec![true; points.len()];
         for (round, seed) in seeds.iter().enumerate() {
@@ -269,14 +269,14 @@ impl Work<'_> {
         }
     }
 
-    fn is_exact(&self, point: &Point, seeds: &[u64], width: f64) -> bool {
+    fn is_exact(&self, point: &KeyedPoint, seeds: &[u64], width: f64) -> bool {
         let folder = self.folder();
         let runs = seeds.iter().filter_map(|seed| folder.get(&run_key(&point.key, *seed)));
         let summary = Summary::of(runs.filter(|r| r.status.is_measured()).map(goodput));
         summary.runs as u64 >= MIN_SEEDS && summary.ci95 <= width * summary.mean.abs()
     }
 
-    fn one(&self, point: &Point, seed: u64) {
+    fn one(&self, point: &KeyedPoint, seed: u64) {
         if self.stopped() {
             return;
         }

@@ -10,8 +10,8 @@ pub enum Sampling {
     /// Latin hypercube: each axis is divided into as many parts as there are samples, each used once. McKay,
     /// Beckman, Conover 1979.
     LatinHypercube(u64),
-    /// The Sobol sequence with the direction numbers of Joe and Kuo 2008, from its second point: a longer sample
-    /// contains the shorter.
+    /// The Sobol sequence with the direction numbers of Joe and Kuo 2008, from its second point: a longer
+    /// sample contains the shorter.
     Sobol(u64),
 }
 
@@ -86,8 +86,8 @@ const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 /// Bits of a coordinate.
 const BITS: usize = 32;
 
-/// Degree and coefficients of the primitive polynomial, and initial direction numbers, from the second axis on: the
-/// beginning of the table new-joe-kuo-6.
+/// Degree and coefficients of the primitive polynomial, and initial direction numbers, from the second axis
+/// on: the beginning of the table new-joe-kuo-6.
 const JOE_KUO: [(u32, u32, &[u32]); 20] = [
     (1, 0, &[1]),
     (2, 1, &[1, 3]),
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(points, Sampling::LatinHypercube(50).points(4, 7).unwrap());
     }
 
-    /// Breaks: the Sobol sequence: its known beginning, and its law that 2^k points (with the origin) have one in each of
-    /// 2^k parts of every axis, and of each pair of the first two.
+    /// Breaks: the Sobol sequence: its known beginning, and its law that 2^k points (with the origin) have
+    /// one in each of 2^k parts of every axis, and of each pair of the first two.
     #[test]
     fn the_sequence_is_sobols() {
         let points = Sampling::Sobol(255).points(21, 0).unwrap();

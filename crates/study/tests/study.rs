@@ -4,9 +4,9 @@
 
 use farpace_lab::scenario::Scenario;
 use farpace_study::{
-    Measurement, Plan, PlanSpec, RunEnd, RunOptions, RunRecord, RunStatus, ScenarioSource, Shard,
-    StoredStudy, StudyEnd, StudyError, StudyPage, StudySink, Verdict, csv_text, json, merge, run,
-    shard_folder, simulate, summarize,
+    Measurement, PlanSpec, RunEnd, RunOptions, RunRecord, RunStatus, ScenarioSource, Shard, StoredStudy,
+    StudyEnd, StudyError, StudyPage, StudyPlan, StudySink, Verdict, csv_text, json, merge, run, shard_folder,
+    simulate, summarize,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,11 +62,11 @@ fn delay(scenario: &Scenario) -> u64 {
     scenario.links[0].delay.as_nanos() / 1_000_000
 }
 
-fn plan(vary: &[&str], seeds: u64) -> Plan {
+fn plan(vary: &[&str], seeds: u64) -> StudyPlan {
     with(vary, seeds, |_| {}).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn with(vary: &[&str], seeds: u64, change: impl FnOnce(&mut PlanSpec)) -> Result<Plan, StudyError> {
+fn with(vary: &[&str], seeds: u64, change: impl FnOnce(&mut PlanSpec)) -> Result<StudyPlan, StudyError> {
     let source = ScenarioSource {
         name: "small.toml".into(),
         text: SCENARIO.into(),
@@ -76,14 +76,14 @@ fn with(vary: &[&str], seeds: u64, change: impl FnOnce(&mut PlanSpec)) -> Result
     let mut spec =
         PlanSpec { vary: vary.iter().map(|v| (*v).to_owned()).collect(), seeds, ..PlanSpec::default() };
     change(&mut spec);
-    Plan::new(source, spec)
+    StudyPlan::new(source, spec)
 }
 
 fn options(threads: usize) -> RunOptions<'static> {
     RunOptions { threads: Some(threads), shard: None, retry: false, simulate: &simulate, version: "test" }
 }
 
-fn make(plan: &Plan, folder: &Path, threads: usize) -> StudyEnd {
+fn make(plan: &StudyPlan, folder: &Path, threads: usize) -> StudyEnd {
     run(plan, folder, false, &options(threads), &Sink::new()).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -223,7 +223,8 @@ fn shards_make_the_whole() {
     assert!(!dir.path().join("never").exists());
 }
 
-/// Breaks: early stopping: points with little noise get all seeds, or noisy ones too few; or what is run depends on threads.
+/// Breaks: early stopping: points with little noise get all seeds, or noisy ones too few; or what is run
+/// depends on threads.
 #[test]
 fn exact_points_get_no_more_seeds() {
     let dir = tempfile::tempdir().unwrap();
@@ -246,8 +247,8 @@ fn exact_points_get_no_more_seeds() {
     assert_eq!((points[0].runs, points[1].runs), (3, 20));
 }
 
-/// Breaks: two sweeps write to one folder, or a folder of another version, another scenario or somebody else is
-/// written to.
+/// Breaks: two sweeps write to one folder, or a folder of another version, another scenario or somebody else
+/// is written to.
 #[test]
 fn foreign_folders_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -255,7 +256,7 @@ fn foreign_folders_are_left_alone() {
     let plan = plan(&[DELAYS], 1);
     make(&plan, &study, 1);
     let before = data(&study);
-    let fails = |options: &RunOptions<'_>, plan: &Plan, words: &str| {
+    let fails = |options: &RunOptions<'_>, plan: &StudyPlan, words: &str| {
         let error = run(plan, &study, false, options, &Sink::new()).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
         assert_eq!(data(&study), before);
@@ -267,7 +268,7 @@ fn foreign_folders_are_left_alone() {
     );
     let source =
         ScenarioSource { set: vec![("links.wan.rate".into(), "1 Mbit/s".into())], ..plan.source.clone() };
-    let other = Plan::new(source, plan.spec.clone()).unwrap();
+    let other = StudyPlan::new(source, plan.spec.clone()).unwrap();
     fails(&options(1), &other, "another scenario");
     let lock = std::fs::File::create(study.join(".lock")).unwrap();
     lock.lock().unwrap();
@@ -294,7 +295,7 @@ fn words_change_no_run() {
     let plan = plan(&[DELAYS], 1);
     make(&plan, dir.path(), 1);
     let text = SCENARIO.replace("\"words\"", "\"other words\" # and a comment");
-    let again = Plan::new(ScenarioSource { text, ..plan.source.clone() }, plan.spec.clone()).unwrap();
+    let again = StudyPlan::new(ScenarioSource { text, ..plan.source.clone() }, plan.spec.clone()).unwrap();
     assert_eq!(make(&again, dir.path(), 1).made, 0);
 }
 
@@ -347,7 +348,8 @@ fn samples_and_tables() {
     assert_eq!((end.made, end.reused), (6, 6));
 }
 
-/// Breaks: the figures of a study: a panel for each combination, a curve for each word, a map for two axes of numbers.
+/// Breaks: the figures of a study: a panel for each combination, a curve for each word, a map for two axes of
+/// numbers.
 #[test]
 fn figures_follow_the_axes() {
     let dir = tempfile::tempdir().unwrap();

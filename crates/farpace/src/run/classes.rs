@@ -1,9 +1,8 @@
 //! Flows of one class, summed up: completion times by size, goodput, fairness.
 
-use super::summary::FlowSummary;
 use farpace_papers::statistics::{jain, percentile};
 use farpace_report::{Table, TableCell};
-use farpace_units::ByteCount;
+use farpace_units::{ByteCount, Span};
 use serde::Serialize;
 
 /// Upper ends of the ranges of size, in bytes; the last has none.
@@ -11,7 +10,7 @@ const SIZES: [u64; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
 
 /// Flows of one class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ClassSummary {
+pub struct FlowClassSummary {
     /// Its name.
     pub name: String,
     /// Flows of the class.
@@ -53,8 +52,27 @@ pub struct CompletionTimes {
     pub max_s: Option<f64>,
 }
 
+/// What is summed up of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassedFlow<'a> {
+    /// Its class; none: it is not summed up.
+    pub class: Option<&'a str>,
+    /// Payload to be sent.
+    pub size: ByteCount,
+    /// Payload that reached the receiving program.
+    pub delivered: ByteCount,
+    /// From connecting to the last byte; none: it did not arrive.
+    pub completion: Option<Span>,
+    /// Delivered payload per elapsed time, in bit/s.
+    pub goodput: u64,
+    /// Segments sent, retransmissions included.
+    pub sent: u64,
+    /// Those of them that had been sent before.
+    pub retransmissions: u64,
+}
+
 impl CompletionTimes {
-    fn of(up_to_bytes: Option<u64>, flows: &[&FlowSummary]) -> Self {
+    fn of(up_to_bytes: Option<u64>, flows: &[&ClassedFlow<'_>]) -> Self {
         let mut times: Vec<f64> =
             flows.iter().filter_map(|f| f.completion).map(|t| t.as_secs_f64()).collect();
         let mean = times.iter().sum::<f64>() / times.len() as f64;
@@ -72,34 +90,34 @@ impl CompletionTimes {
 }
 
 /// The classes, in the order of their first flows. Flows without a class are not in them.
-pub fn classes(flows: &[FlowSummary]) -> Vec<ClassSummary> {
-    let mut classes: Vec<(&str, Vec<&FlowSummary>)> = Vec::new();
+pub fn classes(flows: &[ClassedFlow<'_>]) -> Vec<FlowClassSummary> {
+    let mut classes: Vec<(&str, Vec<&ClassedFlow<'_>>)> = Vec::new();
     for flow in flows {
-        let Some(class) = flow.class.as_deref() else { continue };
+        let Some(class) = flow.class else { continue };
         match classes.iter_mut().find(|(name, _)| *name == class) {
             Some((_, flows)) => flows.push(flow),
             None => classes.push((class, vec![flow])),
         }
     }
-    let summary = |(name, flows): (&str, Vec<&FlowSummary>)| {
+    let summary = |(name, flows): (&str, Vec<&ClassedFlow<'_>>)| {
         let goodputs: Vec<f64> = flows.iter().map(|f| f.goodput as f64).collect();
         let finished: Vec<f64> =
             flows.iter().filter(|f| f.completion.is_some()).map(|f| f.goodput as f64).collect();
         let mean = finished.iter().sum::<f64>() / finished.len() as f64;
-        let sent: u64 = flows.iter().flat_map(|f| f.sent.values()).sum();
+        let sent: u64 = flows.iter().map(|f| f.sent).sum();
         let again: u64 = flows.iter().map(|f| f.retransmissions).sum();
         let mut above = ByteCount::ZERO;
         let mut by_size = Vec::new();
         for end in SIZES.iter().map(|n| Some(*n)).chain([None]) {
             let upto = end.map_or(ByteCount::MAX, ByteCount::new);
-            let here: Vec<&FlowSummary> =
+            let here: Vec<&ClassedFlow<'_>> =
                 flows.iter().copied().filter(|f| f.size > above && f.size <= upto).collect();
             if !here.is_empty() {
                 by_size.push(CompletionTimes::of(end, &here));
             }
             above = upto;
         }
-        ClassSummary {
+        FlowClassSummary {
             name: name.to_owned(),
             flows: flows.len(),
             completed: finished.len(),
@@ -115,8 +133,9 @@ pub fn classes(flows: &[FlowSummary]) -> Vec<ClassSummary> {
 }
 
 /// One row per class.
-pub fn table(classes: &[ClassSummary]) -> Table {
-    let heads = "class | flows [] | complete [] | delivered [MB] | goodput, mean [Mbit/s] | fairness [Jain] | sent again [%]";
+pub fn table(classes: &[FlowClassSummary]) -> Table {
+    let heads = "class | flows [] | complete [] | delivered [MB] | goodput, mean [Mbit/s] | \
+                 fairness [Jain] | sent again [%]";
     let mut table = Table::with("Classes of flows", heads);
     for c in classes {
         table.row([
@@ -133,7 +152,7 @@ pub fn table(classes: &[ClassSummary]) -> Table {
 }
 
 /// Completion times of each class: of all flows, and by size.
-pub fn times(classes: &[ClassSummary]) -> Table {
+pub fn times(classes: &[FlowClassSummary]) -> Table {
     let heads =
         "class | size | flows [] | complete [] | mean [s] | median [s] | 95 % [s] | 99 % [s] | longest [s]";
     let mut table = Table::with("Completion times by class and size", heads);

@@ -19,16 +19,16 @@ pub struct RunResult {
 }
 
 /// Collects records.
-struct Records(Vec<Record>);
+struct KeptRecords(Vec<Record>);
 
-impl RecordSink for Records {
+impl RecordSink for KeptRecords {
     fn record(&mut self, record: &Record) {
         self.0.push(record.clone());
     }
 }
 
-/// Runs a scenario to its end. `file` is its name in the summary, `set` what was replaced in it. After every bin of
-/// virtual time `go_on` says whether the run goes on.
+/// Runs a scenario to its end. `file` is its name in the summary, `set` what was replaced in it. After every
+/// bin of virtual time `go_on` says whether the run goes on.
 ///
 /// # Errors
 /// A network that cannot be built, a defect of the lab, or `go_on` said no.
@@ -42,7 +42,7 @@ pub fn run_scenario(
     let scenario = scenario.drawn(scenario.seed);
     let mut run = Run::new(&scenario, Inputs { records, ..Inputs::default() })?;
     let mut watch = RunWatch::new(&scenario, false);
-    let mut kept = Records(Vec::new());
+    let mut kept = KeptRecords(Vec::new());
     loop {
         let progress = if records { run.advance(Some(&mut kept))? } else { run.advance(None)? };
         watch.samples(run.samples());

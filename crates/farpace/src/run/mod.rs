@@ -17,7 +17,7 @@ mod trace;
 mod watch;
 pub(crate) mod words;
 
-pub use classes::{ClassSummary, CompletionTimes};
+pub use classes::{CompletionTimes, FlowClassSummary};
 pub use library::{RunResult, run_scenario};
 pub use summary::{FlowSummary, RunSummary, Status};
 

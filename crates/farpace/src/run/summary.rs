@@ -1,6 +1,6 @@
 //! What came of a run, in the form of `--json` and `summary.json` (docs/json.md).
 
-use super::classes::{ClassSummary, classes};
+use super::classes::{ClassedFlow, FlowClassSummary, classes};
 use super::input::Input;
 use super::nics::NicsSummary;
 use super::pacing::PacingSummary;
@@ -61,7 +61,7 @@ pub struct RunSummary {
     pub flows: Vec<FlowSummary>,
     /// Flows of workloads, by class; left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub classes: Vec<ClassSummary>,
+    pub classes: Vec<FlowClassSummary>,
     /// What came of pacing, one for each paced direction of a link.
     pub pacing: Vec<PacingSummary>,
     /// Hosts with several NICs.
@@ -291,7 +291,7 @@ impl RunSummary {
             status,
             verdict: String::new(),
             ended: outcome.ended,
-            classes: classes(&flows),
+            classes: classes(&flows.iter().map(FlowSummary::classed).collect::<Vec<_>>()),
             flows,
             pacing: outcome.pacing.iter().map(PacingSummary::new).collect(),
             nics: outcome.nics.iter().map(NicsSummary::new).collect(),
@@ -382,6 +382,18 @@ impl FlowSummary {
                 all: silence.silences().to_vec(),
             },
             spent,
+        }
+    }
+
+    fn classed(&self) -> ClassedFlow<'_> {
+        ClassedFlow {
+            class: self.class.as_deref(),
+            size: self.size,
+            delivered: self.delivered,
+            completion: self.completion,
+            goodput: self.goodput,
+            sent: self.sent.values().sum(),
+            retransmissions: self.retransmissions,
         }
     }
 

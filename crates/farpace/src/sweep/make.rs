@@ -7,7 +7,7 @@ use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_study::{
-    MAX_RUNS, Plan, PlanSpec, RunOptions, Sampling, ScenarioSource, Shard, StoredStudy, StudyEnd, probe,
+    MAX_RUNS, PlanSpec, RunOptions, Sampling, ScenarioSource, Shard, StoredStudy, StudyEnd, StudyPlan, probe,
     shard_folder, simulate,
 };
 use farpace_units::Span;
@@ -27,8 +27,9 @@ pub struct SweepArgs {
     /// The scenario, a TOML file
     #[arg(value_name = "SCENARIO.toml", required = true)]
     scenario: Option<PathBuf>,
-    /// A path of the scenario and the values it takes, as in links.wan.delay=5ms,50ms; may be repeated, then every combination
-    /// is run. Links and flows are addressed by name or by index from 0; * stands for all of them
+    /// A path of the scenario and the values it takes, as in links.wan.delay=5ms,50ms; may be repeated, then
+    /// every combination is run. Links and flows are addressed by name or by index from 0; * stands for all
+    /// of them
     #[arg(long, value_name = "PATH=VALUES")]
     vary: Vec<String>,
     /// Replace a value of the scenario in every run, as in links.wan.delay="20 ms"; may be repeated
@@ -43,8 +44,8 @@ pub struct SweepArgs {
     /// Points drawn from the values in place of all combinations: lhs:N (Latin hypercube) or sobol:N
     #[arg(long, value_name = "KIND:N")]
     samples: Option<Sampling>,
-    /// Make no more seeds of a point when the half width of the 95 % confidence interval of its goodput is at most this part of
-    /// the mean, as in 2%. At least 3 seeds are run, and --seeds at most
+    /// Make no more seeds of a point when the half width of the 95 % confidence interval of its goodput is at
+    /// most this part of the mean, as in 2%. At least 3 seeds are run, and --seeds at most
     #[arg(long, value_name = "WIDTH", value_parser = parse_share)]
     stop_at: Option<f64>,
     /// Only part I of N, in the folder shard-I-of-N below --out
@@ -131,7 +132,7 @@ pub(super) fn make(args: &SweepArgs) -> Result<ExitCode> {
     Ok(if bad > 0 { ExitCode::from(terminal::FAILED) } else { ExitCode::SUCCESS })
 }
 
-fn plan(args: &SweepArgs, scenario: &Path) -> Result<Plan> {
+fn plan(args: &SweepArgs, scenario: &Path) -> Result<StudyPlan> {
     let source = ScenarioSource {
         name: scenario.display().to_string(),
         text: read_text(scenario)?,
@@ -145,11 +146,11 @@ fn plan(args: &SweepArgs, scenario: &Path) -> Result<Plan> {
         stop_at: args.stop_at,
         first_seed: 0,
     };
-    Plan::new(source, spec).map_err(|error| anyhow!(error))
+    StudyPlan::new(source, spec).map_err(|error| anyhow!(error))
 }
 
 /// Says how long a sweep takes, and asks whether it is to begin.
-fn ask(args: &SweepArgs, plan: &Plan, sink: &SweepProgress) -> Result<bool> {
+fn ask(args: &SweepArgs, plan: &StudyPlan, sink: &SweepProgress) -> Result<bool> {
     let stopwatch = Stopwatch::start();
     if probe(plan, &simulate, sink)?.is_none() {
         return Ok(false);
@@ -166,7 +167,8 @@ fn ask(args: &SweepArgs, plan: &Plan, sink: &SweepProgress) -> Result<bool> {
     );
     if runs > MAX_RUNS {
         bail!(
-            "{said}. A study has at most {MAX_RUNS} runs: vary less, or draw samples with --samples sobol:1024"
+            "{said}. A study has at most {MAX_RUNS} runs: vary less, or draw samples with \
+             --samples sobol:1024"
         );
     }
     if args.yes || all < ASK_ABOVE.as_secs_f64() {

@@ -1,6 +1,7 @@
 //! `farpace sweep`: many runs of a scenario with varied values and seeds, in a folder that grows.
 //!
-//! Start reading at [`run`]; `make` is the sweep itself, `show` its tables and page, `progress` what is said meanwhile.
+//! Start reading at [`run`]; `make` is the sweep itself, `show` its tables and page, `progress` what is said
+//! meanwhile.
 
 mod make;
 mod progress;
@@ -22,14 +23,16 @@ Values behind --vary, separated by commas:
   1e-5..1e-2*log4         four values at equal ratios
   5ms..300ms              a range for --samples; 5ms..300ms*log with equal shares of the logarithm
 
-The folder holds study.json (plan, version, digest), scenario.toml, and runs.parquet with a row for each flow of each
-run. Runs that are there are not made again: an interrupted sweep goes on with the same command, and one with more values
-or seeds makes only what is new. A run that crashes, is impossible or takes too long is a row with its reason.
+The folder holds study.json (plan, version, digest), scenario.toml, and runs.parquet with a row for each
+flow of each run. Runs that are there are not made again: an interrupted sweep goes on with the same
+command, and one with more values or seeds makes only what is new. A run that crashes, is impossible or
+takes too long is a row with its reason.
 
 Examples:
-  farpace sweep wan.toml --vary links.wan.delay=5ms..300ms*7 --vary 'flows.*.sender.congestion=cubic,bbr3' --seeds 20
+  farpace sweep wan.toml --vary links.wan.delay=5ms..300ms*7 --vary flows.0.sender.congestion=cubic,bbr3
   farpace sweep wan.toml --vary links.wan.forward.loss=0,1e-5..1e-2*log4 --seeds 100 --stop-at 2%
-  farpace sweep wan.toml --vary links.wan.delay=1ms..300ms*log --vary 'links.wan.rate=1..1000 Mbit/s*log' --samples sobol:256
+  farpace sweep wan.toml --vary links.wan.delay=1ms..300ms*log --vary links.wan.rate=1Mbit/s..1Gbit/s*log \\
+      --samples sobol:256
   farpace sweep wan.toml --vary links.wan.delay=5ms,50ms --seeds 1000 --out study --shard 3/16
   farpace sweep merge study --out study
   farpace sweep show study --x links.wan.delay --metric goodput

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Prints a row for each point with means over its seeds and 95 % confidence intervals, and writes report.html and
-figures/*.svg to the study's folder: small multiples (a panel for each combination of values, a curve for each value of
---series) and heat maps where two axes are numbers.
+Prints a row for each point with means over its seeds and 95 % confidence intervals, and writes report.html
+and figures/*.svg to the study's folder: small multiples (a panel for each combination of values, a curve
+for each value of --series) and heat maps where two axes are numbers.
 
 Metrics are of all flows together, or with --flow of one:
   goodput        payload per time, summed over the flows

@@ -3,11 +3,18 @@
 use crate::workspace::{code, crates, sources};
 
 /// Crates that may read clocks, wait, and open sockets.
-const REAL_TIME: [&str; 6] =
-    ["farpace", "farpace-live", "farpace-capi", "farpace-transfer", "farpace-kernel", "farpace-bench"];
+const REAL_TIME: [&str; 7] = [
+    "farpace",
+    "farpace-live",
+    "farpace-capi",
+    "farpace-transfer",
+    "farpace-kernel",
+    "farpace-bench",
+    "farpace-py",
+];
 
 /// Crates that may use several threads without a clock: the order of results does not depend on the threads.
-const THREADS: [&str; 1] = ["farpace-papers"];
+const THREADS: [&str; 2] = ["farpace-papers", "farpace-study"];
 
 /// What the crates below may not even name. Clippy bans the calls; this also finds the types.
 const NOT_SANS_IO: [&str; 7] = [

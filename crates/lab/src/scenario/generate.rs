@@ -47,7 +47,8 @@ pub struct TopologyFigures {
 /// One-way delay of the links between hosts and routers.
 const ACCESS_DELAY: Span = Span::from_micros(100);
 
-/// The scenario as TOML. Queues of the bottleneck hold one bandwidth-delay product of a round trip, 30 kB at least.
+/// The scenario as TOML. Queues of the bottleneck hold one bandwidth-delay product of a round trip, 30 kB at
+/// least.
 ///
 /// # Errors
 /// A size that is out of range, in words.
@@ -58,14 +59,14 @@ pub fn generate(topology: Topology, f: TopologyFigures) -> Result<String, String
     }
     let queue = f.rate.bytes_in(f.delay * 2).max(ByteCount::new(30_000));
     let access = Rate::from_bits_per_sec(f.rate.bits_per_sec().saturating_mul(10));
-    let mut net = Text::default();
-    let narrow = |a: &str, b: &str| Line {
+    let mut net = TopologyText::default();
+    let narrow = |a: &str, b: &str| TopologyLink {
         ends: [a.into(), b.into()],
         rate: f.rate,
         delay: f.delay,
         queue: Some(queue),
     };
-    let wide = |a: &str, b: &str| Line {
+    let wide = |a: &str, b: &str| TopologyLink {
         ends: [a.into(), b.into()],
         rate: access,
         delay: ACCESS_DELAY,
@@ -116,7 +117,7 @@ pub fn generate(topology: Topology, f: TopologyFigures) -> Result<String, String
 }
 
 /// A link.
-struct Line {
+struct TopologyLink {
     ends: [String; 2],
     rate: Rate,
     delay: Span,
@@ -125,23 +126,24 @@ struct Line {
 
 /// The tables of a scenario, by kind.
 #[derive(Default)]
-struct Text {
+struct TopologyText {
     nodes: String,
     links: String,
     flows: String,
 }
 
-impl Text {
+impl TopologyText {
     fn nodes(&mut self, table: &str, names: &[String]) {
         for name in names {
             let _ = writeln!(self.nodes, "[{table}.{name}]");
         }
     }
-    fn link(&mut self, name: &str, line: &Line) {
-        let Line { ends: [a, b], rate, delay, queue } = line;
+    fn link(&mut self, name: &str, line: &TopologyLink) {
+        let TopologyLink { ends: [a, b], rate, delay, queue } = line;
         let _ = write!(
             self.links,
-            "\n[[links]]\nname = \"{name}\"\nbetween = [\"{a}\", \"{b}\"]\nrate = \"{rate}\"\ndelay = \"{delay}\"\n"
+            "\n[[links]]\nname = \"{name}\"\nbetween = [\"{a}\", \"{b}\"]\n\
+             rate = \"{rate}\"\ndelay = \"{delay}\"\n"
         );
         if let Some(queue) = queue {
             let _ = writeln!(self.links, "queue = \"{queue}\"");

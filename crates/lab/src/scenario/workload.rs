@@ -1,6 +1,7 @@
-//! Workloads: many flows from one entry of a scenario, with start times and sizes that are drawn from the seed.
+//! Workloads: many flows from one entry of a scenario, with start times and sizes that are drawn from the
+//! seed.
 
-use super::spec::{FlowSpec, Scenario};
+use super::{FlowSpec, Scenario};
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, RandomStream, Span};
 use schemars::JsonSchema;
@@ -51,7 +52,8 @@ pub struct SizesSpec {
     /// Points of a cumulative distribution, with straight lines between.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cdf: Vec<CdfPoint>,
-    /// Name of a CSV file in the scenario's directory in place of `cdf`: `size,share`, then a line for each point.
+    /// Name of a CSV file in the scenario's directory in place of `cdf`: `size,share`, then a line for each
+    /// point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// A larger size counts as this one.
@@ -304,8 +306,8 @@ fn parts(mix: &[MixSpec], count: usize, random: &mut RandomStream) -> Vec<usize>
 }
 
 impl Scenario {
-    /// The scenario with every flow by itself: what `count`, `starts`, `sizes` and `mix` stand for is drawn from `seed`.
-    /// Flows that start after the end of the run are left out.
+    /// The scenario with every flow by itself: what `count`, `starts`, `sizes` and `mix` stand for is drawn
+    /// from `seed`. Flows that start after the end of the run are left out.
     pub fn drawn(&self, seed: u64) -> Scenario {
         let flows = self.flows.iter().flat_map(|flow| flow.drawn(seed));
         let flows = flows.filter(|flow| flow.class.is_none() || flow.start < self.duration).collect();

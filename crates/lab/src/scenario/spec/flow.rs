@@ -39,7 +39,8 @@ pub struct FlowSpec {
     /// Which TCP how many of them have; omitted: `sender` and `receiver`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mix: Vec<MixSpec>,
-    /// Flows of one class are summed up together; omitted: flows of one entry with `count`, `starts`, `sizes` or `mix` are a class.
+    /// Flows of one class are summed up together; omitted: flows of one entry with `count`, `starts`, `sizes`
+    /// or `mix` are a class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// The sending program writes so much every so often; omitted: everything as soon as there is room.
