@@ -85,7 +85,7 @@ impl StudyFolder {
             digest: short_digest(b""),
         };
         if restart {
-            for name in [DATA_SET, JOURNAL, STUDY, SCENARIO] {
+            for name in [DATA_SET, JOURNAL] {
                 match fs::remove_file(path.join(name)) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                         return Err(StudyError::write(&path.join(name), error));
@@ -94,7 +94,7 @@ impl StudyFolder {
                 }
             }
         }
-        if path.join(STUDY).exists() {
+        if !restart && path.join(STUDY).exists() {
             let found = read_provenance(path)?;
             if found.farpace != version {
                 let (path, own) = (path.to_owned(), version.to_owned());
@@ -105,6 +105,8 @@ impl StudyFolder {
             }
         }
         let records = read_records(path)?;
+        // It comes first: from then on the folder is known as a study.
+        write_provenance(path, &wanted)?;
         write_whole(path, SCENARIO, plan.base().as_bytes())?;
         let journal = RunJournal::open(&path.join(JOURNAL))?;
         let mut folder =
@@ -213,9 +215,9 @@ impl StoredStudy {
         let _lock = lock(path)?;
         let grid = self.provenance.plan.grid()?;
         let paths: Vec<&str> = grid.paths().collect();
-        write_data_set(path, &paths, &self.records)?;
+        write_provenance(path, &self.provenance)?;
         write_whole(path, SCENARIO, scenario.as_bytes())?;
-        write_provenance(path, &self.provenance)
+        write_data_set(path, &paths, &self.records)
     }
 }
 
@@ -315,7 +317,7 @@ fn refuse_foreign(path: &Path) -> Result<(), StudyError> {
     };
     let foreign = |name: std::ffi::OsString| {
         let name = name.to_string_lossy().into_owned();
-        !name.starts_with('.') && !name.starts_with(SHARD_PREFIX) && name != JOURNAL && name != SCENARIO
+        !name.starts_with('.') && !name.starts_with(SHARD_PREFIX)
     };
     let any_foreign = entries.flatten().any(|entry| foreign(entry.file_name()));
     match any_foreign && !path.join(STUDY).exists() {

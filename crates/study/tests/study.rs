@@ -279,10 +279,11 @@ fn foreign_folders_are_left_alone() {
     assert_eq!((end.made, StoredStudy::read(&study).unwrap().records.len()), (3, 3));
     let mine = dir.path().join("mine");
     std::fs::create_dir(&mine).unwrap();
-    std::fs::write(mine.join("thesis.tex"), "x").unwrap();
+    std::fs::write(mine.join("scenario.toml"), "x").unwrap();
     let error = run(&plan, &mine, false, &options(1), &Sink::new()).unwrap_err().to_string();
     assert!(error.contains("holds other files"), "{error}");
     assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(mine.join("scenario.toml")).unwrap(), "x");
     assert!(StoredStudy::read(&mine).unwrap_err().to_string().contains("there is no study"));
     std::fs::write(study.join("study.json"), r#"{"format": "farpace-study/9"}"#).unwrap();
     assert!(StoredStudy::read(&study).unwrap_err().to_string().contains("this version reads"));
