@@ -8,6 +8,8 @@ use crate::error::StudyError;
 use crate::journal::{self, RunJournal};
 use crate::plan::{PlanSpec, StudyPlan, short_digest};
 use crate::record::RunRecord;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -301,10 +303,10 @@ fn write_whole(path: &Path, name: &str, contents: &[u8]) -> Result<(), StudyErro
 fn lock(path: &Path) -> Result<File, StudyError> {
     let place = path.join(LOCK);
     let file = File::create(&place).map_err(|error| StudyError::write(&place, error))?;
-    match file.try_lock() {
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(StudyError::Busy(path.to_owned())),
-        Err(fs::TryLockError::Error(error)) => Err(StudyError::write(&place, error)),
+        Err(Errno::WOULDBLOCK) => Err(StudyError::Busy(path.to_owned())),
+        Err(error) => Err(StudyError::write(&place, error.into())),
     }
 }
 

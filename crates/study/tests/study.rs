@@ -271,7 +271,7 @@ fn foreign_folders_are_left_alone() {
     let other = StudyPlan::new(source, plan.spec.clone()).unwrap();
     fails(&options(1), &other, "another scenario");
     let lock = std::fs::File::create(study.join(".lock")).unwrap();
-    lock.lock().unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
     fails(&options(1), &plan, "another sweep is writing");
     drop(lock);
     // --restart is the way out.
