@@ -1,7 +1,9 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, explain, far_end, forward, gateway, kernel, lab_namespaces, man, nics, notices, pacing, papers, perf, profiles, run, scenario, show, ss, sweep, terminal, together, transfer, up, version, view,
+    cc, completions, doctor, emulate, exec, explain, far_end, forward, gateway, kernel, lab_namespaces, man,
+    nics, notices, pacing, papers, perf, profiles, run, scenario, show, ss, sweep, terminal, together,
+    transfer, up, version, view,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;

@@ -86,7 +86,7 @@ struct SmallDisk<'a>(&'a std::path::Path);
 impl<'a> SmallDisk<'a> {
     fn mount(at: &'a std::path::Path) -> Option<Self> {
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=400k", "none"]).arg(at).stderr(Stdio::null());
+        mount.args(["-t", "tmpfs", "-o", "size=900k", "none"]).arg(at).stderr(Stdio::null());
         match mount.status() {
             Ok(status) if status.success() => Some(SmallDisk(at)),
             _ => common::skip("a small file system", "it cannot be mounted here"),

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use farpace_papers::controls::ControlComparison;
 use farpace_papers::{ProgressSink, Runner, chosen_controls};
 use farpace_study::{
-    Metric, PlanSpec, RunOptions, RunRecord, ScenarioSource, StoredStudy, StudyPlan, StudySink, Verdict,
+    Metric, PlanSpec, RunOptions, RunRecord, RunVerdict, ScenarioSource, StoredStudy, StudyPlan, StudySink,
     json, shard_folder, simulate, summarize,
 };
 use farpace_units::Span;
@@ -57,8 +57,8 @@ impl StudySink for Quiet<'_> {
     fn begin(&self, _: u64, _: u64) {}
     fn finished(&self, _: &RunRecord) {}
     fn spared(&self, _: u64) {}
-    fn clock(&self) -> Box<dyn Fn() -> Verdict + '_> {
-        Box::new(|| if self.0.load(Ordering::Relaxed) { Verdict::Stop } else { Verdict::GoOn })
+    fn clock(&self) -> Box<dyn Fn() -> RunVerdict + '_> {
+        Box::new(|| if self.0.load(Ordering::Relaxed) { RunVerdict::Stop } else { RunVerdict::GoOn })
     }
 }
 

@@ -38,5 +38,5 @@ pub use quantity::{QuantityKind, QuantityValue};
 pub use record::{FlowRecord, Measurement, RunRecord, RunStatus};
 pub use runner::{MIN_SEEDS, RunOptions, Shard, StudyEnd, StudySink, probe, run};
 pub use sample::{MAX_SAMPLES, Sampling};
-pub use simulate::{RunEnd, Simulate, Verdict, simulate};
+pub use simulate::{RunEnd, RunVerdict, Simulate, simulate};
 pub use statistics::{Metric, PointSummary, summarize};

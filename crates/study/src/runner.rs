@@ -4,7 +4,7 @@ use crate::error::StudyError;
 use crate::folder::StudyFolder;
 use crate::plan::{MAX_RUNS, StudyPlan, point_key, run_key};
 use crate::record::{Measurement, RunRecord, RunStatus};
-use crate::simulate::{Simulate, Verdict, record};
+use crate::simulate::{RunVerdict, Simulate, record};
 use crate::statistics::goodput;
 use farpace_papers::statistics::Summary;
 use rayon::prelude::*;
@@ -27,7 +27,7 @@ pub trait StudySink: Sync {
     /// So many runs will not be made, because their point is exact enough.
     fn spared(&self, runs: u64);
     /// A run begins. The answer says, when asked, whether it goes on.
-    fn clock(&self) -> Box<dyn Fn() -> Verdict + '_>;
+    fn clock(&self) -> Box<dyn Fn() -> RunVerdict + '_>;
 }
 
 /// One part of several of a study, for clusters.
@@ -285,7 +285,7 @@ impl StudyWork<'_> {
             return self.count(|end| end.reused += 1);
         }
         let clock = self.sink.clock();
-        if clock() == Verdict::Stop {
+        if clock() == RunVerdict::Stop {
             return self.count(|end| end.interrupted = true);
         }
         let made = match (&point.refused, self.plan.scenario(&point.values)) {

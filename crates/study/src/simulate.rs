@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RunVerdict {
     /// It does.
     GoOn,
     /// The study is to end: the run counts as not made.
@@ -31,7 +31,7 @@ pub enum RunEnd {
 
 /// Makes one run with a seed. It asks now and then whether to go on.
 pub type Simulate<'a> =
-    &'a (dyn Fn(&Scenario, u64, &dyn Fn() -> Verdict) -> Result<Measurement, RunEnd> + Sync);
+    &'a (dyn Fn(&Scenario, u64, &dyn Fn() -> RunVerdict) -> Result<Measurement, RunEnd> + Sync);
 
 /// Makes one run in the lab.
 ///
@@ -40,7 +40,7 @@ pub type Simulate<'a> =
 pub fn simulate(
     scenario: &Scenario,
     seed: u64,
-    verdict: &dyn Fn() -> Verdict,
+    verdict: &dyn Fn() -> RunVerdict,
 ) -> Result<Measurement, RunEnd> {
     let failed = |error: farpace_lab::RunError| RunEnd::Failed(error.to_string());
     let mut run = Run::new(scenario, Inputs { seed: Some(seed), ..Inputs::default() }).map_err(failed)?;
@@ -61,9 +61,9 @@ pub fn simulate(
             break;
         }
         match verdict() {
-            Verdict::GoOn => {}
-            Verdict::Stop => return Err(RunEnd::Stopped),
-            Verdict::Overdue => {
+            RunVerdict::GoOn => {}
+            RunVerdict::Stop => return Err(RunEnd::Stopped),
+            RunVerdict::Overdue => {
                 let (now, end) = (progress.now, scenario.duration);
                 return Err(RunEnd::Overdue(format!("it was at {now} of at most {end} of virtual time")));
             }
@@ -114,7 +114,7 @@ pub(crate) fn record(
     simulate: Simulate<'_>,
     scenario: &Scenario,
     (point, seed): (&str, u64),
-    verdict: &dyn Fn() -> Verdict,
+    verdict: &dyn Fn() -> RunVerdict,
 ) -> Option<RunRecord> {
     let made = catch_unwind(AssertUnwindSafe(|| simulate(scenario, seed, verdict)));
     let (status, reason, measured) = match made {

@@ -4,9 +4,9 @@
 
 use farpace_lab::scenario::Scenario;
 use farpace_study::{
-    Measurement, PlanSpec, RunEnd, RunOptions, RunRecord, RunStatus, ScenarioSource, Shard, StoredStudy,
-    StudyEnd, StudyError, StudyPage, StudyPlan, StudySink, Verdict, csv_text, json, merge, run, shard_folder,
-    simulate, summarize,
+    Measurement, PlanSpec, RunEnd, RunOptions, RunRecord, RunStatus, RunVerdict, ScenarioSource, Shard,
+    StoredStudy, StudyEnd, StudyError, StudyPage, StudyPlan, StudySink, csv_text, json, merge, run,
+    shard_folder, simulate, summarize,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,9 +51,9 @@ impl StudySink for Sink {
     fn begin(&self, _: u64, _: u64) {}
     fn finished(&self, _: &RunRecord) {}
     fn spared(&self, _: u64) {}
-    fn clock(&self) -> Box<dyn Fn() -> Verdict + '_> {
+    fn clock(&self) -> Box<dyn Fn() -> RunVerdict + '_> {
         let stop = self.begun.fetch_add(1, Ordering::Relaxed) >= self.limit;
-        Box::new(move || if stop { Verdict::Stop } else { Verdict::GoOn })
+        Box::new(move || if stop { RunVerdict::Stop } else { RunVerdict::GoOn })
     }
 }
 
@@ -158,10 +158,10 @@ fn a_grown_grid_makes_only_what_is_new() {
 fn whatever_a_run_does_it_is_a_row() {
     let dir = tempfile::tempdir().unwrap();
     let plan = plan(&["links.wan.delay=1ms,2ms,3ms,4ms"], 1);
-    let behave = |scenario: &Scenario, seed: u64, verdict: &dyn Fn() -> Verdict| match delay(scenario) {
+    let behave = |scenario: &Scenario, seed: u64, verdict: &dyn Fn() -> RunVerdict| match delay(scenario) {
         1 => panic!("index {seed} out of bounds"),
         2 => Err(RunEnd::Failed("a packet is missing".into())),
-        3 => simulate(scenario, seed, &|| Verdict::Overdue),
+        3 => simulate(scenario, seed, &|| RunVerdict::Overdue),
         _ => simulate(scenario, seed, verdict),
     };
     let bad = RunOptions { simulate: &behave, ..options(2) };
@@ -228,8 +228,8 @@ fn shards_make_the_whole() {
 #[test]
 fn exact_points_get_no_more_seeds() {
     let dir = tempfile::tempdir().unwrap();
-    let noisy = |scenario: &Scenario, seed: u64, _: &dyn Fn() -> Verdict| {
-        let mut measured = simulate(scenario, seed, &|| Verdict::GoOn)?;
+    let noisy = |scenario: &Scenario, seed: u64, _: &dyn Fn() -> RunVerdict| {
+        let mut measured = simulate(scenario, seed, &|| RunVerdict::GoOn)?;
         let is_calm = delay(scenario) == 5;
         for flow in &mut measured.flows {
             flow.goodput_bit_s = if is_calm { 1_000_000 + seed } else { 1_000_000 * (1 + seed % 5) };

@@ -349,7 +349,7 @@ mod tests {
             ("lan = [\"a\"]\nwan = [\"b\"]\nmax_connections = 0", "max_connections"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nmax_half_open = 99999", "max_half_open"),
             (
-                "lan = [\"a\"]\nwan = [\"b\"]\n[wan_tcp]\nprofile = \"newreno\"\nlost_rtx = \"none\"",
+                "lan = [\"a\"]\nwan = [\"b\"]\n[wan_tcp]\nprofile = \"newreno\"\nlost_rtx = \"per-block\"",
                 "wan_tcp",
             ),
         ] {

@@ -81,6 +81,7 @@ impl Input {
     /// For a run without files.
     pub fn of_library(scenario: Scenario, file: &Path, set: &[(String, String)]) -> Input {
         Input {
+            explain: false,
             scenario,
             file: file.to_owned(),
             set: set.to_vec(),

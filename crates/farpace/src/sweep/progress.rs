@@ -2,7 +2,7 @@
 
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
-use farpace_study::{RunRecord, StudySink, Verdict};
+use farpace_study::{RunRecord, RunVerdict, StudySink};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,12 +91,12 @@ impl StudySink for SweepProgress {
         self.bar.inc(runs);
     }
 
-    fn clock(&self) -> Box<dyn Fn() -> Verdict + '_> {
+    fn clock(&self) -> Box<dyn Fn() -> RunVerdict + '_> {
         let started = Stopwatch::start();
         Box::new(move || match () {
-            () if interrupt::asked() => Verdict::Stop,
-            () if started.elapsed() > self.limit => Verdict::Overdue,
-            () => Verdict::GoOn,
+            () if interrupt::asked() => RunVerdict::Stop,
+            () if started.elapsed() > self.limit => RunVerdict::Overdue,
+            () => RunVerdict::GoOn,
         })
     }
 }
