@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const DIGITS: i32 = 10;
 
 /// Values as a power of ten and the differences of integers: `{"e": -3, "d": [1, 1, -3]}` is 0.001, 0.002,
-/// -0.001. Integers stay exact. Others are rounded to ten digits of the largest.
+/// -0.001. Integers stay exact. Others are rounded to ten digits of the largest. Values are finite.
 pub(crate) fn numbers(values: &[f64]) -> Value {
     let largest = values.iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
     let whole = largest < 9e15 && values.iter().all(|v| v.fract() == 0.0);
@@ -28,7 +28,7 @@ pub(crate) fn numbers(values: &[f64]) -> Value {
 
 /// The exponent of the quantum for values up to `largest`.
 fn exponent(largest: f64) -> i32 {
-    let digits = libm::floor(libm::log10(largest)) as i32 + 1;
+    let digits = (libm::floor(libm::log10(largest)) as i32).saturating_add(1);
     digits.saturating_sub(DIGITS).clamp(-18, 300)
 }
 

@@ -41,7 +41,8 @@ fn explore(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves: &[
         let points = curve.points.iter().enumerate().take(cases.len());
         for (n, e) in points.filter_map(|(n, p)| Some((n, p.filter(|e| e.mean.is_finite())?))) {
             line.push(n as f64 + aside, e.mean);
-            line.ranges.push(e.range.unwrap_or((e.mean, e.mean)));
+            let known = e.range.filter(|(low, high)| low.is_finite() && high.is_finite());
+            line.ranges.push(known.unwrap_or((e.mean, e.mean)));
         }
         series.push(line);
     }
