@@ -63,7 +63,7 @@ fn nat_of_the_router_goes_on() {
     }
     let net = Net::new();
     let chain = "type nat hook postrouting priority srcnat; oifname \"wan0\" masquerade;";
-    let rules = format!("table ip nat {{ chain post {{ {chain} }} }}");
+    let rules = format!("table ip nat {{ chain post {{ {chain} }}; }}");
     let added = net.on_router(&["nft", &rules]).output().unwrap();
     if !added.status.success() {
         let error = String::from_utf8_lossy(&added.stderr).into_owned();
