@@ -101,7 +101,7 @@ impl Interception {
         names.push(format!("\"{}\"", self.names[0]));
         let chain = format!(
             "chain untracked {{ type filter hook prerouting priority raw; iifname {{ {} }} \
-             meta l4proto {{ tcp, icmp, ipv6-icmp }} fib daddr type != local notrack }}",
+             meta l4proto {{ tcp, icmp, ipv6-icmp }} fib daddr type != local notrack; }}",
             names.join(", ")
         );
         let table = format!("farpace_{}", self.names[0]);

@@ -102,12 +102,12 @@ pub fn packet_filter() -> Result<Option<String>, SystemError> {
 pub struct OwnedTable(Child);
 
 impl OwnedTable {
-    /// Adds the table `inet NAME` with these chains.
+    /// Adds the table `inet NAME` with these chains (older nft wants a separator after each).
     ///
     /// # Errors
     /// `nft` is not installed, or refuses.
     pub fn add(name: &str, chains: &str) -> Result<Self, SystemError> {
-        let text = format!("add table inet {name} {{ flags owner; {chains} }}\n");
+        let text = format!("add table inet {name} {{ flags owner; {chains}; }}\n");
         tool::feed(&tool::words("nft --check -f -"), &text)?;
         let failed = |error| SystemError::System { what: "run `nft`".to_owned(), error };
         for program in NFT {
