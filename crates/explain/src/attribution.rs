@@ -11,6 +11,9 @@ use crate::losses::{self, Pattern};
 use crate::view::{Vantage, View};
 use farpace_units::{Instant, Span};
 
+/// One timeout repairs a tail in less, above three round trips.
+const OUTAGE: Span = Span::from_millis(300);
+
 /// Time by cause, and what it rests on.
 #[derive(Clone, Debug, Default)]
 pub struct Attribution {
@@ -60,6 +63,7 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
     time.labels = labels(view, &time);
     connect(view, &mut time);
     stalls(view, &mut time);
+    repairs(view, &mut time);
     waits(view, &mut time);
     rest(view, &mut time);
     time
@@ -129,6 +133,23 @@ fn stalls(view: &View<'_>, time: &mut Attribution) {
     time.stalls = causes;
 }
 
+/// The repair of a tail takes a round trip more, in which a transfer that ends has nothing else to wait for.
+fn repairs(view: &View<'_>, time: &mut Attribution) {
+    let kept = view.half.stalls.kept();
+    let Some((stall, _)) = kept.iter().zip(&time.stalls).rfind(|(_, cause)| **cause == Cause::TailLoss)
+    else {
+        return;
+    };
+    if view.end.since(stall.end) > stall.round * 4 {
+        return;
+    }
+    for (stretch, label) in view.stretches.iter().zip(&mut time.labels) {
+        if stretch.slice.start >= stall.start + stall.round && stretch.slice.end > stall.end {
+            *label = Cause::TailLoss;
+        }
+    }
+}
+
 fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
     match stall.wait {
         Wait::Program => Cause::SenderApplication,
@@ -168,6 +189,10 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     }
     if losses::crawls(view) {
         return Cause::Linux2617;
+    }
+    // All that was sent for much longer than one timeout takes was lost before the capture point.
+    if group.iter().any(|s| s.unseen > 1 && s.duration() > s.round * 3 + OUTAGE) {
+        return Cause::Outage;
     }
     let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
     let unheard = group.len() >= 3 || group.len() == 2 && !chance;
@@ -241,7 +266,12 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         .iter()
         .zip(&time.stalls)
         .filter(|(s, _)| s.wait == Wait::Timer)
-        .map(|(s, cause)| (*cause, s.duration()))
+        .flat_map(|(s, cause)| {
+            // Without its loss, the ACK of a tail would have come a round trip after it.
+            let passed = *cause == Cause::TailLoss && s.unseen == 0 && !s.upstream;
+            let usual = if passed { s.round.min(s.duration()) } else { Span::ZERO };
+            [(*cause, s.duration() - usual), (label_at(view, time, s.start), usual)]
+        })
         .collect();
     let known = timed.iter().fold(Span::ZERO, |sum, (_, t)| sum + *t);
     let timer = view.waited(Wait::Timer);
@@ -423,7 +453,11 @@ fn is_steady(view: &View<'_>) -> bool {
     let (acks, own, idle) = (wait(Wait::Ack), wait(Wait::Sender), wait(Wait::Program));
     // A program that is woken when the buffer has room is a little late each time, but does not pause.
     let paused = view.half.stalls.kept().iter().any(|s| s.wait == Wait::Program);
+    // Who fills a buffer sends full segments.
+    let (short, all) =
+        rest.iter().fold((0, 0), |(short, all), s| (short + s.slice.short, all + s.slice.segments));
     same * 10 >= n * 8
+        && short * 12 < all.max(1)
         && quiet * 2 >= n
         && acks >= own
         && idle <= acks * 3 / 2
@@ -450,7 +484,7 @@ fn app_paced(stretch: &crate::view::Stretch) -> bool {
     let waited = slice.waited(Wait::Ack) + slice.waited(Wait::Sender);
     let own = slice.waited(Wait::Sender) + slice.waited(Wait::Program);
     slice.segments >= 2
-        && slice.short * 8 >= slice.segments
+        && slice.short * 24 >= slice.segments
         && own * 3 >= waited + slice.waited(Wait::Program)
 }
 

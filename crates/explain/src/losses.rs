@@ -199,8 +199,9 @@ fn is_outage(view: &View<'_>, e: &Episode) -> bool {
     let share = e.bytes as f64 / f64::from(e.flight.max(1));
     let most = share >= 0.5 || share >= 0.25 && e.run >= 8;
     let waited = e.resent.since(e.start) > view.base * 3 / 2 || e.upstream && e.silence > view.base * 3 / 2;
-    whole
-        && (e.timeouts > 0 && (most || e.tail) && waited || e.upstream && waited && e.silence > view.base * 2)
+    // A probe of the tail follows within three round trips (RFC 8985, section 7.2).
+    let long = e.silence > view.base * 3 + Span::from_millis(100) || most && e.run > 8;
+    whole && (e.timeouts > 0 && (most || e.tail) && waited || e.upstream && waited && long)
 }
 
 /// The signature of Linux 2.6.15 to 2.6.17: after a timeout, one segment per round trip.

@@ -3,6 +3,7 @@
 //! Long because the order in which a segment's parts are taken is the algorithm.
 
 use super::acks::{Ack, AckLog};
+use super::identification::Identifications;
 use super::loss::{Loss, Losses, Pass, Passes, Trigger};
 use super::outstanding::{Outstanding, Range};
 use super::stall::{Stall, Stalls};
@@ -161,6 +162,9 @@ pub struct Half {
     /// A timeout's recovery lasts until this number is acknowledged.
     loss_until: Option<u64>,
     last_ack_id: Option<u16>,
+    ids: Identifications,
+    /// By how much the way to the capture point took longer than at best for the last segment.
+    last_excess: Span,
     /// Highest window ever offered.
     pub largest_window: u64,
     /// Data segments between a timeout and the end of its recovery, and the rounds they took.
@@ -403,7 +407,9 @@ impl Half {
         let full = self.full();
         let short = !len.is_multiple_of(full) && !segment.flags.has(Flags::FIN);
         self.note_burst(now, len);
+        self.ids.see(segment.ip_id);
         let wait = self.attribute(segment, start, end, peer);
+        self.last_excess = self.log.one_way.excess().unwrap_or_default();
         let round = self.round();
         let known = self.log.known;
         let flight = self.nxt.max(end).saturating_sub(known.una).saturating_sub(known.sacked);
@@ -531,8 +537,17 @@ impl Half {
         let timeout = if outstanding <= 2 * u64::from(self.full()) { DELAYED_ACK[1] } else { DELAYED_ACK[0] };
         let shut = self.log.shut.filter(|_| !resent && known.edge > 0);
         let closed = if shut.is_some_and(|s| s.zero) { Wait::ZeroWindow } else { Wait::Window };
+        // The segment left early in the pause, or others left in it that did not come to the capture point.
+        let pause = round * 3 / 2 + MIN_TIMER;
+        let later = self.log.one_way.excess().unwrap_or_default() - self.last_excess;
+        let held_on_path = gap > pause && later * 2 >= gap;
+        let lost_before = outstanding == 0 && gap > pause && self.ids.missing() > 0;
         let shut_for = shut.map_or(Span::ZERO, |s| s.until.unwrap_or(now).since(last)).min(gap);
-        if shut.is_some() {
+        if held_on_path {
+            waits[Wait::Ack as usize] += gap;
+        } else if lost_before {
+            waits[Wait::Timer as usize] += gap;
+        } else if shut.is_some() {
             // Until the window opened; then as long as the sender took.
             waits[closed as usize] += shut_for;
             waits[Wait::Sender as usize] += gap - shut_for;
@@ -545,11 +560,19 @@ impl Half {
                 idle = gap;
             }
             let before = gap - idle;
+            // A short segment waits for the ACK of all data (RFC 896, Nagle): the program had no more. One such
+            // segment may be the end of a transfer.
+            let held = segment.len < self.full() && self.counts.short_segments >= 2;
             let spoke = peer.spoke.filter(|t| *t + near > last).map(|t| (t + near).since(last));
             let peer_time = spoke.unwrap_or_default().min(idle);
             waits[Wait::Peer as usize] += peer_time;
             waits[Wait::Program as usize] += idle - peer_time;
-            waits[if self.delayed { Wait::DelayedAck } else { Wait::Ack } as usize] += before;
+            let released = match () {
+                () if self.delayed => Wait::DelayedAck,
+                () if held => Wait::Program,
+                () => Wait::Ack,
+            };
+            waits[released as usize] += before;
         } else if resent && since_ack >= timer && (start <= known.una.max(self.una) || end >= self.nxt) {
             waits[Wait::Timer as usize] += gap;
         } else if !resent && self.last_short && since_ack > MIN_PAUSE.max(gap / 16) {
@@ -604,7 +627,8 @@ impl Half {
                 heard: known.time > last,
                 overlooked: head.is_some_and(|r| r.sent > 1 && self.sack_high > r.nxt),
                 loss: 0,
-                tail: end >= self.nxt && start > known.una,
+                tail: lost_before || end >= self.nxt && start > known.una,
+                unseen: if lost_before { self.ids.missing() } else { 0 },
                 len: segment.len,
                 upstream: head.is_some_and(|r| r.hole),
             });

@@ -3,6 +3,7 @@
 mod acks;
 mod duplicates;
 mod half;
+mod identification;
 mod loss;
 mod outstanding;
 mod owd;

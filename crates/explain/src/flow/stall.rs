@@ -40,6 +40,8 @@ pub struct Stall {
     pub(super) loss: u64,
     /// The segment that ended it was the last of what had been sent.
     pub tail: bool,
+    /// Packets that were sent in it and lost before the capture point, where nothing was outstanding.
+    pub unseen: u16,
     /// Length of the segment that ended it.
     pub len: u32,
     /// The retransmission that ended it filled a hole that lay before the capture point.

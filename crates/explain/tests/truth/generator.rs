@@ -21,6 +21,8 @@ pub struct Case {
     pub line: f64,
     /// The sender's buffer, if it is fixed.
     pub send_buffer: Option<u32>,
+    /// What the sender's program writes at once, in bytes, and how often, in milliseconds.
+    pub writes: Option<(f64, f64)>,
 }
 
 /// What can be put in.
@@ -113,6 +115,7 @@ pub fn case(seed: u64) -> Case {
     let mut host_a = String::new();
     let mut extra = String::new();
     let mut send_buffer = None;
+    let mut writes = None;
     let mut line = rate;
     let mut outages: Vec<(f64, f64)> = Vec::new();
     let mut outages_back: Vec<(f64, f64)> = Vec::new();
@@ -129,6 +132,7 @@ pub fn case(seed: u64) -> Case {
                 let every = draw.between(10.0, 600.0);
                 let portion = (rate * 1e6 / 8.0 * share * every / 1e3).max(3000.0);
                 size = size.min(portion * draw.between(15.0, 60.0)).max(portion * 6.0);
+                writes = Some((libm::round(portion), libm::round(every)));
                 writeln!(flow, "writes = {{ size = \"{portion:.0} B\", every = \"{every:.0} ms\" }}")
                     .unwrap();
             }
@@ -368,6 +372,7 @@ snaplen = "128 B"
         segment: 1538.0 * 8.0 / (rate * 1e6),
         line: line * 1e6 / 8.0 * 1448.0 / 1538.0,
         send_buffer,
+        writes,
     }
 }
 

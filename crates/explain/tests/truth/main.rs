@@ -187,6 +187,13 @@ impl Scores {
                         share * 100.0,
                         v.dominant.id()
                     );
+                    println!("  put in {:?}; truth {:?}", judged.case.causes, truth.times);
+                    let found: Vec<_> =
+                        Cause::ALL.iter().map(|c| (c, v.time_of(*c))).filter(|t| !t.1.is_zero()).collect();
+                    println!("  found {found:?}");
+                    if number("FARPACE_CASES", 300) == 1 {
+                        println!("{}", judged.case.toml);
+                    }
                 }
             }
         }

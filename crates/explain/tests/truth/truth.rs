@@ -190,6 +190,17 @@ fn reason(seen: &Seen<'_>, reason: &str) -> Cause {
     }
 }
 
+/// Less than a segment is left of what the program has written until then. A paced sender may have room in its
+/// window although the program has written more.
+fn all_is_sent(seen: &Seen<'_>, row: &Record) -> bool {
+    let Some((portion, every_ms)) = seen.case.writes else { return false };
+    let first = seen.records.iter().find(|r| r.direction == RecordDirection::Sent && r.len.get() > 0);
+    let Some(first) = first.filter(|first| first.time <= row.time) else { return false };
+    let writes = libm::floor(row.time.since(first.time).as_secs_f64() * 1e3 / every_ms) + 1.0;
+    let sent = f64::from(row.snd_nxt.bytes_since(first.seq));
+    sent + f64::from(seen.mss) > writes * portion
+}
+
 /// What bounds the sender from one row to the next.
 fn limit(
     seen: &Seen<'_>,
@@ -249,9 +260,6 @@ fn limit(
     if seen.case.send_buffer.is_some_and(|buffer| outstanding + seen.mss >= buffer) {
         return Cause::SendBuffer;
     }
-    if outstanding == 0 && has(Cause::SenderApplication) && window >= u64::from(seen.mss) {
-        return Cause::SenderApplication;
-    }
     if full && (has(Cause::ReceiverApplication) || has(Cause::ReceiveWindow) || has(Cause::WindowScale)) {
         // A program that reads slowly lets the window shrink.
         let shrunk = window * 10 < seen.window * 9;
@@ -263,14 +271,12 @@ fn limit(
             Cause::ReceiveWindow
         };
     }
-    if row.in_flight < row.cwnd || row.snd_una == row.snd_nxt {
+    if all_is_sent(seen, row) {
+        return Cause::SenderApplication;
+    }
+    if has(Cause::SendBuffer) && (row.in_flight < row.cwnd || row.snd_una == row.snd_nxt) {
         // Not bound by the window.
-        if has(Cause::SenderApplication) {
-            return Cause::SenderApplication;
-        }
-        if has(Cause::SendBuffer) {
-            return Cause::SendBuffer;
-        }
+        return Cause::SendBuffer;
     }
     if row.time >= first_policed && has(Cause::Policer) {
         return Cause::Policer;
