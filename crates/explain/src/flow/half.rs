@@ -560,8 +560,8 @@ impl Half {
                 idle = gap;
             }
             let before = gap - idle;
-            // A short segment waits for the ACK of all data (RFC 896, Nagle): the program had no more. One such
-            // segment may be the end of a transfer.
+            // A short segment waits for the ACK of all data (RFC 896, Nagle): the program had no more. One
+            // such segment may be the end of a transfer.
             let held = segment.len < self.full() && self.counts.short_segments >= 2;
             let spoke = peer.spoke.filter(|t| *t + near > last).map(|t| (t + near).since(last));
             let peer_time = spoke.unwrap_or_default().min(idle);

@@ -7,7 +7,8 @@ use farpace_explain::input::{Follower, read};
 use farpace_explain::{Diagnosis, diagnose};
 use farpace_units::{ByteCount, Instant};
 
-/// Segments of two bytes with wide gaps in the numbers between them, each of which stands for many missing segments.
+/// Segments of two bytes with wide gaps in the numbers between them, each of which stands for many missing
+/// segments.
 fn with_gaps(port: u16, count: u32) -> impl Iterator<Item = Vec<u8>> {
     (0..count).map(move |n| {
         let mut packet = segment(false, n.wrapping_mul(16_000), 1, 16, 2, n, 0, n as u16);

@@ -190,8 +190,8 @@ fn reason(seen: &Seen<'_>, reason: &str) -> Cause {
     }
 }
 
-/// Less than a segment is left of what the program has written until then. A paced sender may have room in its
-/// window although the program has written more.
+/// Less than a segment is left of what the program has written until then. A paced sender may have room in
+/// its window although the program has written more.
 fn all_is_sent(seen: &Seen<'_>, row: &Record) -> bool {
     let Some((portion, every_ms)) = seen.case.writes else { return false };
     let first = seen.records.iter().find(|r| r.direction == RecordDirection::Sent && r.len.get() > 0);

@@ -14,7 +14,7 @@ const WIDE_LINES: &[&str] = &[
     "bench/benches: 8",
     "bench/src: 23",
     "crates/capi: 35",
-    "crates/explain: 15",
+    "crates/explain: 14",
     "crates/farpace: 440",
     "crates/host: 157",
     "crates/kernel: 52",
