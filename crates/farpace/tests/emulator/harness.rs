@@ -1,11 +1,11 @@
 //! Machines for tests, and what they do with each other.
 
+pub use crate::rights::{has_rights, unique};
 use farpace::live::Namespace;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,25 +18,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A name that nobody else has.
-pub fn unique(what: &str) -> String {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    format!("t{}-{}-{what}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// True if namespaces can be made here.
-pub fn has_rights() -> bool {
-    let error = match Namespace::create(&unique("probe")) {
-        Ok(_) => return true,
-        Err(error) => error,
-    };
-    assert!(std::env::var_os("CI").is_none(), "{error}");
-    // Not `eprintln!`: the harness hides it for tests that pass.
-    let line = format!("skipped, needs root: {error}\n");
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-    false
 }
 
 /// Two machines, and one between them with an interface to each.

@@ -13,3 +13,5 @@ mod harness;
 mod lab_compare;
 mod labs;
 mod line;
+#[path = "../common/rights.rs"]
+mod rights;

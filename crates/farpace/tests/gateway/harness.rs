@@ -1,5 +1,6 @@
 //! `client - router - server`, and a gateway on the router.
 
+pub use crate::rights::{has_rights, unique};
 use farpace::live::Namespace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -7,7 +8,6 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -18,25 +18,6 @@ pub const CLIENT: &str = "10.9.0.2";
 pub const PORT: u16 = 5001;
 /// No step of a test takes longer.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// A name that nobody else has.
-fn unique(what: &str) -> String {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    format!("g{}-{}{what}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// True if namespaces can be made here.
-pub fn has_rights() -> bool {
-    let error = match Namespace::create(&unique("p")) {
-        Ok(_) => return true,
-        Err(error) => error,
-    };
-    assert!(std::env::var_os("CI").is_none(), "{error}");
-    // Not `eprintln!`: the test runner hides it for passed tests.
-    let line = format!("skipped, needs root: {error}\n");
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-    false
-}
 
 /// Three hosts in a row.
 pub struct Net {

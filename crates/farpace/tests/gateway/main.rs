@@ -7,4 +7,6 @@ mod endings;
 mod harness;
 mod lives;
 mod network;
+#[path = "../common/rights.rs"]
+mod rights;
 mod tools;
