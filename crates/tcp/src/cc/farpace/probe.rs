@@ -1,8 +1,6 @@
-//! Probes: for one round trip the window is a few segments less, or more. What the next round trip does then
-//! tells a queue
-//! from everything that looks like one: segments that waited are missed, and segments that have to wait are
-//! felt. A longer
-//! path, jitter, and the queues of others do not care.
+//! Probes: for one round trip the window is a few segments less, or more. If a queue of this connection
+//! stands, the next round trip is shorter, or longer, by the time that these segments take at the bottleneck.
+//! A longer path, jitter, and the queues of others do not change with it.
 
 use super::Farpace;
 use super::path::PathModel;
@@ -17,8 +15,8 @@ const RISES: u32 = 5;
 /// What a dip takes besides the queue that this connection seems to have, in alphas: as much as a few others
 /// keep there.
 const OTHERS: f64 = 2.0;
-/// The most that a probe moves the window by.
-const MOST: f64 = 0.25;
+/// The largest part of the window that a probe takes or adds.
+const MAX_MOVE: f64 = 0.25;
 /// Queue there is if a dip shortens the round trip by this part of what its segments take.
 const FALLS: f64 = 0.25;
 /// None there is if a rise lengthens the round trip by less than this part ...
@@ -106,7 +104,7 @@ impl Farpace {
     /// By how much the window should be moved now; 0: not at all.
     fn due(&mut self) -> f64 {
         let (alpha, own) = (self.alpha(), self.path.own());
-        let most = self.w * MOST;
+        let most = self.w * MAX_MOVE;
         let large = own > LARGE * alpha && self.path.is_steady();
         if self.since_dip >= DIPS || large && self.since_probe >= SOON {
             self.since_dip = 0;
