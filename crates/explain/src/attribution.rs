@@ -11,9 +11,6 @@ use crate::losses::{self, Pattern};
 use crate::view::{Vantage, View};
 use farpace_units::{Instant, Span};
 
-/// One timeout repairs a tail in less, above three round trips.
-const OUTAGE: Span = Span::from_millis(300);
-
 /// Time by cause, and what it rests on.
 #[derive(Clone, Debug, Default)]
 pub struct Attribution {
@@ -190,8 +187,8 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     if losses::crawls(view) {
         return Cause::Linux2617;
     }
-    // All that was sent for much longer than one timeout takes was lost before the capture point.
-    if group.iter().any(|s| s.unseen > 1 && s.duration() > s.round * 3 + OUTAGE) {
+    // All that was sent for longer than one timeout takes was lost before the capture point.
+    if group.iter().any(|s| s.unseen > 1 && s.duration() > losses::tail_repair(s.round)) {
         return Cause::Outage;
     }
     let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
@@ -457,7 +454,7 @@ fn is_steady(view: &View<'_>) -> bool {
     let (short, all) =
         rest.iter().fold((0, 0), |(short, all), s| (short + s.slice.short, all + s.slice.segments));
     same * 10 >= n * 8
-        && short * 12 < all.max(1)
+        && short * 6 < all.max(1)
         && quiet * 2 >= n
         && acks >= own
         && idle <= acks * 3 / 2

@@ -193,14 +193,19 @@ fn spurious(view: &View<'_>, e: &Episode) -> Cause {
     Cause::Reordering
 }
 
+/// The longest silence before the repair of a lost tail, by a probe (RFC 8985, section 7.2) or the first
+/// timeout.
+pub(crate) fn tail_repair(round: Span) -> Span {
+    round * 3 + Span::from_millis(200)
+}
+
 /// Everything from one moment on was lost, more than a tail, and a timer had to find out.
 fn is_outage(view: &View<'_>, e: &Episode) -> bool {
     let whole = e.runs <= 2 && e.run >= 4 && e.run * 10 >= e.losses * 9;
     let share = e.bytes as f64 / f64::from(e.flight.max(1));
     let most = share >= 0.5 || share >= 0.25 && e.run >= 8;
     let waited = e.resent.since(e.start) > view.base * 3 / 2 || e.upstream && e.silence > view.base * 3 / 2;
-    // A probe of the tail follows within three round trips (RFC 8985, section 7.2).
-    let long = e.silence > view.base * 3 + Span::from_millis(100) || most && e.run > 8;
+    let long = e.silence > tail_repair(view.base) || most && e.run > 8;
     whole && (e.timeouts > 0 && (most || e.tail) && waited || e.upstream && waited && long)
 }
 

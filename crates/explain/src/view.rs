@@ -212,9 +212,9 @@ impl<'a> View<'a> {
         )
     }
 
-    /// A Wireshark filter for exactly these frames; a range where they are many.
+    /// A Wireshark filter for exactly these frames; for the first 40 where there are more.
     pub fn frames_filter(frames: &[u64]) -> String {
-        const MOST: usize = 40;
+        const MAX_NAMED: usize = 40;
         let mut sorted = frames.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
@@ -222,7 +222,7 @@ impl<'a> View<'a> {
             [] => String::new(),
             [one] => format!("frame.number == {one}"),
             some => {
-                let kept: Vec<String> = some.iter().take(MOST).map(u64::to_string).collect();
+                let kept: Vec<String> = some.iter().take(MAX_NAMED).map(u64::to_string).collect();
                 format!("frame.number in {{{}}}", kept.join(", "))
             }
         }

@@ -161,8 +161,9 @@ pub struct Half {
     line: f64,
     /// A timeout's recovery lasts until this number is acknowledged.
     loss_until: Option<u64>,
-    last_ack_id: Option<u16>,
+    /// The numbering of the data's packets, and of the ACKs'.
     ids: Identifications,
+    ack_ids: Identifications,
     /// By how much the way to the capture point took longer than at best for the last segment.
     last_excess: Span,
     /// Highest window ever offered.
@@ -314,6 +315,11 @@ impl Half {
         self.out.forget();
         self.log.forget();
         self.far_by_sent = VecDeque::new();
+        // A list that has just doubled may take more than the flow was to have.
+        self.timeline.shrink();
+        self.losses.shrink();
+        self.passes.shrink();
+        self.stalls.shrink();
     }
 
     fn offset(&self, seq: u32) -> u64 {
@@ -560,19 +566,11 @@ impl Half {
                 idle = gap;
             }
             let before = gap - idle;
-            // A short segment waits for the ACK of all data (RFC 896, Nagle): the program had no more. One
-            // such segment may be the end of a transfer.
-            let held = segment.len < self.full() && self.counts.short_segments >= 2;
             let spoke = peer.spoke.filter(|t| *t + near > last).map(|t| (t + near).since(last));
             let peer_time = spoke.unwrap_or_default().min(idle);
             waits[Wait::Peer as usize] += peer_time;
             waits[Wait::Program as usize] += idle - peer_time;
-            let released = match () {
-                () if self.delayed => Wait::DelayedAck,
-                () if held => Wait::Program,
-                () => Wait::Ack,
-            };
-            waits[released as usize] += before;
+            waits[if self.delayed { Wait::DelayedAck } else { Wait::Ack } as usize] += before;
         } else if resent && since_ack >= timer && (start <= known.una.max(self.una) || end >= self.nxt) {
             waits[Wait::Timer as usize] += gap;
         } else if !resent && self.last_short && since_ack > MIN_PAUSE.max(gap / 16) {
@@ -1116,21 +1114,11 @@ impl Half {
     }
 
     fn note_ack_id(&mut self, id: u16) {
-        if id == 0 {
-            return;
+        // Identifications that jump about say nothing.
+        if let Some(step @ 1..=64) = self.ack_ids.see(id) {
+            self.counts.numbered_acks += 1;
+            self.counts.missing_acks += u64::from(step) - 1;
         }
-        if let Some(last) = self.last_ack_id {
-            match id.wrapping_sub(last) {
-                1 => self.counts.numbered_acks += 1,
-                // Identifications that jump about say nothing.
-                missing @ 2..=64 => {
-                    self.counts.numbered_acks += 1;
-                    self.counts.missing_acks += u64::from(missing) - 1;
-                }
-                _ => {}
-            }
-        }
-        self.last_ack_id = Some(id);
     }
 
     fn take_sack(&mut self, segment: &Segment, ack: u64, una_before: u64) {

@@ -17,22 +17,23 @@ pub(super) struct Identifications {
 }
 
 impl Identifications {
-    /// A packet passed; 0: it carries no identification.
-    pub fn see(&mut self, id: u16) {
+    /// A packet passed; 0: it carries no identification. Returns by how much its number exceeds that of the
+    /// packet before.
+    pub fn see(&mut self, id: u16) -> Option<u16> {
         self.missing = 0;
         if id == 0 {
-            return;
+            return None;
         }
-        match self.last.replace(id).map(|last| id.wrapping_sub(last)) {
-            None => {}
-            Some(1) => self.next = self.next.saturating_add(1),
-            Some(step) => {
-                self.others = self.others.saturating_add(1);
-                if self.counts() && (2..=MAX_MISSING).contains(&step) {
-                    self.missing = step - 1;
-                }
+        let step = id.wrapping_sub(self.last.replace(id)?);
+        if step == 1 {
+            self.next = self.next.saturating_add(1);
+        } else {
+            self.others = self.others.saturating_add(1);
+            if self.counts() && (2..=MAX_MISSING).contains(&step) {
+                self.missing = step - 1;
             }
         }
+        Some(step)
     }
 
     /// Packets that left between the newest one and the one before, and did not pass; 0 if numbers do not

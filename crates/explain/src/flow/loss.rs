@@ -75,6 +75,11 @@ impl Losses {
         self.kept.capacity() * size_of::<Loss>()
     }
 
+    /// Nothing follows: room for more goes.
+    pub(super) fn shrink(&mut self) {
+        self.kept.shrink_to_fit();
+    }
+
     /// Those that are kept, in the order of their retransmissions.
     pub fn kept(&self) -> &[Loss] {
         &self.kept
@@ -143,6 +148,11 @@ impl Passes {
     /// Memory on the heap, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.kept.capacity() * size_of::<Pass>()
+    }
+
+    /// Nothing follows: room for more goes.
+    pub(super) fn shrink(&mut self) {
+        self.kept.shrink_to_fit();
     }
 
     /// Those kept, in order of time.

@@ -69,6 +69,11 @@ impl Stalls {
         self.kept.capacity() * size_of::<Stall>()
     }
 
+    /// Nothing follows: room for more goes.
+    pub(super) fn shrink(&mut self) {
+        self.kept.shrink_to_fit();
+    }
+
     /// Those kept, in order of time.
     pub fn kept(&self) -> &[Stall] {
         &self.kept

@@ -194,6 +194,11 @@ impl Timeline {
         self.slices.capacity() * size_of::<Slice>()
     }
 
+    /// Nothing follows: room for more goes.
+    pub(super) fn shrink(&mut self) {
+        self.slices.shrink_to_fit();
+    }
+
     /// The slices, in order of time.
     pub fn slices(&self) -> &[Slice] {
         &self.slices
