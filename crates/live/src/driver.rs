@@ -72,10 +72,12 @@ pub struct Stats {
     pub queue_full: u64,
     /// Longest time for which the process was suspended. Zero if it never was.
     pub longest_pause: Span,
-    /// Number of stalls after which the clock was set back: see [`Driver::forget_stalls`].
+    /// Number of stalls after which the clock was set back: see [`Driver::spread_stalls`].
     pub stalls: u64,
     /// Total time by which the clock was set back.
     pub stalled: Span,
+    /// The part of `stalled` that has been made up for since.
+    pub made_up: Span,
     /// Counters of the devices, in the order in which they were attached.
     pub devices: Vec<DeviceCounters>,
 }
@@ -165,7 +167,7 @@ pub struct Driver {
     /// An observer is set: packets pass the wires, where it sees them.
     watched: bool,
     lateness: Lateness,
-    /// Stalls longer than this are not made up for.
+    /// Stalls longer than this are made up for slowly.
     longest_lateness: Option<Span>,
 }
 
@@ -249,11 +251,12 @@ impl Driver {
     pub const fn lateness_mut(&mut self) -> &mut Lateness {
         &mut self.lateness
     }
-    /// From now on the time of long stalls is not made up for: if the next event is late by more than
-    /// `longest`, the clock is set back until it is late by `longest`. Otherwise all packets that became due
+    /// From now on the time of long stalls is made up for slowly: if the next event is late by more than
+    /// `longest`, the clock is set back until it is late by `longest`, and then runs 2 % faster until it has
+    /// caught up ([`MAX_STALL_DEBT`](crate::MAX_STALL_DEBT) at most). Otherwise all packets that became due
     /// during the stall would leave at once, which a pacer must not do. For worlds in which only the time
     /// between packets matters.
-    pub const fn forget_stalls(&mut self, longest: Span) {
+    pub const fn spread_stalls(&mut self, longest: Span) {
         self.longest_lateness = Some(longest);
     }
     /// Sets the host that jobs are done on. Its packets that wait for a device are not retransmitted.
@@ -283,6 +286,7 @@ impl Driver {
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
         stats.stalled = self.clock.behind();
+        stats.made_up = self.clock.made_up();
         stats.devices = self.devices.iter().map(|attached| attached.device.counters()).collect();
         stats
     }
@@ -462,7 +466,7 @@ impl Driver {
     fn wait_for_work(&mut self) -> Result<(), DriverError> {
         let due = self.world.next_event_time();
         let now = self.clock.now();
-        let mut left = due.map_or(LONGEST_SLEEP, |at| at.since(now)).min(LONGEST_SLEEP);
+        let mut left = due.map_or(LONGEST_SLEEP, |at| self.clock.sleep_for(at.since(now))).min(LONGEST_SLEEP);
         let devices = self.devices.iter().filter_map(|attached| attached.device.due_in());
         left = devices.fold(left, Span::min);
         match self.wait {

@@ -18,6 +18,7 @@ mod kernel_tcp;
 mod lateness;
 mod process;
 pub mod socket;
+mod stall_debt;
 pub mod system;
 mod tunnel_paths;
 
@@ -31,5 +32,6 @@ pub use driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};
 pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;
 pub use process::{Process, leave_terminal, sharpen_timers};
+pub use stall_debt::MAX_STALL_DEBT;
 pub use system::{Namespace, default_memory};
 pub use tunnel_paths::{MAX_TUNNEL_PATHS, path_framing, stack_over_paths};

@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let mut driver = Driver::new(world, args.wait.wait())?;
-    driver.forget_stalls(longest_lateness(&config, line));
+    driver.spread_stalls(longest_lateness(&config, line));
     driver.attach_splitting(stack, Box::new(tap));
     driver.attach(boundary, Box::new(socket));
     terminal::note(&format!(
@@ -144,7 +144,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is late by more is not made up for: a little less than the time of one full frame at the rate of the fastest class, so that
+/// What is late by more is made up for slowly: a little less than the time of one full frame at the rate of the fastest class, so that
 /// no class is ahead of its rate by more than two frames. Timers are late by tens of microseconds as a rule, which costs no rate this way.
 fn longest_lateness(config: &PacingConfig, line: Rate) -> Span {
     let plan = PacingPlan::new(config, line);
@@ -201,6 +201,7 @@ fn summary(args: &Args, driver: &Driver, nic: ElementId) -> Result<()> {
         return terminal::print_json(&json!({
             "packets": stats.packets, "gap_frames": stats.gap_frames, "drops": stats.drops, "classes": classes,
             "stalls": driver.stats().stalls, "stalled_ms": driver.stats().stalled.as_secs_f64() * 1e3,
+            "made_up_ms": driver.stats().made_up.as_secs_f64() * 1e3,
             "late_median_us": us(0.5), "late_p99_us": us(0.99), "late_most_us": us(1.0),
         }));
     }
@@ -214,13 +215,16 @@ fn summary(args: &Args, driver: &Driver, nic: ElementId) -> Result<()> {
     ))
 }
 
-/// What the machine has kept from being sent; nothing, if it has not.
+/// What the machine has kept from being sent in time; nothing, if it has not.
 fn stalls_line(stats: &farpace_live::Stats) -> String {
+    let ms = |time: Span| time.as_secs_f64() * 1e3;
     match stats.stalls {
         0 => String::new(),
         n => format!(
-            "{n} times it could not go on when it had to, for {:.1} ms together: what was missed was not made up for.\n",
-            stats.stalled.as_secs_f64() * 1e3
+            "{n} times it could not go on when it had to, for {:.1} ms together; {:.1} ms of them were made up for, at most \
+             2 % over the rate.\n",
+            ms(stats.stalled),
+            ms(stats.made_up)
         ),
     }
 }

@@ -7,6 +7,7 @@ use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
 use farpace_live::system::Setup;
 use farpace_units::Rate;
 use farpace_wire::MacAddr;
+use nix::sys::socket::SockaddrStorage;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -30,8 +31,20 @@ pub fn address(text: &str) -> Result<(IpAddr, u8), String> {
 /// Takes interfaces from the kernel's stack: it answers no ARP there and takes no packets, until the setup is taken back.
 ///
 /// # Errors
-/// An interface that is not there, or no right to.
+/// An interface that is not there, that is given twice or still has an address, or no right to.
 pub fn take(interfaces: &[&str]) -> Result<Setup> {
+    for (at, interface) in interfaces.iter().enumerate() {
+        if interfaces[..at].contains(interface) {
+            bail!("`{interface}` is given twice");
+        }
+        if let Some((address, bits)) = addresses(interface)?.first() {
+            bail!(
+                "`{interface}` still has the address {address}: what the kernel sends from it would not pass through farpace. \
+                 Take the address away with\n  ip address del {address}/{bits} dev {interface}\nand give it to farpace \
+                 instead: --addr {address}/{bits}"
+            );
+        }
+    }
     let setup = Setup::begin("below")?;
     for interface in interfaces {
         // It answers for no address; and what comes here from where the way back leads elsewhere is dropped (RFC 3704). Names of
@@ -44,6 +57,26 @@ pub fn take(interfaces: &[&str]) -> Result<Setup> {
         }
     }
     Ok(setup)
+}
+
+/// The addresses of an interface with the bits of their networks. Link-local IPv6 addresses are left out: each interface has one,
+/// and [`take`] switches IPv6 off there.
+fn addresses(interface: &str) -> Result<Vec<(IpAddr, u8)>> {
+    let all = nix::ifaddrs::getifaddrs().context("cannot list the addresses of this machine")?;
+    let own = all.filter(|entry| entry.interface_name == interface).filter_map(|entry| {
+        let ip = |of: Option<SockaddrStorage>| {
+            let of = of?;
+            let v4 = of.as_sockaddr_in().map(|of| IpAddr::V4(of.ip()));
+            v4.or_else(|| of.as_sockaddr_in6().map(|of| IpAddr::V6(of.ip())))
+        };
+        let bits = match ip(entry.netmask)? {
+            IpAddr::V4(mask) => mask.to_bits().count_ones(),
+            IpAddr::V6(mask) => mask.to_bits().count_ones(),
+        };
+        Some((ip(entry.address)?, bits as u8))
+    });
+    let local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    Ok(own.filter(|(ip, _)| !local(ip)).collect())
 }
 
 /// A TAP device with the addresses, and with the MAC address that neighbours are to see.

@@ -58,7 +58,7 @@ impl Device for Scripted {
 }
 
 /// Departure times of paced frames, with a stall in between.
-fn paced_through_a_stall(forgets: bool) -> (Vec<Instant>, Driver) {
+fn paced_through_a_stall(spreads: bool) -> (Vec<Instant>, Driver) {
     let config = "default = \"all\"\n[[classes]]\nname = \"all\"\nrate = \"8 Mbit/s\"\n";
     let config = PacingConfig::parse(config).unwrap();
     let nic = PacingNic::new(&config, Rate::from_mbit(1_000), Span::ZERO).unwrap();
@@ -69,8 +69,8 @@ fn paced_through_a_stall(forgets: bool) -> (Vec<Instant>, Driver) {
     world.connect((stack, Port(0)), (nic, Port(0))).unwrap();
     world.connect((nic, Port(1)), (link, Port(0))).unwrap();
     let mut driver = Driver::new(world, Wait::Sleep).unwrap();
-    if forgets {
-        driver.forget_stalls(Span::from_millis(1));
+    if spreads {
+        driver.spread_stalls(Span::from_millis(1));
     }
     let sent = Arc::new(Mutex::new(Vec::new()));
     let device = |gives, stalls_at| {
@@ -112,6 +112,7 @@ fn delayed_frames_never_leave_in_a_burst() {
     assert!(max < 3.0, "{max} frames more than the rate allows");
     let stats = driver.stats();
     assert!(stats.stalls >= 1 && stats.stalled >= Span::from_millis(30), "{stats:?}");
+    assert!(stats.made_up > Span::ZERO && stats.made_up <= stats.stalled, "{stats:?}");
     // Without the option, due frames leave at once: the clock of the emulator is that of the machine.
     let (times, driver) = paced_through_a_stall(false);
     assert!(excess(&times) > 30.0, "{}", excess(&times));
