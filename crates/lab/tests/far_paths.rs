@@ -115,3 +115,24 @@ fn neighbours_on_short_paths_get_their_share() {
     let unfair: Vec<_> = shares.iter().filter(|(.., first)| !(28.0..=72.0).contains(first)).collect();
     assert!(unfair.is_empty(), "percent of the first: {unfair:.1?}");
 }
+
+/// Breaks: the start behind a NIC that interrupts its host once a millisecond, as live hosts do. The ACKs of the first flight come
+/// bunched then and tell far too much, the next flight makes a queue of its own, and losses of a hundredth must not pass for more.
+#[test]
+fn bunched_acks_do_not_end_the_start() {
+    for seed in 1..=6 {
+        let text = format!(
+            "title = \"t\"\nseed = {seed}\nduration = \"4 s\"\n[hosts.a]\n[hosts.b]\n\
+             [[links]]\nname = \"line\"\nbetween = [\"a\", \"b\"]\nrate = \"50 Mbit/s\"\ndelay = \"100 ms\"\n\
+             queue = \"1 MB\"\nforward = {{ loss = 0.01, interrupts = {{ delay = \"1 ms\", frames = 64 }} }}\n\
+             [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 GB\"\n\
+             sender = {{ profile = \"farpace\" }}\nreceiver = {{ profile = \"farpace\" }}\n"
+        );
+        let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+        while !run.advance(None).unwrap().finished {}
+        let rate = run.finish().unwrap().flows[0].delivered.get() as f64 * 8.0 / 4.0 / 1e6;
+        println!("seed {seed}: {rate:.0} Mbit/s");
+        assert!(rate > 22.0, "seed {seed}: {rate:.1} of 50 Mbit/s");
+    }
+}

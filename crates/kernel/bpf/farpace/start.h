@@ -65,7 +65,12 @@ static __always_inline void farpace_on_paced(struct farpace *f, const struct fp_
 	if (!f->started || !ack->has_rate || !paced_on_ack(&f->paced, ack, &arrived))
 		return;
 	rate = arrived >= ARRIVES(f->rate) ? f->rate : arrived;
-	if (rate)
+	if (rate && farpace_holds(f, rate) <= f->w) {
+		/* The train itself was more than the path holds. */
+		f->round.bandwidth = rate;
+		f->bandwidth = rate;
+		farpace_settle(f);
+	} else if (rate)
 		farpace_jump(f, rate);
 	else
 		farpace_enter(f, PHASE_DOUBLE, true);
@@ -84,10 +89,11 @@ __noinline int farpace_open(struct farpace *f, const struct fp_ack *ack)
 		return 0;
 	if ((f->phase == PHASE_RAMP || f->phase == PHASE_TRAINS) && !f->started)
 		return 0;
-	if (f->rtt && path_is_filling(&f->path, f->rtt, f->w, farpace_alpha(f)))
-		farpace_settle(f);
-	else if (f->phase == PHASE_TRAINS)
+	/* A train that leaves faster than the line makes a queue of its own. Its arrival tells more than that queue. */
+	if (f->phase == PHASE_TRAINS)
 		farpace_on_paced(f, ack);
+	else if (f->rtt && path_is_filling(&f->path, f->rtt, f->w, farpace_alpha(f)))
+		farpace_settle(f);
 	else if (f->phase == PHASE_RAMP)
 		f->w = min64(f->w + delivered, max64(farpace_holds(f, f->rate), f->w));
 	else if (ack->cwnd_limited)

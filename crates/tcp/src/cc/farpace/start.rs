@@ -48,7 +48,14 @@ impl Farpace {
         let Some(arrived) = train.on_ack(ack, sample.total_delivered) else { return };
         let arrived = arrived * self.mss;
         let rate = if arrived >= ARRIVES * *rate { *rate } else { arrived };
-        self.phase = if rate > 0.0 { self.jump(rate) } else { FarpacePhase::Double { judged: true } };
+        if rate > 0.0 && self.holds(rate) <= self.w {
+            // The train itself was more than the path holds.
+            self.round.bandwidth = rate;
+            self.bandwidth = rate;
+            self.settle();
+        } else {
+            self.phase = if rate > 0.0 { self.jump(rate) } else { FarpacePhase::Double { judged: true } };
+        }
         self.rounds.restart(sample.total_delivered);
     }
 
@@ -61,8 +68,9 @@ impl Farpace {
             | FarpacePhase::Trains { train: None, .. }
             | FarpacePhase::Train
             | FarpacePhase::Steady => {}
-            _ if self.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
+            // A train that leaves faster than the line makes a queue of its own. Its arrival tells more than that queue.
             FarpacePhase::Trains { .. } => self.on_paced(ack),
+            _ if self.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
             FarpacePhase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }
