@@ -192,7 +192,11 @@ fn pairs(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
         let goodput = m.transfer(&case).map(|t| t.goodput.clone()).unwrap_or_default();
         let each: Vec<String> = goodput.iter().map(|g| format!("{g:.1}")).collect();
         let lost = m.lost(&case);
-        let text = format!("{first} + {second}: {} Mbit/s, {lost} lost", each.join(" + "));
+        let own = m.dropped_at_sender(&case);
+        let text = format!(
+            "{first} + {second}: {} Mbit/s, {lost} lost, {own} dropped by queues of the senders' own NICs",
+            each.join(" + ")
+        );
         (goodput, lost, text)
     };
     let mut holds = true;

@@ -58,7 +58,8 @@ const PAIRS: [[PacingMethod; 2]; 5] = [
 ];
 /// Who sends in Fig. 8.
 const FIG_8: [PacingMethod; 2] = [PacingMethod::TokenBucket, PacingMethod::Psp];
-/// A bucket from which a FIFO of 1 MB overflows: half of what comes at 1 Gbit/s and leaves at 500 Mbit/s stays behind.
+/// A bucket from which a FIFO of 1 MB overflows. A full bucket lets twice of what it holds pass at 1 Gbit/s; half of that leaves at
+/// 500 Mbit/s meanwhile, so all that the bucket held waits in the FIFO.
 const LARGE_BUCKET: &str = "2 MB";
 /// The rate of a class without pacing: as much as fits the line.
 const UNPACED: u64 = 984_000_000;
@@ -352,6 +353,10 @@ impl Measured<'_, PacingPaper> {
     /// Goodput of all flows of a transfer, in Mbit/s; NaN if it was not made.
     fn goodput(&self, case: &FifoCase) -> f64 {
         self.transfer(case).map_or(f64::NAN, |t| t.goodput.iter().sum())
+    }
+    /// Packets that queues of the senders' own NICs dropped in a transfer; NaN if it was not made.
+    fn dropped_at_sender(&self, case: &FifoCase) -> f64 {
+        self.transfer(case).map_or(f64::NAN, |t| t.dropped_at_sender as f64)
     }
     /// Packets that the FIFO dropped in a transfer; NaN if it was not made.
     fn lost(&self, case: &FifoCase) -> f64 {

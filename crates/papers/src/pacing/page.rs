@@ -180,13 +180,14 @@ pub fn fifos(m: &MeasuredPacing<'_>) -> Table {
 fn pairs(m: &MeasuredPacing<'_>) -> Table {
     let mut table = Table::with(
         "Fig. 9: two flows held to 200 Mbit/s each, FIFO of 32 kB, goodput",
-        "flow A + flow B | A [Mbit/s] | B [Mbit/s] | lost [packets] | timeouts []",
+        "flow A + flow B | A [Mbit/s] | B [Mbit/s] | lost [packets] | dropped by own NICs [packets] | timeouts []",
     );
     for [first, second] in PAIRS {
         let transfer = m.transfer(&FifoCase::pair(first, second));
         let [a, b] = [0, 1].map(|flow| transfer.and_then(|t| t.goodput.get(flow)).map(|g| (*g, 1)));
         let (lost, timeouts) = (transfer.map(|t| t.lost), transfer.map(|t| t.timeouts));
-        table.row(cells![format!("{first} + {second}"), a, b, lost, timeouts]);
+        let own = transfer.map(|t| t.dropped_at_sender);
+        table.row(cells![format!("{first} + {second}"), a, b, lost, own, timeouts]);
     }
     table
 }

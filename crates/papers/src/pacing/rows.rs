@@ -141,6 +141,8 @@ fn transfers(m: &Measured<'_, PacingPaper>, rows: &mut RowList) {
         }
         let text = format!("packets lost, {first} + {second}");
         rows.add(format!("{id}/lost"), text, "packets", None, m.lost(&case), &TRANSFERS);
+        let text = format!("packets dropped by queues of the senders' own NICs, {first} + {second}");
+        rows.add(format!("{id}/own-nic"), text, "packets", None, m.dropped_at_sender(&case), &TRANSFERS);
     }
     if !m.of.quick {
         for (label, cases) in sensitivity::modern() {

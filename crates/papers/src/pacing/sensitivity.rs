@@ -122,9 +122,10 @@ pub fn sections(m: &Measured<'_, PacingPaper>, page: &mut Page) {
     let cell = |case: &FifoCase| cell(m, case);
     let fifos = FIFOS.map(|fifo| format!("{fifo} kB"));
     page.heading("What the paper leaves open").paragraph(
-        "The paper does not say what its token bucket held. Table 5 tells: a burst that leaves at 1 Gbit/s into 500 Mbit/s \
-         leaves half of it in the FIFO. A FIFO of 1 MB overflowed in slow start, one of 4 MB did not: the bucket held more \
-         than 2 MB. The least that 1 ms needs, 62.5 kB, fills 31 kB, and overflows a FIFO of 16 kB alone.",
+        "The paper does not say what its token bucket held. Table 5 tells. A full bucket lets twice of what it holds pass at \
+         1 Gbit/s, of which the line of 500 Mbit/s carries half: what the bucket held waits in the FIFO. A FIFO of 1 MB \
+         overflowed in slow start, one of 4 MB did not: the bucket held between 1 and 4 MB. The least that 1 ms needs, \
+         62.5 kB, overflows a FIFO of 16 kB alone.",
     );
     let title = "The token bucket by what it holds and by FIFO";
     page.table(&buckets().fill(table(m, title, "bucket", &fifos), cell));

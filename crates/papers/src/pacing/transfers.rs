@@ -127,9 +127,12 @@ impl FifoCase {
             measured.goodput.push(flow.goodput().as_mbit_f64());
             measured.timeouts += flow.timeouts;
         }
-        let dropped =
-            |d: &&farpace_lab::DropCount| d.place == BOTTLENECK && d.reason == DropReason::QueueFull;
-        measured.lost = outcome.drops.iter().filter(dropped).map(|d| d.packets).sum();
+        for drop in outcome.drops.iter().filter(|drop| drop.reason == DropReason::QueueFull) {
+            match drop.place == BOTTLENECK {
+                true => measured.lost += drop.packets,
+                false => measured.dropped_at_sender += drop.packets,
+            }
+        }
         Ok(measured)
     }
 }
@@ -149,6 +152,8 @@ pub struct FifoTransfer {
     pub goodput: Vec<f64>,
     /// Packets that found the FIFO full.
     pub lost: u64,
+    /// Packets that found the queue of their sender's own NIC full.
+    pub dropped_at_sender: u64,
     /// Retransmission timeouts of all flows.
     pub timeouts: u64,
     /// End of the first bin in which the FIFO dropped, in seconds, if bins are kept.
