@@ -38,7 +38,7 @@ impl Flags {
 
 /// One TCP segment as captured.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub struct CapturedSegment {
     /// Number of the frame in the capture, from 1, as Wireshark counts.
     pub frame: u64,
     /// When it was captured.
@@ -99,7 +99,7 @@ pub struct Options {
 #[allow(clippy::large_enum_variant, reason = "it lives for one packet")]
 pub enum Found {
     /// A TCP segment. Frame number, time and interface are the caller's.
-    Tcp(Segment),
+    Tcp(CapturedSegment),
     /// ICMP that says that a packet was too big: its source's next hop takes so many bytes (0: not said).
     TooBig {
         /// The sender of the packet that was too big.

@@ -2,7 +2,7 @@
 //! clocks.
 
 use crate::flow::{Flow, Stat};
-use crate::frame::{Flags, Segment};
+use crate::frame::{CapturedSegment, Flags};
 use farpace_units::{Instant, Span};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ const STRETCHES: usize = 16;
 
 /// What tells a packet from all others of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Identity {
+struct PacketIdentity {
     src: SocketAddr,
     seq: u32,
     ack: u32,
@@ -25,9 +25,9 @@ struct Identity {
     window: u32,
 }
 
-impl Identity {
-    fn of(segment: &Segment) -> Self {
-        Identity {
+impl PacketIdentity {
+    fn of(segment: &CapturedSegment) -> Self {
+        PacketIdentity {
             src: SocketAddr::new(segment.src, segment.src_port),
             seq: segment.seq,
             ack: segment.ack,
@@ -42,22 +42,22 @@ impl Identity {
 
 /// The packets of one connection in one capture.
 #[derive(Debug, Default)]
-pub struct Packets {
-    seen: Vec<(Identity, Instant, u64)>,
+pub struct PacketsSeen {
+    seen: Vec<(PacketIdentity, Instant, u64)>,
     /// Packets beyond [`MAX_PACKETS`].
     pub left_out: u64,
 }
 
-impl Packets {
+impl PacketsSeen {
     /// Takes a segment if it belongs to the connection between these ends. Super-segments are taken apart,
     /// so that they are found again in a capture where they are apart.
-    pub fn take(&mut self, segment: &Segment, ends: [SocketAddr; 2], mss: u32) {
+    pub fn take(&mut self, segment: &CapturedSegment, ends: [SocketAddr; 2], mss: u32) {
         let src = SocketAddr::new(segment.src, segment.src_port);
         let dst = SocketAddr::new(segment.dst, segment.dst_port);
         if [src, dst] != ends && [dst, src] != ends {
             return;
         }
-        let mut identity = Identity::of(segment);
+        let mut identity = PacketIdentity::of(segment);
         let pieces = segment.len.div_ceil(mss.max(1)).max(1);
         for piece in 0..pieces {
             if self.seen.len() >= MAX_PACKETS {
@@ -105,10 +105,10 @@ pub struct Pair {
 }
 
 /// Aligns two captures of one connection. None if they have too few packets in common.
-pub fn align(flow: &Flow, first: &Packets, second: &Packets) -> Option<Pair> {
+pub fn align(flow: &Flow, first: &PacketsSeen, second: &PacketsSeen) -> Option<Pair> {
     let client = flow.ends[0];
-    let mut in_second: BTreeMap<(Identity, u32), (Instant, u64)> = BTreeMap::new();
-    let mut counts: BTreeMap<Identity, u32> = BTreeMap::new();
+    let mut in_second: BTreeMap<(PacketIdentity, u32), (Instant, u64)> = BTreeMap::new();
+    let mut counts: BTreeMap<PacketIdentity, u32> = BTreeMap::new();
     for (identity, time, frame) in &second.seen {
         let n = counts.entry(*identity).or_default();
         in_second.insert((*identity, *n), (*time, *frame));

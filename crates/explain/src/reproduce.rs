@@ -14,7 +14,7 @@ const MAX_EVENTS: usize = 50;
 
 /// A scenario that behaves like the capture, and one with a cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reproduction {
+pub struct ReproducedFlow {
     /// As it was.
     pub as_measured: String,
     /// With the cure.
@@ -28,7 +28,7 @@ pub struct Reproduction {
 }
 
 /// What was measured.
-struct Measured {
+struct MeasuredPath {
     rate: f64,
     rtt: Span,
     bytes: u64,
@@ -49,15 +49,15 @@ struct Cure {
 }
 
 /// Makes the scenarios. None if the lab has no cure for the cause, or the path is not known.
-pub fn reproduce(view: &View<'_>, cause: Cause) -> Option<Reproduction> {
+pub fn reproduce(view: &View<'_>, cause: Cause) -> Option<ReproducedFlow> {
     let measured = measure(view, cause)?;
     let cure = cure(view, cause, &measured)?;
     let as_measured = write(&measured, None, view);
     let cured = write(&measured, Some(&cure), view);
-    Some(Reproduction { as_measured, cured, change: cure.change.to_owned(), cause, bytes: measured.bytes })
+    Some(ReproducedFlow { as_measured, cured, change: cure.change.to_owned(), cause, bytes: measured.bytes })
 }
 
-fn measure(view: &View<'_>, cause: Cause) -> Option<Measured> {
+fn measure(view: &View<'_>, cause: Cause) -> Option<MeasuredPath> {
     let bytes = view.half.acknowledged();
     if view.base.is_zero() || bytes < 10 * u64::from(view.mss) || view.capacity <= 0.0 {
         return None;
@@ -76,7 +76,7 @@ fn measure(view: &View<'_>, cause: Cause) -> Option<Measured> {
             ((view.deep.as_secs_f64() * rate / 8.0) as u64).max((rate / 8.0 * view.base.as_secs_f64()) as u64)
         }
     };
-    let mut m = Measured {
+    let mut m = MeasuredPath {
         rate,
         rtt: view.base,
         bytes: bytes.min(MAX_BYTES),
@@ -116,7 +116,7 @@ fn sender(view: &View<'_>) -> String {
 }
 
 /// What stands in the way.
-fn impair(view: &View<'_>, cause: Cause, m: &mut Measured) {
+fn impair(view: &View<'_>, cause: Cause, m: &mut MeasuredPath) {
     let rate = view.loss_rate();
     match cause {
         Cause::Policer | Cause::Linux2617 | Cause::LostRetransmission if view.time.policing.is_some() => {
@@ -190,7 +190,7 @@ fn events(view: &View<'_>, cause: Cause) -> String {
 }
 
 /// What the lab can do about it.
-fn cure(view: &View<'_>, cause: Cause, m: &Measured) -> Option<Cure> {
+fn cure(view: &View<'_>, cause: Cause, m: &MeasuredPath) -> Option<Cure> {
     let none = Cure { change: "", sender: None, receiver: None, access: None };
     let plain = "profile = \"linux\"\n".to_owned();
     let farpace = "profile = \"farpace\"\n".to_owned();
@@ -243,7 +243,7 @@ fn cure(view: &View<'_>, cause: Cause, m: &Measured) -> Option<Cure> {
     })
 }
 
-fn write(m: &Measured, cure: Option<&Cure>, view: &View<'_>) -> String {
+fn write(m: &MeasuredPath, cure: Option<&Cure>, view: &View<'_>) -> String {
     let sender = cure.and_then(|c| c.sender.as_ref()).unwrap_or(&m.sender);
     let receiver = cure.and_then(|c| c.receiver.as_ref()).unwrap_or(&m.receiver);
     let access = cure.and_then(|c| c.access.as_ref()).unwrap_or(&m.access);

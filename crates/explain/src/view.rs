@@ -3,7 +3,7 @@
 use crate::attribution::{self, Attribution};
 use crate::cause::Cause;
 use crate::diagnosis::Finding;
-use crate::flow::{Flow, Half, Loss, Side, Slice, Stall, Trigger, Wait};
+use crate::flow::{Flow, FlowLoss, Half, Side, Slice, Stall, Trigger, Wait};
 use farpace_units::{Instant, Span};
 
 /// Where the capture was taken.
@@ -177,7 +177,7 @@ impl<'a> View<'a> {
     }
 
     /// Losses that were none of reordering or delay.
-    pub fn losses(&self) -> impl Iterator<Item = &Loss> {
+    pub fn losses(&self) -> impl Iterator<Item = &FlowLoss> {
         self.half.losses.kept().iter().filter(|l| !l.spurious)
     }
 
@@ -316,8 +316,8 @@ fn deep(peaks: impl Iterator<Item = Span>) -> Span {
     peaks.get(peaks.len() * 95 / 100).copied().unwrap_or_default()
 }
 
-fn episodes(losses: &[Loss], base: Span, mss: u32) -> Vec<Episode> {
-    let mut sorted: Vec<&Loss> = losses.iter().collect();
+fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
+    let mut sorted: Vec<&FlowLoss> = losses.iter().collect();
     sorted.sort_by_key(|l| (l.sent, l.offset));
     let mut all: Vec<Episode> = Vec::new();
     let mut last_end = 0u64;

@@ -2,7 +2,7 @@
 
 use super::{Cause, Info, Kind};
 use crate::diagnosis::Finding;
-use crate::flow::Loss;
+use crate::flow::FlowLoss;
 use crate::view::View;
 use farpace_units::{Instant, Rate, Span};
 
@@ -132,7 +132,7 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
 }
 
 /// Round trips in which something was lost.
-fn rounds(losses: &[&Loss], base: Span) -> usize {
+fn rounds(losses: &[&FlowLoss], base: Span) -> usize {
     let base = base.max(Span::from_micros(100));
     let mut rounds = 0;
     let mut until = Instant::ZERO;
@@ -147,7 +147,7 @@ fn rounds(losses: &[&Loss], base: Span) -> usize {
 
 /// Losses and passes in order of time, with the data that had got through: all that was seen, less what was
 /// lost behind the capture point.
-fn points(view: &View<'_>, losses: &[&Loss]) -> Vec<Point> {
+fn points(view: &View<'_>, losses: &[&FlowLoss]) -> Vec<Point> {
     let stride = view.half.losses.stride();
     let lost_by_then: Vec<u64> = losses
         .iter()

@@ -1,6 +1,6 @@
 //! Packets that were captured twice: by two capture points, or on two interfaces.
 
-use crate::frame::Segment;
+use crate::frame::CapturedSegment;
 use farpace_units::{Instant, Span};
 
 /// Packets of one direction that are remembered, at first and once there are many: most connections are short.
@@ -16,7 +16,7 @@ const SAME_WITHIN: Span = Span::from_micros(500);
 const AFTER: u64 = 4;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Identity {
+struct CopyIdentity {
     seq: u32,
     ack: u32,
     len: u32,
@@ -28,7 +28,7 @@ struct Identity {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    identity: Identity,
+    identity: CopyIdentity,
     time: Instant,
     ttl: u8,
     interface: u32,
@@ -54,7 +54,7 @@ impl Duplicates {
     }
 
     /// True if this packet has been captured before.
-    pub fn is_copy(&mut self, segment: &Segment, tolerance: Span) -> bool {
+    pub fn is_copy(&mut self, segment: &CapturedSegment, tolerance: Span) -> bool {
         self.seen += 1;
         if self.seen <= AFTER && segment.len == 0 {
             return false;
@@ -63,7 +63,7 @@ impl Duplicates {
         if self.slots.len() < wanted {
             self.slots = vec![Slot::default(); wanted];
         }
-        let identity = Identity {
+        let identity = CopyIdentity {
             seq: segment.seq,
             ack: segment.ack,
             len: segment.len,

@@ -4,11 +4,11 @@
 
 use super::acks::{Ack, AckLog};
 use super::identification::Identifications;
-use super::loss::{Loss, Losses, Pass, Passes, Trigger};
+use super::loss::{FlowLoss, Losses, Pass, Passes, Trigger};
 use super::outstanding::{Outstanding, Range};
 use super::stall::{Stall, Stalls};
 use super::timeline::{Slice, Stat, Timeline, Wait};
-use crate::frame::{Flags, Segment};
+use crate::frame::{CapturedSegment, Flags};
 use farpace_units::{Instant, Span};
 use std::collections::VecDeque;
 
@@ -213,14 +213,14 @@ pub struct AfterTimeout {
 }
 
 /// What a segment tells the other direction.
-pub(super) struct Peer {
+pub(super) struct PeerState {
     /// The sender's side has asked for, or the peer sent, data since the last data of this sender.
     pub spoke: Option<Instant>,
 }
 
 impl Half {
     /// The SYN of this direction's sender.
-    pub fn syn(&mut self, segment: &Segment) {
+    pub fn syn(&mut self, segment: &CapturedSegment) {
         let first = segment.seq.wrapping_add(1);
         self.first_seq = Some(first);
         self.nxt = ORIGIN;
@@ -348,7 +348,7 @@ impl Half {
     }
 
     /// A segment of this direction's sender. `seq_len` counts SYN and FIN.
-    pub(super) fn sent(&mut self, segment: &Segment, peer: &Peer) {
+    pub(super) fn sent(&mut self, segment: &CapturedSegment, peer: &PeerState) {
         let now = segment.time;
         self.counts.segments += 1;
         self.out.earn();
@@ -380,7 +380,7 @@ impl Half {
         }
     }
 
-    fn begin_in_the_middle(&mut self, segment: &Segment) {
+    fn begin_in_the_middle(&mut self, segment: &CapturedSegment) {
         self.first_seq = Some(segment.seq);
         for place in [&mut self.nxt, &mut self.una, &mut self.delivered_to, &mut self.sack_high] {
             *place = ORIGIN;
@@ -389,7 +389,7 @@ impl Half {
         self.log.known.una = ORIGIN;
     }
 
-    fn data(&mut self, segment: &Segment, peer: &Peer) {
+    fn data(&mut self, segment: &CapturedSegment, peer: &PeerState) {
         let now = segment.time;
         let start = self.offset(segment.seq);
         let end = start + u64::from(segment.len);
@@ -459,7 +459,7 @@ impl Half {
         self.after_timeout.sent += u64::from(len.div_ceil(full));
     }
 
-    fn push_new(&mut self, segment: &Segment, start: u64, end: u64, flight: u64) {
+    fn push_new(&mut self, segment: &CapturedSegment, start: u64, end: u64, flight: u64) {
         let now = segment.time;
         let tsval = segment.options.timestamps.map(|(value, _)| value);
         let long = u64::from(segment.len) * 2 > u64::from(self.full());
@@ -521,7 +521,7 @@ impl Half {
     }
 
     /// Says what the sender waited for since its last segment.
-    fn attribute(&mut self, segment: &Segment, start: u64, end: u64, peer: &Peer) -> Wait {
+    fn attribute(&mut self, segment: &CapturedSegment, start: u64, end: u64, peer: &PeerState) -> Wait {
         let now = segment.time;
         let Some((last, last_frame)) = self.last_data else { return Wait::Connect };
         let gap = now.since(last);
@@ -640,7 +640,7 @@ impl Half {
     }
 
     /// Something between SND.UNA and SND.NXT, or below, again.
-    fn again(&mut self, segment: &Segment, start: u64, end: u64, wait: Wait) {
+    fn again(&mut self, segment: &CapturedSegment, start: u64, end: u64, wait: Wait) {
         let now = segment.time;
         let tsval = segment.options.timestamps.map(|(value, _)| value);
         let (least, nxt, una) = (self.least_round(), self.nxt, self.una);
@@ -655,7 +655,7 @@ impl Half {
         let mut late = None;
         let mut resent = 0;
         let mut needless = 0;
-        let mut added: Vec<Loss> = Vec::new();
+        let mut added: Vec<FlowLoss> = Vec::new();
         let mut lost_again = 0;
         let mut overlooked = 0;
         let sack_high = self.sack_high;
@@ -699,7 +699,7 @@ impl Half {
                 range.tsval = tsval;
                 resent += range.len();
                 sizes[usize::from(range.len() * 2 > full)] += 1;
-                added.push(Loss {
+                added.push(FlowLoss {
                     id: 0,
                     sent: range.first,
                     frame: range.frame,
@@ -741,7 +741,7 @@ impl Half {
             if !copy {
                 sizes[usize::from(range.len() * 2 > full)] += 1;
             }
-            added.push(Loss {
+            added.push(FlowLoss {
                 id: 0,
                 sent: range.last,
                 frame: range.last_frame,
@@ -790,7 +790,7 @@ impl Half {
         self.counts.retransmitted_bytes += resent + below;
         if resent == 0 && below > 0 {
             needless += 1;
-            let id = self.losses.add(Loss {
+            let id = self.losses.add(FlowLoss {
                 id: 0,
                 sent: now,
                 frame: segment.frame,
@@ -851,14 +851,14 @@ impl Half {
         }
     }
 
-    fn stalls_of(&mut self, id: u64, segment: &Segment, wait: Wait) {
+    fn stalls_of(&mut self, id: u64, segment: &CapturedSegment, wait: Wait) {
         if wait == Wait::Timer {
             self.stalls.end_by(segment.frame, id);
         }
     }
 
     /// Numbers were passed over.
-    fn hole(&mut self, segment: &Segment, start: u64) {
+    fn hole(&mut self, segment: &CapturedSegment, start: u64) {
         let now = segment.time;
         let tsval = segment.options.timestamps.map(|(value, _)| value);
         let full = u64::from(self.full());
@@ -897,7 +897,7 @@ impl Half {
     }
 
     /// A segment of the other side, which acknowledges.
-    pub(super) fn acked(&mut self, segment: &Segment, has_data: bool) {
+    pub(super) fn acked(&mut self, segment: &CapturedSegment, has_data: bool) {
         let now = segment.time;
         if !segment.flags.has(Flags::ACK) || segment.flags.has(Flags::RST) {
             return;
@@ -977,7 +977,7 @@ impl Half {
         }
     }
 
-    fn advance_una(&mut self, segment: &Segment, ack: u64, advanced: u64) {
+    fn advance_una(&mut self, segment: &CapturedSegment, ack: u64, advanced: u64) {
         let now = segment.time;
         let echo = segment.options.timestamps.map(|(_, echo)| echo);
         let far_least = self.far();
@@ -1121,7 +1121,7 @@ impl Half {
         }
     }
 
-    fn take_sack(&mut self, segment: &Segment, ack: u64, una_before: u64) {
+    fn take_sack(&mut self, segment: &CapturedSegment, ack: u64, una_before: u64) {
         if segment.options.sack.is_empty() {
             self.sack_cache.clear();
             return;
@@ -1180,7 +1180,7 @@ impl Half {
     }
 
     /// The receiver says what it had already (RFC 2883).
-    fn dsack(&mut self, segment: &Segment, start: u64, end: u64) {
+    fn dsack(&mut self, segment: &CapturedSegment, start: u64, end: u64) {
         self.counts.dsacks += 1;
         self.first_dsack.get_or_insert(segment.frame);
         let (start, end) = (start.saturating_sub(ORIGIN), end.saturating_sub(ORIGIN));

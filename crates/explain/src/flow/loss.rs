@@ -18,7 +18,7 @@ pub enum Trigger {
 
 /// A segment that was sent again.
 #[derive(Clone, Copy, Debug)]
-pub struct Loss {
+pub struct FlowLoss {
     pub(super) id: u64,
     /// When it was sent first; if it was lost before the capture point, when the hole was seen.
     pub sent: Instant,
@@ -64,7 +64,7 @@ pub struct Loss {
 /// All losses of a direction.
 #[derive(Debug, Default)]
 pub struct Losses {
-    kept: Vec<Loss>,
+    kept: Vec<FlowLoss>,
     next: u64,
     stride: u64,
 }
@@ -72,7 +72,7 @@ pub struct Losses {
 impl Losses {
     /// Memory on the heap, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.kept.capacity() * size_of::<Loss>()
+        self.kept.capacity() * size_of::<FlowLoss>()
     }
 
     /// Nothing follows: room for more goes.
@@ -81,7 +81,7 @@ impl Losses {
     }
 
     /// Those that are kept, in the order of their retransmissions.
-    pub fn kept(&self) -> &[Loss] {
+    pub fn kept(&self) -> &[FlowLoss] {
         &self.kept
     }
 
@@ -91,7 +91,7 @@ impl Losses {
     }
 
     /// Adds one; its number.
-    pub(super) fn add(&mut self, mut loss: Loss) -> u64 {
+    pub(super) fn add(&mut self, mut loss: FlowLoss) -> u64 {
         self.next += 1;
         loss.id = self.next;
         if !self.next.is_multiple_of(self.stride()) {
@@ -110,7 +110,7 @@ impl Losses {
     }
 
     /// The loss with a number, if it is kept.
-    pub(super) fn get_mut(&mut self, id: u64) -> Option<&mut Loss> {
+    pub(super) fn get_mut(&mut self, id: u64) -> Option<&mut FlowLoss> {
         let at = self.kept.binary_search_by_key(&id, |loss| loss.id).ok()?;
         self.kept.get_mut(at)
     }

@@ -13,16 +13,16 @@ mod timeline;
 
 pub use acks::{MAX_ACKS, MAX_ECHOES};
 pub use half::{AfterTimeout, Counts, Half, Trips};
-pub use loss::{Loss, Losses, MAX_LOSSES, MAX_PASSES, Pass, Passes, Trigger};
+pub use loss::{FlowLoss, Losses, MAX_LOSSES, MAX_PASSES, Pass, Passes, Trigger};
 pub use outstanding::{MAX_OUTSTANDING, MAX_WORK, WORK_PER_SEGMENT};
 pub use stall::{MAX_STALLS, Stall, Stalls};
-pub use table::{MAX_FLOWS, MAX_MEMORY, Table};
+pub use table::{FlowTable, MAX_FLOWS, MAX_MEMORY};
 pub use timeline::{MAX_SLICES, Slice, Stat, Timeline, Wait};
 
-use crate::frame::{Flags, Segment};
+use crate::frame::{CapturedSegment, Flags};
 use duplicates::Duplicates;
 use farpace_units::{Instant, Span};
-use half::Peer;
+use half::PeerState;
 use std::net::SocketAddr;
 
 /// One end of a connection.
@@ -160,7 +160,7 @@ fn index(side: Side) -> usize {
 }
 
 impl Flow {
-    fn new(segment: &Segment) -> Self {
+    fn new(segment: &CapturedSegment) -> Self {
         let (src, dst) =
             (SocketAddr::new(segment.src, segment.src_port), SocketAddr::new(segment.dst, segment.dst_port));
         // A SYN with ACK comes from the server.
@@ -236,7 +236,7 @@ impl Flow {
     }
 
     /// A new SYN that cannot belong to this connection: the ports are used again.
-    fn is_another(&self, segment: &Segment, side: Side) -> bool {
+    fn is_another(&self, segment: &CapturedSegment, side: Side) -> bool {
         if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) {
             return false;
         }
@@ -246,7 +246,7 @@ impl Flow {
         !same && (self.is_closed() || quiet || (hello.count > 0 && self.established.is_some()))
     }
 
-    fn side_of(&self, segment: &Segment) -> Side {
+    fn side_of(&self, segment: &CapturedSegment) -> Side {
         let client = self.ends[0];
         if client.port() == segment.src_port && client.ip() == segment.src {
             Side::Client
@@ -256,7 +256,7 @@ impl Flow {
     }
 
     /// Takes the next segment. True if it was a copy of one before.
-    pub(crate) fn take(&mut self, segment: &Segment) {
+    pub(crate) fn take(&mut self, segment: &CapturedSegment) {
         let side = self.side_of(segment);
         let (own, other) = (index(side), index(side.other()));
         self.packets += 1;
@@ -288,11 +288,11 @@ impl Flow {
         if has_data {
             self.spoke[own] = Some(segment.time);
         }
-        let peer = Peer { spoke: self.spoke[other] };
+        let peer = PeerState { spoke: self.spoke[other] };
         self.halves[own].sent(segment, &peer);
     }
 
-    fn syn(&mut self, segment: &Segment, side: Side) {
+    fn syn(&mut self, segment: &CapturedSegment, side: Side) {
         self.syn_seen = true;
         let options = &segment.options;
         let hello = &mut self.hello[index(side)];
@@ -338,7 +338,7 @@ impl Flow {
     }
 
     /// The first segment after the SYNs, and what holds for all later ones.
-    fn settle(&mut self, segment: &Segment, side: Side) {
+    fn settle(&mut self, segment: &CapturedSegment, side: Side) {
         let [client, server] = &self.hello;
         if self.established.is_none() && (side == Side::Client || segment.len > 0) {
             self.established = Some((segment.time, segment.frame));
@@ -361,7 +361,7 @@ impl Flow {
         }
     }
 
-    fn reset(&mut self, segment: &Segment, side: Side) {
+    fn reset(&mut self, segment: &CapturedSegment, side: Side) {
         if self.resets.len() >= MAX_NOTES {
             return;
         }

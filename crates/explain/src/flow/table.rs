@@ -1,7 +1,7 @@
 //! All connections of a capture.
 
 use super::{Flow, Side, TooBig};
-use crate::frame::Segment;
+use crate::frame::CapturedSegment;
 use farpace_units::Instant;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -15,7 +15,7 @@ pub const MAX_FLOWS: usize = 1_000_000;
 pub const MAX_MEMORY: usize = 2 << 30;
 
 /// The connections, in the order of their first packets.
-pub struct Table {
+pub struct FlowTable {
     flows: Vec<Flow>,
     index: HashTable<u32>,
     /// The flow of the last packet: packets come in trains.
@@ -26,9 +26,9 @@ pub struct Table {
     max_memory: usize,
 }
 
-impl Default for Table {
+impl Default for FlowTable {
     fn default() -> Self {
-        Table::with_memory(MAX_MEMORY)
+        FlowTable::with_memory(MAX_MEMORY)
     }
 }
 
@@ -52,10 +52,17 @@ fn hash(key: &Key) -> u64 {
     hasher.finish()
 }
 
-impl Table {
+impl FlowTable {
     /// A table for which so many bytes are enough.
     pub fn with_memory(max_memory: usize) -> Self {
-        Table { flows: Vec::new(), index: HashTable::new(), last: None, left_out: 0, memory: 0, max_memory }
+        FlowTable {
+            flows: Vec::new(),
+            index: HashTable::new(),
+            last: None,
+            left_out: 0,
+            memory: 0,
+            max_memory,
+        }
     }
 
     /// Memory of all connections, in bytes.
@@ -75,7 +82,7 @@ impl Table {
     }
 
     /// Takes a segment to its connection.
-    pub fn take(&mut self, segment: &Segment) {
+    pub fn take(&mut self, segment: &CapturedSegment) {
         let src = SocketAddr::new(segment.src, segment.src_port);
         let dst = SocketAddr::new(segment.dst, segment.dst_port);
         if let Some(at) = self.last
@@ -139,7 +146,7 @@ impl Table {
 }
 
 /// Gives a segment to its connection, if there is memory for it; how many were left out.
-fn give(flow: &mut Flow, segment: &Segment, memory: &mut usize, max: usize) -> u64 {
+fn give(flow: &mut Flow, segment: &CapturedSegment, memory: &mut usize, max: usize) -> u64 {
     if flow.stopped.is_some() {
         return 1;
     }

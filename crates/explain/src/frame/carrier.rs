@@ -8,7 +8,7 @@ const VXLAN_PORTS: [u16; 2] = [4789, 8472];
 const GENEVE_PORT: u16 = 6081;
 
 /// What the next header is.
-enum Next {
+enum NextHeader {
     Ethernet,
     EtherType(u16),
     Ip,
@@ -17,17 +17,17 @@ enum Next {
 
 /// Follows headers until TCP. `original_len` is the length of the frame on the wire.
 pub(super) fn read(link_type: u16, bytes: &[u8], original_len: u32) -> Found {
-    let mut walk = Walk { bytes, left: original_len };
+    let mut walk = HeaderWalk { bytes, left: original_len };
     let mut next = match begin(link_type, &mut walk) {
         Some(next) => next,
         None => return Found::TooShort,
     };
     for _ in 0..MAX_LAYERS {
         let step = match next {
-            Next::Ethernet => ethernet(&mut walk),
-            Next::EtherType(kind) => ether_type(&mut walk, kind),
-            Next::Ip => ip(&mut walk),
-            Next::Done(found) => return found,
+            NextHeader::Ethernet => ethernet(&mut walk),
+            NextHeader::EtherType(kind) => ether_type(&mut walk, kind),
+            NextHeader::Ip => ip(&mut walk),
+            NextHeader::Done(found) => return found,
         };
         match step {
             Some(step) => next = step,
@@ -35,18 +35,18 @@ pub(super) fn read(link_type: u16, bytes: &[u8], original_len: u32) -> Found {
         }
     }
     match next {
-        Next::Done(found) => found,
+        NextHeader::Done(found) => found,
         _ => Found::Other,
     }
 }
 
 /// The rest of a frame: captured bytes, and how many there were on the wire.
-struct Walk<'a> {
+struct HeaderWalk<'a> {
     bytes: &'a [u8],
     left: u32,
 }
 
-impl Walk<'_> {
+impl HeaderWalk<'_> {
     fn skip(&mut self, n: usize) -> Option<()> {
         self.bytes = self.bytes.get(n..)?;
         self.left = self.left.saturating_sub(n as u32);
@@ -55,21 +55,21 @@ impl Walk<'_> {
 }
 
 /// LINKTYPE_ numbers of pcap.
-fn begin(link_type: u16, walk: &mut Walk<'_>) -> Option<Next> {
+fn begin(link_type: u16, walk: &mut HeaderWalk<'_>) -> Option<NextHeader> {
     match link_type {
-        1 => Some(Next::Ethernet),
+        1 => Some(NextHeader::Ethernet),
         // NULL (host byte order) and LOOP: an address family, which the IP version also tells.
-        0 | 108 => walk.skip(4).map(|()| Next::Ip),
+        0 | 108 => walk.skip(4).map(|()| NextHeader::Ip),
         // RAW, IPV4, IPV6.
-        12 | 14 | 101 | 228 | 229 => Some(Next::Ip),
+        12 | 14 | 101 | 228 | 229 => Some(NextHeader::Ip),
         // Linux cooked, version 1 and 2.
         113 => {
             let kind = be16(walk.bytes, 14)?;
-            walk.skip(16).map(|()| Next::EtherType(kind))
+            walk.skip(16).map(|()| NextHeader::EtherType(kind))
         }
         276 => {
             let kind = be16(walk.bytes, 0)?;
-            walk.skip(20).map(|()| Next::EtherType(kind))
+            walk.skip(20).map(|()| NextHeader::EtherType(kind))
         }
         // PPP, with or without HDLC framing.
         9 => {
@@ -78,43 +78,43 @@ fn begin(link_type: u16, walk: &mut Walk<'_>) -> Option<Next> {
             }
             ppp(walk)
         }
-        _ => Some(Next::Done(Found::Other)),
+        _ => Some(NextHeader::Done(Found::Other)),
     }
 }
 
-fn ethernet(walk: &mut Walk<'_>) -> Option<Next> {
+fn ethernet(walk: &mut HeaderWalk<'_>) -> Option<NextHeader> {
     let kind = be16(walk.bytes, 12)?;
     walk.skip(14)?;
     // IEEE 802.3 with LLC and SNAP.
     if kind < 0x0600 {
         if walk.bytes.starts_with(&[0xaa, 0xaa, 3]) {
             let kind = be16(walk.bytes, 6)?;
-            return walk.skip(8).map(|()| Next::EtherType(kind));
+            return walk.skip(8).map(|()| NextHeader::EtherType(kind));
         }
-        return Some(Next::Done(Found::Other));
+        return Some(NextHeader::Done(Found::Other));
     }
-    Some(Next::EtherType(kind))
+    Some(NextHeader::EtherType(kind))
 }
 
-fn ether_type(walk: &mut Walk<'_>, kind: u16) -> Option<Next> {
+fn ether_type(walk: &mut HeaderWalk<'_>, kind: u16) -> Option<NextHeader> {
     match kind {
-        0x0800 | 0x86dd => Some(Next::Ip),
+        0x0800 | 0x86dd => Some(NextHeader::Ip),
         // VLAN tags, also stacked.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
             let kind = be16(walk.bytes, 2)?;
-            walk.skip(4).map(|()| Next::EtherType(kind))
+            walk.skip(4).map(|()| NextHeader::EtherType(kind))
         }
         // MPLS: down to the bottom of the stack, then IP by its version, or Ethernet behind a control word.
         0x8847 | 0x8848 => {
             let bottom = walk.bytes.get(2)? & 1 == 1;
             walk.skip(4)?;
             if !bottom {
-                return Some(Next::EtherType(kind));
+                return Some(NextHeader::EtherType(kind));
             }
             match walk.bytes.first()? >> 4 {
-                4 | 6 => Some(Next::Ip),
-                0 => walk.skip(4).map(|()| Next::Ethernet),
-                _ => Some(Next::Ethernet),
+                4 | 6 => Some(NextHeader::Ip),
+                0 => walk.skip(4).map(|()| NextHeader::Ethernet),
+                _ => Some(NextHeader::Ethernet),
             }
         }
         // PPPoE session.
@@ -123,20 +123,20 @@ fn ether_type(walk: &mut Walk<'_>, kind: u16) -> Option<Next> {
             ppp(walk)
         }
         // Transparent Ethernet bridging (GRE, Geneve).
-        0x6558 => Some(Next::Ethernet),
-        _ => Some(Next::Done(Found::Other)),
+        0x6558 => Some(NextHeader::Ethernet),
+        _ => Some(NextHeader::Done(Found::Other)),
     }
 }
 
-fn ppp(walk: &mut Walk<'_>) -> Option<Next> {
+fn ppp(walk: &mut HeaderWalk<'_>) -> Option<NextHeader> {
     let kind = match *walk.bytes.first()? {
         short if short & 1 == 1 => (u16::from(short), 1),
         _ => (be16(walk.bytes, 0)?, 2),
     };
     walk.skip(kind.1)?;
     Some(match kind.0 {
-        0x21 | 0x57 => Next::Ip,
-        _ => Next::Done(Found::Other),
+        0x21 | 0x57 => NextHeader::Ip,
+        _ => NextHeader::Done(Found::Other),
     })
 }
 
@@ -152,15 +152,15 @@ struct Ip {
     protocol: u8,
 }
 
-fn ip(walk: &mut Walk<'_>) -> Option<Next> {
+fn ip(walk: &mut HeaderWalk<'_>) -> Option<NextHeader> {
     let header = match walk.bytes.first()? >> 4 {
         4 => ipv4(walk)?,
         6 => ipv6(walk)?,
-        _ => return Some(Next::Done(Found::Other)),
+        _ => return Some(NextHeader::Done(Found::Other)),
     };
     let ip = match header {
         Ok(ip) => ip,
-        Err(found) => return Some(Next::Done(found)),
+        Err(found) => return Some(NextHeader::Done(found)),
     };
     match ip.protocol {
         6 => {
@@ -173,19 +173,19 @@ fn ip(walk: &mut Walk<'_>) -> Option<Next> {
                 ip_len: ip.len,
                 tcp_len: walk.left,
             };
-            Some(Next::Done(tcp::read(walk.bytes, &about)))
+            Some(NextHeader::Done(tcp::read(walk.bytes, &about)))
         }
         // IPv4 and IPv6 in IP.
-        4 | 41 => Some(Next::Ip),
+        4 | 41 => Some(NextHeader::Ip),
         47 => gre(walk),
         17 => udp(walk),
-        1 => Some(Next::Done(too_big_v4(walk.bytes))),
-        58 => Some(Next::Done(too_big_v6(walk.bytes))),
-        _ => Some(Next::Done(Found::Other)),
+        1 => Some(NextHeader::Done(too_big_v4(walk.bytes))),
+        58 => Some(NextHeader::Done(too_big_v6(walk.bytes))),
+        _ => Some(NextHeader::Done(Found::Other)),
     }
 }
 
-fn ipv4(walk: &mut Walk<'_>) -> Option<Result<Ip, Found>> {
+fn ipv4(walk: &mut HeaderWalk<'_>) -> Option<Result<Ip, Found>> {
     let b = walk.bytes;
     let header = usize::from(b.first()? & 15) * 4;
     let total = u32::from(be16(b, 2)?);
@@ -213,7 +213,7 @@ fn ipv4(walk: &mut Walk<'_>) -> Option<Result<Ip, Found>> {
     Some(Ok(ip))
 }
 
-fn ipv6(walk: &mut Walk<'_>) -> Option<Result<Ip, Found>> {
+fn ipv6(walk: &mut HeaderWalk<'_>) -> Option<Result<Ip, Found>> {
     let b = walk.bytes;
     let payload = u32::from(be16(b, 4)?);
     let len = if payload == 0 { walk.left } else { payload + 40 };
@@ -251,13 +251,13 @@ fn ipv6(walk: &mut Walk<'_>) -> Option<Result<Ip, Found>> {
 }
 
 /// RFC 2784 and 2890; version 1 is PPTP's.
-fn gre(walk: &mut Walk<'_>) -> Option<Next> {
+fn gre(walk: &mut HeaderWalk<'_>) -> Option<NextHeader> {
     let flags = be16(walk.bytes, 0)?;
     let kind = be16(walk.bytes, 2)?;
     let optional = match flags & 7 {
         0 => [0x8000, 0x2000, 0x1000].iter().filter(|bit| flags & **bit != 0).count() * 4,
         1 => 4 + [0x1000, 0x0080].iter().filter(|bit| flags & **bit != 0).count() * 4,
-        _ => return Some(Next::Done(Found::Other)),
+        _ => return Some(NextHeader::Done(Found::Other)),
     };
     walk.skip(4 + optional)?;
     match kind {
@@ -267,25 +267,25 @@ fn gre(walk: &mut Walk<'_>) -> Option<Next> {
             if flags & 0x1000 != 0 {
                 walk.skip(8)?;
             }
-            Some(Next::Ethernet)
+            Some(NextHeader::Ethernet)
         }
-        0x22eb => walk.skip(12).map(|()| Next::Ethernet),
-        kind => Some(Next::EtherType(kind)),
+        0x22eb => walk.skip(12).map(|()| NextHeader::Ethernet),
+        kind => Some(NextHeader::EtherType(kind)),
     }
 }
 
-fn udp(walk: &mut Walk<'_>) -> Option<Next> {
+fn udp(walk: &mut HeaderWalk<'_>) -> Option<NextHeader> {
     let port = be16(walk.bytes, 2)?;
     let source = be16(walk.bytes, 0)?;
     if VXLAN_PORTS.contains(&port) {
-        return walk.skip(16).map(|()| Next::Ethernet);
+        return walk.skip(16).map(|()| NextHeader::Ethernet);
     }
     if port == GENEVE_PORT && source != GENEVE_PORT {
         let options = usize::from(walk.bytes.get(8)? & 0x3f) * 4;
         let kind = be16(walk.bytes, 10)?;
-        return walk.skip(16 + options).map(|()| Next::EtherType(kind));
+        return walk.skip(16 + options).map(|()| NextHeader::EtherType(kind));
     }
-    Some(Next::Done(Found::Other))
+    Some(NextHeader::Done(Found::Other))
 }
 
 /// RFC 1191: fragmentation needed, with the packet's header.

@@ -1,6 +1,6 @@
 //! The TCP header, as much of it as was captured.
 
-use super::{Flags, Found, Options, Segment, be16, be32};
+use super::{CapturedSegment, Flags, Found, Options, be16, be32};
 use farpace_units::Instant;
 use std::net::IpAddr;
 
@@ -31,7 +31,7 @@ pub(super) fn read(bytes: &[u8], about: &About) -> Found {
     if header < 20 || about.tcp_len < header as u32 {
         return Found::Other;
     }
-    Found::Tcp(Segment {
+    Found::Tcp(CapturedSegment {
         frame: 0,
         time: Instant::ZERO,
         interface: 0,

@@ -9,8 +9,8 @@ pub use compressed::{Compression, open};
 pub use reading::Reading;
 pub use records::{RecordFollower, RecordsError, read_records, read_records_with};
 
-use crate::flow::{Flow, Table};
-use crate::frame::{self, Found, Segment};
+use crate::flow::{Flow, FlowTable};
+use crate::frame::{self, CapturedSegment, Found};
 use farpace_trace::{CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant};
 use std::io::Read;
@@ -48,7 +48,7 @@ pub struct Capture {
 /// Follows packets as they come, from a file or an interface.
 #[derive(Default)]
 pub struct Follower {
-    table: Table,
+    table: FlowTable,
     frames: u64,
     segments: u64,
     too_short: u64,
@@ -62,7 +62,7 @@ pub struct Follower {
 impl Follower {
     /// A follower for whose connections so many bytes are enough.
     pub fn with_memory(max_memory: usize) -> Self {
-        Follower { table: Table::with_memory(max_memory), ..Follower::default() }
+        Follower { table: FlowTable::with_memory(max_memory), ..Follower::default() }
     }
 
     /// Memory of all connections, in bytes.
@@ -78,7 +78,7 @@ impl Follower {
         time: Instant,
         data: &[u8],
         original: ByteCount,
-    ) -> Option<Segment> {
+    ) -> Option<CapturedSegment> {
         self.frames += 1;
         self.captured += data.len() as u64;
         self.cut += u64::from((data.len() as u64) < original.get());
@@ -112,7 +112,7 @@ impl Follower {
     }
 
     /// Takes a segment that was no frame.
-    pub(crate) fn segment(&mut self, segment: &Segment) {
+    pub(crate) fn segment(&mut self, segment: &CapturedSegment) {
         self.frames += 1;
         self.segments += 1;
         let first = self.time.map_or(segment.time, |(first, _)| first);
@@ -156,7 +156,10 @@ pub fn read(input: impl Read) -> Result<Capture, CaptureReadError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_with(input: impl Read, mut each: impl FnMut(&Segment)) -> Result<Capture, CaptureReadError> {
+pub fn read_with(
+    input: impl Read,
+    mut each: impl FnMut(&CapturedSegment),
+) -> Result<Capture, CaptureReadError> {
     let mut reader = CaptureReader::new(input)?;
     let mut follower = Follower::default();
     let mut damaged = None;

@@ -3,7 +3,7 @@
 
 use super::{Capture, Follower};
 use crate::flow::Flow;
-use crate::frame::{Flags, Options, Segment};
+use crate::frame::{CapturedSegment, Flags, Options};
 use arrayvec::ArrayVec;
 use farpace_events::{Cause, Record, RecordDirection, RecordSink};
 use farpace_trace::COLUMNS;
@@ -56,7 +56,7 @@ struct RowOf {
 }
 
 impl RecordFollower {
-    fn take(&mut self, row: &RowOf, each: &mut impl FnMut(&Segment)) {
+    fn take(&mut self, row: &RowOf, each: &mut impl FnMut(&CapturedSegment)) {
         if row.connection >= MAX_CONNECTIONS {
             return;
         }
@@ -80,7 +80,7 @@ impl RecordFollower {
         let server = (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 1 + (row.connection / 60_000) as u16);
         let (src, dst) = if row.sent { (client, server) } else { (server, client) };
         let syn = flags & Flags::SYN != 0;
-        let segment = Segment {
+        let segment = CapturedSegment {
             frame: self.follower.frames + 1,
             time: row.time,
             interface: 0,
@@ -160,7 +160,7 @@ pub fn read_records(file: impl ChunkReader + 'static) -> Result<Capture, Records
 /// As [`read_records`].
 pub fn read_records_with(
     file: impl ChunkReader + 'static,
-    mut each: impl FnMut(&Segment),
+    mut each: impl FnMut(&CapturedSegment),
 ) -> Result<Capture, RecordsError> {
     let reader = SerializedFileReader::new(file)?;
     let columns = reader.metadata().file_metadata().schema_descr();

@@ -4,7 +4,7 @@ use super::Transfer;
 use anyhow::{Context, Result};
 use farpace_explain::View;
 use farpace_explain::flow::Flow;
-use farpace_explain::reproduce::{Reproduction, reproduce};
+use farpace_explain::reproduce::{ReproducedFlow, reproduce};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
 use farpace_units::{ByteCount, Span};
@@ -17,7 +17,7 @@ const MAX_STEPS: u64 = 400_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Cured {
     /// The scenarios.
-    pub scenarios: Reproduction,
+    pub scenarios: ReproducedFlow,
     /// The capture's time, for as much data as the lab sent.
     pub captured: Span,
     /// The lab's time as it was; none if it did not end.

@@ -4,9 +4,9 @@ use super::{Args, Transfer, figures};
 use anyhow::{Context, Result, bail};
 use farpace_explain::diagnose;
 use farpace_explain::flow::{Flow, Side};
-use farpace_explain::frame::Segment;
+use farpace_explain::frame::CapturedSegment;
 use farpace_explain::input::{self, Capture, Compression, ss};
-use farpace_explain::pair::{self, Packets, Pair};
+use farpace_explain::pair::{self, PacketsSeen, Pair};
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -161,8 +161,9 @@ pub(crate) fn collect_packets(examined: &mut Examined, limit: usize) -> Result<(
         return Ok(());
     }
     let reading = || format!("cannot read `{}` again", examined.file.display());
-    let mut each =
-        |segment: &Segment| collected.iter_mut().flatten().for_each(|(_, _, packets)| packets.take(segment));
+    let mut each = |segment: &CapturedSegment| {
+        collected.iter_mut().flatten().for_each(|(_, _, packets)| packets.take(segment))
+    };
     let file = File::open(&examined.file).with_context(reading)?;
     if matches!(examined.source, Source::Trace(_)) {
         input::read_records_with(file, &mut each).with_context(reading)?;
@@ -203,7 +204,7 @@ pub(crate) fn pair(all: &[Examined]) -> Result<Option<(SocketAddr, SocketAddr, P
     });
     let Some(flow) = common else { return Ok(None) };
     let mss = flow.halves.iter().map(|h| h.mss).max().unwrap_or_default();
-    let mut packets = [Packets::default(), Packets::default()];
+    let mut packets = [PacketsSeen::default(), PacketsSeen::default()];
     for (examined, packets) in [first, second].into_iter().zip(&mut packets) {
         let reading = || format!("cannot read `{}` again", examined.file.display());
         let (source, _) =

@@ -1,7 +1,7 @@
 //! The packets of one transfer for its time-sequence figure, in bounded memory.
 
 use farpace_explain::flow::{Flow, Side};
-use farpace_explain::frame::{Flags, Segment};
+use farpace_explain::frame::{CapturedSegment, Flags};
 use farpace_report::{BinInterval, SequencePiece, TimeSequence};
 use farpace_units::Instant;
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ impl PacketCollector {
     }
 
     /// Takes the next segment of the capture, of any connection.
-    pub(super) fn take(&mut self, segment: &Segment) {
+    pub(super) fn take(&mut self, segment: &CapturedSegment) {
         let source = SocketAddr::new(segment.src, segment.src_port);
         let destination = SocketAddr::new(segment.dst, segment.dst_port);
         if (source, destination) == (self.from, self.to) {
@@ -68,7 +68,7 @@ impl PacketCollector {
         self.highest + i64::from(seq.wrapping_sub(highest) as i32)
     }
 
-    fn sent(&mut self, segment: &Segment) {
+    fn sent(&mut self, segment: &CapturedSegment) {
         if segment.flags.has(Flags::SYN) {
             self.first = Some(segment.seq.wrapping_add(1));
         }
@@ -90,7 +90,7 @@ impl PacketCollector {
         self.highest = self.highest.max(to);
     }
 
-    fn answered(&mut self, segment: &Segment) {
+    fn answered(&mut self, segment: &CapturedSegment) {
         if !segment.flags.has(Flags::ACK)
             || segment.flags.has(Flags::SYN | Flags::RST)
             || self.first.is_none()

@@ -9,18 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SHARED: [&str; 2] = ["Args", "Command"];
 
 /// Names that have more than one meaning still.
-const EXCEPTIONS: &[&str] = &[
-    "Identity: crates/explain/src/flow/duplicates.rs crates/explain/src/pair.rs",
-    "Loss: crates/explain/src/flow/loss.rs crates/path/src/loss.rs",
-    "Measured: crates/explain/src/reproduce.rs crates/papers/src/experiment.rs",
-    "Next: crates/explain/src/frame/carrier.rs crates/link/src/pacing/mod.rs",
-    "Packets: crates/explain/src/pair.rs crates/units/src/count.rs",
-    "Peer: crates/explain/src/flow/half.rs crates/transfer/src/place/mod.rs",
-    "Reproduction: crates/explain/src/reproduce.rs crates/report/src/reproduction.rs",
-    "Segment: crates/explain/src/frame.rs crates/tcp/src/segment.rs",
-    "Table: crates/explain/src/flow/table.rs crates/report/src/table.rs",
-    "Walk: crates/explain/src/frame/carrier.rs crates/transfer/src/walk.rs",
-];
+const EXCEPTIONS: &[&str] = &[];
 
 /// Breaks: searching for a type by its name, if two types of the workspace have the same.
 #[test]
