@@ -2,9 +2,17 @@
 
 use super::objective::{self, PathNumbers};
 use super::scenario::PathSenders;
-use super::space::{Gene, PathPoint};
+use super::space::{Gene, PathPoint, SearchSpace};
 use crate::experiment::{MeasureError, StopRequest};
 use farpace_tcp::config::Congestion;
+use farpace_units::RandomStream;
+
+/// Paths at random on which a control is alone, with any impairments.
+pub const ALONE: &str = "random, alone";
+/// Paths at random that it shares with its own kind: the queue is first in, first out, or under CoDel.
+pub const ITSELF: &str = "random, two of a kind";
+/// Paths at random that it shares with CUBIC: first in, first out, CoDel, or a policer.
+pub const BESIDE_CUBIC: &str = "random, beside cubic";
 
 /// A path with a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +74,40 @@ impl ListedPath {
         }
         for (loss, errors) in [(Some(0.1), None), (Some(1.0), None), (None, Some(1e-7))] {
             add("loss", path(50.0, 80.0, 1.0).with(Gene::Loss, loss).with(Gene::BitErrors, errors));
+        }
+        all
+    }
+
+    /// Paths at random, the same for the same seed: `count` of [`ALONE`], and a third as many of [`ITSELF`]
+    /// and of [`BESIDE_CUBIC`].
+    pub fn random(count: usize, seed: u64) -> Vec<ListedPath> {
+        let space = SearchSpace::default();
+        let mut all = Vec::new();
+        let mut random = RandomStream::new(seed, "random paths");
+        for _ in 0..count {
+            let point = space.random(&mut random).with(Gene::Neighbour, None);
+            all.push(ListedPath { group: ALONE, point });
+        }
+        for (group, neighbour) in [(ITSELF, 1.0), (BESIDE_CUBIC, 2.0)] {
+            for _ in 0..count.div_ceil(3) {
+                let drawn = space.random(&mut random);
+                let of = |gene| drawn.of(gene);
+                let mut point = PathPoint::default().with(Gene::Neighbour, neighbour);
+                // Bounds of the logarithm: runs last for a minute.
+                point = point.with(Gene::Rate, of(Gene::Rate).clamp(2.0, 100.0));
+                point = point.with(Gene::Rtt, of(Gene::Rtt).clamp(10.0, 150.0));
+                point = point.with(Gene::Queue, of(Gene::Queue).max(0.25));
+                point = point.with(Gene::NeighbourStart, of(Gene::NeighbourStart));
+                point = match random.below(4) {
+                    0 => point.with(Gene::Discipline, 1.0),
+                    1 if group == BESIDE_CUBIC => point.with(Gene::Policer, 20.0 + random.unit() * 80.0),
+                    _ => point,
+                };
+                if group == ITSELF {
+                    point = point.with(Gene::NeighbourRtt, of(Gene::NeighbourRtt));
+                }
+                all.push(ListedPath { group, point });
+            }
         }
         all
     }

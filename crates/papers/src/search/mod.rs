@@ -16,7 +16,7 @@ mod shrink;
 mod space;
 mod words;
 
-pub use listed::ListedPath;
+pub use listed::{ALONE, BESIDE_CUBIC, ITSELF, ListedPath};
 pub use objective::{Objective, PathNumbers, PathScore};
 pub use page::SearchReport;
 pub use scenario::PathSenders;

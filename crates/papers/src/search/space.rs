@@ -5,6 +5,7 @@ use farpace_units::{RandomStream, number};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 /// A dimension of the space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -231,6 +232,27 @@ impl fmt::Display for PathPoint {
     }
 }
 
+impl FromStr for PathPoint {
+    type Err = String;
+
+    /// The form of [`Display`](fmt::Display): `key=value` with spaces between. What is not named is as usual.
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split_whitespace().try_fold(PathPoint::default(), |point, word| {
+            let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no key=value"))?;
+            let d = DIMENSIONS.iter().find(|d| d.key == key);
+            let d = d.ok_or_else(|| format!("there is no dimension `{key}`"))?;
+            let number = match d.words.iter().position(|known| *known == value) {
+                Some(place) => (place + 1) as f64,
+                None => value.parse().map_err(|_| format!("`{key}`: `{value}` is no value of it"))?,
+            };
+            if !(d.bounds.0..=d.bounds.1).contains(&number) {
+                return Err(format!("`{key}` is from {} to {}", short(d.bounds.0), short(d.bounds.1)));
+            }
+            Ok(point.with(d.gene, number))
+        })
+    }
+}
+
 /// A number with an exponent where it is small.
 fn short(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-3 { format!("{value:e}") } else { number(value) }
@@ -441,6 +463,27 @@ mod tests {
             for d in &DIMENSIONS {
                 assert!(point.get(d.gene).is_none_or(|v| v >= d.bounds.0 && v <= d.bounds.1), "{point}");
             }
+        }
+    }
+
+    /// Breaks: a printed path is read as another one, or a wrong one is accepted.
+    #[test]
+    fn printed_points_are_read_again() {
+        let mut random = RandomStream::new(5, "test");
+        let space = SearchSpace::default();
+        for _ in 0..200 {
+            let text = space.random(&mut random).to_string();
+            assert_eq!(text.parse::<PathPoint>().unwrap().to_string(), text);
+        }
+        for (text, part) in [
+            ("rate_mbit_s", "no key=value"),
+            ("rate=3", "no dimension"),
+            ("neighbour=tahoe", "no value"),
+            ("rtt_ms=0", "from 5 to 600"),
+            ("rtt_ms=NaN", "from 5 to 600"),
+        ] {
+            let error = text.parse::<PathPoint>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 
