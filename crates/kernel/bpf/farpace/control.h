@@ -102,6 +102,7 @@ static __always_inline void farpace_on_timeout(struct farpace *f)
 	farpace_enter(f, PHASE_STEADY, false);
 	f->probing = 0;
 	f->probed = 0;
+	f->loss.stage = LOSS_NO_TEST;
 	f->cwnd = SEG;
 }
 

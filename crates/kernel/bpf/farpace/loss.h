@@ -4,32 +4,70 @@
 
 #include "../fixed.h"
 
-#define FEW_SEGMENTS 20
+#define MIN_SAMPLE 20
 #define DEVIATIONS 3
 #define MARGIN THOUSANDTHS(10)
-#define LAG 2
-#define LEARN_UP 16
-#define LEARN_DOWN 4
-#define TOO_MUCH THOUSANDTHS(300)
-#define NO_CHANCE 2
+#define LOSS_LAG 2
+#define MAX_LEARNED 32
+/* MEMORY is 1/32. */
+#define MEMORY_OF 32
+#define MAX_DISPERSION 64
+#define MAX_USUAL THOUSANDTHS(300)
+#define MIN_EXPLAINED 2
+#define MIN_LOSSES 3
+#define MIN_EXPECTED 12
+#define MAX_TEST_ROUNDS 16
+/* Losses are counted in 1/256 segment, and the squares of differences in 1/65536. */
+#define LOSS_BITS 8
+#define MIN_SINGLES (1U << 2 * LOSS_BITS)
+/* More losses in a sample than these count as these. */
+#define MAX_COUNT (1U << 22)
 
-enum loss_verdict { LOSS_USUAL, LOSS_CONGESTION, LOSS_LEARNED, LOSS_CONFIRMED };
+enum loss_verdict { LOSS_USUAL, LOSS_WAITS, LOSS_CONGESTION, LOSS_PERSISTENT, LOSS_LEARNED, LOSS_POLICED };
+
+enum loss_stage { LOSS_NO_TEST, LOSS_SAME, LOSS_DELIVERED, LOSS_LOWER };
+
+/* A round trip's losses, and what tells whose they are. */
+struct loss_sample {
+	u32 lost;
+	u32 delivered;
+	/* There was no queue. */
+	u32 empty;
+	/* The part of what was sent that exceeded the delivery rate. */
+	u32 excess;
+};
 
 /* What the path usually loses. */
 struct loss_judge {
+	/* Decaying sums: squares of differences to the mean, and what they would be if losses came one by one; in
+	 * the units of squares. */
+	u64 squares;
+	u64 singles;
+	/* Losses beyond the usual, in units of 2^-24 segment. */
+	u64 beyond;
+	/* The part that is lost in the mean, and the samples that it is a mean of. */
 	u32 usual;
+	u32 samples;
 	u32 lost;
 	u32 total;
-	/* After a cut: round trips until its effect is seen, and one more; 0: there was none. */
-	u32 looking;
-	/* What was lost before it. */
-	u32 before;
+	u32 among;
+	/* A test: losses, of so many segments, before the window came down and after. */
+	u32 before_lost;
+	u32 before_total;
+	u32 after_lost;
+	u32 after_total;
+	u8 stage;
+	u8 lag;
+	u8 rounds;
+	u8 explained;
+	u8 after_overflow;
+	u8 unused[7];
 };
 
 /* `lost` of `total` as a part. */
 static __always_inline u32 part_of(u32 lost, u32 total)
 {
-	return (u64)lost * PART / (total ? total : 1);
+	return min64((u64)lost * PART / (total ? total : 1), PART);
 }
 
 /* False: it is too much all the same. */
@@ -37,74 +75,209 @@ static __always_inline bool loss_learn(struct loss_judge *l, u32 lost, u32 deliv
 {
 	u32 part = part_of(lost, lost + delivered);
 
-	if (part > TOO_MUCH)
+	if (part > MAX_USUAL)
 		return false;
 	l->usual = part;
+	l->samples = 0;
 	return true;
 }
 
-/* What a round trip's losses mean. */
-__noinline int loss_verdict(struct loss_judge *l, u32 lost, u32 delivered, u32 empty)
+/* Variance of the number of losses in that of losses that come one by one, in 1/256. */
+static __always_inline u64 loss_dispersion(const struct loss_judge *l)
 {
-	u32 part, n, limit;
-	u64 p;
+	u64 ratio;
+
+	if (!l->singles)
+		return 1 << LOSS_BITS;
+	if (l->squares < 1ULL << 55)
+		ratio = (l->squares << LOSS_BITS) / l->singles;
+	else
+		ratio = l->squares / ((l->singles >> LOSS_BITS) + 1);
+	return clamp64(ratio, 1 << LOSS_BITS, MAX_DISPERSION << LOSS_BITS);
+}
+
+/* The losses among `n` segments that chance makes beyond the mean, where the part `p` is lost, in units of
+ * 2^-24 segment. */
+static __always_inline u64 loss_chance(const struct loss_judge *l, u64 p, u32 n)
+{
+	/* Below 2^22 in 1/65536 segment; variance below 2^44. */
+	u64 singles = p * (PART - min64(p, PART)) >> PART_BITS;
+	u64 variance = (singles * n >> LOSS_BITS) * loss_dispersion(l) >> LOSS_BITS;
+
+	/* In units of 2^-16; the root has 2^-8. */
+	return DEVIATIONS * (u64)square_root(min64(variance << 8, (1ULL << 48) - 1)) << (PART_BITS - 12);
+}
+
+__noinline int loss_learn_sample(struct loss_judge *l, u32 lost, u32 n)
+{
+	u64 difference, mean, part;
+
+	if (!l || !n)
+		return 0;
+	lost = min64(lost, MAX_COUNT);
+	n = min64(n, MAX_COUNT);
+	part = part_of(lost, n);
+	if (l->samples < MAX_LEARNED)
+		l->samples++;
+	if (part >= l->usual)
+		l->usual += (part - l->usual) / l->samples;
+	else
+		l->usual -= (l->usual - part) / l->samples;
+	/* Where nothing is lost, what is known of losses is not forgotten. */
+	if (!lost && l->singles <= MIN_SINGLES)
+		return 0;
+	/* In 1/256 segment, below 2^30. */
+	mean = (u64)l->usual * n >> (PART_BITS - LOSS_BITS);
+	difference = (u64)lost << LOSS_BITS;
+	difference = difference > mean ? difference - mean : mean - difference;
+	difference *= difference;
+	l->squares = l->squares - l->squares / MEMORY_OF + difference / MEMORY_OF;
+	l->singles = l->singles - l->singles / MEMORY_OF +
+		     ((u64)lost * (PART - part) >> (PART_BITS - 2 * LOSS_BITS)) / MEMORY_OF;
+	return 0;
+}
+
+/* The window comes down far, to see whether that changes the loss. */
+static __always_inline int loss_lower(struct loss_judge *l, u32 lost, u32 total)
+{
+	l->explained = 0;
+	l->stage = LOSS_LOWER;
+	l->lag = LOSS_LAG;
+	l->rounds = 0;
+	l->before_lost = lost;
+	l->before_total = total;
+	l->after_lost = 0;
+	l->after_total = 0;
+	return LOSS_PERSISTENT;
+}
+
+/* A sample while a test is under way. */
+__noinline int loss_go_on(struct loss_judge *l, u32 lost, u32 n, u32 empty)
+{
+	/* Losses before in those of so many segments as after, and losses after, both times `before_total`. */
+	u64 expected, left, least;
+	bool is_long, is_enough;
+	u32 part, stage;
 
 	if (!l)
 		return LOSS_USUAL;
-	l->lost += lost;
-	l->total += lost + delivered;
-	if (l->total < FEW_SEGMENTS)
+	stage = l->stage;
+	if (l->lag) {
+		l->lag--;
+		l->before_lost += lost;
+		l->before_total += n;
+		return stage == LOSS_DELIVERED ? LOSS_USUAL : LOSS_WAITS;
+	}
+	l->rounds++;
+	l->after_lost += lost;
+	l->after_total += n;
+	expected = (u64)l->before_lost * l->after_total;
+	left = (u64)l->after_lost * l->before_total;
+	part = part_of(l->after_lost, l->after_total);
+	l->stage = LOSS_NO_TEST;
+	if (stage != LOSS_LOWER) {
+		if (left * 2 < expected || part <= l->usual) {
+			if (stage == LOSS_SAME) {
+				/* It was a burst. */
+				l->explained = 0;
+				loss_learn_sample(l, l->before_lost, l->before_total);
+				loss_learn_sample(l, l->after_lost, l->after_total);
+			}
+			return LOSS_USUAL;
+		}
+		if (!empty || l->after_lost < MIN_LOSSES)
+			return LOSS_USUAL;
+		return loss_lower(l, l->before_lost + l->after_lost, l->before_total + l->after_total);
+	}
+	is_long = l->rounds >= MAX_TEST_ROUNDS;
+	least = MIN_EXPECTED * (is_long ? 1 << LOSS_BITS : loss_dispersion(l));
+	is_enough = expected >= (least * l->before_total >> LOSS_BITS);
+	if (!is_enough && !is_long && left * 2 < expected) {
+		l->stage = LOSS_LOWER;
+		return LOSS_WAITS;
+	}
+	if ((is_enough && left * 4 <= expected) || part > MAX_USUAL) {
+		/* What the lower window loses is the path's. */
+		if (part <= MAX_USUAL) {
+			loss_learn_sample(l, l->after_lost, l->after_total);
+			l->usual = part;
+		}
+		/* The next time it takes less to see it. */
+		l->explained = MIN_EXPLAINED - 1;
+		return LOSS_POLICED;
+	}
+	loss_learn_sample(l, l->before_lost, l->before_total);
+	loss_learn_sample(l, l->after_lost, l->after_total);
+	if (left * 2 >= expected)
+		l->usual = part;
+	return LOSS_LEARNED;
+}
+
+/* What a round trip's losses mean. */
+__noinline int loss_verdict(struct loss_judge *l, const struct loss_sample *sample)
+{
+	u64 usual, all, chance;
+	u32 lost, n;
+	bool explained;
+
+	if (!l || !sample)
 		return LOSS_USUAL;
-	n = l->total;
-	part = part_of(l->lost, n);
+	l->lost += sample->lost;
+	l->total += sample->lost + sample->delivered;
+	if (l->total < MIN_SAMPLE)
+		return l->stage ? LOSS_WAITS : LOSS_USUAL;
+	lost = min64(l->lost, MAX_COUNT);
+	n = min64(l->total, MAX_COUNT);
 	l->lost = 0;
 	l->total = 0;
-	if (l->looking > 1) {
-		l->looking--;
+	if (l->stage)
+		return loss_go_on(l, lost, n, sample->empty);
+	usual = (u64)l->usual * n;
+	all = (u64)lost << PART_BITS;
+	l->beyond = less(l->beyond + all, usual + (u64)MARGIN * n);
+	l->among = l->beyond ? min64(l->among + n, MAX_COUNT) : 0;
+	n = n ? n : 1;
+	chance = loss_chance(l, max64(l->usual, PART / 4 / (l->among ? l->among : 1)), l->among ? l->among : 1);
+	if (l->beyond <= chance && all <= (u64)MAX_USUAL * n) {
+		if (sample->empty || all <= usual)
+			loss_learn_sample(l, lost, n);
 		return LOSS_USUAL;
 	}
-	if (l->looking == 1) {
-		l->looking = 0;
-		if (empty && part <= TOO_MUCH) {
-			l->usual = part;
-			return part >= l->before / 2 ? LOSS_LEARNED : LOSS_CONFIRMED;
-		}
-	}
-	p = max64(l->usual, PART / 4 / n);
-	/* The product has units of 2^-48, its root of 2^-24. */
-	limit = min64(l->usual + DEVIATIONS * (u64)square_root(p * (PART - min64(p, PART)) / n) + MARGIN, TOO_MUCH);
-	if (part > limit) {
-		l->looking = LAG + 1;
-		l->before = part;
-		return LOSS_CONGESTION;
-	}
-	if (part <= l->usual)
-		l->usual -= (l->usual - part) / LEARN_DOWN;
-	else if (empty)
-		l->usual += (part - l->usual) / LEARN_UP;
-	return LOSS_USUAL;
+	l->beyond = 0;
+	l->among = 0;
+	explained = 2 * (u64)sample->excess * n >= all;
+	l->explained = explained && sample->empty ? l->explained + 1 : 0;
+	if (l->explained >= MIN_EXPLAINED && lost >= MIN_LOSSES)
+		return loss_lower(l, lost, n);
+	loss_lower(l, lost, n);
+	l->explained = explained && sample->empty;
+	l->stage = explained ? LOSS_DELIVERED : LOSS_SAME;
+	return explained || !sample->empty ? LOSS_CONGESTION : LOSS_WAITS;
 }
 
 /* The same, where only a reason to come down counts. */
-static __always_inline bool loss_is_congestion(struct loss_judge *l, u32 lost, u32 delivered, u32 empty)
+static __always_inline bool loss_is_congestion(struct loss_judge *l, const struct loss_sample *sample)
 {
-	return loss_verdict(l, lost, delivered, empty) == LOSS_CONGESTION;
+	int verdict = loss_verdict(l, sample);
+
+	return verdict == LOSS_CONGESTION || verdict == LOSS_PERSISTENT || verdict == LOSS_POLICED;
 }
 
 /* A round trip's losses beside others that keep the queue filled. True: the window has to come down. */
 static __always_inline bool loss_is_overflow(struct loss_judge *l, u32 lost, u32 delivered)
 {
-	bool overflow;
+	u32 n = min64((u64)lost + delivered, MAX_COUNT);
+	u64 all = (u64)min64(lost, MAX_COUNT) << PART_BITS;
+	bool after = l->after_overflow;
 
 	l->lost = 0;
 	l->total = 0;
-	if (l->looking) {
-		l->looking--;
+	l->stage = LOSS_NO_TEST;
+	l->after_overflow = 0;
+	if (after)
 		return false;
-	}
-	overflow = lost && (u64)lost * PART > NO_CHANCE * (u64)l->usual * ((u64)lost + delivered);
-	l->looking = overflow;
-	return overflow;
+	l->after_overflow = lost && all > min64((u64)l->usual * n + loss_chance(l, l->usual, n), (u64)MAX_USUAL * n);
+	return l->after_overflow;
 }
 
 #endif

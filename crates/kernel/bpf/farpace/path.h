@@ -28,6 +28,7 @@
 #define STEADY_OF 200
 #define AFTER_PROBE 5
 #define YIELDS_OF 4
+#define FORGETS 64
 #define FILLING_OF 50
 #define FILLING_SAMPLES 8
 
@@ -67,6 +68,9 @@ struct path {
 	/* The window before others had their queue, segments, and since when it is there. */
 	u64 before_others;
 	u64 others_since;
+	/* The longest queue of others, which is forgotten slowly. */
+	u32 longest;
+	u32 unused_longest;
 };
 
 /* Segments to keep in the queue where each pair has an ACK of its own. */
@@ -147,6 +151,18 @@ __noinline u32 path_median(struct path *p)
 static __always_inline bool path_may_be_others(const struct path *p)
 {
 	return p->competing || p->foreign >= FOREIGN_ROUNDS - 2;
+}
+
+/* The window with which that was sent of which the last round trip has told, segments. */
+static __always_inline u64 path_window_before(const struct path *p)
+{
+	return p->windows[1] ? p->windows[1] : p->windows[0];
+}
+
+/* The queue is at least half as long as the longest one of others. */
+static __always_inline bool path_is_queue_high(const struct path *p)
+{
+	return p->longest && less(p->latest, path_base(p)) * 2 >= p->longest;
 }
 
 /* The last round trips differ by no more than they usually move. */
@@ -342,6 +358,9 @@ __noinline int path_end_round(struct path *p, u64 now, u64 w, u64 alpha, u64 bes
 		p->since = now;
 		p->flat_count = 0;
 	}
+	p->longest -= p->longest / FORGETS;
+	if (p->competing)
+		p->longest = max64(p->longest, less(rtt, path_base(p)));
 	return path_judge(p, now, rtt, w, alpha, best);
 }
 

@@ -10,6 +10,7 @@
 #define RENO (SEG * 9 / 17)
 #define STAYS (4 * NSEC_PER_SEC)
 #define COMES_BACK 2
+#define MAX_POLICED 4
 #define SHARE_MIN_WINDOW (4 * SEG)
 /* 524 s: the cube stays below 2^60. */
 #define MAX_MS (1ULL << 19)
@@ -25,11 +26,14 @@ struct share {
 	u32 k;
 	/* Others are known of. */
 	u32 known;
+	/* Times that a policer was found, without one that was none in between. */
+	u32 policed;
+	u32 unused;
 };
 
 static __always_inline bool share_holds(const struct share *s, u64 now)
 {
-	return s->known && less(now, s->seen) < max64(STAYS, COMES_BACK * (u64)s->k * 1000000);
+	return s->known && less(now, s->seen) < max64(STAYS, COMES_BACK * (u64)s->k * 1000000) << (s->policed & 7);
 }
 
 static __always_inline u64 share_show(struct share *s, u64 now, u64 w, u64 before)
@@ -40,24 +44,36 @@ static __always_inline u64 share_show(struct share *s, u64 now, u64 w, u64 befor
 		s->w_max = s->w_est = s->w_prior = w;
 		s->k = 0;
 		s->known = 1;
+		s->policed = 0;
 	}
 	s->seen = now;
 	return w;
 }
 
-static __always_inline u64 share_cut(struct share *s, u64 now, u64 w)
+/* `shown`: that shows that others are there still. */
+static __always_inline u64 share_cut(struct share *s, u64 now, u64 w, bool shown)
 {
 	u64 w_max = s->known && w < s->w_max ? w * 17 / 20 : w;
 	u64 left = max64(BETA(w), SHARE_MIN_WINDOW);
 
 	/* The cube of K in ms is 2.5e9 (w_max - left). */
 	s->k = cube_root(min64(less(w_max, left), MAX_WINDOW) * 625000000 / 1024);
-	s->cut = s->seen = now;
+	s->cut = now;
+	if (shown)
+		s->seen = now;
 	s->w_max = w_max;
 	s->w_est = left;
 	s->w_prior = w;
 	s->known = 1;
 	return left;
+}
+
+/* What is lost at the window `w` is a policer's. */
+static __always_inline u64 share_police(struct share *s, u64 now, u64 w)
+{
+	if (s->policed < MAX_POLICED)
+		s->policed++;
+	return share_cut(s, now, w, true);
 }
 
 static __always_inline u64 share_grow(struct share *s, u64 now, u32 rtt, u64 w)

@@ -105,6 +105,7 @@ __noinline int farpace_open(struct farpace *f, const struct fp_ack *ack)
 __noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, const struct round *round, u32 queue)
 {
 	bool empty = queue == QUEUE_EMPTY;
+	struct loss_sample sample;
 
 	if (!f || !ack || !round)
 		return 0;
@@ -135,9 +136,12 @@ __noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, 
 		}
 		break;
 	case PHASE_DOUBLE:
-		if (!f->started)
+		if (!f->started) {
 			f->started = 1;
-		else if (loss_is_congestion(&f->loss, round->lost, round->delivered, empty) || round->marked)
+			break;
+		}
+		farpace_loss_sample(f, round, queue, &sample);
+		if (loss_is_congestion(&f->loss, &sample) || round->marked)
 			farpace_settle(f);
 		break;
 	}

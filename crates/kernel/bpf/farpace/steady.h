@@ -40,6 +40,24 @@ static __always_inline void farpace_toward(struct farpace *f, u64 target)
 		f->w -= (f->w - target) / 2;
 }
 
+/* What a round trip lost, with what tells whose losses they are. */
+static __always_inline void farpace_loss_sample(const struct farpace *f, const struct round *round, u32 queue,
+						struct loss_sample *sample)
+{
+	u32 base = path_base(&f->path), rtt;
+	u64 sent = max64(path_window_before(&f->path), SEG);
+	u64 through;
+
+	sample->lost = round->lost;
+	sample->delivered = round->delivered;
+	sample->empty = queue == QUEUE_EMPTY;
+	/* What ACKs wait on their way back is in flight, too. Without a queue round trips are longer by jitter
+	 * alone. */
+	rtt = sample->empty ? f->srtt : base + less(f->srtt, f->path.latest);
+	through = segments_in(round->bandwidth, rtt, f->mss);
+	sample->excess = through < sent ? ((sent - through) << PART_BITS) / sent : 0;
+}
+
 /* Beside others that know of congestion by losses alone. */
 static __always_inline void farpace_share_losses(struct farpace *f, u64 now, const struct round *round)
 {
@@ -47,7 +65,7 @@ static __always_inline void farpace_share_losses(struct farpace *f, u64 now, con
 	f->probing = 0;
 	f->probed = 0;
 	if (loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked)
-		f->w = share_cut(&f->share, now, f->w);
+		f->w = share_cut(&f->share, now, f->w, path_is_queue_high(&f->path));
 	else if (round->limited)
 		f->w = share_grow(&f->share, now, f->path.latest, f->w);
 }
@@ -81,8 +99,7 @@ static __always_inline void farpace_follow_queue(struct farpace *f, const struct
 /* A round trip is over. */
 __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 queue, u64 now)
 {
-	bool empty = queue == QUEUE_EMPTY, waits;
-	u64 probed = 0;
+	struct loss_sample sample;
 	int verdict;
 
 	if (!f || !round)
@@ -93,32 +110,42 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 		farpace_share_losses(f, now, round);
 		return 0;
 	}
-	verdict = loss_verdict(&f->loss, round->lost, round->delivered, empty);
-	waits = f->loss.looking && verdict == LOSS_USUAL;
-	if (!waits) {
-		probed = f->probed;
-		f->probed = 0;
-	}
+	farpace_loss_sample(f, round, queue, &sample);
+	verdict = loss_verdict(&f->loss, &sample);
 	if (round->marked) {
 		f->w = BETA_MARK(f->w);
 		f->calm = 0;
-	} else if (verdict == LOSS_CONGESTION && empty) {
-		/* Without a queue this is a policer's or the path's: what a window shows that is well below tells which. */
+		return 0;
+	}
+	switch (verdict) {
+	case LOSS_CONGESTION:
+		farpace_cut_to_delivered(f);
+		f->probing = 0;
+		return 0;
+	case LOSS_PERSISTENT:
+		/* What a window shows that is well below tells a policer's loss from the path's. */
 		f->probed = f->w;
 		f->w = max64(BETA(min64(f->w, max64(farpace_holds(f, f->bandwidth), MIN_WINDOW))), MIN_WINDOW);
 		f->probing = 0;
 		f->calm = 0;
-	} else if (verdict == LOSS_CONGESTION) {
-		farpace_cut_to_delivered(f);
-		f->probing = 0;
-	} else if (verdict == LOSS_LEARNED) {
-		f->w = max64(f->w, probed);
-	} else if (verdict == LOSS_CONFIRMED && probed) {
-		f->w = share_cut(&f->share, now, probed);
-	} else if (!(waits && f->probed) && !farpace_probe(f, round->limited)) {
-		farpace_follow_queue(f, round, queue);
+		return 0;
+	case LOSS_LEARNED:
+		f->w = max64(f->w, f->probed);
+		f->probed = 0;
+		f->share.policed = 0;
+		return 0;
+	case LOSS_POLICED:
+		f->w = share_police(&f->share, now, max64(f->w, f->probed));
+		f->probed = 0;
+		return 0;
+	case LOSS_WAITS:
+		f->calm = 0;
+		return 0;
+	default:
+		if (!farpace_probe(f, round->limited))
+			farpace_follow_queue(f, round, queue);
+		return 0;
 	}
-	return 0;
 }
 
 #endif

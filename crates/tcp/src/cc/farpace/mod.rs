@@ -319,6 +319,7 @@ impl CongestionControl for Farpace {
                 self.timeouts = self.timeouts.saturating_add(1);
                 self.phase = FarpacePhase::Steady;
                 (self.probe, self.probed) = (None, 0.0);
+                self.loss.stop_test();
                 self.cwnd = 1.0;
             }
             CongestionEvent::Undo => {

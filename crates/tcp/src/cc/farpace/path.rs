@@ -45,6 +45,8 @@ const STEADY: u64 = 3;
 const STEADY_PART: u64 = 200;
 /// Others that keep a queue filled are gone when it was short for so many round trips.
 const QUIET: u32 = 8;
+/// Of the longest queue of others one part of so many is forgotten in a round trip.
+const FORGETS: u64 = 64;
 /// A queue fills when samples exceed the base by this part of it, so many in a row: samples scatter more than medians.
 const FILLING: (f64, usize) = (0.02, 8);
 
@@ -86,6 +88,8 @@ pub struct PathModel {
     competing: bool,
     /// The window before the queue that is taken for that of others.
     before_others: f64,
+    /// The longest queue of others, which is forgotten slowly.
+    longest: Span,
     /// Since when it is there.
     others_since: Instant,
     /// Round trips without a long queue since others had one.
@@ -135,6 +139,17 @@ impl PathModel {
     /// The window before others had the queue that they have now, segments.
     pub fn before_others(&self) -> f64 {
         self.before_others
+    }
+
+    /// The window with which that was sent of which the last round trip has told, segments.
+    pub fn window_before(&self) -> f64 {
+        if self.windows[1] > 0.0 { self.windows[1] } else { self.windows[0] }
+    }
+
+    /// The queue is at least half as long as the longest one of others.
+    pub fn is_queue_high(&self) -> bool {
+        let excess = self.latest.unwrap_or_default() - self.base();
+        !self.longest.is_zero() && excess * 2 >= self.longest
     }
 
     /// Our part of the queue in the last round trip, segments.
@@ -251,6 +266,10 @@ impl PathModel {
         if !self.may_be_others() && self.is_longer(rtt, previous.filter(|_| !grew), scatter) {
             (self.current, self.before, self.since) = (self.flat.iter().min().copied(), None, now);
             self.flat.clear();
+        }
+        self.longest -= self.longest / FORGETS;
+        if self.competing {
+            self.longest = self.longest.max(rtt - self.base());
         }
         self.judge(now, rtt, w, alpha, best)
     }

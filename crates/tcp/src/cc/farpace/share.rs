@@ -18,6 +18,9 @@ const STAYS: Span = Span::from_secs(4);
 /// ... and for so many times as long as the window needs to come back to where it was.
 const COMES_BACK: f64 = 2.0;
 
+/// Each time that a policer is found again, it is taken to be there twice as long, so many times.
+const MAX_POLICED: u32 = 4;
+
 /// The window beside others, as a function of the time since it was cut.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossShare {
@@ -32,13 +35,15 @@ pub struct LossShare {
     /// What Reno would have.
     w_est: f64,
     w_prior: f64,
+    /// Times that a policer was found, without one that was none in between; up to [`MAX_POLICED`].
+    policed: u32,
 }
 
 impl LossShare {
     /// Others are there: they keep a queue filled, or what is sent is too much for all together.
     pub fn holds(&self, now: Instant) -> bool {
         let stays = STAYS.max(Span::from_micros((COMES_BACK * self.k * 1e6) as u64));
-        self.cut.is_some() && now.since(self.seen) < stays
+        self.cut.is_some() && now.since(self.seen) < stays * (1 << self.policed)
     }
 
     /// Others show, with the window `w`. Returns it, or if they are new what a loss would have left of the
@@ -50,18 +55,39 @@ impl LossShare {
             return w;
         }
         let w = w.max(before * BETA);
-        *self = LossShare { cut: Some(now), seen: now, w_max: w, k: 0.0, w_est: w, w_prior: w };
+        *self = LossShare {
+            cut: Some(now),
+            seen: now,
+            w_max: w,
+            k: 0.0,
+            w_est: w,
+            w_prior: w,
+            ..LossShare::default()
+        };
         w
     }
 
-    /// Something was lost, with the window `w`. Returns what is left of it.
-    pub fn cut(&mut self, now: Instant, w: f64) -> f64 {
+    /// Something was lost, with the window `w`. Returns what is left of it. `shown`: that shows that others
+    /// are there still.
+    pub fn cut(&mut self, now: Instant, w: f64, shown: bool) -> f64 {
         // Fast convergence (RFC 9438 §4.7): who loses at less than before makes room.
         let w_max = if w < self.w_max && self.cut.is_some() { w * (1.0 + BETA) / 2.0 } else { w };
         let left = (w * BETA).max(MIN_WINDOW);
         let k = libm::cbrt((w_max - left).max(0.0) / C);
-        *self = LossShare { cut: Some(now), seen: now, w_max, k, w_est: left, w_prior: w };
+        let seen = if shown { now } else { self.seen };
+        *self = LossShare { cut: Some(now), seen, w_max, k, w_est: left, w_prior: w, ..*self };
         left
+    }
+
+    /// What is lost at the window `w` is a policer's. Returns what is left of the window.
+    pub fn police(&mut self, now: Instant, w: f64) -> f64 {
+        self.policed = (self.policed + 1).min(MAX_POLICED);
+        self.cut(now, w, true)
+    }
+
+    /// What is lost is the path's.
+    pub fn forget_policer(&mut self) {
+        self.policed = 0;
     }
 
     /// A round trip of `rtt` without loss: the window after `w`.

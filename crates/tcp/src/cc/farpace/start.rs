@@ -115,9 +115,8 @@ impl Farpace {
             }
             FarpacePhase::Double { judged: false } => self.phase = FarpacePhase::Double { judged: true },
             FarpacePhase::Double { judged: true } => {
-                if self.loss.is_congestion(round.lost, round.delivered, queue == QueueEstimate::Empty)
-                    || round.marked
-                {
+                let sample = self.loss_sample(round, queue);
+                if self.loss.is_congestion(&sample) || round.marked {
                     self.settle();
                 }
             }

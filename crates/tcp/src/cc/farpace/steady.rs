@@ -1,6 +1,6 @@
 //! After the start: following the queue, and coming down.
 
-use super::loss::LossVerdict;
+use super::loss::{LossSample, LossVerdict};
 use super::path::QueueEstimate;
 use super::share::BETA;
 use super::{DRAIN, Farpace, MIN_ALPHA, MIN_WINDOW, Round};
@@ -25,8 +25,8 @@ impl Farpace {
         self.calm = 0;
     }
 
-    /// How much more than alpha the window may grow by, where there is no queue: twice as much each round trip, but not
-    /// where the limit was found last.
+    /// How much more than alpha the window may grow by, where there is no queue: twice as much each round
+    /// trip, but not where the limit was found last.
     fn haste(&self) -> f64 {
         if (self.limit * SLOW.0..self.limit * SLOW.1).contains(&self.w) {
             return 1.0;
@@ -43,35 +43,47 @@ impl Farpace {
         if self.share.holds(now) {
             return self.share_losses(now, round);
         }
-        let empty = queue == QueueEstimate::Empty;
-        let verdict = self.loss.judge(round.lost, round.delivered, empty);
-        let waits = self.loss.is_looking() && verdict == LossVerdict::Usual;
-        let probed = if waits { 0.0 } else { std::mem::take(&mut self.probed) };
+        let verdict = self.loss.judge(&self.loss_sample(round, queue));
         match verdict {
             _ if round.marked => {
                 self.w *= BETA_MARK;
-                self.calm = 0;
-            }
-            // Without a queue this is a policer's or the path's: what a window shows that is well below
-            // tells which.
-            LossVerdict::Congestion if empty => {
-                self.probed = self.w;
-                self.w = (self.w.min(self.holds(self.bandwidth).max(MIN_WINDOW)) * BETA).max(MIN_WINDOW);
-                self.probe = None;
                 self.calm = 0;
             }
             LossVerdict::Congestion => {
                 self.cut_to_delivered();
                 self.probe = None;
             }
-            LossVerdict::Learned => self.w = self.w.max(probed),
-            LossVerdict::Confirmed if probed > 0.0 => {
-                self.w = self.share.cut(now, probed);
+            // What a window shows that is well below tells a policer's loss from the path's.
+            LossVerdict::Persistent => {
+                self.probed = self.w;
+                self.w = (self.w.min(self.holds(self.bandwidth).max(MIN_WINDOW)) * BETA).max(MIN_WINDOW);
+                self.probe = None;
+                self.calm = 0;
             }
-            _ if waits && self.probed > 0.0 => {}
-            _ if self.probe(round.limited) => {}
-            LossVerdict::Usual | LossVerdict::Confirmed => self.follow_queue(round, queue),
+            LossVerdict::Learned => {
+                self.w = self.w.max(std::mem::take(&mut self.probed));
+                self.share.forget_policer();
+            }
+            LossVerdict::Policed => {
+                let before = std::mem::take(&mut self.probed).max(self.w);
+                self.w = self.share.police(now, before);
+            }
+            LossVerdict::Waits => self.calm = 0,
+            LossVerdict::Usual if self.probe(round.limited) => {}
+            LossVerdict::Usual => self.follow_queue(round, queue),
         }
+    }
+
+    /// What a round trip lost, with what tells whose losses they are.
+    pub(super) fn loss_sample(&self, round: &Round, queue: QueueEstimate) -> LossSample {
+        let empty = queue == QueueEstimate::Empty;
+        // What ACKs wait on their way back is in flight, too. Without a queue round trips are longer than
+        // the empty path's by jitter alone.
+        let (base, latest) = (self.path.base(), self.path.latest().unwrap_or_default());
+        let rtt = if empty { self.srtt } else { base + (self.srtt - latest) };
+        let through = round.bandwidth * rtt.as_secs_f64() / self.mss;
+        let excess = (1.0 - through / self.path.window_before().max(1.0)).max(0.0);
+        LossSample { lost: round.lost, delivered: round.delivered, empty, excess }
     }
 
     /// Beside others that know of congestion by losses alone.
@@ -79,7 +91,7 @@ impl Farpace {
         self.calm = 0;
         (self.probe, self.probed) = (None, 0.0);
         if self.loss.is_overflow(round.lost, round.delivered) || round.marked {
-            self.w = self.share.cut(now, self.w);
+            self.w = self.share.cut(now, self.w, self.path.is_queue_high());
         } else if round.limited {
             let rtt = self.path.latest().unwrap_or_default();
             self.w = self.share.grow(now, rtt, self.w);

@@ -1,4 +1,4 @@
-use super::loss::LossJudge;
+use super::loss::{LossJudge, LossSample, LossVerdict};
 use super::path::{PathModel, QueueEstimate};
 use super::train::PacketTrain;
 use super::*;
@@ -124,18 +124,25 @@ fn the_queues_of_others() {
     assert_eq!(judged[7..], [QueueEstimate::Empty; 2]);
 }
 
-/// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is congestion, and when it stays after the
+/// A round trip without a queue, in which nothing was sent that did not come through but for the losses.
+fn lossy(lost: f64, delivered: f64) -> LossSample {
+    LossSample { lost, delivered, empty: true, excess: 0.0 }
+}
+
+/// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is suspicious, and when it stays after the
 /// cut, it is the usual.
 #[test]
 fn bit_errors_are_learned() {
     let mut judge = LossJudge::default();
-    let mut cuts = 0;
+    let mut verdicts = Vec::new();
     for round in 0..200 {
         // Between 7 and 13 %.
         let lost = 40.0 + f64::from(round * 7 % 25) - 12.0;
-        cuts += u32::from(judge.is_congestion(lost, 400.0 - lost, true));
+        verdicts.push(judge.judge(&lossy(lost, 400.0 - lost)));
     }
-    assert_eq!(cuts, 1);
+    let of = |wanted| verdicts.iter().filter(|v| **v == wanted).count();
+    assert_eq!((of(LossVerdict::Persistent), of(LossVerdict::Learned)), (1, 1), "{verdicts:?}");
+    assert_eq!((of(LossVerdict::Policed), of(LossVerdict::Congestion)), (0, 0), "{verdicts:?}");
 }
 
 /// Breaks: a policer, or a full queue: what is lost when too much is sent never becomes the usual.
@@ -143,20 +150,62 @@ fn bit_errors_are_learned() {
 fn congestion_is_not_learned() {
     for empty in [true, false] {
         let mut judge = LossJudge::default();
-        let (mut w, mut cuts, mut lost_in_all) = (300.0_f64, 0, 0.0);
+        let (mut w, mut before, mut cuts, mut lost_in_all) = (300.0_f64, 300.0, 0, 0.0);
         for _ in 0..400 {
             let lost = (w - 400.0).max(0.0);
             lost_in_all += lost / w;
             // A policer makes no queue; a queue is there when something is lost.
-            if judge.is_congestion(lost, w - lost, empty || lost == 0.0) {
-                w = w.min(400.0) * 0.95;
-                cuts += 1;
-            } else {
-                w += 1.5;
+            let empty = empty || lost == 0.0;
+            match judge.judge(&LossSample { lost, delivered: w - lost, empty, excess: lost / w }) {
+                LossVerdict::Congestion => (w, cuts) = (w.min(400.0) * 0.95, cuts + 1),
+                LossVerdict::Persistent => (before, w, cuts) = (w, w.min(400.0) * 0.7, cuts + 1),
+                LossVerdict::Policed => (w, cuts) = (before * 0.7, cuts + 1),
+                LossVerdict::Usual => w += 1.5,
+                LossVerdict::Waits => {}
+                LossVerdict::Learned => panic!("learned at {w}"),
             }
         }
         assert!(cuts > 5, "{cuts}");
         assert!(lost_in_all / 400.0 < 0.01, "{lost_in_all}");
+    }
+}
+
+/// Breaks: bursts of losses pass for a policer, which the window must stay below.
+#[test]
+fn bursts_are_no_policer() {
+    for (every, burst) in [(17_u32, 14.0), (40, 25.0), (3, 9.0)] {
+        let mut judge = LossJudge::default();
+        let mut waits = 0;
+        for round in 0..400 {
+            let lost = if round % every == 5 % every { burst } else { 0.0 };
+            match judge.judge(&lossy(lost, 140.0 - lost)) {
+                LossVerdict::Usual | LossVerdict::Persistent | LossVerdict::Learned => {}
+                LossVerdict::Waits => waits += 1,
+                verdict => panic!("{verdict:?} in round {round} of bursts of {burst}"),
+            }
+        }
+        // Bursts that come all the time are known after a while.
+        assert!(every > 10 || waits < 40, "bursts of {burst}: {waits}");
+    }
+}
+
+/// Breaks: a few random losses, and then by chance none for a round trip or two, are taken for a policer that a lower window has pleased:
+/// the window is that of CUBIC on a lossy path for the rest of the connection.
+#[test]
+fn random_losses_are_no_policer() {
+    for seed in 0..40 {
+        let mut random = farpace_units::RandomStream::new(seed, "random losses");
+        let mut judge = LossJudge::default();
+        let mut w: u32 = 160;
+        for _ in 0..300 {
+            let lost = (0..w).filter(|_| random.chance(0.01)).count() as f64;
+            match judge.judge(&lossy(lost, f64::from(w) - lost)) {
+                LossVerdict::Persistent => w = 112,
+                LossVerdict::Learned => w = 160,
+                LossVerdict::Usual | LossVerdict::Waits => {}
+                verdict => panic!("{verdict:?} with seed {seed}"),
+            }
+        }
     }
 }
 
@@ -176,9 +225,10 @@ fn beside_others_a_loss_is_a_full_queue() {
 #[test]
 fn a_few_segments_say_nothing() {
     let mut judge = LossJudge::default();
-    assert!(!judge.is_congestion(1.0, 3.0, true));
-    assert!(!judge.is_congestion(0.0, 10.0, true));
-    assert!(judge.is_congestion(9.0, 10.0, true), "put together they do");
+    assert!(!judge.is_congestion(&lossy(1.0, 3.0)));
+    assert!(!judge.is_congestion(&lossy(0.0, 10.0)));
+    let too_much = LossSample { excess: 0.4, ..lossy(9.0, 10.0) };
+    assert!(judge.is_congestion(&too_much), "put together they do");
 }
 
 /// Breaks: the start: the line is full after four round trips, and hardly anything is lost.
