@@ -30,9 +30,9 @@ const MAX_DISPERSION: f64 = 64.0;
 /// More than this is congestion, however usual it is.
 const MAX_USUAL: f64 = 0.3;
 /// Losses of this part of those before are those before.
-const PERSISTS: f64 = 0.5;
+const MIN_PERSISTING: f64 = 0.5;
 /// What was sent beyond the delivery rate explains a loss if it is this part of it at least.
-const EXPLAINS: f64 = 0.5;
+const MIN_EXPLAINED_PART: f64 = 0.5;
 /// Times in a row that a loss was what was sent beyond the delivery rate, where there was no queue, until
 /// that is a policer.
 const MIN_EXPLAINED: u32 = 2;
@@ -201,7 +201,7 @@ impl LossJudge {
             return LossVerdict::Usual;
         }
         (self.beyond, self.among) = (0.0, 0.0);
-        let explained = sample.excess * n >= EXPLAINS * lost;
+        let explained = sample.excess * n >= MIN_EXPLAINED_PART * lost;
         let stage = if explained { LossStage::Delivered } else { LossStage::Same };
         self.explained = if explained && sample.empty { self.explained + 1 } else { 0 };
         if self.explained >= MIN_EXPLAINED && lost >= MIN_LOSSES {
@@ -224,7 +224,7 @@ impl LossJudge {
         let expected = test.before.0 / test.before.1 * test.after.1;
         let left = test.after.0 / expected.max(f64::MIN_POSITIVE);
         if test.stage != LossStage::Lower {
-            if left < PERSISTS || test.after.0 <= self.statistics.usual * test.after.1 {
+            if left < MIN_PERSISTING || test.after.0 <= self.statistics.usual * test.after.1 {
                 if test.stage == LossStage::Same {
                     // It was a burst.
                     self.explained = 0;
@@ -242,7 +242,7 @@ impl LossJudge {
         let is_long = test.rounds >= MAX_ROUNDS;
         let dispersion = if is_long { 1.0 } else { self.statistics.dispersion() };
         let is_enough = expected >= MIN_EXPECTED * dispersion;
-        if !is_enough && !is_long && left < PERSISTS {
+        if !is_enough && !is_long && left < MIN_PERSISTING {
             self.test = Some(test);
             return LossVerdict::Waits;
         }
@@ -259,7 +259,7 @@ impl LossJudge {
         }
         self.statistics.learn(test.before.0, test.before.1);
         self.statistics.learn(test.after.0, test.after.1);
-        if left >= PERSISTS {
+        if left >= MIN_PERSISTING {
             self.statistics.usual = part;
         }
         LossVerdict::Learned

@@ -56,9 +56,9 @@ const ALPHA_SHARE: f64 = 0.005;
 const MAX_ALPHA: f64 = 300.0;
 /// Segments that ACKs tell of at once count as alpha up to this part of the window: more in the queue would pass for the
 /// queue of others.
-const MAX_TOGETHER: f64 = 1.0 / 6.0;
+const MAX_AGGREGATION: f64 = 1.0 / 6.0;
 /// A queue of so many times the usual movement of round trips is none ...
-const JITTER: f64 = 3.0;
+const JITTER_MOVEMENTS: f64 = 3.0;
 /// ... up to this part of the window.
 const MAX_JITTER: f64 = 1.0 / 6.0;
 /// The part of what was delivered that a cut leaves, so that the queue drains.
@@ -66,12 +66,12 @@ const DRAIN: f64 = 0.95;
 /// The least window: what keeps ACKs coming.
 const MIN_WINDOW: f64 = 4.0;
 /// Pacing is a little faster than the window, so that it smooths and does not limit.
-const PACE: f64 = 1.1;
+const PACING_GAIN: f64 = 1.1;
 /// So many segments of a window may be missing in flight: of a tenth of them, by which pacing is faster than the window, a short queue
 /// loses nothing.
-const MISSING: f64 = 1000.0;
+const MAX_MISSING: f64 = 1000.0;
 /// The first flight is meant to be a burst.
-const BURST: Rate = Rate::from_mbit(1_000_000);
+const BURST_RATE: Rate = Rate::from_mbit(1_000_000);
 
 /// What the connection is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -190,10 +190,10 @@ impl Farpace {
     /// in flight besides what the path holds; without as many more the line runs empty between two ACKs
     /// (draft-ietf-ccwg-bbr §5.5.9: extra_acked). With an ACK for each pair this is no more than the least alpha.
     fn alpha(&self) -> f64 {
-        let together = (self.together + 1.0).min(self.w * MAX_TOGETHER);
+        let together = (self.together + 1.0).min(self.w * MAX_AGGREGATION);
         // Round trips that move by themselves look like a queue: as much is none.
         let rtt = self.path.base().as_secs_f64().max(1e-9);
-        let jitter = (JITTER * self.path.movement() / rtt).min(MAX_JITTER) * self.w;
+        let jitter = (JITTER_MOVEMENTS * self.path.movement() / rtt).min(MAX_JITTER) * self.w;
         least_alpha(self.w).max(together).max(jitter)
     }
 
@@ -209,12 +209,14 @@ impl Farpace {
         let known = match self.phase {
             FarpacePhase::Ramp { rate, .. } => rate,
             FarpacePhase::Steady => self.best,
-            FarpacePhase::Train | FarpacePhase::Trains { .. } | FarpacePhase::Double { .. } => return PACE,
+            FarpacePhase::Train | FarpacePhase::Trains { .. } | FarpacePhase::Double { .. } => {
+                return PACING_GAIN;
+            }
         };
-        if self.flight + MISSING >= self.cwnd {
-            return PACE;
+        if self.flight + MAX_MISSING >= self.cwnd {
+            return PACING_GAIN;
         }
-        (known * self.srtt.as_secs_f64() / window).clamp(1.0, PACE)
+        (known * self.srtt.as_secs_f64() / window).clamp(1.0, PACING_GAIN)
     }
 
     fn end_round(&mut self, ack: &AckSample) {
@@ -343,7 +345,7 @@ impl CongestionControl for Farpace {
 
     fn pacing(&self) -> Option<Rate> {
         if self.phase == FarpacePhase::Train || self.srtt.is_zero() {
-            return Some(BURST);
+            return Some(BURST_RATE);
         }
         if let FarpacePhase::Trains { rate, .. } = self.phase {
             return Some(Rate::from_bytes_per_sec_f64(rate / 2.0).max(Rate::from_bits_per_sec(8)));

@@ -8,45 +8,45 @@ use farpace_units::{Instant, Span};
 
 /// The least median of this time is the empty path's; two windows of half the length take turns. It is long, because the
 /// queue that all connections together like to keep would otherwise become part of the path.
-const WINDOW: Span = Span::from_secs(600);
+const BASE_WINDOW: Span = Span::from_secs(600);
 /// Samples that make a median; fewer wait for those of the next round trip, because a delayed ACK is one in two.
-const ENOUGH: usize = 8;
+const MIN_SAMPLES: usize = 8;
 /// Samples of a round trip that are kept; of more, every second, fourth, ... one.
-const SAMPLES: usize = 64;
+const MAX_SAMPLES: usize = 64;
 /// A path that has become longer shows by a step of at least this part of the base ...
-const STEP: f64 = 0.01;
+const MIN_STEP: f64 = 0.01;
 /// ... after which round trips differ by less than this part ...
-const FLAT: f64 = 0.005;
+const MAX_FLAT_RANGE: f64 = 0.005;
 /// ... so many times. Queues grow more slowly, and move.
-const ROUNDS: usize = 4;
+const FLAT_ROUNDS: usize = 4;
 /// A queue of others is at least this part of the base, and so many times alpha at the best rate seen, ...
-const FOREIGN: (f64, f64) = (0.05, 4.0);
+const MIN_FOREIGN: (f64, f64) = (0.05, 4.0);
 /// ... or this part: who comes late to a full queue has not seen a good rate.
-const CERTAINLY_FOREIGN: f64 = 0.25;
+const LARGE_FOREIGN: f64 = 0.25;
 /// ... for so many round trips and for so long: a queue that another of our kind has made by its start is
 /// gone by then.
 const FOREIGN_ROUNDS: usize = 10;
 const FOREIGN_TIME: Span = Span::from_millis(500);
 /// Queues shorter than this part of the base cannot be told from noise.
-const NOISE: f64 = 0.001;
+const MIN_EXCESS: f64 = 0.001;
 /// Of a window that grows, so much at least waits where there is but one line.
-const YIELDS: f64 = 0.25;
+const MIN_QUEUE_GROWTH: f64 = 0.25;
 /// With more than this of what is wanted in the queue, the queue moves for other reasons.
-const MODEST: f64 = 1.0;
+const MAX_YIELD_QUEUE: f64 = 1.0;
 /// A movement of round trips adds one part of so many to what is known of it: slow enough for a mean, fast
 /// enough for a new path.
-const MOVES: u64 = 8;
+const MOVEMENT_MEMORY: u64 = 8;
 const MOVEMENT_UNIT: u64 = 256;
 /// Round trips after a probe began in which they move because of it: its own, the next, and two for the bend.
-const AFTER_PROBE: u32 = 5;
+const PROBE_DISTURBANCE: u32 = 5;
 /// Round trips are steady if the last ones differ by at most so many times their usual movement, or by one
 /// part of so many of the base.
-const STEADY: u64 = 3;
+const STEADY_MOVEMENTS: u64 = 3;
 const STEADY_PART: u64 = 200;
 /// Others that keep a queue filled are gone when it was short for so many round trips.
-const QUIET: u32 = 8;
+const QUIET_ROUNDS: u32 = 8;
 /// Of the longest queue of others one part of so many is forgotten in a round trip.
-const FORGETS: u64 = 64;
+const QUEUE_MEMORY: u64 = 64;
 /// A queue fills when samples exceed the base by this part of it, so many in a row: samples scatter more than medians.
 const FILLING: (f64, usize) = (0.02, 8);
 
@@ -112,7 +112,7 @@ impl PathModel {
             return;
         }
         self.passed = 0;
-        if self.samples.len() >= SAMPLES {
+        if self.samples.len() >= MAX_SAMPLES {
             let mut keep = false;
             self.samples.retain(|_| {
                 keep = !keep;
@@ -167,7 +167,7 @@ impl PathModel {
         let most = self.medians.iter().copied().max().unwrap_or(0);
         let least = self.medians.iter().copied().min().unwrap_or(0);
         let base = self.base().as_nanos() / 1_000;
-        let allowed = (STEADY * self.movement / MOVEMENT_UNIT).max(base / STEADY_PART);
+        let allowed = (STEADY_MOVEMENTS * self.movement / MOVEMENT_UNIT).max(base / STEADY_PART);
         least > 0 && most - least <= allowed
     }
 
@@ -181,7 +181,7 @@ impl PathModel {
 
     /// The window moves for a probe: round trips move with it for a while.
     pub fn disturb(&mut self) {
-        self.disturbed = AFTER_PROBE;
+        self.disturbed = PROBE_DISTURBANCE;
     }
 
     /// Others have the queue that is there, or it looks like that for some round trips.
@@ -202,7 +202,7 @@ impl PathModel {
         self.disturbed = self.disturbed.saturating_sub(1);
         if oldest > 0 && self.disturbed == 0 {
             let bend = (newest + oldest).abs_diff(2 * middle) * MOVEMENT_UNIT / 2;
-            self.movement = self.movement - self.movement / MOVES + bend / MOVES;
+            self.movement = self.movement - self.movement / MOVEMENT_MEMORY + bend / MOVEMENT_MEMORY;
         }
     }
 
@@ -215,8 +215,8 @@ impl PathModel {
         let grown = newer - older;
         older > 0.0
             && grown >= least_alpha(newer)
-            && queue - before < YIELDS * grown
-            && queue.max(before) <= MODEST * alpha
+            && queue - before < MIN_QUEUE_GROWTH * grown
+            && queue.max(before) <= MAX_YIELD_QUEUE * alpha
     }
 
     /// A single round trip; true if it and those before show that the queue fills.
@@ -234,13 +234,13 @@ impl PathModel {
         let grew = self.windows.iter().take(3).any(|before| w > before + least_alpha(w));
         self.windows.rotate_right(1);
         self.windows[0] = w;
-        if self.samples.len() < ENOUGH && self.latest.is_some() {
+        if self.samples.len() < MIN_SAMPLES && self.latest.is_some() {
             return if self.competing { QueueEstimate::Foreign } else { QueueEstimate::Own };
         }
         self.stride = 0;
         self.passed = 0;
         // What the train has shown is a few samples: the first real median takes its place.
-        let few = self.samples.len() < ENOUGH;
+        let few = self.samples.len() < MIN_SAMPLES;
         if std::mem::replace(&mut self.provisional, few) && !few {
             self.current = None;
         }
@@ -255,7 +255,7 @@ impl PathModel {
         self.watch(rtt);
         if self.current.is_none() {
             self.since = now;
-        } else if now.since(self.since) >= WINDOW / 2 {
+        } else if now.since(self.since) >= BASE_WINDOW / 2 {
             (self.before, self.current) = (self.current, None);
             self.since = now;
         }
@@ -267,7 +267,7 @@ impl PathModel {
             (self.current, self.before, self.since) = (self.flat.iter().min().copied(), None, now);
             self.flat.clear();
         }
-        self.longest -= self.longest / FORGETS;
+        self.longest -= self.longest / QUEUE_MEMORY;
         if self.competing {
             self.longest = self.longest.max(rtt - self.base());
         }
@@ -278,18 +278,18 @@ impl PathModel {
     /// must have besides.
     fn is_longer(&mut self, rtt: Span, previous: Option<Span>, scatter: f64) -> bool {
         let long = self.base().as_secs_f64();
-        let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > (STEP + scatter) * long);
+        let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > (MIN_STEP + scatter) * long);
         if stepped {
             self.flat.clear();
             self.flat.push(rtt);
         } else if let Some(first) = self.flat.first() {
-            if first.abs_diff(rtt).as_secs_f64() > FLAT * long {
+            if first.abs_diff(rtt).as_secs_f64() > MAX_FLAT_RANGE * long {
                 self.flat.clear();
             } else {
                 self.flat.push(rtt);
             }
         }
-        self.flat.len() > ROUNDS
+        self.flat.len() > FLAT_ROUNDS
     }
 
     fn judge(&mut self, now: Instant, rtt: Span, w: f64, alpha: f64, best: f64) -> QueueEstimate {
@@ -298,15 +298,15 @@ impl PathModel {
         let own = w * excess / rtt.as_secs_f64().max(1e-9);
         self.owns.rotate_right(1);
         self.owns[0] = own;
-        let large = excess * best >= FOREIGN.1 * alpha || excess >= CERTAINLY_FOREIGN * long;
-        if excess < FOREIGN.0 * long || !large {
+        let large = excess * best >= MIN_FOREIGN.1 * alpha || excess >= LARGE_FOREIGN * long;
+        if excess < MIN_FOREIGN.0 * long || !large {
             self.foreign = 0;
             self.quiet = self.quiet.saturating_add(1);
-            if self.competing && self.quiet < QUIET {
+            if self.competing && self.quiet < QUIET_ROUNDS {
                 return QueueEstimate::Foreign;
             }
             self.competing = false;
-            return if own <= alpha / 2.0 || excess <= NOISE * long {
+            return if own <= alpha / 2.0 || excess <= MIN_EXCESS * long {
                 QueueEstimate::Empty
             } else {
                 QueueEstimate::Own

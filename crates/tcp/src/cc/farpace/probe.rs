@@ -7,30 +7,30 @@ use super::path::PathModel;
 use farpace_units::Span;
 
 /// Round trips between two dips.
-const DIPS: u32 = 30;
+const DIP_INTERVAL: u32 = 30;
 /// The least number of round trips between a probe and a dip because of a queue that is larger than wanted.
-const SOON: u32 = 4;
+const MIN_DIP_INTERVAL: u32 = 4;
 /// Round trips after a probe until the next rise, where the window does not grow.
-const RISES: u32 = 5;
+const RISE_INTERVAL: u32 = 5;
 /// What a dip takes besides the queue that this connection seems to have, in alphas: as much as a few others
 /// keep there.
-const OTHERS: f64 = 2.0;
+const DIP_ALPHAS: f64 = 2.0;
 /// The largest part of the window that a probe takes or adds.
 const MAX_MOVE: f64 = 0.25;
 /// Queue there is if a dip shortens the round trip by this part of what its segments take.
-const FALLS: f64 = 0.25;
+const MIN_FALL: f64 = 0.25;
 /// None there is if a rise lengthens the round trip by less than this part ...
-const RISEN: f64 = 0.25;
+const MAX_RISE: f64 = 0.25;
 /// ... or by no more than so many times what it moves by itself, but then at most by this part.
-const NOISE: (f64, f64) = (2.0, 0.4);
+const RISE_NOISE: (f64, f64) = (2.0, 0.4);
 /// A rise shows if it is so many times what round trips move by.
-const SHOWS: f64 = 4.0;
+const MIN_RISE_MOVEMENTS: f64 = 4.0;
 /// Rises are made where it is at least this part of alpha.
-const JITTERS: f64 = 0.5;
+const MIN_JITTER: f64 = 0.5;
 /// After a longer path was found the window grows to what it holds, at most by this.
 const MAX_STRETCH: f64 = 1.5;
 /// A queue that is so many times alpha is larger than wanted.
-const LARGE: f64 = 1.5;
+const LARGE_QUEUE: f64 = 1.5;
 
 /// A probe under way.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ impl Farpace {
             ProbeVerdict::Room => {
                 self.w = probe.w + probe.by;
                 // The next one at once, and twice as far.
-                (self.room, self.since_probe) = (probe.by * 2.0, RISES);
+                (self.room, self.since_probe) = (probe.by * 2.0, RISE_INTERVAL);
                 return true;
             }
         }
@@ -105,15 +105,16 @@ impl Farpace {
     fn due(&mut self) -> f64 {
         let (alpha, own) = (self.alpha(), self.path.own());
         let most = self.w * MAX_MOVE;
-        let large = own > LARGE * alpha && self.path.is_steady();
-        if self.since_dip >= DIPS || large && self.since_probe >= SOON {
+        let large = own > LARGE_QUEUE * alpha && self.path.is_steady();
+        if self.since_dip >= DIP_INTERVAL || large && self.since_probe >= MIN_DIP_INTERVAL {
             self.since_dip = 0;
-            return if self.w > 2.0 * alpha { -(own + OTHERS * alpha).min(most) } else { 0.0 };
+            return if self.w > 2.0 * alpha { -(own + DIP_ALPHAS * alpha).min(most) } else { 0.0 };
         }
-        if self.since_probe >= RISES && self.calm == 0 {
-            let shows = SHOWS * self.path.movement() / self.path.base().as_secs_f64().max(1e-9) * self.w;
+        if self.since_probe >= RISE_INTERVAL && self.calm == 0 {
+            let shows =
+                MIN_RISE_MOVEMENTS * self.path.movement() / self.path.base().as_secs_f64().max(1e-9) * self.w;
             // Where round trips do not move, what looks like a queue is one.
-            let needed = shows >= JITTERS * alpha || self.room > 0.0;
+            let needed = shows >= MIN_JITTER * alpha || self.room > 0.0;
             return if needed { alpha.max(shows).max(self.room).min(most) } else { 0.0 };
         }
         0.0
@@ -125,15 +126,15 @@ impl QueueProbe {
         let expected = self.by.abs() / self.w.max(1.0) * self.rtt.as_secs_f64();
         if self.by > 0.0 {
             let rose = (rtt - self.rtt).as_secs_f64();
-            let noise = (NOISE.0 * path.movement()).min(NOISE.1 * expected);
-            return if rose <= (RISEN * expected).max(noise) {
+            let noise = (RISE_NOISE.0 * path.movement()).min(RISE_NOISE.1 * expected);
+            return if rose <= (MAX_RISE * expected).max(noise) {
                 ProbeVerdict::Room
             } else {
                 ProbeVerdict::Queue
             };
         }
         let fell = (self.rtt - rtt).as_secs_f64();
-        if path.own() <= LARGE * alpha || fell > FALLS * expected {
+        if path.own() <= LARGE_QUEUE * alpha || fell > MIN_FALL * expected {
             ProbeVerdict::Queue
         } else if path.is_steady() && !path.may_be_others() {
             ProbeVerdict::Path

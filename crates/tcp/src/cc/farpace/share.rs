@@ -14,9 +14,9 @@ const RENO: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// The window of the next round trip is at most this times the present one (RFC 9438 §4.2).
 const MAX_STEP: f64 = 1.5;
 /// After the last loss that others have a part in, they are taken to be there for so long ...
-const STAYS: Span = Span::from_secs(4);
+const MIN_SHARE_TIME: Span = Span::from_secs(4);
 /// ... and for so many times as long as the window needs to come back to where it was.
-const COMES_BACK: f64 = 2.0;
+const SHARE_TIME_K: f64 = 2.0;
 
 /// Each time that a policer is found again, it is taken to be there twice as long, so many times.
 const MAX_POLICED: u32 = 4;
@@ -42,7 +42,7 @@ pub struct LossShare {
 impl LossShare {
     /// Others are there: they keep a queue filled, or what is sent is too much for all together.
     pub fn holds(&self, now: Instant) -> bool {
-        let stays = STAYS.max(Span::from_micros((COMES_BACK * self.k * 1e6) as u64));
+        let stays = MIN_SHARE_TIME.max(Span::from_micros((SHARE_TIME_K * self.k * 1e6) as u64));
         self.cut.is_some() && now.since(self.seen) < stays * (1 << self.policed)
     }
 

@@ -9,9 +9,9 @@ use crate::cc::AckSample;
 /// Trains that are sent again before slow start does the work.
 const MAX_TRAINS: u32 = 2;
 /// A train at half of the rate arrives at this part of the rate at least, or the rate was too high.
-const ARRIVES: f64 = 0.4;
+const MIN_ARRIVAL: f64 = 0.4;
 /// What is left after the longest jump is no reason for another train up to this factor: ACKs do that.
-const DOUBLED: f64 = 2.0;
+const MAX_ACK_GROWTH: f64 = 2.0;
 
 impl Farpace {
     /// The train has arrived, or what it says is no use.
@@ -31,7 +31,7 @@ impl Farpace {
     fn jump(&mut self, rate: f64) -> FarpacePhase {
         let half = self.holds(rate / 2.0);
         let most = self.w * train::MAX_JUMP;
-        if half > most * DOUBLED {
+        if half > most * MAX_ACK_GROWTH {
             self.w = most;
             return FarpacePhase::Trains { rate, train: None };
         }
@@ -47,7 +47,7 @@ impl Farpace {
         };
         let Some(arrived) = train.on_ack(ack, sample.total_delivered) else { return };
         let arrived = arrived * self.mss;
-        let rate = if arrived >= ARRIVES * *rate { *rate } else { arrived };
+        let rate = if arrived >= MIN_ARRIVAL * *rate { *rate } else { arrived };
         if rate > 0.0 && self.holds(rate) <= self.w {
             // The train itself was more than the path holds.
             self.round.bandwidth = rate;

@@ -9,9 +9,9 @@ use farpace_units::Instant;
 /// Round trips without a queue after which alpha doubles.
 const CALM_ROUNDS: u32 = 2;
 /// So many times at most, where there is a queue that does not grow.
-const YIELDING: u32 = 1;
+const YIELD_ROUNDS: u32 = 1;
 /// Within these parts of the limit that was found last, the window grows by alpha only.
-const SLOW: (f64, f64) = (0.9, 1.1);
+const LIMIT_ZONE: (f64, f64) = (0.9, 1.1);
 /// Most that a window grows by in a round trip when it is doubling alpha.
 const MAX_GROWTH: f64 = 0.25;
 /// What a congestion mark leaves: it comes from a short queue (RFC 8511).
@@ -28,7 +28,7 @@ impl Farpace {
     /// How much more than alpha the window may grow by, where there is no queue: twice as much each round
     /// trip, but not where the limit was found last.
     fn haste(&self) -> f64 {
-        if (self.limit * SLOW.0..self.limit * SLOW.1).contains(&self.w) {
+        if (self.limit * LIMIT_ZONE.0..self.limit * LIMIT_ZONE.1).contains(&self.w) {
             return 1.0;
         }
         f64::from(1u32 << self.calm.saturating_sub(CALM_ROUNDS).min(30))
@@ -104,7 +104,7 @@ impl Farpace {
         let longer = self.calm.saturating_add(1);
         self.calm = match queue {
             QueueEstimate::Empty => longer,
-            _ if self.path.yields(self.alpha()) => longer.min(CALM_ROUNDS + YIELDING),
+            _ if self.path.yields(self.alpha()) => longer.min(CALM_ROUNDS + YIELD_ROUNDS),
             _ => 0,
         };
         let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);

@@ -5,13 +5,13 @@ use crate::cc::AckSample;
 use farpace_units::Instant;
 
 /// Intervals that are enough for a median.
-const ENOUGH: usize = 4;
+const MAX_INTERVALS: usize = 4;
 /// Intervals that are needed at least.
-const NEEDED: usize = 2;
+const MIN_INTERVALS: usize = 2;
 /// A window grows at most so many times in one round trip on the word of a train.
 pub const MAX_JUMP: f64 = 16.0;
 /// The median may be faster than the whole train by this factor; beyond it ACKs came bunched.
-const BUNCHED: f64 = 2.0;
+const MAX_BUNCHING: f64 = 2.0;
 
 /// The ACKs of a flight.
 #[derive(Clone, Debug, Default)]
@@ -53,12 +53,12 @@ impl PacketTrain {
         }
         self.first.get_or_insert(ack.now);
         self.last = Some(ack.now);
-        self.rates.len() >= ENOUGH
+        self.rates.len() >= MAX_INTERVALS
     }
 
     /// The rate in bytes a second; none if the ACKs were too few.
     pub fn rate(&self, mss: f64) -> Option<f64> {
-        if self.rates.len() < NEEDED {
+        if self.rates.len() < MIN_INTERVALS {
             return None;
         }
         let mut rates = self.rates.clone();
@@ -66,7 +66,7 @@ impl PacketTrain {
         let median = *rates.get(rates.len() / 2)?;
         let time = self.last?.since(self.first?).as_secs_f64();
         let whole = self.after_first / time.max(1e-9);
-        Some(median.min(whole * BUNCHED) * mss)
+        Some(median.min(whole * MAX_BUNCHING) * mss)
     }
 }
 
@@ -81,12 +81,12 @@ pub struct TrainPace {
 }
 
 /// Part of a paced train after which it is judged.
-const JUDGED: f64 = 7.0 / 8.0;
+const JUDGED_PART: f64 = 7.0 / 8.0;
 
 impl TrainPace {
     /// A train of `length` segments, whose first ACK has come. Then `delivered` segments were over the whole connection.
     pub fn begins(now: Instant, delivered: u64, length: f64) -> Self {
-        TrainPace { until: delivered.saturating_add((length * JUDGED) as u64), first: now, told: 0.0 }
+        TrainPace { until: delivered.saturating_add((length * JUDGED_PART) as u64), first: now, told: 0.0 }
     }
 
     /// An ACK of the train, `delivered` segments over the whole connection. When the train has arrived: its segments a second.

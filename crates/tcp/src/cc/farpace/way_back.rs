@@ -13,12 +13,12 @@ use farpace_units::{Instant, Span};
 /// A clock of milliseconds, as systems of today have it. Others are not believed.
 const TICK: u32 = 1_000;
 /// It is known to be one when in this time ...
-const KNOWN: Span = Span::from_secs(1);
+const MIN_CLOCK_TIME: Span = Span::from_secs(1);
 /// ... it went at least this part of it, and at most so many times as far. An ACK may have waited for the
 /// rest.
-const PACE: (u64, u64) = (2, 2);
+const CLOCK_RATIO: (u64, u64) = (2, 2);
 /// Less than a tick and one part of so many of the empty path's round trip says nothing.
-const NOTHING: (u32, u32) = (TICK, 256);
+const MIN_WAIT: (u32, u32) = (TICK, 256);
 
 /// The way back of a connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +37,7 @@ impl WayBack {
         let (rtt_us, base_us) = (micros(rtt), micros(base));
         let (first, said) = *self.first.get_or_insert((now, stamp));
         let back = ((now.as_nanos() / 1_000) as u32).wrapping_sub(stamp.wrapping_mul(TICK));
-        let small = NOTHING.0 + base_us / NOTHING.1;
+        let small = MIN_WAIT.0 + base_us / MIN_WAIT.1;
         let ahead = self.least.map_or(0, |least| back.wrapping_sub(least));
         let is_least = self.least.is_none() || ahead > u32::MAX / 2;
         if is_least || base_us == 0 || rtt_us <= base_us + small / 2 {
@@ -47,7 +47,8 @@ impl WayBack {
         let passed = now.since(first);
         let told = u64::from(stamp.wrapping_sub(said)) * u64::from(TICK);
         let ours = passed.as_nanos() / 1_000;
-        let is_known = passed >= KNOWN && told * PACE.0 >= ours && told <= ours * PACE.1;
+        let is_known =
+            passed >= MIN_CLOCK_TIME && told * CLOCK_RATIO.0 >= ours && told <= ours * CLOCK_RATIO.1;
         if !is_known || ahead <= small {
             return rtt;
         }
