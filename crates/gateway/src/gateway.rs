@@ -117,12 +117,29 @@ impl Gateway {
         self.config = config;
     }
 
+    /// Sets the MTU of the WAN side for connections that are opened from now on.
+    pub fn set_wan_mtu(&mut self, mtu: u16) {
+        self.config.wan_mtu = mtu;
+    }
+
     /// From now on new connections pass, and split ones are handed over to their hosts when nothing of them
     /// is undelivered. What the hosts send meanwhile is not acknowledged.
     pub fn drain(&mut self, cx: &mut Cx<'_>) {
         self.draining = true;
         for slot in 0..self.flows.len() {
             self.service(slot, cx);
+        }
+    }
+
+    /// Nothing comes to the gateway any more: the hosts go on with each other. Connections of which something is
+    /// undelivered end.
+    pub fn abandon(&mut self) {
+        for slot in 0..self.flows.len() {
+            let Some(flow) = self.flows.get(slot).and_then(Option::as_ref) else { continue };
+            let is_whole = flow.can_be_handed_over();
+            self.totals.handed_over += u64::from(is_whole);
+            self.totals.ended_by_error += u64::from(!is_whole);
+            self.remove(slot);
         }
     }
 

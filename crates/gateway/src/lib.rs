@@ -6,6 +6,9 @@
 //!
 //! It never reads a clock, and never holds a packet back that it does not split.
 //!
+//! Two gateways are a pair if a [`PeerLink`] is between the WAN side of each and the paths to the other. Both
+//! split: the leg between them is farpace's at both ends.
+//!
 //! Start reading at [`Gateway`]; then `flow.rs` (two legs and what goes between them), `offer.rs` (what
 //! each leg offers) and [`limits`].
 
@@ -17,10 +20,12 @@ mod gateway;
 mod leg;
 pub mod limits;
 mod offer;
+mod peer_link;
 mod pipe;
 mod policy;
 mod view;
 
 pub use gateway::{Gateway, GatewayConfig};
+pub use peer_link::{LinkEnd, PeerLink, PeerLinkStats};
 pub use policy::{Action, Policy, PolicyTable};
 pub use view::{FlowView, GatewaySide, GatewayTotals, LegLimit, LegView};

@@ -32,3 +32,5 @@ pub const KEEP_ALIVE_IDLE: Span = Span::from_secs(600);
 pub const KEEP_ALIVE_INTERVAL: Span = Span::from_secs(75);
 /// ... and the connection ends after so many probes without an answer.
 pub const KEEP_ALIVE_PROBES: u32 = 9;
+/// Prefixes behind one gateway of a pair at most: each is a routing rule for each interface.
+pub const MAX_SITE_PREFIXES: usize = 64;

@@ -10,7 +10,7 @@ use crate::socket::{Stack, StackError};
 use crate::system::default_memory;
 use farpace_host::{Host, LocalLink};
 use farpace_link::multi_nic::{MultiNic, MultiNicConfig, NicSpec, Resequence};
-use farpace_path::world::World;
+use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Port};
 use farpace_units::{Instant, RandomStream, Rate, Span};
 use farpace_wire::{MacAddr, NicKind};
@@ -36,6 +36,44 @@ pub fn path_framing(own: PublicKey, peer: PublicKey, number: u8) -> WireguardFra
     WireguardFraming { own: mac(own), peer: mac(peer) }
 }
 
+/// How long a frame waits for earlier ones where the longest round trip of the paths is `rtt`; none: unknown.
+pub fn reorder_time(rtt: Option<Duration>) -> Span {
+    let rtt =
+        rtt.map_or(MAX_REORDER, |rtt| Span::from_nanos(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX)));
+    (rtt + rtt / 2 + REORDER).min(MAX_REORDER)
+}
+
+/// The layer over tunnels that carry frames ([`path_framing`]), whose stack has `address`: its port 0 leads to
+/// the stack, and its other ports to the boundary ports that are returned, in the order of the tunnels. One
+/// path alone needs no order, and nobody else repairs it.
+///
+/// # Errors
+/// See [`DriverError`].
+pub fn add_paths(
+    world: &mut World,
+    address: IpAddr,
+    paths: &[UdpTunnel],
+    rtt: Option<Duration>,
+    seed: u64,
+) -> Result<(ElementId, Vec<ElementId>), DriverError> {
+    let macs = paths.iter().filter_map(|path| Some(path.framing()?.own));
+    let spec = |mac| NicSpec { mac, rate: USUAL_RATE, kind: NicKind::of_rate(USUAL_RATE) };
+    let specs: Vec<NicSpec> = macs.map(spec).collect();
+    let resequence = Resequence { time: reorder_time(rtt), ..Resequence::default() };
+    let config =
+        MultiNicConfig { resequence: (paths.len() > 1).then_some(resequence), ..MultiNicConfig::default() };
+    let lists = RandomStream::new(seed, "lists");
+    let layer = MultiNic::new(Instant::ZERO, &config, &specs, &[address], lists);
+    let layer = world.add("paths", Box::new(layer))?;
+    let mut ports = Vec::new();
+    for (number, _) in (1_u16..).zip(paths) {
+        let port = world.add(&format!("path.{number}"), Box::new(BoundaryPort::default()))?;
+        world.connect((layer, Port(number)), (port, Port(0)))?;
+        ports.push(port);
+    }
+    Ok((layer, ports))
+}
+
 /// A host with one address over tunnels that carry frames ([`path_framing`]), in the order of their paths. `rtt`: the longest round
 /// trip of the paths, as far as it is known.
 ///
@@ -48,39 +86,18 @@ pub fn stack_over_paths(
 ) -> Result<(Stack, Vec<TunnelStatus>), StackError> {
     let (secret, seed) = crate::socket::secret_and_seed().map_err(StackError::Random)?;
     let statuses = paths.iter().map(UdpTunnel::status).collect();
-    let rtt =
-        rtt.map_or(MAX_REORDER, |rtt| Span::from_nanos(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX)));
-    let time = (rtt + rtt / 2 + REORDER).min(MAX_REORDER);
     let mtu = paths.iter().map(|path| path.info().mtu).min().unwrap_or(1_280);
     let stack = Stack::start("farpace-paths", mtu, move || {
-        let macs: Vec<MacAddr> = paths.iter().filter_map(|path| Some(path.framing()?.own)).collect();
-        let specs: Vec<NicSpec> = macs
-            .iter()
-            .map(|mac| NicSpec { mac: *mac, rate: USUAL_RATE, kind: NicKind::of_rate(USUAL_RATE) })
-            .collect();
-        let config = MultiNicConfig {
-            resequence: Some(Resequence { time, ..Resequence::default() }),
-            ..MultiNicConfig::default()
-        };
         let mut world = World::new(seed);
         let mut host = Host::new(address, secret);
         host.set_memory_limit(default_memory());
         host.set_mtu(mtu);
-        let mac = macs.first().copied().unwrap_or_default();
-        host.join_link(mac, LocalLink::default());
+        let mac = paths.first().and_then(UdpTunnel::framing).map(|framing| framing.own);
+        host.join_link(mac.unwrap_or_default(), LocalLink::default());
         host.share_link();
         let host = world.add("host", Box::new(host)).map_err(DriverError::from)?;
-        let lists = RandomStream::new(seed, "lists");
-        let layer = MultiNic::new(Instant::ZERO, &config, &specs, &[address], lists);
-        let layer = world.add("paths", Box::new(layer)).map_err(DriverError::from)?;
+        let (layer, ports) = add_paths(&mut world, address, &paths, rtt, seed)?;
         world.connect((host, Port(0)), (layer, Port(0))).map_err(DriverError::from)?;
-        let mut ports = Vec::new();
-        for (number, _) in (1_u16..).zip(&paths) {
-            let port = world.add(&format!("path.{number}"), Box::new(BoundaryPort::default()));
-            let port = port.map_err(DriverError::from)?;
-            world.connect((layer, Port(number)), (port, Port(0))).map_err(DriverError::from)?;
-            ports.push(port);
-        }
         let mut driver = Driver::new(world, Wait::Sleep)?;
         for (port, path) in ports.into_iter().zip(paths) {
             driver.attach(port, Box::new(path));

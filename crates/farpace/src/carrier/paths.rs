@@ -78,7 +78,7 @@ impl std::fmt::Display for Via {
 
 impl Via {
     /// Where its socket is to be. Binding to an address alone would not choose the link.
-    fn bind(&self) -> Result<UdpBind> {
+    pub fn bind(&self) -> Result<UdpBind> {
         match self {
             Via::Interface(name) => Ok(UdpBind { interface: Some(name.clone()), ..UdpBind::default() }),
             Via::Address(address) => {

@@ -3,6 +3,9 @@
 use super::config::GatewayFile;
 use super::control;
 use super::interception::{protocols, side_mtu, tracks};
+use super::pair;
+use super::peer_file::PeerFile;
+use crate::carrier::Via;
 use crate::doctor::{DoctorFinding, Judgement, text};
 use crate::terminal;
 use anyhow::Result;
@@ -10,6 +13,7 @@ use farpace_live::system::{
     IpFamily, Offload, SystemInterface, interface_facts, offload, packet_filter, routes_of, routing_rules,
     sysctl,
 };
+use farpace_path::Prefix;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,6 +30,7 @@ is changed.
 Examples:
   farpace gateway check --lan eth0 --wan eth1       before the gateway is started
   farpace gateway check                             the running gateway: is traffic caught?
+  farpace gateway check --lan eth0 --peer hq.conf --via wan0 --via lte0    does the peer answer on each link?
   farpace gateway check --json | jq '.findings[] | select(.judgement != \"ok\")'
 
 Exit codes: 0 there is no problem, 1 there is one, 2 nothing to check.";
@@ -40,6 +45,12 @@ pub struct CheckArgs {
     /// Interface to the far link [default: those of the running gateway]
     #[arg(long, value_name = "IF")]
     wan: Vec<String>,
+    /// File of the peer, if the gateway is one of a pair
+    #[arg(long, value_name = "FILE", conflicts_with = "wan")]
+    peer: Option<PathBuf>,
+    /// Link of a path to the peer; may be repeated
+    #[arg(long, value_name = "IF|ADDR", requires = "peer")]
+    via: Vec<String>,
     /// Configuration file of the gateway
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -62,6 +73,16 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let first = running.as_ref().ok().and_then(|all| all.first()).cloned();
+    if let Some(peer) = &args.peer {
+        file.peer = Some(peer.clone());
+        file.via.clone_from(&args.via);
+    } else if let Some(peer) = first.as_ref().map(|first| &first["peer"]).filter(|peer| peer.is_object())
+        && file.peer.is_none()
+        && args.wan.is_empty()
+    {
+        file.peer = peer["file"].as_str().map(PathBuf::from);
+        file.via = names(&first.as_ref().map(|first| first["via"].clone()).unwrap_or_default());
+    }
     for (own, said, key) in [(&mut file.lan, &args.lan, "lan"), (&mut file.wan, &args.wan, "wan")] {
         if !said.is_empty() {
             own.clone_from(said);
@@ -77,7 +98,10 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         Ok(all) => Ok(all.iter().find(wanted).cloned()),
         Err(error) => Err(error),
     };
-    let findings = look(&file, running);
+    let findings = match &file.peer {
+        Some(path) => look_at_pair(&file, PeerFile::read(path), running),
+        None => look(&file, running),
+    };
     let bad = findings.iter().any(|finding| finding.judgement == Judgement::Problem);
     match args.json {
         true => terminal::print_json(&json!({ "findings": findings }))?,
@@ -110,6 +134,191 @@ fn look(file: &GatewayFile, running: Result<Option<Value>>) -> Vec<DoctorFinding
     findings.extend(mtu(file));
     findings.extend(offloads(file));
     findings
+}
+
+/// The same for a gateway with a peer.
+fn look_at_pair(
+    file: &GatewayFile,
+    peer: Result<PeerFile>,
+    running: Result<Option<Value>>,
+) -> Vec<DoctorFinding> {
+    let mut findings = interfaces(file);
+    findings.push(tun());
+    findings.extend(forwarding());
+    let running = running.unwrap_or_else(|error| {
+        let mend = "see its messages, and start it again";
+        findings.push(DoctorFinding::problem("gateway", format!("{error:#}"), mend));
+        None
+    });
+    findings.extend(gateway(file, running.as_ref()));
+    let peer = match peer {
+        Ok(peer) => peer,
+        Err(error) => {
+            let mend = "`farpace gateway keys` makes the files of both sites";
+            findings.push(DoctorFinding::problem("peer file", format!("{error:#}"), mend));
+            return findings;
+        }
+    };
+    let value = format!("{} at {}, {} paths", peer.peer, peer.site, peer.paths.len());
+    findings.push(DoctorFinding::ok("peer file", value));
+    findings.extend(pair_rules(file, &peer, running.is_some()));
+    findings.extend(match &running {
+        Some(status) => running_paths(file, status),
+        None => probed_paths(file, &peer),
+    });
+    findings.extend(links_reverse_path(file));
+    findings.extend(forward_filter());
+    findings.extend(offloads(file));
+    findings
+}
+
+/// The rules that lead to the gateway, and networks of the site that have no route.
+fn pair_rules(file: &GatewayFile, peer: &PeerFile, is_running: bool) -> Vec<DoctorFinding> {
+    let mut findings = Vec::new();
+    for family in IpFamily::ALL {
+        let is_v4 = family == IpFamily::V4;
+        let of_family = |prefixes: &[Prefix]| -> Vec<Prefix> {
+            prefixes.iter().copied().filter(|prefix| prefix.net().is_ipv4() == is_v4).collect()
+        };
+        let (theirs, ours) = (of_family(&peer.peer_prefixes), of_family(&peer.prefixes));
+        let Ok(text) = routing_rules(family) else { continue };
+        let what = format!("rules {family:?}");
+        if is_running && !theirs.is_empty() {
+            let is_there = |interface: &str, prefix: &Prefix| {
+                let to = if prefix.bits() == 0 { String::new() } else { format!("to {prefix} ") };
+                text.lines().any(|line| {
+                    line.contains(&format!("{to}iif {interface} "))
+                        && line.trim_end().ends_with(&format!("lookup {}", file.table))
+                })
+            };
+            let missing: Vec<_> = file
+                .lan
+                .iter()
+                .flat_map(|interface| theirs.iter().map(move |prefix| (interface, prefix)))
+                .filter(|(interface, prefix)| !is_there(interface, prefix))
+                .map(|(interface, prefix)| format!("{prefix} from {interface}"))
+                .collect();
+            findings.push(match missing.is_empty() {
+                true => DoctorFinding::ok(what, "lead to the gateway"),
+                false => DoctorFinding::problem(
+                    what,
+                    format!("gone: {}", missing.join(", ")),
+                    "start the gateway again",
+                ),
+            });
+        }
+        // What comes from the peer is routed by the main table.
+        let Ok(routes) = routes_of(family, "main") else { continue };
+        for prefix in ours.iter().filter(|prefix| prefix.bits() > 0) {
+            let covers = |line: &str| {
+                let word = line.split_whitespace().next().unwrap_or_default();
+                let is_wider = |route: Prefix| route.bits() <= prefix.bits() && route.contains(prefix.net());
+                word == "default" || word.parse().is_ok_and(is_wider)
+            };
+            let is_inside = |line: &str| {
+                let word = line.split_whitespace().next().unwrap_or_default();
+                word.parse().is_ok_and(|route: Prefix| prefix.contains(route.net()))
+            };
+            if !routes.lines().any(|line| covers(line) || is_inside(line)) {
+                findings.push(DoctorFinding::problem(
+                    format!("routes {family:?}"),
+                    format!("{prefix} is behind this site, and has no route"),
+                    format!("ip route add {prefix} via ROUTER dev {}", file.lan.join(" or ")),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// The paths of a gateway that runs.
+fn running_paths(file: &GatewayFile, status: &Value) -> Vec<DoctorFinding> {
+    let peer = &status["peer"];
+    let mut findings = Vec::new();
+    for (number, path) in (1..).zip(peer["paths"].as_array().into_iter().flatten()) {
+        let what = format!("path {number} via {}", path["via"].as_str().unwrap_or("?"));
+        let rtt = path["rtt_ms"].as_f64().map_or(String::new(), |rtt| format!(", round trip {rtt:.1} ms"));
+        let mtu = path["mtu_bytes"].as_u64().unwrap_or(0);
+        findings.push(match (path["up"] == true, path["proven"] == true) {
+            (true, _) => DoctorFinding::ok(what, format!("up, packets of {mtu} B{rtt}")),
+            (false, true) => DoctorFinding::problem(
+                what,
+                "the peer was heard, and does not answer now",
+                "see the link: `ip -s link`, `ip route`; a firewall must let its UDP port pass",
+            ),
+            (false, false) => DoctorFinding::problem(what, "the peer was not heard yet", UNHEARD),
+        });
+    }
+    let foreign = peer["packets"]["foreign"].as_u64().unwrap_or(0);
+    if foreign > 0 {
+        findings.push(DoctorFinding::note(
+            "addresses",
+            format!(
+                "{foreign} packets were not from a network of one site to one of the other, and were dropped"
+            ),
+            "name all networks of both sites in both files: prefixes and peer_prefixes",
+        ));
+    }
+    let tunnel = status["mtu_bytes"]["wan"].as_u64().unwrap_or(0);
+    if let Ok(lan) = side_mtu(&file.lan) {
+        findings.push(DoctorFinding::ok("MTU", format!("{lan} B on the LAN, {tunnel} B inside the tunnel")));
+    }
+    findings
+}
+
+/// The paths, tried by a handshake.
+fn probed_paths(file: &GatewayFile, peer: &PeerFile) -> Vec<DoctorFinding> {
+    let found = match pair::probe(file, peer) {
+        Ok(found) => found,
+        Err(error) => {
+            return vec![DoctorFinding::problem("via", format!("{error:#}"), "see --via and --peer")];
+        }
+    };
+    let finding = |(what, found): (String, Result<String>)| match found {
+        Ok(said) => DoctorFinding::ok(what, said),
+        Err(error) => {
+            let text = format!("{error:#}");
+            let mend = match text.contains("no route") {
+                true => {
+                    "ip route add default via GATEWAY dev LINK metric 900: each link needs a route of its own"
+                }
+                false => UNHEARD,
+            };
+            DoctorFinding::problem(what, text, mend)
+        }
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// What to do about a peer that does not answer.
+const UNHEARD: &str = "start the gateway there; its firewall must let the UDP port pass; both files must be of one \
+                       `farpace gateway keys`";
+
+/// Answers of the peer come by links that are not those of the default route: a strict filter drops them.
+fn links_reverse_path(file: &GatewayFile) -> Vec<DoctorFinding> {
+    let links = file.links().unwrap_or_default();
+    let names: Vec<_> = links
+        .iter()
+        .filter_map(|via| match via {
+            Via::Interface(name) => Some(name.clone()),
+            Via::Address(_) => via.bind().ok()?.interface,
+        })
+        .collect();
+    if names.len() < 2 {
+        return Vec::new();
+    }
+    let strict = strict_filters(names.iter());
+    vec![match strict.first() {
+        None => DoctorFinding::ok("rp_filter", "not strict on the links"),
+        Some(name) => DoctorFinding::problem(
+            "rp_filter",
+            format!(
+                "strict on {}: what comes by a link without the best route is dropped",
+                strict.join(", ")
+            ),
+            format!("sysctl -w net.ipv4.conf.{name}.rp_filter=2"),
+        ),
+    }]
 }
 
 fn interfaces(file: &GatewayFile) -> Vec<DoctorFinding> {
@@ -168,8 +377,14 @@ fn forwarding() -> Vec<DoctorFinding> {
 
 /// The gateway itself: whether it runs, and what comes to it.
 fn gateway(file: &GatewayFile, running: Option<&Value>) -> Vec<DoctorFinding> {
-    let start =
-        format!("farpace gateway up --lan {} --wan {}", file.lan.join(" --lan "), file.wan.join(" --wan "));
+    let far = match &file.peer {
+        Some(peer) => {
+            let via: String = file.via.iter().map(|link| format!(" --via {link}")).collect();
+            format!("--peer {}{via}", peer.display())
+        }
+        None => format!("--wan {}", file.wan.join(" --wan ")),
+    };
+    let start = format!("farpace gateway up --lan {} {far}", file.lan.join(" --lan "));
     let Some(status) = running else {
         return vec![DoctorFinding::note("gateway", "none runs between these interfaces", start)];
     };
@@ -280,19 +495,22 @@ fn routes(file: &GatewayFile) -> Vec<DoctorFinding> {
 
 /// Strict reverse-path filters work with the rules of both sides.
 fn reverse_path(file: &GatewayFile) -> Vec<DoctorFinding> {
-    let all = sysctl::read("net.ipv4.conf.all.rp_filter").unwrap_or_default();
-    let named: Vec<_> = sides(file)
-        .filter_map(|(_, name)| {
-            let own = sysctl::read(&format!("net.ipv4.conf.{}.rp_filter", name.replace('.', "/"))).ok()?;
-            let strict = own == "1" || (all == "1" && own != "2");
-            strict.then(|| name.clone())
-        })
-        .collect();
+    let named = strict_filters(sides(file).map(|(_, name)| name));
     let value = match named.is_empty() {
         true => "not strict".to_owned(),
         false => format!("strict on {}: works, as both sides have rules", named.join(", ")),
     };
     vec![DoctorFinding::ok("rp_filter", value)]
+}
+
+/// Of these interfaces, those that drop packets from where they would not send to.
+fn strict_filters<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let all = sysctl::read("net.ipv4.conf.all.rp_filter").unwrap_or_default();
+    let is_strict = |name: &&String| {
+        let own = sysctl::read(&format!("net.ipv4.conf.{}.rp_filter", name.replace('.', "/")));
+        own.is_ok_and(|own| own == "1" || (all == "1" && own != "2"))
+    };
+    names.filter(is_strict).cloned().collect()
 }
 
 /// NAT, connection tracking, and filters that know interfaces by name.
@@ -333,21 +551,26 @@ fn filter(running: Option<&Value>) -> Vec<DoctorFinding> {
             "start the gateway again: the filter was loaded after it",
         )),
     }
+    findings.push(judge_forward_filter(&text));
+    findings
+}
+
+fn judge_forward_filter(text: &str) -> DoctorFinding {
     let drops = text.lines().any(|line| line.contains("hook forward") && line.contains("policy drop"));
-    let knows = text.contains("fplan");
-    if drops && !knows {
-        findings.push(DoctorFinding::problem(
+    match (drops, text.contains("fplan")) {
+        (true, false) => DoctorFinding::problem(
             "forward filter",
             "drops what it does not know, and does not know the devices of the gateway",
             "nft insert rule FAMILY TABLE CHAIN iifname \"fplan*\" accept; oifname and \"fpwan*\", too",
-        ));
-    } else {
-        findings.push(DoctorFinding::ok(
-            "forward filter",
-            if drops { "knows the gateway" } else { "lets all pass" },
-        ));
+        ),
+        (true, true) => DoctorFinding::ok("forward filter", "knows the gateway"),
+        (false, _) => DoctorFinding::ok("forward filter", "lets all pass"),
     }
-    findings
+}
+
+/// The forward filter alone, if it can be seen.
+fn forward_filter() -> Option<DoctorFinding> {
+    packet_filter().ok().flatten().map(|text| judge_forward_filter(&text))
 }
 
 fn mtu(file: &GatewayFile) -> Vec<DoctorFinding> {

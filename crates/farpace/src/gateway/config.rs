@@ -1,20 +1,21 @@
 //! The configuration file of a gateway, and what the command line says in its place.
 
-use anyhow::{Context, Result, bail};
+use crate::carrier::Via;
+use anyhow::{Context, Result, anyhow, bail};
 use farpace_gateway::limits::{
     DEFAULT_BUFFER, DEFAULT_MIN_RTT, MAX_BUFFER, MAX_CONNECTIONS, MAX_HALF_OPEN, MAX_RULES, MIN_BUFFER,
     MIN_MEMORY,
 };
 use farpace_gateway::{Action, GatewayConfig, Policy, PolicyTable};
-use farpace_live::default_memory;
 use farpace_live::device::is_interface_name;
+use farpace_live::{MAX_TUNNEL_PATHS, default_memory};
 use farpace_path::Prefix;
 use farpace_tcp::config::{AckControlMode, Config, Congestion, Profile, Settings};
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Interfaces of one side at most.
@@ -45,14 +46,33 @@ impl From<ActionWord> for Action {
     }
 }
 
+/// What becomes of traffic for the networks behind a peer that does not answer on any path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerDown {
+    /// After 2 s it passes by the kernel, unencrypted, if the kernel has a route.
+    #[default]
+    Pass,
+    /// It is dropped until the peer answers.
+    Hold,
+}
+
 /// The configuration of `farpace gateway`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewayFile {
     /// Interfaces to the hosts whose TCP is not to suffer from the far link.
     pub lan: Vec<String>,
-    /// Interfaces to the far link.
+    /// Interfaces to the far link; none for a gateway with a peer.
     pub wan: Vec<String>,
+    /// File of the peer, which `farpace gateway keys` makes: the gateway is one of a pair, and what is for the
+    /// networks behind the peer goes through the tunnel between both (default: no peer).
+    pub peer: Option<PathBuf>,
+    /// Links of the paths to the peer, as names or addresses of interfaces, in the order of the paths; one is for
+    /// all of them (default: the routes decide).
+    pub via: Vec<String>,
+    /// What becomes of traffic for the networks behind the peer while it does not answer (default: pass).
+    pub peer_down: PeerDown,
     /// What is done with connections that no policy names (default: auto).
     pub action: ActionWord,
     /// With action auto, connections with a shorter handshake pass (default: 5 ms).
@@ -107,6 +127,9 @@ impl Default for GatewayFile {
         GatewayFile {
             lan: Vec::new(),
             wan: Vec::new(),
+            peer: None,
+            via: Vec::new(),
+            peer_down: PeerDown::default(),
             action: ActionWord::default(),
             min_rtt: DEFAULT_MIN_RTT,
             rate: None,
@@ -152,7 +175,20 @@ impl GatewayFile {
     /// # Errors
     /// What is wrong, and what to do about it.
     pub fn check(&self) -> Result<()> {
+        if self.peer.is_some() && !self.wan.is_empty() {
+            bail!("a gateway with a peer has no wan: name its links with --via IF, or via = [\"IF\"]");
+        }
+        if self.peer.is_none() && !self.via.is_empty() {
+            bail!("via is for a gateway with a peer: say --peer FILE, too, or --wan for one that is alone");
+        }
+        if self.via.len() > MAX_TUNNEL_PATHS {
+            bail!("{} links in via: at most {MAX_TUNNEL_PATHS}", self.via.len());
+        }
+        self.links()?;
         for (side, names) in [("lan", &self.lan), ("wan", &self.wan)] {
+            if side == "wan" && self.peer.is_some() {
+                continue;
+            }
             if names.is_empty() {
                 bail!("no interface of the {side} side: say --{side} IF, or {side} = [\"IF\"] in a file");
             }
@@ -203,6 +239,14 @@ impl GatewayFile {
             bail!("table must be 1 to 250, or at least 256: others belong to the system");
         }
         Ok(())
+    }
+
+    /// The links of the paths to the peer.
+    ///
+    /// # Errors
+    /// A word that is neither an interface nor an address.
+    pub fn links(&self) -> Result<Vec<Via>> {
+        self.via.iter().map(|word| word.parse().map_err(|error: String| anyhow!("via: {error}"))).collect()
     }
 
     /// The gateway that this means, between sides with these MTUs.
@@ -344,6 +388,9 @@ mod tests {
             ("lan = [\"a\"]\nwan = [\"b\"]\nbuffer = \"1 kB\"", "at least"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nmemory = \"1 kB\"", "at least"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nrate = \"0 bit/s\"", "above 0"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\npeer = \"p.conf\"", "has no wan"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nvia = [\"c\"]", "--peer FILE"),
+            ("lan = [\"a\"]\npeer = \"p.conf\"\nvia = [\"a/b\"]", "neither an interface"),
             ("lan = [\"a\"]\nwan = [\"b\"]\ntable = 254", "table"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nrule_priority = 0", "rule_priority"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nmax_connections = 0", "max_connections"),
@@ -357,6 +404,7 @@ mod tests {
             assert!(error.contains(says), "{text}: {error}");
         }
         parsed("lan = [\"a\"]\nwan = [\"b\"]").unwrap();
+        parsed("lan = [\"a\"]\npeer = \"p.conf\"\nvia = [\"b\", \"192.0.2.1\"]").unwrap();
     }
 
     // Breaks: editors complete keys that do not exist.

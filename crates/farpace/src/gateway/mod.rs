@@ -8,6 +8,9 @@ mod config;
 mod control;
 mod install;
 mod interception;
+mod keys;
+mod pair;
+mod peer_file;
 mod snapshot;
 mod status;
 mod top;
@@ -21,7 +24,8 @@ const AFTER_HELP: &str = "\
 A gateway runs on the router between a LAN and a far link. Hosts speak TCP with it, and it speaks with \
 the hosts beyond the link: it recovers losses, controls congestion and paces there as a farpace host \
 does. The hosts need no change; they see each other's own addresses, ports and numbers. What is not \
-split passes unchanged. If the gateway ends or is killed, connections pass by the kernel.
+split passes unchanged. If the gateway ends or is killed, connections pass by the kernel. Two gateways are a \
+pair: both split, with an encrypted tunnel over one or several links between them.
 
 Examples:
   farpace gateway check --lan eth0 --wan eth1       what this router lacks, with the commands that mend it
@@ -29,6 +33,8 @@ Examples:
   farpace gateway up --config gateway.toml --metrics 127.0.0.1:9745
   farpace gateway status                            connections, legs, rates, RTT, what limits each
   farpace gateway top                               the same, live
+  farpace gateway keys a=10.1.0.0/16 b=10.2.0.0/16 --endpoint b=198.51.100.7 --paths 2
+  farpace gateway up --lan eth0 --peer b.conf --via wan0 --via lte0    a pair: a tunnel over two links
   farpace gateway install --lan eth0 --wan eth1     a systemd unit with a watchdog, and its configuration
 
 It needs root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW. docs/gateway.md.
@@ -57,9 +63,16 @@ enum Command {
     Top(top::TopArgs),
     /// Write a systemd unit with a watchdog, and a configuration
     Install(install::InstallArgs),
+    /// Make the two files of a pair of gateways: keys, and where each finds the other
+    Keys(keys::KeysArgs),
     /// Print the JSON schema of the configuration
-    #[command(after_help = "Examples:\n  farpace gateway schema > gateway.schema.json")]
-    Schema,
+    #[command(after_help = "Examples:\n  farpace gateway schema > gateway.schema.json\n  \
+                      farpace gateway schema --peer > peer.schema.json")]
+    Schema {
+        /// Of the file of a peer
+        #[arg(long)]
+        peer: bool,
+    },
     /// End a gateway that hangs, and take away what it has left; `up` starts it beside itself
     #[command(after_help = "It reads signs of life from its standard input.\n\n\
                       Examples:\n  farpace gateway watchdog 4711 1234567    as `up` starts it")]
@@ -82,8 +95,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Status(args) => status::run(args),
         Command::Top(args) => top::run(args),
         Command::Install(args) => install::run(args),
-        Command::Schema => {
-            crate::terminal::print_json(&config::schema())?;
+        Command::Keys(args) => keys::run(args),
+        Command::Schema { peer } => {
+            let schema = if *peer { peer_file::schema() } else { config::schema() };
+            crate::terminal::print_json(&schema)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Watchdog { pid, started } => watchdog::run(*pid, *started),

@@ -1,5 +1,6 @@
 //! What a running gateway tells: JSON for other processes, and metrics.
 
+use super::pair::{PairView, PathView};
 use farpace_gateway::{FlowView, GatewaySide, GatewayTotals, LegView};
 use farpace_live::DeviceCounters;
 use farpace_units::{Rate, Span};
@@ -12,12 +13,16 @@ pub const MAX_ROWS: usize = 1_000;
 pub struct Snapshot {
     pub lan: Vec<String>,
     pub wan: Vec<String>,
-    pub names: [String; 2],
+    /// Links of the paths to a peer, as they were named.
+    pub via: Vec<String>,
+    pub names: Vec<String>,
     pub mtus: [u16; 2],
     pub uptime: Span,
     pub totals: GatewayTotals,
-    /// Of both devices.
+    /// Of the devices of the sides, then of the paths to a peer.
     pub devices: Vec<DeviceCounters>,
+    /// The link to a peer.
+    pub pair: Option<PairView>,
     pub flows: Vec<FlowView>,
 }
 
@@ -28,6 +33,8 @@ impl Snapshot {
             "pid": std::process::id(),
             "lan": self.lan,
             "wan": self.wan,
+            "via": self.via,
+            "peer": self.pair.as_ref().map(peer),
             "devices": self.names,
             "mtu_bytes": { "lan": self.mtus[0], "wan": self.mtus[1] },
             "uptime_s": seconds(self.uptime),
@@ -114,7 +121,8 @@ impl Snapshot {
         put("memory_limit_bytes", "gauge", "What it may be.", &[("", t.memory_limit.get() as f64)]);
         let sides = ["{side=\"lan\"}", "{side=\"wan\"}"];
         let each = |of: fn(&DeviceCounters) -> u64| -> Vec<(&str, f64)> {
-            sides.iter().copied().zip(self.devices.iter().map(|device| of(device) as f64)).collect()
+            let devices = self.devices.iter().take(self.names.len()).map(|device| of(device) as f64);
+            sides.iter().copied().zip(devices).collect()
         };
         let received = each(|device| device.segments_received);
         put("device_received_packets_total", "counter", "Packets read, super-segments cut.", &received);
@@ -132,8 +140,93 @@ impl Snapshot {
             "Packets that the system refused.",
             &each(|device| device.refused),
         );
+        if let Some(pair) = &self.pair {
+            pair_metrics(pair, &mut put);
+        }
         text
     }
+}
+
+/// The metrics of the link to a peer. Paths are labelled with their number, from 1.
+fn pair_metrics(pair: &PairView, put: &mut dyn FnMut(&str, &str, &str, &[(&str, f64)])) {
+    put("peer_heard", "gauge", "1 once the peer was heard.", &[("", f64::from(u8::from(pair.heard)))]);
+    let [sent, received, foreign] = pair.packets.map(|count| count as f64);
+    put(
+        "peer_packets_total",
+        "counter",
+        "Packets for the peer, from it, and dropped for their addresses.",
+        &[("{what=\"sent\"}", sent), ("{what=\"received\"}", received), ("{what=\"foreign\"}", foreign)],
+    );
+    let [first, refused] = pair.priority.map(|count| count as f64);
+    put(
+        "priority_packets_total",
+        "counter",
+        "Packets that preceded TCP, and of such packets those dropped.",
+        &[("{what=\"sent\"}", first), ("{what=\"dropped\"}", refused)],
+    );
+    put("repaired_total", "counter", "Frames sent again by another path.", &[("", pair.repaired as f64)]);
+    put("path_failures_total", "counter", "Failures of paths.", &[("", pair.failures as f64)]);
+    let labels: Vec<String> = (1..=pair.paths.len()).map(|number| format!("{{path=\"{number}\"}}")).collect();
+    let mut each = |name: &str, kind: &str, help: &str, of: &dyn Fn(&PathView) -> f64| {
+        let values: Vec<_> = labels.iter().map(String::as_str).zip(pair.paths.iter().map(of)).collect();
+        put(name, kind, help, &values);
+    };
+    each("path_up", "gauge", "1 while frames arrive.", &|path| f64::from(u8::from(path.up)));
+    each("path_rate_bits_per_second", "gauge", "The measured rate.", &|path| path.rate.unwrap_or(0) as f64);
+    each("path_rtt_seconds", "gauge", "Smoothed round trip.", &|path| path.rtt.map_or(0.0, seconds));
+    each("path_loss_ratio", "gauge", "Recent share of lost frames.", &|path| path.loss.unwrap_or(0.0));
+    each("path_sent_bytes_total", "counter", "Bytes inside the tunnel, sent.", &|path| {
+        path.tunnel.as_ref().map_or(0, |tunnel| tunnel.sent) as f64
+    });
+    each("path_received_bytes_total", "counter", "Bytes inside the tunnel, received.", &|path| {
+        path.tunnel.as_ref().map_or(0, |tunnel| tunnel.received) as f64
+    });
+    each("path_rejected_total", "counter", "Datagrams that were not accepted.", &|path| {
+        rejected(path) as f64
+    });
+}
+
+/// Datagrams of strangers, forged and replayed ones.
+fn rejected(path: &PathView) -> u64 {
+    let r = &path.rejected;
+    r.malformed + r.unknown + r.forged + r.replayed + r.flooded + r.foreign + r.marked
+}
+
+fn peer(pair: &PairView) -> Value {
+    json!({
+        "site": pair.site,
+        "name": pair.peer,
+        "file": pair.file,
+        "prefixes": pair.prefixes,
+        "peer_prefixes": pair.peer_prefixes,
+        "heard": pair.heard,
+        "caught": pair.caught,
+        "packets": { "sent": pair.packets[0], "received": pair.packets[1], "foreign": pair.packets[2] },
+        "priority": { "sent": pair.priority[0], "dropped": pair.priority[1] },
+        "repaired_frames": pair.repaired,
+        "path_failures": pair.failures,
+        "paths": pair.paths.iter().map(path).collect::<Vec<_>>(),
+    })
+}
+
+fn path(path: &PathView) -> Value {
+    let tunnel = path.tunnel.as_ref();
+    json!({
+        "via": path.via,
+        "endpoint": tunnel.and_then(|tunnel| tunnel.endpoint).map(|at| at.to_string()),
+        "proven": tunnel.is_some_and(|tunnel| tunnel.proven),
+        "up": path.up,
+        "rate_bit_s": path.rate,
+        "rtt_ms": path.rtt.map(|rtt| seconds(rtt) * 1e3),
+        "loss": path.loss,
+        "mtu_bytes": tunnel.map(|tunnel| tunnel.mtu),
+        "frames": { "sent": path.frames[0], "received": path.frames[1] },
+        "sent_bytes": tunnel.map_or(0, |tunnel| tunnel.sent),
+        "received_bytes": tunnel.map_or(0, |tunnel| tunnel.received),
+        "handshakes": tunnel.map_or(0, |tunnel| tunnel.handshakes),
+        "moves": tunnel.map_or(0, |tunnel| tunnel.moves),
+        "rejected_datagrams": rejected(path),
+    })
 }
 
 fn seconds(span: Span) -> f64 {

@@ -83,14 +83,14 @@ pub fn summary(status: &Value) -> Vec<String> {
     let sent = number(&t["wan_sent_bytes"]).max(1) as f64;
     let again = number(&t["wan_retransmitted_bytes"]) as f64 / sent * 100.0;
     let uptime = status["uptime_s"].as_f64().unwrap_or(0.0);
+    let peer = &status["peer"];
+    let far = match peer["name"].as_str() {
+        Some(name) => format!("peer {name}"),
+        None => list(&status["wan"]),
+    };
     let draining = if t["draining"] == true { ", draining: new connections pass" } else { "" };
-    vec![
-        format!(
-            "Gateway {}: {} | {}, {uptime:.0} s{draining}",
-            status["pid"],
-            list(&status["lan"]),
-            list(&status["wan"])
-        ),
+    let mut lines = vec![
+        format!("Gateway {}: {} | {far}, {uptime:.0} s{draining}", status["pid"], list(&status["lan"])),
         format!(
             "  connections  {} split now ({} half-open), {} since the start, {} failed, {} handed over",
             t["connections"], t["half_open"], t["split"], t["failed"], t["handed_over"]
@@ -110,7 +110,48 @@ pub fn summary(status: &Value) -> Vec<String> {
             bytes(&t["memory_limit_bytes"]),
             bytes(&t["memory_peak_bytes"])
         ),
-    ]
+    ];
+    if peer.is_object() {
+        lines.extend(paths(peer));
+    }
+    lines
+}
+
+/// The link to a peer, and its paths.
+fn paths(peer: &Value) -> Vec<String> {
+    let (packets, priority) = (&peer["packets"], &peer["priority"]);
+    let mut lines = vec![format!(
+        "  peer         {} packets sent, {} received, {} ahead of TCP, {} of foreign addresses dropped; {} frames \
+         repaired, {} failures of paths",
+        packets["sent"],
+        packets["received"],
+        priority["sent"],
+        packets["foreign"],
+        peer["repaired_frames"],
+        peer["path_failures"]
+    )];
+    for path in peer["paths"].as_array().into_iter().flatten() {
+        let state = match (path["up"] == true, path["proven"] == true) {
+            (true, _) => "up",
+            (false, true) => "down",
+            (false, false) => "not heard yet",
+        };
+        let measured = |value: &Value| value.as_f64();
+        let rate = path["rate_bit_s"]
+            .as_u64()
+            .map_or("-".to_owned(), |bits| Rate::from_bits_per_sec(bits).to_string());
+        lines.push(format!(
+            "  path         via {}: {state}, {rate}, RTT {}, loss {}, MTU {} B, {} out, {} in, {} datagrams rejected",
+            path["via"].as_str().unwrap_or("?"),
+            measured(&path["rtt_ms"]).map_or("-".to_owned(), |rtt| format!("{rtt:.1} ms")),
+            measured(&path["loss"]).map_or("-".to_owned(), |loss| format!("{:.2} %", loss * 100.0)),
+            number(&path["mtu_bytes"]),
+            bytes(&path["sent_bytes"]),
+            bytes(&path["received_bytes"]),
+            number(&path["rejected_datagrams"])
+        ));
+    }
+    lines
 }
 
 /// The connections that move most, with what limits them.
@@ -197,5 +238,18 @@ mod tests {
         assert_eq!(lines[3], "... and 5 more");
         assert_eq!(table(&json!({}), 20).len(), 1);
         assert_eq!(summary(&json!({})).len(), 5);
+    }
+
+    // Breaks: the links of a pair are not shown, or one that was not heard yet cannot be.
+    #[test]
+    fn the_links_of_a_pair_are_shown() {
+        let status = json!({ "lan": ["eth0"], "peer": { "name": "hq", "paths": [
+            { "via": "wan0", "up": true, "proven": true, "rate_bit_s": 20_000_000, "rtt_ms": 20.25, "loss": 0.01 },
+            { "via": "lte0", "up": false, "proven": false },
+        ]}});
+        let lines = summary(&status);
+        assert!(lines[0].contains("eth0 | peer hq"), "{lines:?}");
+        assert!(lines[6].contains("wan0: up, 20 Mbit/s, RTT 20.2 ms, loss 1.00 %"), "{lines:?}");
+        assert!(lines[7].contains("lte0: not heard yet, -, RTT -"), "{lines:?}");
     }
 }

@@ -1,13 +1,15 @@
 //! `farpace gateway up`: the gateway on this host, until it is told to end.
 
-use super::config::GatewayFile;
+use super::config::{GatewayFile, PeerDown};
 use super::control::{Question, Questions};
 use super::interception::{Interception, side_mtu};
+use super::pair::{GatewayPair, PairElements, PairView};
 use super::snapshot::{MAX_ROWS, Snapshot};
 use super::watchdog::Watchdog;
 use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_gateway::Gateway;
+use farpace_link::multi_nic::MultiNic;
 use farpace_live::{Driver, Wait, sharpen_timers};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Cx, Port};
@@ -25,13 +27,21 @@ const DRAIN: Span = Span::from_secs(30);
 const LAST_ROUNDS: u32 = 8;
 /// Between two signs of life for systemd.
 const NOTIFY: Span = Span::from_millis(500);
+/// Between two looks at what is known of the paths to a peer.
+const LOOK: Span = Span::from_secs(1);
+/// A peer that answers on no path for so long is down.
+const PEER_TIMEOUT: Span = Span::from_secs(2);
 
 const AFTER_HELP: &str = "\
 SIGTERM and Ctrl-C hand the connections over to their hosts: nothing is lost. SIGHUP reads the configuration \
 again. After kill -9 connections pass by the kernel; those with undelivered bytes end.
 
+With --peer the gateway is one of a pair: both split, and between them everything for the networks behind the \
+peer goes through an encrypted tunnel over all links at once. Datagrams, ICMP and all else precede TCP.
+
 Examples:
   farpace gateway up --lan eth0 --wan eth1
+  farpace gateway up --lan eth0 --peer hq.conf --via wan0 --via lte0
   farpace gateway up --lan eth0 --lan eth2 --wan eth1 --min-rtt 20ms --memory \"2 GiB\"
   farpace gateway up --config /etc/farpace/gateway.toml --metrics 127.0.0.1:9745 --json
 
@@ -45,8 +55,14 @@ pub struct GatewayUpArgs {
     #[arg(long, value_name = "IF")]
     lan: Vec<String>,
     /// Interface to the far link; may be repeated
-    #[arg(long, value_name = "IF")]
+    #[arg(long, value_name = "IF", conflicts_with_all = ["peer", "via"])]
     wan: Vec<String>,
+    /// The gateway is one of a pair: file of the peer, which `farpace gateway keys` makes
+    #[arg(long, value_name = "FILE")]
+    peer: Option<PathBuf>,
+    /// Link of a path to the peer, by its interface or address; repeated for several paths at once
+    #[arg(long, value_name = "IF|ADDR")]
+    via: Vec<String>,
     /// Configuration file; options of the command line come before it, SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -80,6 +96,12 @@ impl GatewayUpArgs {
         if !self.wan.is_empty() {
             file.wan.clone_from(&self.wan);
         }
+        if let Some(peer) = &self.peer {
+            file.peer = Some(peer.clone());
+        }
+        if !self.via.is_empty() {
+            file.via.clone_from(&self.via);
+        }
         file.min_rtt = self.min_rtt.unwrap_or(file.min_rtt);
         file.memory = self.memory.or(file.memory);
         file.metrics = self.metrics.or(file.metrics);
@@ -98,6 +120,12 @@ struct Running {
     file: GatewayFile,
     interception: Interception,
     notified: Instant,
+    pair: Option<(GatewayPair, PairElements)>,
+    looked: Instant,
+    /// Since when no path leads to the peer.
+    down_since: Option<Instant>,
+    /// Connections are handed over.
+    is_ending: bool,
 }
 
 /// `farpace gateway up`.
@@ -113,26 +141,56 @@ pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
     let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
     let signals = signals.context("cannot read signals")?;
 
-    let mut interception = Interception::begin(&file)?;
+    let pair = GatewayPair::open(&file)?;
+    let mut interception = Interception::begin(&file, pair.as_ref())?;
     let config = file.gateway(interception.mtus)?;
     let mut world = World::new(0);
     let gateway = world.add("gateway", Box::new(Gateway::new(config)))?;
     let mut ports = Vec::new();
-    for (name, port) in [("lan", Gateway::LAN), ("wan", Gateway::WAN)] {
+    let sides = [("lan", Gateway::LAN), ("wan", Gateway::WAN)];
+    for (name, port) in sides.into_iter().take(interception.names.len()) {
         let boundary = world.add(name, Box::new(BoundaryPort::default()))?;
         world.connect((gateway, port), (boundary, Port(0)))?;
         ports.push(boundary);
     }
+    let mut built = None;
+    if let Some(pair) = pair {
+        let (elements, path_ports) = pair.build(&mut world, gateway)?;
+        built = Some((pair, elements, path_ports));
+    }
     let mut driver = Driver::new(world, Wait::Sleep)?;
-    for (port, device) in ports.into_iter().zip(interception.devices.take().into_iter().flatten()) {
+    for (port, device) in ports.into_iter().zip(std::mem::take(&mut interception.devices)) {
         driver.attach(port, Box::new(device));
     }
+    let pair = built.map(|(mut pair, elements, path_ports)| {
+        pair.attach(&mut driver, path_ports);
+        (pair, elements)
+    });
     sharpen_timers();
     let questions = Questions::open(driver.handle(), file.metrics)?;
     let watchdog = Watchdog::start()?;
-    interception.catch(&file)?;
-    let notified = Instant::ZERO;
-    let mut running = Running { driver, gateway, watchdog, questions, signals, file, interception, notified };
+    match &pair {
+        None => interception.catch(&file)?,
+        Some((pair, _)) if file.peer_down == PeerDown::Hold => {
+            interception.catch_for_peer(&file, &pair.file)?
+        }
+        // When it answers.
+        Some(_) => {}
+    }
+    let mut running = Running {
+        driver,
+        gateway,
+        watchdog,
+        questions,
+        signals,
+        file,
+        interception,
+        notified: Instant::ZERO,
+        pair,
+        looked: Instant::ZERO,
+        down_since: None,
+        is_ending: false,
+    };
     running.say_up(args.json)?;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     let ended = running.serve(args);
@@ -166,9 +224,15 @@ impl Running {
             self.notified = now;
             let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
         }
-        let Running { questions, driver, gateway, file, interception, .. } = self;
+        self.follow_peer(now)?;
+        if now.since(self.looked) >= LOOK {
+            self.looked = now;
+            self.follow_paths();
+        }
+        let Running { questions, driver, gateway, file, interception, pair, .. } = self;
         questions.answer(|question| {
-            let snapshot = snapshot(driver, *gateway, file, interception, question == Question::Status);
+            let with_flows = question == Question::Status;
+            let snapshot = snapshot(driver, *gateway, file, interception, pair.as_ref(), with_flows);
             match question {
                 Question::Status => snapshot.json().to_string(),
                 Question::Metrics => snapshot.metrics(),
@@ -177,20 +241,73 @@ impl Running {
         Ok(())
     }
 
+    /// Traffic goes to the peer while it answers. When it is down, traffic passes by the kernel, as at its own
+    /// site, unless it is to be held.
+    fn follow_peer(&mut self, now: Instant) -> Result<()> {
+        let Some((pair, elements)) = &self.pair else { return Ok(()) };
+        if pair.is_up(self.driver.world(), elements) {
+            self.down_since = None;
+            return match self.is_ending {
+                true => Ok(()),
+                false => self.interception.catch_for_peer(&self.file, &pair.file),
+            };
+        }
+        let since = *self.down_since.get_or_insert(now);
+        let is_due = now.since(since) >= PEER_TIMEOUT && self.file.peer_down == PeerDown::Pass;
+        if is_due && self.interception.leads_to_peer() {
+            terminal::note(&format!(
+                "the peer {} does not answer: its traffic passes by the kernel",
+                pair.file.peer
+            ));
+            self.interception.pass_by_kernel()?;
+            if let Some(gateway) = self.driver.world_mut().element_mut::<Gateway>(self.gateway) {
+                gateway.abandon();
+            }
+        }
+        Ok(())
+    }
+
+    /// Frames wait for earlier ones as the round trips of the paths ask for, and new connections take the MTU that
+    /// all paths bear.
+    fn follow_paths(&mut self) {
+        let Some((pair, elements)) = &self.pair else { return };
+        let (time, mtu) = pair.measured();
+        let world = self.driver.world_mut();
+        if let Some(time) = time
+            && let Some(layer) = world.element_mut::<MultiNic>(elements.paths)
+        {
+            layer.set_resequence_time(time);
+        }
+        if let Some(mtu) = mtu.filter(|mtu| *mtu != self.interception.mtus[1]) {
+            self.interception.mtus[1] = mtu;
+            if let Some(gateway) = world.element_mut::<Gateway>(self.gateway) {
+                gateway.set_wan_mtu(mtu);
+            }
+        }
+    }
+
     /// Reads the configuration again. Interfaces and addresses stay what they are.
     fn reload(&mut self, args: &GatewayUpArgs) {
         let read = args.file().and_then(|mut file| {
-            let mtus = [side_mtu(&self.file.lan)?, side_mtu(&self.file.wan)?];
+            let wan = match &self.pair {
+                Some(_) => self.interception.mtus[1],
+                None => side_mtu(&self.file.wan)?,
+            };
+            let mtus = [side_mtu(&self.file.lan)?, wan];
             let fixed = |file: &GatewayFile| {
-                (file.lan.clone(), file.wan.clone(), file.metrics, file.rule_priority, file.table)
+                let sides = (file.lan.clone(), file.wan.clone(), file.peer.clone(), file.via.clone());
+                (sides, file.metrics, file.rule_priority, file.table)
             };
             if fixed(&file) != fixed(&self.file) {
                 terminal::note(
-                    "note: lan, wan, metrics, rule_priority and table need a restart; the rest is taken over",
+                    "note: lan, wan, peer, via, metrics, rule_priority and table need a restart; the rest is \
+                     taken over",
                 );
             }
             file.lan.clone_from(&self.file.lan);
             file.wan.clone_from(&self.file.wan);
+            file.peer.clone_from(&self.file.peer);
+            file.via.clone_from(&self.file.via);
             (file.metrics, file.rule_priority, file.table) =
                 (self.file.metrics, self.file.rule_priority, self.file.table);
             Ok((file.gateway(mtus)?, file, mtus))
@@ -212,6 +329,7 @@ impl Running {
     /// New connections pass, and split ones are handed over to their hosts.
     fn drain(&mut self) -> Result<()> {
         let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
+        self.is_ending = true;
         let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.drain(cx);
         self.driver.world_mut().call(self.gateway, &mut (), act)?;
         let until = self.driver.now() + DRAIN;
@@ -234,20 +352,30 @@ impl Running {
     fn say_up(&self, json: bool) -> Result<()> {
         let Interception { names, mtus, notes, .. } = &self.interception;
         let (lan, wan) = (&self.file.lan, &self.file.wan);
+        let paths = || self.pair.iter().flat_map(|(pair, _)| pair.links.iter().zip(&pair.said));
         if json {
+            let peer = self.pair.as_ref().map(|(pair, _)| {
+                let paths: Vec<_> = paths().map(|(via, said)| json!({ "via": via, "found": said })).collect();
+                json!({ "name": pair.file.peer, "prefixes": pair.file.peer_prefixes, "paths": paths })
+            });
             let up = json!({ "up": {
-                "lan": lan, "wan": wan, "devices": names, "mtu_bytes": { "lan": mtus[0], "wan": mtus[1] },
+                "lan": lan, "wan": wan, "peer": peer, "devices": names,
+                "mtu_bytes": { "lan": mtus[0], "wan": mtus[1] },
                 "set": self.interception.steps(), "notes": notes,
             }});
             return terminal::print(&format!("{up}\n"));
         }
+        let far = match &self.pair {
+            Some((pair, _)) => format!("the peer {}", pair.file.peer),
+            None => wan.join(", "),
+        };
         let mut text = format!(
-            "TCP between {} and {} is split; MTU {} B and {} B\n",
+            "TCP between {} and {far} is split; MTU {} B and {} B\n",
             lan.join(", "),
-            wan.join(", "),
             mtus[0],
             mtus[1]
         );
+        paths().for_each(|(via, said)| text += &format!("  path via {via}: {said}\n"));
         self.interception.steps().iter().for_each(|step| text += &format!("  set; at the end: {step}\n"));
         notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
         text += "Try: farpace gateway check   farpace gateway status   farpace gateway top\n";
@@ -258,7 +386,8 @@ impl Running {
     /// Takes everything away, and says what there was.
     fn end(mut self, json: bool, ended: Result<()>) -> Result<ExitCode> {
         let totals = self.gateway().map(Gateway::totals).unwrap_or_default();
-        let snapshot = snapshot(&self.driver, self.gateway, &self.file, &self.interception, false);
+        let pair = self.pair.as_ref();
+        let snapshot = snapshot(&self.driver, self.gateway, &self.file, &self.interception, pair, false);
         let released = self.interception.release();
         self.watchdog.beat();
         // What still waits in the devices goes out. A job keeps the loop from sleeping.
@@ -291,6 +420,7 @@ fn snapshot(
     gateway: ElementId,
     file: &GatewayFile,
     interception: &Interception,
+    pair: Option<&(GatewayPair, PairElements)>,
     with_flows: bool,
 ) -> Snapshot {
     let now = driver.now();
@@ -299,11 +429,16 @@ fn snapshot(
     Snapshot {
         lan: file.lan.clone(),
         wan: file.wan.clone(),
+        via: file.via.clone(),
         names: interception.names.clone(),
         mtus: interception.mtus,
         uptime: now.since(Instant::ZERO),
         totals: gateway.map(Gateway::totals).unwrap_or_default(),
         devices: driver.stats().devices,
+        pair: pair.map(|(pair, elements)| PairView {
+            caught: interception.leads_to_peer(),
+            ..pair.view(driver.world(), elements)
+        }),
         flows: gateway.map(|gateway| gateway.flows(now).take(rows).collect()).unwrap_or_default(),
     }
 }

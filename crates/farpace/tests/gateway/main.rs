@@ -7,6 +7,8 @@ mod endings;
 mod harness;
 mod lives;
 mod network;
+mod pair;
 #[path = "../common/rights.rs"]
 mod rights;
+mod sites;
 mod tools;

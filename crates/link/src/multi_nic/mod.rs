@@ -40,7 +40,7 @@ mod segment;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};
 use flow::flow_of;
-pub use layer::{MultiNic, MultiNicStats};
+pub use layer::{MAX_PRIORITY_FRAMES, MultiNic, MultiNicStats};
 pub use nic_paths::{NeighbourId, Nic, NicId, NicPath, NicPaths, NicSpec, PathDelay, PerByte};
 pub use observer::{Late, ReorderObserver};
 pub use order::{

@@ -105,6 +105,10 @@ impl Resequencer {
             pending_requests: Vec::new(),
         }
     }
+    /// Sets how long a frame waits at most. Frames that wait already keep their time.
+    pub fn set_time(&mut self, time: Span) {
+        self.limits.time = time;
+    }
     /// Handles a frame that `nic` has received, with the addresses that it had on the wire. Frames to pass on
     /// are appended to `out`. `repair_path` returns where to send repair requests to its sender, if that has
     /// a retransmit cache.

@@ -1,6 +1,7 @@
 //! Several NICs as one element.
 
 mod neighbours;
+mod priority;
 mod receiving;
 mod repairing;
 mod sending;
@@ -8,6 +9,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub use priority::MAX_PRIORITY_FRAMES;
 pub use stats::MultiNicStats;
 
 use crate::multi_nic::arp::{ArpAnnouncer, ConflictDetection};
@@ -15,9 +17,10 @@ use crate::multi_nic::order::{self, QueuedFrame, SendOrder};
 use crate::multi_nic::probe::{Prober, Probing, Responder};
 use crate::multi_nic::{MultiNicConfig, NeighbourId, NicId, NicPaths, NicSpec, Resequencer};
 use farpace_path::{Cx, Element, Inspection, Port};
-use farpace_units::{Instant, RandomStream};
+use farpace_units::{Instant, RandomStream, Span};
 use farpace_wire::{MacAddr, NicFlags, NicKind, Packet};
 use neighbours::MultiNicNeighbours;
+use priority::PriorityQueue;
 use repairing::Repair;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -35,6 +38,8 @@ pub struct MultiNic {
     mac: MacAddr,
     paths: NicPaths,
     order: Box<dyn SendOrder<Packet>>,
+    /// Frames that precede those of the order; none: no frame does.
+    priority: Option<PriorityQueue>,
     /// Handles address resolution; none: the NICs are not announced.
     announcer: Option<ArpAnnouncer>,
     /// Conflict detection of own IPv4 addresses, if configured.
@@ -92,6 +97,7 @@ impl MultiNic {
         MultiNic {
             mac,
             order: order::make(config, &paths),
+            priority: None,
             announcer: config.extended_arp.then(|| ArpAnnouncer::new(mac, &nics, flags, generation)),
             conflict_detections,
             neighbours: MultiNicNeighbours::default(),
@@ -125,6 +131,18 @@ impl MultiNic {
     /// no list of NICs.
     pub fn neighbour(&self, first: MacAddr) -> NeighbourId {
         self.neighbours.find(first)
+    }
+    /// The recent loss rate of a path, 0 to 1; none: it is not probed, or was not measured yet.
+    pub fn path_loss(&self, neighbour: NeighbourId, nic: NicId) -> Option<f64> {
+        self.prober.as_ref()?.loss(neighbour, nic)
+    }
+    /// Sets how long a received frame waits for earlier ones, if frames are put in order: when the round trips
+    /// of the paths are known. A frame that was lost is asked for and sent again within a round trip and a
+    /// half.
+    pub fn set_resequence_time(&mut self, time: Span) {
+        if let Some(resequencer) = &mut self.resequencer {
+            resequencer.set_time(time);
+        }
     }
     /// Extended ARP; none if it is disabled.
     pub const fn announcer(&self) -> Option<&ArpAnnouncer> {
@@ -203,7 +221,7 @@ impl Element for MultiNic {
     }
     fn deadline(&self) -> Option<Instant> {
         // A NIC that has been idle since the last call had nothing to send.
-        let waits = self.order.held() > 0 || self.has_own() || self.repairs_wait();
+        let waits = self.order.held() > 0 || self.has_own() || self.repairs_wait() || self.priority_waits();
         let free = self.paths.next_free(self.last_served).filter(|_| waits);
         let announcer = self.announcer.as_ref().and_then(ArpAnnouncer::deadline);
         let prober = self.prober.as_ref().and_then(Prober::deadline);
@@ -219,7 +237,8 @@ impl Element for MultiNic {
         let own: usize = self.own.iter().map(VecDeque::len).sum();
         let out_of_order = self.resequencer.as_ref().map_or(0, Resequencer::held);
         let again = self.repair.as_ref().map_or(0, Repair::held);
-        self.order.held() + self.refused.len() as u64 + own as u64 + out_of_order + again
+        let first = self.priority.as_ref().map_or(0, PriorityQueue::held);
+        self.order.held() + self.refused.len() as u64 + own as u64 + out_of_order + again + first
     }
     fn inspect(&self) -> Inspection {
         let mut readings = self.stats.inspect();

@@ -1,5 +1,6 @@
 //! From the stack to the links.
 
+use super::priority::PriorityQueue;
 use super::{MAX_OWN, MultiNic};
 use crate::multi_nic::arp::ANSWER_TIMEOUT;
 use crate::multi_nic::order::QueuedFrame;
@@ -32,6 +33,10 @@ impl MultiNic {
         }
         let bytes = wire_len(packet.len());
         let flow = flow_of(&packet);
+        if self.priority.is_some() && PriorityQueue::takes(&packet) {
+            let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached: None };
+            return self.enqueue_priority(item, cx);
+        }
         let cached = self.keep(flow, &packet, neighbour);
         let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached };
         self.order.enqueue(cx.now(), item, &self.paths, &mut self.refused);
@@ -42,7 +47,9 @@ impl MultiNic {
         let now = cx.now();
         self.last_served = now;
         let mut sent = true;
-        while std::mem::take(&mut sent) && (self.order.held() > 0 || self.has_own() || self.repairs_wait()) {
+        while std::mem::take(&mut sent)
+            && (self.order.held() > 0 || self.has_own() || self.repairs_wait() || self.priority_waits())
+        {
             for nic in self.paths.ids() {
                 if !self.paths.is_idle(nic, now) {
                     continue;
@@ -52,10 +59,18 @@ impl MultiNic {
                     self.stats.own += 1;
                     cx.emit(Port(u16::from(nic.0) + 1), packet);
                     sent = true;
-                } else if let Some(item) = self.next_repair(now, nic) {
+                } else if let Some(item) = self.next_priority(cx, nic, false) {
                     self.send(nic, item, cx);
                     sent = true;
-                } else if let Some(item) = self.order.dequeue(now, nic, &self.paths) {
+                } else if let Some(item) =
+                    self.next_repair(now, nic).or_else(|| self.order.dequeue(now, nic, &self.paths))
+                {
+                    if let Some(priority) = &mut self.priority {
+                        priority.on_other_sent();
+                    }
+                    self.send(nic, item, cx);
+                    sent = true;
+                } else if let Some(item) = self.next_priority(cx, nic, true) {
                     self.send(nic, item, cx);
                     sent = true;
                 }
@@ -68,6 +83,7 @@ impl MultiNic {
             }
         }
         self.drop_stranded_repairs(cx);
+        self.drop_stranded_priority(cx);
         for item in std::mem::take(&mut self.refused) {
             self.on_frame_dropped(&item);
             let working = self.paths.working(item.neighbour).next().is_some();

@@ -6,3 +6,4 @@ mod bench;
 mod failures;
 mod hostile;
 mod kinds;
+mod priority;

@@ -223,6 +223,10 @@ impl Prober {
     pub fn settled(&self, neighbour: NeighbourId, nic: NicId) -> Option<Instant> {
         self.path(neighbour, nic)?.answered
     }
+    /// The recent loss rate of a path, 0 to 1; none: it was not measured yet.
+    pub fn loss(&self, neighbour: NeighbourId, nic: NicId) -> Option<f64> {
+        Some(self.path(neighbour, nic)?.published?.loss)
+    }
     /// All paths whose estimate has changed since the last call.
     pub fn take_changes(&mut self) -> Vec<(NeighbourId, NicId, PathEstimate)> {
         let mut changes = Vec::new();

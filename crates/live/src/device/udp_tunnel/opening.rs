@@ -77,11 +77,13 @@ impl UdpTunnel {
             self.rejected.foreign += 1;
             return;
         }
-        if let Some(seq) = probe::reply(packet, peer.echo) {
+        // Hosts behind the peer do not speak for it.
+        let is_end = peer.host() == Some(from);
+        if is_end && let Some(seq) = probe::reply(packet, peer.echo) {
             // The probe may have left since this round began.
             return peer.pmtu.on_reply(self.clock.now(), seq);
         }
-        if let Some(framing) = self.framing {
+        if let Some(framing) = self.framing.filter(|_| is_end) {
             if probe::is_request(packet) {
                 return self.answer(index);
             }

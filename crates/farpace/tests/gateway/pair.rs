@@ -1,0 +1,309 @@
+//! What passes a pair of gateways.
+
+use crate::harness::*;
+use crate::sites::{self, Sites};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+const SERVER: &str = sites::SERVER;
+const SERVER6: &str = sites::SERVER6;
+
+/// Breaks: a connection through both gateways loses or reorders bytes, or the server sees another address; one of
+/// the links is not used; strict reverse-path filters of the LAN drop what comes from the peer.
+#[test]
+fn bytes_pass_over_both_links_under_the_addresses_of_the_hosts() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(2, false);
+    for at in 0..2 {
+        sites.sysctl(at, "net/ipv4/conf/lan0/rp_filter", "1");
+    }
+    let [a, b] = sites.pair();
+    let mut open = Vec::new();
+    for address in [SERVER, SERVER6] {
+        let listener = sites.listen(address);
+        let (near, far) = sites.connect(&listener);
+        assert_eq!(far.peer_addr().unwrap(), near.local_addr().unwrap());
+        if address == SERVER {
+            assert_eq!(far.peer_addr().unwrap().ip().to_string(), sites::CLIENT);
+        }
+        exchange(&near, &far, 0, 20_000_000);
+        open.push((near, far));
+    }
+    for at in 0..2 {
+        assert_eq!(sites.split(at), 2);
+        let status = sites.status(at);
+        for path in status["peer"]["paths"].as_array().unwrap() {
+            assert!(path["frames"]["sent"].as_u64().unwrap() > 100, "{path}");
+            assert!(path["sent_bytes"].as_u64().unwrap() > 100_000, "{path}");
+        }
+        assert_eq!(status["peer"]["packets"]["foreign"], 0, "{status}");
+    }
+    drop(open);
+    a.end();
+    b.end();
+    (0..2).for_each(|at| sites.assert_clean(at));
+}
+
+/// Breaks: datagrams, pings or fragments do not pass, or not through the tunnel; they do not precede TCP.
+#[test]
+fn everything_else_passes_unsplit() {
+    if !has_rights() {
+        return;
+    }
+    // The kernel knows no way: what arrives has come through the tunnel.
+    let sites = Sites::new(2, false);
+    let [a, b] = sites.pair();
+    for address in [SERVER, SERVER6] {
+        assert!(sites.pings(address), "{address}");
+    }
+    let far = sites.server.within(|| UdpSocket::bind((SERVER, 7000)).unwrap()).unwrap();
+    let near = sites.client.within(|| UdpSocket::bind((sites::CLIENT, 0)).unwrap()).unwrap();
+    for socket in [&near, &far] {
+        socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    }
+    // What is longer than the tunnel bears is told so to the host, which cuts what it sends then.
+    for len in [0, 100, 1_390, 1_420, 1_472, 5_000] {
+        let sent: Vec<u8> = (0..len).map(|at| at as u8).collect();
+        let mut room = vec![0; 10_000];
+        let mut pass = |from: &UdpSocket, to: &UdpSocket, at: std::net::SocketAddr| {
+            let since = std::time::Instant::now();
+            loop {
+                from.send_to(&sent, at).unwrap();
+                match to.recv_from(&mut room) {
+                    Ok((n, source)) => {
+                        assert_eq!((&room[..n], source), (&sent[..], from.local_addr().unwrap()));
+                        return;
+                    }
+                    Err(error) => assert!(since.elapsed() < STEP_TIMEOUT, "{len} B: {error}"),
+                }
+            }
+        };
+        pass(&near, &far, far.local_addr().unwrap());
+        pass(&far, &near, near.local_addr().unwrap());
+    }
+    let status = sites.status(0);
+    assert!(status["peer"]["priority"]["sent"].as_u64().unwrap() >= 8, "{}", status["peer"]);
+    assert_eq!(sites.split(0), 0);
+    a.end();
+    b.end();
+}
+
+/// Breaks: a refused connection looks accepted, or a reset or a FIN of one host does not reach the other.
+#[test]
+fn endings_pass_both_gateways() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(1, false);
+    let [a, b] = sites.pair();
+    let refused = sites.try_connect(SERVER, STEP_TIMEOUT).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    let listener = sites.listen(SERVER);
+    for by_client in [true, false] {
+        let (near, far) = sites.connect(&listener);
+        exchange(&near, &far, 0, 1000);
+        let (own, mut other) = if by_client { (near, far) } else { (far, near) };
+        let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+        nix::sys::socket::setsockopt(&own, nix::sys::socket::sockopt::Linger, &linger).unwrap();
+        drop(own);
+        let ended = other.read(&mut [0; 10]).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::ConnectionReset, "by the client: {by_client}");
+    }
+    for by_client in [true, false] {
+        let (near, far) = sites.connect(&listener);
+        let (mut own, mut other) = if by_client { (near, far) } else { (far, near) };
+        own.write_all(b"question").unwrap();
+        own.shutdown(Shutdown::Write).unwrap();
+        let mut text = String::new();
+        other.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "question");
+        let sender = send(other.try_clone().unwrap(), 0, 3_000_000, true);
+        receive(&mut own, 0, 3_000_000);
+        assert_eq!(own.read(&mut [0; 10]).unwrap(), 0);
+        sender.join().unwrap();
+    }
+    for at in 0..2 {
+        sites.until(at, "nothing is left of the connections", |status| status["totals"]["connections"] == 0);
+    }
+    a.end();
+    b.end();
+}
+
+/// Breaks: a transfer ends when one of the links is cut, bytes are lost, or the link is not used again.
+#[test]
+fn a_transfer_outlives_a_link_that_is_cut() {
+    if !has_rights() {
+        return;
+    }
+    const BYTES: usize = 60_000_000;
+    let sites = Sites::new(2, false);
+    let [a, b] = sites.pair();
+    let listener = sites.listen(SERVER);
+    let (near, mut far) = sites.connect(&listener);
+    let mut at = 0;
+    for (link, state) in [(0, "down"), (0, "up"), (1, "down")] {
+        let sender = send(near.try_clone().unwrap(), at, BYTES, false);
+        receive(&mut far, at, BYTES / 3);
+        sites.routers[1].configure(&format!("link set l{link} {state}\n")).unwrap();
+        receive(&mut far, at + BYTES / 3, BYTES - BYTES / 3);
+        sender.join().unwrap();
+        sites.wait_for_paths(if state == "up" { 2 } else { 1 });
+        at += BYTES;
+    }
+    exchange(&near, &far, at, 100_000);
+    assert_eq!((sites.split(0), sites.split(1)), (1, 1));
+    a.end();
+    b.end();
+}
+
+/// Breaks: whoever has other keys is let in, or a gateway takes strangers for its peer.
+#[test]
+fn wrong_keys_are_refused() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(1, false);
+    let [_, of_a] = sites.keys("right");
+    let [wrong, _] = sites.keys("wrong");
+    let b = sites.gateway(1, &of_a, &[]);
+    let a = sites.gateway(0, &wrong, &[]);
+    sites.until(1, "a stranger was rejected", |status| {
+        status["peer"]["paths"][0]["rejected_datagrams"].as_u64().unwrap() > 0
+    });
+    for at in 0..2 {
+        let peer = &sites.status(at)["peer"];
+        assert_eq!((&peer["heard"], &peer["caught"]), (&false.into(), &false.into()), "{peer}");
+        assert_eq!((&peer["paths"][0]["proven"], &peer["paths"][0]["up"]), (&false.into(), &false.into()));
+    }
+    let check = sites.farpace(0, &["gateway", "check"]);
+    assert_eq!(check.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(text.contains("not heard yet") && text.contains("farpace gateway keys"), "{text}");
+    a.end();
+    b.end();
+}
+
+/// Breaks: datagrams of strangers, and replays, disturb a pair.
+#[test]
+fn datagrams_of_strangers_do_nothing() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(1, false);
+    let [a, b] = sites.pair();
+    let before = sites.status(1)["peer"]["paths"][0]["rejected_datagrams"].as_u64().unwrap();
+    let listener = sites.listen(SERVER);
+    let (near, far) = sites.connect(&listener);
+    let stranger = sites.routers[0].within(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    let mut seed = 1_u32;
+    for number in 0..500_usize {
+        // The types of WireGuard's messages, with anything behind them.
+        let len = [0, 1, 32, 64, 92, 148, 200, 1_400][number % 8];
+        let mut bytes: Vec<u8> = (0..len)
+            .map(|_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 24) as u8
+            })
+            .collect();
+        if len >= 4 {
+            bytes[..4].copy_from_slice(&[(number % 5) as u8, 0, 0, 0]);
+        }
+        let _ = stranger.send_to(&bytes, "172.16.0.2:51820");
+        if number % 100 == 0 {
+            exchange(&near, &far, 100_000 * (number / 100), 100_000);
+        }
+    }
+    sites.until(1, "they were rejected", |status| {
+        status["peer"]["paths"][0]["rejected_datagrams"].as_u64().unwrap() > before + 100
+    });
+    exchange(&near, &far, 500_000, 100_000);
+    let status = sites.status(1);
+    assert_eq!((&status["peer"]["paths"][0]["moves"], sites.split(1)), (&0.into(), 1), "{}", status["peer"]);
+    a.end();
+    b.end();
+}
+
+/// Breaks: after `kill -9` of one gateway new connections do not pass by the kernel, because the other one still
+/// sends into the tunnel; something is left over; or the pair does not come back.
+#[test]
+fn a_killed_gateway_leaves_forwarding_at_both_sites() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(2, true);
+    let [of_b, of_a] = sites.keys("keys");
+    let b = sites.gateway(1, &of_a, &[]);
+    let a = sites.gateway(0, &of_b, &[]);
+    sites.wait_for_paths(2);
+    let listener = sites.listen(SERVER);
+    let (near, far) = sites.connect(&listener);
+    exchange(&near, &far, 0, 1_000_000);
+    a.signal(nix::sys::signal::Signal::SIGKILL);
+    a.wait();
+    sites.assert_clean(0);
+    let doctor = sites.farpace(0, &["doctor", "--json"]);
+    assert!(!String::from_utf8_lossy(&doctor.stdout).contains("gateway"), "something is left over");
+    sites.until(1, "the peer is down", |status| status["peer"]["caught"] == false);
+    let (near, far) = sites.connect(&listener);
+    exchange(&near, &far, 0, 1_000_000);
+    assert_eq!(sites.split(1), 1);
+    let a = sites.gateway(0, &of_b, &[]);
+    sites.wait_for_paths(2);
+    exchange(&near, &far, 7, 1_000_000);
+    let (near, far) = sites.connect(&listener);
+    exchange(&near, &far, 0, 1_000_000);
+    assert_eq!((sites.split(0), sites.split(1)), (1, 2));
+    a.end();
+    b.end();
+    (0..2).for_each(|at| sites.assert_clean(at));
+}
+
+/// Breaks: a peer that is down opens the way for unencrypted traffic though it is to be held.
+#[test]
+fn traffic_is_held_if_it_is_to_be() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(1, true);
+    let [of_b, _] = sites.keys("keys");
+    let file = sites.files.path().join("gateway.toml");
+    std::fs::write(&file, "peer_down = \"hold\"\n").unwrap();
+    let a = sites.gateway(0, &of_b, &["--config", file.to_str().unwrap()]);
+    assert_eq!(sites.status(0)["peer"]["caught"], true);
+    let _listener = sites.listen(SERVER);
+    assert!(sites.try_connect(SERVER, Duration::from_millis(1_500)).is_err());
+    a.end();
+    assert!(sites.try_connect(SERVER, STEP_TIMEOUT).is_ok());
+}
+
+/// Breaks: other users can read the keys, a file that they can read is used, or `check` does not say that the peer
+/// does not answer.
+#[test]
+fn files_of_peers_are_for_one_user() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(1, false);
+    let [of_b, of_a] = sites.keys("keys");
+    for file in [&of_b, &of_a] {
+        assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let peer = of_b.to_str().unwrap();
+    let words = ["gateway", "check", "--lan", "lan0", "--peer", peer, "--via", "l0"];
+    let silent = sites.farpace(0, &words);
+    let text = String::from_utf8_lossy(&silent.stdout).into_owned();
+    assert!(silent.status.code() == Some(1) && text.contains("no answer to a WireGuard handshake"), "{text}");
+    let b = sites.gateway(1, &of_a, &[]);
+    let heard = sites.farpace(0, &words);
+    let text = String::from_utf8_lossy(&heard.stdout).into_owned();
+    assert!(heard.status.success() && text.contains("172.16.0.2:51820 answers"), "{text}");
+    b.end();
+    std::fs::set_permissions(&of_b, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let up = sites.farpace(0, &["gateway", "up", "--lan", "lan0", "--peer", peer]);
+    let error = String::from_utf8_lossy(&up.stderr).into_owned();
+    assert!(up.status.code() == Some(2) && error.contains("chmod 600"), "{error}");
+}

@@ -1,0 +1,113 @@
+//! Frames that do not wait behind bulk transfers.
+
+use super::MultiNic;
+use crate::multi_nic::order::QueuedFrame;
+use crate::multi_nic::{NeighbourId, NicId, NicPath};
+use farpace_path::{Cx, DropReason};
+use farpace_units::ByteCount;
+use farpace_wire::Packet;
+use farpace_wire::ip::PROTOCOL_TCP;
+use std::collections::VecDeque;
+
+/// Queued frames at most; further ones are dropped.
+pub const MAX_PRIORITY_FRAMES: usize = 256;
+/// Wire bytes that may leave in a row while other frames wait: then one of those precedes.
+const MAX_IN_A_ROW: ByteCount = ByteCount::new(8 * 1_538);
+
+/// A queue that is served before the [order](crate::multi_nic::SendOrder), for everything but TCP. TCP shares
+/// what a path has left, and fills any queue; a voice call fills none and must not wait in one.
+///
+/// A frame leaves on the path on which it arrives first. Datagrams that fill all paths leave one frame in nine
+/// to the others.
+#[derive(Debug, Default)]
+pub(super) struct PriorityQueue {
+    items: VecDeque<QueuedFrame<Packet>>,
+    in_a_row: ByteCount,
+    sent: u64,
+    dropped: u64,
+}
+
+impl PriorityQueue {
+    /// True if a frame belongs into this queue.
+    pub fn takes(packet: &Packet) -> bool {
+        packet.ip().is_some_and(|ip| ip.protocol() != PROTOCOL_TCP)
+    }
+    /// Number of queued frames.
+    pub fn held(&self) -> u64 {
+        self.items.len() as u64
+    }
+    /// A frame of the order has left.
+    pub fn on_other_sent(&mut self) {
+        self.in_a_row = ByteCount::ZERO;
+    }
+    fn is_others_turn(&self) -> bool {
+        self.in_a_row >= MAX_IN_A_ROW
+    }
+}
+
+impl MultiNic {
+    /// From now on everything but TCP precedes TCP. To be called before the first frame.
+    pub fn prioritise_datagrams(&mut self) {
+        self.priority = Some(PriorityQueue::default());
+    }
+    /// Frames that preceded others so far, and those that were dropped because too many waited.
+    pub fn priority_counts(&self) -> (u64, u64) {
+        self.priority.as_ref().map_or((0, 0), |queue| (queue.sent, queue.dropped))
+    }
+
+    /// Queues a frame, or drops it if the queue is full.
+    pub(super) fn enqueue_priority(&mut self, item: QueuedFrame<Packet>, cx: &mut Cx<'_>) {
+        let Some(queue) = &mut self.priority else { return cx.drop(item.frame, DropReason::HostLimit) };
+        if queue.items.len() < MAX_PRIORITY_FRAMES {
+            queue.items.push_back(item);
+        } else {
+            queue.dropped += 1;
+            cx.drop(item.frame, DropReason::QueueFull);
+        }
+    }
+
+    /// The next frame for `nic`, if no other path delivers it earlier. `last`: the order has none for it.
+    pub(super) fn next_priority(
+        &mut self,
+        cx: &Cx<'_>,
+        nic: NicId,
+        last: bool,
+    ) -> Option<QueuedFrame<Packet>> {
+        let now = cx.now();
+        let others_wait = self.order.held() > 0 || self.repairs_wait();
+        let queue = self.priority.as_mut()?;
+        if !last && others_wait && queue.is_others_turn() {
+            return None;
+        }
+        let front = queue.items.front_mut()?;
+        if self.paths.working(front.neighbour).next().is_none() {
+            front.neighbour = NeighbourId::ORDINARY;
+        }
+        let (neighbour, bytes) = (front.neighbour, front.bytes);
+        let arrival =
+            |(id, path): (NicId, &NicPath)| (self.paths.begins(id, path, now) + path.delay.of(bytes), id);
+        let (_, first) = self.paths.working(neighbour).map(arrival).min()?;
+        let is_free = self.paths.path(neighbour, nic).is_some_and(|path| path.free <= now);
+        if first != nic || !is_free {
+            return None;
+        }
+        queue.sent += 1;
+        queue.in_a_row += bytes;
+        queue.items.pop_front()
+    }
+
+    /// Drops queued frames if no NIC can send them.
+    pub(super) fn drop_stranded_priority(&mut self, cx: &mut Cx<'_>) {
+        if self.paths.first_up().is_some() {
+            return;
+        }
+        for item in self.priority.iter_mut().flat_map(|queue| queue.items.drain(..)) {
+            cx.drop(item.frame, DropReason::Outage);
+        }
+    }
+
+    /// True if a frame is queued here.
+    pub(super) fn priority_waits(&self) -> bool {
+        self.priority.as_ref().is_some_and(|queue| queue.held() > 0)
+    }
+}
