@@ -23,6 +23,8 @@ pub struct Earliest<P> {
     queue: SharedQueue<P>,
     /// The queue limit adapts to the paths.
     adapts: bool,
+    /// Of the default of Ethernet devices, no more than what the paths carry in this time.
+    max_time: Option<Span>,
     /// The end of a short wait of a NIC for the frame that it is about to take.
     waits: [Option<Instant>; MAX_NICS],
     /// A NIC does not wait again before this. Other NICs rely on its rate, so waits may cost only little of
@@ -34,6 +36,9 @@ pub struct Earliest<P> {
 
 /// A wait is followed by this many times its length without another.
 const WAIT_INTERVAL_FACTOR: u64 = 1_000;
+
+/// Frames for which a queue has room at least, however slow its paths are.
+const MIN_FRAMES: u64 = 32;
 
 /// What an idle NIC does.
 enum EarliestChoice {
@@ -78,6 +83,7 @@ impl<P> Earliest<P> {
         let limit = limit.unwrap_or_default();
         Earliest {
             adapts,
+            max_time: None,
             queue: SharedQueue::new(limit),
             waits: [None; MAX_NICS],
             next_wait: [Instant::ZERO; MAX_NICS],
@@ -135,6 +141,12 @@ fn ahead_of_slowest(neighbour: NeighbourId, paths: &NicPaths) -> u64 {
         .working(neighbour)
         .map(|(_, path)| path.pace.frames_in(spread, FULL_FRAME))
         .fold(0, u64::saturating_add)
+}
+
+/// Full frames that all paths carry in `time`.
+fn frames_in(time: Span, neighbour: NeighbourId, paths: &NicPaths) -> u64 {
+    let each = paths.working(neighbour).map(|(_, path)| path.pace.frames_in(time, FULL_FRAME));
+    each.fold(0, u64::saturating_add)
 }
 
 /// Full frames that all paths carry in a round trip.
@@ -229,10 +241,16 @@ impl<P> SendOrder<P> for Earliest<P> {
                 let ahead = ahead_of_slowest(NeighbourId(id), paths).saturating_mul(3);
                 ahead.saturating_add(in_flight(NeighbourId(id), paths) / 2)
             };
-            let max = (0..paths.neighbours()).map(of).max();
+            let ids = 0..paths.neighbours();
+            let max = ids.clone().map(of).max();
+            let carried = |time| ids.map(|id| frames_in(time, NeighbourId(id), paths)).max().unwrap_or(0);
+            let usual = self.max_time.map_or(usual, |time| usual.min(carried(time).max(MIN_FRAMES)));
             self.queue.set_packets(usual.saturating_add(max.unwrap_or(0)));
         }
         self.queue.refuse_lost(paths, refused);
+    }
+    fn limit_time(&mut self, time: Span) {
+        self.max_time = Some(time);
     }
     fn held(&self) -> u64 {
         self.queue.held()

@@ -22,7 +22,7 @@ pub use skip::{MAX_SKIPPED, Skip, skip_number};
 pub use work_conserving::{Restraint, WorkConserving};
 
 use crate::multi_nic::{MultiNicConfig, NeighbourId, NicId, NicPaths, OrderKind};
-use farpace_units::{ByteCount, Instant, Seq};
+use farpace_units::{ByteCount, Instant, Seq, Span};
 
 /// A flow, whose frames should arrive in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,6 +72,9 @@ pub trait SendOrder<P> {
     /// Handles a change of paths or their rates: moves frames whose NIC can no longer send them, and refuses
     /// those that no NIC can send.
     fn on_change(&mut self, now: Instant, paths: &NicPaths, refused: &mut Vec<QueuedFrame<P>>);
+    /// Limits the queue to what the paths carry in `time`, besides what they need to be kept busy, where the
+    /// limit adapts to the paths. No effect on other queues.
+    fn limit_time(&mut self, _time: Span) {}
     /// Number of queued frames.
     fn held(&self) -> u64;
     /// Wire bytes of queued frames.
