@@ -93,6 +93,9 @@ pub struct GatewayFile {
     pub wan_tcp: Settings,
     /// Metrics in Prometheus' format are served at this address, at /metrics (default: not at all).
     pub metrics: Option<SocketAddr>,
+    /// The dashboard for browsers is served at this address (default: not at all). At an address other than one of
+    /// this host alone it asks for a token, which is printed at the start.
+    pub web: Option<SocketAddr>,
     /// Priority of the routing rules of the LAN side; the WAN side has the next one (default: 100).
     pub rule_priority: u32,
     /// Routing table of the LAN side; the WAN side has the next one (default: 7710).
@@ -140,6 +143,7 @@ impl Default for GatewayFile {
             lan_tcp: Settings::default(),
             wan_tcp: Settings::default(),
             metrics: None,
+            web: None,
             rule_priority: 100,
             table: 7710,
             policies: Vec::new(),
@@ -249,13 +253,13 @@ impl GatewayFile {
         self.via.iter().map(|word| word.parse().map_err(|error: String| anyhow!("via: {error}"))).collect()
     }
 
-    /// The gateway that this means, between sides with these MTUs.
+    /// The gateway that this means, between sides with these MTUs, and with so many paths to a peer.
     ///
     /// # Errors
     /// TCP settings that contradict each other.
-    pub fn gateway(&self, mtus: [u16; 2]) -> Result<GatewayConfig> {
+    pub fn gateway(&self, mtus: [u16; 2], paths: usize) -> Result<GatewayConfig> {
         let lan = Arc::new(self.lan_config()?);
-        let wan = Arc::new(self.wan_config(None)?);
+        let wan = Arc::new(self.wan_config(None, paths)?);
         let default = Policy {
             action: self.action.into(),
             wan,
@@ -268,7 +272,8 @@ impl GatewayFile {
             let wan = match (entry.profile, entry.congestion) {
                 (None, None) => default.wan.clone(),
                 _ => Arc::new(
-                    self.wan_config(Some(entry)).with_context(|| format!("policy for {}", entry.prefix))?,
+                    self.wan_config(Some(entry), paths)
+                        .with_context(|| format!("policy for {}", entry.prefix))?,
                 ),
             };
             let policy = Policy {
@@ -299,10 +304,14 @@ impl GatewayFile {
         settings.resolve().context("lan_tcp")
     }
 
-    fn wan_config(&self, entry: Option<&PolicyEntry>) -> Result<Config> {
+    fn wan_config(&self, entry: Option<&PolicyEntry>, paths: usize) -> Result<Config> {
         let own = &self.wan_tcp;
-        let profile = entry.and_then(|entry| entry.profile).or(own.profile).or(Some(Profile::Farpace));
-        let congestion = entry.and_then(|entry| entry.congestion).or(own.congestion);
+        let said = entry.and_then(|entry| entry.profile).or(own.profile);
+        // Several paths are paced each by itself, from a queue that is here. A control that keeps its queue short
+        // would leave the slower ones idle: a frame leaves by one of them if enough frames wait before it.
+        let usual = (paths > 1 && said.is_none()).then_some(Congestion::Cubic);
+        let profile = said.or(Some(Profile::Farpace));
+        let congestion = entry.and_then(|entry| entry.congestion).or(own.congestion).or(usual);
         let ack_control = own.ack_control.or(Some(AckControlMode::Safe));
         Settings { profile, congestion, ack_control, ..own.clone() }.resolve().context("wan_tcp")
     }
@@ -328,6 +337,7 @@ wan = [{}]
 # buffer = \"64 MiB\"     # kept by a leg at most, in each direction
 # memory = \"1 GiB\"      # of all connections; default: a quarter of the host's
 # metrics = \"127.0.0.1:9745\"
+# web = \"127.0.0.1:9746\"   # the dashboard
 
 # [wan_tcp]             # any TCP setting of scenarios
 # profile = \"farpace\"
@@ -366,7 +376,7 @@ mod tests {
         let file = GatewayFile::parse(&all).unwrap();
         file.check().unwrap();
         assert_eq!(file.policies.len(), 2);
-        file.gateway([1500, 1500]).unwrap();
+        file.gateway([1500, 1500], 0).unwrap();
     }
 
     // Breaks: a mistake in a configuration is taken for something else, or told without its line.
@@ -377,7 +387,7 @@ mod tests {
         let parsed = |text: &str| {
             let file = GatewayFile::parse(text).unwrap();
             file.check()
-                .and_then(|()| file.gateway([1500, 1500]).map(drop))
+                .and_then(|()| file.gateway([1500, 1500], 0).map(drop))
                 .map_err(|error| format!("{error:#}"))
         };
         for (text, says) in [

@@ -3,6 +3,7 @@
 //! A client sends a word and a line end, and gets an answer. Limits: root and the user of the gateway
 //! alone, one client at a time, each for [`MAX_SERVICE`] at most.
 
+use super::web;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::Handle;
 use farpace_live::system::state_folder;
@@ -42,17 +43,20 @@ pub enum Question {
 pub struct Questions {
     receiver: Receiver<(Question, Sender<String>)>,
     path: PathBuf,
+    /// Where a browser finds the dashboard.
+    pub dashboard: Option<String>,
 }
 
 /// Asks from another thread.
 #[derive(Clone)]
-struct Asker {
+pub struct Asker {
     sender: Sender<(Question, Sender<String>)>,
     handle: Handle,
 }
 
 impl Asker {
-    fn ask(&self, question: Question) -> Option<String> {
+    /// The answer; none if the gateway ends, or does not answer.
+    pub fn ask(&self, question: Question) -> Option<String> {
         let (sender, answer) = channel();
         self.sender.send((question, sender)).ok()?;
         // A job wakes the loop, which does nothing else with it.
@@ -67,11 +71,11 @@ pub fn path_of(pid: u32) -> PathBuf {
 }
 
 impl Questions {
-    /// Opens the control socket, and serves metrics at an address.
+    /// Opens the control socket, and serves metrics and the dashboard at addresses.
     ///
     /// # Errors
-    /// The socket cannot be made, or the address cannot be listened at.
-    pub fn open(handle: Handle, metrics: Option<SocketAddr>) -> Result<Self> {
+    /// The socket cannot be made, or an address cannot be listened at.
+    pub fn open(handle: Handle, metrics: Option<SocketAddr>, web: Option<SocketAddr>) -> Result<Self> {
         let path = path_of(std::process::id());
         let _ = fs::remove_file(&path); // of a killed process with the same number
         let shown = path.display().to_string();
@@ -84,6 +88,7 @@ impl Questions {
         if let Some(address) = metrics {
             serve_metrics(address, asker.clone())?;
         }
+        let dashboard = web.map(|address| web::serve(address, asker.clone())).transpose()?;
         let serve = move || {
             for peer in listener.incoming().flatten() {
                 // An error of a client does not matter here.
@@ -94,7 +99,7 @@ impl Questions {
             .name("control".to_owned())
             .spawn(serve)
             .context("cannot start a thread")?;
-        Ok(Questions { receiver, path })
+        Ok(Questions { receiver, path, dashboard })
     }
 
     /// Answers what was asked.

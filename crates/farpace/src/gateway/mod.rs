@@ -16,6 +16,7 @@ mod status;
 mod top;
 mod up;
 mod watchdog;
+mod web;
 
 use anyhow::Result;
 use std::process::ExitCode;

@@ -26,6 +26,10 @@ use std::time::Duration;
 /// again.
 const DIAL_TIME: Duration = Duration::from_secs(2);
 
+/// What waits for the paths at most, besides what keeps them busy. It is what a segment that is sent again waits
+/// for when a link is cut.
+const MAX_QUEUE_TIME: Span = Span::from_millis(10);
+
 /// The tunnels of a gateway with a peer.
 pub struct GatewayPair {
     /// What is known of the peer.
@@ -159,6 +163,7 @@ impl GatewayPair {
         world.connect((link, PeerLink::PATHS), (paths, Port(0)))?;
         if let Some(layer) = world.element_mut::<MultiNic>(paths) {
             layer.prioritise_datagrams();
+            layer.limit_queue_time(MAX_QUEUE_TIME);
         }
         Ok((PairElements { link, paths }, ports))
     }

@@ -44,6 +44,7 @@ Examples:
   farpace gateway up --lan eth0 --peer hq.conf --via wan0 --via lte0
   farpace gateway up --lan eth0 --lan eth2 --wan eth1 --min-rtt 20ms --memory \"2 GiB\"
   farpace gateway up --config /etc/farpace/gateway.toml --metrics 127.0.0.1:9745 --json
+  farpace gateway up --lan eth0 --wan eth1 --web 9746    the dashboard at http://127.0.0.1:9746/
 
 Exit codes: 0 ended in order, 2 no rights, a bad configuration, or a device that has failed.";
 
@@ -75,6 +76,10 @@ pub struct GatewayUpArgs {
     /// Serve metrics in Prometheus' format at this address, as in 127.0.0.1:9745
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
+    /// Serve a dashboard for browsers at this address; a port alone: for this host alone. Elsewhere it asks for a
+    /// token, which is printed
+    #[arg(long, value_name = "PORT|ADDR", value_parser = super::web::address)]
+    web: Option<SocketAddr>,
     /// Ends after this time; without it at Ctrl-C or SIGTERM
     #[arg(long = "for", value_name = "TIME", value_parser = crate::emulate::words::span)]
     lasts: Option<Span>,
@@ -105,6 +110,7 @@ impl GatewayUpArgs {
         file.min_rtt = self.min_rtt.unwrap_or(file.min_rtt);
         file.memory = self.memory.or(file.memory);
         file.metrics = self.metrics.or(file.metrics);
+        file.web = self.web.or(file.web);
         file.check()?;
         Ok(file)
     }
@@ -143,7 +149,7 @@ pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
 
     let pair = GatewayPair::open(&file)?;
     let mut interception = Interception::begin(&file, pair.as_ref())?;
-    let config = file.gateway(interception.mtus)?;
+    let config = file.gateway(interception.mtus, pair.as_ref().map_or(0, |pair| pair.links.len()))?;
     let mut world = World::new(0);
     let gateway = world.add("gateway", Box::new(Gateway::new(config)))?;
     let mut ports = Vec::new();
@@ -167,7 +173,7 @@ pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
         (pair, elements)
     });
     sharpen_timers();
-    let questions = Questions::open(driver.handle(), file.metrics)?;
+    let questions = Questions::open(driver.handle(), file.metrics, file.web)?;
     let watchdog = Watchdog::start()?;
     match &pair {
         None => interception.catch(&file)?,
@@ -296,11 +302,11 @@ impl Running {
             let mtus = [side_mtu(&self.file.lan)?, wan];
             let fixed = |file: &GatewayFile| {
                 let sides = (file.lan.clone(), file.wan.clone(), file.peer.clone(), file.via.clone());
-                (sides, file.metrics, file.rule_priority, file.table)
+                (sides, file.metrics, file.web, file.rule_priority, file.table)
             };
             if fixed(&file) != fixed(&self.file) {
                 terminal::note(
-                    "note: lan, wan, peer, via, metrics, rule_priority and table need a restart; the rest is \
+                    "note: lan, wan, peer, via, metrics, web, rule_priority and table need a restart; the rest is \
                      taken over",
                 );
             }
@@ -308,9 +314,10 @@ impl Running {
             file.wan.clone_from(&self.file.wan);
             file.peer.clone_from(&self.file.peer);
             file.via.clone_from(&self.file.via);
-            (file.metrics, file.rule_priority, file.table) =
-                (self.file.metrics, self.file.rule_priority, self.file.table);
-            Ok((file.gateway(mtus)?, file, mtus))
+            (file.metrics, file.web) = (self.file.metrics, self.file.web);
+            (file.rule_priority, file.table) = (self.file.rule_priority, self.file.table);
+            let paths = self.pair.as_ref().map_or(0, |(pair, _)| pair.links.len());
+            Ok((file.gateway(mtus, paths)?, file, mtus))
         });
         match read {
             Ok((config, file, mtus)) => {
@@ -361,7 +368,7 @@ impl Running {
             let up = json!({ "up": {
                 "lan": lan, "wan": wan, "peer": peer, "devices": names,
                 "mtu_bytes": { "lan": mtus[0], "wan": mtus[1] },
-                "set": self.interception.steps(), "notes": notes,
+                "set": self.interception.steps(), "notes": notes, "web": self.questions.dashboard,
             }});
             return terminal::print(&format!("{up}\n"));
         }
@@ -378,6 +385,9 @@ impl Running {
         paths().for_each(|(via, said)| text += &format!("  path via {via}: {said}\n"));
         self.interception.steps().iter().for_each(|step| text += &format!("  set; at the end: {step}\n"));
         notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
+        if let Some(url) = &self.questions.dashboard {
+            text += &format!("  dashboard: {url}\n");
+        }
         text += "Try: farpace gateway check   farpace gateway status   farpace gateway top\n";
         text += "Ctrl-C hands the connections over and takes everything away.\n";
         terminal::print(&text)

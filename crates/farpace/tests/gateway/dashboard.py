@@ -1,0 +1,54 @@
+"""Looks at a dashboard in Chromium: dashboard.py URL LINK. Exit code 77: no Playwright or no Chromium.
+
+URL is that of a gateway that runs, and LINK the name of a link that has to be shown.
+"""
+
+import pathlib
+import shutil
+import sys
+
+try:
+    import axe_playwright_python
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    print("no module playwright or axe_playwright_python: tools/setup test makes .venv with them")
+    sys.exit(77)
+
+CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+if CHROMIUM is None:
+    print("no chromium")
+    sys.exit(77)
+
+URL, LINK = sys.argv[1], sys.argv[2]
+AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+
+
+def look(browser, width, scheme):
+    what = f"{width} {scheme}"
+    page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
+    said = []
+    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.on("request", lambda request: request.url.startswith(URL.split("#")[0]) or said.append(f"request: {request.url}"))
+    page.goto(URL)
+    # The second event has rates, and a line.
+    page.locator("#links tbody svg polyline[points*=',']").first.wait_for(state="attached", timeout=20_000)
+    assert LINK in page.locator("#links tbody").inner_text(), what
+    assert page.locator("#totals dt", has_text="Split now").count() == 1, what
+    assert page.locator("#connections tbody tr").count() >= 1, what
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, f"{what}: {wide} pixels wide"
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run().then((r) => r.violations.map((v) => [v.id, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))")
+    assert found == [], f"{what}: {found}"
+    assert said == [], f"{what}: {said}"
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.close()
+    return paper
+
+
+with sync_playwright() as playwright:
+    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    papers = {scheme: {look(chromium, width, scheme) for width in (1440, 800, 390)} for scheme in ("light", "dark")}
+    assert papers["light"] != papers["dark"], papers
+    chromium.close()
