@@ -131,8 +131,8 @@ impl Gateway {
         }
     }
 
-    /// Nothing comes to the gateway any more: the hosts go on with each other. Connections of which something is
-    /// undelivered end.
+    /// Nothing comes to the gateway any more: the hosts go on with each other. Connections of which something
+    /// is undelivered end.
     pub fn abandon(&mut self) {
         for slot in 0..self.flows.len() {
             let Some(flow) = self.flows.get(slot).and_then(Option::as_ref) else { continue };

@@ -190,7 +190,8 @@ mod tests {
         below.tcp(0, &TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() }, Bytes::from(vec![7; len]))
     }
 
-    // Breaks: a host of the site, or the peer, reaches what is not behind the other side, or the tunnel itself.
+    // Breaks: a host of the site, or the peer, reaches what is not behind the other side, or the tunnel
+    // itself.
     #[test]
     fn only_the_prefixes_of_both_sites_pass() {
         let mut link = link();

@@ -43,9 +43,9 @@ pub fn reorder_time(rtt: Option<Duration>) -> Span {
     (rtt + rtt / 2 + REORDER).min(MAX_REORDER)
 }
 
-/// The layer over tunnels that carry frames ([`path_framing`]), whose stack has `address`: its port 0 leads to
-/// the stack, and its other ports to the boundary ports that are returned, in the order of the tunnels. One
-/// path alone needs no order, and nobody else repairs it.
+/// The layer over tunnels that carry frames ([`path_framing`]), whose stack has `address`: its port 0 leads
+/// to the stack, and its other ports to the boundary ports that are returned, in the order of the tunnels.
+/// One path alone needs no order, and nobody else repairs it.
 ///
 /// # Errors
 /// See [`DriverError`].

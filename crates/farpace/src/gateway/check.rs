@@ -291,8 +291,8 @@ fn probed_paths(file: &GatewayFile, peer: &PeerFile) -> Vec<DoctorFinding> {
 }
 
 /// What to do about a peer that does not answer.
-const UNHEARD: &str = "start the gateway there; its firewall must let the UDP port pass; both files must be of one \
-                       `farpace gateway keys`";
+const UNHEARD: &str = "start the gateway there; its firewall must let the UDP port pass; both files must be \
+                       of one `farpace gateway keys`";
 
 /// Answers of the peer come by links that are not those of the default route: a strict filter drops them.
 fn links_reverse_path(file: &GatewayFile) -> Vec<DoctorFinding> {

@@ -65,11 +65,11 @@ pub struct GatewayFile {
     pub lan: Vec<String>,
     /// Interfaces to the far link; none for a gateway with a peer.
     pub wan: Vec<String>,
-    /// File of the peer, which `farpace gateway keys` makes: the gateway is one of a pair, and what is for the
-    /// networks behind the peer goes through the tunnel between both (default: no peer).
+    /// File of the peer, which `farpace gateway keys` makes: the gateway is one of a pair, and what is for
+    /// the networks behind the peer goes through the tunnel between both (default: no peer).
     pub peer: Option<PathBuf>,
-    /// Links of the paths to the peer, as names or addresses of interfaces, in the order of the paths; one is for
-    /// all of them (default: the routes decide).
+    /// Links of the paths to the peer, as names or addresses of interfaces, in the order of the paths; one is
+    /// for all of them (default: the routes decide).
     pub via: Vec<String>,
     /// What becomes of traffic for the networks behind the peer while it does not answer (default: pass).
     pub peer_down: PeerDown,
@@ -93,8 +93,8 @@ pub struct GatewayFile {
     pub wan_tcp: Settings,
     /// Metrics in Prometheus' format are served at this address, at /metrics (default: not at all).
     pub metrics: Option<SocketAddr>,
-    /// The dashboard for browsers is served at this address (default: not at all). At an address other than one of
-    /// this host alone it asks for a token, which is printed at the start.
+    /// The dashboard for browsers is served at this address (default: not at all). At an address other than
+    /// one of this host alone it asks for a token, which is printed at the start.
     pub web: Option<SocketAddr>,
     /// Priority of the routing rules of the LAN side; the WAN side has the next one (default: 100).
     pub rule_priority: u32,
@@ -307,8 +307,9 @@ impl GatewayFile {
     fn wan_config(&self, entry: Option<&PolicyEntry>, paths: usize) -> Result<Config> {
         let own = &self.wan_tcp;
         let said = entry.and_then(|entry| entry.profile).or(own.profile);
-        // Several paths are paced each by itself, from a queue that is here. A control that keeps its queue short
-        // would leave the slower ones idle: a frame leaves by one of them if enough frames wait before it.
+        // Several paths are paced each by itself, from a queue that is here. A control that keeps its queue
+        // short would leave the slower ones idle: a frame leaves by one of them if enough frames wait before
+        // it.
         let usual = (paths > 1 && said.is_none()).then_some(Congestion::Cubic);
         let profile = said.or(Some(Profile::Farpace));
         let congestion = entry.and_then(|entry| entry.congestion).or(own.congestion).or(usual);

@@ -1,5 +1,5 @@
-//! What brings the traffic of a router to the gateway: two devices, and rules that lead there. A gateway with a
-//! peer has one device: the other side is the tunnel.
+//! What brings the traffic of a router to the gateway: two devices, and rules that lead there. A gateway with
+//! a peer has one device: the other side is the tunnel.
 //!
 //! All of it ends with the process: the devices and the routes vanish, and rules without routes fall
 //! through to the main table. So after a crash connections pass by the kernel at once.
@@ -100,9 +100,9 @@ impl Interception {
         Ok(())
     }
 
-    /// From now on everything from the LAN to the networks behind the peer comes to the device. What comes from the
-    /// peer is written to it, and is routed by the main table. The kernel sees each connection once, so that it
-    /// may track it.
+    /// From now on everything from the LAN to the networks behind the peer comes to the device. What comes
+    /// from the peer is written to it, and is routed by the main table. The kernel sees each connection once,
+    /// so that it may track it.
     pub fn catch_for_peer(&mut self, file: &GatewayFile, peer: &PeerFile) -> Result<()> {
         if self.to_peer.is_some() {
             return Ok(());

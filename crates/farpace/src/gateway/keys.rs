@@ -22,9 +22,10 @@ const PORT: u16 = 51_820;
 const MAX_NAME: usize = 32;
 
 const AFTER_HELP: &str = "\
-It makes two files with new keys, each named after the site that it is about: with --peer hq.conf the gateway \
-of `branch` finds `hq`. Each is for root alone (mode 0600); carry the other one to the other gateway by a way \
-that nobody can read (scp), and delete it here. Each path has keys and a UDP port of its own: 51820, 51821, ...
+It makes two files with new keys, each named after the site that it is about: with --peer hq.conf the \
+gateway of `branch` finds `hq`. Each is for root alone (mode 0600); carry the other one to the other gateway \
+by a way that nobody can read (scp), and delete it here. Each path has keys and a UDP port of its own: \
+51820, 51821, ...
 
 One site at least needs --endpoint: an address, or a name, where the other reaches it. Said once, it is for \
 all paths; said several times, the first is for the first path, and so on.

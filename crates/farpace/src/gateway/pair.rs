@@ -26,8 +26,8 @@ use std::time::Duration;
 /// again.
 const DIAL_TIME: Duration = Duration::from_secs(2);
 
-/// What waits for the paths at most, besides what keeps them busy. It is what a segment that is sent again waits
-/// for when a link is cut.
+/// What waits for the paths at most, besides what keeps them busy. It is what a segment that is sent again
+/// waits for when a link is cut.
 const MAX_QUEUE_TIME: Span = Span::from_millis(10);
 
 /// The tunnels of a gateway with a peer.
@@ -175,8 +175,8 @@ impl GatewayPair {
         }
     }
 
-    /// The longest round trip of the paths that is known by now, as the time that frames wait for earlier ones;
-    /// and the least MTU, if the file says none.
+    /// The longest round trip of the paths that is known by now, as the time that frames wait for earlier
+    /// ones; and the least MTU, if the file says none.
     pub fn measured(&self) -> (Option<Span>, Option<u16>) {
         let peers: Vec<PeerStatus> = self.statuses.iter().flat_map(TunnelStatus::peers).collect();
         let proven = || peers.iter().filter(|peer| peer.proven);

@@ -1,7 +1,7 @@
 //! What a gateway of a pair knows of its peer: keys, places, and the prefixes behind both.
 //!
-//! `farpace gateway keys` makes two such files. Whoever has one can be its site, so a file is for one user alone,
-//! and no error repeats a line of it.
+//! `farpace gateway keys` makes two such files. Whoever has one can be its site, so a file is for one user
+//! alone, and no error repeats a line of it.
 
 use anyhow::{Context, Result, bail, ensure};
 use farpace_gateway::limits::MAX_SITE_PREFIXES;
@@ -63,7 +63,8 @@ pub struct PeerPath {
     pub listen_port: Option<u16>,
     /// Where the peer is, as in "192.0.2.1:51820" (default: the peer comes to us).
     pub endpoint: Option<String>,
-    /// Seconds after which an empty packet is sent in silence; 0: never (default: 25 where there is an endpoint).
+    /// Seconds after which an empty packet is sent in silence; 0: never (default: 25 where there is an
+    /// endpoint).
     pub keepalive: Option<u16>,
 }
 

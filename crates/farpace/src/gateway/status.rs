@@ -121,8 +121,8 @@ pub fn summary(status: &Value) -> Vec<String> {
 fn paths(peer: &Value) -> Vec<String> {
     let (packets, priority) = (&peer["packets"], &peer["priority"]);
     let mut lines = vec![format!(
-        "  peer         {} packets sent, {} received, {} ahead of TCP, {} of foreign addresses dropped; {} frames \
-         repaired, {} failures of paths",
+        "  peer         {} packets sent, {} received, {} ahead of TCP, {} of foreign addresses dropped; {} \
+         frames repaired, {} failures of paths",
         packets["sent"],
         packets["received"],
         priority["sent"],
@@ -141,7 +141,8 @@ fn paths(peer: &Value) -> Vec<String> {
             .as_u64()
             .map_or("-".to_owned(), |bits| Rate::from_bits_per_sec(bits).to_string());
         lines.push(format!(
-            "  path         via {}: {state}, {rate}, RTT {}, loss {}, MTU {} B, {} out, {} in, {} datagrams rejected",
+            "  path         via {}: {state}, {rate}, RTT {}, loss {}, MTU {} B, {} out, {} in, {} datagrams \
+             rejected",
             path["via"].as_str().unwrap_or("?"),
             measured(&path["rtt_ms"]).map_or("-".to_owned(), |rtt| format!("{rtt:.1} ms")),
             measured(&path["loss"]).map_or("-".to_owned(), |loss| format!("{:.2} %", loss * 100.0)),
@@ -244,7 +245,7 @@ mod tests {
     #[test]
     fn the_links_of_a_pair_are_shown() {
         let status = json!({ "lan": ["eth0"], "peer": { "name": "hq", "paths": [
-            { "via": "wan0", "up": true, "proven": true, "rate_bit_s": 20_000_000, "rtt_ms": 20.25, "loss": 0.01 },
+            { "via": "wan0", "up": true, "rate_bit_s": 20_000_000, "rtt_ms": 20.25, "loss": 0.01 },
             { "via": "lte0", "up": false, "proven": false },
         ]}});
         let lines = summary(&status);

@@ -36,8 +36,8 @@ const AFTER_HELP: &str = "\
 SIGTERM and Ctrl-C hand the connections over to their hosts: nothing is lost. SIGHUP reads the configuration \
 again. After kill -9 connections pass by the kernel; those with undelivered bytes end.
 
-With --peer the gateway is one of a pair: both split, and between them everything for the networks behind the \
-peer goes through an encrypted tunnel over all links at once. Datagrams, ICMP and all else precede TCP.
+With --peer the gateway is one of a pair: both split, and between them everything for the networks behind \
+the peer goes through an encrypted tunnel over all links at once. Datagrams, ICMP and all else precede TCP.
 
 Examples:
   farpace gateway up --lan eth0 --wan eth1
@@ -76,8 +76,8 @@ pub struct GatewayUpArgs {
     /// Serve metrics in Prometheus' format at this address, as in 127.0.0.1:9745
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
-    /// Serve a dashboard for browsers at this address; a port alone: for this host alone. Elsewhere it asks for a
-    /// token, which is printed
+    /// Serve a dashboard for browsers at this address; a port alone: for this host alone. Elsewhere it asks
+    /// for a token, which is printed
     #[arg(long, value_name = "PORT|ADDR", value_parser = super::web::address)]
     web: Option<SocketAddr>,
     /// Ends after this time; without it at Ctrl-C or SIGTERM
@@ -247,8 +247,8 @@ impl Running {
         Ok(())
     }
 
-    /// Traffic goes to the peer while it answers. When it is down, traffic passes by the kernel, as at its own
-    /// site, unless it is to be held.
+    /// Traffic goes to the peer while it answers. When it is down, traffic passes by the kernel, as at its
+    /// own site, unless it is to be held.
     fn follow_peer(&mut self, now: Instant) -> Result<()> {
         let Some((pair, elements)) = &self.pair else { return Ok(()) };
         if pair.is_up(self.driver.world(), elements) {
@@ -273,8 +273,8 @@ impl Running {
         Ok(())
     }
 
-    /// Frames wait for earlier ones as the round trips of the paths ask for, and new connections take the MTU that
-    /// all paths bear.
+    /// Frames wait for earlier ones as the round trips of the paths ask for, and new connections take the MTU
+    /// that all paths bear.
     fn follow_paths(&mut self) {
         let Some((pair, elements)) = &self.pair else { return };
         let (time, mtu) = pair.measured();
@@ -306,8 +306,8 @@ impl Running {
             };
             if fixed(&file) != fixed(&self.file) {
                 terminal::note(
-                    "note: lan, wan, peer, via, metrics, web, rule_priority and table need a restart; the rest is \
-                     taken over",
+                    "note: lan, wan, peer, via, metrics, web, rule_priority and table need a restart; the \
+                     rest is taken over",
                 );
             }
             file.lan.clone_from(&self.file.lan);

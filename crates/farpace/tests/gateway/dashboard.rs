@@ -74,8 +74,8 @@ fn strangers_see_nothing() {
     gateway.end();
 }
 
-/// Breaks: the dashboard in a browser: links and connections appear, on a phone and by night, accessible, without
-/// errors and without anything from elsewhere.
+/// Breaks: the dashboard in a browser: links and connections appear, on a phone and by night, accessible,
+/// without errors and without anything from elsewhere.
 #[test]
 fn a_browser_shows_links_and_connections() {
     if !has_rights() {

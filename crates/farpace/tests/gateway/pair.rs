@@ -10,8 +10,8 @@ use std::time::Duration;
 const SERVER: &str = sites::SERVER;
 const SERVER6: &str = sites::SERVER6;
 
-/// Breaks: a connection through both gateways loses or reorders bytes, or the server sees another address; one of
-/// the links is not used; strict reverse-path filters of the LAN drop what comes from the peer.
+/// Breaks: a connection through both gateways loses or reorders bytes, or the server sees another address;
+/// one of the links is not used; strict reverse-path filters of the LAN drop what comes from the peer.
 #[test]
 fn bytes_pass_over_both_links_under_the_addresses_of_the_hosts() {
     if !has_rights() {
@@ -227,8 +227,8 @@ fn datagrams_of_strangers_do_nothing() {
     b.end();
 }
 
-/// Breaks: after `kill -9` of one gateway new connections do not pass by the kernel, because the other one still
-/// sends into the tunnel; something is left over; or the pair does not come back.
+/// Breaks: after `kill -9` of one gateway new connections do not pass by the kernel, because the other one
+/// still sends into the tunnel; something is left over; or the pair does not come back.
 #[test]
 fn a_killed_gateway_leaves_forwarding_at_both_sites() {
     if !has_rights() {
@@ -280,8 +280,8 @@ fn traffic_is_held_if_it_is_to_be() {
     assert!(sites.try_connect(SERVER, STEP_TIMEOUT).is_ok());
 }
 
-/// Breaks: other users can read the keys, a file that they can read is used, or `check` does not say that the peer
-/// does not answer.
+/// Breaks: other users can read the keys, a file that they can read is used, or `check` does not say that the
+/// peer does not answer.
 #[test]
 fn files_of_peers_are_for_one_user() {
     if !has_rights() {

@@ -33,7 +33,8 @@ pub struct Sites {
 const NAMES: [&str; 2] = ["a", "b"];
 
 impl Sites {
-    /// With so many links between the routers; the kernel knows the way by the first one, if it is to know one.
+    /// With so many links between the routers; the kernel knows the way by the first one, if it is to know
+    /// one.
     pub fn new(links: usize, with_routes: bool) -> Self {
         let [client, a, b, server] =
             ["c", "a", "b", "s"].map(|name| Namespace::create(&unique(name)).unwrap());
@@ -43,7 +44,8 @@ impl Sites {
             router.configure(&format!("link add lan0 type veth peer name eth0 netns {name}\n")).unwrap();
             let up = |interface: &str, n: u8| {
                 format!(
-                    "addr add 10.{site}.0.{n}/24 dev {interface}\naddr add fd0{site}::{n}/64 dev {interface} nodad\n\
+                    "addr add 10.{site}.0.{n}/24 dev {interface}\n\
+                     addr add fd0{site}::{n}/64 dev {interface} nodad\n\
                      link set {interface} up\n"
                 )
             };
@@ -59,7 +61,8 @@ impl Sites {
                 .unwrap();
             for (n, router) in (1..).zip(&routers) {
                 let lines = format!(
-                    "addr add 172.16.{link}.{n}/24 dev l{link}\naddr add fd16:{link}::{n}/64 dev l{link} nodad\n\
+                    "addr add 172.16.{link}.{n}/24 dev l{link}\n\
+                     addr add fd16:{link}::{n}/64 dev l{link} nodad\n\
                      link set l{link} up\n"
                 );
                 router.configure(&lines).unwrap();
@@ -73,7 +76,8 @@ impl Sites {
             if with_routes {
                 let (other, n) = (2 - at, 2 - at);
                 let routes = format!(
-                    "route add 10.{other}.0.0/24 via 172.16.0.{n}\nroute add fd0{other}::/64 via fd16:0::{n}\n"
+                    "route add 10.{other}.0.0/24 via 172.16.0.{n}\n\
+                     route add fd0{other}::/64 via fd16:0::{n}\n"
                 );
                 sites.routers[at].configure(&routes).unwrap();
             }

@@ -1,7 +1,8 @@
 //! The dashboard in the browser: a page, and the status once a second as server-sent events.
 //!
-//! At an address of this host alone everybody here may look, but only by a name of this host: pages of others, whose
-//! names lead here, get nothing. At any other address a token is asked for. The page holds nothing of the gateway.
+//! At an address of this host alone everybody here may look, but only by a name of this host: pages of
+//! others, whose names lead here, get nothing. At any other address a token is asked for. The page holds
+//! nothing of the gateway.
 
 #![allow(clippy::disallowed_methods, reason = "it sends in real time")]
 
@@ -23,8 +24,8 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Bytes of a token.
 const TOKEN: usize = 16;
 /// No page of others frames this one, and it loads nothing from elsewhere.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// The resources: path, type, text.
 const FILES: [(&str, &str, &str); 3] = [
     ("/", "text/html; charset=utf-8", include_str!("index.html")),
@@ -173,8 +174,8 @@ fn send_events(request: Request, asker: &Asker) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Breaks: a page of a stranger reads the status through the browser of a user of this host, or a token can be
-    /// left out.
+    /// Breaks: a page of a stranger reads the status through the browser of a user of this host, or a token
+    /// can be left out.
     #[test]
     fn only_names_of_this_host_are_local() {
         for host in ["localhost", "localhost:8080", "127.0.0.1:1", "[::1]:8080", "[::1]"] {

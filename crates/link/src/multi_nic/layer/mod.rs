@@ -137,14 +137,14 @@ impl MultiNic {
         self.prober.as_ref()?.loss(neighbour, nic)
     }
     /// Limits the queue to what the paths carry in `time`, besides what they need to be kept busy
-    /// ([`SendOrder::limit_time`]): what TCP sends again waits in it, too. For orders whose limit adapts to the
-    /// paths.
+    /// ([`SendOrder::limit_time`]): what TCP sends again waits in it, too. For orders whose limit adapts to
+    /// the paths.
     pub fn limit_queue_time(&mut self, time: Span) {
         self.order.limit_time(time);
     }
-    /// Sets how long a received frame waits for earlier ones, if frames are put in order: when the round trips
-    /// of the paths are known. A frame that was lost is asked for and sent again within a round trip and a
-    /// half.
+    /// Sets how long a received frame waits for earlier ones, if frames are put in order: when the round
+    /// trips of the paths are known. A frame that was lost is asked for and sent again within a round trip
+    /// and a half.
     pub fn set_resequence_time(&mut self, time: Span) {
         if let Some(resequencer) = &mut self.resequencer {
             resequencer.set_time(time);

@@ -17,8 +17,8 @@ const MAX_IN_A_ROW: ByteCount = ByteCount::new(8 * 1_538);
 /// A queue that is served before the [order](crate::multi_nic::SendOrder), for everything but TCP. TCP shares
 /// what a path has left, and fills any queue; a voice call fills none and must not wait in one.
 ///
-/// A frame leaves on the path on which it arrives first. Datagrams that fill all paths leave one frame in nine
-/// to the others.
+/// A frame leaves on the path on which it arrives first. Datagrams that fill all paths leave one frame in
+/// nine to the others.
 #[derive(Debug, Default)]
 pub(super) struct PriorityQueue {
     items: VecDeque<QueuedFrame<Packet>>,
