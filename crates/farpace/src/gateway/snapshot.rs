@@ -147,8 +147,11 @@ impl Snapshot {
     }
 }
 
+/// Takes name, type, help, and a value for each set of labels.
+type PutMetric<'a> = dyn FnMut(&str, &str, &str, &[(&str, f64)]) + 'a;
+
 /// The metrics of the link to a peer. Paths are labelled with their number, from 1.
-fn pair_metrics(pair: &PairView, put: &mut dyn FnMut(&str, &str, &str, &[(&str, f64)])) {
+fn pair_metrics(pair: &PairView, put: &mut PutMetric<'_>) {
     put("peer_heard", "gauge", "1 once the peer was heard.", &[("", f64::from(u8::from(pair.heard)))]);
     let [sent, received, foreign] = pair.packets.map(|count| count as f64);
     put(

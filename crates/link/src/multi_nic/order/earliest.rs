@@ -243,7 +243,9 @@ impl<P> SendOrder<P> for Earliest<P> {
             };
             let ids = 0..paths.neighbours();
             let max = ids.clone().map(of).max();
-            let carried = |time| ids.map(|id| frames_in(time, NeighbourId(id), paths)).max().unwrap_or(0);
+            // Ordinary neighbours are behind the nominal rate of a NIC.
+            let measured = ids.map(NeighbourId).filter(|id| *id != NeighbourId::ORDINARY);
+            let carried = |time| measured.map(|id| frames_in(time, id, paths)).max().unwrap_or(0);
             let usual = self.max_time.map_or(usual, |time| usual.min(carried(time).max(MIN_FRAMES)));
             self.queue.set_packets(usual.saturating_add(max.unwrap_or(0)));
         }
