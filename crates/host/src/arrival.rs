@@ -38,6 +38,7 @@ impl Host {
             }
         }
         let (ecn, segment_size) = (ecn_of(&packet), packet.segment_size().unwrap_or(0));
+        let paths = packet.multipath();
         let payload = cx.take(packet);
         if let Some(entry) = self.connections.at(slot) {
             let resolves = self.internet.resolves();
@@ -45,6 +46,7 @@ impl Host {
                 |c: &Connection| if resolves { c.inspect().acknowledged } else { ByteCount::ZERO };
             let before = acknowledged(&entry.connection);
             entry.note_departures();
+            entry.connection.set_paths(paths);
             entry.connection.on_segment(cx.now(), Segment { header, payload, ecn, segment_size });
             if acknowledged(&entry.connection) > before {
                 self.internet.confirm(cx.now(), tuple.remote);

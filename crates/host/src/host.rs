@@ -581,6 +581,7 @@ impl Host {
                 }
             }
             let sent = entry.connection.poll_transmit(now, &mut self.batch, BATCH);
+            let bears_loss = entry.connection.bears_loss();
             let wanted = if self.says_rates { entry.connection.wanted_rate() } else { None };
             for out in self.batch.drain(..) {
                 entry.ident = entry.ident.wrapping_add(1);
@@ -591,6 +592,7 @@ impl Host {
                 let below = Below { tos, ttl, dont_fragment: !may_be_cut, ..entry.below };
                 let mut packet = below.tcp(entry.ident, &header, payload);
                 packet.set_segment_size(segment_size);
+                packet.set_bears_loss(bears_loss);
                 // The parts of a super-segment are numbered on when it is cut.
                 entry.ident = entry.ident.wrapping_add((segments - 1) as u16);
                 if let (Some(departures), Some(number)) = (&entry.departures, out.number) {

@@ -109,6 +109,8 @@ impl Below {
             pacing_rate: 0,
             departure: OfOriginal::default(),
             queued_ns: 0,
+            multipath: None,
+            bears_loss: false,
         })
     }
 

@@ -71,6 +71,8 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             pacing_rate: packet.pacing_rate().map_or(0, Rate::bits_per_sec),
             departure: OfOriginal::default(),
             queued_ns: 0,
+            multipath: None,
+            bears_loss: false,
         })));
     }
     Ok(parts)

@@ -13,6 +13,7 @@ use crate::icmp::{Icmp, IpVersion};
 use crate::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::ipv4::{Ipv4View, MAX_IPV4_LEN};
 use crate::ipv6::{Ipv6View, MAX_IPV6_LEN};
+use crate::multipath::MultipathInfo;
 use crate::tcp::{self, MAX_TCP_LEN, TcpFlags, TcpView};
 use crate::udp::{self, UdpView};
 use bytes::Bytes;
@@ -52,6 +53,8 @@ pub(crate) struct PacketInner {
     pub(crate) departure: OfOriginal,
     /// Time in queues so far, in ns; while the packet waits, less the instant at which it came. Modulo 2^64.
     pub(crate) queued_ns: u64,
+    pub(crate) multipath: Option<MultipathInfo>,
+    pub(crate) bears_loss: bool,
 }
 
 /// State of the transport checksum field.
@@ -92,6 +95,8 @@ impl Packet {
             pacing_rate: 0,
             departure: OfOriginal::default(),
             queued_ns: 0,
+            multipath: None,
+            bears_loss: false,
         }))
     }
 
@@ -169,6 +174,28 @@ impl Packet {
     #[inline]
     pub fn queued(&self) -> Span {
         Span::from_nanos(self.0.queued_ns)
+    }
+    /// What the layer that has passed the packet up knows of the paths to its source; none: it came by the only one.
+    /// It is not on the wire.
+    #[inline]
+    pub fn multipath(&self) -> Option<MultipathInfo> {
+        self.0.multipath
+    }
+    /// Sets what a transport is to know of the paths to the source of the packet.
+    #[inline]
+    pub fn set_multipath(&mut self, info: Option<MultipathInfo>) {
+        self.0.multipath = info;
+    }
+    /// True if the transport that has sent the packet does not take each loss for congestion, so that a path that
+    /// loses packets is of use to it. It is not on the wire.
+    #[inline]
+    pub fn bears_loss(&self) -> bool {
+        self.0.bears_loss
+    }
+    /// Sets whether the transport bears losses.
+    #[inline]
+    pub fn set_bears_loss(&mut self, bears: bool) {
+        self.0.bears_loss = bears;
     }
     /// The state of the transport checksum field.
     #[inline]

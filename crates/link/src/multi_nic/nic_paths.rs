@@ -8,6 +8,18 @@ use std::collections::BTreeSet;
 /// Wire length of a full frame.
 pub(super) const FULL_FRAME: ByteCount = ByteCount::new(1_538);
 
+/// What stands in the queues of paths and of the host while all paths are used, at least, and as a fraction of the
+/// round trip: probes keep about 2 ms on each path, and a NIC that falls idle has to find a frame.
+const MIN_STANDING_QUEUE: Span = Span::from_millis(5);
+const STANDING_QUEUE_DIVISOR: u64 = 32;
+
+/// A path that comes after the widest one comes so much later.
+const MIN_LAG: Span = Span::from_micros(100);
+/// A path is worth its losses if all together carry at least so many times as much with it.
+const MIN_WORTH: f64 = 1.05;
+/// A loss rate below is hardly any.
+const MIN_LOSS: f64 = 1e-5;
+
 /// An own NIC, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NicId(pub u8);
@@ -138,14 +150,16 @@ impl PathDelay {
 }
 
 /// The path from an own NIC to one of a neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NicPath {
     /// MAC address of the neighbour's NIC. None: the address that the stack wrote.
     pub to: Option<MacAddr>,
     /// True if frames arrive.
     pub up: bool,
-    /// True if the path is not used because of its low rate: see [`NicPaths::disable_slow_short_paths`].
+    /// True if the path is not used, because it would do more harm than good: see [`NicPaths::select`].
     pub disabled: bool,
+    /// Frames take the path as if its delay were so much longer: see [`NicPaths::select`].
+    pub lag: Span,
     /// Rate of the whole path, at most that of the NIC.
     pub rate: Rate,
     /// Time per byte at that rate.
@@ -158,8 +172,51 @@ pub struct NicPath {
     pub slack: Span,
     /// Round trip time; zero: unknown.
     pub rtt: Span,
+    /// Round trip time without queues; zero: unknown.
+    pub base_rtt: Span,
+    /// By how much frames may come later than by `delay`, all but one in twenty: jitter.
+    pub spread: Span,
+    /// Loss rate, 0 to 1.
+    pub loss: f64,
     /// When the frames sent so far have left the bottleneck of the path.
     pub free: Instant,
+}
+
+/// The paths, by index, with which a transport that takes losses for congestion gets most: beginning with the best
+/// alone, each that adds something.
+fn worth_their_loss(paths: &[(usize, NicPath)]) -> Vec<usize> {
+    let mut kept: Vec<(usize, NicPath)> = Vec::new();
+    let mut best = 0.0;
+    loop {
+        let more = paths.iter().filter(|(at, _)| kept.iter().all(|(other, _)| other != at));
+        let with = more.map(|one| (of_window(kept.iter().chain([one]).map(|(_, path)| path)), one));
+        match with.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
+            Some((rate, one)) if rate > best * MIN_WORTH => {
+                best = rate;
+                kept.push(*one);
+            }
+            _ => return kept.into_iter().map(|(at, _)| at).collect(),
+        }
+    }
+}
+
+/// Bytes per second that a transport gets of these paths together: their rates, or what its window carries with their
+/// losses in a round trip of the longest (RFC 9438 §5, which includes the window of Reno).
+fn of_window<'a>(paths: impl Iterator<Item = &'a NicPath>) -> f64 {
+    let (mut rate, mut lost, mut rtt) = (0.0, 0.0, Span::ZERO);
+    for path in paths {
+        let of_path = path.rate.as_bytes_per_sec_f64();
+        rate += of_path;
+        lost += of_path * path.loss;
+        rtt = rtt.max(path.base_rtt);
+    }
+    let (loss, rtt) = (lost / f64::max(rate, 1.0), rtt.as_secs_f64());
+    if loss < MIN_LOSS || rtt <= 0.0 {
+        return rate;
+    }
+    let reno = (1.5 / loss).sqrt();
+    let cubic = 1.054 * (rtt / loss).powf(0.75);
+    rate.min(reno.max(cubic) * FULL_FRAME.get() as f64 / rtt)
 }
 
 impl NicPath {
@@ -170,12 +227,16 @@ impl NicPath {
             to,
             up: true,
             disabled: false,
+            lag: Span::ZERO,
             rate,
             pace,
             delay,
             guard: Span::ZERO,
             slack: Span::ZERO,
             rtt: Span::ZERO,
+            base_rtt: Span::ZERO,
+            spread: Span::ZERO,
+            loss: 0.0,
             free: Instant::ZERO,
         }
     }
@@ -183,6 +244,11 @@ impl NicPath {
     #[inline]
     pub const fn is_used(&self) -> bool {
         self.up && !self.disabled
+    }
+    /// How long a frame with a wire length of `bytes` is under way, for its place in the order of frames.
+    #[inline]
+    pub fn in_order_delay(&self, bytes: ByteCount) -> Span {
+        self.delay.of(bytes) + self.lag
     }
     /// Sets the rate of the path.
     pub fn set_rate(&mut self, rate: Rate) {
@@ -271,21 +337,46 @@ impl NicPaths {
     pub fn path_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut NicPath> {
         self.neighbours.get_mut(neighbour.0 as usize)?.get_mut(nic.index())?.as_mut()
     }
-    /// Disables paths to `neighbour` that have a lower delay than the fastest one but less than a quarter of
-    /// its rate. To keep frames in order, a path with a high delay is used only for frames behind all those
-    /// that paths with lower delays carry meanwhile. A connection whose losses keep its window small would
-    /// never use it. A disabled path is used again at a third of the rate.
-    pub fn disable_slow_short_paths(&mut self, neighbour: NeighbourId) {
+    /// Decides how paths to `neighbour` are used.
+    ///
+    /// To keep frames in order, a path with a high delay is used only for frames behind all those that paths with
+    /// lower delays carry meanwhile. A connection whose window is small would never use it. So a path that has a lower
+    /// delay than the widest one, but less than a quarter of its rate, comes after it: frames take it as if its delay
+    /// were as long (its [lag](NicPath::lag)). Where the neighbour does not hold frames for so long (`hold`), it is
+    /// disabled, and is used again at a third of the rate.
+    ///
+    /// Where the neighbour does not put frames in order, losses are not repaired. If the transport takes them for
+    /// congestion (`bears_loss` is false), paths are disabled with which its window would carry less.
+    pub fn select(&mut self, neighbour: NeighbourId, hold: Option<Span>, bears_loss: bool) {
         let Some(paths) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
-        let working =
-            paths.iter().zip(&self.nics).filter_map(|(path, nic)| path.as_ref().filter(|l| l.up && nic.up));
-        let fastest = working.max_by_key(|path| path.rate).map(|path| (path.rate, path.delay.of(FULL_FRAME)));
+        let nics = &self.nics;
+        let working = |at: usize, path: &NicPath| path.up && nics.get(at).is_some_and(|nic| nic.up);
+        let each = || paths.iter().enumerate().filter_map(|(at, path)| Some((at, path.as_ref()?)));
+        let widest = each().filter(|(at, path)| working(*at, path)).max_by_key(|(_, path)| path.rate);
+        let widest = widest.map(|(_, path)| (path.rate, path.delay.of(FULL_FRAME)));
         for path in paths.iter_mut().flatten() {
-            path.disabled = fastest.is_some_and(|(rate, delay)| {
-                let fixed = path.delay.of(FULL_FRAME);
-                let part = if path.disabled { 3 } else { 4 };
-                fixed < delay && path.rate.bits_per_sec() < rate.bits_per_sec() / part
+            let own = path.delay.of(FULL_FRAME);
+            let thin = widest.filter(|(rate, delay)| {
+                let part = if path.disabled || !path.lag.is_zero() { 3 } else { 4 };
+                own < *delay && path.rate.bits_per_sec() < rate.bits_per_sec() / part
             });
+            let lag = thin.map_or(Span::ZERO, |(_, delay)| delay - own + MIN_LAG);
+            let held = hold.is_some_and(|hold| lag <= hold / 2);
+            (path.disabled, path.lag) = if held { (false, lag) } else { (!lag.is_zero(), Span::ZERO) };
+        }
+        if hold.is_none() && !bears_loss {
+            let used: Vec<(usize, NicPath)> = paths
+                .iter()
+                .enumerate()
+                .filter_map(|(at, path)| Some((at, (*path)?)))
+                .filter(|(at, path)| working(*at, path) && !path.disabled)
+                .collect();
+            let kept = worth_their_loss(&used);
+            for (at, _) in used {
+                if let Some(Some(path)) = paths.get_mut(at) {
+                    path.disabled = !kept.contains(&at);
+                }
+            }
         }
     }
     /// Number of neighbour identifiers: all are below.
@@ -301,6 +392,17 @@ impl NicPaths {
             let path = path.as_ref().filter(|path| path.is_used() && nic.up)?;
             Some((NicId(at as u8), path))
         })
+    }
+    /// The round trip of the paths to `neighbour` together, without queues, as a transport sees it whose frames arrive
+    /// in order, or are put in order: that of the longest path. None: fewer than two paths work, or have been measured.
+    pub fn base_rtt(&self, neighbour: NeighbourId) -> Option<Span> {
+        let known = || self.working(neighbour).map(|(_, path)| path).filter(|path| !path.base_rtt.is_zero());
+        let delay = |path: &NicPath| path.delay.of(FULL_FRAME);
+        // The way back is that of the shortest path, whichever NIC a frame left by.
+        let common = known().map(|path| path.base_rtt - delay(path).min(path.base_rtt)).min()?;
+        let longest = known().map(|path| delay(path) + path.spread).max()?;
+        let base = common + longest;
+        (known().count() > 1).then(|| base + MIN_STANDING_QUEUE + base / STANDING_QUEUE_DIVISOR)
     }
     /// True if `nic` can begin to send at `now`.
     #[inline]

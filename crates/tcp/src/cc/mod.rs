@@ -101,6 +101,9 @@ pub struct AckSample {
     pub rtt: Option<Span>,
     /// Least round trip of the last minutes; none before the first sample.
     pub min_rtt: Option<Span>,
+    /// The empty path's round trip is no shorter, because packets go over several paths; zero: there is one path. `rtt`,
+    /// `min_rtt` and that in `rate` are at least as long; `srtt` is as measured.
+    pub base_of_paths: Span,
     /// Smoothed round trip; zero before the first sample.
     pub srtt: Span,
     /// Bytes of a full segment.
@@ -138,6 +141,7 @@ impl AckSample {
             in_flight: Packets::MAX,
             rtt: None,
             min_rtt: None,
+            base_of_paths: Span::ZERO,
             srtt: Span::ZERO,
             mss: 1448,
             max_window: u32::MAX,
@@ -228,6 +232,10 @@ pub trait CongestionControl: Send {
     }
     /// It sends slowly on purpose at the moment, so that rates measured now say nothing of the path.
     fn hides_rate(&self) -> bool {
+        false
+    }
+    /// It does not take each loss for congestion: losses of a path as such hardly slow it down.
+    fn bears_loss(&self) -> bool {
         false
     }
     /// The rate at which it wants segments to leave; none: as the window allows.

@@ -47,6 +47,7 @@ use crate::window::Window;
 use bytes::Bytes;
 use farpace_events::{Cause, Record};
 use farpace_units::{ByteCount, Instant, Seq};
+use farpace_wire::MultipathInfo;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -395,6 +396,19 @@ impl Connection {
     #[inline]
     pub fn set_departed(&mut self, number: u32) {
         self.flight.segments.set_departed(number);
+    }
+
+    /// What a layer with several paths knows of those to the peer, with the segment that comes next. None: there is one
+    /// path.
+    #[inline]
+    pub fn set_paths(&mut self, info: Option<MultipathInfo>) {
+        self.flight.min_rtt.set_paths(info);
+    }
+
+    /// The congestion control does not take each loss for congestion.
+    #[inline]
+    pub fn bears_loss(&self) -> bool {
+        self.flight.cc.bears_loss()
     }
 
     /// The next thing the application should hear.

@@ -127,20 +127,31 @@ impl Context<'_> {
         }
     }
 
+    /// A round trip as one of all paths, if there are several: where packets are few, they take the shortest path only.
+    /// That is no reason to take a round trip of the longest one for a queue, or for a loss.
+    pub(crate) fn of_all_paths(&self, rtt: Span) -> Span {
+        rtt.max(self.min_rtt.base_of_paths())
+    }
+
     /// What congestion control is told of an ACK that took `done` off the queue, with `before` segments in
     /// flight when it arrived. Call it when losses are marked: it tells congestion control of them.
     pub(crate) fn sample(&mut self, ack: &AckInput<'_>, done: &Acknowledged, before: Packets) -> AckSample {
         self.tell_losses(ack.now);
-        let rate = self.segments.take_rate_sample(ack.now, self.min_rtt.get());
+        let mut rate = self.segments.take_rate_sample(ack.now, self.min_rtt.get());
+        if let Some(rate) = &mut rate {
+            rate.rtt = rate.rtt.map(|rtt| self.of_all_paths(rtt));
+        }
+        let measured = ack
+            .undelayed
+            .or_else(|| done.first_sent_at.filter(|_| !done.retransmitted).map(|at| ack.now.since(at)));
         AckSample {
             snd_una: ack.snd_una,
             snd_nxt: ack.snd_nxt,
-            rtt: ack
-                .undelayed
-                .or_else(|| done.first_sent_at.filter(|_| !done.retransmitted).map(|at| ack.now.since(at))),
+            rtt: measured.map(|rtt| self.of_all_paths(rtt)),
             in_flight_before: before,
             in_flight: self.segments.in_flight(),
-            min_rtt: self.min_rtt.get(),
+            min_rtt: self.min_rtt.get().map(|rtt| self.of_all_paths(rtt)),
+            base_of_paths: self.min_rtt.base_of_paths(),
             srtt: self.rto.srtt(),
             mss: self.window.mss(),
             max_window: ack.max_window,

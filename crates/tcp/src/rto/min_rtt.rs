@@ -1,6 +1,7 @@
 //! The least round trip of late: what the path takes when its queues are empty.
 
 use farpace_units::{Instant, Span};
+use farpace_wire::MultipathInfo;
 
 /// How long a sample counts. Long, so that queues of our own making do not hide the path (RFC 8985 §6.2 step
 /// 1 leaves the choice open; Linux takes five minutes).
@@ -12,6 +13,9 @@ const WINDOW: Span = Span::from_secs(300);
 pub struct MinRtt {
     best: [(Instant, Span); 3],
     any: bool,
+    /// What a layer with several paths has told: see [`MinRtt::set_paths`]. In microseconds, to fit beside `any`.
+    reordering_us: u16,
+    base_us: u32,
 }
 
 impl MinRtt {
@@ -38,6 +42,26 @@ impl MinRtt {
         } else if self.best[2].0 == self.best[1].0 && now.since(self.best[0].0) > WINDOW / 2 {
             self.best[2] = new;
         }
+    }
+
+    /// Packets go over several paths, whose round trip together is that of the longest, and which reorder. None: they do
+    /// not.
+    #[inline]
+    pub fn set_paths(&mut self, info: Option<MultipathInfo>) {
+        let micros = |span: Span| span.as_micros();
+        self.base_us = info.map_or(0, |info| u32::try_from(micros(info.base_rtt())).unwrap_or(u32::MAX));
+        self.reordering_us =
+            info.map_or(0, |info| u16::try_from(micros(info.reordering())).unwrap_or(u16::MAX));
+    }
+
+    /// A shorter round trip is that of some of several paths, and not that of all; zero: there is one path.
+    pub const fn base_of_paths(&self) -> Span {
+        Span::from_micros(self.base_us as u64)
+    }
+
+    /// By how much several paths reorder; zero: there is one path, or the peer puts packets in order.
+    pub const fn reordering(&self) -> Span {
+        Span::from_micros(self.reordering_us as u64)
     }
 
     /// The minimum; none before the first sample.

@@ -92,6 +92,8 @@ impl Packet {
             pacing_rate: 0,
             departure: OfOriginal::default(),
             queued_ns: 0,
+            multipath: None,
+            bears_loss: false,
         })))
     }
 

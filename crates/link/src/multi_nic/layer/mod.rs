@@ -102,7 +102,8 @@ impl MultiNic {
             conflict_detections,
             neighbours: MultiNicNeighbours::default(),
             prober: config.probe.then(|| Prober::new(probing)),
-            responder: Responder::new(),
+            responder: Responder::new()
+                .holding(config.resequence.map(|limits| limits.time).unwrap_or_default()),
             resequencer: config.resequence.map(Resequencer::new),
             ready: Vec::new(),
             repair: config.repairs().then(|| Repair::new(config.repair, nics.len())),

@@ -3,11 +3,11 @@
 use super::MultiNic;
 use crate::multi_nic::arp::{AnnouncerAction, ConflictAction, Learned};
 use crate::multi_nic::probe::{PathEstimate, PathTo, Prober};
-use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, OrderKind, PathDelay, pair};
+use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, NicPaths, OrderKind, PathDelay, pair};
 use farpace_path::Cx;
 use farpace_units::{Instant, Span};
-use farpace_wire::{MacAddr, NicFlags, NicKind, NicList, Packet};
-use std::collections::BTreeMap;
+use farpace_wire::{MacAddr, MultipathInfo, NicFlags, NicKind, NicList, Packet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of NICs of others of which received frames are remembered.
 const MAX_OBSERVED: usize = 4_096;
@@ -15,9 +15,8 @@ const MAX_OBSERVED: usize = 4_096;
 const SILENCE_TIMEOUT: Span = Span::from_secs(600);
 /// Minimum interval between two removals.
 const CLEANUP_INTERVAL: Span = Span::from_secs(10);
-/// A frame may be late by this fraction of a round trip at a neighbour that puts frames in order. The list of
-/// NICs does not contain the timeout of the neighbour, so the slack is at most half of the default timeout
-/// (10 ms).
+/// A frame may be late by this fraction of a round trip at a neighbour that puts frames in order, but not by more than
+/// half of the time for which it holds frames.
 const SLACK_DIVISOR: u64 = 64;
 const MAX_SLACK: Span = Span::from_millis(5);
 
@@ -34,15 +33,40 @@ pub(super) struct MultiNicNeighbours {
     seen_by: BTreeMap<MacAddr, (u16, Instant)>,
     /// When silent entries were last removed.
     last_cleanup: Option<Instant>,
+    /// What the transport is told of the paths to the owner of a foreign NIC.
+    info: BTreeMap<MacAddr, MultipathInfo>,
 }
 
 #[derive(Clone, Debug)]
 struct NeighbourNics {
     nics: NicList,
     flags: NicFlags,
+    /// How long it holds frames; zero: unknown.
+    hold: Span,
+    /// When a transport that takes losses for congestion last sent data to it.
+    loss_sensitive_at: Option<Instant>,
+}
+
+/// For how long a neighbour holds frames that does not tell.
+const DEFAULT_HOLD: Span = Span::from_millis(10);
+/// A transport that takes losses for congestion is considered for so long after its last frame.
+const SENSITIVE_TIME: Span = Span::from_secs(2);
+
+impl NeighbourNics {
+    /// For how long the neighbour holds frames to put them in order; none: it does not.
+    fn hold(&self) -> Option<Span> {
+        let hold = if self.hold.is_zero() { DEFAULT_HOLD } else { self.hold };
+        self.flags.contains(NicFlags::RESEQUENCES).then_some(hold)
+    }
 }
 
 impl MultiNicNeighbours {
+    /// Data for a neighbour is to be sent by a transport that takes losses for congestion.
+    pub fn on_loss_sensitive(&mut self, now: Instant, neighbour: NeighbourId) {
+        if let Some(known) = self.nics.get_mut(&neighbour) {
+            known.loss_sensitive_at = Some(now);
+        }
+    }
     /// The neighbour to which the stack sends at this address.
     #[inline]
     pub fn find(&self, first: MacAddr) -> NeighbourId {
@@ -83,6 +107,11 @@ impl MultiNicNeighbours {
         let has = |known: &NeighbourNics| known.nics.iter().any(|(own_nic, _)| *own_nic == mac);
         let owner = self.nics.iter().find(|(_, known)| has(known))?;
         owner.1.flags.contains(flags).then_some((*owner.0, &owner.1.nics))
+    }
+    /// What the transport is told of the paths to the owner of this NIC; none: there is one path.
+    #[inline]
+    pub fn info(&self, mac: MacAddr) -> Option<MultipathInfo> {
+        self.info.get(&mac).copied()
     }
     /// True if there are no neighbours with lists.
     pub fn is_empty(&self) -> bool {
@@ -130,12 +159,15 @@ impl MultiNic {
                 let id = old.or_else(|| known.by_first.get(&first).copied()).or_else(|| known.free.pop());
                 let id = id.unwrap_or_else(|| self.paths.set_neighbour(None, [None; MAX_NICS]));
                 known.by_first.insert(first, id);
-                known.nics.insert(id, NeighbourNics { nics: their_nics, flags });
+                let (hold, loss_sensitive_at) = (Span::ZERO, None);
+                known.nics.insert(id, NeighbourNics { nics: their_nics, flags, hold, loss_sensitive_at });
                 self.pair(now, id);
             }
             Learned::Ordinary { first } => {
                 let Some(id) = self.neighbours.by_first.remove(&first) else { return };
-                self.neighbours.nics.remove(&id);
+                for (mac, _) in self.neighbours.nics.remove(&id).iter().flat_map(|known| known.nics.iter()) {
+                    self.neighbours.info.remove(mac);
+                }
                 self.neighbours.free.push(id);
                 self.paths.set_neighbour(Some(id), [None; MAX_NICS]);
                 if let Some(prober) = &mut self.prober {
@@ -163,7 +195,9 @@ impl MultiNic {
     /// Assigns a neighbour a path for each working NIC. A path to the same NIC as before keeps its state. A
     /// new path is used after its first probe is answered, if probing is enabled.
     fn pair(&mut self, now: Instant, id: NeighbourId) {
-        let Some(NeighbourNics { nics: their_nics, flags }) = self.neighbours.nics.get(&id) else { return };
+        let Some(NeighbourNics { nics: their_nics, flags, .. }) = self.neighbours.nics.get(&id) else {
+            return;
+        };
         let working: Vec<NicId> =
             self.paths.ids().filter(|nic| self.paths.nic(*nic).is_some_and(|n| n.up)).collect();
         let kind = |nic: &NicId| self.paths.nic(*nic).map_or(NicKind::UNKNOWN, |nic| nic.kind);
@@ -208,7 +242,7 @@ impl MultiNic {
             gone.for_each(|nic| prober.remove(id, nic));
         }
         self.paths.set_neighbour(Some(id), paths);
-        self.disable_slow_short_paths(id);
+        self.select_paths(now, id);
     }
 
     /// Handles a change of paths. Frames for a neighbour without a working path go to the address that the
@@ -232,41 +266,79 @@ impl MultiNic {
         let mut failed = Vec::new();
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
         let mut changed = false;
-        for (neighbour, nic, PathEstimate { up, delay, guard, rate, rtt, .. }) in &changes {
-            let known = self.neighbours.nics.get(neighbour);
-            let in_order = known.is_some_and(|known| known.flags.contains(NicFlags::RESEQUENCES));
+        for (neighbour, nic, estimate) in &changes {
+            let PathEstimate { up, delay, guard, spread, rate, rtt, base_rtt, loss, hold } = estimate;
+            let known = self.neighbours.nics.get_mut(neighbour);
+            let hold = known.and_then(|known| {
+                known.hold = *hold;
+                known.hold()
+            });
             let Some(path) = self.paths.path_mut(*neighbour, *nic) else { continue };
             if path.up && !up {
                 self.stats.path_failures += 1;
                 failed.push((*nic, *neighbour));
             }
             // Late frames wait at the receiver and do no harm.
-            let guard = if in_order { (*guard).min(MAX_SLACK) } else { *guard };
-            (path.guard, path.rtt) = (guard, *rtt);
-            path.slack = if in_order { (*rtt / SLACK_DIVISOR).min(MAX_SLACK) } else { Span::ZERO };
+            let guard = hold.map_or(*guard, |hold| (*guard).min((hold / 2).min(MAX_SLACK)));
+            (path.guard, path.rtt, path.base_rtt, path.spread, path.loss) =
+                (guard, *rtt, *base_rtt, *spread, *loss);
+            path.slack =
+                hold.map_or(Span::ZERO, |hold| (*rtt / SLACK_DIVISOR).min((hold / 2).min(MAX_SLACK)));
             // The guard changes with nearly every reply, and does not affect queued frames.
             if (path.up, path.delay, path.rate) != (*up, *delay, *rate) {
                 (path.up, path.delay) = (*up, *delay);
                 path.set_rate(*rate);
-                self.disable_slow_short_paths(*neighbour);
                 changed = true;
             }
+        }
+        let touched: BTreeSet<NeighbourId> = changes.iter().map(|(neighbour, ..)| *neighbour).collect();
+        for neighbour in &touched {
+            changed |= self.select_paths(now, *neighbour);
         }
         if changed {
             self.on_change(now);
         }
+        touched.into_iter().for_each(|neighbour| self.update_info(neighbour));
         for (nic, neighbour) in failed {
             self.rescue(nic, neighbour, cx);
         }
     }
 
-    /// With orders that consider delays, disables the paths that
-    /// [`NicPaths::disable_slow_short_paths`](crate::multi_nic::NicPaths::disable_slow_short_paths) selects.
-    fn disable_slow_short_paths(&mut self, neighbour: NeighbourId) {
-        use OrderKind::{Blest, Earliest, Ecf, MinRtt};
-        if matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {
-            self.paths.disable_slow_short_paths(neighbour);
+    /// Updates what the transport is told of the paths to a neighbour.
+    fn update_info(&mut self, neighbour: NeighbourId) {
+        let Some(known) = self.neighbours.nics.get_mut(&neighbour) else { return };
+        let in_order = known.flags.contains(NicFlags::RESEQUENCES);
+        let reordering = self.paths.working(neighbour).map(|(_, path)| path.guard).max();
+        let reordering = reordering.filter(|_| !in_order).unwrap_or_default();
+        let spreads = self.config.order != OrderKind::FlowHash;
+        let info = self
+            .paths
+            .base_rtt(neighbour)
+            .filter(|_| spreads)
+            .map(|base| MultipathInfo::new(base, reordering));
+        for (mac, _) in known.nics.iter() {
+            match info {
+                Some(info) => self.neighbours.info.insert(*mac, info),
+                None => self.neighbours.info.remove(mac),
+            };
         }
+    }
+
+    /// With orders that consider delays, decides how paths are used: see [`NicPaths::select`]. True if paths are used
+    /// that were not, or the other way round.
+    ///
+    /// [`NicPaths::select`]: crate::multi_nic::NicPaths::select
+    fn select_paths(&mut self, now: Instant, neighbour: NeighbourId) -> bool {
+        use OrderKind::{Blest, Earliest, Ecf, MinRtt};
+        let Some(known) = self.neighbours.nics.get(&neighbour) else { return false };
+        if !matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {
+            return false;
+        }
+        let sensitive = known.loss_sensitive_at.is_some_and(|at| now.since(at) < SENSITIVE_TIME);
+        let used = |paths: &NicPaths| paths.working(neighbour).map(|(nic, _)| nic).collect::<Vec<_>>();
+        let before = used(&self.paths);
+        self.paths.select(neighbour, known.hold(), !sensitive);
+        before != used(&self.paths)
     }
 
     /// Queues `packet` for all working NICs, each with its own source address, so that switches learn their

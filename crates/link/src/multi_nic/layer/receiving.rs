@@ -105,6 +105,7 @@ impl MultiNic {
         let (from, to) = packet.macs();
         if !to.is_multicast() {
             packet.set_macs(from, self.mac);
+            packet.set_multipath(self.neighbours.info(from));
         }
         cx.emit(Port(0), packet);
     }

@@ -31,6 +31,9 @@ impl MultiNic {
         if self.paths.working(neighbour).next().is_none() {
             neighbour = NeighbourId::ORDINARY;
         }
+        if !packet.bears_loss() && !packet.payload().is_empty() {
+            self.neighbours.on_loss_sensitive(cx.now(), neighbour);
+        }
         let bytes = wire_len(packet.len());
         let flow = flow_of(&packet);
         if self.priority.is_some() && PriorityQueue::takes(&packet) {

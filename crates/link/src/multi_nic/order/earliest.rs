@@ -135,7 +135,7 @@ impl<P> Earliest<P> {
 
 /// Full frames that all paths deliver during the difference between the highest and the lowest delay.
 fn ahead_of_slowest(neighbour: NeighbourId, paths: &NicPaths) -> u64 {
-    let delays = || paths.working(neighbour).map(|(_, path)| path.delay.of(FULL_FRAME));
+    let delays = || paths.working(neighbour).map(|(_, path)| path.in_order_delay(FULL_FRAME));
     let spread = delays().max().unwrap_or_default() - delays().min().unwrap_or_default();
     paths
         .working(neighbour)
@@ -165,7 +165,7 @@ fn delivered_before<P>(
     item: &QueuedFrame<P>,
     paths: &NicPaths,
 ) -> Ahead {
-    let arrives = now + path.delay.of(item.bytes);
+    let arrives = now + path.in_order_delay(item.bytes);
     // The guard sends frames further ahead, except on the first NIC to arrive, which must take the first
     // frame.
     let guarded = arrives + path.guard;
@@ -173,7 +173,7 @@ fn delivered_before<P>(
     let (mut time, mut busy) = (Span::ZERO, true);
     for (other, path_of_other) in paths.working(item.neighbour).filter(|(other, _)| *other != nic) {
         let begins = paths.begins(other, path_of_other, now);
-        let first = begins + path_of_other.delay.of(item.bytes);
+        let first = begins + path_of_other.in_order_delay(item.bytes);
         is_first &= (arrives, nic) < (first, other);
         if (first, other) < (guarded, nic) {
             let frames = path_of_other.pace.frames_in(guarded.since(first), item.bytes);

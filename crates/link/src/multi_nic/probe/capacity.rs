@@ -6,13 +6,21 @@ use std::collections::VecDeque;
 
 /// Target queueing delay beyond jitter: enough to detect and to keep a standing queue.
 const TARGET: Span = Span::from_millis(2);
+/// On slow paths the queue holds a few frames, but not for longer than this.
+const MAX_TARGET: Span = Span::from_millis(10);
 /// Queueing delay above the target that is too high, however slowly it has grown.
 const TOO_LONG: Span = Span::from_millis(8);
 /// If the distance of two probes grows by this factor, the arrival rate exceeds the rate of the path.
 const STRETCH: f64 = 1.015;
 /// Loss above the background loss of the path that indicates the same.
 const LOSS: f64 = 0.02;
-/// Minimum utilisation of the current rate at which a higher rate may be tried.
+/// A queue holds at least so many bytes: fewer are no queue, whatever a probe was delayed by.
+const MIN_BACKLOG: f64 = 4.0 * 1_538.0;
+/// A path that was not used at its rate for this time is measured by a train again: what is known of it is old.
+const RETEST_INTERVAL: Span = Span::from_secs(3);
+/// What a train tells of a path that has shown a lower rate is believed up to this multiple of that.
+const MAX_RETEST_GAIN: f64 = 2.0;
+/// Minimum utilisation of the current rate at which a higher rate may be tried, or a lower one is believed.
 const MIN_UTILISATION: f64 = 0.9;
 /// Gain of the first attempt at a higher rate. It doubles with each attempt while no queue builds up.
 const FIRST_GAIN: f64 = 0.03;
@@ -59,6 +67,8 @@ pub(super) struct Capacity {
     broken_at: Option<Instant>,
     /// Probes sent earlier do not count for the loss at the current rate.
     judged_from: Instant,
+    /// When the path was used at its rate, or was tested, last.
+    used_at: Instant,
 }
 
 /// A probe that has arrived.
@@ -124,6 +134,7 @@ impl Capacity {
             interrupted: None,
             broken_at: None,
             judged_from: Instant::ZERO,
+            used_at: Instant::ZERO,
         }
     }
     /// The sending rate, at most the nominal rate.
@@ -131,10 +142,25 @@ impl Capacity {
         let limited = |limit: CapacityLimit| Rate::from_bytes_per_sec_f64(limit.rate).min(self.nominal);
         self.limit.map_or(self.nominal, limited)
     }
-    /// Sets a first estimate from other measurements.
-    pub(super) fn begin_with(&mut self, now: Instant, rate: Rate) {
+    /// True if the path has a limit that was not seen for long, so that a train should measure it again. It is true
+    /// once.
+    pub(super) fn take_retest(&mut self, now: Instant) -> bool {
+        let due = self.limit.is_some() && now.since(self.used_at) >= RETEST_INTERVAL;
+        if due {
+            self.used_at = now;
+        }
+        due
+    }
+    /// Takes in what a train has measured: a first estimate, or that the path carries more than it has shown.
+    pub(super) fn on_train(&mut self, now: Instant, rate: Rate) {
         let rate = rate.as_bytes_per_sec_f64();
-        if self.limit.is_none() && rate < self.nominal.as_bytes_per_sec_f64() {
+        self.used_at = now;
+        if let Some(limit) = &mut self.limit {
+            let more = rate.min(limit.capacity * MAX_RETEST_GAIN);
+            if more > limit.capacity {
+                (limit.capacity, limit.rate, limit.hold_until) = (more, more, now);
+            }
+        } else if rate < self.nominal.as_bytes_per_sec_f64() {
             self.limit = Some(CapacityLimit {
                 capacity: rate,
                 rate,
@@ -148,10 +174,6 @@ impl Capacity {
                 cut: None,
             });
         }
-    }
-    /// The recent loss rate.
-    pub(super) fn loss(&self) -> f64 {
-        self.loss
     }
     /// The path has been interrupted.
     pub(super) fn interrupt(&mut self, now: Instant) {
@@ -171,7 +193,8 @@ impl Capacity {
         // repeatedly.
         if let Some(first) = self.interrupted.take() {
             let again = self.broken_at.is_some_and(|at| now.since(at) < REPEATED_FAILURE);
-            if delays.queue <= delays.target() && !again {
+            let rate = self.limit.map_or(f64::MAX, |limit| limit.capacity);
+            if delays.queue <= delays.target(rate) && !again {
                 self.samples.clear();
             }
             self.broken_at = Some(first);
@@ -241,12 +264,13 @@ impl Capacity {
         }
     }
     fn enter(&mut self, now: Instant, pair: ProbePair, delays: DelayState, lossy: Option<f64>) {
-        let target = delays.target();
+        let target = delays.target(pair.delivered);
         let grows = delays.queue > target && pair.stretch > STRETCH;
+        let backlogged = pair.delivered * delays.queue.as_secs_f64() >= MIN_BACKLOG;
         let nominal = self.nominal.as_bytes_per_sec_f64();
         let delivered = match lossy {
             Some(delivered) => delivered.max(pair.delivered),
-            None if grows || delays.queue > target + TOO_LONG => pair.delivered,
+            None if backlogged && (grows || delays.queue > target + TOO_LONG) => pair.delivered,
             None => return,
         };
         if delivered >= nominal {
@@ -274,8 +298,12 @@ impl Capacity {
         delays: DelayState,
         lossy: Option<f64>,
     ) -> bool {
-        let target = delays.target();
+        let target = delays.target(limit.capacity);
         let queued = delays.queue > target;
+        let used = pair.sent >= MIN_UTILISATION * limit.rate;
+        if used {
+            self.used_at = now;
+        }
         let mut rebase = false;
         if let Some(delivered) = lossy {
             limit.cut = Some((limit.capacity, self.loss));
@@ -283,7 +311,8 @@ impl Capacity {
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(delivered);
             limit.shallow = !queued;
-        } else if queued && pair.stretch > STRETCH {
+        } else if queued && used && pair.stretch > STRETCH {
+            // Only a path that was really used has shown what it carries.
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(pair.delivered);
         }
@@ -292,7 +321,6 @@ impl Capacity {
             limit.gain = 0.0;
             limit.hold_until = now + HOLD;
         }
-        let used = pair.sent >= MIN_UTILISATION * limit.rate;
         let newest = self.samples.back().map_or(Instant::ZERO, |sample| sample.sent_at);
         if queued {
             limit.gain = 0.0;
@@ -322,9 +350,10 @@ impl Capacity {
 }
 
 impl DelayState {
-    /// Target queueing delay.
-    fn target(self) -> Span {
-        TARGET + self.jitter * 2
+    /// Target queueing delay on a path that carries so many bytes per second.
+    fn target(self, rate: f64) -> Span {
+        TARGET.max(Span::from_nanos((MIN_BACKLOG / rate.max(1.0) * 1e9) as u64).min(MAX_TARGET))
+            + self.jitter * 2
     }
 }
 

@@ -24,6 +24,10 @@ const DECAY: f64 = 0.99;
 /// Maximum increase of the jitter estimate from zero, in ns, times 16.
 const JITTER_STEP: f64 = 200_000.0;
 
+/// Each of so many ns of jitter takes one probe more to tell a queue from it, up to this number.
+const JITTER_PER_PROBE: f64 = 300_000.0;
+const MAX_PROBES_OF_QUEUE: usize = 8;
+
 /// Wire lengths of short and long probes.
 pub(super) const SHORT: ByteCount = ByteCount::new(84);
 pub(super) const LONG: ByteCount = ByteCount::new(1_538);
@@ -139,9 +143,12 @@ impl Delays {
         let nanos = self.correction.as_nanos() as f64 * factor;
         self.correction = (Span::from_nanos(nanos as u64) + step).min(MAX_CORRECTION);
     }
-    /// Queueing delay of the path, from the last two short probes: the lower one, which has less jitter.
+    /// Queueing delay of the path: the least of the last short probes, two or, with much jitter, up to eight.
     pub(super) fn queue(&self) -> Span {
-        let newest = self.last.into_iter().flatten().min();
+        let more = (self.jitter / JITTER_PER_PROBE) as usize;
+        let probes = (2 + more).min(MAX_PROBES_OF_QUEUE);
+        let short = self.recent.iter().rev().filter(|sample| !sample.long).take(probes);
+        let newest = short.map(|sample| sample.delay).min();
         newest.zip(self.short.get()).map_or(Span::ZERO, |(newest, base)| newest.beyond(base))
     }
     /// Mean variation of the delay between probes.
@@ -169,7 +176,11 @@ impl Delays {
     }
     /// Margin over the minimum delay that covers 19 of 20 frames, plus the correction for late frames.
     pub(super) fn guard(&self) -> Span {
-        let Some((min, per_byte)) = self.fit() else { return self.correction };
+        self.spread() + self.correction
+    }
+    /// Margin over the minimum delay that covers 19 of 20 frames.
+    pub(super) fn spread(&self) -> Span {
+        let Some((min, per_byte)) = self.fit() else { return Span::ZERO };
         // A short probe in a stream of long frames waits for the previous one at each link. Long probes do
         // not.
         let long = self.recent.iter().filter(|sample| sample.long).count() >= MIN_LONG_PROBES;
@@ -177,7 +188,7 @@ impl Delays {
         let mut beyond: Vec<Span> = of_data.map(|sample| sample.without(per_byte).beyond(min)).collect();
         beyond.sort_unstable();
         let high = beyond.get((beyond.len() * 19).div_ceil(20).saturating_sub(1));
-        high.copied().unwrap_or_default() + self.correction
+        high.copied().unwrap_or_default()
     }
 }
 

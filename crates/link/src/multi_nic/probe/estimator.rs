@@ -6,6 +6,9 @@ use super::message::{ProbeTraffic, ReorderCounts, Reply};
 use crate::multi_nic::{PathDelay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
+/// The shortest round trip counts as that of the empty path for one to two epochs.
+const RTT_EPOCH: Span = Span::from_secs(5);
+
 /// The estimated properties of a path from an own NIC to one of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathEstimate {
@@ -15,12 +18,18 @@ pub struct PathEstimate {
     pub delay: PathDelay,
     /// Margin over the delay that covers 19 of 20 frames, plus a correction if frames of this path were late.
     pub guard: Span,
+    /// Margin over the delay that covers 19 of 20 frames.
+    pub spread: Span,
     /// The rate at which to use the path, at most that of the NICs.
     pub rate: Rate,
     /// Smoothed round trip time; zero: no reply yet.
     pub rtt: Span,
-    /// Recent loss rate, 0 to 1.
+    /// The shortest round trip of the last five to ten seconds, without queues; zero: no reply yet.
+    pub base_rtt: Span,
+    /// Loss rate of the last thousands of frames, 0 to 1.
     pub loss: f64,
+    /// How long the neighbour holds frames until earlier ones have come; zero: unknown.
+    pub hold: Span,
 }
 
 /// A probe without a reply so far.
@@ -36,6 +45,34 @@ pub(super) struct OutstandingProbe {
     pub behind: ByteCount,
 }
 
+/// Number of frames over which losses are averaged, and how many must have been sent.
+const LOSS_FRAMES: f64 = 8_192.0;
+const MIN_LOSS_FRAMES: f64 = 1_024.0;
+
+/// The loss rate of a path over many frames.
+#[derive(Clone, Copy, Debug, Default)]
+struct PathLoss {
+    sent: f64,
+    lost: f64,
+    last: Option<(ProbeTraffic, ProbeTraffic)>,
+}
+
+impl PathLoss {
+    /// So much had been sent, and received, when a probe passed.
+    fn add(&mut self, sent: ProbeTraffic, received: ProbeTraffic) {
+        if let Some((sent_before, received_before)) = self.last.replace((sent, received))
+            && let Some((sent, received)) = sent.since(sent_before).zip(received.since(received_before))
+        {
+            let (frames, lost) = (sent.frames as f64, sent.frames.saturating_sub(received.frames) as f64);
+            let keep = (1.0 - frames / LOSS_FRAMES).max(0.0);
+            (self.sent, self.lost) = (self.sent * keep + frames, self.lost * keep + lost);
+        }
+    }
+    fn get(&self) -> f64 {
+        if self.sent < MIN_LOSS_FRAMES { 0.0 } else { self.lost / self.sent }
+    }
+}
+
 /// Computes estimates from replies.
 #[derive(Clone, Debug)]
 pub(super) struct Estimator {
@@ -44,6 +81,11 @@ pub(super) struct Estimator {
     assumed: PerByte,
     /// Smoothed round trip time and mean deviation, as in RFC 6298.
     rtt: Option<(Span, Span)>,
+    /// The shortest round trip of this epoch and of the one before, and when this one began.
+    shortest_rtt: [Option<Span>; 2],
+    epoch_start: Instant,
+    loss: PathLoss,
+    hold: Span,
     last: Option<(ProbeTraffic, ReorderCounts)>,
 }
 
@@ -54,6 +96,10 @@ impl Estimator {
             capacity: Capacity::new(nominal),
             assumed,
             rtt: None,
+            shortest_rtt: [None; 2],
+            epoch_start: Instant::ZERO,
+            loss: PathLoss::default(),
+            hold: Span::ZERO,
             last: None,
         }
     }
@@ -65,8 +111,14 @@ impl Estimator {
             Some((smooth, deviation)) => ((smooth * 7 + rtt) / 8, (deviation * 3 + smooth.abs_diff(rtt)) / 4),
         };
         self.rtt = Some((smooth, deviation));
+        if now.since(self.epoch_start) >= RTT_EPOCH {
+            self.epoch_start = now;
+            self.shortest_rtt = [None, self.shortest_rtt[0]];
+        }
+        self.shortest_rtt[0] = Some(self.shortest_rtt[0].map_or(rtt, |least| least.min(rtt)));
         self.delays.add(now, OneWayDelay::between(probe.sent_at, reply.arrived_at), probe.long, probe.behind);
         self.report(reply);
+        self.hold = reply.hold;
         if probe.long {
             return;
         }
@@ -76,15 +128,20 @@ impl Estimator {
             sent: probe.sent,
             received: reply.received,
         };
+        self.loss.add(probe.sent, reply.received);
         let (queue, jitter) = (self.delays.queue(), self.delays.jitter());
         let around = DelayState { queue, jitter, lag: smooth - queue + interval };
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
         }
     }
-    /// A train has measured a rate below that of the NICs.
+    /// A train has measured this rate, at most that of the NICs.
     pub(super) fn found(&mut self, now: Instant, rate: Rate) {
-        self.capacity.begin_with(now, rate);
+        self.capacity.on_train(now, rate);
+    }
+    /// True if a train should measure the path again. It is true once.
+    pub(super) fn take_retest(&mut self, now: Instant) -> bool {
+        self.capacity.take_retest(now)
     }
     /// The path was interrupted.
     pub(super) fn interrupt(&mut self, now: Instant) {
@@ -111,9 +168,12 @@ impl Estimator {
             up,
             delay: self.delays.fit().zip(common).map_or(unknown, |(fit, common)| relative(fit, common)),
             guard: self.delays.guard(),
+            spread: self.delays.spread(),
             rate: self.capacity.rate(),
             rtt: self.rtt().unwrap_or_default(),
-            loss: self.capacity.loss(),
+            base_rtt: self.shortest_rtt.into_iter().flatten().min().unwrap_or_default(),
+            loss: self.loss.get(),
+            hold: self.hold,
         }
     }
 

@@ -23,6 +23,8 @@ use thiserror::Error;
 /// | 8, 8 | *reply:* frames and wire bytes received on this path, including the probe |
 /// | 4, 4, 4 | *reply:* late frames, the harmful ones among them, frames of other paths that it overtook |
 /// | 4 | CRC-32C of all preceding bytes |
+/// | 4 | *reply, may be missing:* how long the replier holds frames to put them in order, in us |
+/// | 4 | *with it:* CRC-32C of all preceding bytes |
 ///
 /// Whatever follows is padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,8 @@ pub struct Reply {
     pub received: ProbeTraffic,
     /// Reordered frames.
     pub reordered: ReorderCounts,
+    /// How long the replier holds frames until earlier ones have come, at most; zero: unknown. In microseconds.
+    pub hold: Span,
 }
 
 /// Why a frame of the experimental EtherType is not a valid message.
@@ -135,6 +139,8 @@ const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 /// Lengths of a probe and of a reply, including the CRC.
 const PROBE_LEN: usize = 44;
 const REPLY_LEN: usize = 80;
+/// A reply that tells how long frames are held.
+const LONG_REPLY_LEN: usize = 88;
 /// Payload lengths of the minimum and the maximum Ethernet frame.
 const MIN_PAYLOAD: usize = 46;
 const MAX_PAYLOAD: usize = 1500;
@@ -180,7 +186,10 @@ impl ProbeMessage {
         let probe = fields.probe(NicId(nic)).ok_or(truncated)?;
         match kind {
             PROBE => Ok(ProbeMessage::Probe(probe)),
-            _ => fields.reply(probe).map(ProbeMessage::Reply).ok_or(truncated),
+            _ => {
+                let reply = fields.reply(probe).ok_or(truncated)?;
+                Ok(ProbeMessage::Reply(Reply { hold: hold(bytes).unwrap_or_default(), ..reply }))
+            }
         }
     }
 }
@@ -219,8 +228,21 @@ impl Reply {
         for number in [self.reordered.late, self.reordered.harmful, self.reordered.overtook] {
             out.extend_from_slice(&number.to_be_bytes());
         }
+        if let Ok(micros @ 1..) = u32::try_from(self.hold.as_micros()) {
+            let check = CRC.checksum(&out);
+            out.extend_from_slice(&check.to_be_bytes());
+            out.extend_from_slice(&micros.to_be_bytes());
+        }
         packed(from, to, out, MIN_PAYLOAD)
     }
+}
+
+/// How long frames are held, behind a reply; none: it is not told.
+fn hold(bytes: &[u8]) -> Option<Span> {
+    let (covered, check) = bytes.get(..LONG_REPLY_LEN)?.split_last_chunk::<4>()?;
+    let (_, micros) = covered.split_last_chunk::<4>()?;
+    let right = CRC.checksum(covered) == u32::from_be_bytes(*check);
+    right.then(|| Span::from_micros(u32::from_be_bytes(*micros).into()))
 }
 
 /// Appends the CRC and padding.
@@ -265,6 +287,7 @@ impl MessageReader<'_> {
             arrived_at: Instant::from_nanos(self.long()?),
             received: self.traffic()?,
             reordered: ReorderCounts { late: self.word()?, harmful: self.word()?, overtook: self.word()? },
+            hold: Span::ZERO,
         })
     }
 }
@@ -285,7 +308,7 @@ mod tests {
     fn reply() -> Reply {
         let received = ProbeTraffic { frames: 6, bytes: ByteCount::new(8_000) };
         let reordered = ReorderCounts { late: 3, harmful: 2, overtook: 1 };
-        Reply { probe: probe(), arrived_at: Instant::from_nanos(99), received, reordered }
+        Reply { probe: probe(), arrived_at: Instant::from_nanos(99), received, reordered, hold: Span::ZERO }
     }
 
     /// Breaks: messages have the documented format, so that hosts of the same version understand each other.

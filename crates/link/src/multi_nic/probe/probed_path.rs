@@ -147,6 +147,15 @@ impl ProbedPath {
         }
         begins
     }
+    /// Begins another train if the rate of the path has to be measured again. True if it is to be sent now.
+    pub(super) fn retest(&mut self, now: Instant) -> bool {
+        let is_over = self.train.is_some() && !self.wants_more();
+        let begins = self.up && is_over && self.estimator.take_retest(now);
+        if begins {
+            self.train = Some(ProbeTrain::new(self.nominal));
+        }
+        begins
+    }
     /// True if more probes of the train are to be sent.
     pub(super) fn wants_more(&self) -> bool {
         self.train.as_ref().is_some_and(ProbeTrain::wants)

@@ -27,6 +27,8 @@ pub struct Responder {
     cache: [Option<InboundPathId>; CACHE_SLOTS],
     observer: ReorderObserver,
     unanswered: u64,
+    /// How long this host holds frames, for replies.
+    hold: Span,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +53,14 @@ impl Responder {
             cache: [None; CACHE_SLOTS],
             observer: ReorderObserver::default(),
             unanswered: 0,
+            hold: Span::ZERO,
         }
+    }
+    /// Tells in replies that this host holds frames until earlier ones have come, for `hold` at most.
+    #[must_use]
+    pub fn holding(mut self, hold: Span) -> Responder {
+        self.hold = hold;
+        self
     }
     /// Counts a data frame to this host that `nic` has received, if its path is probed, and returns whether
     /// it was late. The frame must have the addresses that it had on the wire.
@@ -101,7 +110,8 @@ impl Responder {
             return None;
         }
         entry.answered_until = until;
-        let reply = Reply { probe, arrived_at: now, received: entry.received, reordered: entry.reordered };
+        let InboundPath { received, reordered, .. } = *entry;
+        let reply = Reply { probe, arrived_at: now, received, reordered, hold: self.hold };
         Some(reply.frame(to, from))
     }
     /// All counted paths: own NIC, source address, received traffic and reordered frames.

@@ -46,8 +46,8 @@ impl ProbeTrain {
             self.arrivals.push((arrived_at.since(at).as_secs_f64(), more.bytes.get() as f64));
         }
     }
-    /// The rate of the path if it is lower than nominal: the upper bound that fits the arrivals. It is
-    /// returned once.
+    /// The rate of the path, at most the nominal one: the upper bound that fits the arrivals. None: too few have arrived,
+    /// or it was returned before.
     pub fn take_rate(&mut self) -> Option<Rate> {
         let arrivals = std::mem::take(&mut self.arrivals);
         if arrivals.len() < MIN_FRAMES as usize {
@@ -64,7 +64,7 @@ impl ProbeTrain {
         let error = (sum(&|t, b| (t - slope * b) * (t - slope * b)) / (n - 2.0) / spread).sqrt();
         let pace = slope - MIN_STANDARD_ERRORS * error;
         let slower = pace * self.nominal.as_bytes_per_sec_f64() > MIN_STRETCH;
-        slower.then(|| Rate::from_bytes_per_sec_f64(1.0 / pace))
+        Some(if slower { Rate::from_bytes_per_sec_f64(1.0 / pace) } else { self.nominal })
     }
 }
 
@@ -90,7 +90,8 @@ mod tests {
             at = at.max(Instant::from_nanos(5) + pace * n + late);
             train.on_reply(at, received);
         }
-        train.take_rate().map(|rate| rate.bits_per_sec() / 1_000_000)
+        let slower = train.take_rate().filter(|rate| *rate < Rate::from_mbit(1_000));
+        slower.map(|rate| rate.bits_per_sec() / 1_000_000)
     }
 
     /// Breaks: a slow link behind a fast NIC is detected before it is overloaded, and a fast path is not

@@ -231,7 +231,7 @@ impl Bbr {
         window.set_cwnd(Packets::new(self.cwnd as u32));
     }
 
-    fn update_model_and_state(&mut self, rtt: Option<Span>) {
+    fn update_model_and_state(&mut self, rtt: Option<Span>, base_of_paths: Span) {
         self.update_latest_delivery_signals();
         self.update_congestion_signals();
         self.update_ack_aggregation();
@@ -239,7 +239,7 @@ impl Bbr {
         self.check_startup_done();
         self.check_drain_done();
         self.update_probe_bw_cycle_phase();
-        self.update_min_rtt(rtt);
+        self.update_min_rtt(rtt, base_of_paths);
         self.check_probe_rtt();
         self.advance_latest_delivery_signals();
         self.bound_bw_for_model();
@@ -264,7 +264,7 @@ impl CongestionControl for Bbr {
             self.has_seen_rtt = true;
             self.init_pacing_rate(rtt);
         }
-        self.update_model_and_state(rtt);
+        self.update_model_and_state(rtt, ack.base_of_paths);
         self.set_pacing_rate();
         self.set_cwnd();
         self.set_window(window);
@@ -333,6 +333,10 @@ impl CongestionControl for Bbr {
     }
 
     fn owns_window(&self) -> bool {
+        true
+    }
+
+    fn bears_loss(&self) -> bool {
         true
     }
 

@@ -94,7 +94,7 @@ impl Bbr {
     }
 
     /// §5.3.4.3. The least round trip of ten seconds, from the least ones of five.
-    pub(super) fn update_min_rtt(&mut self, rtt: Option<Span>) {
+    pub(super) fn update_min_rtt(&mut self, rtt: Option<Span>, base_of_paths: Span) {
         self.probe_rtt_expired = self.now > self.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
         if let Some(rtt) = rtt
             && (self.probe_rtt_expired || self.probe_rtt_min_delay.is_none_or(|min| rtt < min))
@@ -109,5 +109,8 @@ impl Bbr {
             self.min_rtt = Some(delay);
             self.min_rtt_stamp = self.probe_rtt_min_stamp;
         }
+        // A path that is longer than the others has been added.
+        self.min_rtt = self.min_rtt.map(|min| min.max(base_of_paths));
+        self.probe_rtt_min_delay = self.probe_rtt_min_delay.map(|min| min.max(base_of_paths));
     }
 }

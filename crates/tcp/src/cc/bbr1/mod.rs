@@ -247,6 +247,10 @@ impl CongestionControl for Bbr1 {
         true
     }
 
+    fn bears_loss(&self) -> bool {
+        true
+    }
+
     fn measures_empty_path(&self) -> bool {
         self.state == Bbr1State::ProbeRtt
     }

@@ -240,6 +240,7 @@ impl CongestionControl for Farpace {
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
         self.begin(window);
         self.srtt = ack.srtt;
+        self.path.at_least(ack.base_of_paths);
         self.rtt = ack.rate.and_then(|r| r.rtt).or(ack.rtt);
         if let (Some(rtt), Some(stamp)) = (self.rtt, ack.peer_clock) {
             self.rtt = Some(self.way_back.without_queue(ack.now, stamp, rtt, self.path.base()));
@@ -336,6 +337,10 @@ impl CongestionControl for Farpace {
     }
 
     fn owns_window(&self) -> bool {
+        true
+    }
+
+    fn bears_loss(&self) -> bool {
         true
     }
 

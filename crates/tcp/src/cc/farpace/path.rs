@@ -64,6 +64,8 @@ pub enum QueueEstimate {
 /// The path's round trips.
 #[derive(Clone, Debug, Default)]
 pub struct PathModel {
+    /// The empty path's round trip is no shorter, because there are several paths; zero: it is not known.
+    of_paths: Span,
     samples: Vec<Span>,
     /// Every so many-th sample is kept, and how many were passed over since.
     stride: usize,
@@ -123,6 +125,11 @@ impl PathModel {
         self.samples.push(Span::from_micros(rtt.as_nanos() / 1_000));
     }
 
+    /// The empty path's round trip is no shorter than this: that of the longest of several paths; zero: there is one.
+    pub fn at_least(&mut self, base_of_paths: Span) {
+        self.of_paths = base_of_paths;
+    }
+
     /// The median of the last round trip that had samples.
     pub fn latest(&self) -> Option<Span> {
         self.latest
@@ -131,8 +138,8 @@ impl PathModel {
     /// The empty path's round trip; zero before the first.
     pub fn base(&self) -> Span {
         match (self.current, self.before) {
-            (Some(a), Some(b)) => a.min(b),
-            (a, b) => a.or(b).unwrap_or_default(),
+            (Some(a), Some(b)) => a.min(b).max(self.of_paths),
+            (a, b) => a.or(b).map(|least| least.max(self.of_paths)).unwrap_or_default(),
         }
     }
 

@@ -49,7 +49,8 @@ impl LinuxRecovery {
                 snd_una: ack.snd_una,
                 snd_nxt: ack.snd_nxt,
                 rtt: marks.rtt,
-                min_rtt: cx.min_rtt.get(),
+                min_rtt: cx.min_rtt.get().map(|rtt| cx.of_all_paths(rtt)),
+                base_of_paths: cx.min_rtt.base_of_paths(),
                 srtt: cx.rto.srtt(),
                 mss: cx.window.mss(),
                 state: self.state,
@@ -144,6 +145,7 @@ impl LinuxRecovery {
         if let Some(rtt) = rtt {
             let (now, snd_una, snd_nxt) = (ack.now, ack.snd_una, ack.snd_nxt);
             cx.min_rtt.sample(now, marks.rtt.unwrap_or(rtt));
+            marks.rtt = marks.rtt.map(|rtt| cx.of_all_paths(rtt));
             cx.rto.sample(&RttSample { now, rtt, undelayed: ack.undelayed, snd_una, snd_nxt });
         }
         if flags.acked {

@@ -121,6 +121,10 @@ impl LinuxRack {
 
 impl LinuxRecovery {
     fn reordering_window(&self, cx: &Context<'_>) -> Span {
+        self.measured_window(cx).max(cx.min_rtt.reordering())
+    }
+
+    fn measured_window(&self, cx: &Context<'_>) -> Span {
         if !self.rack.reordering_seen {
             if self.state >= RecoveryState::Recovery {
                 return Span::ZERO;

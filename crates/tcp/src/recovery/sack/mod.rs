@@ -159,7 +159,8 @@ impl SackRecovery {
     }
 
     fn reo_wnd(&self, cx: &Context<'_>) -> Span {
-        self.rack.reo_wnd(self.in_recovery(), cx.min_rtt.get(), cx.rto.srtt(), cx.segments)
+        let reo_wnd = self.rack.reo_wnd(self.in_recovery(), cx.min_rtt.get(), cx.rto.srtt(), cx.segments);
+        reo_wnd.max(cx.min_rtt.reordering())
     }
 
     /// Marks what is lost now, and says how many segments that were.

@@ -85,8 +85,13 @@ fn unsolicited_replies_are_refused() {
     let Some(Ok(ProbeMessage::Probe(probe))) = ProbeMessage::of(&packet) else {
         panic!("not a probe");
     };
-    let good =
-        Reply { probe, arrived_at: Instant::ZERO, received: probe.sent, reordered: Default::default() };
+    let good = Reply {
+        probe,
+        arrived_at: Instant::ZERO,
+        received: probe.sent,
+        reordered: Default::default(),
+        hold: Span::ZERO,
+    };
     let now = Instant::from_nanos(1_000_000);
     let other_seq = Reply { probe: PathProbe { seq: 9, ..probe }, ..good };
     let other_time = Reply { probe: PathProbe { sent_at: now, ..probe }, ..good };
@@ -137,7 +142,12 @@ fn absurd_replies_do_no_harm() {
         let arrived_at = Instant::from_nanos(any());
         prober.on_sent(now, NeighbourId(1), NicId(0), ByteCount::new(1_538));
         let reordered = ReorderCounts { late: 0, harmful: any() as u32, overtook: 0 };
-        prober.on_reply(now, NicId(0), path_to.to, &Reply { probe, arrived_at, received, reordered });
+        prober.on_reply(
+            now,
+            NicId(0),
+            path_to.to,
+            &Reply { probe, arrived_at, received, reordered, hold: Span::ZERO },
+        );
         for (_, _, estimate) in prober.take_changes() {
             assert!(estimate.rate <= G && estimate.rate > Rate::default(), "{estimate:?}");
             assert!((0.0..=1.0).contains(&estimate.loss), "{estimate:?}");
