@@ -17,6 +17,8 @@ const STANDING_QUEUE_DIVISOR: u64 = 32;
 const MIN_LAG: Span = Span::from_micros(100);
 /// A path is worth its losses if all together carry at least so many times as much with it.
 const MIN_WORTH: f64 = 1.05;
+/// Without order at the receiver, a path may make the round trip longer by so much, besides half of it.
+const MAX_LONGER: Span = Span::from_millis(10);
 /// A loss rate below is hardly any.
 const MIN_LOSS: f64 = 1e-5;
 
@@ -182,18 +184,22 @@ pub struct NicPath {
     pub free: Instant,
 }
 
-/// The paths, by index, with which a transport that takes losses for congestion gets most: beginning with the best
-/// alone, each that adds something.
-fn worth_their_loss(paths: &[(usize, NicPath)]) -> Vec<usize> {
+/// The paths, by index, that a transport should have whose peer does not put frames in order: beginning with the best
+/// alone, each that adds something and does not make the round trip much longer.
+fn worth_it(paths: &[(usize, NicPath)], bears_loss: bool) -> Vec<usize> {
     let mut kept: Vec<(usize, NicPath)> = Vec::new();
-    let mut best = 0.0;
+    let (mut best, mut longest) = (0.0, Span::MAX);
     loop {
-        let more = paths.iter().filter(|(at, _)| kept.iter().all(|(other, _)| other != at));
-        let with = more.map(|one| (of_window(kept.iter().chain([one]).map(|(_, path)| path)), one));
+        let more = paths
+            .iter()
+            .filter(|(at, path)| path.base_rtt <= longest && kept.iter().all(|(other, _)| other != at));
+        let with = more.map(|one| (carried(kept.iter().chain([one]).map(|(_, path)| path), bears_loss), one));
         match with.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
             Some((rate, one)) if rate > best * MIN_WORTH => {
                 best = rate;
                 kept.push(*one);
+                let rtt = kept.iter().map(|(_, path)| path.base_rtt).max().unwrap_or_default();
+                longest = rtt + rtt / 2 + MAX_LONGER;
             }
             _ => return kept.into_iter().map(|(at, _)| at).collect(),
         }
@@ -201,8 +207,8 @@ fn worth_their_loss(paths: &[(usize, NicPath)]) -> Vec<usize> {
 }
 
 /// Bytes per second that a transport gets of these paths together: their rates, or what its window carries with their
-/// losses in a round trip of the longest (RFC 9438 §5, which includes the window of Reno).
-fn of_window<'a>(paths: impl Iterator<Item = &'a NicPath>) -> f64 {
+/// losses in a round trip of the longest (RFC 9438 section 5, which includes the window of Reno).
+fn carried<'a>(paths: impl Iterator<Item = &'a NicPath>, bears_loss: bool) -> f64 {
     let (mut rate, mut lost, mut rtt) = (0.0, 0.0, Span::ZERO);
     for path in paths {
         let of_path = path.rate.as_bytes_per_sec_f64();
@@ -211,7 +217,7 @@ fn of_window<'a>(paths: impl Iterator<Item = &'a NicPath>) -> f64 {
         rtt = rtt.max(path.base_rtt);
     }
     let (loss, rtt) = (lost / f64::max(rate, 1.0), rtt.as_secs_f64());
-    if loss < MIN_LOSS || rtt <= 0.0 {
+    if bears_loss || loss < MIN_LOSS || rtt <= 0.0 {
         return rate;
     }
     let reno = (1.5 / loss).sqrt();
@@ -364,14 +370,14 @@ impl NicPaths {
             let held = hold.is_some_and(|hold| lag <= hold / 2);
             (path.disabled, path.lag) = if held { (false, lag) } else { (!lag.is_zero(), Span::ZERO) };
         }
-        if hold.is_none() && !bears_loss {
+        if hold.is_none() {
             let used: Vec<(usize, NicPath)> = paths
                 .iter()
                 .enumerate()
                 .filter_map(|(at, path)| Some((at, (*path)?)))
                 .filter(|(at, path)| working(*at, path) && !path.disabled)
                 .collect();
-            let kept = worth_their_loss(&used);
+            let kept = worth_it(&used, bears_loss);
             for (at, _) in used {
                 if let Some(Some(path)) = paths.get_mut(at) {
                     path.disabled = !kept.contains(&at);

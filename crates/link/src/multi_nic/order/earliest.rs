@@ -106,15 +106,17 @@ impl<P> Earliest<P> {
                 }
             };
             match ahead {
-                Some(ahead) if before >= ahead.bytes => {
-                    let until = now + ahead.wait;
-                    let may = self.next_wait.get(nic.index()).is_some_and(|from| *from <= now);
-                    return if until > now && may {
-                        EarliestChoice::Wait(until)
-                    } else {
-                        EarliestChoice::Take(at)
-                    };
+                // Frames of one length need not be counted one by one.
+                Some(ahead)
+                    if at == 0
+                        && self.queue.is_for_one()
+                        && (ahead.bytes <= self.queue.backlog() - item.bytes)
+                        && let Some(length) = self.queue.length_of_all() =>
+                {
+                    let at = ahead.bytes.get().div_ceil(length.get());
+                    return self.take_or_wait(now, nic, at as usize, ahead);
                 }
+                Some(ahead) if before >= ahead.bytes => return self.take_or_wait(now, nic, at, ahead),
                 // The queue is shorter than that, so there is no need to search it.
                 Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => {
                     let slack = paths.path(item.neighbour, nic).map_or(Span::ZERO, |path| path.slack);
@@ -130,6 +132,11 @@ impl<P> Earliest<P> {
             }
         }
         EarliestChoice::Nothing
+    }
+    fn take_or_wait(&self, now: Instant, nic: NicId, at: usize, ahead: Ahead) -> EarliestChoice {
+        let until = now + ahead.wait;
+        let may = self.next_wait.get(nic.index()).is_some_and(|from| *from <= now);
+        if until > now && may { EarliestChoice::Wait(until) } else { EarliestChoice::Take(at) }
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) struct SharedQueue<P> {
     items: VecDeque<QueuedFrame<P>>,
     bytes: ByteCount,
     limit: (u64, u64),
+    /// A length, and the number of frames that have it.
+    of_length: (ByteCount, usize),
     /// Number of frames by neighbour. `neighbours` counts the non-zero entries.
     counts: Vec<u32>,
     neighbours: usize,
@@ -27,6 +29,7 @@ impl<P> SharedQueue<P> {
             items: VecDeque::new(),
             bytes: ByteCount::ZERO,
             limit,
+            of_length: (ByteCount::ZERO, 0),
             counts: Vec::new(),
             neighbours: 0,
         }
@@ -38,6 +41,10 @@ impl<P> SharedQueue<P> {
         if fits && can_go(&item, paths) {
             self.count(item.neighbour);
             self.bytes += item.bytes;
+            if self.items.is_empty() {
+                self.of_length = (item.bytes, 0);
+            }
+            self.of_length.1 += usize::from(self.of_length.0 == item.bytes);
             self.items.push_back(item);
         } else {
             refused.push(item);
@@ -60,11 +67,16 @@ impl<P> SharedQueue<P> {
     pub fn remove(&mut self, at: usize) -> Option<QueuedFrame<P>> {
         let item = self.items.remove(at)?;
         self.bytes -= item.bytes;
+        self.of_length.1 -= usize::from(self.of_length.0 == item.bytes);
         if let Some(count) = self.counts.get_mut(item.neighbour.0 as usize) {
             *count -= 1;
             self.neighbours -= usize::from(*count == 0);
         }
         Some(item)
+    }
+    /// The length of all frames, if they have the same.
+    pub fn length_of_all(&self) -> Option<ByteCount> {
+        (self.of_length.1 == self.items.len()).then_some(self.of_length.0).filter(|len| !len.is_zero())
     }
     /// True if all frames are for one neighbour.
     pub const fn is_for_one(&self) -> bool {

@@ -142,6 +142,10 @@ impl Capacity {
         let limited = |limit: CapacityLimit| Rate::from_bytes_per_sec_f64(limit.rate).min(self.nominal);
         self.limit.map_or(self.nominal, limited)
     }
+    /// More than usual was lost of late, because more was sent than the path carries.
+    pub(super) fn is_overloaded(&self, now: Instant) -> bool {
+        self.limit.is_some_and(|limit| limit.cut.is_some() || now < limit.hold_until)
+    }
     /// True if the path has a limit that was not seen for long, so that a train should measure it again. It is true
     /// once.
     pub(super) fn take_retest(&mut self, now: Instant) -> bool {
@@ -353,7 +357,7 @@ impl DelayState {
     /// Target queueing delay on a path that carries so many bytes per second.
     fn target(self, rate: f64) -> Span {
         TARGET.max(Span::from_nanos((MIN_BACKLOG / rate.max(1.0) * 1e9) as u64).min(MAX_TARGET))
-            + self.jitter * 2
+            + self.jitter * 3
     }
 }
 

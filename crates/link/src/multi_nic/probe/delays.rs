@@ -24,6 +24,9 @@ const DECAY: f64 = 0.99;
 /// Maximum increase of the jitter estimate from zero, in ns, times 16.
 const JITTER_STEP: f64 = 200_000.0;
 
+/// Decay of the highest jitter with each probe: at 40 probes per second it halves in about nine seconds.
+const JITTER_DECAY: f64 = 0.998;
+
 /// Each of so many ns of jitter takes one probe more to tell a queue from it, up to this number.
 const JITTER_PER_PROBE: f64 = 300_000.0;
 const MAX_PROBES_OF_QUEUE: usize = 8;
@@ -79,6 +82,8 @@ pub(super) struct Delays {
     /// The last two short probes, latest first.
     last: [Option<OneWayDelay>; 2],
     jitter: f64,
+    /// The highest jitter of late: frames that keep their order have hardly any while there are many.
+    high_jitter: f64,
     correction: Span,
 }
 
@@ -102,6 +107,7 @@ impl Delays {
             epoch_start: Instant::ZERO,
             last: [None; 2],
             jitter: 0.0,
+            high_jitter: 0.0,
             correction: Span::ZERO,
         }
     }
@@ -124,6 +130,7 @@ impl Delays {
                 // Second differences: a queue that grows steadily is not jitter.
                 let bend = (delay.0 as f64 - 2.0 * last.0 as f64 + before.0 as f64).abs() / 2.0;
                 self.jitter += (bend.min(self.jitter * 8.0 + JITTER_STEP) - self.jitter) / 16.0;
+                self.high_jitter = (self.high_jitter * JITTER_DECAY).max(self.jitter);
             }
             self.last = [Some(delay), self.last[0]];
         }
@@ -145,15 +152,15 @@ impl Delays {
     }
     /// Queueing delay of the path: the least of the last short probes, two or, with much jitter, up to eight.
     pub(super) fn queue(&self) -> Span {
-        let more = (self.jitter / JITTER_PER_PROBE) as usize;
+        let more = (self.high_jitter / JITTER_PER_PROBE) as usize;
         let probes = (2 + more).min(MAX_PROBES_OF_QUEUE);
         let short = self.recent.iter().rev().filter(|sample| !sample.long).take(probes);
         let newest = short.map(|sample| sample.delay).min();
         newest.zip(self.short.get()).map_or(Span::ZERO, |(newest, base)| newest.beyond(base))
     }
-    /// Mean variation of the delay between probes.
+    /// Mean variation of the delay between probes, the highest of late.
     pub(super) fn jitter(&self) -> Span {
-        Span::from_nanos(self.jitter as u64)
+        Span::from_nanos(self.high_jitter as u64)
     }
     /// Restarts the measurement of minimum delays after a change of the path.
     pub(super) fn rebase(&mut self) {

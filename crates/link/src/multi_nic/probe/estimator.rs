@@ -58,9 +58,11 @@ struct PathLoss {
 }
 
 impl PathLoss {
-    /// So much had been sent, and received, when a probe passed.
-    fn add(&mut self, sent: ProbeTraffic, received: ProbeTraffic) {
-        if let Some((sent_before, received_before)) = self.last.replace((sent, received))
+    /// So much had been sent, and received, when a probe passed. What a path loses that is overloaded does not count.
+    fn add(&mut self, sent: ProbeTraffic, received: ProbeTraffic, overloaded: bool) {
+        if overloaded {
+            self.last = Some((sent, received));
+        } else if let Some((sent_before, received_before)) = self.last.replace((sent, received))
             && let Some((sent, received)) = sent.since(sent_before).zip(received.since(received_before))
         {
             let (frames, lost) = (sent.frames as f64, sent.frames.saturating_sub(received.frames) as f64);
@@ -128,12 +130,12 @@ impl Estimator {
             sent: probe.sent,
             received: reply.received,
         };
-        self.loss.add(probe.sent, reply.received);
         let (queue, jitter) = (self.delays.queue(), self.delays.jitter());
         let around = DelayState { queue, jitter, lag: smooth - queue + interval };
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
         }
+        self.loss.add(probe.sent, reply.received, self.capacity.is_overloaded(now));
     }
     /// A train has measured this rate, at most that of the NICs.
     pub(super) fn found(&mut self, now: Instant, rate: Rate) {
@@ -147,6 +149,7 @@ impl Estimator {
     pub(super) fn interrupt(&mut self, now: Instant) {
         self.capacity.interrupt(now);
         self.delays.interrupt();
+        self.loss.last = None;
         self.last = None;
     }
     /// Smoothed round trip time; none: no reply yet.
