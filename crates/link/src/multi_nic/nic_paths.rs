@@ -15,8 +15,6 @@ const STANDING_QUEUE_DIVISOR: u64 = 32;
 
 /// A path that comes after the widest one comes so much later.
 const MIN_LAG: Span = Span::from_micros(100);
-/// A path is worth its losses if all together carry at least so many times as much with it.
-const MIN_WORTH: f64 = 1.05;
 /// Without order at the receiver, a path may make the round trip longer by so much, besides half of it.
 const MAX_LONGER: Span = Span::from_millis(10);
 /// A loss rate below is hardly any.
@@ -195,7 +193,7 @@ fn worth_it(paths: &[(usize, NicPath)], bears_loss: bool) -> Vec<usize> {
             .filter(|(at, path)| path.base_rtt <= longest && kept.iter().all(|(other, _)| other != at));
         let with = more.map(|one| (carried(kept.iter().chain([one]).map(|(_, path)| path), bears_loss), one));
         match with.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
-            Some((rate, one)) if rate > best * MIN_WORTH => {
+            Some((rate, one)) if rate > best => {
                 best = rate;
                 kept.push(*one);
                 let rtt = kept.iter().map(|(_, path)| path.base_rtt).max().unwrap_or_default();

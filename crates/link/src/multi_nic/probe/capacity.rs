@@ -357,7 +357,7 @@ impl DelayState {
     /// Target queueing delay on a path that carries so many bytes per second.
     fn target(self, rate: f64) -> Span {
         TARGET.max(Span::from_nanos((MIN_BACKLOG / rate.max(1.0) * 1e9) as u64).min(MAX_TARGET))
-            + self.jitter * 3
+            + self.jitter * 2
     }
 }
 

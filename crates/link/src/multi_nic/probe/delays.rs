@@ -82,7 +82,8 @@ pub(super) struct Delays {
     /// The last two short probes, latest first.
     last: [Option<OneWayDelay>; 2],
     jitter: f64,
-    /// The highest jitter of late: frames that keep their order have hardly any while there are many.
+    /// The highest jitter of late while there was hardly any traffic: with much, frames that keep their order show
+    /// hardly any, and queues that grow and shrink look like it.
     high_jitter: f64,
     correction: Span,
 }
@@ -111,8 +112,15 @@ impl Delays {
             correction: Span::ZERO,
         }
     }
-    /// A probe has arrived that was sent `behind` a data frame.
-    pub(super) fn add(&mut self, now: Instant, delay: OneWayDelay, long: bool, behind: ByteCount) {
+    /// A probe has arrived that was sent `behind` a data frame. `quiet`: hardly anything was sent before it.
+    pub(super) fn add(
+        &mut self,
+        now: Instant,
+        delay: OneWayDelay,
+        long: bool,
+        behind: ByteCount,
+        quiet: bool,
+    ) {
         // On store-and-forward links a short frame catches up with a longer one and waits.
         let own = if long { LONG } else { SHORT };
         let delay = delay.less(self.sent_on.span(ByteCount::new(behind.get().saturating_sub(own.get()))));
@@ -130,7 +138,10 @@ impl Delays {
                 // Second differences: a queue that grows steadily is not jitter.
                 let bend = (delay.0 as f64 - 2.0 * last.0 as f64 + before.0 as f64).abs() / 2.0;
                 self.jitter += (bend.min(self.jitter * 8.0 + JITTER_STEP) - self.jitter) / 16.0;
-                self.high_jitter = (self.high_jitter * JITTER_DECAY).max(self.jitter);
+                self.high_jitter *= JITTER_DECAY;
+                if quiet {
+                    self.high_jitter = self.high_jitter.max(self.jitter);
+                }
             }
             self.last = [Some(delay), self.last[0]];
         }
@@ -158,9 +169,9 @@ impl Delays {
         let newest = short.map(|sample| sample.delay).min();
         newest.zip(self.short.get()).map_or(Span::ZERO, |(newest, base)| newest.beyond(base))
     }
-    /// Mean variation of the delay between probes, the highest of late.
+    /// Mean variation of the delay between probes; with hardly any traffic, the highest of late times a half more.
     pub(super) fn jitter(&self) -> Span {
-        Span::from_nanos(self.high_jitter as u64)
+        Span::from_nanos(self.jitter.max(self.high_jitter * 1.5) as u64)
     }
     /// Restarts the measurement of minimum delays after a change of the path.
     pub(super) fn rebase(&mut self) {
@@ -237,7 +248,7 @@ mod tests {
                 let delay = 300_000 + bytes * 160;
                 let sent = at(1_000 + i * 25);
                 let arrived = Instant::from_nanos(sent.as_nanos().wrapping_add(delay).wrapping_add(ahead));
-                delays.add(sent, OneWayDelay::between(sent, arrived), long, ByteCount::ZERO);
+                delays.add(sent, OneWayDelay::between(sent, arrived), long, ByteCount::ZERO, false);
             }
             let fit = delays.fit().expect("probes have arrived");
             let base = OneWayDelay(ahead as i64);
@@ -255,7 +266,7 @@ mod tests {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
         for i in 0..40 {
             let late = if i == 5 { 9_000_000 } else { (i % 20) * 10_000 };
-            delays.add(at(i as u64 * 25), OneWayDelay(late), false, ByteCount::ZERO);
+            delays.add(at(i as u64 * 25), OneWayDelay(late), false, ByteCount::ZERO, false);
         }
         let guard = delays.guard();
         assert!(guard >= Span::from_micros(180) && guard <= Span::from_micros(190), "{guard}");
@@ -265,7 +276,7 @@ mod tests {
     #[test]
     fn reports_of_late_frames_widen_the_guard_for_a_while() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
-        delays.add(at(0), OneWayDelay(0), false, ByteCount::ZERO);
+        delays.add(at(0), OneWayDelay(0), false, ByteCount::ZERO, false);
         for _ in 0..10 {
             delays.report(2);
         }
@@ -287,7 +298,7 @@ mod tests {
     fn a_growing_queue_is_not_jitter() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
         for i in 0..50 {
-            delays.add(at(i as u64 * 25), OneWayDelay(i * 1_000_000), false, ByteCount::ZERO);
+            delays.add(at(i as u64 * 25), OneWayDelay(i * 1_000_000), false, ByteCount::ZERO, false);
         }
         assert!(delays.jitter().is_zero(), "{}", delays.jitter());
         assert_eq!(delays.queue(), Span::from_millis(48));
@@ -299,6 +310,7 @@ mod tests {
                 OneWayDelay(100_000_000 + (i % 2) * 1_000_000),
                 false,
                 ByteCount::ZERO,
+                false,
             );
         }
         assert!(delays.jitter().abs_diff(Span::from_millis(1)) < Span::from_micros(50));

@@ -45,6 +45,8 @@ pub(super) struct OutstandingProbe {
     pub behind: ByteCount,
 }
 
+/// So many frames between two probes are hardly any traffic.
+const QUIET_FRAMES: u64 = 8;
 /// Number of frames over which losses are averaged, and how many must have been sent.
 const LOSS_FRAMES: f64 = 8_192.0;
 const MIN_LOSS_FRAMES: f64 = 1_024.0;
@@ -87,6 +89,8 @@ pub(super) struct Estimator {
     shortest_rtt: [Option<Span>; 2],
     epoch_start: Instant,
     loss: PathLoss,
+    /// What had been sent when the last probe was.
+    last_sent: Option<ProbeTraffic>,
     hold: Span,
     last: Option<(ProbeTraffic, ReorderCounts)>,
 }
@@ -101,6 +105,7 @@ impl Estimator {
             shortest_rtt: [None; 2],
             epoch_start: Instant::ZERO,
             loss: PathLoss::default(),
+            last_sent: None,
             hold: Span::ZERO,
             last: None,
         }
@@ -118,7 +123,12 @@ impl Estimator {
             self.shortest_rtt = [None, self.shortest_rtt[0]];
         }
         self.shortest_rtt[0] = Some(self.shortest_rtt[0].map_or(rtt, |least| least.min(rtt)));
-        self.delays.add(now, OneWayDelay::between(probe.sent_at, reply.arrived_at), probe.long, probe.behind);
+        let before = self.last_sent.replace(probe.sent).filter(|_| !probe.long);
+        let quiet = before
+            .and_then(|before| probe.sent.since(before))
+            .is_some_and(|more| more.frames <= QUIET_FRAMES);
+        let delay = OneWayDelay::between(probe.sent_at, reply.arrived_at);
+        self.delays.add(now, delay, probe.long, probe.behind, quiet);
         self.report(reply);
         self.hold = reply.hold;
         if probe.long {

@@ -166,7 +166,8 @@ impl Prober {
         };
         self.changed.insert(neighbour);
         let is_used = matches!(self.neighbours.get(neighbour.0 as usize), Some(Some(known)) if known.used);
-        if is_used && self.path_mut(neighbour, nic).is_some_and(|path| path.retest(now)) {
+        if is_used && self.path_mut(neighbour, nic).is_some_and(|path| path.begin_train() || path.retest(now))
+        {
             self.probe_now(neighbour, nic);
         }
         self.schedule(now, neighbour, nic);
