@@ -219,7 +219,9 @@ fn carried<'a>(paths: impl Iterator<Item = &'a NicPath>, bears_loss: bool) -> f6
         return rate;
     }
     let reno = (1.5 / loss).sqrt();
-    let cubic = 1.054 * (rtt / loss).powf(0.75);
+    // To the power of 3/4, exact on every machine.
+    let root = (rtt / loss).sqrt();
+    let cubic = 1.054 * root * root.sqrt();
     rate.min(reno.max(cubic) * FULL_FRAME.get() as f64 / rtt)
 }
 
