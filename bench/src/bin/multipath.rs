@@ -53,7 +53,7 @@ struct BenchPath {
 
 impl BenchPath {
     fn random(rng: &mut RandomStream) -> BenchPath {
-        let mut between = |low: f64, high: f64| low * (high / low).powf(rng.unit());
+        let mut between = |low: f64, high: f64| low * libm::pow(high / low, rng.unit());
         let (mbit, rtt_ms, loss) = (between(5.0, 300.0), between(1.0, 300.0), between(0.000_1, 0.01));
         let bdp = mbit * 1e6 / 8.0 * rtt_ms / 1e3 / 1_538.0;
         let queue = (between(0.3, 3.0) * bdp).max(20.0) as u64;
