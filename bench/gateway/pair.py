@@ -96,10 +96,16 @@ class Pair:
         self.start(self.b, *up, "--peer", f"{self.directory}/a.conf", *via)
         self.start(self.a, *up, "--peer", f"{self.directory}/b.conf", *via)
         for namespace in (self.a, self.b):
-            while not all(path["up"] for path in self.status(namespace)["peer"]["paths"]):
+            while not self.is_up(namespace):
                 time.sleep(0.2)
         # The rates of the paths are measured by what is sent.
         time.sleep(2)
+
+    def is_up(self, namespace):
+        try:
+            return all(path["up"] for path in self.status(namespace)["peer"]["paths"])
+        except subprocess.CalledProcessError:
+            return False  # it dials first
 
     def status(self, namespace):
         environment = {**os.environ, "FARPACE_STATE": f"{self.directory}/state-{namespace}"}

@@ -324,15 +324,19 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// What `farpace gateway install` writes, and the manual shows.
-pub fn example(lan: &[String], wan: &[String]) -> String {
+pub fn example(lan: &[String], wan: &[String], peer: Option<&Path>, via: &[String]) -> String {
     let list =
         |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    let far = match peer {
+        Some(path) => format!("peer = {:?}\nvia = [{}]", path.to_string_lossy(), list(via)),
+        None => format!("wan = [{}]", list(wan)),
+    };
     format!(
         "\
 # The configuration of `farpace gateway`; docs/gateway.md, and `farpace gateway schema` for editors.
 # `systemctl reload farpace-gateway` takes it over; connections that are split keep what they began with.
 lan = [{}]
-wan = [{}]
+{far}
 # action = \"auto\"       # auto: split, but for short paths; split; pass
 # min_rtt = \"5 ms\"      # what auto takes for short
 # buffer = \"64 MiB\"     # kept by a leg at most, in each direction
@@ -350,8 +354,7 @@ wan = [{}]
 # prefix = \"198.51.100.0/24\"
 # rate = \"20 Mbit/s\"
 ",
-        list(lan),
-        list(wan)
+        list(lan)
     )
 }
 
@@ -366,7 +369,12 @@ mod tests {
     // Breaks: what `install` writes is refused by `up`.
     #[test]
     fn the_example_is_a_configuration() {
-        let text = example(&names("eth0"), &names("eth1 eth2"));
+        let text = example(&names("eth0"), &[], Some(Path::new("/etc/farpace/a b.conf")), &names("l0 l1"));
+        let file = GatewayFile::parse(&text).unwrap();
+        assert_eq!(file.peer, Some(PathBuf::from("/etc/farpace/a b.conf")));
+        assert_eq!(file.via, ["l0", "l1"]);
+        file.check().unwrap();
+        let text = example(&names("eth0"), &names("eth1 eth2"), None, &[]);
         let file = GatewayFile::parse(&text).unwrap();
         assert_eq!((file.lan.len(), file.wan.len()), (1, 2));
         file.check().unwrap();

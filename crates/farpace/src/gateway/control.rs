@@ -3,7 +3,6 @@
 //! A client sends a word and a line end, and gets an answer. Limits: root and the user of the gateway
 //! alone, one client at a time, each for [`MAX_SERVICE`] at most.
 
-use super::web;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::Handle;
 use farpace_live::system::state_folder;
@@ -43,8 +42,7 @@ pub enum Question {
 pub struct Questions {
     receiver: Receiver<(Question, Sender<String>)>,
     path: PathBuf,
-    /// Where a browser finds the dashboard.
-    pub dashboard: Option<String>,
+    asker: Asker,
 }
 
 /// Asks from another thread.
@@ -71,11 +69,11 @@ pub fn path_of(pid: u32) -> PathBuf {
 }
 
 impl Questions {
-    /// Opens the control socket, and serves metrics and the dashboard at addresses.
+    /// Opens the control socket, and serves metrics at an address.
     ///
     /// # Errors
-    /// The socket cannot be made, or an address cannot be listened at.
-    pub fn open(handle: Handle, metrics: Option<SocketAddr>, web: Option<SocketAddr>) -> Result<Self> {
+    /// The socket cannot be made, or the address cannot be listened at.
+    pub fn open(handle: Handle, metrics: Option<SocketAddr>) -> Result<Self> {
         let path = path_of(std::process::id());
         let _ = fs::remove_file(&path); // of a killed process with the same number
         let shown = path.display().to_string();
@@ -88,7 +86,7 @@ impl Questions {
         if let Some(address) = metrics {
             serve_metrics(address, asker.clone())?;
         }
-        let dashboard = web.map(|address| web::serve(address, asker.clone())).transpose()?;
+        let kept = asker.clone();
         let serve = move || {
             for peer in listener.incoming().flatten() {
                 // An error of a client does not matter here.
@@ -99,7 +97,12 @@ impl Questions {
             .name("control".to_owned())
             .spawn(serve)
             .context("cannot start a thread")?;
-        Ok(Questions { receiver, path, dashboard })
+        Ok(Questions { receiver, path, asker: kept })
+    }
+
+    /// For another thread that asks.
+    pub fn asker(&self) -> Asker {
+        self.asker.clone()
     }
 
     /// Answers what was asked.

@@ -21,6 +21,7 @@ for 2 s.
 Examples:
   farpace gateway install --lan eth0 --wan eth1 --dry-run
   sudo farpace gateway install --lan eth0 --wan eth1
+  sudo farpace gateway install --lan eth0 --peer /etc/farpace/hq.conf --via wan0 --via lte0
 
 Exit codes: 0 written, 2 a file is there already, or cannot be written.";
 
@@ -32,8 +33,14 @@ pub struct InstallArgs {
     #[arg(long, value_name = "IF", required = true)]
     lan: Vec<String>,
     /// Interface to the far link; may be repeated
-    #[arg(long, value_name = "IF", required = true)]
+    #[arg(long, value_name = "IF", required_unless_present = "peer", conflicts_with_all = ["peer", "via"])]
     wan: Vec<String>,
+    /// File of the peer, for a gateway of a pair
+    #[arg(long, value_name = "FILE")]
+    peer: Option<PathBuf>,
+    /// Link of a path to the peer; may be repeated
+    #[arg(long, value_name = "IF|ADDR", requires = "peer")]
+    via: Vec<String>,
     /// Install below this directory rather than in the running system
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
@@ -50,7 +57,9 @@ pub struct InstallArgs {
 /// # Errors
 /// A file is there already, or cannot be written.
 pub fn run(args: &InstallArgs) -> Result<ExitCode> {
-    let config = example(&args.lan, &args.wan);
+    let peer =
+        args.peer.as_ref().map(std::path::absolute).transpose().context("the path of the peer's file")?;
+    let config = example(&args.lan, &args.wan, peer.as_deref(), &args.via);
     GatewayFile::parse(&config)?.check()?;
     let program = std::env::current_exe().context("cannot find this program")?;
     let unit = unit(&program)?;

@@ -128,6 +128,8 @@ struct Running {
     notified: Instant,
     pair: Option<(GatewayPair, PairElements)>,
     looked: Instant,
+    /// Where a browser finds the dashboard.
+    dashboard: Option<String>,
     /// Since when no path leads to the peer.
     down_since: Option<Instant>,
     /// Connections are handed over.
@@ -173,7 +175,9 @@ pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
         (pair, elements)
     });
     sharpen_timers();
-    let questions = Questions::open(driver.handle(), file.metrics, file.web)?;
+    let questions = Questions::open(driver.handle(), file.metrics)?;
+    let serve = |address| super::web::serve(address, questions.asker());
+    let dashboard = file.web.map(serve).transpose()?;
     let watchdog = Watchdog::start()?;
     match &pair {
         None => interception.catch(&file)?,
@@ -195,6 +199,7 @@ pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
         pair,
         looked: Instant::ZERO,
         down_since: None,
+        dashboard,
         is_ending: false,
     };
     running.say_up(args.json)?;
@@ -368,7 +373,7 @@ impl Running {
             let up = json!({ "up": {
                 "lan": lan, "wan": wan, "peer": peer, "devices": names,
                 "mtu_bytes": { "lan": mtus[0], "wan": mtus[1] },
-                "set": self.interception.steps(), "notes": notes, "web": self.questions.dashboard,
+                "set": self.interception.steps(), "notes": notes, "web": self.dashboard,
             }});
             return terminal::print(&format!("{up}\n"));
         }
@@ -385,7 +390,7 @@ impl Running {
         paths().for_each(|(via, said)| text += &format!("  path via {via}: {said}\n"));
         self.interception.steps().iter().for_each(|step| text += &format!("  set; at the end: {step}\n"));
         notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
-        if let Some(url) = &self.questions.dashboard {
+        if let Some(url) = &self.dashboard {
             text += &format!("  dashboard: {url}\n");
         }
         text += "Try: farpace gateway check   farpace gateway status   farpace gateway top\n";

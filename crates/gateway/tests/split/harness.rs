@@ -275,6 +275,11 @@ impl Net {
         self.world.call(self.gateway, &mut self.tap, |gateway: &mut Gateway, cx| gateway.drain(cx)).unwrap();
     }
 
+    /// Nothing comes to the gateway any more.
+    pub fn abandon(&mut self) {
+        self.world.element_mut::<Gateway>(self.gateway).unwrap().abandon();
+    }
+
     /// The gateway is killed, and another takes its place.
     pub fn restart(&mut self, config: GatewayConfig) {
         *self.world.element_mut::<Gateway>(self.gateway).unwrap() = Gateway::new(config);

@@ -303,3 +303,27 @@ proptest! {
         prop_assert!(ends(&sent) <= best + Span::from_nanos(2_000), "{} after {}", ends(&sent), best);
     }
 }
+
+/// Breaks: what TCP sends again over a cut link waits behind a thousand frames on slow paths, or fast paths
+/// have no room.
+#[test]
+fn the_queue_may_be_bounded_by_time() {
+    let usual = 1_000..=1_200;
+    for (mbit, time, limits) in [
+        (10, None, usual.clone()),
+        (10, Some(Span::from_millis(10)), 32..=64),
+        (1_000, Some(Span::from_millis(10)), usual),
+    ] {
+        let (paths, neighbour) = lan(&[mbit, mbit]);
+        let (mut order, mut refused) = (Earliest::new(None), Vec::new());
+        if let Some(time) = time {
+            order.limit_time(time);
+        }
+        order.on_change(Instant::ZERO, &paths, &mut refused);
+        for frame in 0..3_000_u64 {
+            let item = QueuedFrame { frame, bytes: FULL, flow: FlowId(7), neighbour, cached: None };
+            order.enqueue(Instant::ZERO, item, &paths, &mut refused);
+        }
+        assert!(limits.contains(&order.held()), "{mbit} Mbit/s, {time:?}: {}", order.held());
+    }
+}
