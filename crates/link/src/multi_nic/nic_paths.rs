@@ -15,8 +15,10 @@ const STANDING_QUEUE_DIVISOR: u64 = 32;
 
 /// A path that comes after the widest one comes so much later.
 const MIN_LAG: Span = Span::from_micros(100);
-/// Without order at the receiver, a path may make the round trip longer by so much, besides half of it.
+/// Without order at the receiver, round trips of paths may differ by so much besides half of the longest.
 const MAX_LONGER: Span = Span::from_millis(10);
+/// So much jitter, or a 16th of its round trip, may a path have that is used beside others without order at the receiver.
+const MAX_SPREAD: Span = Span::from_millis(1);
 /// A loss rate below is hardly any.
 const MIN_LOSS: f64 = 1e-5;
 
@@ -183,21 +185,25 @@ pub struct NicPath {
 }
 
 /// The paths, by index, that a transport should have whose peer does not put frames in order: beginning with the best
-/// alone, each that adds something and does not make the round trip much longer.
+/// alone, each that adds something and is about as long, because jitter and what waits for its turn look like losses and
+/// queues there.
 fn worth_it(paths: &[(usize, NicPath)], bears_loss: bool) -> Vec<usize> {
     let mut kept: Vec<(usize, NicPath)> = Vec::new();
-    let (mut best, mut longest) = (0.0, Span::MAX);
+    let (mut best, mut shortest, mut longest) = (0.0, Span::ZERO, Span::MAX);
     loop {
-        let more = paths
-            .iter()
-            .filter(|(at, path)| path.base_rtt <= longest && kept.iter().all(|(other, _)| other != at));
+        let more = paths.iter().filter(|(at, path)| {
+            let steady = path.spread <= MAX_SPREAD.max(path.base_rtt / 16);
+            let alike = (shortest..=longest).contains(&path.base_rtt) && (kept.is_empty() || steady);
+            alike && kept.iter().all(|(other, _)| other != at)
+        });
         let with = more.map(|one| (carried(kept.iter().chain([one]).map(|(_, path)| path), bears_loss), one));
         match with.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
             Some((rate, one)) if rate > best => {
                 best = rate;
                 kept.push(*one);
                 let rtt = kept.iter().map(|(_, path)| path.base_rtt).max().unwrap_or_default();
-                longest = rtt + rtt / 2 + MAX_LONGER;
+                longest = longest.min(rtt + rtt / 2 + MAX_LONGER);
+                shortest = shortest.max(rtt / 2 - MAX_LONGER.min(rtt / 2));
             }
             _ => return kept.into_iter().map(|(at, _)| at).collect(),
         }

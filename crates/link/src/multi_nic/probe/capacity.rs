@@ -20,7 +20,9 @@ const MIN_BACKLOG: f64 = 4.0 * 1_538.0;
 const RETEST_INTERVAL: Span = Span::from_secs(3);
 /// What a train tells of a path that has shown a lower rate is believed up to this multiple of that.
 const MAX_RETEST_GAIN: f64 = 2.0;
-/// Minimum utilisation of the current rate at which a higher rate may be tried, or a lower one is believed.
+/// Minimum utilisation of the current rate at which a lower one is believed.
+const MIN_USE: f64 = 0.5;
+/// Minimum utilisation of the current rate at which a higher rate may be tried.
 const MIN_UTILISATION: f64 = 0.9;
 /// Gain of the first attempt at a higher rate. It doubles with each attempt while no queue builds up.
 const FIRST_GAIN: f64 = 0.03;
@@ -292,6 +294,7 @@ impl Capacity {
             flat_since: None,
             cut: lossy.map(|_| (nominal, self.loss)),
         };
+        self.used_at = now;
         self.limit = Some(CapacityLimit { rate: limit.steer(delays, target), ..limit });
     }
     fn adjust(
@@ -315,7 +318,7 @@ impl Capacity {
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(delivered);
             limit.shallow = !queued;
-        } else if queued && used && pair.stretch > STRETCH {
+        } else if queued && pair.sent >= MIN_USE * limit.rate && pair.stretch > STRETCH {
             // Only a path that was really used has shown what it carries.
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(pair.delivered);

@@ -27,6 +27,8 @@ const JITTER_STEP: f64 = 200_000.0;
 /// Decay of the highest jitter with each probe: at 40 probes per second it halves in about nine seconds.
 const JITTER_DECAY: f64 = 0.998;
 
+/// Jitter is that of the path alone after so many short probes with hardly any traffic: those of a second difference.
+const MIN_QUIET: u32 = 4;
 /// Each of so many ns of jitter takes one probe more to tell a queue from it, up to this number.
 const JITTER_PER_PROBE: f64 = 300_000.0;
 const MAX_PROBES_OF_QUEUE: usize = 8;
@@ -85,6 +87,8 @@ pub(super) struct Delays {
     /// The highest jitter of late while there was hardly any traffic: with much, frames that keep their order show
     /// hardly any, and queues that grow and shrink look like it.
     high_jitter: f64,
+    /// Number of short probes in a row before which hardly anything was sent.
+    quiet: u32,
     correction: Span,
 }
 
@@ -109,6 +113,7 @@ impl Delays {
             last: [None; 2],
             jitter: 0.0,
             high_jitter: 0.0,
+            quiet: 0,
             correction: Span::ZERO,
         }
     }
@@ -139,7 +144,8 @@ impl Delays {
                 let bend = (delay.0 as f64 - 2.0 * last.0 as f64 + before.0 as f64).abs() / 2.0;
                 self.jitter += (bend.min(self.jitter * 8.0 + JITTER_STEP) - self.jitter) / 16.0;
                 self.high_jitter *= JITTER_DECAY;
-                if quiet {
+                self.quiet = if quiet { self.quiet.saturating_add(1) } else { 0 };
+                if self.quiet >= MIN_QUIET {
                     self.high_jitter = self.high_jitter.max(self.jitter);
                 }
             }
