@@ -158,6 +158,7 @@ impl SplitFlow {
         if freeze {
             withhold(&mut segment);
         }
+        leg.tcp.set_paths(packet.multipath());
         leg.tcp.on_segment(now, segment);
         Verdict::Taken
     }
@@ -185,6 +186,7 @@ impl SplitFlow {
             if freeze {
                 withhold(&mut segment);
             }
+            self.acceptor.tcp.set_paths(packet.multipath());
             self.acceptor.tcp.on_segment(now, segment);
             return Verdict::Taken;
         };

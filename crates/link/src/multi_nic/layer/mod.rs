@@ -149,6 +149,7 @@ impl MultiNic {
     pub fn set_resequence_time(&mut self, time: Span) {
         if let Some(resequencer) = &mut self.resequencer {
             resequencer.set_time(time);
+            self.responder.set_hold(time);
         }
     }
     /// Extended ARP; none if it is disabled.

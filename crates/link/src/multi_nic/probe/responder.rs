@@ -62,6 +62,10 @@ impl Responder {
         self.hold = hold;
         self
     }
+    /// Sets how long frames are held from now on.
+    pub fn set_hold(&mut self, hold: Span) {
+        self.hold = hold;
+    }
     /// Counts a data frame to this host that `nic` has received, if its path is probed, and returns whether
     /// it was late. The frame must have the addresses that it had on the wire.
     ///
