@@ -253,13 +253,13 @@ impl GatewayFile {
         self.via.iter().map(|word| word.parse().map_err(|error: String| anyhow!("via: {error}"))).collect()
     }
 
-    /// The gateway that this means, between sides with these MTUs, and with so many paths to a peer.
+    /// The gateway that this means, between sides with these MTUs.
     ///
     /// # Errors
     /// TCP settings that contradict each other.
-    pub fn gateway(&self, mtus: [u16; 2], paths: usize) -> Result<GatewayConfig> {
+    pub fn gateway(&self, mtus: [u16; 2]) -> Result<GatewayConfig> {
         let lan = Arc::new(self.lan_config()?);
-        let wan = Arc::new(self.wan_config(None, paths)?);
+        let wan = Arc::new(self.wan_config(None)?);
         let default = Policy {
             action: self.action.into(),
             wan,
@@ -272,8 +272,7 @@ impl GatewayFile {
             let wan = match (entry.profile, entry.congestion) {
                 (None, None) => default.wan.clone(),
                 _ => Arc::new(
-                    self.wan_config(Some(entry), paths)
-                        .with_context(|| format!("policy for {}", entry.prefix))?,
+                    self.wan_config(Some(entry)).with_context(|| format!("policy for {}", entry.prefix))?,
                 ),
             };
             let policy = Policy {
@@ -304,15 +303,11 @@ impl GatewayFile {
         settings.resolve().context("lan_tcp")
     }
 
-    fn wan_config(&self, entry: Option<&PolicyEntry>, paths: usize) -> Result<Config> {
+    fn wan_config(&self, entry: Option<&PolicyEntry>) -> Result<Config> {
         let own = &self.wan_tcp;
         let said = entry.and_then(|entry| entry.profile).or(own.profile);
-        // Several paths are paced each by itself, from a queue that is here. A control that keeps its queue
-        // short would leave the slower ones idle: a frame leaves by one of them if enough frames wait before
-        // it.
-        let usual = (paths > 1 && said.is_none()).then_some(Congestion::Cubic);
         let profile = said.or(Some(Profile::Farpace));
-        let congestion = entry.and_then(|entry| entry.congestion).or(own.congestion).or(usual);
+        let congestion = entry.and_then(|entry| entry.congestion).or(own.congestion);
         let ack_control = own.ack_control.or(Some(AckControlMode::Safe));
         Settings { profile, congestion, ack_control, ..own.clone() }.resolve().context("wan_tcp")
     }
@@ -385,7 +380,7 @@ mod tests {
         let file = GatewayFile::parse(&all).unwrap();
         file.check().unwrap();
         assert_eq!(file.policies.len(), 2);
-        file.gateway([1500, 1500], 0).unwrap();
+        file.gateway([1500, 1500]).unwrap();
     }
 
     // Breaks: a mistake in a configuration is taken for something else, or told without its line.
@@ -396,7 +391,7 @@ mod tests {
         let parsed = |text: &str| {
             let file = GatewayFile::parse(text).unwrap();
             file.check()
-                .and_then(|()| file.gateway([1500, 1500], 0).map(drop))
+                .and_then(|()| file.gateway([1500, 1500]).map(drop))
                 .map_err(|error| format!("{error:#}"))
         };
         for (text, says) in [

@@ -151,7 +151,7 @@ pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
 
     let pair = GatewayPair::open(&file)?;
     let mut interception = Interception::begin(&file, pair.as_ref())?;
-    let config = file.gateway(interception.mtus, pair.as_ref().map_or(0, |pair| pair.links.len()))?;
+    let config = file.gateway(interception.mtus)?;
     let mut world = World::new(0);
     let gateway = world.add("gateway", Box::new(Gateway::new(config)))?;
     let mut ports = Vec::new();
@@ -321,8 +321,7 @@ impl Running {
             file.via.clone_from(&self.file.via);
             (file.metrics, file.web) = (self.file.metrics, self.file.web);
             (file.rule_priority, file.table) = (self.file.rule_priority, self.file.table);
-            let paths = self.pair.as_ref().map_or(0, |(pair, _)| pair.links.len());
-            Ok((file.gateway(mtus, paths)?, file, mtus))
+            Ok((file.gateway(mtus)?, file, mtus))
         });
         match read {
             Ok((config, file, mtus)) => {
