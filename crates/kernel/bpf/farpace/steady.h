@@ -65,7 +65,7 @@ static __always_inline void farpace_share_losses(struct farpace *f, u64 now, con
 	f->probing = 0;
 	f->probed = 0;
 	if (loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked)
-		f->w = share_cut(&f->share, now, f->w, path_is_queue_high(&f->path));
+		f->w = share_cut(&f->share, now, f->w, path_is_queue_high(&f->path) || f->share.policed);
 	else if (round->limited)
 		f->w = share_grow(&f->share, now, f->path.latest, f->w);
 }

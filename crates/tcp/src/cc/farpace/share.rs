@@ -85,6 +85,11 @@ impl LossShare {
         self.cut(now, w, true)
     }
 
+    /// A policer was found.
+    pub fn is_policed(&self) -> bool {
+        self.policed > 0
+    }
+
     /// What is lost is the path's.
     pub fn forget_policer(&mut self) {
         self.policed = 0;

@@ -91,7 +91,8 @@ impl Farpace {
         self.calm = 0;
         (self.probe, self.probed) = (None, 0.0);
         if self.loss.is_overflow(round.lost, round.delivered) || round.marked {
-            self.w = self.share.cut(now, self.w, self.path.is_queue_high());
+            let shown = self.path.is_queue_high() || self.share.is_policed();
+            self.w = self.share.cut(now, self.w, shown);
         } else if round.limited {
             let rtt = self.path.latest().unwrap_or_default();
             self.w = self.share.grow(now, rtt, self.w);
