@@ -1,5 +1,5 @@
-//! Cost of a segment in a host with 100, 10,000 and 100,000 connections, and of a forged SYN when the backlog is
-//! full. Making the packet is part of it.
+//! Cost of a segment in a host with 100, 10,000 and 100,000 connections, and of a forged SYN when the backlog
+//! is full. Making the packet is part of it.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::Server;

@@ -1,5 +1,6 @@
-//! Cost of sending a packet by one of several NICs: whose it is, which NIC, in which order, for 10,000 connections. With
-//! it comes what the event loop around it costs: one wake-up per frame, and a queue of packets that have left.
+//! Cost of sending a packet by one of several NICs: whose it is, which NIC, in which order, for 10,000
+//! connections. With it comes what the event loop around it costs: one wake-up per frame, and a queue of
+//! packets that have left.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::NicsLoad;

@@ -1,5 +1,5 @@
-//! Cost of pacing a packet, enqueue and dequeue together with the gap frames before it, by number of classes: all of them
-//! with packets, or one in a hundred.
+//! Cost of pacing a packet, enqueue and dequeue together with the gap frames before it, by number of classes:
+//! all of them with packets, or one in a hundred.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::{LINE, MTU, PacingLoad};

@@ -1,5 +1,5 @@
-//! TCP alone: full-size segments sent, received, read and acknowledged per second, without a lab around it; beside it
-//! smoltcp's loop-back, which makes and parses IP packets as well.
+//! TCP alone: full-size segments sent, received, read and acknowledged per second, without a lab around it;
+//! beside it smoltcp's loop-back, which makes and parses IP packets as well.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::{Pair, SMOL_SEGMENT, Smol};

@@ -1,5 +1,5 @@
-//! 200 virtual seconds of a bulk transfer over the paper's satellite link, 10 Mbit/s and 500 ms, with bit errors of 1e-7:
-//! what one run of `farpace papers satellite` costs, by congestion control.
+//! 200 virtual seconds of a bulk transfer over the paper's satellite link, 10 Mbit/s and 500 ms, with bit
+//! errors of 1e-7: what one run of `farpace papers satellite` costs, by congestion control.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use farpace_lab::scenario::Scenario;

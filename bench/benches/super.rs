@@ -1,5 +1,6 @@
-//! Bulk data between two hosts: super-segments of 44 times 1460 bytes, and plain segments. Bytes a second of both ends
-//! together, of the sender alone, and of the receiver alone; and the checksum, which a device may or may not take over.
+//! Bulk data between two hosts: super-segments of 44 times 1460 bytes, and plain segments. Bytes a second of
+//! both ends together, of the sender alone, and of the receiver alone; and the checksum, which a device may
+//! or may not take over.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

@@ -11,7 +11,8 @@ use farpace_units::{ByteCount, Instant, Packets, RandomStream, Seq, Span};
 use farpace_wire::tcp::SackBlocks;
 use std::collections::VecDeque;
 
-/// Small, so that millions fit into the largest window that TCP has (1 GiB); nothing here depends on it otherwise.
+/// Small, so that millions fit into the largest window that TCP has (1 GiB); nothing here depends on it
+/// otherwise.
 const MSS: u32 = 256;
 static PAYLOAD: [u8; MSS as usize] = [0; MSS as usize];
 

@@ -1,8 +1,9 @@
 //! What the benchmarks measure: a transfer through the lab, two connections back to back, loss recovery with
 //! a fixed flight, pacing of many classes, and sending by several NICs.
 //!
-//! Start reading at [`Transfer`] (what a run of the lab costs) or [`Pair`] (the engine alone); `benches/` has one file for each. It never
-//! measures what nobody else can: every benchmark drives public parts, as a program would.
+//! Start reading at [`Transfer`] (what a run of the lab costs) or [`Pair`] (the engine alone); `benches/` has
+//! one file for each. It never measures what nobody else can: every benchmark drives public parts, as a
+//! program would.
 //!
 //! `cargo bench -p farpace-bench` runs them; `bench/check.py` counts their instructions with callgrind.
 

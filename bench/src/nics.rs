@@ -26,8 +26,8 @@ const TO: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const NEIGHBOUR: MacAddr = MacAddr([2, 0, 0, 0, 1, 0]);
 
 impl NicsLoad {
-    /// So many NICs, of 10 Gbit/s, 2.5 Gbit/s, 1 Gbit/s and 100 Mbit/s in turn, with one full packet of each of so many
-    /// connections; `repairs`: copies are kept of what leaves.
+    /// So many NICs, of 10 Gbit/s, 2.5 Gbit/s, 1 Gbit/s and 100 Mbit/s in turn, with one full packet of each
+    /// of so many connections; `repairs`: copies are kept of what leaves.
     pub fn new(order: OrderKind, nics: usize, connections: u32, repairs: bool) -> Self {
         let rates = [10_000, 2_500, 1_000, 100].map(Rate::from_mbit);
         let mac = |machine: u8, i: usize| MacAddr([2, 0, 0, 0, machine, i as u8]);
@@ -66,7 +66,8 @@ impl NicsLoad {
         self.effects.emitted.clear();
     }
 
-    /// A NIC falls idle and is given a frame; then packets come until as many wait as before. Returns how many left.
+    /// A NIC falls idle and is given a frame; then packets come until as many wait as before. Returns how
+    /// many left.
     pub fn step(&mut self) -> usize {
         if let Some(at) = self.layer.deadline() {
             self.now = at;

@@ -12,8 +12,8 @@ pub const LINE: Rate = Rate::from_mbit(100_000);
 pub const MTU: ByteCount = ByteCount::new(1_500);
 const FULL: SaturatingFrame = SaturatingFrame(1_514);
 
-/// A scheduler on a line of 100 Gbit/s that is promised to 99 % to classes whose rates differ up to a thousandfold.
-/// The classes with packets have two full frames each, and get one for each that leaves.
+/// A scheduler on a line of 100 Gbit/s that is promised to 99 % to classes whose rates differ up to a
+/// thousandfold. The classes with packets have two full frames each, and get one for each that leaves.
 pub struct PacingLoad<S> {
     scheduler: S,
     /// Bytes of the line so far, gaps included.

@@ -1,5 +1,5 @@
-//! One host with many connections, and segments for them: what it costs to find them, to keep their timers, and to
-//! be flooded.
+//! One host with many connections, and segments for them: what it costs to find them, to keep their timers,
+//! and to be flooded.
 
 use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings, Secret};
@@ -95,8 +95,9 @@ impl Server {
         self.effects.emitted.clear();
     }
 
-    /// A new client connects, asks with a few words, is answered with as many, and both close, the server first. The connection
-    /// waits in TIME-WAIT until its time has come, a minute later: as many as come in a minute are there at once.
+    /// A new client connects, asks with a few words, is answered with as many, and both close, the server
+    /// first. The connection waits in TIME-WAIT until its time has come, a minute later: as many as come in a
+    /// minute are there at once.
     ///
     /// # Panics
     /// The server did not answer.

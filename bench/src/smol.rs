@@ -31,8 +31,8 @@ impl Device for Ethernet {
     }
 }
 
-/// Two sockets of smoltcp on one loop-back interface: one sends all it can, the other reads. Unlike [`Pair`](crate::Pair),
-/// they make and parse IP packets.
+/// Two sockets of smoltcp on one loop-back interface: one sends all it can, the other reads. Unlike
+/// [`Pair`](crate::Pair), they make and parse IP packets.
 #[allow(missing_debug_implementations, reason = "smoltcp's parts have none")]
 pub struct Smol {
     device: Ethernet,

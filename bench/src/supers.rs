@@ -1,5 +1,5 @@
-//! Two hosts back to back in memory, with super-segments between them or without: all that a host does for bulk data, but
-//! for the device.
+//! Two hosts back to back in memory, with super-segments between them or without: all that a host does for
+//! bulk data, but for the device.
 
 use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings, Secret};

@@ -1,7 +1,7 @@
 //! Tells the program from which commit and for which target it is built.
 //!
-//! The commit is `FARPACE_COMMIT` if that is set (tools/dist does), else Git's, if this file is Git's; a tarball
-//! has none. Builds for development do not ask, so that a commit does not build everything anew.
+//! The commit is `FARPACE_COMMIT` if that is set (tools/dist does), else Git's, if this file is Git's; a
+//! tarball has none. Builds for development do not ask, so that a commit does not build everything anew.
 
 use std::process::Command;
 

@@ -28,7 +28,8 @@ fn main() {
             Ok(status) if status.success() => {}
             Ok(_) => fail(&format!("{source}: clang cannot compile it")),
             Err(error) => fail(&format!(
-                "{clang}: {error}. The feature needs clang (tools/setup kernel; Debian: apt-get install clang); \
+                "{clang}: {error}. The feature needs clang (tools/setup kernel; Debian: apt-get install \
+                 clang); \
                  CLANG names another one"
             )),
         }

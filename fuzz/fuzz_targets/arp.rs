@@ -1,7 +1,8 @@
-//! Any frames at a machine that tells its neighbours of its cards: nothing panics, limits hold, a list that is read is what would be
-//! written, and no card is two neighbours'.
+//! Any frames at a machine that tells its neighbours of its cards: nothing panics, limits hold, a list that
+//! is read is what would be written, and no card is two neighbours'.
 //!
-//! The input is a row of frames, each behind a byte that says what is to be done with it and one that says how long it is.
+//! The input is a row of frames, each behind a byte that says what is to be done with it and one that says
+//! how long it is.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any bytes as what happens to a connection: segments, deadlines, calls. Nothing panics, loops or breaks the contract.
+//! Any bytes as what happens to a connection: segments, deadlines, calls. Nothing panics, loops or breaks the
+//! contract.
 
 #![no_main]
 

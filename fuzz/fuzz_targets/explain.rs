@@ -1,4 +1,5 @@
-//! Any bytes as a capture, and any segments of one connection: the analysis of transfers takes them, and every time adds up.
+//! Any bytes as a capture, and any segments of one connection: the analysis of transfers takes them, and
+//! every time adds up.
 
 #![no_main]
 
@@ -8,7 +9,8 @@ use farpace_explain::{FlowFilter, diagnose};
 use farpace_units::{ByteCount, Instant};
 use libfuzzer_sys::fuzz_target;
 
-/// A segment of a connection between two hosts: nanoseconds since the last one, direction, and the header's fields.
+/// A segment of a connection between two hosts: nanoseconds since the last one, direction, and the header's
+/// fields.
 type Step = (u32, bool, u32, u32, u8, u16, u16, Vec<u8>);
 
 fuzz_target!(|input: (Vec<u8>, u16, Vec<Step>)| {

@@ -1,4 +1,5 @@
-//! Any bytes as probes, replies and questions for what is missing, in any order: nothing is believed that was not asked, and nothing crashes.
+//! Any bytes as probes, replies and questions for what is missing, in any order: nothing is believed that was
+//! not asked, and nothing crashes.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes as a frame, as each header alone, and as a segment for a connection: nothing panics, and what is read is what
-//! is written again.
+//! Any bytes as a frame, as each header alone, and as a segment for a connection: nothing panics, and what is
+//! read is what is written again.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any bytes as frames and messages of a transfer: nothing crashes, and what is read means the same when it is written.
+//! Any bytes as frames and messages of a transfer: nothing crashes, and what is read means the same when it
+//! is written.
 
 #![no_main]
 

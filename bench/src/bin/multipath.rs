@@ -1,11 +1,12 @@
 //! What one connection gets over several separate paths, beside the best of them alone and their sum.
 //!
-//! `cargo run --release -p farpace-bench --bin multipath -- [--seed 1] [--sets 20] [--controls modern,farpace,bbr3]
-//! [--receivers order,stock] [--seconds 8] [--house] [--each]`
+//! `cargo run --release -p farpace-bench --bin multipath -- [--seed 1] [--sets 20] [--controls
+//! modern,farpace,bbr3] [--receivers order,stock] [--seconds 8] [--house] [--each]`
 //!
-//! Each set has two to four paths, drawn from its seed: 5 to 300 Mbit/s, round trips of 1 to 300 ms, every second
-//! path with losses of up to 1 %, every second with jitter of up to 8 ms, queues of 0.3 to 3 products of rate and
-//! round trip, every second a narrow link behind a wider NIC. The best single path is that of the same control.
+//! Each set has two to four paths, drawn from its seed: 5 to 300 Mbit/s, round trips of 1 to 300 ms, every
+//! second path with losses of up to 1 %, every second with jitter of up to 8 ms, queues of 0.3 to 3 products
+//! of rate and round trip, every second a narrow link behind a wider NIC. The best single path is that of the
+//! same control.
 
 use anyhow::{Result, anyhow};
 use clap::Parser;
@@ -96,7 +97,8 @@ impl BenchPath {
         }
         let _ = write!(
             text,
-            "[[links]]\nname = \"w{n}\"\nbetween = [\"{from}\", \"b\"]\nrate = \"{} kbit/s\"\ndelay = \"{} us\"\n\
+            "[[links]]\nname = \"w{n}\"\nbetween = [\"{from}\", \"b\"]\nrate = \"{} kbit/s\"\ndelay = \"{} \
+             us\"\n\
              queue = \"{queue} packets\"\n[links.forward]\nloss = {loss:.6}\njitter = \"{} us\"\n",
             (mbit * 1_000.0) as u64,
             (rtt_ms * 500.0) as u64,
@@ -218,7 +220,8 @@ fn main() -> Result<()> {
                 }
                 for (receiver, run) in args.receivers.iter().zip(runs) {
                     println!(
-                        "  {control} {receiver}: {:.1} Mbit/s, {:.2} of the best, {:.2} of the sum, retransmitted \
+                        "  {control} {receiver}: {:.1} Mbit/s, {:.2} of the best, {:.2} of the sum, \
+                         retransmitted \
                          {:.2} %, timeouts {}; {}",
                         run.mbit,
                         run.mbit / best,
@@ -237,7 +240,8 @@ fn main() -> Result<()> {
             };
             let (best, sum) = (got(|m| m.0), got(|m| m.1));
             println!(
-                "{control:8} {receiver:6}  of the best: least {:.2}, median {:.2}; of the sum: least {:.2}, median {:.2}",
+                "{control:8} {receiver:6}  of the best: least {:.2}, median {:.2}; of the sum: least {:.2}, \
+                 median {:.2}",
                 best.0, best.1, sum.0, sum.1
             );
         }

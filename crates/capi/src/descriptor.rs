@@ -19,8 +19,8 @@
 //!
 //! When the last descriptor of the program's end is closed, the link hangs up. After the link has hung up by
 //! itself, or is closed, the ballast signals this instead: the end of a pipe that is queued unread at the
-//! program's end, and is closed with it. It must be queued before the link is shut down. So a thread that polls
-//! at this moment may see `POLLIN` alone, and `POLLRDHUP`, `POLLHUP` or `POLLERR` when it polls again.
+//! program's end, and is closed with it. It must be queued before the link is shut down. So a thread that
+//! polls at this moment may see `POLLIN` alone, and `POLLRDHUP`, `POLLHUP` or `POLLERR` when it polls again.
 
 use crate::ffi::{aside, has_hung_up};
 use crate::home::Links;

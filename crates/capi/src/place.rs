@@ -102,7 +102,8 @@ impl InterfaceConfig {
                 _ => {
                     return Err(wrong(
                         line,
-                        "tun, tap, iface, wireguard, kernel, address, gateway, mac, mtu, profile, memory, pcap or control",
+                        "tun, tap, iface, wireguard, kernel, address, gateway, mac, mtu, profile, memory, \
+                         pcap or control",
                     ));
                 }
             }
@@ -167,7 +168,8 @@ impl InterfaceConfig {
         })
     }
 
-    /// An end of WireGuard tunnels, with the addresses and the MTU of these words. A peer with an endpoint must answer.
+    /// An end of WireGuard tunnels, with the addresses and the MTU of these words. A peer with an endpoint
+    /// must answer.
     fn tunnel(&self, path: &str) -> Result<UdpTunnel, ConfigRefusal> {
         let refuse =
             |errno: Errno, error: &dyn std::fmt::Display| ConfigRefusal(errno, format!("{path}: {error}"));

@@ -1,6 +1,8 @@
-//! The same C programs on Linux's sockets and on ours, line by line: every call and every option in every state.
+//! The same C programs on Linux's sockets and on ours, line by line: every call and every option in every
+//! state.
 //!
-//! The kernel's needs root. Elsewhere these tests pass with a line on stderr that says what is missing, and fail where `CI` is set.
+//! The kernel's needs root. Elsewhere these tests pass with a line on stderr that says what is missing, and
+//! fail where `CI` is set.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
@@ -17,7 +19,8 @@ use std::process::Command;
 /// Options that are not compared, and why.
 const NOT_ALIKE: [(&str, &[&str]); 5] = [
     (
-        "root may in the kernel what nobody may here: there is no routing by marks, repair, IPsec or raw IP options",
+        "root may in the kernel what nobody may here: there is no routing by marks, repair, IPsec or raw IP \
+         options",
         &[
             "SO_MARK",
             "IP_TRANSPARENT",
@@ -50,7 +53,8 @@ const NOT_ALIKE: [(&str, &[&str]); 5] = [
         &["IP_MULTICAST_IF", "IP_MULTICAST_TTL", "IPV6_MULTICAST_HOPS", "IPV6_MULTICAST_IF"],
     ),
     (
-        "known differences in rare states: the path of a connection that is not open, timers that were moved by a busy machine",
+        "known differences in rare states: the path of a connection that is not open, timers that were moved \
+         by a busy machine",
         &["TCP_MAXSEG", "TCP_QUICKACK", "IPV6_V6ONLY"],
     ),
 ];
@@ -64,7 +68,8 @@ const CALLS_NOT_ALIKE: [(&str, &[&str], &[&str]); 6] = [
         &["send from null", "message with control"],
     ),
     (
-        "the kernel counts a FIN that is not acknowledged, and acknowledges it when it likes; options are agreed on later here",
+        "the kernel counts a FIN that is not acknowledged, and acknowledges it when it likes; options are \
+         agreed on later here",
         &["refused", "reset", "shut", "connecting"],
         &["SIOCOUTQ", "info"],
     ),
@@ -79,7 +84,8 @@ const CALLS_NOT_ALIKE: [(&str, &[&str], &[&str]); 6] = [
         &["connect to a group", "send twice"],
     ),
     (
-        "a connection that has failed keeps its port here until connect(2) is called again, and poll(2) then shows the new one",
+        "a connection that has failed keeps its port here until connect(2) is called again, and poll(2) then \
+         shows the new one",
         &["refused", "reset", "shut, heard"],
         &["bind", "bind to any port", "bind to nobody", "connect twice", "connect thrice"],
     ),
@@ -88,7 +94,8 @@ const CALLS_NOT_ALIKE: [(&str, &[&str], &[&str]); 6] = [
 /// What poll(2) and epoll(7) show that is not compared: why, and how the lines begin.
 const SHOWN_NOT_ALIKE: [(&str, &[&str]); 4] = [
     (
-        "a descriptor that has hung up cannot be made to wait for a connection again, so it does not show that it is not connected",
+        "a descriptor that has hung up cannot be made to wait for a connection again, so it does not show \
+         that it is not connected",
         &["states, fresh", "states, bound"],
     ),
     (
@@ -217,8 +224,9 @@ fn calls_return_what_they_return_in_linux() {
     }
 }
 
-/// Breaks: event loops wait for ever, or are woken for nothing: what poll(2) and an edge-triggered epoll(7) show in each state and
-/// from each to the next; or MSG_MORE and TCP_CORK hold back something else than in Linux.
+/// Breaks: event loops wait for ever, or are woken for nothing: what poll(2) and an edge-triggered epoll(7)
+/// show in each state and from each to the next; or MSG_MORE and TCP_CORK hold back something else than in
+/// Linux.
 #[test]
 fn what_is_shown_and_held_back_is_that_of_linux() {
     for family in ["4", "6"] {

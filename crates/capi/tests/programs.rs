@@ -62,8 +62,8 @@ fn well(output: &Output) -> String {
     said
 }
 
-/// Breaks: C programs with ordinary event loops: what descriptors show, errno of every call, options, TCP_INFO, bytes both
-/// ways with the kernel, and what happens at the end.
+/// Breaks: C programs with ordinary event loops: what descriptors show, errno of every call, options,
+/// TCP_INFO, bytes both ways with the kernel, and what happens at the end.
 #[test]
 fn sockets_behave_as_bsd_has_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,8 +76,8 @@ fn sockets_behave_as_bsd_has_them() {
     assert_eq!(well(&output), "well\n");
 }
 
-/// Breaks: simulators and fuzzers that drive the stack in their own time: the bytes, the time they take, and that the same
-/// calls give the same packets.
+/// Breaks: simulators and fuzzers that drive the stack in their own time: the bytes, the time they take, and
+/// that the same calls give the same packets.
 #[test]
 fn two_hosts_in_virtual_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,8 +91,8 @@ fn two_hosts_in_virtual_time() {
     assert!((60.05..60.5).contains(&seconds), "{first}");
 }
 
-/// Breaks: simulators get a host with an address that nobody can have, cannot choose its TCP by name, learn a wrong time of a packet, or
-/// wake it when there is nothing to do.
+/// Breaks: simulators get a host with an address that nobody can have, cannot choose its TCP by name, learn a
+/// wrong time of a packet, or wake it when there is nothing to do.
 #[test]
 fn hosts_are_made_as_asked_and_name_their_times() {
     let folder = tempfile::tempdir().unwrap();

@@ -141,7 +141,8 @@ const PACED: f64 = 0.4;
 /// Segments below which the waits between them tell nothing.
 const MIN_PACED: u32 = 100;
 
-/// BBR sends by a clock, not when ACKs come; at the sender that shows. Other senders do so only behind a pacing queue.
+/// BBR sends by a clock, not when ACKs come; at the sender that shows. Other senders do so only behind a
+/// pacing queue.
 fn paced(view: &View<'_>) -> Option<Control> {
     if view.vantage != Vantage::Sender || view.half.counts.data_segments < 200 {
         return None;

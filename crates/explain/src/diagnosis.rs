@@ -168,10 +168,9 @@ fn unknowable(view: &View<'_>) -> Vec<String> {
         say("More was outstanding than this analysis follows; some retransmissions were not matched.");
     }
     if view.flow.stopped.is_some() {
-        say(
-            "The capture has more connections than there is memory for. This one was not followed to its end: \
-             read it alone (editcap, or tcpdump with a filter).",
-        );
+        say("The capture has more connections than there is memory for. This one was not followed to its \
+             end: \
+             read it alone (editcap, or tcpdump with a filter).");
     }
     all
 }

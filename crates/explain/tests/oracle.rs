@@ -87,8 +87,8 @@ fn retransmissions_and_late_segments_are_those_of_tshark() {
             let (resent, order) = (tshark(&file, again), tshark(&file, "tcp.analysis.out_of_order"));
             let data = tshark(&file, "ip.src == 10.0.0.1 && tcp.len > 0");
             assert_eq!(counts.data_segments, data, "{place}");
-            // tshark tells late segments from retransmissions by a time of 3 ms, or the round trip of the handshake, after the
-            // last ACK; we have timestamps. The sum is the same.
+            // tshark tells late segments from retransmissions by a time of 3 ms, or the round trip of the
+            // handshake, after the last ACK; we have timestamps. The sum is the same.
             let ours = counts.retransmissions + counts.reordered;
             assert_eq!(ours, resent + order, "{impairment} at {place}: {counts:?}");
             if !late {
@@ -99,7 +99,8 @@ fn retransmissions_and_late_segments_are_those_of_tshark() {
     }
 }
 
-/// Breaks: round trips, and what is counted as sent again. tcptrace follows the same rules (Karn) at the sender.
+/// Breaks: round trips, and what is counted as sent again. tcptrace follows the same rules (Karn) at the
+/// sender.
 #[test]
 fn round_trips_and_retransmissions_are_those_of_tcptrace() {
     if !tool("tcptrace") || !tool("tshark") {
@@ -120,7 +121,8 @@ fn round_trips_and_retransmissions_are_those_of_tcptrace() {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let output = Command::new("tcptrace").args(["-l", "-r", "-n"]).arg(&classic).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    // Lines have the value of each direction: `     rexmt data pkts:            31           rexmt data pkts:             0`.
+    // Lines have the value of each direction: `     rexmt data pkts:            31           rexmt data pkts:
+    // 0`.
     let value = |name: &str| -> f64 {
         let line =
             text.lines().find(|l| l.contains(name)).unwrap_or_else(|| panic!("no `{name}` in\n{text}"));
@@ -133,6 +135,7 @@ fn round_trips_and_retransmissions_are_those_of_tcptrace() {
     assert_eq!(half.counts.retransmitted_bytes as f64, value("rexmt data bytes:"));
     assert_eq!(half.counts.data_segments as f64, value("actual data pkts:"));
     let least = half.trips.far.min.as_secs_f64() * 1e3;
-    // tcptrace takes the handshake's round trip for a sample, which is shorter by the time of a segment on the line.
+    // tcptrace takes the handshake's round trip for a sample, which is shorter by the time of a segment on
+    // the line.
     assert!((least - value("RTT min:")).abs() < 1.0, "{least} ms against {}", value("RTT min:"));
 }

@@ -19,7 +19,8 @@ Examples for those who run a far link:
   farpace pacing show                                what a pacing configuration means on a line
   farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace gateway up --lan eth0 --wan eth1           TCP of a whole site split on its router
-  farpace kernel up --default                        its congestion control under every program of this machine
+  farpace kernel up --default                        its congestion control under every program of this \
+  machine
   farpace nics order --paths 1G,100M                 in which order frames leave by two NICs
 
 Examples for those who move data:
@@ -123,8 +124,8 @@ pub enum Command {
     Notices(notices::Args),
 }
 
-/// The command line with options that take what follows them for their value also if it begins with a dash and is a
-/// number, or if the value is no text: so their own words say what is wrong with `--limit -5mbit`.
+/// The command line with options that take what follows them for their value also if it begins with a dash
+/// and is a number, or if the value is no text: so their own words say what is wrong with `--limit -5mbit`.
 fn command_line() -> clap::Command {
     fn option(arg: Arg) -> Arg {
         let takes_one =

@@ -18,8 +18,9 @@ pub enum InterfaceMode {
     AfXdp,
 }
 
-/// Takes an interface by AF_XDP. First it is told to leave packets as they are, since one that was put together fits no
-/// frame: so is the other end of a veth where it is in sight. A veth whose driver takes XDP tells its other end itself.
+/// Takes an interface by AF_XDP. First it is told to leave packets as they are, since one that was put
+/// together fits no frame: so is the other end of a veth where it is in sight. A veth whose driver takes XDP
+/// tells its other end itself.
 ///
 /// # Errors
 /// It is not there, there is no right to take it, or it cannot be taken.
@@ -52,7 +53,8 @@ pub fn advise(error: DeviceError, name: &str) -> anyhow::Error {
     let advice = match &error {
         DeviceError::System { error, .. } => match (error.kind(), error.raw_os_error()) {
             (ErrorKind::PermissionDenied, _) => {
-                "run it as root, or give the command the rights once: sudo setcap cap_net_admin,cap_net_raw+ep \"$(command -v farpace)\""
+                "run it as root, or give the command the rights once: sudo setcap \
+                 cap_net_admin,cap_net_raw+ep \"$(command -v farpace)\""
             }
             (ErrorKind::ResourceBusy, _) => "a program has this device already: choose another name",
             (ErrorKind::NotFound, Some(2)) => {

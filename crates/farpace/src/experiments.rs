@@ -64,8 +64,8 @@ impl OutputForm {
 /// A report that has been printed and written; the exit code if there is none.
 pub type Made = Result<ExperimentReport, ExitCode>;
 
-/// Makes an experiment, prints its report and writes it to `dir`. `line` is the command that repeats it. If it is
-/// interrupted or fails, what is finished stays in `dir` for the next time.
+/// Makes an experiment, prints its report and writes it to `dir`. `line` is the command that repeats it. If
+/// it is interrupted or fails, what is finished stays in `dir` for the next time.
 ///
 /// # Errors
 /// Options that do not fit, or files that cannot be written.
@@ -135,8 +135,8 @@ pub fn program() -> String {
     format!("farpace {} {}", env!("CARGO_PKG_VERSION"), file.unwrap_or_default())
 }
 
-/// The command line of `name` with options as they are serialised: lists have commas between their words, pairs repeat
-/// their option.
+/// The command line of `name` with options as they are serialised: lists have commas between their words,
+/// pairs repeat their option.
 pub fn command_line(name: &str, args: &impl Serialize) -> String {
     let mut line = format!("farpace {name}");
     let Ok(Value::Object(options)) = serde_json::to_value(args) else { return line };
@@ -216,7 +216,8 @@ mod tests {
             only: vec!["reno".into(), "cubic".into()],
             common: ExperimentArgs { json: true, threads: Some(2), set, ..ExperimentArgs::default() },
         };
-        let line = "farpace papers x --only reno,cubic --quick --seeds 3 --set links.wan.delay=\"20 ms\" --time \"5 s\"";
+        let line = "farpace papers x --only reno,cubic --quick --seeds 3 --set links.wan.delay=\"20 ms\" \
+                    --time \"5 s\"";
         assert_eq!(command_line("papers x", &args), line);
     }
 }

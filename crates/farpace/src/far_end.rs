@@ -1,4 +1,5 @@
-//! `farpace perf --stdio-control`: what ssh starts at the other end of `farpace forward` and `farpace perf`. It goes with ssh.
+//! `farpace perf --stdio-control`: what ssh starts at the other end of `farpace forward` and `farpace perf`.
+//! It goes with ssh.
 
 use crate::carrier::Service;
 use crate::transfer::{StackArgs, greet, hear_word};
@@ -55,7 +56,8 @@ pub fn run(port: u16, stack: &StackArgs) -> Result<ExitCode> {
             }
         }
         if over.load(Ordering::Relaxed) {
-            // What is still open has lost its other end; waiting for it would take as long as TCP believes in it.
+            // What is still open has lost its other end; waiting for it would take as long as TCP believes in
+            // it.
             std::process::exit(i32::from(terminal::OK));
         }
         drop(watch);

@@ -1,7 +1,8 @@
-//! `farpace forward`: TCP ports of this machine that lead to hosts which another machine reaches, as `ssh -L`, with farpace's TCP
-//! between.
+//! `farpace forward`: TCP ports of this machine that lead to hosts which another machine reaches, as `ssh
+//! -L`, with farpace's TCP between.
 //!
-//! A stream says `HOST:PORT` in a line. The answer is a line: `ok`, or why not; then bytes pass in both directions.
+//! A stream says `HOST:PORT` in a line. The answer is a line: `ok`, or why not; then bytes pass in both
+//! directions.
 
 use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs, ViaArgs};
 use crate::transfer::{StackArgs, TransferStream, named_at};
@@ -18,12 +19,15 @@ use std::time::Duration;
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace forward -L 8080:intranet:80 me@server           http://127.0.0.1:8080 is intranet:80 as server reaches it
+  farpace forward -L 8080:intranet:80 me@server           http://127.0.0.1:8080 is intranet:80 as server \
+  reaches it
   farpace forward -L 0.0.0.0:5432:localhost:5432 server    for others, too: a port of server itself
   farpace forward -L 8080:intranet:80 -L 2222:nas:22 server --via eth0 --via wwan0
 
-ssh starts farpace at the far end; it needs no privileges and ends with this command. Connections go through farpace's own TCP in
-a WireGuard tunnel over UDP; where UDP does not get through, through TLS 1.3; where that does not either, ssh itself forwards.
+ssh starts farpace at the far end; it needs no privileges and ends with this command. Connections go through \
+farpace's own TCP in
+a WireGuard tunnel over UDP; where UDP does not get through, through TLS 1.3; where that does not either, \
+ssh itself forwards.
 
 Exit codes:
   1    the far end cannot be reached, or is gone

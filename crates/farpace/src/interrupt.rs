@@ -11,13 +11,14 @@ static INSTALL: Once = Once::new();
 /// Unfinished files, removed when the process ends at once.
 static LITTER: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// From now on SIGINT, SIGTERM and SIGHUP only set [`asked`]; a second one ends the process with exit code 130
-/// and removes what was given to [`Litter`]. In a program that handles these signals itself, and under nohup,
-/// nothing changes. May be called again: what was asked before is forgotten.
+/// From now on SIGINT, SIGTERM and SIGHUP only set [`asked`]; a second one ends the process with exit code
+/// 130 and removes what was given to [`Litter`]. In a program that handles these signals itself, and under
+/// nohup, nothing changes. May be called again: what was asked before is forgotten.
 pub fn install() {
     ASKED.store(0, Ordering::Relaxed);
     INSTALL.call_once(|| {
-        // A shell script ignores SIGINT for what it starts in the background: whoever sends it nevertheless means it.
+        // A shell script ignores SIGINT for what it starts in the background: whoever sends it nevertheless
+        // means it.
         if ctrlc::try_set_handler(on_signal).is_err() && ignored() & (SIGHUP | SIGINT) == SIGINT {
             let _ = ctrlc::set_handler(on_signal);
         }

@@ -1,9 +1,11 @@
-//! farpace carries TCP over **far** networks: long, fat, lossy, satellite, policed. It is a TCP engine in user
-//! space, a lab that runs whole networks of it in virtual time (the same scenario and seed give the same
-//! bytes on every machine, much faster than real time, without privileges), and stations that run the same on devices.
+//! farpace carries TCP over **far** networks: long, fat, lossy, satellite, policed. It is a TCP engine in
+//! user space, a lab that runs whole networks of it in virtual time (the same scenario and seed give the same
+//! bytes on every machine, much faster than real time, without privileges), and stations that run the same on
+//! devices.
 //!
-//! This crate is the `farpace` command, and the front door for programs that embed farpace. Of the command, start reading at [`cli`];
-//! it never computes a result itself: it reads words, asks the crates below, and prints. For programs:
+//! This crate is the `farpace` command, and the front door for programs that embed farpace. Of the command,
+//! start reading at [`cli`]; it never computes a result itself: it reads words, asks the crates below, and
+//! prints. For programs:
 //!
 //! * **Run a scenario** and read what came of it: [`lab::Run`]. The example below is complete.
 //! * **Use the engine alone**, over your own packets and clock: [`tcp::Connection`]. It is sans-IO.

@@ -61,8 +61,8 @@ fn add(command: &Command, pages: &mut BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// Text as `--help` prints it, in roff: a line at the margin that ends in a colon is a heading, and lines stay as they
-/// are broken.
+/// Text as `--help` prints it, in roff: a line at the margin that ends in a colon is a heading, and lines
+/// stay as they are broken.
 fn sections(help: &str) -> String {
     let mut out = String::new();
     let mut headed = false;
@@ -122,11 +122,13 @@ pub fn run(args: &Args, command: Command) -> Result<ExitCode> {
 mod tests {
     use super::*;
 
-    /// Breaks: manual pages in which an example that begins with a dot or has a backslash is lost or does something.
+    /// Breaks: manual pages in which an example that begins with a dot or has a backslash is lost or does
+    /// something.
     #[test]
     fn text_means_nothing_to_roff() {
         let page = sections("Examples:\n  a --b \\n\n.SH x\n\nExit codes:\n  0  well");
-        let want = ".SH \"EXAMPLES\"\n.nf\n  a \\-\\-b \\en\n\\&.SH x\n\n.fi\n.SH \"EXIT CODES\"\n.nf\n  0  well\n.fi\n";
+        let want = ".SH \"EXAMPLES\"\n.nf\n  a \\-\\-b \\en\n\\&.SH x\n\n.fi\n.SH \"EXIT CODES\"\n.nf\n  0  \
+                    well\n.fi\n";
         assert_eq!(page, want);
     }
 }

@@ -11,10 +11,10 @@ const MANIFEST: &str = ".farpace";
 
 /// A directory being filled.
 ///
-/// Files are written to a hidden directory inside it ([`staging`](OutDir::staging)) and moved to their places by
-/// [`commit`](OutDir::commit), when all of them are complete. Without a commit nothing of them remains. Files that
-/// an earlier commit has written are replaced or removed; any other file is left alone, and if one of the same
-/// name stands in the way, that is an error.
+/// Files are written to a hidden directory inside it ([`staging`](OutDir::staging)) and moved to their places
+/// by [`commit`](OutDir::commit), when all of them are complete. Without a commit nothing of them remains.
+/// Files that an earlier commit has written are replaced or removed; any other file is left alone, and if one
+/// of the same name stands in the way, that is an error.
 #[derive(Debug)]
 pub struct OutDir {
     dir: PathBuf,
@@ -27,8 +27,8 @@ pub struct OutDir {
 }
 
 impl OutDir {
-    /// Makes the directory if need be. `planned` names files that are going to be written, relative to it: if one
-    /// of these belongs to somebody else, it is better said now than after a long run.
+    /// Makes the directory if need be. `planned` names files that are going to be written, relative to it: if
+    /// one of these belongs to somebody else, it is better said now than after a long run.
     ///
     /// # Errors
     /// A directory that cannot be made or written to, or a foreign file in the way.
@@ -104,8 +104,8 @@ impl OutDir {
         Ok(names)
     }
 
-    /// Moves all files to their places, removes those of earlier runs that this one does not have, and returns the
-    /// names, sorted.
+    /// Moves all files to their places, removes those of earlier runs that this one does not have, and
+    /// returns the names, sorted.
     ///
     /// # Errors
     /// A foreign file in the way: then nothing is moved. Or a file that cannot be moved.

@@ -1,7 +1,8 @@
 //! `farpace perf`: a throughput test between two machines that says what limited it, and by which numbers.
 //!
-//! A stream says `send SECONDS`, and what follows is counted; the answer is a line with bytes and nanoseconds. Or it says
-//! `receive SECONDS`, and gets bytes for so long; a second stream says `report`, and gets what the sender has seen, as JSON.
+//! A stream says `send SECONDS`, and what follows is counted; the answer is a line with bytes and
+//! nanoseconds. Or it says `receive SECONDS`, and gets bytes for so long; a second stream says `report`, and
+//! gets what the sender has seen, as JSON.
 
 use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs, ViaArgs, hide_words, reach, ticket_of};
 use crate::stopwatch::Stopwatch;
@@ -27,7 +28,8 @@ Examples:
   farpace perf me@server --stack kernel         the kernel's TCP under TLS, for comparison
   farpace perf me@server --json
 
-At the end it says what limited the test: a processor, the receiver's window, or the path; and the numbers that this comes from.
+At the end it says what limited the test: a processor, the receiver's window, or the path; and the numbers \
+that this comes from.
 
 Exit codes:
   0    measured
@@ -197,7 +199,8 @@ fn text(result: &PerfResult) -> String {
         result.sentence
     );
     text += &format!(
-        "  path       round trip {} ms at least, {} ms at last, window {cwnd_bytes} B, receive window full {}, {retransmitted} of {segments} segments sent again\n",
+        "  path       round trip {} ms at least, {} ms at last, window {cwnd_bytes} B, receive window full \
+         {}, {retransmitted} of {segments} segments sent again\n",
         number(min_rtt_ms),
         number(rtt_ms),
         percent(receive_window)

@@ -18,7 +18,8 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Print JSON: {"profiles": [{"name", "description", "buffers"}], "congestion": [{"name", "description"}]}
+    /// Print JSON: {"profiles": [{"name", "description", "buffers"}], "congestion": [{"name",
+    /// "description"}]}
     #[arg(long)]
     json: bool,
 }
@@ -32,8 +33,8 @@ pub struct ProfileChoice {
     pub description: String,
 }
 
-/// The choices for a setting, `Profile` or `Congestion`: words and meanings as the schema has them, which takes
-/// them from the types themselves.
+/// The choices for a setting, `Profile` or `Congestion`: words and meanings as the schema has them, which
+/// takes them from the types themselves.
 pub fn choices(schema: &Value, setting: &str) -> Vec<ProfileChoice> {
     let variants = schema.pointer(&format!("/$defs/{setting}/oneOf")).and_then(Value::as_array);
     let text = |v: &Value, key| v.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -1,4 +1,5 @@
-//! `farpace scenario`: files that are checked, explained, and their schema. Reading a scenario for any command.
+//! `farpace scenario`: files that are checked, explained, and their schema. Reading a scenario for any
+//! command.
 
 use crate::terminal;
 use anyhow::{Context, Result, bail};

@@ -1,5 +1,5 @@
-//! Wall time, for progress, speed and deadlines: no result depends on it. The one place of the command that reads a
-//! clock.
+//! Wall time, for progress, speed and deadlines: no result depends on it. The one place of the command that
+//! reads a clock.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,8 @@ impl Stopwatch {
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
-    /// Waits until so many nanoseconds have passed since the start, or `stop` says that nobody waits any more.
+    /// Waits until so many nanoseconds have passed since the start, or `stop` says that nobody waits any
+    /// more.
     #[allow(clippy::disallowed_methods, reason = "to be no faster than the clock was asked for")]
     pub fn wait_until(&self, nanos: u64, stop: impl Fn() -> bool) {
         const STEP: Duration = Duration::from_millis(50);

@@ -19,7 +19,8 @@ pub fn complain(error: &anyhow::Error) {
     note(&format!("{prefix}{text}"));
 }
 
-/// An error and its causes in one line. A cause whose words stand at the end of what it caused is not said again.
+/// An error and its causes in one line. A cause whose words stand at the end of what it caused is not said
+/// again.
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -36,7 +36,8 @@ fn mistakes_in_scenarios_are_shown_in_place() {
     assert_eq!(names(dir.path()), ["bad.toml", "scenario.toml"], "nothing was written");
 }
 
-/// Breaks: files that are missing or of the wrong kind give panics, hang, or a message without the file's name.
+/// Breaks: files that are missing or of the wrong kind give panics, hang, or a message without the file's
+/// name.
 #[test]
 fn unusable_files_are_named() {
     let dir = with_scenario(LOSSY);

@@ -24,8 +24,8 @@ fn the_list_says_when_to_use_each() {
     }
 }
 
-/// Breaks: the comparison on a file: who is compared, in which form, and what must come out: a model of the path makes
-/// more of random loss than Reno, and CUBIC beside CUBIC keeps what it has.
+/// Breaks: the comparison on a file: who is compared, in which form, and what must come out: a model of the
+/// path makes more of random loss than Reno, and CUBIC beside CUBIC keeps what it has.
 #[test]
 fn a_scenario_file_is_a_path() {
     let dir = with_scenario(LOSSY);
@@ -84,7 +84,8 @@ fn paths_with_names_run() {
     }
 }
 
-/// Breaks: controls that a file's TCP does not take stop the comparison of all others, or vanish without a word.
+/// Breaks: controls that a file's TCP does not take stop the comparison of all others, or vanish without a
+/// word.
 #[test]
 fn what_the_profile_does_not_take_is_left_out() {
     let old = format!("{LOSSY}\n")

@@ -156,7 +156,8 @@ fn every_congestion_control_is_listed() {
     }
 }
 
-/// Breaks: the commands in docs/satellite.md, which people copy: files, keys, values. None is run, each is explained.
+/// Breaks: the commands in docs/satellite.md, which people copy: files, keys, values. None is run, each is
+/// explained.
 #[test]
 fn the_commands_of_the_satellite_page_are_valid() {
     let text = document("satellite.md");

@@ -50,7 +50,8 @@ fn first(json: &str) -> Value {
     serde_json::from_str::<Value>(json).unwrap()["captures"][0]["flows"][0].clone()
 }
 
-/// Breaks: the command: its verdict, times that add up, packets and filters, what a cure would bring, and its files.
+/// Breaks: the command: its verdict, times that add up, packets and filters, what a cure would bring, and its
+/// files.
 #[test]
 fn a_capture_gets_a_verdict_and_a_cure() {
     let directory = made();
@@ -90,7 +91,8 @@ fn pairs_traces_and_logs_are_read() {
         trace.map(|e| e.unwrap().path()).find(|p| p.extension().is_some_and(|e| e == "parquet")).unwrap();
     let flow = first(&good(farpace(directory.path(), &["explain", trace.to_str().unwrap(), "--json"])));
     assert_eq!(flow["dominant"], "receive_window");
-    let log = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t cubic rtt:40/1 cwnd:9 minrtt:40 busy:100ms sndbuf_limited:90ms(90%)\n";
+    let log = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t cubic rtt:40/1 cwnd:9 minrtt:40 busy:100ms \
+               sndbuf_limited:90ms(90%)\n";
     fs::write(directory.path().join("ss.log"), log).unwrap();
     let flow = first(&good(farpace(directory.path(), &["explain", "ss.log", "--json"])));
     assert_eq!(flow["dominant"], "send_buffer");

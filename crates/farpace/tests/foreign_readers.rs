@@ -45,8 +45,8 @@ fn tshark(capture: &Path, filter: &str) -> Option<u64> {
 fn tshark_counts_what_we_count() {
     let (dir, summary) = lossy_run();
     let file = |name: &str| dir.path().join("out").join(name);
-    // tshark guesses from times whether an old sequence number is a retransmission or has been overtaken. Nothing
-    // overtakes on the sender's own card: there, both are retransmissions.
+    // tshark guesses from times whether an old sequence number is a retransmission or has been overtaken.
+    // Nothing overtakes on the sender's own card: there, both are retransmissions.
     let again = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || \
                  tcp.analysis.spurious_retransmission || tcp.analysis.out_of_order";
     let Some(seen) = tshark(&file("a.pcapng"), again) else { return };

@@ -81,7 +81,8 @@ const COMMANDS: [(&str, &str); 68] = [
     ("run.lossy.json", "run scenarios/gallery/lossy.toml --json --no-report"),
     (
         "run.lossy-linux26.json",
-        "run scenarios/gallery/lossy.toml --set flows.*.sender.profile=linux-2.6.17 --seed 5 --json --no-report",
+        "run scenarios/gallery/lossy.toml --set flows.*.sender.profile=linux-2.6.17 --seed 5 --json \
+         --no-report",
     ),
     ("run.nics.json", r#"run scenarios/gallery/nics.toml --set flows.bulk.size="20 MB" --json --no-report"#),
     (

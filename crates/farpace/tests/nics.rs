@@ -98,8 +98,8 @@ fn by_nic(arguments: &[&str]) -> [Vec<u64>; 2] {
     by_nic
 }
 
-/// Breaks: the paper's send order: with S = 4 the slots N W W W send 5 1 2 3 first, with S = 2 3 1 2 4 7 5 6 8
-/// (frames counted from 1 there, from 0 here).
+/// Breaks: the paper's send order: with S = 4 the slots N W W W send 5 1 2 3 first, with S = 2 3 1 2 4 7 5 6
+/// 8 (frames counted from 1 there, from 0 here).
 #[test]
 fn skip_numbers_send_what_the_paper_sends() {
     let order = ["order", "--order", "skip", "--ratio"];
@@ -116,7 +116,8 @@ fn skip_numbers_send_what_the_paper_sends() {
     assert_eq!([wide, narrow], two);
 }
 
-/// Breaks: the order for unequal NICs reorders, or leaves a NIC idle; or the table says otherwise than the JSON.
+/// Breaks: the order for unequal NICs reorders, or leaves a NIC idle; or the table says otherwise than the
+/// JSON.
 #[test]
 fn earliest_is_never_late_and_fills_both_lines() {
     let paths = ["order", "--paths", "1G,100M", "--frames", "5000"];
@@ -181,7 +182,8 @@ fn nics_that_make_no_sense_are_refused() {
     assert!(refused(here(), &["pair", "--ours", "1G", "--theirs", "3G"]).contains("`3G` is not a NIC"));
 }
 
-/// Breaks: users cannot see whether two hosts of a scenario have found each other's NICs, and by which paths they send.
+/// Breaks: users cannot see whether two hosts of a scenario have found each other's NICs, and by which paths
+/// they send.
 #[test]
 fn a_scenario_tells_what_hosts_know() {
     let nics = gallery("nics.toml");
@@ -279,7 +281,8 @@ fn capture(frames: &[Vec<u8>]) -> tempfile::TempDir {
     dir
 }
 
-/// Breaks: a forged list is believed, hides that the host is there, or is not counted by what is wrong with it.
+/// Breaks: a forged list is believed, hides that the host is there, or is not counted by what is wrong with
+/// it.
 #[test]
 fn forged_lists_are_counted_and_not_believed() {
     let nics = |first, second| [(first, NicKind(3)), (second, NicKind(2))];

@@ -65,7 +65,8 @@ fn report(dir: &Path, arguments: &[&str]) -> (i32, Value) {
     (code, serde_json::from_str(&stdout).unwrap())
 }
 
-/// Breaks: captures of other programs: byte orders, units of time, several interfaces with clocks of their own.
+/// Breaks: captures of other programs: byte orders, units of time, several interfaces with clocks of their
+/// own.
 #[test]
 fn captures_of_any_origin_give_the_same_numbers() {
     let dir = tempfile::tempdir().unwrap();
@@ -107,15 +108,15 @@ fn captures_of_any_origin_give_the_same_numbers() {
         })
         .collect();
     let micros = (300, 1_000, 26, "precise");
-    // In the order of the files' names; flows of the last one with equal bytes in the order of their interfaces.
-    // In a tick of 1 ms, the 299 x 1,518 B of 36 ms carry 12,608 B: twice that.
+    // In the order of the files' names; flows of the last one with equal bytes in the order of their
+    // interfaces. In a tick of 1 ms, the 299 x 1,518 B of 36 ms carry 12,608 B: twice that.
     let (one, nic) = ((300, 1, 2, "precise"), (300, 60, 2, "precise"));
     let coarse = (300, 1_000_000, 25_216, "cannot_tell");
     assert_eq!(seen, [one, one, one, nic, coarse, micros, micros]);
 }
 
-/// Breaks: what is wrong with a file is not said, or it panics; a capture that was cut is thrown away whole, or passes for
-/// a whole one.
+/// Breaks: what is wrong with a file is not said, or it panics; a capture that was cut is thrown away whole,
+/// or passes for a whole one.
 #[test]
 fn bad_files_are_answered() {
     let dir = tempfile::tempdir().unwrap();

@@ -19,7 +19,8 @@ tc class add dev eth0 parent 1: classid 1:3 psp mode normal
 tc filter add dev eth0 parent 1: protocol ip pref 1 u32 match ip dst 192.168.2.0/24 classid 1:1
 ";
 
-const PACED: &str = "default = \"1:3\"\nclasses = [{ name = \"1:1\", rate = \"500 Mbit/s\" }, { name = \"1:3\" }]\n\
+const PACED: &str = "default = \"1:3\"\nclasses = [{ name = \"1:1\", rate = \"500 Mbit/s\" }, { name \
+                     = \"1:3\" }]\n\
                      filters = [{ class = \"1:1\", dst = \"10.0.0.2\" }]\n";
 
 fn words(command: &str) -> Vec<&str> {
@@ -39,7 +40,8 @@ fn refused(dir: &Path, command: &str) -> String {
     stderr
 }
 
-/// Breaks: setting pacing up with words, one command after another or a file of them, and reading what it means.
+/// Breaks: setting pacing up with words, one command after another or a file of them, and reading what it
+/// means.
 #[test]
 fn words_make_a_file_that_is_explained() {
     let dir = tempfile::tempdir().unwrap();
@@ -115,7 +117,8 @@ fn what_cannot_be_built_is_told() {
     assert!(refused(dir, "pacing show --line fast").contains("500 Mbit/s"));
 }
 
-/// Breaks: a wrong command changes the file, comments are lost without a word, or an error does not say where.
+/// Breaks: a wrong command changes the file, comments are lost without a word, or an error does not say
+/// where.
 #[test]
 fn wrong_commands_leave_the_file_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -123,7 +126,8 @@ fn wrong_commands_leave_the_file_alone() {
     let place = dir.join("pacing.toml");
     fs::write(&place, PACED).unwrap();
     let error = refused(dir, "pacing tc class add dev eth0 parent 1: classid 1:4 edf rat 1mbit");
-    let marked = "error: unknown word `rat`: did you mean `rate`?\n  class add dev eth0 parent 1: classid 1:4 edf rat 1mbit\n                                               ^^^\n";
+    let marked = "error: unknown word `rat`: did you mean `rate`?\n  class add dev eth0 parent 1: classid \
+                  1:4 edf rat 1mbit\n                                               ^^^\n";
     assert_eq!(error, marked);
     fs::write(
         dir.join("commands"),

@@ -13,8 +13,8 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// Breaks: programs that read the JSON, the report, or the core of the reproduction: asking gains, requests are
-/// confirmed, and confirmed samples are nearer to the path's round trip.
+/// Breaks: programs that read the JSON, the report, or the core of the reproduction: asking gains, requests
+/// are confirmed, and confirmed samples are nearer to the path's round trip.
 #[test]
 fn the_quick_reproduction_has_everything() {
     let dir = tempfile::tempdir().unwrap();
@@ -41,7 +41,8 @@ fn the_quick_reproduction_has_everything() {
         assert_eq!(row(id)["paper"], paper);
     }
     assert!(row("table5.2/window-end/bytes")["paper"].is_null(), "the thesis has no such row");
-    // Two Ethernets, 23.4 ms on the line, 50 ms of propagation and the ACK's way: it must be near the thesis' trace.
+    // Two Ethernets, 23.4 ms on the line, 50 ms of propagation and the ACK's way: it must be near the thesis'
+    // trace.
     assert!((75.0..79.0).contains(&measured("fig5.1/round-trip")));
     // Nobody who asks gets every ACK that would wait; nobody who never asks gets one confirmed.
     assert_eq!(measured("table5.2/none/cdl"), 0.0);

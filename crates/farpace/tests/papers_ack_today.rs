@@ -1,4 +1,5 @@
-//! `farpace papers ack --today` and `--estimators` from outside: the form of their JSON, their reports, and what must hold.
+//! `farpace papers ack --today` and `--estimators` from outside: the form of their JSON, their reports, and
+//! what must hold.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -22,8 +23,8 @@ fn sum(json: &Value, of: &str, all: &[(&str, &str)]) -> f64 {
     runs(json, all).map(|r| r[of].as_f64().unwrap()).sum()
 }
 
-/// Breaks: programs that read the JSON; a figure; or what asking means: more ACKs, most of them confirmed, and a flow that waits for a
-/// held ACK ends sooner.
+/// Breaks: programs that read the JSON; a figure; or what asking means: more ACKs, most of them confirmed,
+/// and a flow that waits for a held ACK ends sooner.
 #[test]
 fn asking_costs_acks_and_saves_time() {
     let dir = tempfile::tempdir().unwrap();
@@ -53,8 +54,8 @@ fn asking_costs_acks_and_saves_time() {
     }
 }
 
-/// Breaks: programs that read the JSON; the truth of the tables; and the sense of asking: with a held ACK the round trip is less
-/// wrong if it comes from confirmed samples.
+/// Breaks: programs that read the JSON; the truth of the tables; and the sense of asking: with a held ACK the
+/// round trip is less wrong if it comes from confirmed samples.
 #[test]
 fn confirmed_round_trips_are_truer() {
     let dir = tempfile::tempdir().unwrap();

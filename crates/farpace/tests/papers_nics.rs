@@ -16,8 +16,9 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// Breaks: programs that read the JSON, the report, or the core of the reproduction: without order what goes by the narrow card
-/// is sent again, with the right skip number nothing is, and `earliest` gets more than the best card alone.
+/// Breaks: programs that read the JSON, the report, or the core of the reproduction: without order what goes
+/// by the narrow card is sent again, with the right skip number nothing is, and `earliest` gets more than the
+/// best card alone.
 #[test]
 fn the_short_reproduction_has_everything() {
     let dir = tempfile::tempdir().unwrap();

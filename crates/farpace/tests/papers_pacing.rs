@@ -16,8 +16,8 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// Breaks: programs that read the JSON, the report, or the core of the reproduction: pacing is precise, at the rate that
-/// was asked for, and loses nothing.
+/// Breaks: programs that read the JSON, the report, or the core of the reproduction: pacing is precise, at
+/// the rate that was asked for, and loses nothing.
 #[test]
 fn the_short_reproduction_has_everything() {
     let dir = tempfile::tempdir().unwrap();

@@ -16,8 +16,8 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// Breaks: programs that read the JSON, the report, or the core of the reproduction: STAR fills the path first, comes
-/// back first when ACKs are lost, and has the most at every bit error rate.
+/// Breaks: programs that read the JSON, the report, or the core of the reproduction: STAR fills the path
+/// first, comes back first when ACKs are lost, and has the most at every bit error rate.
 #[test]
 fn the_short_reproduction_has_everything() {
     let dir = tempfile::tempdir().unwrap();

@@ -26,7 +26,8 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Breaks: programs that read the JSON, the reproduction itself (claims that held no longer do), or the report.
+/// Breaks: programs that read the JSON, the reproduction itself (claims that held no longer do), or the
+/// report.
 #[test]
 fn the_quick_reproduction_holds() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! A campaign against `farpace recv`: random hostile peers, many at once, against the real command. They leave at any point,
-//! stop reading, say nothing, lie. Meanwhile honest senders get through; afterwards every place, thread, descriptor and
-//! partial file is gone, and the processor is idle.
+//! A campaign against `farpace recv`: random hostile peers, many at once, against the real command. They
+//! leave at any point, stop reading, say nothing, lie. Meanwhile honest senders get through; afterwards every
+//! place, thread, descriptor and partial file is gone, and the processor is idle.
 //!
 //! `FARPACE_SEED` repeats a campaign, `FARPACE_ATTACKS` makes it longer; `make soak` runs a long one.
 
@@ -19,13 +19,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
-/// Attackers at once. More than there are places, and than there are places for those who have proved nothing.
+/// Attackers at once. More than there are places, and than there are places for those who have proved
+/// nothing.
 const AT_ONCE: u64 = 80;
 /// What a receiver is told to bear: `--timeout`, `--keep-partial`.
 const TIMEOUT: &str = "2";
 const KEEP: &str = "2";
-/// After the handshake's 10 s, the 2 s of silence and the 3 s of partial files all is gone; a busy machine may need
-/// longer, a place that is held for ever would never be free.
+/// After the handshake's 10 s, the 2 s of silence and the 3 s of partial files all is gone; a busy machine
+/// may need longer, a place that is held for ever would never be free.
 const GONE: Duration = Duration::from_secs(120);
 /// Kilobytes that a receiver with 4 transfers and 64 unproven connections may hold at its highest.
 const MAX_MEMORY: u64 = 400_000;
@@ -371,7 +372,8 @@ fn campaign(seed: u64, attacks: u64, server_token: &str, attackers_token: &str) 
         }
         assert!(
             Instant::now() < due,
-            "descriptors and threads, partial files, processor time: {now:?}, and at first {descriptors}, {threads}"
+            "descriptors and threads, partial files, processor time: {now:?}, and at first {descriptors}, \
+             {threads}"
         );
     }
     let highest = receiver.highest_memory();

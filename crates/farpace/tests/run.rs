@@ -6,7 +6,8 @@ use common::{LOSSY, PACED, bytes, names, run, with_scenario};
 use serde_json::Value;
 use std::fs;
 
-/// Breaks: the promise of the command: a real file arrives, byte for byte, and everything about it is written.
+/// Breaks: the promise of the command: a real file arrives, byte for byte, and everything about it is
+/// written.
 #[test]
 fn a_file_crosses_a_lossy_path() {
     let dir = with_scenario(LOSSY);
@@ -103,7 +104,8 @@ fn the_json_is_alone_and_has_its_shape() {
     }
 }
 
-/// Breaks: the reports of users who just type `farpace run FILE`, and their runs into a directory used before.
+/// Breaks: the reports of users who just type `farpace run FILE`, and their runs into a directory used
+/// before.
 #[test]
 fn without_out_there_is_a_report_only() {
     let dir = with_scenario(LOSSY);
@@ -131,7 +133,8 @@ fn the_same_run_gives_the_same_files() {
     }
 }
 
-/// Breaks: a transfer that did not complete is taken for a success by a script, or its partial file for a whole.
+/// Breaks: a transfer that did not complete is taken for a success by a script, or its partial file for a
+/// whole.
 #[test]
 fn a_run_out_of_time_says_so() {
     let dir = with_scenario(LOSSY);
@@ -148,7 +151,8 @@ fn a_run_out_of_time_says_so() {
 #[test]
 fn every_flow_has_its_section() {
     let dir = with_scenario(&format!(
-        "{LOSSY}\n[[flows]]\nname = \"late\"\nfrom = \"a\"\nto = \"b\"\nstart = \"50 ms\"\nsize = \"500 kB\"\n"
+        "{LOSSY}\n[[flows]]\nname = \"late\"\nfrom = \"a\"\nto = \"b\"\nstart = \"50 ms\"\nsize = \"500 \
+         kB\"\n"
     ));
     // TOML wants [[flows]] before [trace] only by custom.
     let (code, stdout, stderr) = run(dir.path(), &["run", "scenario.toml", "--out", "out", "--trace", "csv"]);
@@ -163,7 +167,8 @@ fn every_flow_has_its_section() {
     }
 }
 
-/// Breaks: the table and the JSON of network cards: rows that are missing, keys that are gone or not documented, wrong sums.
+/// Breaks: the table and the JSON of network cards: rows that are missing, keys that are gone or not
+/// documented, wrong sums.
 #[test]
 fn nics_are_reported_in_words_and_numbers() {
     let text = include_str!("../../../scenarios/gallery/nics.toml");
@@ -211,7 +216,8 @@ fn nics_are_reported_in_words_and_numbers() {
     }
 }
 
-/// Breaks: the table and the JSON of pacing: rows that are missing, keys that are gone or not documented, wrong sums.
+/// Breaks: the table and the JSON of pacing: rows that are missing, keys that are gone or not documented,
+/// wrong sums.
 #[test]
 fn pacing_is_told_in_words_and_numbers() {
     let dir = with_scenario(PACED);

@@ -51,7 +51,8 @@ fn every_command_has_a_page() {
     assert_eq!(run(dir.path(), &["man", "nonsense"]).0, 2);
 }
 
-/// Breaks: help that shows how to use a command: examples everywhere, and exit codes where the program says its own.
+/// Breaks: help that shows how to use a command: examples everywhere, and exit codes where the program says
+/// its own.
 #[test]
 fn every_help_has_an_example() {
     for (words, command) in commands() {

@@ -52,7 +52,8 @@ fn control(ack_control: AckControl) -> TcpOptions {
     TcpOptions { ack_control, ..TcpOptions::default() }
 }
 
-/// A directory with `a.pcapng`: packets of which `snaplen` bytes are kept, at 13:37:26 and so many microseconds.
+/// A directory with `a.pcapng`: packets of which `snaplen` bytes are kept, at 13:37:26 and so many
+/// microseconds.
 fn capture(snaplen: Option<u32>, packets: &[(u64, Packet, Option<&str>)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let file = std::fs::File::create(dir.path().join("a.pcapng")).unwrap();
@@ -121,8 +122,10 @@ fn figure() -> tempfile::TempDir {
 fn the_published_figure() {
     let dir = figure();
     let expected = "\
-13:37:26.129717 10.0.0.1.1027 > 10.0.0.2.1060: S 18947299:18947299(0) win 8760 <mss 1460,nop,nop,timestamp 0 0,nop,wscale 0,cdl-allow>
-13:37:26.184039 10.0.0.2.1060 > 10.0.0.1.1027: S 3052158394:3052158394(0) ack 18947300 win 8760 <mss 1460,nop,wscale 0,cdl-allow>
+13:37:26.129717 10.0.0.1.1027 > 10.0.0.2.1060: S 18947299:18947299(0) win 8760 <mss 1460,nop,nop,timestamp 0 \
+0,nop,wscale 0,cdl-allow>
+13:37:26.184039 10.0.0.2.1060 > 10.0.0.1.1027: S 3052158394:3052158394(0) ack 18947300 win 8760 <mss \
+1460,nop,wscale 0,cdl-allow>
 13:37:26.186071 10.0.0.1.1027 > 10.0.0.2.1060: . ack 1 win 8760 <nop,nop,timestamp 197 77079,cdl-allow>
 13:37:26.189470 10.0.0.1.1027 > 10.0.0.2.1060: D 1:1449(1448) ack 1 win 8760 <nop,nop,timestamp 197 77079>
 13:37:26.268132 10.0.0.2.1060 > 10.0.0.1.1027: C ack 1449 win 8760 <nop,nop,timestamp 77079 197>
@@ -134,7 +137,8 @@ fn the_published_figure() {
     // The first three lines are those of `--count 3`.
     let three: String = expected.split_inclusive('\n').take(3).collect();
     assert_eq!(show(dir.path(), &["--count", "3"]), three);
-    // With another bit the flag means nothing, and is shown as what it is. Without ACK nothing is acknowledged.
+    // With another bit the flag means nothing, and is shown as what it is. Without ACK nothing is
+    // acknowledged.
     let other = tails(dir.path(), &["--cdl-bit", "6"]);
     assert_eq!(other[3], ". 1:1449(1448) win 8760 [0x800] <nop,nop,timestamp 197 77079>");
     assert_eq!(other[4], ". ack 1449 win 8760 [0x800] <nop,nop,timestamp 77079 197>");
@@ -208,7 +212,8 @@ fn the_flag_beside_ack_on_data() {
     }
 }
 
-/// Breaks: the rest of TCP: other flags, numbers without a SYN, SACK blocks, options nobody knows or that are malformed.
+/// Breaks: the rest of TCP: other flags, numbers without a SYN, SACK blocks, options nobody knows or that are
+/// malformed.
 #[test]
 fn other_segments() {
     let sack = [(311, 321), (341, 351)].map(|(a, b)| SackBlock { start: Seq::new(a), end: Seq::new(b) });
@@ -320,7 +325,8 @@ fn json_has_the_same_facts() {
     assert_eq!(names, ["mss", "nop", "nop", "timestamp", "nop", "wscale", "cdl-allow"]);
 }
 
-/// Breaks: any capture of a hostile network ends the program: here every byte of three frames is damaged in turn.
+/// Breaks: any capture of a hostile network ends the program: here every byte of three frames is damaged in
+/// turn.
 #[test]
 fn no_frame_is_fatal() {
     let sack = SackBlock { start: Seq::new(3), end: Seq::new(4) };
@@ -426,7 +432,8 @@ fn a_reader_who_goes_away_is_no_error() {
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
 }
 
-/// Breaks: what is shown of a real run: numbers, lengths, marks of loss. tshark has its own count of relative numbers.
+/// Breaks: what is shown of a real run: numbers, lengths, marks of loss. tshark has its own count of relative
+/// numbers.
 #[test]
 fn a_run_as_tshark_sees_it() {
     let dir = with_scenario(LOSSY);

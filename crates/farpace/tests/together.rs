@@ -8,7 +8,8 @@ use common::run;
 use serde_json::Value;
 use std::fs;
 
-/// Breaks: a combination of cures is not measured, is measured as another one, or all five together carry less than none.
+/// Breaks: a combination of cures is not measured, is measured as another one, or all five together carry
+/// less than none.
 #[test]
 fn every_combination_is_measured() {
     let dir = tempfile::tempdir().unwrap();
@@ -42,7 +43,8 @@ fn every_combination_is_measured() {
     assert!(out.join("figures/ship-arrived.svg").exists());
 }
 
-/// Breaks: the page on all papers lacks a paper, its claims, or the way to its report; or a word that is no paper is taken.
+/// Breaks: the page on all papers lacks a paper, its claims, or the way to its report; or a word that is no
+/// paper is taken.
 #[test]
 fn one_page_for_the_papers() {
     let dir = tempfile::tempdir().unwrap();

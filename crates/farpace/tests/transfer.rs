@@ -243,7 +243,8 @@ fn failures_are_told() {
     assert!(code == 2 && errors.contains("cannot make the directory no/missing"), "{code}: {errors}");
 }
 
-/// Breaks: a port is open to the world because nobody thought of it, or a token that is empty is taken for one.
+/// Breaks: a port is open to the world because nobody thought of it, or a token that is empty is taken for
+/// one.
 #[test]
 fn nobody_is_let_in_by_accident() {
     let Folders { here, there } = folders();
@@ -360,7 +361,8 @@ fn copies_go_both_ways() {
     assert_eq!(run(here.path(), &["copy", "photos", "elsewhere"]).0, 2);
 }
 
-/// A script in ssh's place as scp calls it: options, `--`, the machine, and what is to run there; scp wants `sftp`.
+/// A script in ssh's place as scp calls it: options, `--`, the machine, and what is to run there; scp wants
+/// `sftp`.
 fn fake_ssh_of_scp(place: &Path, there: &Path) -> Option<String> {
     let server = ["/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server", "/usr/lib/ssh/sftp-server"];
     let server = server.into_iter().find(|path| Path::new(path).exists());
@@ -381,8 +383,8 @@ fn fake_ssh_of_scp(place: &Path, there: &Path) -> Option<String> {
     Some(script.display().to_string())
 }
 
-/// Breaks: who asks for it does not get his files over there if farpace is not installed at the other end, or does not hear that nothing
-/// was verified.
+/// Breaks: who asks for it does not get his files over there if farpace is not installed at the other end, or
+/// does not hear that nothing was verified.
 #[test]
 fn scp_copies_where_farpace_is_not() {
     let Folders { here, there } = folders();
@@ -460,13 +462,15 @@ fn farpace_carries_to_farpace_and_to_the_kernel() {
     let script = "
         ip link set lo up; echo 1 > /proc/sys/net/ipv4/ip_forward
         mkdir one two
-        \"$FARPACE\" recv --insecure --dir one --once --open --stack farpace --tun fpone --addr 10.77.1.2/24 2>one.log &
+        \"$FARPACE\" recv --insecure --dir one --once --open --stack farpace --tun fpone --addr 10.77.1.2/24 \
+        2>one.log &
         until grep -q Receiving one.log; do sleep 0.05; done
         \"$FARPACE\" send --insecure film 10.77.1.2 --tun fptwo --addr 10.77.2.2/24 --explain
         cmp film one/film
         \"$FARPACE\" recv --insecure --dir two --once --open --listen 0.0.0.0:7077 2>two.log &
         until grep -q Receiving two.log; do sleep 0.05; done
-        \"$FARPACE\" send --insecure film 10.77.2.1:7077 --tun fptwo --addr 10.77.2.2/24 --profile modern --congestion bbr3 --json
+        \"$FARPACE\" send --insecure film 10.77.2.1:7077 --tun fptwo --addr 10.77.2.2/24 --profile modern \
+        --congestion bbr3 --json
         cmp film two/film && echo same";
     let Some((code, out, errors)) = as_root(script, here.path()) else { return };
     let logs = fs::read_to_string(here.path().join("one.log")).unwrap_or_default();
@@ -557,7 +561,8 @@ fn without_udp_tls_carries_and_says_why() {
     assert_eq!(receiver.end().0, 0);
 }
 
-/// Breaks: the ticket of another receiver, an old one or a changed one opens something, or it takes long to be told.
+/// Breaks: the ticket of another receiver, an old one or a changed one opens something, or it takes long to
+/// be told.
 #[test]
 fn a_wrong_ticket_opens_nothing() {
     let Folders { here, there } = folders();
@@ -585,7 +590,8 @@ fn a_wrong_ticket_opens_nothing() {
     }
 }
 
-/// Breaks: other users of the machine read the keys in the list of processes, or a ticket in a file or the environment is not found.
+/// Breaks: other users of the machine read the keys in the list of processes, or a ticket in a file or the
+/// environment is not found.
 #[test]
 fn the_list_of_processes_shows_no_keys() {
     let Folders { here, there } = folders();
@@ -678,7 +684,8 @@ fn a_suspended_receiver_goes_on() {
     assert_eq!(fs::read(there.path().join("film")).unwrap(), noise(4_000_000));
 }
 
-/// Breaks: a dry run changes something, a copy deletes what it was not told to, or keeps what it was told to delete.
+/// Breaks: a dry run changes something, a copy deletes what it was not told to, or keeps what it was told to
+/// delete.
 #[test]
 fn trees_are_made_the_same_and_nothing_else_is_touched() {
     let Folders { here, there } = folders();

@@ -1,4 +1,5 @@
-//! `farpace forward`, `perf`, and several paths, as people run them, over loopback with a script in ssh's place.
+//! `farpace forward`, `perf`, and several paths, as people run them, over loopback with a script in ssh's
+//! place.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
@@ -29,7 +30,8 @@ fn fake_ssh(place: &Path) -> String {
 fn farpace(ssh: &str, args: &[&str]) -> Command {
     let mut command = Command::new(FARPACE);
     command.arg(args[0]).args(["--ssh-command", ssh, "--remote-command", FARPACE]).args(&args[1..]);
-    // As ssh says by which address it came: the only one that loopback takes from a socket that is bound to it.
+    // As ssh says by which address it came: the only one that loopback takes from a socket that is bound to
+    // it.
     command.env("SSH_CONNECTION", "127.0.0.1 1 127.0.0.1 22").env_remove("FARPACE_TICKET");
     command
 }
@@ -48,8 +50,8 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Breaks: what is sent to a forwarded port arrives changed, the end of one direction ends both, or a host that cannot be reached is
-/// not told.
+/// Breaks: what is sent to a forwarded port arrives changed, the end of one direction ends both, or a host
+/// that cannot be reached is not told.
 #[test]
 fn ports_are_forwarded_both_ways() {
     let tools = tempfile::tempdir().unwrap();
@@ -136,7 +138,8 @@ fn throughput_is_measured_and_explained() {
     }
 }
 
-/// Breaks: several paths carry nothing, or one of them is never used, or a path that is not there is not told.
+/// Breaks: several paths carry nothing, or one of them is never used, or a path that is not there is not
+/// told.
 #[test]
 fn several_paths_are_used_at_once() {
     let tools = tempfile::tempdir().unwrap();
@@ -164,7 +167,8 @@ fn several_paths_are_used_at_once() {
     assert!(output.status.code() == Some(1) && errors.contains("nosuchnic0"), "{errors}");
 }
 
-/// Breaks: a host behind WireGuard needs root, is not reached by a peer of its file, or its keys may lie about.
+/// Breaks: a host behind WireGuard needs root, is not reached by a peer of its file, or its keys may lie
+/// about.
 #[test]
 fn a_host_is_behind_wireguard_as_a_file_says() {
     let place = tempfile::tempdir().unwrap();
@@ -173,7 +177,8 @@ fn a_host_is_behind_wireguard_as_a_file_says() {
         let key = STANDARD.encode(own.to_bytes());
         let peer = peer.public();
         format!(
-            "[Interface]\nPrivateKey = {key}\nAddress = {address}/24\nDNS = 10.9.0.53\n[Peer]\nPublicKey = {peer}\n{rest}\n"
+            "[Interface]\nPrivateKey = {key}\nAddress = {address}/24\nDNS = 10.9.0.53\n[Peer]\nPublicKey = \
+             {peer}\n{rest}\n"
         )
     };
     let path = place.path().join("wg0.conf");

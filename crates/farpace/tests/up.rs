@@ -1,6 +1,7 @@
 //! `farpace up` and `farpace doctor`, as programs, with the kernel of this machine as the other end.
 //!
-//! Needs root. Elsewhere these tests pass with a line on stderr that says what is missing, and fail where `CI` is set.
+//! Needs root. Elsewhere these tests pass with a line on stderr that says what is missing, and fail where
+//! `CI` is set.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
@@ -128,7 +129,8 @@ fn echoes(address: &str) {
     assert!(reader.join().unwrap() == sent, "{address}: not what was sent");
 }
 
-/// An ICMP echo by the kernel's own ping socket would need `ping`: where there is none, farpace's answer is proved elsewhere.
+/// An ICMP echo by the kernel's own ping socket would need `ping`: where there is none, farpace's answer is
+/// proved elsewhere.
 fn pings(namespace: &Namespace, address: &str) {
     match Command::new("ping").arg("-V").output() {
         Ok(_) => {
@@ -225,7 +227,8 @@ fn what_a_killed_process_left_is_found_and_cleaned() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Breaks: a host takes an address that another machine on the network has, or this one, and both lose connections.
+/// Breaks: a host takes an address that another machine on the network has, or this one, and both lose
+/// connections.
 #[test]
 fn an_address_that_somebody_has_is_refused() {
     let Some(namespace) = Namespace::new("t") else { return };
@@ -300,7 +303,8 @@ fn a_device_that_goes_away_is_an_error() {
     }
 }
 
-/// Breaks: a host that is stopped for a while and goes on loses its connections, or nobody learns that it stood still.
+/// Breaks: a host that is stopped for a while and goes on loses its connections, or nobody learns that it
+/// stood still.
 #[test]
 fn a_host_that_was_suspended_goes_on() {
     let Some(namespace) = Namespace::new("g") else { return };

@@ -4,7 +4,8 @@
 
 mod common;
 
-/// Breaks: a build without BPF fails without saying which build has it, or with an exit code of another meaning.
+/// Breaks: a build without BPF fails without saying which build has it, or with an exit code of another
+/// meaning.
 #[test]
 fn it_says_which_build_has_it() {
     let here = std::path::Path::new(".");

@@ -19,8 +19,8 @@ pub struct SocketEnds {
 ///
 /// It may read, write, close or abort the connection during the call; the host transmits afterwards.
 pub trait Application: Any {
-    /// It has got its connection: the one that is being opened, or one whose handshake is complete. Comes once, before
-    /// any event.
+    /// It has got its connection: the one that is being opened, or one whose handshake is complete. Comes
+    /// once, before any event.
     fn on_begin(&mut self, id: ConnectionId, ends: SocketEnds) {
         let _ = (id, ends);
     }

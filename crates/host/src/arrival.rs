@@ -12,8 +12,8 @@ use farpace_units::{ByteCount, Seq};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{Ecn, Packet};
 
-/// Answers to segments that belong to nobody. Of more, the rest is dropped unanswered: a host is no mirror for
-/// those who forge addresses.
+/// Answers to segments that belong to nobody. Of more, the rest is dropped unanswered: a host is no mirror
+/// for those who forge addresses.
 pub const MAX_RESETS_PER_SECOND: u64 = 1_000;
 
 impl Host {
@@ -216,7 +216,8 @@ fn reset_for(header: &TcpHeader, payload: usize) -> TcpHeader {
     reset
 }
 
-/// The packet has been forwarded more often than IP_MINTTL allows (RFC 5082). Most sockets set none, and read no header for it.
+/// The packet has been forwarded more often than IP_MINTTL allows (RFC 5082). Most sockets set none, and read
+/// no header for it.
 fn too_far(packet: &Packet, min_hops: u8) -> bool {
     min_hops > 0 && packet.ip().is_some_and(|ip| ip.ttl() < min_hops)
 }

@@ -1,4 +1,5 @@
-//! Which local ports TCP sockets have, and who may share one: bind(2) with SO_REUSEADDR and SO_REUSEPORT as Linux has them.
+//! Which local ports TCP sockets have, and who may share one: bind(2) with SO_REUSEADDR and SO_REUSEPORT as
+//! Linux has them.
 
 use crate::FIRST_EPHEMERAL;
 use crate::host::Host;
@@ -19,7 +20,8 @@ pub struct Bind {
     pub port: u16,
     /// With `::`, all addresses of IPv4 as well.
     pub both_families: bool,
-    /// Bears sockets that bear it and do not listen (SO_REUSEADDR), and connections of a listener that was there before.
+    /// Bears sockets that bear it and do not listen (SO_REUSEADDR), and connections of a listener that was
+    /// there before.
     pub reuse_address: bool,
     /// Bears all that bear it (SO_REUSEPORT); listeners at one place then share the connections.
     pub reuse_port: bool,
@@ -306,7 +308,8 @@ mod tests {
         binds.listen(ids[1]).unwrap();
     }
 
-    /// Breaks: a server cannot have its port again after a restart, or takes it from connections that bear nobody.
+    /// Breaks: a server cannot have its port again after a restart, or takes it from connections that bear
+    /// nobody.
     #[test]
     fn connections_keep_a_port_from_those_who_do_not_share_it() {
         let mut binds = Binds::default();

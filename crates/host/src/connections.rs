@@ -252,7 +252,8 @@ impl Connections {
         )
     }
 
-    /// The ends of `slot` are free again; and whether others may have been bound to its port meanwhile. None: they were free.
+    /// The ends of `slot` are free again; and whether others may have been bound to its port meanwhile. None:
+    /// they were free.
     pub fn release(&mut self, slot: usize) -> Option<(Tuple, bool)> {
         self.recent = None;
         let (tuple, reuse_address) = match self.slots.get(slot).map(|s| &s.content) {

@@ -1,5 +1,6 @@
-//! SYN cookies (RFC 4987 §3.6): a listener that is out of room for half-open connections answers a SYN without
-//! keeping anything. What it would have kept is in the numbers of its SYN-ACK, and comes back with the ACK.
+//! SYN cookies (RFC 4987 §3.6): a listener that is out of room for half-open connections answers a SYN
+//! without keeping anything. What it would have kept is in the numbers of its SYN-ACK, and comes back with
+//! the ACK.
 //!
 //! The sequence number carries the maximum segment size, the minute, and a proof that only we can make. The
 //! low bits of the timestamp carry window scale and SACK: a peer that offers no timestamps goes without both.
@@ -14,8 +15,9 @@ pub const COOKIE_PERIOD: Span = Span::from_secs(60);
 /// No cookie is taken that is older.
 pub const COOKIE_LIFETIME: Span = Span::from_secs(120);
 
-/// Segment sizes that fit into three bits: the limits of the engine, the defaults of RFC 9293 §3.7.1, and those of
-/// IPv4 and IPv6 over Ethernet, tunnels and jumbo frames. The largest one that the peer can take is chosen.
+/// Segment sizes that fit into three bits: the limits of the engine, the defaults of RFC 9293 §3.7.1, and
+/// those of IPv4 and IPv6 over Ethernet, tunnels and jumbo frames. The largest one that the peer can take is
+/// chosen.
 const SIZES: [u16; 8] = [88, 536, 1_220, 1_360, 1_400, 1_440, 1_460, 8_940];
 /// Assumed of a peer that does not tell (RFC 9293 §3.7.1).
 const DEFAULT_SIZE: u16 = 536;

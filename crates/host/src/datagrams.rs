@@ -15,7 +15,8 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// A program with one UDP socket. The host calls it when something waits in its socket, and when its deadline comes.
+/// A program with one UDP socket. The host calls it when something waits in its socket, and when its deadline
+/// comes.
 pub trait DatagramProgram: Any {
     /// Reads and sends what it likes.
     fn run(&mut self, now: Instant, socket: &mut UdpSocket<'_>);
@@ -104,7 +105,8 @@ impl DatagramPrograms {
 }
 
 impl Host {
-    /// Opens a UDP socket at `port` (0: at any free one) of all addresses of the family of `like`, for `program`.
+    /// Opens a UDP socket at `port` (0: at any free one) of all addresses of the family of `like`, for
+    /// `program`.
     ///
     /// # Errors
     /// The port is taken, or there are too many.
@@ -149,7 +151,8 @@ impl Host {
         self.datagrams.sockets.close(id);
     }
 
-    /// From now on a UDP socket hears `remote` alone, and others can have its port; none: it hears everybody again.
+    /// From now on a UDP socket hears `remote` alone, and others can have its port; none: it hears everybody
+    /// again.
     ///
     /// # Errors
     /// See [`UdpSockets::connect`].

@@ -80,8 +80,8 @@ impl Default for LocalAddress {
 /// One machine with one NIC (port 0).
 ///
 /// Connections are opened with [`connect`](Host::connect) at a time of the future, or accepted by a
-/// [`listen`](Host::listen)er. Each has an [`Application`] and a configuration of its own. The host answers segments
-/// that belong to nobody with a reset (RFC 9293 §3.10.7.1), but no more than
+/// [`listen`](Host::listen)er. Each has an [`Application`] and a configuration of its own. The host answers
+/// segments that belong to nobody with a reset (RFC 9293 §3.10.7.1), but no more than
 /// [`MAX_RESETS_PER_SECOND`](crate::MAX_RESETS_PER_SECOND).
 pub struct Host {
     pub(crate) internet: Internet,
@@ -157,9 +157,9 @@ impl Host {
         }
     }
 
-    /// Puts the host on an Ethernet with others: with the MAC address `mac`, it asks for theirs (ARP, RFC 826;
-    /// neighbour discovery, RFC 4861). Without this, the MAC address of everybody follows from the IP address, as
-    /// among hosts of the lab. To be called before there are connections.
+    /// Puts the host on an Ethernet with others: with the MAC address `mac`, it asks for theirs (ARP, RFC
+    /// 826; neighbour discovery, RFC 4861). Without this, the MAC address of everybody follows from the IP
+    /// address, as among hosts of the lab. To be called before there are connections.
     pub fn join_link(&mut self, mac: MacAddr, link: LocalLink) {
         self.internet.join(mac, link);
     }
@@ -170,15 +170,16 @@ impl Host {
         self.says_rates = true;
     }
 
-    /// From now on the connections that begin know which of their packets still wait in the queues below the host, and do not
-    /// send these again ([`Connection::set_departed`]). What is below must let packets [depart](Packet::depart) when they leave
-    /// the machine, as lines do, or drop them.
+    /// From now on the connections that begin know which of their packets still wait in the queues below the
+    /// host, and do not send these again ([`Connection::set_departed`]). What is below must let packets
+    /// [depart](Packet::depart) when they leave the machine, as lines do, or drop them.
     pub fn know_departures(&mut self) {
         self.knows_departures = true;
     }
 
-    /// Takes packets that a device has handed up together. Each connection among them is serviced once, at the end, where
-    /// that is allowed (see [`Connection::may_wait`]): so there is one ACK for a burst, not one for each packet.
+    /// Takes packets that a device has handed up together. Each connection among them is serviced once, at
+    /// the end, where that is allowed (see [`Connection::may_wait`]): so there is one ACK for a burst, not
+    /// one for each packet.
     ///
     /// The packets come into being here, so far as the account of the element goes ([`Cx::made`]).
     pub fn on_burst(&mut self, packets: impl IntoIterator<Item = Packet>, cx: &mut Cx<'_>) {
@@ -197,7 +198,8 @@ impl Host {
         self.report_given_up(cx);
     }
 
-    /// Accepts connections to `port` of all addresses; `factory` makes the application of each when its handshake is complete.
+    /// Accepts connections to `port` of all addresses; `factory` makes the application of each when its
+    /// handshake is complete.
     ///
     /// # Errors
     /// The port is taken.
@@ -239,7 +241,8 @@ impl Host {
         Ok(())
     }
 
-    /// The socket stays bound and accepts no more connections; those whose handshake is not complete end. True if it did.
+    /// The socket stays bound and accepts no more connections; those whose handshake is not complete end.
+    /// True if it did.
     pub fn stop_listening_on(&mut self, id: BindId) -> bool {
         self.binds.stop_listening(id);
         let listened = self.listeners.remove(id);
@@ -254,8 +257,8 @@ impl Host {
         listened
     }
 
-    /// So many closed connections stay for inspection ([`DEFAULT_CLOSED_KEPT`](crate::DEFAULT_CLOSED_KEPT) at first); of more,
-    /// the oldest are forgotten.
+    /// So many closed connections stay for inspection ([`DEFAULT_CLOSED_KEPT`](crate::DEFAULT_CLOSED_KEPT) at
+    /// first); of more, the oldest are forgotten.
     pub fn keep_closed(&mut self, most: usize) {
         self.connections.closed_kept = most;
     }
@@ -376,8 +379,8 @@ impl Host {
     }
 
     /// Closes everything in good order when the time `at` comes: listeners take nobody any more, planned
-    /// connections are not opened, half-open ones are reset, UDP sockets are closed with their programs, and of all
-    /// other connections this side is closed. The peers may take their time: the host is done when
+    /// connections are not opened, half-open ones are reset, UDP sockets are closed with their programs, and
+    /// of all other connections this side is closed. The peers may take their time: the host is done when
     /// [`open_connections`](Host::open_connections) is zero.
     pub fn shutdown(&mut self, at: Instant) {
         self.shutdown_at = Some(self.shutdown_at.map_or(at, |earlier| earlier.min(at)));
@@ -398,8 +401,8 @@ impl Host {
         self.connections.get(id).map(|e| &e.connection)
     }
 
-    /// Lets `work` write to, read from, close or abort a connection between its events, and sends what it has to
-    /// send then. None: there is no such connection (any more).
+    /// Lets `work` write to, read from, close or abort a connection between its events, and sends what it has
+    /// to send then. None: there is no such connection (any more).
     pub fn with_connection<R>(
         &mut self,
         id: ConnectionId,
@@ -413,8 +416,8 @@ impl Host {
         Some(result)
     }
 
-    /// The same with the connection's application, for programs that do something of their own accord. None also if the
-    /// application is not a `T`.
+    /// The same with the connection's application, for programs that do something of their own accord. None
+    /// also if the application is not a `T`.
     pub fn with_application<T: Application, R>(
         &mut self,
         id: ConnectionId,
@@ -520,7 +523,8 @@ impl Host {
         self.service(slot, cx);
     }
 
-    /// Tells the application what happened, sends what the connection has to send, and books what has become of it.
+    /// Tells the application what happened, sends what the connection has to send, and books what has become
+    /// of it.
     pub(crate) fn service(&mut self, slot: usize, cx: &mut Cx<'_>) {
         self.end_handshake(slot);
         if !self.exchange(slot, cx) {
@@ -567,7 +571,8 @@ impl Host {
         }
     }
 
-    /// Events to the application, segments to the network, until there are no more. False: there is no such connection.
+    /// Events to the application, segments to the network, until there are no more. False: there is no such
+    /// connection.
     fn exchange(&mut self, slot: usize, cx: &mut Cx<'_>) -> bool {
         let pressure = self.budget.pressure(self.connections.len());
         let Some(entry) = self.connections.at(slot) else { return false };
@@ -639,7 +644,8 @@ impl Host {
         }
     }
 
-    /// A connection in TIME-WAIT that nobody needs whole closes, and a row takes its place. True: there is such a row.
+    /// A connection in TIME-WAIT that nobody needs whole closes, and a row takes its place. True: there is
+    /// such a row.
     fn become_time_wait(&mut self, slot: usize, now: Instant) -> bool {
         let Some(entry) = self.connections.at(slot) else { return false };
         if entry.connection.state() != ConnectionState::TimeWait || self.connections.is_logged(slot) {
@@ -691,7 +697,8 @@ impl Host {
     }
 }
 
-/// The rate of frames, with their check sequences, whose payload comes at `payload_rate`; none for a packet without.
+/// The rate of frames, with their check sequences, whose payload comes at `payload_rate`; none for a packet
+/// without.
 fn rate_of_frames(payload_rate: Rate, packet: &Packet) -> Option<Rate> {
     const FCS: u64 = 4;
     let payload = u128::try_from(packet.payload().len()).ok().filter(|len| *len > 0)?;

@@ -4,10 +4,11 @@ use crate::secret::Tuple;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A map from the ends of connections to their slots. Ordered, so that no choice of ends makes the search long.
+/// A map from the ends of connections to their slots. Ordered, so that no choice of ends makes the search
+/// long.
 ///
-/// A number stands for most ends: comparing it is one instruction, and comparing ends is a dozen. Ends whose number is taken are
-/// kept apart. On a host with one IPv4 address there are none.
+/// A number stands for most ends: comparing it is one instruction, and comparing ends is a dozen. Ends whose
+/// number is taken are kept apart. On a host with one IPv4 address there are none.
 #[derive(Default)]
 pub(crate) struct TupleIndex {
     numbered: BTreeMap<u64, (Tuple, usize)>,
@@ -85,7 +86,8 @@ mod tests {
         Tuple { local, remote, local_port: (n >> 4 & 1) as u16, remote_port: 7 }
     }
 
-    /// Breaks: a segment goes to a connection of other ends, or to none, because two ends have the same number.
+    /// Breaks: a segment goes to a connection of other ends, or to none, because two ends have the same
+    /// number.
     #[test]
     fn it_is_a_map() {
         let (mut index, mut model) = (TupleIndex::default(), BTreeMap::new());

@@ -30,8 +30,8 @@ const TTL: u8 = 64;
 pub struct LocalLink {
     /// Prefixes of the link: an address and how many of its bits count. Link-local addresses need none.
     pub prefixes: Vec<(IpAddr, u8)>,
-    /// Routers of the link, the preferred first. Of each family the first is used; without one, everybody is taken
-    /// for a neighbour.
+    /// Routers of the link, the preferred first. Of each family the first is used; without one, everybody is
+    /// taken for a neighbour.
     pub gateways: Vec<IpAddr>,
 }
 
@@ -296,8 +296,9 @@ impl Internet {
 }
 
 impl Host {
-    /// There is a switch or a hub behind its NIC, and other stations behind that: frames for their MAC addresses are no
-    /// mistake. The NIC takes them in and counts them. Without this, they are dropped with a reason.
+    /// There is a switch or a hub behind its NIC, and other stations behind that: frames for their MAC
+    /// addresses are no mistake. The NIC takes them in and counts them. Without this, they are dropped with a
+    /// reason.
     pub fn share_link(&mut self) {
         self.shares_line = true;
     }
@@ -332,16 +333,16 @@ impl Host {
         &self.internet.addresses
     }
 
-    /// Its device takes packets of several segments, with up to `most` bytes of payload, and cuts them (TSO): connections
-    /// send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each segment is a packet. To be
-    /// called before there are connections.
+    /// Its device takes packets of several segments, with up to `most` bytes of payload, and cuts them (TSO):
+    /// connections send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each
+    /// segment is a packet. To be called before there are connections.
     pub fn set_super_segments(&mut self, most: u32) {
         self.internet.limits.super_segment = most.min(MAX_SUPER_SEGMENT);
     }
 
-    /// Its device takes IP packets of up to `mtu` bytes (68 at least): datagrams go out in fragments of at most that, and
-    /// connections that begin from now on neither send nor offer larger segments. Without this, datagrams are cut at 1500
-    /// bytes, and segments have the size of their configuration.
+    /// Its device takes IP packets of up to `mtu` bytes (68 at least): datagrams go out in fragments of at
+    /// most that, and connections that begin from now on neither send nor offer larger segments. Without
+    /// this, datagrams are cut at 1500 bytes, and segments have the size of their configuration.
     pub fn set_mtu(&mut self, mtu: u16) {
         self.internet.limits.mtu = Some(mtu.max(MIN_MTU));
     }
@@ -437,8 +438,8 @@ impl Host {
         cx.consume(packet);
     }
 
-    /// Tells connections what could not be delivered on the link: as a report from a router, it is no reason to give
-    /// up (RFC 1122 §2.4, §4.2.3.9).
+    /// Tells connections what could not be delivered on the link: as a report from a router, it is no reason
+    /// to give up (RFC 1122 §2.4, §4.2.3.9).
     #[inline]
     pub(crate) fn report_given_up(&mut self, cx: &mut Cx<'_>) {
         if self.internet.given_up.is_empty() {
@@ -482,8 +483,8 @@ impl Host {
     }
 }
 
-/// `config` for connections between these ends. Its segment size is for IPv4; the longer header of IPv6 is taken from
-/// the payload (RFC 6691 §3), so that packets have the same length.
+/// `config` for connections between these ends. Its segment size is for IPv4; the longer header of IPv6 is
+/// taken from the payload (RFC 6691 §3), so that packets have the same length.
 ///
 /// Super-segments are what its device takes, and no segment is longer than that.
 pub(crate) fn fitted<'a>(config: &'a Config, tuple: &Tuple, limits: ConnectionLimits) -> Cow<'a, Config> {

@@ -19,8 +19,8 @@ pub(crate) fn isn_above(secret: &Secret, tuple: &Tuple, now: Instant, floor: Opt
     floor.map_or(fresh, |floor| fresh.later(floor))
 }
 
-/// Where the clock of timestamps begins for connections between these addresses, whatever their ports are: a peer that keeps
-/// a connection in TIME-WAIT sees that a later one is later (RFC 6191).
+/// Where the clock of timestamps begins for connections between these addresses, whatever their ports are: a
+/// peer that keeps a connection in TIME-WAIT sees that a later one is later (RFC 6191).
 pub(crate) fn timestamp_offset(secret: &Secret, tuple: &Tuple) -> u32 {
     let addresses = Tuple { local_port: 0, remote_port: 0, ..*tuple };
     secret.hash(Purpose::Timestamps, &addresses, 0) as u32
@@ -75,8 +75,8 @@ mod tests {
     }
 
     /// Breaks: blind injection becomes easy: whoever sees the numbers of his own connection (or knows another
-    /// host's secret) could tell those of others. Of 65,536 neighbouring ends each bit differs for half of them,
-    /// and the distances to the next spread over the whole circle.
+    /// host's secret) could tell those of others. Of 65,536 neighbouring ends each bit differs for half of
+    /// them, and the distances to the next spread over the whole circle.
     #[test]
     fn different_ends_get_unrelated_numbers() {
         let secret = Secret::new([7; 16]);

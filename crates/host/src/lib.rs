@@ -1,7 +1,8 @@
 //! One machine: listeners and connections, their applications, and IP under them. To the network it is an
 //! element like a link or a policer.
 //!
-//! A host never reads a clock or opens a socket. The lab runs it in virtual time, stations of `farpace-live` in real time.
+//! A host never reads a clock or opens a socket. The lab runs it in virtual time, stations of `farpace-live`
+//! in real time.
 //!
 //! Start reading at [`Host`]; then `arrival.rs` (what becomes of a segment) and `listener.rs` (who gets in).
 

@@ -15,8 +15,8 @@ use thiserror::Error;
 /// Half-open connections of one listener, unless it says otherwise. SYNs beyond it are answered with cookies.
 pub const DEFAULT_BACKLOG: usize = 1024;
 
-/// Connections that one listener has accepted and that are not closed, unless it says otherwise. SYNs beyond it are
-/// dropped: their senders try again.
+/// Connections that one listener has accepted and that are not closed, unless it says otherwise. SYNs beyond
+/// it are dropped: their senders try again.
 pub const DEFAULT_ACCEPTED: usize = 1 << 18;
 
 /// Why a port cannot be listened on.
@@ -196,7 +196,8 @@ impl Listener {
     }
 }
 
-/// The listeners of a host, by port: several where each has addresses of its own, or where they share the connections.
+/// The listeners of a host, by port: several where each has addresses of its own, or where they share the
+/// connections.
 #[derive(Default)]
 pub(crate) struct Listeners {
     by_port: BTreeMap<u16, Vec<Listener>>,
@@ -261,8 +262,9 @@ impl Listeners {
         at_port.into_iter().flatten().any(|listener| listener.bind.covers(tuple.local))
     }
 
-    /// The one for connections with these ends: at the address itself before one at all of its family, and that before one of
-    /// both families. Of several alike the ends decide, so that a connection stays with one of them.
+    /// The one for connections with these ends: at the address itself before one at all of its family, and
+    /// that before one of both families. Of several alike the ends decide, so that a connection stays with
+    /// one of them.
     pub fn find(&mut self, secret: &Secret, tuple: &Tuple) -> Option<&mut Listener> {
         let rank = |listener: &Listener| match listener.bind.address {
             _ if !listener.bind.covers(tuple.local) => 0,

@@ -7,9 +7,9 @@
 //! | 7/8 | new connections are refused: SYNs are dropped, `connect` fails |
 //! | all | every connection that holds anything takes no more |
 //!
-//! Nothing that was acknowledged is dropped, and no connection ends. Each step is counted ([`MemoryUse`]). A connection with
-//! nothing to read takes one segment, and one with nothing to send takes a byte, whatever is held: so the most that is ever
-//! held is the limit, and a segment for each connection.
+//! Nothing that was acknowledged is dropped, and no connection ends. Each step is counted ([`MemoryUse`]). A
+//! connection with nothing to read takes one segment, and one with nothing to send takes a byte, whatever is
+//! held: so the most that is ever held is the limit, and a segment for each connection.
 
 use crate::connections::ConnectionEntry;
 use crate::host::Host;
@@ -17,8 +17,8 @@ use farpace_tcp::{ConnectionMemory, ConnectionState, Pressure};
 use farpace_units::ByteCount;
 use std::collections::BTreeSet;
 
-/// Limit of a host that was not told one ([`Host::set_memory_limit`]). Who runs hosts on a machine knows a better one: a quarter
-/// of its memory.
+/// Limit of a host that was not told one ([`Host::set_memory_limit`]). Who runs hosts on a machine knows a
+/// better one: a quarter of its memory.
 pub const DEFAULT_MEMORY: ByteCount = ByteCount::new(16 << 30);
 /// Least limit: a few connections with small buffers.
 pub const MIN_MEMORY: ByteCount = ByteCount::new(64 << 10);
@@ -210,7 +210,8 @@ impl HostBudget {
         ByteCount::new(self.limit / LARGEST_BUFFER)
     }
 
-    /// A connection has dropped so many segments more for want of memory; its window is closed for that, or not any more.
+    /// A connection has dropped so many segments more for want of memory; its window is closed for that, or
+    /// not any more.
     fn note_refusals(&mut self, slot: usize, more: u64, closed: bool) {
         self.segments_refused += more;
         if closed {
@@ -232,8 +233,8 @@ impl HostBudget {
 }
 
 impl Host {
-    /// Its connections may hold so much ([`DEFAULT_MEMORY`] at first, [`MIN_MEMORY`] at least). Buffers of connections that begin
-    /// from now on reach at most a quarter of it by autotuning.
+    /// Its connections may hold so much ([`DEFAULT_MEMORY`] at first, [`MIN_MEMORY`] at least). Buffers of
+    /// connections that begin from now on reach at most a quarter of it by autotuning.
     pub fn set_memory_limit(&mut self, limit: ByteCount) {
         self.budget.limit = limit.max(MIN_MEMORY).get();
         self.budget.judge();

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 /// ([`Host::set_max_orphans`]). Of more, the oldest is reset.
 pub const MAX_ORPHANS: usize = 16_384;
 
-/// Slots of orphans ([`Connection::is_orphan`](farpace_tcp::Connection::is_orphan)), by the order in which they became that.
+/// Slots of orphans ([`Connection::is_orphan`](farpace_tcp::Connection::is_orphan)), by the order in which
+/// they became that.
 pub(crate) struct Orphans {
     most: usize,
     waiting: BTreeMap<u64, usize>,
@@ -40,8 +41,8 @@ impl Orphans {
 }
 
 impl Host {
-    /// At most so many connections may wait for their peers whose programs have left; of more, the oldest is reset.
-    /// [`MAX_ORPHANS`] at first.
+    /// At most so many connections may wait for their peers whose programs have left; of more, the oldest is
+    /// reset. [`MAX_ORPHANS`] at first.
     pub fn set_max_orphans(&mut self, most: usize) {
         self.orphans.most = most;
     }

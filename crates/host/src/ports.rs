@@ -3,16 +3,17 @@
 use crate::secret::{Purpose, Secret, Tuple};
 use std::net::IpAddr;
 
-/// First of the ports that outgoing connections take; the last is 65,535 (RFC 6056 §3.2: as many as possible).
+/// First of the ports that outgoing connections take; the last is 65,535 (RFC 6056 §3.2: as many as
+/// possible).
 pub const FIRST_EPHEMERAL: u16 = 1024;
 const COUNT: u32 = u16::MAX as u32 - FIRST_EPHEMERAL as u32 + 1;
 
-/// The allocator of a host. For each destination the ports are a sequence of their own, whose beginning only the
-/// secret tells; within it a port comes again as late as possible.
+/// The allocator of a host. For each destination the ports are a sequence of their own, whose beginning only
+/// the secret tells; within it a port comes again as late as possible.
 #[derive(Debug, Default)]
 pub(crate) struct EphemeralPorts {
-    /// One for all destinations, so that no table is needed. It tells a peer how many connections lie between two
-    /// of its own, and nothing else.
+    /// One for all destinations, so that no table is needed. It tells a peer how many connections lie between
+    /// two of its own, and nothing else.
     next: u32,
 }
 
@@ -24,8 +25,8 @@ impl EphemeralPorts {
         EphemeralPorts { next: secret.hash(Purpose::FirstPort, &tuple, 0) as u32 }
     }
 
-    /// The two ends of a new connection to `remote`, with a local port for which `in_use` is false. None: there is
-    /// no such port.
+    /// The two ends of a new connection to `remote`, with a local port for which `in_use` is false. None:
+    /// there is no such port.
     pub fn choose(
         &mut self,
         secret: &Secret,
@@ -82,8 +83,9 @@ mod tests {
         assert_eq!(choose(&mut ports, &secret, 1, &used), Some(one), "the only free one is found");
     }
 
-    /// Breaks: RFC 6056's aim: whoever sees the ports of connections to himself knows those to others. Over 256
-    /// destinations the next port differs from "the last one and one" nearly always, and lies all over the range.
+    /// Breaks: RFC 6056's aim: whoever sees the ports of connections to himself knows those to others. Over
+    /// 256 destinations the next port differs from "the last one and one" nearly always, and lies all over
+    /// the range.
     #[test]
     fn the_port_to_one_destination_does_not_tell_the_next_one() {
         let secret = Secret::new([2; 16]);

@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::net::IpAddr;
 
-/// The key of a host's hash (SipHash-2-4 with 128 bits). Whoever runs the host makes it: the lab from the seed, so
-/// that runs can be repeated; a host on a real network from the system's source of randomness, anew at every
-/// start.
+/// The key of a host's hash (SipHash-2-4 with 128 bits). Whoever runs the host makes it: the lab from the
+/// seed, so that runs can be repeated; a host on a real network from the system's source of randomness, anew
+/// at every start.
 #[derive(Clone)]
 pub struct Secret(SipHasher24);
 
@@ -89,8 +89,8 @@ pub(crate) struct Tuple {
     pub local: IpAddr,
 }
 
-/// By remote address, remote port, local port and local address. Each segment that arrives is looked up by it, and whole
-/// numbers compare faster than arrays of bytes.
+/// By remote address, remote port, local port and local address. Each segment that arrives is looked up by
+/// it, and whole numbers compare faster than arrays of bytes.
 impl Ord for Tuple {
     fn cmp(&self, other: &Tuple) -> Ordering {
         let ports = |t: &Tuple| u32::from(t.remote_port) << 16 | u32::from(t.local_port);

@@ -9,7 +9,8 @@ use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Rows of the table. A connection that finds it full ends without TIME-WAIT, and is counted (Linux: tcp_max_tw_buckets).
+/// Rows of the table. A connection that finds it full ends without TIME-WAIT, and is counted (Linux:
+/// tcp_max_tw_buckets).
 pub const MAX_TIME_WAIT: usize = 1 << 18;
 
 /// Rows end together, as often as this.
@@ -55,7 +56,8 @@ impl TimeWaitRow {
 pub(crate) enum TimeWaitArrival {
     /// There is no such row.
     Unknown,
-    /// It begins a new connection in the place of the old one, whose row is gone. Its initial sequence number is not below.
+    /// It begins a new connection in the place of the old one, whose row is gone. Its initial sequence number
+    /// is not below.
     Reused(Seq),
     /// This is to be sent.
     Answered(Box<TcpHeader>),
@@ -216,8 +218,8 @@ impl TimeWaits {
 }
 
 impl Host {
-    /// Connections in TIME-WAIT that are rows of the table. Those that something is to be read from, or that make records, are
-    /// not.
+    /// Connections in TIME-WAIT that are rows of the table. Those that something is to be read from, or that
+    /// make records, are not.
     pub fn time_waits(&self) -> usize {
         self.time_waits.index.len()
     }

@@ -6,7 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// Stale entries that are tolerated whatever the number of connections.
 const FEW: usize = 64;
-/// Sorted queues beside the heap: one each for the deadlines that are always as far away, like those of delayed ACKs.
+/// Sorted queues beside the heap: one each for the deadlines that are always as far away, like those of
+/// delayed ACKs.
 const QUEUES: usize = 2;
 
 /// A deadline, and the slot of its connection.
@@ -19,13 +20,15 @@ enum Place {
     Heap,
 }
 
-/// Lazy queues: a deadline that moves later leaves its old entry in place, and only one that moves earlier costs a new entry.
-/// Most new deadlines are later than all of their kind, and are put at the end of a sorted queue; the others go into a heap. The
-/// first of all stands apart, because a host with few connections moves it most of the time.
+/// Lazy queues: a deadline that moves later leaves its old entry in place, and only one that moves earlier
+/// costs a new entry. Most new deadlines are later than all of their kind, and are put at the end of a sorted
+/// queue; the others go into a heap. The first of all stands apart, because a host with few connections moves
+/// it most of the time.
 ///
-/// The first entry is never stale: so [`next`](Timers::next) is the earliest deadline itself. When half of the entries are
-/// stale, they are thrown away: a connection whose far deadline (keep-alive, in hours) gives way to a near one with every
-/// segment would leave one each time. So the cost is logarithmic at most, and the memory that of the connections.
+/// The first entry is never stale: so [`next`](Timers::next) is the earliest deadline itself. When half of
+/// the entries are stale, they are thrown away: a connection whose far deadline (keep-alive, in hours) gives
+/// way to a near one with every segment would leave one each time. So the cost is logarithmic at most, and
+/// the memory that of the connections.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     /// The first entry of all. The others are in the queues and in the heap.
@@ -216,8 +219,8 @@ mod tests {
         assert_eq!(t.next(), None);
     }
 
-    /// Breaks: whoever asks a host when to call it again is sent to a time at which nothing is to be done: that of a deadline
-    /// that has moved, or of a connection that is gone.
+    /// Breaks: whoever asks a host when to call it again is sent to a time at which nothing is to be done:
+    /// that of a deadline that has moved, or of a connection that is gone.
     #[test]
     fn the_next_deadline_is_that_of_somebody() {
         let mut t = Timers::default();
@@ -251,8 +254,8 @@ mod tests {
         }
     }
 
-    /// Breaks: a host grows with its traffic. A connection with a deadline in two hours gets a near one with every
-    /// segment, and each of them leaves an entry behind.
+    /// Breaks: a host grows with its traffic. A connection with a deadline in two hours gets a near one with
+    /// every segment, and each of them leaves an entry behind.
     #[test]
     fn stale_entries_do_not_pile_up() {
         let mut t = Timers::default();

@@ -127,8 +127,8 @@ fn packets(step: &Step, last: &Packet) -> Vec<Packet> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Breaks: hosts on the Internet: a packet that makes one panic, packets that vanish from the account, a host
-    /// that wants to be woken for ever, or one that keeps more connections than it may.
+    /// Breaks: hosts on the Internet: a packet that makes one panic, packets that vanish from the account, a
+    /// host that wants to be woken for ever, or one that keeps more connections than it may.
     #[test]
     fn nothing_breaks_a_host(steps in prop::collection::vec(step(), 1..120), resolves: bool) {
         let mut b = Bench::new(B);

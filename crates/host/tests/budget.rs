@@ -1,5 +1,5 @@
-//! The memory budget of a host, with peers that take as much of it as they can. The allocator counts what is really held: so
-//! this is a program of its own, and its tests take turns.
+//! The memory budget of a host, with peers that take as much of it as they can. The allocator counts what is
+//! really held: so this is a program of its own, and its tests take turns.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -137,8 +137,8 @@ fn read(b: &mut Bench, id: ConnectionId) -> Vec<u8> {
     all
 }
 
-/// Breaks: peers whose data nobody reads take all memory of the machine; or a host that is short of memory loses what it has
-/// acknowledged, ends connections, or never opens their windows again.
+/// Breaks: peers whose data nobody reads take all memory of the machine; or a host that is short of memory
+/// loses what it has acknowledged, ends connections, or never opens their windows again.
 #[test]
 fn programs_that_do_not_read_hold_no_more_than_the_budget() {
     let _turn = my_turn();
@@ -161,7 +161,8 @@ fn programs_that_do_not_read_hold_no_more_than_the_budget() {
     assert_eq!(memory.closed_windows, PEERS as usize);
     assert_eq!(b.host.open_connections(), PEERS as usize, "nobody is thrown out");
 
-    // The programs read after all. Nothing that was acknowledged is missing, and the windows open without being asked.
+    // The programs read after all. Nothing that was acknowledged is missing, and the windows open without
+    // being asked.
     let mut read_so_far: Vec<Vec<u8>> = vec![Vec::new(); PEERS as usize];
     for (n, id) in ids(&b).into_iter().enumerate() {
         read_so_far[n] = read(&mut b, id);
@@ -184,7 +185,8 @@ fn programs_that_do_not_read_hold_no_more_than_the_budget() {
     assert_eq!((b.host.memory().level, b.host.memory().closed_windows), (MemoryLevel::Enough, 0));
 }
 
-/// Breaks: new connections push a host that is short of memory over its limit; or they are refused when there is memory again.
+/// Breaks: new connections push a host that is short of memory over its limit; or they are refused when there
+/// is memory again.
 #[test]
 fn a_host_without_memory_takes_nobody() {
     let _turn = my_turn();
@@ -217,7 +219,8 @@ fn a_host_without_memory_takes_nobody() {
     assert!(connect(&mut b).is_ok());
 }
 
-/// Breaks: what waits beyond a hole fills the memory and keeps out what would fill the hole: no connection goes on.
+/// Breaks: what waits beyond a hole fills the memory and keeps out what would fill the hole: no connection
+/// goes on.
 #[test]
 fn data_in_order_pushes_out_what_waits_beyond_a_hole() {
     let _turn = my_turn();

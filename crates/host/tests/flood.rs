@@ -120,8 +120,8 @@ fn syn(source: IpAddr, timestamps: Option<u32>) -> (TcpHeader, farpace_wire::Pac
     (header.clone(), between(source, B, &header, b""))
 }
 
-/// Breaks: what a cookie promises is not what the connection does: options offered that cannot be remembered, or a
-/// cookie that is good for ever.
+/// Breaks: what a cookie promises is not what the connection does: options offered that cannot be remembered,
+/// or a cookie that is good for ever.
 #[test]
 fn a_cookie_offers_what_it_can_remember() {
     let mut b = flooded(ListenSettings::new(config()));

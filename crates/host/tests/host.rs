@@ -234,7 +234,8 @@ fn impossible_destinations_are_refused() {
     assert_eq!(open(six), Err(ConnectError::NoAddress(six)));
 }
 
-/// Breaks: RFC 9293 MUST-43: a connection begins at the address that its program named, or fails if there is none such.
+/// Breaks: RFC 9293 MUST-43: a connection begins at the address that its program named, or fails if there is
+/// none such.
 #[test]
 fn a_program_names_the_address_of_its_own_end() {
     let mut a = Bench::new(A);
@@ -256,7 +257,8 @@ fn a_program_names_the_address_of_its_own_end() {
     assert_eq!(sent, [(80, A), (81, A), (82, second)]);
 }
 
-/// Breaks: a half-open connection that outlives its listener, keeps its place among the orphans, or says a word of its end.
+/// Breaks: a half-open connection that outlives its listener, keeps its place among the orphans, or says a
+/// word of its end.
 #[test]
 fn half_open_connections_end_with_their_listener() {
     let mut b = Bench::new(B);
@@ -288,7 +290,8 @@ fn many_plans_open_in_their_order() {
     assert_eq!(a.headers().len(), 2_500, "one SYN each");
 }
 
-/// Breaks: `shutdown`: a connection stays open, a new one is taken, or the application loses what it has written.
+/// Breaks: `shutdown`: a connection stays open, a new one is taken, or the application loses what it has
+/// written.
 #[test]
 fn a_host_shuts_down_in_good_order() {
     let (mut a, mut b) = (Bench::new(A), Bench::new(B));
@@ -376,8 +379,8 @@ fn a_program_may_act_between_events() {
     assert_eq!(b.host.application::<Talker>(accepted).unwrap().heard, b"now");
 }
 
-/// Breaks: busy clients: a port that is used again within TIME-WAIT is refused (RFC 6191), or segments of the old
-/// connection can be taken for the new one's.
+/// Breaks: busy clients: a port that is used again within TIME-WAIT is refused (RFC 6191), or segments of the
+/// old connection can be taken for the new one's.
 #[test]
 fn a_connection_in_time_wait_makes_room_for_its_successor() {
     let mut b = Bench::new(B);
@@ -411,8 +414,8 @@ fn a_connection_in_time_wait_makes_room_for_its_successor() {
     assert_eq!(b.host.open_connections(), 1);
 }
 
-/// Breaks: the table of waits keeps rows for ever, loses the port of one, or answers for connections that are over; a host
-/// that has ended all of them keeps their memory.
+/// Breaks: the table of waits keeps rows for ever, loses the port of one, or answers for connections that are
+/// over; a host that has ended all of them keeps their memory.
 #[test]
 fn rows_of_time_wait_end_when_their_time_comes() {
     let mut b = Bench::new(B);
@@ -443,7 +446,8 @@ fn rows_of_time_wait_end_when_their_time_comes() {
     assert!(b.header().flags.contains(TcpFlags::RST), "nobody has these ends");
 }
 
-/// Breaks: a peer that leaves in TIME-WAIT what it can fills the host. Beyond the limit connections end without it.
+/// Breaks: a peer that leaves in TIME-WAIT what it can fills the host. Beyond the limit connections end
+/// without it.
 #[test]
 fn the_table_of_time_wait_has_an_end() {
     let mut b = Bench::new(B);
@@ -543,8 +547,8 @@ impl farpace_host::Application for Leaver {
     }
 }
 
-/// `n` connections from ports of [`A`], left by their program and acknowledged by a peer that never closes. Ports that
-/// were told of a reset.
+/// `n` connections from ports of [`A`], left by their program and acknowledged by a peer that never closes.
+/// Ports that were told of a reset.
 fn orphans(b: &mut Bench, n: u16) -> Vec<u16> {
     let mut resets = Vec::new();
     for port in 1..=n {
@@ -558,8 +562,8 @@ fn orphans(b: &mut Bench, n: u16) -> Vec<u16> {
     resets
 }
 
-/// Breaks: peers that never close, or that vanish, hold connections of programs that have long left: tables grow and ports
-/// are not given back.
+/// Breaks: peers that never close, or that vanish, hold connections of programs that have long left: tables
+/// grow and ports are not given back.
 #[test]
 fn orphans_end_and_leave_nothing() {
     let mut b = Bench::new(B);
@@ -592,8 +596,8 @@ fn orphans_end_and_leave_nothing() {
     connect(&mut a).unwrap();
 }
 
-/// Breaks: the bound on orphans: a peer that makes more of them in a minute than a host can hold; the oldest go first, and
-/// connections that have a program stay.
+/// Breaks: the bound on orphans: a peer that makes more of them in a minute than a host can hold; the oldest
+/// go first, and connections that have a program stay.
 #[test]
 fn of_too_many_orphans_the_oldest_end() {
     let mut b = Bench::new(B);

@@ -125,7 +125,8 @@ fn a_shutdown_ends_programs() {
     assert_eq!((a.sent().len(), a.host.deadline()), (3, None));
 }
 
-/// Breaks: datagrams longer than a packet, packets that wait here uncounted, and the end of those that stay in parts.
+/// Breaks: datagrams longer than a packet, packets that wait here uncounted, and the end of those that stay
+/// in parts.
 #[test]
 fn long_datagrams_go_in_fragments() {
     for (from, to) in [(A, B), (A6, B6)] {
@@ -157,8 +158,8 @@ fn long_datagrams_go_in_fragments() {
     }
 }
 
-/// Breaks: a device with another MTU than 1500: datagrams go out in pieces that it does not take, or in needlessly small ones,
-/// and connections offer and send segments that do not fit.
+/// Breaks: a device with another MTU than 1500: datagrams go out in pieces that it does not take, or in
+/// needlessly small ones, and connections offer and send segments that do not fit.
 #[test]
 fn packets_have_the_length_of_the_device() {
     for (from, to) in [(A, B), (A6, B6)] {
@@ -188,8 +189,8 @@ fn packets_have_the_length_of_the_device() {
     }
 }
 
-/// Breaks: a kernel that leaves many datagrams in one packet (USO): a program gets them as one, or one of them keeps the
-/// memory of all.
+/// Breaks: a kernel that leaves many datagrams in one packet (USO): a program gets them as one, or one of
+/// them keeps the memory of all.
 #[test]
 fn datagrams_that_come_together_are_taken_apart() {
     for (from, to) in [(A, B), (A6, B6)] {
@@ -244,8 +245,8 @@ fn an_unknown_protocol_is_complained_of() {
     assert!(matches!(complaint.icmp(), Ok(Icmp::Unreachable { why: Unreachable::Protocol, .. })));
 }
 
-/// Breaks: connections to ports that are closed hang until they time out; or anybody who guesses addresses and ports
-/// can end or slow a connection with ICMP (RFC 5927).
+/// Breaks: connections to ports that are closed hang until they time out; or anybody who guesses addresses
+/// and ports can end or slow a connection with ICMP (RFC 5927).
 #[test]
 fn errors_reach_the_connection_they_are_about() {
     let router = IpAddr::from([10, 9, 9, 9]);
@@ -294,8 +295,8 @@ fn join(bench: &mut Bench, mac: MacAddr) {
     bench.host.join_link(mac, link);
 }
 
-/// Breaks: hosts on a real link: they find each other by ARP and neighbour discovery, and what waits meanwhile is
-/// counted and sent.
+/// Breaks: hosts on a real link: they find each other by ARP and neighbour discovery, and what waits
+/// meanwhile is counted and sent.
 #[test]
 fn neighbours_are_asked_for() {
     for (from, to) in [(A, B), (A6, B6)] {

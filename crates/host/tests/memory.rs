@@ -1,4 +1,5 @@
-//! What connections cost in memory. A program of its own, with one test: the allocator counts for all threads.
+//! What connections cost in memory. A program of its own, with one test: the allocator counts for all
+//! threads.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -54,8 +55,8 @@ fn packet(n: u32, header: &TcpHeader, payload: &'static [u8]) -> farpace_wire::P
     between(Ipv4Addr::from_bits(0xc612_0000 | n >> 3).into(), B, header, payload)
 }
 
-/// Breaks: servers with many idle clients, and the bound on a SYN flood: memory per connection, and what wakes the
-/// host when nothing happens.
+/// Breaks: servers with many idle clients, and the bound on a SYN flood: memory per connection, and what
+/// wakes the host when nothing happens.
 #[test]
 fn connections_are_small() {
     // A question and an answer each, as idle connections of a server have behind them.

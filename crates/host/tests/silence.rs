@@ -1,4 +1,5 @@
-//! Peers that begin in every way and then fall silent. Whatever they have left behind ends within a stated time.
+//! Peers that begin in every way and then fall silent. Whatever they have left behind ends within a stated
+//! time.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -14,8 +15,8 @@ use farpace_units::{ByteCount, Instant, RandomStream, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet};
 
-/// A connection with something to send is given up after 15 retransmissions or window probes. With a timeout of at most
-/// 120 s between them, and TIME-WAIT after it, everything is over by then.
+/// A connection with something to send is given up after 15 retransmissions or window probes. With a timeout
+/// of at most 120 s between them, and TIME-WAIT after it, everything is over by then.
 const OVER: Span = Span::from_secs(35 * 60);
 const PEERS: u64 = 12;
 
@@ -191,7 +192,8 @@ fn campaign(seed: u64) {
     assert_eq!((host.memory().held, host.deadline()), (ByteCount::ZERO, None), "seed {seed}");
 }
 
-/// Breaks: the law that everything ends: a connection, a timer, a row or a byte that a silent peer keeps for ever.
+/// Breaks: the law that everything ends: a connection, a timer, a row or a byte that a silent peer keeps for
+/// ever.
 #[test]
 fn everything_ends_when_the_peer_is_silent() {
     let one = std::env::var("FARPACE_SEED").ok().map(|seed| seed.parse().unwrap());

@@ -69,7 +69,8 @@ impl KernelClass {
 pub struct KernelShape {
     /// The bits.
     pub mask: [u64; 5],
-    /// For each filter what they must be, its rank, and the place of its class. The lowest rank of all shapes counts.
+    /// For each filter what they must be, its rank, and the place of its class. The lowest rank of all shapes
+    /// counts.
     pub filters: Vec<([u64; 5], u32, usize)>,
 }
 
@@ -151,7 +152,8 @@ impl ClassLateness {
         Some(Span::from_nanos(self.sum.as_nanos().checked_div(count)?))
     }
 
-    /// No more than this part of frames, of a thousand, was later: the end of a bin, or the most that any was.
+    /// No more than this part of frames, of a thousand, was later: the end of a bin, or the most that any
+    /// was.
     pub fn quantile(&self, of_a_thousand: u64) -> Option<Span> {
         let count: u64 = self.bins.iter().sum();
         let wanted = count.checked_mul(of_a_thousand)?.div_ceil(1_000);

@@ -17,7 +17,8 @@ impl KernelControl {
     /// All of them.
     pub const ALL: [KernelControl; 2] = [KernelControl::Farpace, KernelControl::Star];
 
-    /// The name that the kernel knows it by: `setsockopt(TCP_CONGESTION)`, `sysctl`, `ip route ... congctl`, `ss`.
+    /// The name that the kernel knows it by: `setsockopt(TCP_CONGESTION)`, `sysctl`, `ip route ... congctl`,
+    /// `ss`.
     pub const fn name(self) -> &'static str {
         match self {
             KernelControl::Farpace => "farpace",

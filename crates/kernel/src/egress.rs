@@ -18,8 +18,8 @@ const CLASSIFY: &str = "fp_classify";
 /// The program that sees them leave.
 const LEFT: &str = "fp_left";
 
-/// Classes that are loaded. As long as they are [attached](KernelClasses::attach) the kernel keeps them; what is not, is counted no
-/// more when this is dropped.
+/// Classes that are loaded. As long as they are [attached](KernelClasses::attach) the kernel keeps them; what
+/// is not, is counted no more when this is dropped.
 #[derive(Debug)]
 pub struct KernelClasses {
     object: Object,
@@ -116,8 +116,8 @@ impl KernelClasses {
         self.left.is_some()
     }
 
-    /// Lets all packets that leave by the device pass them, after filters of a lower `priority`. Its egress must have a hook
-    /// (`tc qdisc add dev DEVICE clsact`). Taking the hook or the filter away ends it.
+    /// Lets all packets that leave by the device pass them, after filters of a lower `priority`. Its egress
+    /// must have a hook (`tc qdisc add dev DEVICE clsact`). Taking the hook or the filter away ends it.
     ///
     /// # Errors
     /// There is no hook, a filter of this priority is there, or the kernel refuses.

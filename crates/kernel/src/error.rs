@@ -8,7 +8,8 @@ use thiserror::Error;
 pub enum KernelError {
     /// No right to load programs.
     #[error(
-        "no right to load BPF programs: run it as root, or with the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON"
+        "no right to load BPF programs: run it as root, or with the capabilities CAP_BPF, CAP_NET_ADMIN and \
+         CAP_PERFMON"
     )]
     NoRights,
     /// The kernel has no description of its types.
@@ -21,7 +22,8 @@ pub enum KernelError {
     NoStructOps,
     /// A control with this name is there already.
     #[error(
-        "the kernel has a congestion control `{0}` already: `farpace kernel down` takes away one that farpace has loaded"
+        "the kernel has a congestion control `{0}` already: `farpace kernel down` takes away one that \
+         farpace has loaded"
     )]
     InUse(&'static str),
     /// The kernel refuses a program or a map.

@@ -35,7 +35,8 @@ fn first_line(error: &KernelError) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// Looks at everything that the commands need. Loads programs into the kernel to see whether it takes them, and lets them go.
+/// Looks at everything that the commands need. Loads programs into the kernel to see whether it takes them,
+/// and lets them go.
 pub fn features() -> Vec<Feature> {
     let mut all = vec![rights(), btf(), jit()];
     let abilities = object::abilities();

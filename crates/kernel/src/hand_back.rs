@@ -1,5 +1,5 @@
-//! Giving connections back to a control of the kernel, so that our programs can go at once instead of with the last of
-//! the connections.
+//! Giving connections back to a control of the kernel, so that our programs can go at once instead of with
+//! the last of the connections.
 
 use crate::{KernelControl, KernelError, object};
 use libbpf_rs::{Iter, IterOpts, MapCore, MapFlags};
@@ -39,8 +39,8 @@ fn heir() -> Result<(String, bool), KernelError> {
     Ok((if cubic { "cubic" } else { "reno" }.to_owned(), true))
 }
 
-/// Gives the connections of this thread's network namespace that are under a control of ours to the default of the
-/// namespace. Where that is ours, it becomes `cubic`, or `reno` where there is no `cubic`.
+/// Gives the connections of this thread's network namespace that are under a control of ours to the default
+/// of the namespace. Where that is ours, it becomes `cubic`, or `reno` where there is no `cubic`.
 ///
 /// # Errors
 /// No rights, or a kernel that refuses.
@@ -82,7 +82,8 @@ fn namespaces() -> BTreeMap<u64, PathBuf> {
     all.filter_map(|path| Some((fs::metadata(&path).ok()?.ino(), path))).collect()
 }
 
-/// [`hand_back`] in every network namespace that can be reached; by their numbers, where there was something to do.
+/// [`hand_back`] in every network namespace that can be reached; by their numbers, where there was something
+/// to do.
 ///
 /// # Errors
 /// No rights, or a kernel that refuses. A namespace that goes meanwhile is none.

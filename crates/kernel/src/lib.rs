@@ -1,15 +1,17 @@
-//! farpace inside an unmodified Linux: its congestion controls as BPF programs of the kernel (`tcp_congestion_ops`), for
-//! connections of any program.
+//! farpace inside an unmodified Linux: its congestion controls as BPF programs of the kernel
+//! (`tcp_congestion_ops`), for connections of any program.
 //!
-//! * `bpf/` has the programs in C. `bpf/farpace` and `bpf/star` are the controls in integer arithmetic, function by function as
-//!   in `farpace-tcp`; they compile for user space too, where `tests/differential.rs` holds both against each other.
-//! * With the feature `bpf`, `KernelSession` loads them, `KernelPolicy` says who is under them, `connections` lists the connections under them,
-//!   `KernelTrace` reads a row for each ACK, and `hand_back` gives connections back to another control. `KernelClasses` paces what leaves
-//!   by a device, class by class.
-//! * Without it, only what the rows mean ([`KernelConnection`], [`TraceRow`]) is here, and nothing needs clang.
+//! * `bpf/` has the programs in C. `bpf/farpace` and `bpf/star` are the controls in integer arithmetic,
+//!   function by function as in `farpace-tcp`; they compile for user space too, where `tests/differential.rs`
+//!   holds both against each other.
+//! * With the feature `bpf`, `KernelSession` loads them, `KernelPolicy` says who is under them, `connections`
+//!   lists the connections under them, `KernelTrace` reads a row for each ACK, and `hand_back` gives
+//!   connections back to another control. `KernelClasses` paces what leaves by a device, class by class.
+//! * Without it, only what the rows mean ([`KernelConnection`], [`TraceRow`]) is here, and nothing needs
+//!   clang.
 //!
-//! Start reading at [`KernelControl`], then at `session.rs`. It never decides where things are pinned or who is under a control: the
-//! command does.
+//! Start reading at [`KernelControl`], then at `session.rs`. It never decides where things are pinned or who
+//! is under a control: the command does.
 
 #![forbid(unsafe_code)]
 

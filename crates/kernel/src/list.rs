@@ -23,7 +23,8 @@ pub struct KernelConnections {
     pub without_state: u64,
     /// Rows of the trace that were lost, because nobody read them in time.
     pub trace_lost: u64,
-    /// Connections that are not in `rows`, because there are too many or because they belong to another version.
+    /// Connections that are not in `rows`, because there are too many or because they belong to another
+    /// version.
     pub left_out: u64,
 }
 

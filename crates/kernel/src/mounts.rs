@@ -36,7 +36,8 @@ pub fn bpf_folder() -> Result<PathBuf, KernelError> {
     Ok(Path::new(BPF).to_owned())
 }
 
-/// The root of the control groups, version 2: a policy there holds for all processes, also those in containers.
+/// The root of the control groups, version 2: a policy there holds for all processes, also those in
+/// containers.
 ///
 /// # Errors
 /// There is none.

@@ -35,7 +35,8 @@ pub(crate) const COUNTERS: &str = "fp_counters";
 /// The rows of the trace.
 pub(crate) const TRACE: &str = "fp_trace";
 
-/// What libbpf and the verifier have said since the last call of [`capture`]. libbpf has one log for the process.
+/// What libbpf and the verifier have said since the last call of [`capture`]. libbpf has one log for the
+/// process.
 static LOG: Mutex<String> = Mutex::new(String::new());
 static CAPTURE: Once = Once::new();
 /// Longest log that is kept, in bytes.
@@ -119,8 +120,8 @@ pub(crate) fn load(name: &str, object: OpenObject) -> Result<Object, KernelError
     object.load().map_err(|error| refused(name, &error))
 }
 
-/// Maps of ours that are in the kernel: those of the session that runs, and those of former ones as long as connections are
-/// under their programs.
+/// Maps of ours that are in the kernel: those of the session that runs, and those of former ones as long as
+/// connections are under their programs.
 pub(crate) fn maps(name: &str, kind: MapType) -> Vec<MapHandle> {
     let ours = MapInfoIter::default().filter(|map| map.ty == kind && map.name == name);
     // One that has gone meanwhile is not missed.

@@ -24,7 +24,8 @@ pub struct PolicyCounters {
     pub answered: u64,
 }
 
-/// A policy that holds in control groups. When it is dropped it holds for no new connection; what was set stays.
+/// A policy that holds in control groups. When it is dropped it holds for no new connection; what was set
+/// stays.
 #[derive(Debug)]
 pub struct KernelPolicy {
     links: Vec<Link>,
@@ -32,8 +33,9 @@ pub struct KernelPolicy {
 }
 
 impl KernelPolicy {
-    /// Lets `destinations` hold for connections that processes in `groups` (folders of the control group file system, version 2)
-    /// begin or accept from now on. The longest prefix counts. A [session](crate::KernelSession) must be loaded.
+    /// Lets `destinations` hold for connections that processes in `groups` (folders of the control group file
+    /// system, version 2) begin or accept from now on. The longest prefix counts. A
+    /// [session](crate::KernelSession) must be loaded.
     ///
     /// # Errors
     /// No rights, no such control group, a kernel that refuses, or more than [`MAX_RULES`].

@@ -7,7 +7,8 @@ use farpace_wire::tcp::SackBlocks;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Reads the fields of a C structure in their order. What is missing reads as zero: the length is checked once.
+/// Reads the fields of a C structure in their order. What is missing reads as zero: the length is checked
+/// once.
 pub(crate) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -231,7 +232,8 @@ pub struct TraceRow {
     pub phase: Option<Phase>,
     /// Rate at which segments leave; none: unlimited.
     pub pacing: Option<Rate>,
-    /// The row of a trace; its connection is 0, and its retransmission timeout counts ticks of the kernel in nanoseconds.
+    /// The row of a trace; its connection is 0, and its retransmission timeout counts ticks of the kernel in
+    /// nanoseconds.
     record: Record,
     /// The retransmission timeout in the kernel's ticks.
     rto_ticks: u32,
@@ -297,7 +299,8 @@ impl TraceRow {
         })
     }
 
-    /// The row of a trace, as connection `connection`, with times counted from `start`. `tick`: a tick of the kernel's timers.
+    /// The row of a trace, as connection `connection`, with times counted from `start`. `tick`: a tick of the
+    /// kernel's timers.
     pub fn record(&self, connection: u32, start: Instant, tick: Span) -> Record {
         let time = Instant::ZERO + self.time.since(start);
         Record { time, connection, rto: tick * u64::from(self.rto_ticks), ..self.record.clone() }

@@ -11,12 +11,13 @@ pub struct Registered {
     /// Which.
     pub control: KernelControl,
     link: Link,
-    /// Its registration is a link, which ends with its owner. Before Linux 6.4 it stays until somebody takes it away.
+    /// Its registration is a link, which ends with its owner. Before Linux 6.4 it stays until somebody takes
+    /// it away.
     pub ends_with_owner: bool,
 }
 
-/// Programs that are loaded. When it is dropped the kernel offers the controls no more; connections that have one keep it, and
-/// its programs, until they end or [change](crate::hand_back()).
+/// Programs that are loaded. When it is dropped the kernel offers the controls no more; connections that have
+/// one keep it, and its programs, until they end or [change](crate::hand_back()).
 #[derive(Debug)]
 pub struct KernelSession {
     registered: Vec<Registered>,
@@ -62,7 +63,8 @@ pub(crate) fn try_load(control: KernelControl) -> Result<(), KernelError> {
 }
 
 impl KernelSession {
-    /// Loads the programs and registers `controls`. One that the kernel refuses is left out if another is taken.
+    /// Loads the programs and registers `controls`. One that the kernel refuses is left out if another is
+    /// taken.
     ///
     /// # Errors
     /// None is taken; see [`KernelError`].
@@ -114,8 +116,8 @@ impl KernelSession {
         &self.refused
     }
 
-    /// Pins the registrations in `folder`, in a BPF file system: then they stay when the process ends. Returns the files.
-    /// Registrations of kernels before Linux 6.4 stay without.
+    /// Pins the registrations in `folder`, in a BPF file system: then they stay when the process ends.
+    /// Returns the files. Registrations of kernels before Linux 6.4 stay without.
     ///
     /// # Errors
     /// No BPF file system there, or a file is there already.
@@ -135,7 +137,8 @@ impl KernelSession {
     }
 }
 
-/// Takes away registrations that outlive their owner, as those of kernels before Linux 6.4 do. Returns the controls.
+/// Takes away registrations that outlive their owner, as those of kernels before Linux 6.4 do. Returns the
+/// controls.
 ///
 /// # Errors
 /// No rights.
@@ -156,7 +159,8 @@ pub fn unregister() -> Result<Vec<KernelControl>, KernelError> {
     Ok(gone)
 }
 
-/// Controls of ours that the kernel offers, whoever has loaded them: in this thread's network namespace, as in all.
+/// Controls of ours that the kernel offers, whoever has loaded them: in this thread's network namespace, as
+/// in all.
 pub fn registered() -> Vec<KernelControl> {
     let names =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
@@ -168,8 +172,8 @@ pub fn ends_with_owner() -> bool {
     object::abilities().is_ok_and(|abilities| abilities.links)
 }
 
-/// Sets of programs of ours in the kernel: one for the session that runs, and one for each former session as long as
-/// connections are under it.
+/// Sets of programs of ours in the kernel: one for the session that runs, and one for each former session as
+/// long as connections are under it.
 pub fn sets_loaded() -> usize {
     object::maps(object::CONNECTIONS, MapType::SkStorage).len()
 }

@@ -37,7 +37,8 @@ impl KernelTrace {
         self.switches.iter().try_for_each(|map| map.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY))
     }
 
-    /// Gives what has come to `take`, and waits up to `wait` if nothing has. Returns how many rows were not understood.
+    /// Gives what has come to `take`, and waits up to `wait` if nothing has. Returns how many rows were not
+    /// understood.
     ///
     /// # Errors
     /// The kernel does not let it read.

@@ -25,7 +25,8 @@ struct Transfer {
 /// A transfer from a host that no link slows, through a router, over 100 Mbit/s and 150 ms.
 fn transfer(profile: &str, loss: &str) -> Transfer {
     let text = format!(
-        "title = \"t\"\nduration = \"{SECONDS} s\"\ntrace = {{ bin = \"10 ms\" }}\n[hosts.a]\n[hosts.b]\n[routers.r]\n\
+        "title = \"t\"\nduration = \"{SECONDS} s\"\ntrace = {{ bin = \"10 ms\" \
+         }}\n[hosts.a]\n[hosts.b]\n[routers.r]\n\
          [[links]]\nname = \"access\"\nbetween = [\"a\", \"r\"]\n\
          [[links]]\nname = \"line\"\nbetween = [\"r\", \"b\"]\nrate = \"100 Mbit/s\"\ndelay = \"75 ms\"\n\
          forward = {{ loss = {loss}, queue = \"200 packets\" }}\n\
@@ -51,9 +52,9 @@ fn transfer(profile: &str, loss: &str) -> Transfer {
     Transfer { held: products(held), arrived: products(arrived) }
 }
 
-/// Breaks: memory. Behind a hole the sender holds what it sends in two round trips and the receiver what comes in one; a send buffer
-/// that runs far ahead, a retransmission that waits, or an answer to an old one that is taken for a spurious one add to that.
-/// Without losses the sender holds one round trip.
+/// Breaks: memory. Behind a hole the sender holds what it sends in two round trips and the receiver what
+/// comes in one; a send buffer that runs far ahead, a retransmission that waits, or an answer to an old one
+/// that is taken for a spurious one add to that. Without losses the sender holds one round trip.
 #[test]
 fn far_paths_hold_three_bandwidth_delay_products() {
     for (profile, loss, most, least) in [
@@ -116,15 +117,17 @@ fn neighbours_on_short_paths_get_their_share() {
     assert!(unfair.is_empty(), "percent of the first: {unfair:.1?}");
 }
 
-/// Breaks: the start behind a NIC that interrupts its host once a millisecond, as live hosts do. The ACKs of the first flight come
-/// bunched then and tell far too much, the next flight makes a queue of its own, and losses of a hundredth must not pass for more.
+/// Breaks: the start behind a NIC that interrupts its host once a millisecond, as live hosts do. The ACKs of
+/// the first flight come bunched then and tell far too much, the next flight makes a queue of its own, and
+/// losses of a hundredth must not pass for more.
 #[test]
 fn bunched_acks_do_not_end_the_start() {
     for seed in 1..=6 {
         let text = format!(
             "title = \"t\"\nseed = {seed}\nduration = \"4 s\"\n[hosts.a]\n[hosts.b]\n\
              [[links]]\nname = \"line\"\nbetween = [\"a\", \"b\"]\nrate = \"50 Mbit/s\"\ndelay = \"100 ms\"\n\
-             queue = \"1 MB\"\nforward = {{ loss = 0.01, interrupts = {{ delay = \"1 ms\", frames = 64 }} }}\n\
+             queue = \"1 MB\"\nforward = {{ loss = 0.01, interrupts = {{ delay = \"1 ms\", frames = 64 }} \
+             }}\n\
              [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 GB\"\n\
              sender = {{ profile = \"farpace\" }}\nreceiver = {{ profile = \"farpace\" }}\n"
         );

@@ -71,7 +71,8 @@ fn no_repair_is_requested_without_resequencing() {
 fn frames_of_a_failed_nic_are_retransmitted_by_others() {
     let rate = "rate = \"500 Mbit/s\"\ndelay = \"5 ms\"\n";
     let mut cured = 0;
-    // What is under way when the NIC dies decides whether TCP finds the loss without its timer: so the times differ.
+    // What is under way when the NIC dies decides whether TCP finds the loss without its timer: so the times
+    // differ.
     for at in ["60 ms", "120 ms", "200 ms"] {
         let outage = format!("outages = [{{ at = \"{at}\", lasts = \"20 s\" }}]\n");
         let near = format!("{rate}[links.forward]\n{outage}[links.backward]\n{outage}");

@@ -153,7 +153,8 @@ fn the_queueing_delay_is_that_of_the_queue() {
     }
 }
 
-/// Breaks: programs that take their time. A transfer would end as soon as the path allows, whatever its programs do.
+/// Breaks: programs that take their time. A transfer would end as soon as the path allows, whatever its
+/// programs do.
 #[test]
 fn programs_write_and_read_in_portions() {
     let elapsed = |keys: &str| {

@@ -67,7 +67,8 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: the clock of the elements runs backwards, more than 2 % too fast, or ahead of the machine's.
+        /// Breaks: the clock of the elements runs backwards, more than 2 % too fast, or ahead of the
+        /// machine's.
         #[test]
         fn the_excess_is_bounded(steps in proptest::collection::vec((0u64..3_000_000_000, 0u64..1_500_000_000), 1..50)) {
             let (mut debt, mut now, mut stalled) = (StallDebt::default(), Span::ZERO, Span::ZERO);

@@ -1,7 +1,9 @@
-//! One host over several tunnels: a UDP path for each interface, under the layer that makes several paths one.
+//! One host over several tunnels: a UDP path for each interface, under the layer that makes several paths
+//! one.
 //!
-//! Both ends have as many tunnels, in the same order. A path that does not answer any more carries nothing until it does again;
-//! what was under way on it is sent again by the others ([`farpace_link::multi_nic::repair`]), before TCP knows of it.
+//! Both ends have as many tunnels, in the same order. A path that does not answer any more carries nothing
+//! until it does again; what was under way on it is sent again by the others
+//! ([`farpace_link::multi_nic::repair`]), before TCP knows of it.
 
 use crate::device::udp_tunnel::{PublicKey, TunnelStatus, WireguardFraming};
 use crate::device::{Device, UdpTunnel};
@@ -21,12 +23,13 @@ use std::time::Duration;
 pub const MAX_TUNNEL_PATHS: usize = 8;
 /// What an interface is taken for of which nothing is known; what a path carries is measured.
 const USUAL_RATE: Rate = Rate::from_mbit(1_000);
-/// How long a packet waits for those before it, besides a round trip and a half in which one that was lost is asked for and sent again
-/// by another path; and at most.
+/// How long a packet waits for those before it, besides a round trip and a half in which one that was lost is
+/// asked for and sent again by another path; and at most.
 const REORDER: Span = Span::from_millis(10);
 const MAX_REORDER: Span = Span::from_millis(500);
 
-/// The MAC addresses of path `number` at an end with key `own`, and at the other with `peer`: what the layer tells paths by.
+/// The MAC addresses of path `number` at an end with key `own`, and at the other with `peer`: what the layer
+/// tells paths by.
 pub fn path_framing(own: PublicKey, peer: PublicKey, number: u8) -> WireguardFraming {
     let mac = |key: PublicKey| {
         let [a, b, c, d, ..] = key.to_bytes();
@@ -74,8 +77,8 @@ pub fn add_paths(
     Ok((layer, ports))
 }
 
-/// A host with one address over tunnels that carry frames ([`path_framing`]), in the order of their paths. `rtt`: the longest round
-/// trip of the paths, as far as it is known.
+/// A host with one address over tunnels that carry frames ([`path_framing`]), in the order of their paths.
+/// `rtt`: the longest round trip of the paths, as far as it is known.
 ///
 /// # Errors
 /// See [`StackError`].

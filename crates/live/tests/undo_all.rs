@@ -1,5 +1,5 @@
-//! All that a process has set up is taken away at once. In a program of its own: other tests of this process would lose what they
-//! have set up.
+//! All that a process has set up is taken away at once. In a program of its own: other tests of this process
+//! would lose what they have set up.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
@@ -10,7 +10,8 @@ mod netns;
 use farpace_live::system::{Setup, SystemError, SystemInterface, SystemUndo, journals, undo_all};
 use netns::alone;
 
-/// Breaks: Ctrl-C leaves interfaces behind; or `lab up` and `lab down`, which are different processes, lose what is to stay.
+/// Breaks: Ctrl-C leaves interfaces behind; or `lab up` and `lab down`, which are different processes, lose
+/// what is to stay.
 #[test]
 fn what_is_kept_stays_and_the_rest_goes() {
     alone(|| {

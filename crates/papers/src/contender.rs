@@ -28,8 +28,8 @@ impl Contender {
         Contender { name: name.to_owned(), settings }
     }
 
-    /// STAR with another estimator: a filter, the interval assumed before the first ACK (none: the round trip of the
-    /// handshake) and a limit in bandwidth-delay products.
+    /// STAR with another estimator: a filter, the interval assumed before the first ACK (none: the round trip
+    /// of the handshake) and a limit in bandwidth-delay products.
     pub fn star(filter: &str, first_interval: Option<&str>, cap: Option<&str>) -> Contender {
         let mut star = Contender::published("star").filtered(filter);
         star.settings.push(set("abe_first_interval", first_interval.unwrap_or("0 s")));

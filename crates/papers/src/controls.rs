@@ -80,7 +80,8 @@ impl ControlComparison {
     /// The controls over the path `base`, which was asked for as `path`, with so many seeds each.
     ///
     /// # Errors
-    /// A scenario without a flow or whose TCP takes none of the controls, or a time that is too short or too long.
+    /// A scenario without a flow or whose TCP takes none of the controls, or a time that is too short or too
+    /// long.
     pub fn new(
         path: &str,
         base: Scenario,
@@ -191,7 +192,8 @@ impl Experiment for ControlComparison {
              packets which arrived had spent in \
              queues of links, in the direction of data. Fairness is Jain's index of two flows of the same \
              kind: 1 \
-             is equal, 0.5 is all for one. The last column is what a flow of CUBIC gets beside it, in percent of what it gets \
+             is equal, 0.5 is all for one. The last column is what a flow of CUBIC gets beside it, in \
+             percent of what it gets \
              beside another CUBIC. The second flow starts up to some seconds later, from seed to seed.",
         );
         if !self.left_out.is_empty() {
@@ -239,7 +241,8 @@ impl ControlComparison {
         let title = format!("Goodput against delay: {}", self.base.title);
         scatter(&title, "mean time in queues (ms)", "goodput (Mbit/s)", &dots).figure(
             "figures/goodput-delay.svg",
-            "Each congestion control alone on the path. Up is more payload, left is less waiting for everybody who shares the \
+            "Each congestion control alone on the path. Up is more payload, left is less waiting for \
+             everybody who shares the \
              queue: the upper left corner is best.",
         )
     }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 use thiserror::Error;
 
-/// Says whether the user asked for an orderly end. A measurement asks it at least once in each bin of its run.
+/// Says whether the user asked for an orderly end. A measurement asks it at least once in each bin of its
+/// run.
 pub type StopRequest<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// Why an experiment has no results.
@@ -64,8 +65,8 @@ pub struct CaseRun<C> {
 
 /// Runs in virtual time, and what is measured in each.
 ///
-/// The [`Runner`](crate::Runner) checks all cases of the plan, measures its runs in parallel, in any order, and then
-/// asks for the report. A measurement depends on `self`, the case and the number alone.
+/// The [`Runner`](crate::Runner) checks all cases of the plan, measures its runs in parallel, in any order,
+/// and then asks for the report. A measurement depends on `self`, the case and the number alone.
 pub trait Experiment: Sync + Sized {
     /// What is compared.
     type Case: Clone + Debug + Display + Ord + Send + Sync;

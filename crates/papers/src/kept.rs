@@ -1,8 +1,8 @@
 //! Finished measurements on disk, so that an interrupted experiment goes on where it ended.
 //!
-//! The file has an entry for each measurement, written when it is finished: what identifies it and the length of its
-//! encoding, as CBOR (RFC 8949), then the encoding, CBOR as well. What follows an entry that is cut off or damaged is
-//! not used.
+//! The file has an entry for each measurement, written when it is finished: what identifies it and the length
+//! of its encoding, as CBOR (RFC 8949), then the encoding, CBOR as well. What follows an entry that is cut
+//! off or damaged is not used.
 
 use crate::experiment::{CaseRun, MeasureError};
 use serde::Serialize;

@@ -1,11 +1,11 @@
 //! Published measurements made again in virtual time, and experiments of the same kind.
 //!
-//! Start reading at [`Experiment`]: runs, and what is measured in each. [`Paper`] adds rows, claims and their reasons. The
-//! [`Runner`] makes the runs of either. A folder for each of the five papers has what differs, and so have [`together`],
-//! [`controls`] and the experiments beside the papers.
+//! Start reading at [`Experiment`]: runs, and what is measured in each. [`Paper`] adds rows, claims and their
+//! reasons. The [`Runner`] makes the runs of either. A folder for each of the five papers has what differs,
+//! and so have [`together`], [`controls`] and the experiments beside the papers.
 //!
-//! A measurement never reads a clock, prints, or ends the process. Random numbers come from seeds, so the same experiment
-//! gives the same report on every machine, with any number of threads.
+//! A measurement never reads a clock, prints, or ends the process. Random numbers come from seeds, so the
+//! same experiment gives the same report on every machine, with any number of threads.
 
 #![forbid(unsafe_code)]
 

@@ -49,7 +49,8 @@ pub(crate) fn observe(
     }
 }
 
-/// The outcome of a run in which every byte that arrived was right. A flow may be short: the run ends by its time.
+/// The outcome of a run in which every byte that arrived was right. A flow may be short: the run ends by its
+/// time.
 ///
 /// # Errors
 /// Bytes that arrived other than they were sent.

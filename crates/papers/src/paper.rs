@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 /// A published measurement that is made again.
 ///
-/// `document` and `single_run` of [`PaperInfo`] aside, everything a reader sees comes from these functions; the module `report` puts
-/// it together. None of them reads a file, writes or prints.
+/// `document` and `single_run` of [`PaperInfo`] aside, everything a reader sees comes from these functions;
+/// the module `report` puts it together. None of them reads a file, writes or prints.
 pub trait Paper: Experiment {
     /// What is known without a measurement.
     const ABOUT: &'static PaperInfo;
@@ -56,7 +56,8 @@ pub fn report<P: Paper>(measured: &Measured<'_, P>, command: &str) -> Experiment
         page.paragraph(assumption);
     }
     page.heading("How to repeat this").command(command).paragraph(
-        "The result does not depend on the machine or on the number of threads. A single run, with captures and a \
+        "The result does not depend on the machine or on the number of threads. A single run, with captures \
+         and a \
          table of every ACK:",
     );
     page.command(about.single_run);
@@ -81,8 +82,8 @@ impl RowList {
     pub fn assume(&mut self, assumptions: impl IntoIterator<Item = impl Into<String>>) {
         self.assumptions = assumptions.into_iter().map(Into::into).collect();
     }
-    /// Adds a number with the paper's number, if it has one, and what is assumed for this row alone. What is not finite
-    /// counts as not measured.
+    /// Adds a number with the paper's number, if it has one, and what is assumed for this row alone. What is
+    /// not finite counts as not measured.
     pub fn add(
         &mut self,
         id: impl Into<String>,
@@ -104,8 +105,8 @@ impl RowList {
     }
 }
 
-/// Claims of a paper under construction, each with its evidence. A claim that fails gets the reason that the document of
-/// the paper has for it.
+/// Claims of a paper under construction, each with its evidence. A claim that fails gets the reason that the
+/// document of the paper has for it.
 #[derive(Debug)]
 pub struct ClaimList {
     all: Vec<ReproductionClaim>,

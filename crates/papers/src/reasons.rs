@@ -1,8 +1,9 @@
 //! Reasons why claims fail, which stand in the documents of the papers.
 //!
-//! In the section of that name a list has an item for each claim that fails: the id of the claim as code (several with
-//! commas between), `quick` or `full` in parentheses if it fails only in that measurement, a colon, and the reason. The
-//! reason ends with the paragraph. Paragraphs that follow are for readers of the document alone.
+//! In the section of that name a list has an item for each claim that fails: the id of the claim as code
+//! (several with commas between), `quick` or `full` in parentheses if it fails only in that measurement, a
+//! colon, and the reason. The reason ends with the paragraph. Paragraphs that follow are for readers of the
+//! document alone.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +53,8 @@ mod tests {
     /// Breaks: reports lack the reason of a claim, or print more of the document than that.
     #[test]
     fn reasons_end_with_their_paragraph() {
-        let document = "# Paper\n\n* `no`: not here\n\n## Claims that fail\n\nText.\n\n* `a/1`, `b`: one\n  two. Three.\n\n  \
+        let document = "# Paper\n\n* `no`: not here\n\n## Claims that fail\n\nText.\n\n* `a/1`, `b`: one\n  \
+                        two. Three.\n\n  \
                         More.\n* `c` (quick): see [d: e](f).\n\n## Next\n\n* `no`: nor here\n";
         let entry = |id: &str, fails, reason: &str| (id.to_owned(), fails, reason.to_owned());
         let expected = [

@@ -1,5 +1,5 @@
-//! Makes the runs of an experiment: in parallel, with progress, and without repeating what an interrupted run has
-//! finished.
+//! Makes the runs of an experiment: in parallel, with progress, and without repeating what an interrupted run
+//! has finished.
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::kept::{Kept, KeptRuns};
@@ -172,8 +172,8 @@ mod tests {
         }
     }
 
-    /// Breaks: an interrupted experiment makes finished runs again, or takes those of other options; a damaged file
-    /// ends it, or is believed.
+    /// Breaks: an interrupted experiment makes finished runs again, or takes those of other options; a
+    /// damaged file ends it, or is believed.
     #[test]
     fn finished_measurements_are_kept() {
         let dir = tempfile::tempdir().unwrap();

@@ -73,8 +73,8 @@ pub(crate) fn point(mean: f64) -> Option<ComparedEstimate> {
     mean.is_finite().then_some(ComparedEstimate { mean, range: None })
 }
 
-/// The two-sided 95 % quantile of Student's t for so many degrees of freedom (0 counts as 1). Beyond 30 it is that of
-/// the normal distribution, at most 2 % less.
+/// The two-sided 95 % quantile of Student's t for so many degrees of freedom (0 counts as 1). Beyond 30 it is
+/// that of the normal distribution, at most 2 % less.
 fn student_t(freedom: usize) -> f64 {
     const T: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
@@ -84,15 +84,16 @@ fn student_t(freedom: usize) -> f64 {
     T.get(freedom.saturating_sub(1)).copied().unwrap_or(1.960)
 }
 
-/// The smallest of `values` that at least `percent` (0 to 100) of them do not exceed; none of no values. Sorts them.
+/// The smallest of `values` that at least `percent` (0 to 100) of them do not exceed; none of no values.
+/// Sorts them.
 pub fn percentile(values: &mut [f64], percent: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() as f64 * percent / 100.0).ceil() as usize;
     values.get(rank.max(1) - 1).or(values.last()).copied()
 }
 
-/// Jain's index of fairness (RFC 5166 §2.3): 1 for equal shares, 1/n if one of n has everything; 1 if nobody has
-/// anything.
+/// Jain's index of fairness (RFC 5166 §2.3): 1 for equal shares, 1/n if one of n has everything; 1 if nobody
+/// has anything.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|s| s * s).sum();
@@ -103,8 +104,8 @@ pub fn jain(shares: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Breaks: means, ranges and confidence intervals of all tables. Worked by hand: values 1 to 5 have the standard
-    /// deviation sqrt(2.5), and t(4) = 2.776.
+    /// Breaks: means, ranges and confidence intervals of all tables. Worked by hand: values 1 to 5 have the
+    /// standard deviation sqrt(2.5), and t(4) = 2.776.
     #[test]
     fn the_interval_is_students() {
         let s = Summary::of([1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]);

@@ -69,8 +69,8 @@ impl Routes {
 }
 
 /// A router with a fixed table. It takes no time and has no queue: its links have. A packet may leave by the
-/// port at which it came in, unless [other stations share](Router::share_link) that link. Link-local frames, like
-/// PAUSE, end at its [ports](PortFrames).
+/// port at which it came in, unless [other stations share](Router::share_link) that link. Link-local frames,
+/// like PAUSE, end at its [ports](PortFrames).
 #[derive(Clone, Debug)]
 pub struct Router {
     routes: Routes,

@@ -239,25 +239,30 @@ fn figures() -> Vec<Figure> {
     vec![
         bandwidth("Bandwidth of linux-2.6.17 behind the policer", &one, &limits).figure(
             "bandwidth.svg",
-            "Rate of the data that leaves the router, in bins of 10 ms. Without stops it would stay at the dashed policed \
+            "Rate of the data that leaves the router, in bins of 10 ms. Without stops it would stay at the \
+             dashed policed \
              rate. In the shaded intervals hardly any packet is sent, for seconds at a time.",
         ),
         bandwidth("Bandwidth without and with correct recovery", &several, &limits[..1])
             .figure("bandwidth-cure.svg", "The same transfer with two later recovery algorithms."),
         window("Congestion window of linux-2.6.17", &windows()).figure(
             "window.svg",
-            "Number of packets that the sender may have in flight. After each burst of losses it falls to one packet and \
+            "Number of packets that the sender may have in flight. After each burst of losses it falls to \
+             one packet and \
              stays there for seconds.",
         ),
         time_sequence("The first stop, packet by packet", &rows, ORIGIN, zoom).figure(
             "time-sequence.svg",
-            "Each mark is a packet; its height is its sequence number. The black line is the cumulative ACK. Blue marks are \
-             new data. Orange marks are retransmissions, which fill each gap once; those that are lost again are \
+            "Each mark is a packet; its height is its sequence number. The black line is the cumulative ACK. \
+             Blue marks are \
+             new data. Orange marks are retransmissions, which fill each gap once; those that are lost again \
+             are \
              retransmitted much later, one every 10 ms.",
         ),
         variables("Variables of the sender during the first stop", &rows, ByteCount::new(1448), zoom).figure(
             "variables.svg",
-            "Counters of the sender after each ACK. retrans_out should decrease when a lost retransmission is detected. It \
+            "Counters of the sender after each ACK. retrans_out should decrease when a lost retransmission \
+             is detected. It \
              does not, so in_flight stays too high until the window is reduced to one packet.",
         ),
         comparison("Completion time of 1 GB", "completion time (s)", &table2)
@@ -339,7 +344,8 @@ fn page(figures: &[Figure]) -> String {
     let mut page = Page::new("Why linux-2.6.17 stops behind a policer");
     page.verdict("One of two claims fails. (Synthetic data.)", false);
     page.paragraph(
-        "A transfer of 1 GB over a path of 10 ms with a policer of 500 Mbit/s, with three recovery algorithms.",
+        "A transfer of 1 GB over a path of 10 ms with a policer of 500 Mbit/s, with three recovery \
+         algorithms.",
     );
     page.table(&summary);
     page.place("The stop that lasts longest", "bandwidth.svg", 38.0, 47.0, 0.0);

@@ -206,7 +206,8 @@ impl Chart {
         );
         let height = y + 10.0;
         let svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {h}\" width=\"{width}\" height=\"{h}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {h}\" width=\"{width}\" \
+             height=\"{h}\" \
              role=\"img\" font-family=\"system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif\" \
              class=\"f-ink\" fill=\"{ink}\"><title>{}</title>\
              <rect class=\"paper\" width=\"{width}\" height=\"{h}\" fill=\"#ffffff\"/>{body}",
@@ -254,7 +255,8 @@ impl Chart {
     ) {
         let (a, b) = (panel.px(from), panel.px(to));
         self.raw(&format!(
-            "<rect {} fill-opacity=\"{opacity}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
+            "<rect {} fill-opacity=\"{opacity}\" x=\"{}\" y=\"{}\" width=\"{}\" \
+             height=\"{}\"><title>{}</title></rect>",
             colour.fill(),
             Px(a),
             Px(panel.top),
@@ -272,7 +274,8 @@ impl Chart {
             escape(text),
         );
         self.raw(&format!(
-            "<text class=\"halo\" aria-hidden=\"true\" {at} fill=\"#ffffff\" stroke=\"#ffffff\" stroke-width=\"3\" \
+            "<text class=\"halo\" aria-hidden=\"true\" {at} fill=\"#ffffff\" stroke=\"#ffffff\" \
+             stroke-width=\"3\" \
              stroke-linejoin=\"round\">{text}</text><text {} {at}>{text}</text>",
             colour.fill(),
         ));

@@ -167,7 +167,8 @@ impl Page {
             let (class, sign) = if claim.holds { ("good", "✓") } else { ("bad", "✗") };
             let _ = write!(
                 html,
-                "<li class=\"{class}\"><span class=\"mark\">{sign} {}</span> <b>{}</b><br><span class=\"evidence\">{}</span></li>",
+                "<li class=\"{class}\"><span class=\"mark\">{sign} {}</span> <b>{}</b><br><span \
+                 class=\"evidence\">{}</span></li>",
                 claim.verdict(),
                 escape(&claim.text),
                 escape(&claim.evidence)
@@ -387,7 +388,8 @@ mod tests {
         assert!(html.contains("<title>&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;</title>"));
     }
 
-    /// Breaks: `farpace papers` on a terminal: a finding, a table or a claim is missing, or has another heading.
+    /// Breaks: `farpace papers` on a terminal: a finding, a table or a claim is missing, or has another
+    /// heading.
     #[test]
     fn a_terminal_shows_findings_tables_and_claims() {
         let mut table = Table::with("", "a");

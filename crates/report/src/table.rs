@@ -152,8 +152,8 @@ impl Table {
         Table { title: title.to_owned(), columns, rows: Vec::new() }
     }
 
-    /// A table without rows. `heads` are separated by `|`. A head that ends in a unit in brackets, which may be
-    /// empty, is that of a column of numbers; any other one is that of a column of words.
+    /// A table without rows. `heads` are separated by `|`. A head that ends in a unit in brackets, which may
+    /// be empty, is that of a column of numbers; any other one is that of a column of words.
     pub fn with(title: impl Into<String>, heads: &str) -> Self {
         let column = |head: &str| match head.trim().strip_suffix(']').and_then(|head| head.rsplit_once('[')) {
             Some((name, unit)) => TableColumn::number(name.trim(), unit),

@@ -1,7 +1,8 @@
-//! Two connections driven by hand, without a host, a network or a clock: who reads this knows how to embed the engine.
+//! Two connections driven by hand, without a host, a network or a clock: who reads this knows how to embed
+//! the engine.
 //!
-//! `cargo run -p farpace-tcp --example by_hand` prints every segment. The network is a queue: each segment takes 20 ms,
-//! and the third one with data gets lost on its first way.
+//! `cargo run -p farpace-tcp --example by_hand` prints every segment. The network is a queue: each segment
+//! takes 20 ms, and the third one with data gets lost on its first way.
 
 use bytes::Bytes;
 use farpace_tcp::config::{Config, Settings};

@@ -14,8 +14,8 @@ pub struct Segment {
     pub payload: Bytes,
     /// The ECN field of the IP packet that carries it: the host writes and reads it (RFC 3168 §5).
     pub ecn: Ecn,
-    /// Payload bytes of each segment, where this is a super-segment: several in a row under one header, to be cut by a
-    /// device or put together by one. The last may be shorter. Zero: it is one segment.
+    /// Payload bytes of each segment, where this is a super-segment: several in a row under one header, to be
+    /// cut by a device or put together by one. The last may be shorter. Zero: it is one segment.
     pub segment_size: u16,
 }
 

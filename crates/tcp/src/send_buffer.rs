@@ -5,7 +5,8 @@ use bytes::{Bytes, BytesMut};
 use farpace_units::ByteCount;
 use std::collections::VecDeque;
 
-/// A chunk with so many segments left is long: a super-segment ends with it rather than to be copied together.
+/// A chunk with so many segments left is long: a super-segment ends with it rather than to be copied
+/// together.
 const FEW_SEGMENTS: u64 = 4;
 
 /// A rope of the application's own chunks: nothing is copied, unless a segment spans two chunks.
@@ -94,9 +95,9 @@ impl SendBuffer {
         }
         joined.freeze()
     }
-    /// How much of the bytes from stream offset `at` on, `most` or less, should leave together in segments of `size` bytes: so
-    /// much that none of it has to be copied, in whole segments. Where chunks are short, they are copied together up to the
-    /// next long one.
+    /// How much of the bytes from stream offset `at` on, `most` or less, should leave together in segments of
+    /// `size` bytes: so much that none of it has to be copied, in whole segments. Where chunks are short,
+    /// they are copied together up to the next long one.
     pub fn run(&mut self, at: u64, size: u32, most: u32) -> u32 {
         let few = u64::from(size) * FEW_SEGMENTS;
         let first = self.chunk_at(at).min(self.chunks.len());
@@ -118,7 +119,8 @@ impl SendBuffer {
         len.next_multiple_of(u64::from(size)).min(u64::from(most)) as u32
     }
 
-    /// Number, among those kept, of the chunk that holds stream offset `at`, which is looked up where the last one was.
+    /// Number, among those kept, of the chunk that holds stream offset `at`, which is looked up where the
+    /// last one was.
     fn chunk_at(&mut self, at: u64) -> usize {
         let holds = |(start, chunk): &(u64, Bytes)| *start <= at && at - *start < chunk.len() as u64;
         let index = self.cursor.saturating_sub(self.first) as usize;

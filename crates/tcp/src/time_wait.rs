@@ -135,8 +135,8 @@ impl TimeWait {
         }
     }
 
-    /// Answers, unless there were too many answers: those to segments that ask for nothing are few, or two ends would answer
-    /// answers for ever (RFC 5961 §7).
+    /// Answers, unless there were too many answers: those to segments that ask for nothing are few, or two
+    /// ends would answer answers for ever (RFC 5961 §7).
     fn answer(&mut self, now: Instant, ports: Ports, segment: &Segment) -> TimeWaitOutcome {
         let fin = segment.header.flags.contains(TcpFlags::FIN);
         // Only the peer's FIN, come again, begins the wait anew: anybody else could prolong it for ever.
@@ -176,9 +176,9 @@ impl TimeWait {
         }
     }
 
-    /// True if `syn` may begin a new connection between the same ports: none of what it sends can be mistaken for something
-    /// old. The numbers are those of RFC 6191 §2: a newer timestamp, or, where timestamps cannot tell, a sequence number
-    /// beyond RCV.NXT.
+    /// True if `syn` may begin a new connection between the same ports: none of what it sends can be mistaken
+    /// for something old. The numbers are those of RFC 6191 §2: a newer timestamp, or, where timestamps
+    /// cannot tell, a sequence number beyond RCV.NXT.
     pub fn may_be_reused_by(&self, syn: &Segment) -> bool {
         let h = &syn.header;
         let opens = h.flags.contains(TcpFlags::SYN)
@@ -198,8 +198,8 @@ impl TimeWait {
         }
     }
 
-    /// The least initial sequence number that a connection in the place of this one should take, so that the peer
-    /// cannot mistake its segments for old ones.
+    /// The least initial sequence number that a connection in the place of this one should take, so that the
+    /// peer cannot mistake its segments for old ones.
     pub fn next_iss_floor(&self) -> Seq {
         self.snd_nxt + ISS_DISTANCE
     }

@@ -6,7 +6,8 @@ use farpace_units::Packets;
 /// Congestion window and slow-start threshold, counted in full-size segments as Linux counts them (RFC 5681
 /// counts bytes; the difference is the segment size, which is fixed per connection).
 ///
-/// `cwnd` is at least the floor, one segment unless a layer below needs more, and at most the clamp, whatever is asked for.
+/// `cwnd` is at least the floor, one segment unless a layer below needs more, and at most the clamp, whatever
+/// is asked for.
 #[derive(Clone, Debug)]
 pub struct Window {
     cwnd: u32,
@@ -36,8 +37,9 @@ impl Window {
             mss,
         }
     }
-    /// The same with a window, and a threshold, of never less than `floor` segments, if the clamp allows them: a layer below that holds
-    /// back up to S packets of a connection would wait for ever with less than S + 1 (Kato and Higaki).
+    /// The same with a window, and a threshold, of never less than `floor` segments, if the clamp allows
+    /// them: a layer below that holds back up to S packets of a connection would wait for ever with less than
+    /// S + 1 (Kato and Higaki).
     #[must_use]
     pub fn with_floor(mut self, floor: Packets) -> Self {
         self.floor = floor.get().clamp(1, self.clamp);
@@ -69,8 +71,8 @@ impl Window {
     pub fn mss(&self) -> u32 {
         self.mss
     }
-    /// The segment size has changed. The window keeps its count of segments: what goes out is less at once, and grows
-    /// again as ACKs come.
+    /// The segment size has changed. The window keeps its count of segments: what goes out is less at once,
+    /// and grows again as ACKs come.
     pub fn set_mss(&mut self, mss: u32) {
         self.mss = mss;
     }

@@ -1,5 +1,5 @@
-//! Laws that hold for every profile on every network: two connections over links that lose, duplicate, reorder
-//! and delay, and one connection under arbitrary segments.
+//! Laws that hold for every profile on every network: two connections over links that lose, duplicate,
+//! reorder and delay, and one connection under arbitrary segments.
 
 #![allow(clippy::panic, reason = "this is how a law fails")]
 
@@ -384,9 +384,9 @@ impl Net {
     }
 }
 
-/// Breaks: TCP. Every byte arrives in order exactly once and both sides close, whatever the profiles, options and
-/// buffers are and whatever the network does until it heals; and on the way the laws of deadlines, windows and
-/// polling hold.
+/// Breaks: TCP. Every byte arrives in order exactly once and both sides close, whatever the profiles, options
+/// and buffers are and whatever the network does until it heals; and on the way the laws of deadlines,
+/// windows and polling hold.
 #[test]
 fn every_transfer_completes() {
     for_seeds("laws", "every_transfer_completes", 600, |seed| {

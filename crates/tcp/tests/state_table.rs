@@ -110,29 +110,47 @@ const SEGMENTS: [(&str, &str, i64, i64, u32); 17] = [
     ("no flags", "-", 0, 0, 10),
 ];
 
-/// RFC 9293 §3.10.7 with RFC 5961, read cell by cell: the reply (A: ACK at once, d: delayed ACK, S: SYN-ACK, R: reset,
-/// `.`: nothing), and the next state if it is another one. Old or foreign segments are answered and change nothing;
-/// a reset counts with the exact number only; after the peer's FIN its data is answered and ignored. In CLOSED
-/// nothing is answered: that is the host's part, which knows no connection then.
+/// RFC 9293 §3.10.7 with RFC 5961, read cell by cell: the reply (A: ACK at once, d: delayed ACK, S: SYN-ACK,
+/// R: reset, `.`: nothing), and the next state if it is another one. Old or foreign segments are answered and
+/// change nothing; a reset counts with the exact number only; after the peer's FIN its data is answered and
+/// ignored. In CLOSED nothing is answered: that is the host's part, which knows no connection then.
 const TABLE: &str = "
-                    | SYN-SENT   | SYN-RCVD  | ESTAB     | FIN-W1    | FIN-W2   | CLOSE-W  | CLOSING  | LAST-ACK | TIME-W   | CLOSED
-ACK                 | .          | . ESTAB   | .         | . FIN-W2  | .        | .        | . TIME-W | . CLOSED | .        | .
-ACK old             | .          | A         | A         | A         | A        | A        | A        | A        | A        | .
-ACK beyond          | .          | A         | A         | A         | A        | A        | A        | A        | A        | .
-ACK unsent          | R          | R         | A         | A         | A        | A        | A        | A        | A        | .
-data                | .          | d ESTAB   | d         | d FIN-W2  | d        | A        | A TIME-W | . CLOSED | A        | .
-data in window      | .          | A ESTAB   | A         | A FIN-W2  | A        | A        | A TIME-W | . CLOSED | A        | .
-data old            | .          | A         | A         | A         | A        | A        | A        | A        | A        | .
-data beyond         | .          | A         | A         | A         | A        | A        | A        | A        | A        | .
-FIN                 | .          | A CLOSE-W | A CLOSE-W | A TIME-W  | A TIME-W | A        | A TIME-W | . CLOSED | A        | .
-FIN, ours not acked | R          | R         | A CLOSE-W | A CLOSING | A TIME-W | A        | A        | A        | A        | .
-FIN old             | .          | A         | A         | A         | A        | A        | A        | A        | A        | .
-RST exact           | .          | . CLOSED  | . CLOSED  | . CLOSED  | . CLOSED | . CLOSED | . CLOSED | . CLOSED | . CLOSED | .
-RST in window       | .          | A         | A         | A         | A        | A        | A        | A        | A        | .
-RST beyond          | .          | .         | .         | .         | .        | .        | .        | .        | .        | .
-SYN                 | S SYN-RCVD | A         | A         | A         | A        | A        | A        | A        | A        | .
-SYN-ACK             | A ESTAB    | A         | A         | A         | A        | A        | A        | A        | A        | .
-no flags            | .          | .         | .         | .         | .        | .        | .        | .        | .        | .
+                    | SYN-SENT   | SYN-RCVD  | ESTAB     | FIN-W1    | FIN-W2   | CLOSE-W  | CLOSING  | \
+                    LAST-ACK | TIME-W   | CLOSED
+ACK                 | .          | . ESTAB   | .         | . FIN-W2  | .        | .        | . TIME-W | . \
+CLOSED | .        | .
+ACK old             | .          | A         | A         | A         | A        | A        | A        | \
+A        | A        | .
+ACK beyond          | .          | A         | A         | A         | A        | A        | A        | \
+A        | A        | .
+ACK unsent          | R          | R         | A         | A         | A        | A        | A        | \
+A        | A        | .
+data                | .          | d ESTAB   | d         | d FIN-W2  | d        | A        | A TIME-W | . \
+CLOSED | A        | .
+data in window      | .          | A ESTAB   | A         | A FIN-W2  | A        | A        | A TIME-W | . \
+CLOSED | A        | .
+data old            | .          | A         | A         | A         | A        | A        | A        | \
+A        | A        | .
+data beyond         | .          | A         | A         | A         | A        | A        | A        | \
+A        | A        | .
+FIN                 | .          | A CLOSE-W | A CLOSE-W | A TIME-W  | A TIME-W | A        | A TIME-W | . \
+CLOSED | A        | .
+FIN, ours not acked | R          | R         | A CLOSE-W | A CLOSING | A TIME-W | A        | A        | \
+A        | A        | .
+FIN old             | .          | A         | A         | A         | A        | A        | A        | \
+A        | A        | .
+RST exact           | .          | . CLOSED  | . CLOSED  | . CLOSED  | . CLOSED | . CLOSED | . CLOSED | . \
+CLOSED | . CLOSED | .
+RST in window       | .          | A         | A         | A         | A        | A        | A        | \
+A        | A        | .
+RST beyond          | .          | .         | .         | .         | .        | .        | .        | \
+.        | .        | .
+SYN                 | S SYN-RCVD | A         | A         | A         | A        | A        | A        | \
+A        | A        | .
+SYN-ACK             | A ESTAB    | A         | A         | A         | A        | A        | A        | \
+A        | A        | .
+no flags            | .          | .         | .         | .         | .        | .        | .        | \
+.        | .        | .
 ";
 
 /// Breaks: RFC 9293 §3.10.7, in any state, for any kind of segment.

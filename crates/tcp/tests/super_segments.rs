@@ -216,8 +216,9 @@ fn plans() -> impl Strategy<Value = Plan> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Breaks: a device that cuts super-segments puts something else on the line than a sender without one: other bytes,
-    /// at other times, or in another order. And the stream must come whole, whatever is lost or put together.
+    /// Breaks: a device that cuts super-segments puts something else on the line than a sender without one:
+    /// other bytes, at other times, or in another order. And the stream must come whole, whatever is lost or
+    /// put together.
     #[test]
     fn cut_they_are_what_would_have_been_sent(plan in plans(), limit in 2_000u32..70_000) {
         let (plain, whole) = (run(&plan, 0), run(&plan, limit));

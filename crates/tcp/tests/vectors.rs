@@ -195,8 +195,8 @@ fn play(sender: &mut Sender, steps: impl IntoIterator<Item = Step>) {
     }
 }
 
-/// The paper's figure 2 up to the last ACK: every packet but 3, 4, 5, 6, 8 and 9 of the first ten is lost, and so
-/// is the retransmission of packet 0.
+/// The paper's figure 2 up to the last ACK: every packet but 3, 4, 5, 6, 8 and 9 of the first ten is lost,
+/// and so is the retransmission of packet 0.
 fn figure_2() -> [Step; 8] {
     [
         (&[(3, 4)], resent(0), [3, 1, 1, 7]),
@@ -301,8 +301,8 @@ fn windows_after_timeout(abc: Abc, acks: u32) -> Vec<u32> {
     windows
 }
 
-/// Breaks: the first defect (V4): byte counting that is not fed in Loss freezes the window at one packet until
-/// everything that was out at the timeout is acknowledged.
+/// Breaks: the first defect (V4): byte counting that is not fed in Loss freezes the window at one packet
+/// until everything that was out at the timeout is acknowledged.
 #[test]
 fn v4_window_after_a_timeout() {
     assert_eq!(windows_after_timeout(Abc::Buggy, 19), [1; 20], "one packet per round trip");
@@ -328,8 +328,8 @@ fn v4_growth_returns_when_loss_ends() {
     assert_eq!((sender.recovery.state(), sender.window.cwnd().get()), (RecoveryState::Open, 2));
 }
 
-/// Breaks: since 2.6.23 only ACKs with news bring the window down; a D-SACK is news, a bare repetition is none.
-/// `(reduction, second ACK, rate halving has counted it)`.
+/// Breaks: since 2.6.23 only ACKs with news bring the window down; a D-SACK is news, a bare repetition is
+/// none. `(reduction, second ACK, rate halving has counted it)`.
 #[test]
 fn rate_halving_counts_progress() {
     let repetition: &[(u32, u32)] = &[(3, 4)];

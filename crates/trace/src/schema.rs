@@ -114,7 +114,8 @@ schema! {
     rttvar_ns: u64, "ns", "Variation of the round-trip time" = rttvar.as_nanos();
     rto_ns: u64, "ns", "Retransmission timeout in force, back-off included" = rto.as_nanos();
     rwnd: u64, "bytes", "Receive window of the peer" = rwnd.get();
-    bandwidth: u64, "bit/s", "Bandwidth that congestion control has estimated; 0 if it estimates none" = bandwidth.bits_per_sec();
+    bandwidth: u64, "bit/s", "Bandwidth that congestion control has estimated; 0 if it estimates \
+                              none" = bandwidth.bits_per_sec();
     cause: Option<&'static str>, "", "Why; none for a received segment" = cause.map(|c| c.name());
 }
 

@@ -159,7 +159,8 @@ fn tshark_reads_captures_without_errors() {
     assert_eq!(rows[4][3], "1514");
     assert_eq!(rows[7][9], (101 + 2 * MSS).to_string());
 
-    let errors = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status == 0 || ip.checksum.status == 0";
+    let errors = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status == 0 || \
+                  ip.checksum.status == 0";
     assert_eq!(fields(&path, &["-Y", errors], &["frame.number"]), Some(vec![]));
 }
 

@@ -18,9 +18,10 @@ pub struct ExcludeError {
 
 /// Patterns of what is left out.
 ///
-/// A pattern without a slash stands for names at any depth: `*.o`. One that begins with a slash stands for a path from the top of
-/// what is sent: `/target`; with a slash within, for the end of a path: `doc/*.pdf`. With a slash at its end it stands for
-/// directories alone: `cache/`. `*` and `?` do not stand for slashes, `**` does.
+/// A pattern without a slash stands for names at any depth: `*.o`. One that begins with a slash stands for a
+/// path from the top of what is sent: `/target`; with a slash within, for the end of a path: `doc/*.pdf`.
+/// With a slash at its end it stands for directories alone: `cache/`. `*` and `?` do not stand for slashes,
+/// `**` does.
 #[derive(Clone, Debug, Default)]
 pub struct ExcludePatterns {
     patterns: Vec<ExcludePattern>,
@@ -74,7 +75,8 @@ impl ExcludePatterns {
         &self.words
     }
 
-    /// True if something is left out. Its path begins with the name at the top, which stands for the argument itself.
+    /// True if something is left out. Its path begins with the name at the top, which stands for the argument
+    /// itself.
     pub fn leaves_out(&self, path: &RelPath, is_directory: bool) -> bool {
         let mut names = path.names();
         let top = names.next();

@@ -1,12 +1,12 @@
-//! Frames: type, length, payload, and for all but data a tag that only those who know the token can make. On a line that is
-//! secured below there are no tags.
+//! Frames: type, length, payload, and for all but data a tag that only those who know the token can make. On
+//! a line that is secured below there are no tags.
 //!
 //! ```text
 //! type 1 byte | length of the payload 4 bytes, big endian | payload | tag 16 bytes, not on data and refusals
 //! ```
-//! The tag is the beginning of BLAKE3, keyed with the key of the direction, over the frame's number in its direction
-//! (tagged frames alone, from 0, 8 bytes big endian), type, length and payload. Data has none: the tagged
-//! end of each file has the hash of all its bytes.
+//! The tag is the beginning of BLAKE3, keyed with the key of the direction, over the frame's number in its
+//! direction (tagged frames alone, from 0, 8 bytes big endian), type, length and payload. Data has none: the
+//! tagged end of each file has the hash of all its bytes.
 
 use crate::fault::TransferError;
 use crate::limits::{MAX_CONTROL, MAX_DATA};

@@ -6,8 +6,8 @@
 //! ```
 //! Over a line that is encrypted, and whose ends have proved their keys, there are neither token nor tags.
 //!
-//! The keys of both directions come from the token and both hellos; each side proves its own with a tagged `Ready`, the
-//! one that connected first.
+//! The keys of both directions come from the token and both hellos; each side proves its own with a tagged
+//! `Ready`, the one that connected first.
 
 use crate::fault::{Code, TransferError, TransferFault};
 use crate::frame::{FrameKey, FrameReader, FrameWriter, HEADER, IncomingFrame, read_all, refusal};
@@ -35,8 +35,8 @@ pub enum Role {
 /// Frames in both directions, once both sides have proved the token.
 pub type Frames<'a, R, W> = (FrameReader<'a, Peeked<R>>, FrameWriter<W>);
 
-/// Does the handshake over a fresh line. `session` has the token, which side this is, and whether the other is admitted.
-/// `moved` counts bytes that come.
+/// Does the handshake over a fresh line. `session` has the token, which side this is, and whether the other
+/// is admitted. `moved` counts bytes that come.
 ///
 /// # Errors
 /// The line breaks, the other side says what makes no sense, does not know the token, or is not admitted.
@@ -78,7 +78,8 @@ pub fn shake<'a, R: Read, W: Write>(
     let [_, _, _, _, _, _, _, _, lowest, highest, their_role, their_line, ..] = theirs;
     if lowest > VERSION || highest < VERSION {
         let text = format!(
-            "its versions of the protocol are {lowest} to {highest}, ours is {VERSION}: update the older farpace"
+            "its versions of the protocol are {lowest} to {highest}, ours is {VERSION}: update the older \
+             farpace"
         );
         return Err(refuse(&mut writer, TransferFault::new(Code::Version, text)));
     }
@@ -87,7 +88,8 @@ pub fn shake<'a, R: Read, W: Write>(
         return Err(refuse(&mut writer, TransferFault::new(Code::Role, text)));
     }
     if (their_line == 1) != secured {
-        let text = "one side takes the line for encrypted and the other does not: give both a ticket, or both --insecure";
+        let text = "one side takes the line for encrypted and the other does not: give both a ticket, or \
+                    both --insecure";
         return Err(refuse(&mut writer, TransferFault::new(Code::Token, text)));
     }
     let (first, second) = if connected { (&own, &theirs) } else { (&theirs, &own) };
@@ -147,8 +149,8 @@ impl<R: Read> Read for Peeked<R> {
     }
 }
 
-/// Looks at the first frame: a refusal is told, and what proves the token is left to be read as a frame. Who has proved
-/// nothing yet cannot make us hold anything else.
+/// Looks at the first frame: a refusal is told, and what proves the token is left to be read as a frame. Who
+/// has proved nothing yet cannot make us hold anything else.
 fn ready<R: Read>(
     mut reader: R,
     key: Option<FrameKey>,

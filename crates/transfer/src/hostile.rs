@@ -1,5 +1,5 @@
-//! Peers that lie, with and without a token: whatever they say, nothing is written outside of the directory, nothing panics,
-//! and it ends.
+//! Peers that lie, with and without a token: whatever they say, nothing is written outside of the directory,
+//! nothing panics, and it ends.
 
 use crate::content::ContentHasher;
 use crate::fault::{TransferError, TransferFault};
@@ -224,8 +224,8 @@ fn everything(dir: &Path) -> Vec<PathBuf> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Breaks: a sender, with or without a token, writes where it must not or makes a link that leads there, leaves something
-    /// open, or crashes or hangs a receiver.
+    /// Breaks: a sender, with or without a token, writes where it must not or makes a link that leads there,
+    /// leaves something open, or crashes or hangs a receiver.
     #[test]
     fn a_lying_sender_stays_within_the_directory(
         said in proptest::collection::vec(said(), 0..14),
@@ -259,7 +259,8 @@ proptest! {
         let root = inside.canonicalize().unwrap();
         for path in everything(&inside) {
             let leads_to = path.canonicalize().unwrap_or(root.clone());
-            prop_assert!(path.ends_with("ours") || leads_to.starts_with(&root), "{:?} leads to {:?}", path, leads_to);
+            prop_assert!(path.ends_with("ours") || leads_to.starts_with(&root), "{:?} leads to \
+                                                                                 {:?}", path, leads_to);
         }
     }
 

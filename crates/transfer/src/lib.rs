@@ -1,11 +1,11 @@
 //! Files and trees of files over any stream: named, resumed, verified and acknowledged.
 //!
-//! Start reading at [`send()`] and [`receive()`]: one side each, over a [`FramedStream`]. What goes over the line is described in
-//! `docs/transfer.md` and, message by message, in [`message`]. [`walk()`] turns arguments into [`SourceTree`]s; [`Destination`] is
-//! the only way by which what a peer sends reaches a disk.
+//! Start reading at [`send()`] and [`receive()`]: one side each, over a [`FramedStream`]. What goes over the
+//! line is described in `docs/transfer.md` and, message by message, in [`message`]. [`walk()`] turns
+//! arguments into [`SourceTree`]s; [`Destination`] is the only way by which what a peer sends reaches a disk.
 //!
-//! This crate knows streams and files, never the engine of farpace, and never writes outside of the directory it is given. It reads clocks and has threads: disk,
-//! hashing and network work at the same time.
+//! This crate knows streams and files, never the engine of farpace, and never writes outside of the directory
+//! it is given. It reads clocks and has threads: disk, hashing and network work at the same time.
 
 #![forbid(unsafe_code)]
 #![allow(

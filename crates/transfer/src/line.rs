@@ -48,7 +48,8 @@ pub struct LineProgress {
     pub bytes: u64,
     /// Of them, how many were there before.
     pub spared: u64,
-    /// Bytes that came over the line, and bytes that were read here on its behalf: what has been done since the start.
+    /// Bytes that came over the line, and bytes that were read here on its behalf: what has been done since
+    /// the start.
     pub work: u64,
     /// Files, directories and links of the transfer.
     pub total_entries: u64,
@@ -63,12 +64,13 @@ pub struct LineProgress {
 /// What both sides need beside files.
 #[derive(Clone, Copy)]
 pub struct Session<'a> {
-    /// The shared secret; empty if there is none. Without one, each side is a stranger to the other, unless the line is
-    /// [secured](Self::secured).
+    /// The shared secret; empty if there is none. Without one, each side is a stranger to the other, unless
+    /// the line is [secured](Self::secured).
     pub token: &'a [u8],
     /// Nothing is sent or written: both ends only say what would be. Both must know it.
     pub dry_run: bool,
-    /// The line is encrypted, and both ends have proved their keys before: no token, and no tags. Both ends must say so.
+    /// The line is encrypted, and both ends have proved their keys before: no token, and no tags. Both ends
+    /// must say so.
     pub secured: bool,
     /// True on the side that connected, false on the one that listened.
     pub connected: bool,
@@ -76,8 +78,8 @@ pub struct Session<'a> {
     pub timeouts: Timeouts,
     /// Called all the time, to show progress. True: the transfer is to stop.
     pub tick: &'a (dyn Fn(&LineProgress) -> bool + Sync),
-    /// Asked when the other side has proved the token (or that it knows of none), before it gets anything. The fault is
-    /// told to it, and that is the end.
+    /// Asked when the other side has proved the token (or that it knows of none), before it gets anything.
+    /// The fault is told to it, and that is the end.
     pub admit: &'a (dyn Fn() -> Result<(), TransferFault> + Sync),
     /// Sends: by this a receiver knows a sender without token again. Zeros: it does not.
     pub sender: SenderKey,
@@ -94,7 +96,8 @@ impl Session<'_> {
 pub type SenderKey = [u8; 32];
 
 impl Default for Session<'_> {
-    /// No token, the side that connected, [`Timeouts::default`]; never stops, admits everybody, and is not known again.
+    /// No token, the side that connected, [`Timeouts::default`]; never stops, admits everybody, and is not
+    /// known again.
     fn default() -> Self {
         Session {
             token: b"",
@@ -239,8 +242,9 @@ impl LineState {
     pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
-    /// Looks at the clock until the transfer has ended: shows progress, and closes the line on a peer that is silent or too
-    /// slow. `last_words` are said when it is stopped from here; they may wait for the peer, but not for long.
+    /// Looks at the clock until the transfer has ended: shows progress, and closes the line on a peer that is
+    /// silent or too slow. `last_words` are said when it is stopped from here; they may wait for the peer,
+    /// but not for long.
     pub fn watch(
         &self,
         session: &Session<'_>,
@@ -248,7 +252,8 @@ impl LineState {
         close: &(dyn Fn() + Send + Sync),
         last_words: impl Fn() + Sync,
     ) {
-        // A sender chooses its receiver. A stranger that sends must keep a minimum rate, or it holds a place for nothing.
+        // A sender chooses its receiver. A stranger that sends must keep a minimum rate, or it holds a place
+        // for nothing.
         let least = if receives && session.is_stranger() { MIN_MOVED } else { 1 };
         let close = || {
             self.closed.store(true, Ordering::Relaxed);

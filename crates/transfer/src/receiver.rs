@@ -19,7 +19,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// After a fault so long and so much is still heard, so that the other side hears of it before the line is closed.
+/// After a fault so long and so much is still heard, so that the other side hears of it before the line is
+/// closed.
 const DRAIN: Duration = Duration::from_secs(3);
 const DRAIN_BYTES: u64 = 64 << 20;
 /// Problems that are kept in words.
@@ -162,7 +163,8 @@ struct Offers {
     last: Option<RelPath>,
     /// Directories that are not complete yet, and whether this sender may set their permissions and time.
     unsealed: BTreeMap<RelPath, bool>,
-    /// If directories lose what the sender does not have: names in each that is not complete. None: too many to remember.
+    /// If directories lose what the sender does not have: names in each that is not complete. None: too many
+    /// to remember.
     names: BTreeMap<RelPath, Option<BTreeSet<OsString>>>,
 }
 
@@ -456,7 +458,8 @@ impl ReceiveJob<'_> {
         });
     }
 
-    /// Writes what has been hashed, and acknowledges each file. Ends early, and says why, when all further files would fail, too.
+    /// Writes what has been hashed, and acknowledges each file. Ends early, and says why, when all further
+    /// files would fail, too.
     fn write_steps(&self, steps: &Receiver<ReceiverStep>, give_back: &Sender<Vec<u8>>, out: &Out) {
         let shared = self.shared;
         let mut at: Option<Writing> = None;

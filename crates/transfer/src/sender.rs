@@ -1,4 +1,5 @@
-//! The side that has the files: one thread reads them, one hashes, one sends, one hears what the receiver says.
+//! The side that has the files: one thread reads them, one hashes, one sends, one hears what the receiver
+//! says.
 
 use crate::content::ContentHasher;
 use crate::fault::{Code, TransferError, TransferFault, TransferProblem};
@@ -98,7 +99,8 @@ impl SendTally {
 
 /// Sends what was found by a walk over a line, at `limit` at most.
 ///
-/// When this returns without an error, the receiver has said that all is written and verified, but for the problems.
+/// When this returns without an error, the receiver has said that all is written and verified, but for the
+/// problems.
 ///
 /// # Errors
 /// See [`TransferError`]. What has been received until then stays there to be resumed.
@@ -360,7 +362,8 @@ impl SendJob<'_> {
         }
     }
 
-    /// Reads files in order, an offer ahead of what the receiver has answered. Ends early if nobody takes the steps.
+    /// Reads files in order, an offer ahead of what the receiver has answered. Ends early if nobody takes the
+    /// steps.
     fn read_files(
         &self,
         out: &SyncSender<SenderStep>,

@@ -49,8 +49,8 @@ pub struct Walk {
     careful: bool,
 }
 
-/// Looks at files, directories and all that is in them. A link that is itself an argument is followed; links further down
-/// are sent as links. What is neither file, directory nor link is a problem.
+/// Looks at files, directories and all that is in them. A link that is itself an argument is followed; links
+/// further down are sent as links. What is neither file, directory nor link is a problem.
 ///
 /// # Errors
 /// An argument is not there, has no name (`/`), or two have the same name: nothing would be sent then.
@@ -58,8 +58,8 @@ pub fn walk(paths: &[PathBuf]) -> Result<Walk, TransferFault> {
     walk_with(paths, &ExcludePatterns::default(), false)
 }
 
-/// The same without what patterns leave out. `careful`: a directory of which something could not be looked at is never said to be
-/// complete, so that a receiver that removes what is not here keeps what it has.
+/// The same without what patterns leave out. `careful`: a directory of which something could not be looked at
+/// is never said to be complete, so that a receiver that removes what is not here keeps what it has.
 ///
 /// # Errors
 /// As [`walk`].

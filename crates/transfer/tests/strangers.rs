@@ -1,4 +1,5 @@
-//! What a peer can do to a receiver, with and without a token: each test is one attack, over a connection of the kernel.
+//! What a peer can do to a receiver, with and without a token: each test is one attack, over a connection of
+//! the kernel.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
@@ -198,7 +199,8 @@ fn no_more_comes_than_was_offered() {
     }
 }
 
-/// Breaks: whoever offers the same name with sizes 1, 2, 3 ... reads what somebody else has sent, from its hashes.
+/// Breaks: whoever offers the same name with sizes 1, 2, 3 ... reads what somebody else has sent, from its
+/// hashes.
 #[test]
 fn a_partial_file_is_told_only_to_who_sent_it() {
     let to = tempfile::tempdir().unwrap();
@@ -229,8 +231,8 @@ fn a_partial_file_is_told_only_to_who_sent_it() {
     });
 }
 
-/// Breaks: a stranger learns what is in files that are there; or who has sent a file has to send it again, and is told of
-/// it what was not his.
+/// Breaks: a stranger learns what is in files that are there; or who has sent a file has to send it again,
+/// and is told of it what was not his.
 #[test]
 fn existing_files_are_no_oracle() {
     let to = tempfile::tempdir().unwrap();
@@ -321,7 +323,8 @@ fn links_made_one_after_the_other_stay_within() {
     }
 }
 
-/// Breaks: in a directory where others may write, a file of somebody else is put in place of a partial file, and is written.
+/// Breaks: in a directory where others may write, a file of somebody else is put in place of a partial file,
+/// and is written.
 #[test]
 fn a_partial_file_with_a_second_name_is_not_written() {
     let to = tempfile::tempdir().unwrap();
@@ -336,7 +339,8 @@ fn a_partial_file_with_a_second_name_is_not_written() {
     assert_eq!(fs::read_to_string(to.path().join("film")).unwrap(), "new film");
 }
 
-/// Breaks: while a directory's name is being exchanged for a link and back, a file or a link gets out in between.
+/// Breaks: while a directory's name is being exchanged for a link and back, a file or a link gets out in
+/// between.
 #[test]
 fn a_name_that_changes_all_the_time_leads_nowhere() {
     let outside = tempfile::tempdir().unwrap();
@@ -372,7 +376,8 @@ fn a_name_that_changes_all_the_time_leads_nowhere() {
     assert_eq!(fs::read_dir(outside.path().join("away/deep")).unwrap().count(), 0);
 }
 
-/// Breaks: who sends changes permissions and times of directories that it never offered, or that a stranger has not made.
+/// Breaks: who sends changes permissions and times of directories that it never offered, or that a stranger
+/// has not made.
 #[test]
 fn only_directories_of_the_transfer_are_sealed() {
     let to = tempfile::tempdir().unwrap();
@@ -444,7 +449,8 @@ fn nothing_is_offered_twice() {
     }
 }
 
-/// Breaks: a disk is filled beyond what was allowed: by large files, many small ones, or single bytes far apart.
+/// Breaks: a disk is filled beyond what was allowed: by large files, many small ones, or single bytes far
+/// apart.
 #[test]
 fn no_more_is_stored_than_allowed() {
     let to = tempfile::tempdir().unwrap();
@@ -540,7 +546,8 @@ fn partial_files_of_strangers_have_an_end() {
     });
 }
 
-/// Breaks: a peer that says again and again that it is busy, or sends a byte now and then, holds a place for ever.
+/// Breaks: a peer that says again and again that it is busy, or sends a byte now and then, holds a place for
+/// ever.
 #[test]
 fn endless_busy_and_drops_of_data_end() {
     let to = tempfile::tempdir().unwrap();
@@ -615,7 +622,8 @@ fn who_does_not_read_does_not_keep_a_receiver() {
             let summary =
                 TransferMessage::Summary { entries: 1_000_000, bytes: 1, roots: 1, sender: [0; 32] };
             writer.message(&summary).unwrap();
-            // Refusals are longer than what they answer: in the end the receiver waits to be read, and then this does.
+            // Refusals are longer than what they answer: in the end the receiver waits to be read, and then
+            // this does.
             for first in (0..1_000_000).step_by(1_000) {
                 let entries = (first..first + 1_000).map(|n| file(&format!(".{n:07}"), 1)).collect();
                 if writer.message(&TransferMessage::Offer { first, entries }).is_err() {
@@ -641,7 +649,8 @@ fn who_does_not_read_does_not_keep_a_receiver() {
     assert!(matches!(received, Err(TransferError::Interrupted)), "{received:?}");
 }
 
-/// Breaks: who has proved nothing makes a receiver hold a megabyte, or is told that its token is wrong when it has none.
+/// Breaks: who has proved nothing makes a receiver hold a megabyte, or is told that its token is wrong when
+/// it has none.
 #[test]
 fn before_the_token_nothing_is_held() {
     let to = tempfile::tempdir().unwrap();

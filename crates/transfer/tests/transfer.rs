@@ -1,4 +1,5 @@
-//! Whole transfers over streams in memory's place: Unix socket pairs. Trees, resumption, tampering, peers that lie.
+//! Whole transfers over streams in memory's place: Unix socket pairs. Trees, resumption, tampering, peers
+//! that lie.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
@@ -167,8 +168,8 @@ fn a_partial_file_of_something_else_is_not_resumed() {
     assert_eq!(fs::read(to.path().join("film")).unwrap(), noise(3 << 20, "film"));
 }
 
-/// Breaks: files with holes take as long and as much disk as if they were full, or are cut at 4 GB; when they are sent again,
-/// or resumed, they are read from end to end.
+/// Breaks: files with holes take as long and as much disk as if they were full, or are cut at 4 GB; when they
+/// are sent again, or resumed, they are read from end to end.
 #[test]
 fn holes_stay_holes() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -240,7 +241,8 @@ fn tampering_is_noticed_wherever_it_is() {
     let from = tempfile::tempdir().unwrap();
     let path = from.path().join("file");
     fs::write(&path, noise(300_000, "file")).unwrap();
-    // Hello, ready, summary, offer, begin; the header of the data; its beginning, middle, end; the end's hash.
+    // Hello, ready, summary, offer, begin; the header of the data; its beginning, middle, end; the end's
+    // hash.
     for at in [20, 46, 70, 120, 150, 180, 212, 237, 1_000, 200_000, 300_200, 300_245, 300_270] {
         let to = tempfile::tempdir().unwrap();
         let (a, a2) = UnixStream::pair().unwrap();

@@ -52,7 +52,8 @@ impl FromStr for Amount {
                 Err(e.to_string())
             }
             _ => Err(format!(
-                "`{text}` is not an amount of data: expected packets or a size, like \"1000 packets\" or \"256 kB\""
+                "`{text}` is not an amount of data: expected packets or a size, like \"1000 packets\" \
+                 or \"256 kB\""
             )),
         }
     }

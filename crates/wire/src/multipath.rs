@@ -3,11 +3,12 @@
 use farpace_units::Span;
 use std::num::NonZeroU32;
 
-/// The paths to a peer together, as a transport sees them: their round trip, and how far they reorder. A layer
-/// below IP that sends packets of one connection over several paths writes it into packets that it passes up.
+/// The paths to a peer together, as a transport sees them: their round trip, and how far they reorder. A
+/// layer below IP that sends packets of one connection over several paths writes it into packets that it
+/// passes up.
 ///
-/// Both numbers have a resolution of a microsecond, and saturate: at 71 minutes, and at 65 ms. A round trip is a
-/// microsecond at least.
+/// Both numbers have a resolution of a microsecond, and saturate: at 71 minutes, and at 65 ms. A round trip
+/// is a microsecond at least.
 ///
 /// ```
 /// use farpace_units::Span;
@@ -23,9 +24,10 @@ pub struct MultipathInfo {
 }
 
 impl MultipathInfo {
-    /// `base_rtt`: the round trip of a packet while all paths carry what they can and no queue stands on them:
-    /// that of the longest path, because packets arrive, or are passed on, in order. `reordering`: by how much
-    /// packets of different paths may be out of order at the peer's transport; zero if the peer puts them in order.
+    /// `base_rtt`: the round trip of a packet while all paths carry what they can and no queue stands on
+    /// them: that of the longest path, because packets arrive, or are passed on, in order. `reordering`: by
+    /// how much packets of different paths may be out of order at the peer's transport; zero if the peer puts
+    /// them in order.
     pub fn new(base_rtt: Span, reordering: Span) -> MultipathInfo {
         let micros = u32::try_from(base_rtt.as_micros()).unwrap_or(u32::MAX);
         MultipathInfo {

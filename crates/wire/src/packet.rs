@@ -175,8 +175,8 @@ impl Packet {
     pub fn queued(&self) -> Span {
         Span::from_nanos(self.0.queued_ns)
     }
-    /// What the layer that has passed the packet up knows of the paths to its source; none: it came by the only one.
-    /// It is not on the wire.
+    /// What the layer that has passed the packet up knows of the paths to its source; none: it came by the
+    /// only one. It is not on the wire.
     #[inline]
     pub fn multipath(&self) -> Option<MultipathInfo> {
         self.0.multipath
@@ -186,8 +186,8 @@ impl Packet {
     pub fn set_multipath(&mut self, info: Option<MultipathInfo>) {
         self.0.multipath = info;
     }
-    /// True if the transport that has sent the packet does not take each loss for congestion, so that a path that
-    /// loses packets is of use to it. It is not on the wire.
+    /// True if the transport that has sent the packet does not take each loss for congestion, so that a path
+    /// that loses packets is of use to it. It is not on the wire.
     #[inline]
     pub fn bears_loss(&self) -> bool {
         self.0.bears_loss

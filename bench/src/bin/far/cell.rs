@@ -22,7 +22,8 @@ const APART: Span = Span::from_millis(500);
 pub struct Outcome {
     /// Payload that arrived, all connections together, in percent of the ceiling.
     pub reached: f64,
-    /// What was missed until nine tenths of the ceiling came in a round trip, in percent of the ceiling of the run.
+    /// What was missed until nine tenths of the ceiling came in a round trip, in percent of the ceiling of
+    /// the run.
     pub start: f64,
     /// When that was, in seconds; none: it never came.
     pub started: Option<f64>,

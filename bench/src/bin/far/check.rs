@@ -6,9 +6,9 @@ use farpace_units::ByteCount;
 
 /// What a profile must reach in percent of the ceiling, up to a loss.
 const AIMS: [(&str, f64, f64); 2] = [("farpace", 1e-4, 80.0), ("modern", 0.0, 70.0)];
-/// Most that both ends hold, as a multiple of what the path holds. Behind a hole the sender keeps what it sends in two round trips,
-/// and the receiver what comes in one. The tenth is for a hole that is filled at the second attempt, and for what the application
-/// has written ahead.
+/// Most that both ends hold, as a multiple of what the path holds. Behind a hole the sender keeps what it
+/// sends in two round trips, and the receiver what comes in one. The tenth is for a hole that is filled at
+/// the second attempt, and for what the application has written ahead.
 const MAX_MEMORY: f64 = 3.1;
 /// Shorter paths take what buffers begin with.
 const LONG: ByteCount = ByteCount::new(4_000_000);

@@ -1,8 +1,8 @@
-//! Transfers over far paths with nothing set but the profile: how much of what the path carries arrives, what the start costs,
-//! and how much memory both ends take. Runs the lab in virtual time.
+//! Transfers over far paths with nothing set but the profile: how much of what the path carries arrives, what
+//! the start costs, and how much memory both ends take. Runs the lab in virtual time.
 //!
-//! `plan` says which runs, `cell` makes one, `show` prints them, `check` judges them, `saved` reads those of earlier calls. `--help`
-//! has examples.
+//! `plan` says which runs, `cell` makes one, `show` prints them, `check` judges them, `saved` reads those of
+//! earlier calls. `--help` has examples.
 
 mod cell;
 mod check;

@@ -72,7 +72,8 @@ pub struct Args {
     /// Connections at the same time, the second half a second after the first, and so on
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=16))]
     pub flows: u64,
-    /// A second connection of this profile beside the first, half a second later; separated by commas. --table shows the shares
+    /// A second connection of this profile beside the first, half a second later; separated by commas.
+    /// --table shows the shares
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "flows")]
     pub against: Vec<String>,
     /// Runs of each cell with different random numbers; the median is printed
@@ -84,7 +85,8 @@ pub struct Args {
     /// One row for each cell instead of a grid
     #[arg(long)]
     pub table: bool,
-    /// Judge the cells of the profiles farpace and modern by what they must reach, and by the memory of both ends
+    /// Judge the cells of the profiles farpace and modern by what they must reach, and by the memory of both
+    /// ends
     #[arg(long)]
     pub check: bool,
     /// Show what earlier runs have written by --json, in place of running; separated by commas

@@ -13,7 +13,8 @@ const CHUNK: usize = 1 << 20;
 /// What slow start takes is not measured.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// What the kernel sends with, whatever the machine's default is: BBR would pace, and a connection that began with it stays paced.
+/// What the kernel sends with, whatever the machine's default is: BBR would pace, and a connection that began
+/// with it stays paced.
 pub const CONGESTION: &str = "cubic";
 
 /// The kernel connects to port 5001 there.

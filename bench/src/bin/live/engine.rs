@@ -17,7 +17,8 @@ use std::thread::JoinHandle;
 const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
 const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
 const MAC: MacAddr = MacAddr([2, 0xfa, 0, 0, 0, 2]);
-/// What the others have here, and the most that the kernel gives a sender by itself. More would only be more memory to go through.
+/// What the others have here, and the most that the kernel gives a sender by itself. More would only be more
+/// memory to go through.
 const BUFFER: ByteCount = ByteCount::new(4 << 20);
 
 /// What carries its packets.

@@ -1,8 +1,8 @@
-//! One TCP connection between the kernel and something in user space, in both directions, in one run on one machine: what of it
-//! holds elsewhere are the ratios.
+//! One TCP connection between the kernel and something in user space, in both directions, in one run on one
+//! machine: what of it holds elsewhere are the ratios.
 //!
-//! `cargo run --release -p farpace-bench --bin live -- [--seconds N] [--only NAME] [--way out|in] [--json]`. Needs root. Each contender has
-//! network namespaces of its own, which go with its threads.
+//! `cargo run --release -p farpace-bench --bin live -- [--seconds N] [--only NAME] [--way out|in] [--json]`.
+//! Needs root. Each contender has network namespaces of its own, which go with its threads.
 
 #![allow(clippy::disallowed_methods, reason = "a stopwatch for the real world")]
 

@@ -2,8 +2,8 @@
 //!
 //! Before a fork, all locks are taken that a child needs and another thread might hold: of the table, the
 //! links, the channel and the last stack. After it both processes release them, and the child hands its
-//! sockets over to the owner.
-//! channel, of the stack that was made last. After it both release them; the child leaves its sockets to the owner.
+//! sockets over to the owner. channel, of the stack that was made last. After it both release them; the child
+//! leaves its sockets to the owner.
 
 #![allow(unsafe_code, reason = "functions that the system calls around fork")]
 

@@ -1,4 +1,5 @@
-//! Many programs side by side: they mostly wait. A difference has to show again before it counts, and is made small.
+//! Many programs side by side: they mostly wait. A difference has to show again before it counts, and is made
+//! small.
 
 use super::calls::Library;
 use super::draw::draw;
@@ -187,7 +188,8 @@ fn describe(program: &Program, verdict: &Verdict, seed: u64, theme: Option<&str>
     let columns = judge::columns(program, &verdict.kernel, &verdict.ours);
     let theme = theme.map_or_else(String::new, |t| format!(" FARPACE_THEME={t}"));
     format!(
-        "=== {kind} (seed {seed})\n{text}\n{columns}replay: FARPACE_SEED={seed}{theme}, or with this as a file \
+        "=== {kind} (seed {seed})\n{text}\n{columns}replay: FARPACE_SEED={seed}{theme}, or with this as a \
+         file \
          FARPACE_PROGRAM=file, cargo test -p farpace-capi --test against_linux -- --nocapture\n{program}"
     )
 }

@@ -1,7 +1,7 @@
 //! Random programs, each from one number.
 //!
-//! The peer is drawn together with what it knows: what the stack may have written and sent by then. It is mostly sensible,
-//! because a peer that never is learns little about a stack.
+//! The peer is drawn together with what it knows: what the stack may have written and sent by then. It is
+//! mostly sensible, because a peer that never is learns little about a stack.
 
 use super::program::*;
 use farpace_units::RandomStream;

@@ -185,7 +185,8 @@ fn compare_calls(program: &Program, kernel: &Record, ours: &Record) -> Option<(i
     None
 }
 
-/// The most that SO_RCVLOWAT takes is half of the largest receive buffer, which the namespace sets for its own sake.
+/// The most that SO_RCVLOWAT takes is half of the largest receive buffer, which the namespace sets for its
+/// own sake.
 fn is_bound_by_memory(op: &Op, values: &[(String, i64)]) -> bool {
     matches!(op, Op::Get(o) if o.name == "SO_RCVLOWAT") && values.iter().any(|(_, v)| *v == MAX_RECEIVE / 2)
 }

@@ -1,4 +1,5 @@
-//! The kernel in a network namespace of its own: a TUN device with the peer behind it, and a tap that tells when what passed.
+//! The kernel in a network namespace of its own: a TUN device with the peer behind it, and a tap that tells
+//! when what passed.
 //!
 //! Nothing outside of the namespace is touched, and all of it goes with the thread that made it.
 
@@ -46,7 +47,8 @@ pub struct Record {
     pub results: BTreeMap<usize, (Outcome, i64)>,
     /// When watching ended.
     pub end: i64,
-    /// The most by which this thread woke up too late, in nanoseconds: the kernel's timers fire as late on such a machine.
+    /// The most by which this thread woke up too late, in nanoseconds: the kernel's timers fire as late on
+    /// such a machine.
     pub overslept: i64,
     /// How much earlier the stack was told of a step than it came, in nanoseconds, where that is not zero.
     pub behind: BTreeMap<usize, i64>,
@@ -75,7 +77,8 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(format!("ip {}: {why}", arguments.join(" "))) }
 }
 
-/// This kernel is not one that `linux` describes, and why. No package can be installed that would give another.
+/// This kernel is not one that `linux` describes, and why. No package can be installed that would give
+/// another.
 pub fn too_old() -> Option<String> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(['.', '-']).map_while(|n| n.parse::<u32>().ok());

@@ -1,8 +1,8 @@
-//! Programs that are known to differ: `known.txt` has a line for each, its number and the kind of the difference.
-//! docs/conformance.md says of the kinds what is behind them.
+//! Programs that are known to differ: `known.txt` has a line for each, its number and the kind of the
+//! difference. docs/conformance.md says of the kinds what is behind them.
 //!
-//! The number says what a program is only as long as `draw.rs` stays as it is. With FARPACE_BLESS=1 what differs is added to
-//! the file; after a change of `draw.rs` it is to be made anew.
+//! The number says what a program is only as long as `draw.rs` stays as it is. With FARPACE_BLESS=1 what
+//! differs is added to the file; after a change of `draw.rs` it is to be made anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,12 +1,14 @@
-//! The kernel as the judge of profile `linux`: programs of calls and segments are played to the kernel, in a network
-//! namespace, and to the library, in virtual time. Every segment sent, every result and errno, and TCP_INFO must agree.
+//! The kernel as the judge of profile `linux`: programs of calls and segments are played to the kernel, in a
+//! network namespace, and to the library, in virtual time. Every segment sent, every result and errno, and
+//! TCP_INFO must agree.
 //!
-//! `FARPACE_PROGRAM=file` plays one program and prints both sides. `FARPACE_SEED=n` plays one random program, `FARPACE_SEEDS=n`
-//! so many from `FARPACE_FROM` on, `FARPACE_MINUTES=n` as many as there is time for, `FARPACE_THEME=name` those of one theme,
-//! `FARPACE_NAMESPACES=n` so many at once. `known.rs` says what is known to differ.
+//! `FARPACE_PROGRAM=file` plays one program and prints both sides. `FARPACE_SEED=n` plays one random program,
+//! `FARPACE_SEEDS=n` so many from `FARPACE_FROM` on, `FARPACE_MINUTES=n` as many as there is time for,
+//! `FARPACE_THEME=name` those of one theme, `FARPACE_NAMESPACES=n` so many at once. `known.rs` says what is
+//! known to differ.
 //!
-//! Needs root, TUN and Linux 6.18. Elsewhere it says so on stderr and passes; where `CI` is set that is a failure, unless the kernel is
-//! older.
+//! Needs root, TUN and Linux 6.18. Elsewhere it says so on stderr and passes; where `CI` is set that is a
+//! failure, unless the kernel is older.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -136,7 +138,8 @@ fn agrees_with_the_kernel_in_real_time() {
     );
 }
 
-/// Breaks: what a script of `scripts` is about, each a line at its beginning: profile `linux` does not do in it as the kernel does.
+/// Breaks: what a script of `scripts` is about, each a line at its beginning: profile `linux` does not do in
+/// it as the kernel does.
 #[test]
 fn the_scripts_agree_in_real_time() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/against_linux/scripts");

@@ -1,8 +1,8 @@
 //! Profile `linux`, in virtual time, through the library's interface for C.
 //!
-//! Inputs come when they came to the kernel. A timer of the kernel fires late, by the grain of its wheel, so ours fire when
-//! the kernel's did if that is within the grain: else a race between a timer and the next input would make two different
-//! programs of one.
+//! Inputs come when they came to the kernel. A timer of the kernel fires late, by the grain of its wheel, so
+//! ours fire when the kernel's did if that is within the grain: else a race between a timer and the next
+//! input would make two different programs of one.
 
 use super::calls::{Congestion, Host, Library, Outcome, Place, Sockets, Table, call};
 use super::kernel::{LOCAL, Record};
@@ -26,8 +26,8 @@ const TICK: i64 = 4 * MS;
 /// What the machine adds to that.
 const LATE: i64 = 3 * MS;
 
-/// What is done with the timers of ours that come due shortly before an input, if the kernel shows nothing: by turns, the timer
-/// fires before the input, or (a bit that is set) the input comes first.
+/// What is done with the timers of ours that come due shortly before an input, if the kernel shows nothing:
+/// by turns, the timer fires before the input, or (a bit that is set) the input comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Races {
     pub waits: u32,
@@ -306,8 +306,8 @@ pub fn run(library: Library, program: &Program, kernel: &Record, races: &mut Rac
     ours.record
 }
 
-/// Fires the timers until `to`; gives the time for the input that comes then. It is earlier if a timer that is due has to
-/// wait for the input.
+/// Fires the timers until `to`; gives the time for the input that comes then. It is earlier if a timer that
+/// is due has to wait for the input.
 fn advance(ours: &mut Ours, to: i64, guide: &mut VecDeque<i64>, mut races: Option<&mut Races>) -> i64 {
     // A timer that shows nothing and sets another at once: both of the kernel's are late.
     let mut hidden = (0, 0);

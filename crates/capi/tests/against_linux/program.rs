@@ -1,7 +1,7 @@
 //! What is played to both stacks: calls of a program, segments of a peer, errors of the network, and when.
 //!
-//! All numbers are relative: `seq` counts from the peer's initial number, `ack` and SACK blocks from that of the stack, so
-//! that a program means the same to both.
+//! All numbers are relative: `seq` counts from the peer's initial number, `ack` and SACK blocks from that of
+//! the stack, so that a program means the same to both.
 
 use std::collections::BTreeMap;
 

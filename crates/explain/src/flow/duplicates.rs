@@ -3,7 +3,8 @@
 use crate::frame::CapturedSegment;
 use farpace_units::{Instant, Span};
 
-/// Packets of one direction that are remembered, at first and once there are many: most connections are short.
+/// Packets of one direction that are remembered, at first and once there are many: most connections are
+/// short.
 const FEW_SLOTS: usize = 8;
 const SLOTS: usize = 64;
 /// From so many packets on.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 /// Ranges that are kept for one direction of a connection. What exceeds them is counted, and not followed.
 pub const MAX_OUTSTANDING: usize = 65_536;
-/// Ranges that each segment of a direction, or ACK for it, allows to be looked at or moved. SACK blocks and retransmissions that
-/// cover more, again and again, are not followed: no real sender makes them.
+/// Ranges that each segment of a direction, or ACK for it, allows to be looked at or moved. SACK blocks and
+/// retransmissions that cover more, again and again, are not followed: no real sender makes them.
 pub const WORK_PER_SEGMENT: usize = 1_024;
 /// Work that is saved up for the segments that need much.
 pub const MAX_WORK: usize = 1 << 20;
@@ -128,8 +128,8 @@ impl Outstanding {
         }
     }
 
-    /// Changes each range within `start..end`, which is so much work for each; ranges are cut at its edges, so that none is
-    /// changed beyond them.
+    /// Changes each range within `start..end`, which is so much work for each; ranges are cut at its edges,
+    /// so that none is changed beyond them.
     pub fn each_within(&mut self, start: u64, end: u64, work: usize, mut change: impl FnMut(&mut Range)) {
         let mut at = self.ranges.partition_point(|r| r.end <= start);
         while let Some(range) = self.ranges.get(at).copied() {
@@ -212,7 +212,8 @@ mod tests {
         assert_eq!((out.len(), out.memory()), (0, 0));
     }
 
-    // Breaks: time in proportion to the segments. ACKs that cover everything, again and again, cost no more each.
+    // Breaks: time in proportion to the segments. ACKs that cover everything, again and again, cost no more
+    // each.
     #[test]
     fn the_work_for_a_segment_has_a_limit() {
         let mut out = Outstanding::default();

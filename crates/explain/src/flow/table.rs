@@ -10,8 +10,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Connections that are followed. Packets of further ones are counted.
 pub const MAX_FLOWS: usize = 1_000_000;
-/// Memory for all connections together, in bytes. Beyond it, connections that need more are followed no further, and new ones are
-/// counted.
+/// Memory for all connections together, in bytes. Beyond it, connections that need more are followed no
+/// further, and new ones are counted.
 pub const MAX_MEMORY: usize = 2 << 30;
 
 /// The connections, in the order of their first packets.

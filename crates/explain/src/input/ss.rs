@@ -159,7 +159,8 @@ mod tests {
     const LOG: &str = "\
 State  Recv-Q Send-Q Local Address:Port  Peer Address:Port Process
 ESTAB  0      262144 10.0.0.1:43210      10.0.0.2:5001
-\t cubic wscale:7,7 rto:241 rtt:40.5/0.2 mss:1448 pmtu:1500 rcvmss:536 advmss:1448 cwnd:30 ssthresh:25 bytes_sent:4000000 \
+\t cubic wscale:7,7 rto:241 rtt:40.5/0.2 mss:1448 pmtu:1500 rcvmss:536 advmss:1448 cwnd:30 ssthresh:25 \
+bytes_sent:4000000 \
 bytes_acked:3900000 segs_out:2800 segs_in:1400 data_segs_out:2790 send 8.6Mbps lastsnd:4 lastrcv:9000 \
 lastack:4 pacing_rate \
 10Mbps delivery_rate 8Mbps delivered:2700 busy:9000ms rwnd_limited:7000ms(77.8%) \

@@ -1,6 +1,7 @@
 //! Captures, byte by byte.
 
-/// A transfer without impairments: in each round trip of 20 ms a flight goes out, and every second segment is acknowledged.
+/// A transfer without impairments: in each round trip of 20 ms a flight goes out, and every second segment is
+/// acknowledged.
 #[derive(Clone, Copy)]
 pub struct Transfer {
     pub rounds: u32,

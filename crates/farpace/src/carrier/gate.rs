@@ -40,7 +40,8 @@ pub struct GateArgs {
     pub advertise: Vec<String>,
     /// Which ways are open.
     pub ways: CarrierChoice,
-    /// TLS handshakes are answered before anybody accepts connections. Otherwise whoever serves the only service answers them.
+    /// TLS handshakes are answered before anybody accepts connections. Otherwise whoever serves the only
+    /// service answers them.
     pub shakes_early: bool,
 }
 
@@ -136,7 +137,8 @@ impl Gate {
             let server =
                 tls::TlsServer::new(&identity.tls(), &ticket, services).context("the TLS key is none")?;
             let stop = stop.clone();
-            // Where there is one service alone, whoever serves it has limits for strangers, and time for them.
+            // Where there is one service alone, whoever serves it has limits for strangers, and time for
+            // them.
             let later = match services {
                 &[service] if !args.shakes_early => Some(service),
                 _ => None,
@@ -194,7 +196,8 @@ impl Drop for Gate {
 
 type GateSockets = (Option<UdpTunnel>, Option<TcpListener>, Option<String>);
 
-/// Opens UDP and TCP at the same number. TCP may be missing where UDP is there, and the other way round; it is said why.
+/// Opens UDP and TCP at the same number. TCP may be missing where UDP is there, and the other way round; it
+/// is said why.
 fn ports(identity: &TicketIdentity, args: &GateArgs, ticket: &Ticket) -> Result<GateSockets> {
     let mut last = anyhow!("neither UDP nor TCP is wanted");
     for _ in 0..if args.port == 0 { ATTEMPTS } else { 1 } {

@@ -1,7 +1,8 @@
-//! Encrypted ways to the other end, without privileges: a WireGuard tunnel over UDP with farpace's own TCP inside; where UDP
-//! does not get through, TLS 1.3 over the kernel's TCP; where that does not either, ssh.
+//! Encrypted ways to the other end, without privileges: a WireGuard tunnel over UDP with farpace's own TCP
+//! inside; where UDP does not get through, TLS 1.3 over the kernel's TCP; where that does not either, ssh.
 //!
-//! Both ends know a [`Ticket`]: where the one that waits is, its keys, and a secret. Nothing here is in the clear.
+//! Both ends know a [`Ticket`]: where the one that waits is, its keys, and a secret. Nothing here is in the
+//! clear.
 //!
 //! | concept | file |
 //! |---|---|
@@ -35,7 +36,8 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What the end that waits does for the other. In the tunnel each is a TCP port, in TLS a protocol name (ALPN).
+/// What the end that waits does for the other. In the tunnel each is a TCP port, in TLS a protocol name
+/// (ALPN).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Service {
     /// Files.

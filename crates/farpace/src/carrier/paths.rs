@@ -1,6 +1,7 @@
 //! Several UDP paths to the end that waits, by interfaces of this machine.
 //!
-//! Over the first tunnel the end that comes tells the keys of its paths; the one that waits opens as many tunnels behind its port:
+//! Over the first tunnel the end that comes tells the keys of its paths; the one that waits opens as many
+//! tunnels behind its port:
 //!
 //! ```text
 //! it says   paths 1 RTT KEY KEY...    the longest round trip in microseconds, a public key for each path
@@ -40,7 +41,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Over which links.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ViaArgs {
-    /// Over this interface, or the one with this address, in a tunnel of its own; repeated for several at once
+    /// Over this interface, or the one with this address, in a tunnel of its own; repeated for several at
+    /// once
     #[arg(long, value_name = "IFACE|ADDR")]
     pub via: Vec<Via>,
 }

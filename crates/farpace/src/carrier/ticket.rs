@@ -3,9 +3,9 @@
 //! ```text
 //! farpace:203.0.113.5:7077,[2001:db8::5]:7077#KEYS
 //! ```
-//! `KEYS` are 64 bytes in base64 for URLs: the public key of the tunnel (X25519), a fingerprint of the public key of TLS
-//! (Ed25519), and the secret. Whoever has the line may use it; nobody else can open a way or read what passes. The end that
-//! waits proves its keys, which cannot be worked out from the line.
+//! `KEYS` are 64 bytes in base64 for URLs: the public key of the tunnel (X25519), a fingerprint of the public
+//! key of TLS (Ed25519), and the secret. Whoever has the line may use it; nobody else can open a way or read
+//! what passes. The end that waits proves its keys, which cannot be worked out from the line.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -69,7 +69,8 @@ impl TicketIdentity {
         Ok(TicketIdentity { seed: random_key()? })
     }
 
-    /// The keys that are kept in a file, which is made if it is not there. Nobody else may be able to read it.
+    /// The keys that are kept in a file, which is made if it is not there. Nobody else may be able to read
+    /// it.
     ///
     /// # Errors
     /// It cannot be read or made, holds something else, or is open to others.

@@ -1,4 +1,5 @@
-//! One stream under TLS 1.3, whose ends know each other by raw public keys (RFC 7250): for paths that carry no UDP.
+//! One stream under TLS 1.3, whose ends know each other by raw public keys (RFC 7250): for paths that carry
+//! no UDP.
 
 use super::{SecureStream, Service, Ticket};
 use crate::transfer::TransferProbe;
@@ -181,7 +182,8 @@ impl TlsClient {
         while tls.is_handshaking() {
             tls.complete_io(&mut tcp)?;
         }
-        // What the server says to our key comes after the handshake; the first answer of the service shows it.
+        // What the server says to our key comes after the handshake; the first answer of the service shows
+        // it.
         let service = service_of(tls.alpn_protocol()).ok_or(io::ErrorKind::InvalidData)?;
         Ok((channel(tls.into(), tcp)?, service))
     }
@@ -208,7 +210,8 @@ impl TlsServer {
         config.send_tls13_tickets = 0;
         Ok(TlsServer(Arc::new(config)))
     }
-    /// A stream whose handshake is done when it is first read from: what strangers send costs the thread that reads.
+    /// A stream whose handshake is done when it is first read from: what strangers send costs the thread that
+    /// reads.
     ///
     /// # Errors
     /// There are no descriptors left.
@@ -266,7 +269,8 @@ impl TlsState {
     fn tls(&self) -> MutexGuard<'_, Connection> {
         self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Does `work`, then writes all that TLS has to say. The reader never waits for this, so neither end waits for ever.
+    /// Does `work`, then writes all that TLS has to say. The reader never waits for this, so neither end
+    /// waits for ever.
     fn flush(&self, work: impl FnOnce(&mut Connection) -> io::Result<usize>) -> io::Result<usize> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         out.clear();
@@ -299,7 +303,8 @@ impl Read for TlsReader {
                 let mut tls = self.shared.tls();
                 match tls.reader().read(into) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    // The connection ended without a word of TLS: somebody cut it. Each service has an end of its own.
+                    // The connection ended without a word of TLS: somebody cut it. Each service has an end of
+                    // its own.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                     other => return other,
                 }
@@ -433,7 +438,8 @@ mod tests {
         });
     }
 
-    /// Breaks: whoever has no ticket, or another one, is let in; or somebody in the middle is taken for the receiver.
+    /// Breaks: whoever has no ticket, or another one, is let in; or somebody in the middle is taken for the
+    /// receiver.
     #[test]
     fn only_the_ticket_opens_it() {
         let (identity, other) = (TicketIdentity::generate().unwrap(), TicketIdentity::generate().unwrap());

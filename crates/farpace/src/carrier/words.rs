@@ -9,8 +9,8 @@ use std::path::Path;
 /// The variable that holds a ticket.
 pub const VARIABLE: &str = "FARPACE_TICKET";
 
-/// The ticket that was given: as a word, as `@FILE`, as `-` (standard input), or in `FARPACE_TICKET`. None: `word` is something
-/// else.
+/// The ticket that was given: as a word, as `@FILE`, as `-` (standard input), or in `FARPACE_TICKET`. None:
+/// `word` is something else.
 ///
 /// # Errors
 /// It looks like a ticket and is none, or a file cannot be read.
@@ -42,8 +42,9 @@ pub fn ticket_of(word: Option<&str>) -> Result<Option<Ticket>> {
     }
 }
 
-/// Overwrites the keys of tickets among the words of this process, so that others do not see them in the list of processes. There
-/// they can be seen until this has run. Nothing happens where the system does not allow it.
+/// Overwrites the keys of tickets among the words of this process, so that others do not see them in the list
+/// of processes. There they can be seen until this has run. Nothing happens where the system does not allow
+/// it.
 pub fn hide_words() {
     let _ = overwrite();
 }

@@ -51,7 +51,8 @@ fn rights() -> Vec<DoctorFinding> {
             _ => DoctorFinding::problem(
                 name,
                 value,
-                "run farpace as root, or give it the rights: sudo setcap cap_net_admin,cap_net_raw+ep \"$(command -v farpace)\"",
+                "run farpace as root, or give it the rights: sudo setcap \
+                 cap_net_admin,cap_net_raw+ep \"$(command -v farpace)\"",
             ),
         }
     });
@@ -152,7 +153,10 @@ fn buffers() -> Vec<DoctorFinding> {
         if bytes >= ENOUGH_BUFFER {
             return DoctorFinding::ok(name, text);
         }
-        let mend = format!("sudo sysctl {name}={ENOUGH_BUFFER} (for ordinary sockets; devices of farpace go beyond it as root)");
+        let mend = format!(
+            "sudo sysctl {name}={ENOUGH_BUFFER} (for ordinary sockets; devices of farpace go \
+                            beyond it as root)"
+        );
         DoctorFinding::note(name, text, mend)
     });
     each.into()

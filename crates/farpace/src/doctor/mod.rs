@@ -13,8 +13,10 @@ use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Each line: what, what it is here, and if it is not as it should be, how to mend it. `ok` is fine, `note` may spoil results or \
-limit speed, `PROBLEM` keeps farpace from using devices. Nothing is changed, but by --clean, which takes away what farpace \
+Each line: what, what it is here, and if it is not as it should be, how to mend it. `ok` is fine, `note` may \
+spoil results or \
+limit speed, `PROBLEM` keeps farpace from using devices. Nothing is changed, but by --clean, which takes \
+away what farpace \
 processes that were killed have left: interfaces, namespaces, addresses, parameters, offload settings.
 
 Examples:

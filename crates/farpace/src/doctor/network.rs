@@ -116,12 +116,17 @@ fn judge(shown: &Value) -> Vec<DoctorFinding> {
         let limit = qdisc.pointer("/options/limit").and_then(Value::as_u64);
         let (value, mend) = match (kind, limit) {
             ("netem", Some(1000)) => (
-                "netem with its default limit of 1000 packets: at 1 Gbit/s it holds 12 ms, and drops the rest".to_owned(),
+                "netem with its default limit of 1000 packets: at 1 Gbit/s it holds 12 ms, and drops the \
+                 rest"
+                    .to_owned(),
                 format!("give it a limit of rate x delay / 1500 B or more, or: {away}"),
             ),
             ("fq_codel" | "cake" | "codel", _) => (
                 format!("{kind}: drops and marks when packets have waited for 5 ms"),
-                format!("for experiments with own queues: sudo tc qdisc replace dev {interface} root pfifo limit 10000"),
+                format!(
+                    "for experiments with own queues: sudo tc qdisc replace dev {interface} root pfifo \
+                         limit 10000"
+                ),
             ),
             _ => (format!("{kind}: shapes what leaves"), away),
         };
@@ -154,7 +159,8 @@ fn forwarding() -> DoctorFinding {
     let value = match on {
         true => "on: what other hosts send by this machine goes on",
         false => {
-            "off: hosts behind TUN and TAP devices reach this machine only (sysctl net.ipv4.ip_forward=1 for more)"
+            "off: hosts behind TUN and TAP devices reach this machine only (sysctl net.ipv4.ip_forward=1 for \
+             more)"
         }
     };
     DoctorFinding::ok("IP forwarding", value)

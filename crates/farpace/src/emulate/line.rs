@@ -221,7 +221,8 @@ pub fn check_whole(scenario: &Scenario) -> Result<()> {
             let d = link.direction(direction);
             if d.is_impaired() || d.aqm.is_some() || d.pacing.is_some() {
                 bail!(
-                    "--gso: link `{}` does more than a rate, a delay and a queue: what counts packets or bits would take a \
+                    "--gso: link `{}` does more than a rate, a delay and a queue: what counts packets or \
+                     bits would take a \
                      super-segment of 40 packets for one",
                     link.name
                 );
@@ -231,7 +232,8 @@ pub fn check_whole(scenario: &Scenario) -> Result<()> {
                 && packets > Packets::ZERO
             {
                 bail!(
-                    "--gso: the queue of link `{}` counts packets; give it in bytes or as a time, like --queue 1MB",
+                    "--gso: the queue of link `{}` counts packets; give it in bytes or as a time, like \
+                     --queue 1MB",
                     link.name
                 );
             }

@@ -1,6 +1,7 @@
 //! `farpace emulate`: a transparent bridge between interfaces, made of the lab's own elements.
 //!
-//! Start reading at [`run`]; `line` makes a scenario of flags, `words` reads their units, `interfaces` opens what is named.
+//! Start reading at [`run`]; `line` makes a scenario of flags, `words` reads their units, `interfaces` opens
+//! what is named.
 
 pub(crate) mod interfaces;
 mod line;
@@ -20,12 +21,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-A and B are interfaces of this machine, like eth1, or tap:NAME, a TAP device that is made for this run. What comes in by one \
-leaves by the other, as a line with these properties would carry it: the same code and the same keys as in a scenario. \
-Properties hold in both directions; those with -back replace them from B to A, and --set reaches every key of a scenario \
-(links.line.forward.* from A to B, links.line.backward.* back). The interfaces need no addresses, and are left as they were.
+A and B are interfaces of this machine, like eth1, or tap:NAME, a TAP device that is made for this run. What \
+comes in by one \
+leaves by the other, as a line with these properties would carry it: the same code and the same keys as in a \
+scenario. \
+Properties hold in both directions; those with -back replace them from B to A, and --set reaches every key \
+of a scenario \
+(links.line.forward.* from A to B, links.line.backward.* back). The interfaces need no addresses, and are \
+left as they were.
 
-Rates count whole Ethernet frames with 24 B for checksum, preamble and gap, as on a real line (--overhead). A TCP with \
+Rates count whole Ethernet frames with 24 B for checksum, preamble and gap, as on a real line (--overhead). \
+A TCP with \
 1448 B segments gets 94 % of the rate.
 
 Examples:
@@ -34,7 +40,8 @@ Examples:
   farpace emulate eth1 eth2 --rate 1gbit --delay 250ms --ber 1e-7 --rate-back 256kbit
   farpace emulate eth1 eth2 --rate 50mbit --loss 1% --reorder 1% --duplicate 0.1% --seed 7
   farpace emulate a=eth1 b=eth2 --scenario wan.toml --pcap captures --for 60s
-  farpace emulate eth1 eth2 --rate 1gbit --delay 5ms --mode af-xdp                before the system sees a packet
+  farpace emulate eth1 eth2 --rate 1gbit --delay 5ms --mode af-xdp                before the system sees a \
+  packet
   farpace emulate eth1 eth2 --rate 10gbit --delay 1ms --queue 4MB --gso           super-segments pass whole
 
 docs/emulator.md tells how accurate it is, and what it costs.";
@@ -149,7 +156,8 @@ fn scenario(args: &Args) -> Result<Scenario> {
     }
     if let Some(router) = scenario.routers.keys().next() {
         bail!(
-            "`{router}` is a router: a bridge between interfaces cannot have one, because the lab's routers do not answer ARP. \
+            "`{router}` is a router: a bridge between interfaces cannot have one, because the lab's routers \
+             do not answer ARP. \
              Leave it out, or use `farpace lab up`, which makes the hosts, too"
         );
     }

@@ -1,8 +1,9 @@
 //! `farpace exec`: a program that knows nothing of farpace, on a farpace host.
 //!
-//! The host is in the program's own process: a library that is loaded before all others (`crates/preload`) takes libc's calls
-//! for sockets and gives those for farpace's networks to the C interface (`crates/capi`). Here is only what must be said before:
-//! where the host is to be (`words`), and whether the program can be helped so (`program`).
+//! The host is in the program's own process: a library that is loaded before all others (`crates/preload`)
+//! takes libc's calls for sockets and gives those for farpace's networks to the C interface (`crates/capi`).
+//! Here is only what must be said before: where the host is to be (`words`), and whether the program can be
+//! helped so (`program`).
 
 mod libraries;
 mod program;
@@ -18,9 +19,12 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const AFTER_HELP: &str = "\
-The program gets a host of its own, on a new TUN device unless --iface says otherwise. Its TCP and UDP sockets for the networks \
-of that host (--addr, --route, and everything with --gateway) are farpace's; loopback, unix sockets and all other addresses are \
-the kernel's, and so are names. A server that listens at all addresses listens on farpace's. The device is made when the first \
+The program gets a host of its own, on a new TUN device unless --iface says otherwise. Its TCP and UDP \
+sockets for the networks \
+of that host (--addr, --route, and everything with --gateway) are farpace's; loopback, unix sockets and all \
+other addresses are \
+the kernel's, and so are names. A server that listens at all addresses listens on farpace's. The device is \
+made when the first \
 such socket is used, and is gone with the program.
 
 Examples:
@@ -32,9 +36,12 @@ Examples:
   farpace exec --wireguard wg0.conf -- curl http://10.9.0.1/     through a WireGuard tunnel, without root
   farpace exec --tun fp1 --addr 10.78.0.2/24 --route 0.0.0.0/0 -- curl http://192.0.2.1/
 
-With --wireguard addresses are those of the file, and the networks of AllowedIPs are farpace's. Everything else needs root \
-(rights of the file `farpace` do not pass to the program). The program must be one that calls libc: those that are \
-statically linked, written in Go, or setuid cannot be helped and are refused. Children of a program that uses the host use it as well, as \
+With --wireguard addresses are those of the file, and the networks of AllowedIPs are farpace's. Everything \
+else needs root \
+(rights of the file `farpace` do not pass to the program). The program must be one that calls libc: those \
+that are \
+statically linked, written in Go, or setuid cannot be helped and are refused. Children of a program that \
+uses the host use it as well, as \
 long as that program lives; programs beside each other do not share it. See docs/exec.md.";
 
 /// The arguments of `farpace exec`.

@@ -77,12 +77,14 @@ fn check_binary(path: &Path) -> Result<()> {
     }
     if !elf.dynamic {
         bail!(
-            "`{name}` is statically linked: no library can be loaded before it, and its sockets would be the kernel's"
+            "`{name}` is statically linked: no library can be loaded before it, and its sockets would be the \
+             kernel's"
         );
     }
     if elf.go {
         bail!(
-            "`{name}` is written in Go: it asks the kernel without libc, and its sockets would be the kernel's"
+            "`{name}` is written in Go: it asks the kernel without libc, and its sockets would be the \
+             kernel's"
         );
     }
     Ok(())

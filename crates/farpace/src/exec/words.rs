@@ -104,7 +104,8 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
         Err(error) => terminal::note(&format!("`farpace ss` will not show this program: {error}")),
     }
     if let Some(path) = &args.pcap {
-        // The program may go to another folder before its first socket; and who cannot write there learns it now.
+        // The program may go to another folder before its first socket; and who cannot write there learns it
+        // now.
         let file = std::fs::File::create(path).and_then(|_| path.canonicalize());
         let file = file.with_context(|| format!("cannot write `{}`", path.display()))?;
         say("pcap", file.to_str().context("the name of the capture is not UTF-8")?.to_owned());

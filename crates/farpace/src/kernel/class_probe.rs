@@ -1,4 +1,5 @@
-//! Whether classes hold on devices of this kernel, for `farpace kernel doctor`: it is tried, in a network namespace of its own.
+//! Whether classes hold on devices of this kernel, for `farpace kernel doctor`: it is tried, in a network
+//! namespace of its own.
 
 use super::classes::{ClassesWanted, config_up};
 use crate::stopwatch::Stopwatch;

@@ -93,7 +93,8 @@ fn unfit(config: &PacingConfig) -> Vec<String> {
     for (place, class) in config.classes.iter().enumerate() {
         match class.rate {
             Some(ClassRate::Connection) => wrong.push(format!(
-                "classes.{place}.rate: `connection` is what control farpace does by itself: farpace kernel up --default"
+                "classes.{place}.rate: `connection` is what control farpace does by itself: farpace kernel \
+                 up --default"
             )),
             Some(ClassRate::Fixed(rate)) if rate > MAX_CLASS_RATE => {
                 wrong.push(format!("classes.{place}.rate: at most {MAX_CLASS_RATE}"));
@@ -107,7 +108,8 @@ fn unfit(config: &PacingConfig) -> Vec<String> {
     let shapes = config.classifier().table().count();
     if shapes > MAX_KERNEL_SHAPES {
         wrong.push(format!(
-            "filters: they have {shapes} shapes (which keys they name, and how many bits of addresses); the kernel takes at most \
+            "filters: they have {shapes} shapes (which keys they name, and how many bits of addresses); the \
+             kernel takes at most \
              {MAX_KERNEL_SHAPES}"
         ));
     }
@@ -168,7 +170,8 @@ fn shape((mask, filters): (ClassifierKey, Vec<(ClassifierKey, u32, usize)>)) -> 
 /// Lets the classes hold on each of the devices.
 ///
 /// # Errors
-/// A configuration that cannot hold there, a device that cannot have it, no rights, or a kernel that refuses: then nothing is left.
+/// A configuration that cannot hold there, a device that cannot have it, no rights, or a kernel that refuses:
+/// then nothing is left.
 pub fn up(wanted: &ClassesWanted<'_>) -> Result<Vec<ClassesUp>> {
     config_up(wanted, &read(wanted.file)?)
 }
@@ -200,7 +203,8 @@ fn on_device(wanted: &ClassesWanted<'_>, config: &PacingConfig, device: &str) ->
     }
     if u64::from(facts.mtu) > config.mtu.get() && facts.frames == "ether" {
         terminal::note(&format!(
-            "warning: {device} takes packets of {} B, the configuration has mtu {}: full frames are longer than it says",
+            "warning: {device} takes packets of {} B, the configuration has mtu {}: full frames are longer \
+             than it says",
             facts.mtu, config.mtu
         ));
     }
@@ -284,8 +288,8 @@ fn no_such_kind(said: &str) -> bool {
     said.contains("kind is unknown") || said.contains("No such file")
 }
 
-/// `fq` that does nothing but hold packets until their departure times. TCP keeps its own pacing: a socket that had left it to `fq`
-/// would have none when `fq` is taken away.
+/// `fq` that does nothing but hold packets until their departure times. TCP keeps its own pacing: a socket
+/// that had left it to `fq` would have none when `fq` is taken away.
 fn fair_queue(plan: &PacingPlan, horizon: Span) -> String {
     let all = plan.classes.iter().map(|class| {
         limit(class.limit, plan.full_frame).map_or(MAX_PACKETS, |bytes| bytes.get().div_ceil(MIN_FRAME.get()))
@@ -298,9 +302,9 @@ fn fair_queue(plan: &PacingPlan, horizon: Span) -> String {
     )
 }
 
-/// A bucket for each class. `htb` lets a packet go as long as its bucket is not overdrawn, so that an empty one would space packets
-/// evenly; what it holds makes up for timers that are late: a full frame, or what leaves in that time if it is more. So no more
-/// than that and a frame leaves at once.
+/// A bucket for each class. `htb` lets a packet go as long as its bucket is not overdrawn, so that an empty
+/// one would space packets evenly; what it holds makes up for timers that are late: a full frame, or what
+/// leaves in that time if it is more. So no more than that and a frame leaves at once.
 fn buckets(interface: &SystemInterface, config: &PacingConfig, plan: &PacingPlan) -> Vec<String> {
     let lateness = config.jitter.max(USUAL_LATENESS);
     let each = plan.classes.iter().enumerate().flat_map(|(place, class)| {
@@ -317,11 +321,13 @@ fn buckets(interface: &SystemInterface, config: &PacingConfig, plan: &PacingPlan
             other => limit(other, plan.full_frame)
                 .map_or(MAX_PACKETS, |bytes| bytes.get().div_ceil(MIN_FRAME.get())),
         };
-        // The filter drops what does not fit. Behind it the queue is longer, since a bucket may be slower than its class is.
+        // The filter drops what does not fit. Behind it the queue is longer, since a bucket may be slower
+        // than its class is.
         let packets = packets.saturating_mul(2).min(MAX_PACKETS);
         [
             format!(
-                "class add dev {name} parent {HTB_MAJOR:x}: classid {HTB_MAJOR:x}:{minor:x} htb rate {bits}bit ceil {bits}bit \
+                "class add dev {name} parent {HTB_MAJOR:x}: classid {HTB_MAJOR:x}:{minor:x} htb rate \
+                 {bits}bit ceil {bits}bit \
                  burst {burst}b cburst {burst}b overhead 4 mpu 64 quantum {}",
                 plan.full_frame.get()
             ),
@@ -355,7 +361,8 @@ mod tests {
         unfit(&PacingConfig::parse(text).unwrap()).join("\n")
     }
 
-    /// Breaks: what the kernel cannot do is taken and done otherwise, or a configuration that it can do is refused.
+    /// Breaks: what the kernel cannot do is taken and done otherwise, or a configuration that it can do is
+    /// refused.
     #[test]
     fn what_cannot_be_had_is_refused() {
         let class = |keys: &str| lines(&format!("default = \"a\"\nclasses = [{{ name = \"a\"{keys} }}]"));
@@ -371,7 +378,8 @@ mod tests {
         assert!(shapes(65).contains("65 shapes"));
     }
 
-    /// Breaks: a bucket holds more than a frame and what timers are late by, or counts other bytes than classes do.
+    /// Breaks: a bucket holds more than a frame and what timers are late by, or counts other bytes than
+    /// classes do.
     #[test]
     fn buckets_are_small() {
         let text =
@@ -381,14 +389,16 @@ mod tests {
         let lines = buckets(&SystemInterface::here("v"), &config, &plan);
         assert_eq!(
             lines[0],
-            "class add dev v parent fa2: classid fa2:1 htb rate 160000000bit ceil 160000000bit burst 2000b cburst 2000b \
+            "class add dev v parent fa2: classid fa2:1 htb rate 160000000bit ceil 160000000bit burst 2000b \
+             cburst 2000b \
              overhead 4 mpu 64 quantum 1518"
         );
         assert_eq!(lines[1], "qdisc add dev v parent fa2:1 pfifo limit 14");
         assert_eq!(lines.len(), 6);
     }
 
-    /// Breaks: fq drops what a class may let wait, or holds packets by other rules than their departure times.
+    /// Breaks: fq drops what a class may let wait, or holds packets by other rules than their departure
+    /// times.
     #[test]
     fn fq_holds_what_classes_let_wait() {
         let with = |limit: &str| {

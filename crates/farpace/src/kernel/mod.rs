@@ -1,6 +1,8 @@
-//! `farpace kernel`: farpace's congestion control, and what else BPF lets it change, inside the kernel of this machine.
+//! `farpace kernel`: farpace's congestion control, and what else BPF lets it change, inside the kernel of
+//! this machine.
 //!
-//! Start reading at [`run`]; a file for each command. What is loaded is `crates/kernel`, and only with the feature `kernel`.
+//! Start reading at [`run`]; a file for each command. What is loaded is `crates/kernel`, and only with the
+//! feature `kernel`.
 
 #![cfg_attr(not(feature = "kernel"), allow(dead_code, reason = "this build only parses the words"))]
 
@@ -36,9 +38,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-The controls of farpace run in this kernel for connections of any program: `farpace` for paths of which nothing is known but that \
-they are far, `star` (TCP-STAR) for satellites. Nothing is patched and nothing restarted. Programs choose one with \
-setsockopt(TCP_CONGESTION), administrators with `ip route ... congctl farpace`, with sysctl net.ipv4.tcp_congestion_control, or with \
+The controls of farpace run in this kernel for connections of any program: `farpace` for paths of which \
+nothing is known but that \
+they are far, `star` (TCP-STAR) for satellites. Nothing is patched and nothing restarted. Programs choose \
+one with \
+setsockopt(TCP_CONGESTION), administrators with `ip route ... congctl farpace`, with sysctl \
+net.ipv4.tcp_congestion_control, or with \
 the options of `up`.
 
 Examples:
@@ -50,9 +55,11 @@ Examples:
   farpace kernel trace --out t --for 60s        a row for each ACK
   farpace kernel down
 
-It needs root, or the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and Linux 6.1 or later with BTF. docs/kernel.md.
+It needs root, or the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and Linux 6.1 or later with BTF. \
+docs/kernel.md.
 
-Exit codes: 0 done, 1 `doctor` finds that it does not work here, 2 no rights, a kernel that refuses, or a build without BPF.";
+Exit codes: 0 done, 1 `doctor` finds that it does not work here, 2 no rights, a kernel that refuses, or a \
+build without BPF.";
 
 /// The arguments of `farpace kernel`.
 #[derive(Clone, Debug, clap::Args)]
@@ -88,13 +95,15 @@ struct DoctorArgs {
 const UP_HELP: &str = "\
 A destination is a network, and what holds for connections with it: any of
   control=farpace|star|kernel       whose congestion control; kernel: it keeps its own
-  rto-min=50ms  rto-max=5s          bounds of the retransmission timeout (rto-max: Linux 6.15 or later, 1 s to 120 s)
+  rto-min=50ms  rto-max=5s          bounds of the retransmission timeout (rto-max: Linux 6.15 or later, 1 s \
+  to 120 s)
   delack-max=8ms                    how long this end delays ACKs, at most
   initial-window=32                 segments before the first ACK
   initial-receive-window=1000       segments that the peer may send before the receive window grows
   max-rate=20mbit                   no connection faster than this
   ack-requests=on|off               ask for ACKs where the peer can answer, and answer
-The longest prefix counts. What is not given is as --control and --ack-requests say. Without --default, --cgroup and --to the \
+The longest prefix counts. What is not given is as --control and --ack-requests say. Without --default, \
+--cgroup and --to the \
 controls are registered, and no connection is under them that does not ask.
 
 Examples:
@@ -116,7 +125,8 @@ struct UpArgs {
     /// New connections of processes in this control group (version 2) are under it; may be repeated
     #[arg(long, value_name = "FOLDER", conflicts_with = "default")]
     cgroup: Vec<PathBuf>,
-    /// What holds for connections with a network; may be repeated, and goes with --default where no --cgroup is given
+    /// What holds for connections with a network; may be repeated, and goes with --default where no --cgroup
+    /// is given
     #[arg(long, value_name = "NETWORK[,KEY=VALUE]...", value_parser = words::destination)]
     to: Vec<words::To>,
     /// Ask for ACKs where the peer's farpace answers them, and answer requests
@@ -171,7 +181,8 @@ impl UpArgs {
 /// The arguments of `farpace kernel status`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  farpace kernel status --watch\n  farpace kernel status --json\n  farpace kernel status --prometheus"
+    after_help = "Examples:\n  farpace kernel status --watch\n  farpace kernel status --json\n  farpace \
+                  kernel status --prometheus"
 )]
 struct StatusArgs {
     /// Again each second, until Ctrl-C

@@ -14,8 +14,8 @@ pub fn held() -> Option<Journal> {
     journals().into_iter().find(|journal| journal.name == NAME && !journal.is_left_over())
 }
 
-/// Controls that are registered without anybody who holds them: kernels before Linux 6.4 keep those of processes that were
-/// killed. `clean` takes them away; what was found, in words.
+/// Controls that are registered without anybody who holds them: kernels before Linux 6.4 keep those of
+/// processes that were killed. `clean` takes them away; what was found, in words.
 ///
 /// # Errors
 /// The kernel does not let them go.

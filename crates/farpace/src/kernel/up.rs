@@ -124,7 +124,8 @@ fn say(args: &UpArgs, loaded: Option<&Loaded>, classes: &[ClassesUp]) -> Result<
                 format!("Packets that leave by {device} have departure times by their classes; fq holds them")
             }
             ClassOrder::Htb => format!(
-                "Packets that leave by {device} have classes; htb holds them, as exactly as its timers, since the kernel has no fq"
+                "Packets that leave by {device} have classes; htb holds them, as exactly as its timers, \
+                 since the kernel has no fq"
             ),
         };
         text += end;

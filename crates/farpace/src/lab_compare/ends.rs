@@ -22,7 +22,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const PORT: u16 = 5001;
 /// The upper limit of the kernel's autotuning where ours has no limit that matters here: 256 MiB.
 const AUTOTUNED_ROOM: u64 = 256 << 20;
-/// The kernel keeps more for a packet than its payload: so many times the window for its buffers, which then never limit.
+/// The kernel keeps more for a packet than its payload: so many times the window for its buffers, which then
+/// never limit.
 const KERNEL_ROOM: u64 = 4;
 
 /// A host of the site: its namespace, and what the network takes it to be.

@@ -1,8 +1,9 @@
 //! `farpace lab compare`: the lab against reality.
 //!
-//! One bulk transfer over the network of a scenario, in up to three ways: `lab` (virtual time), `farpace` (our engine at both
-//! ends, on devices in real time), `kernel` (the kernel's TCP at both ends of the same). `plan` says what is run, `virtual_time`
-//! and `real_time` run it (`ends` are the ends in real time), `results` holds them against each other, `page` shows them.
+//! One bulk transfer over the network of a scenario, in up to three ways: `lab` (virtual time), `farpace`
+//! (our engine at both ends, on devices in real time), `kernel` (the kernel's TCP at both ends of the same).
+//! `plan` says what is run, `virtual_time` and `real_time` run it (`ends` are the ends in real time),
+//! `results` holds them against each other, `page` shows them.
 
 mod backend_run;
 mod ends;
@@ -30,8 +31,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-One flow, the first of the scenario, sends without end: in the lab; in real time with farpace's TCP at both ends, on
-devices in network namespaces with the scenario's network between them; and so with the kernel's. Profile and congestion
+One flow, the first of the scenario, sends without end: in the lab; in real time with farpace's TCP at both \
+ends, on
+devices in network namespaces with the scenario's network between them; and so with the kernel's. Profile \
+and congestion
 control are the same in all three; receive buffers are those of the scenario, or for both 6 MiB. Times and
 bytes count from the first SYN. Real time needs root, iproute2, and a core that nobody else uses.
 
@@ -104,7 +107,8 @@ fn profile(name: &str) -> Result<Profile, String> {
     found.ok_or_else(|| format!("there is no TCP profile `{name}`: `farpace profiles` lists them"))
 }
 
-/// The first flow of a scenario, without end and with the TCP that it names, on devices. `file` names the scenario.
+/// The first flow of a scenario, without end and with the TCP that it names, on devices. `file` names the
+/// scenario.
 ///
 /// # Errors
 /// A scenario without flows, or what the system does not allow.

@@ -130,13 +130,15 @@ impl Results {
             let accuracy = trial.accuracy.as_ref().filter(|accuracy| accuracy.overloaded)?;
             Some(match accuracy.lost_by_devices {
                 0 => format!(
-                    "warning: {}, seed {}: the machine was too slow, one packet in a hundred left more than {:.1} ms late",
+                    "warning: {}, seed {}: the machine was too slow, one packet in a hundred left more than \
+                     {:.1} ms late",
                     trial.way.name(),
                     trial.seed,
                     accuracy.p99_us / 1e3
                 ),
                 lost => format!(
-                    "warning: {}, seed {}: interfaces did not take {lost} packets, which are missing among the drops",
+                    "warning: {}, seed {}: interfaces did not take {lost} packets, which are missing among \
+                     the drops",
                     trial.way.name(),
                     trial.seed
                 ),

@@ -1,6 +1,7 @@
 //! `farpace lab`: the network of a scenario between network namespaces, in real time.
 //!
-//! Start reading at `up`; `site` is what a lab is made of, `state` what is known of labs that are up, `manage` looks at them and takes them down.
+//! Start reading at `up`; `site` is what a lab is made of, `state` what is known of labs that are up,
+//! `manage` looks at them and takes them down.
 
 mod manage;
 mod site;
@@ -15,9 +16,12 @@ use anyhow::Result;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Each host of the scenario becomes a network namespace with one interface, far0, which has the host's address. Between them \
-runs the scenario's network, in real time: links, queues, policers, losses, routers, switches, and the layer below hosts \
-with several NICs. Programs run in the namespaces with the kernel's TCP and need to know nothing of it. Flows of the \
+Each host of the scenario becomes a network namespace with one interface, far0, which has the host's \
+address. Between them \
+runs the scenario's network, in real time: links, queues, policers, losses, routers, switches, and the layer \
+below hosts \
+with several NICs. Programs run in the namespaces with the kernel's TCP and need to know nothing of it. \
+Flows of the \
 scenario are not started. Needs root and iproute2.
 
 Examples:
@@ -33,7 +37,8 @@ docs/emulator.md tells more.";
 const UP_HELP: &str = "\
 Examples:
   farpace lab up scenarios/gallery/lossy.toml                 up, in the background
-  farpace lab up wan.toml --set links.wan.delay=\"50 ms\" -- ./trial.sh      up for as long as a program runs";
+  farpace lab up wan.toml --set links.wan.delay=\"50 ms\" -- ./trial.sh      up for as long as a program \
+  runs";
 const DOWN_HELP: &str = "\
 Examples:
   farpace lab down lossy
@@ -66,7 +71,8 @@ enum Command {
     /// List the labs that are up, or were left behind
     #[command(after_help = LIST_HELP)]
     List(manage::ListArgs),
-    /// Run one bulk transfer in virtual time, in real time, and with the kernel's TCP, and say how close they are
+    /// Run one bulk transfer in virtual time, in real time, and with the kernel's TCP, and say how close they
+    /// are
     Compare(lab_compare::Args),
     /// Run a program in a host of a lab
     #[command(after_help = EXEC_HELP)]

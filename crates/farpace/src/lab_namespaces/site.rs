@@ -17,7 +17,8 @@ pub const INTERFACE: &str = "far0";
 pub enum Residents {
     /// The kernel's: any program can be a host.
     Kernel,
-    /// Of somebody who reads frames from the interfaces: the kernel has no address there, and answers nothing.
+    /// Of somebody who reads frames from the interfaces: the kernel has no address there, and answers
+    /// nothing.
     Others,
 }
 
@@ -99,8 +100,8 @@ impl Site {
     }
 }
 
-/// The interface of a host, in its namespace: if it is the kernel's, with addresses, routes, and the neighbours that do not
-/// answer ARP.
+/// The interface of a host, in its namespace: if it is the kernel's, with addresses, routes, and the
+/// neighbours that do not answer ARP.
 fn interface(
     namespace: &Namespace,
     boundary: &BoundaryInfo,

@@ -49,13 +49,15 @@ pub fn check_name(name: &str) -> Result<()> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(good) || name.starts_with('-') {
         bail!(
-            "`{name}` cannot be the name of a lab: letters, digits, `-` and `_`, {LONGEST_NAME} at most; use --name"
+            "`{name}` cannot be the name of a lab: letters, digits, `-` and `_`, {LONGEST_NAME} at most; use \
+             --name"
         );
     }
     Ok(())
 }
 
-/// Where the files are: beside those of other setups. It is empty after a restart of the machine, as are the namespaces.
+/// Where the files are: beside those of other setups. It is empty after a restart of the machine, as are the
+/// namespaces.
 fn folder() -> PathBuf {
     state_folder().join("lab")
 }
@@ -83,7 +85,8 @@ impl SiteState {
     pub const fn process(&self) -> Process {
         Process { pid: self.pid, started: self.started }
     }
-    /// Takes the name: nobody else has it until [`remove`](SiteState::remove). What a lab of this name has left is removed.
+    /// Takes the name: nobody else has it until [`remove`](SiteState::remove). What a lab of this name has
+    /// left is removed.
     ///
     /// # Errors
     /// There is a lab of this name, or no right to make one.

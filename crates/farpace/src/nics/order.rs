@@ -21,8 +21,10 @@ const SHOWN: usize = 40;
 const DUPLICATE_ACKS: usize = 3;
 
 const AFTER_HELP: &str = "\
-All frames are there at once, and belong to one flow. Each path is so many lines of its rate, one after the other, and what it \
-takes besides. A frame is late by so many places as there are later ones that arrive before it: from 3 on a TCP that \
+All frames are there at once, and belong to one flow. Each path is so many lines of its rate, one after the \
+other, and what it \
+takes besides. A frame is late by so many places as there are later ones that arrive before it: from 3 on a \
+TCP that \
 counts duplicate ACKs sends it again.
 
 Examples:

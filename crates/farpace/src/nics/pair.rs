@@ -11,8 +11,10 @@ use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-NICs of equal kind go together, the widest first; what is left goes together in descending order; NICs that are left then \
-share the neighbour's in turn. The share is what each path carries at first, the slower of its two NICs; while frames flow \
+NICs of equal kind go together, the widest first; what is left goes together in descending order; NICs that \
+are left then \
+share the neighbour's in turn. The share is what each path carries at first, the slower of its two NICs; \
+while frames flow \
 it follows what is measured.
 
 Examples:

@@ -18,9 +18,12 @@ use std::process::ExitCode;
 const USUAL: Rate = Rate::from_mbit(1_000);
 
 const AFTER_HELP: &str = "\
-Makes a TAP device, gives it the addresses and the MAC address of the first NIC, and sends what the kernel sends there over \
-all the NICs, to a neighbour that does the same; others are reached by the first NIC. The NICs need no addresses of their \
-own. While this runs the kernel answers no ARP and takes no packets on them. At the end, also by a signal, all is as before.
+Makes a TAP device, gives it the addresses and the MAC address of the first NIC, and sends what the kernel \
+sends there over \
+all the NICs, to a neighbour that does the same; others are reached by the first NIC. The NICs need no \
+addresses of their \
+own. While this runs the kernel answers no ARP and takes no packets on them. At the end, also by a signal, \
+all is as before.
 
 Examples:
   farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic eth2

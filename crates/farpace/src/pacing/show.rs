@@ -17,8 +17,10 @@ use std::process::ExitCode;
 const USUAL_LINE: Rate = Rate::from_mbit(1_000);
 
 const AFTER_HELP: &str = "\
-Rates count layer 2: frames with their headers and check sequences. A frame takes 20 B more of the line: preamble, start \
-delimiter, inter-frame gap. The interval is from the start of a full frame to the start of the next, the gap what stays \
+Rates count layer 2: frames with their headers and check sequences. A frame takes 20 B more of the line: \
+preamble, start \
+delimiter, inter-frame gap. The interval is from the start of a full frame to the start of the next, the gap \
+what stays \
 empty between them.
 
 Examples:
@@ -98,7 +100,8 @@ fn as_text(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> String {
         String::new()
     };
     let mut text = format!(
-        "Scheduler {}{gaps}, on a line of {}{}\nA full frame has {} of layer 2 ({} of IP) and takes {} of the line, {:.3} us.\n\n",
+        "Scheduler {}{gaps}, on a line of {}{}\nA full frame has {} of layer 2 ({} of IP) and takes {} of \
+         the line, {:.3} us.\n\n",
         word(&config.scheduler),
         plan.link_rate,
         if assumed { " (assumed: say --line)" } else { "" },
@@ -117,7 +120,8 @@ fn as_text(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> String {
     let rest = plan.classes.iter().find(|class| class.is_default).map_or("", |class| class.name.as_str());
     text += &format!("Packets that no filter matches go to {rest}.\n\n");
     text += &format!(
-        "Promised: {:.3} Mbit/s of layer 2, {:.3} Mbit/s of the line with what surrounds full frames: {:.2} % of it. \
+        "Promised: {:.3} Mbit/s of layer 2, {:.3} Mbit/s of the line with what surrounds full frames: {:.2} \
+         % of it. \
          Left: {:.3} Mbit/s of layer 2.\n",
         plan.reserved.as_mbit_f64(),
         plan.reserved_on_wire.as_mbit_f64(),

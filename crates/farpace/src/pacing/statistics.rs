@@ -68,7 +68,8 @@ fn line(line: &StatisticsLine) -> String {
             Some(_) => format!("rate {rate_bit_s}bit"),
         };
         text += &format!(
-            "class {name} {rate}\n Sent {sent_bytes} bytes {packets} pkt (dropped {dropped})\n backlog {waiting}p latest {latest_line_bytes}b\n"
+            "class {name} {rate}\n Sent {sent_bytes} bytes {packets} pkt (dropped {dropped})\n backlog \
+             {waiting}p latest {latest_line_bytes}b\n"
         );
     }
     text + &format!("gaps\n Sent {gap_line_bytes} bytes of the line {gap_frames} pkt\n")

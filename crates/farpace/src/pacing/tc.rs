@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Kinds of the root: edf (best), psp (as in the paper), htb and tbf (token buckets), fq (a timer per class), pfifo and \
-bfifo (no pacing). Beside the words of tc, a root takes device_rate, mtu, gaps, gap_frame, jitter, tick, burst, slack and \
+Kinds of the root: edf (best), psp (as in the paper), htb and tbf (token buckets), fq (a timer per class), \
+pfifo and \
+bfifo (no pacing). Beside the words of tc, a root takes device_rate, mtu, gaps, gap_frame, jitter, tick, \
+burst, slack and \
 quantum, which are the keys of the file (docs/pacing.md).
 
 Examples:
@@ -20,7 +22,8 @@ Examples:
   farpace pacing tc class add dev eth0 parent 1: classid 1:1 psp rate 500mbit
   farpace pacing tc class add dev eth0 parent 1: classid 1:3 psp mode normal
   farpace pacing tc qdisc add dev eth0 parent 1:1 handle 10: pfifo limit 1000
-  farpace pacing tc filter add dev eth0 parent 1: protocol ip pref 1 u32 match ip dst 192.168.2.0/24 classid 1:1
+  farpace pacing tc filter add dev eth0 parent 1: protocol ip pref 1 u32 match ip dst 192.168.2.0/24 classid \
+  1:1
   farpace pacing tc --file lan.toml --batch commands.txt
 
 Exit codes: 0 if all commands have had their effect, 2 if one of them is wrong: then the file is as it was.";

@@ -24,9 +24,12 @@ const USUAL: Rate = Rate::from_mbit(1_000);
 const USUAL_LATENESS: Span = Span::from_micros(100);
 
 const AFTER_HELP: &str = "\
-Makes a TAP device, gives it the addresses and the MAC address of the interface, and paces what the kernel sends there, each \
-class at its rate, before it leaves by the interface, which needs no address of its own. Frames leave by this machine's \
-clock: --wait spin is the most precise. What a stall of the machine keeps back leaves later, never in a burst. Gap frames are sent with --gap-frames only: on a real line at its full rate they hold \
+Makes a TAP device, gives it the addresses and the MAC address of the interface, and paces what the kernel \
+sends there, each \
+class at its rate, before it leaves by the interface, which needs no address of its own. Frames leave by \
+this machine's \
+clock: --wait spin is the most precise. What a stall of the machine keeps back leaves later, never in a \
+burst. Gap frames are sent with --gap-frames only: on a real line at its full rate they hold \
 its clock, elsewhere the time between frames does. At the end, also by a signal, all is as before.
 
 Examples:
@@ -144,8 +147,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is late by more is made up for slowly: a little less than the time of one full frame at the rate of the fastest class, so that
-/// no class is ahead of its rate by more than two frames. Timers are late by tens of microseconds as a rule, which costs no rate this way.
+/// What is late by more is made up for slowly: a little less than the time of one full frame at the rate of
+/// the fastest class, so that no class is ahead of its rate by more than two frames. Timers are late by tens
+/// of microseconds as a rule, which costs no rate this way.
 fn longest_lateness(config: &PacingConfig, line: Rate) -> Span {
     let plan = PacingPlan::new(config, line);
     let frames = plan.classes.iter().filter_map(|class| class.spacing.map(|pace| pace.interval_time));
@@ -221,7 +225,8 @@ fn stalls_line(stats: &farpace_live::Stats) -> String {
     match stats.stalls {
         0 => String::new(),
         n => format!(
-            "{n} times it could not go on when it had to, for {:.1} ms together; {:.1} ms of them were made up for, at most \
+            "{n} times it could not go on when it had to, for {:.1} ms together; {:.1} ms of them were made \
+             up for, at most \
              2 % over the rate.\n",
             ms(stats.stalled),
             ms(stats.made_up)

@@ -38,11 +38,13 @@ pub enum PaperCommand {
     Stops(stops::Args),
     /// TCP-STAR and others over a satellite link with bit errors, lost ACKs and small queues
     Satellite(satellite::Args),
-    /// The sender asks for ACKs that are not delayed (CDL): policies on a line of 512 kbit/s, clocks, timeouts
+    /// The sender asks for ACKs that are not delayed (CDL): policies on a line of 512 kbit/s, clocks,
+    /// timeouts
     Ack(ack::Args),
     /// Packets kept apart by gap packets (PSPacer): rates, bursts, TCP over 200 ms through a small FIFO
     Pacing(pacing::Args),
-    /// One TCP connection over unequal NICs: skip numbers, windows; other NICs, orders and lines; a NIC that fails
+    /// One TCP connection over unequal NICs: skip numbers, windows; other NICs, orders and lines; a NIC that
+    /// fails
     Nics(nics::Args),
 }
 

@@ -1,5 +1,5 @@
-//! A layer below the kernel's own stack: a TAP device in front, which has the address, and real interfaces behind, whose
-//! frames the kernel must not take for its own.
+//! A layer below the kernel's own stack: a TAP device in front, which has the address, and real interfaces
+//! behind, whose frames the kernel must not take for its own.
 
 use anyhow::{Context, Result, bail};
 use farpace_live::DeviceInfo;
@@ -28,7 +28,8 @@ pub fn address(text: &str) -> Result<(IpAddr, u8), String> {
     Ok((address, bits))
 }
 
-/// Takes interfaces from the kernel's stack: it answers no ARP there and takes no packets, until the setup is taken back.
+/// Takes interfaces from the kernel's stack: it answers no ARP there and takes no packets, until the setup is
+/// taken back.
 ///
 /// # Errors
 /// An interface that is not there, that is given twice or still has an address, or no right to.
@@ -39,16 +40,18 @@ pub fn take(interfaces: &[&str]) -> Result<Setup> {
         }
         if let Some((address, bits)) = addresses(interface)?.first() {
             bail!(
-                "`{interface}` still has the address {address}: what the kernel sends from it would not pass through farpace. \
-                 Take the address away with\n  ip address del {address}/{bits} dev {interface}\nand give it to farpace \
+                "`{interface}` still has the address {address}: what the kernel sends from it would not pass \
+                 through farpace. \
+                 Take the address away with\n  ip address del {address}/{bits} dev {interface}\nand give it \
+                 to farpace \
                  instead: --addr {address}/{bits}"
             );
         }
     }
     let setup = Setup::begin("below")?;
     for interface in interfaces {
-        // It answers for no address; and what comes here from where the way back leads elsewhere is dropped (RFC 3704). Names of
-        // interfaces may have dots, those of parameters have slashes then.
+        // It answers for no address; and what comes here from where the way back leads elsewhere is dropped
+        // (RFC 3704). Names of interfaces may have dots, those of parameters have slashes then.
         let name = interface.replace('.', "/");
         setup.sysctl(None, &format!("net.ipv4.conf.{name}.arp_ignore"), "8")?;
         setup.sysctl(None, &format!("net.ipv4.conf.{name}.rp_filter"), "1")?;
@@ -59,8 +62,8 @@ pub fn take(interfaces: &[&str]) -> Result<Setup> {
     Ok(setup)
 }
 
-/// The addresses of an interface with the bits of their networks. Link-local IPv6 addresses are left out: each interface has one,
-/// and [`take`] switches IPv6 off there.
+/// The addresses of an interface with the bits of their networks. Link-local IPv6 addresses are left out:
+/// each interface has one, and [`take`] switches IPv6 off there.
 fn addresses(interface: &str) -> Result<Vec<(IpAddr, u8)>> {
     let all = nix::ifaddrs::getifaddrs().context("cannot list the addresses of this machine")?;
     let own = all.filter(|entry| entry.interface_name == interface).filter_map(|entry| {

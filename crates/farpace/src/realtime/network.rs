@@ -68,7 +68,8 @@ pub struct RealtimeNetwork {
 }
 
 impl RealtimeNetwork {
-    /// The network of `scenario` with devices in the places of hosts. Its time begins with [`run`](RealtimeNetwork::run).
+    /// The network of `scenario` with devices in the places of hosts. Its time begins with
+    /// [`run`](RealtimeNetwork::run).
     ///
     /// # Errors
     /// A host without a device, or a capture that cannot be written.
@@ -128,7 +129,8 @@ impl RealtimeNetwork {
         &self.driver
     }
 
-    /// Runs until a signal comes, `lasts` is over, or `ended` says so; it is asked a few times a second at least.
+    /// Runs until a signal comes, `lasts` is over, or `ended` says so; it is asked a few times a second at
+    /// least.
     ///
     /// # Errors
     /// A device that is gone, or a capture that cannot be written.

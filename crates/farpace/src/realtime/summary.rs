@@ -8,7 +8,8 @@ use farpace_units::{Rate, Span};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Packets that leave later than this, more than one in a hundred of them, are those of a machine that is too slow.
+/// Packets that leave later than this, more than one in a hundred of them, are those of a machine that is too
+/// slow.
 const LATE: Span = Span::from_millis(1);
 
 /// The summary of a run.
@@ -71,7 +72,8 @@ pub struct Accuracy {
     pub p999_us: f64,
     /// The latest.
     pub most_us: f64,
-    /// Packets dropped because an interface took no more, or refused them: these drops are not of the network.
+    /// Packets dropped because an interface took no more, or refused them: these drops are not of the
+    /// network.
     pub lost_by_devices: u64,
     /// The machine was too slow: the results are not those of the network.
     pub overloaded: bool,
@@ -164,13 +166,15 @@ impl RealtimeSummary {
         let a = &self.accuracy;
         if a.lost_by_devices > 0 {
             return Some(format!(
-                "warning: interfaces did not take {} packets: these losses are not of the network that was asked for",
+                "warning: interfaces did not take {} packets: these losses are not of the network that was \
+                 asked for",
                 a.lost_by_devices
             ));
         }
         a.overloaded.then(|| {
             format!(
-                "warning: this machine was too slow: one packet in a hundred left more than {:.1} ms late; --wait spin, a \
+                "warning: this machine was too slow: one packet in a hundred left more than {:.1} ms late; \
+                 --wait spin, a \
                  lower rate, or fewer programs beside it may help",
                 a.p99_us / 1e3
             )

@@ -147,8 +147,8 @@ impl Input {
         Ok(format!("# As it was run, with all defaults. To run it again: farpace run THIS_FILE\n\n{toml}"))
     }
 
-    /// Where received bytes are written while they come: under another name, so that nothing unfinished has the
-    /// name of the whole. A pipe or device is written directly.
+    /// Where received bytes are written while they come: under another name, so that nothing unfinished has
+    /// the name of the whole. A pipe or device is written directly.
     pub fn received_unfinished(&self) -> Option<PathBuf> {
         let place = self.received.as_ref()?;
         if place.exists() && !place.is_file() {

@@ -39,7 +39,8 @@ use watch::RunWatch;
 
 const AFTER_HELP: &str = "\
 What is written: without --out, only the report, to out/SCENARIO/report.html. With --out, to DIR: \
-report.html and figures/*.svg, summary.json (what --json prints, without wall time), scenario.toml (as it was \
+report.html and figures/*.svg, summary.json (what --json prints, without wall time), scenario.toml (as it \
+was \
 run, with all defaults), trace.parquet, and if the scenario has taps, one capture per tap and drops.pcapng \
 with every dropped packet and its cause. A directory holds one run: files of an earlier run are replaced or \
 removed, files of anybody else are never touched. Files appear when they are complete.
@@ -100,8 +101,8 @@ pub struct Args {
     /// No captures, although the scenario has taps
     #[arg(long)]
     pub no_captures: bool,
-    /// Run no faster than the clock, to look on. Time stays virtual and the results are the same; `farpace lab compare` runs
-    /// in real time
+    /// Run no faster than the clock, to look on. Time stays virtual and the results are the same; `farpace
+    /// lab compare` runs in real time
     #[arg(long)]
     pub clock_speed: bool,
     /// No progress and no summary: errors only

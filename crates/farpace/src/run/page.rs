@@ -100,7 +100,8 @@ fn receivers(summary: &RunSummary, meters: &[(String, BinnedSeries)]) -> Figure 
     }
     if silences.iter().any(|s| !s.is_empty()) {
         caption.push_str(
-            " Shaded: stretches in which the transfer stood still, at most one packet arriving per round trip.",
+            " Shaded: stretches in which the transfer stood still, at most one packet arriving per round \
+             trip.",
         );
     }
     if summary.flows.iter().any(|f| !f.spent.crawling.is_zero()) {
@@ -154,7 +155,8 @@ fn flow_section(
         let bins = BinnedSeries::new(pictures.goodput.width(), bytes);
         let silences = intervals(flow);
         let series = [BandwidthSeries { label: &flow.name, bins: &bins, silences: &silences }];
-        let caption = "Payload that reached the receiving program. After a loss it waits for the missing bytes, \
+        let caption = "Payload that reached the receiving program. After a loss it waits for the missing \
+                       bytes, \
             then comes at once: hence gaps and peaks above the line rate.";
         figures.push(bandwidth("Goodput over time", &series, &[]).figure(&name("goodput"), caption));
     }
@@ -204,12 +206,14 @@ fn first_loss(flow: &FlowSummary, pictures: &Pictures, name: &dyn Fn(&str) -> St
     );
     let sequence = format!(
         "{around} Blue: data sent for the first time. Vermillion: sent again. The black line is what the \
-         receiver has without a gap; where it is level, it waits for a lost segment. SACK blocks tell what has \
+         receiver has without a gap; where it is level, it waits for a lost segment. SACK blocks tell what \
+         has \
          arrived beyond the gap."
     );
     let beliefs = format!(
         "{around} Above: what the sender believes. Segments that are neither acknowledged, SACKed nor marked \
-         lost count as in flight; if retransmissions that were lost again are not noticed, in_flight stays at \
+         lost count as in flight; if retransmissions that were lost again are not noticed, in_flight stays \
+         at \
          cwnd and nothing may be sent. Below: the windows that follow from it."
     );
     vec![

@@ -1,4 +1,5 @@
-//! What is gathered while a run goes on: windows, rows around the first loss, goodput, and where the time went.
+//! What is gathered while a run goes on: windows, rows around the first loss, goodput, and where the time
+//! went.
 
 use farpace_events::{Record, RecordSink, RecoveryState};
 use farpace_lab::scenario::{FlowSpec, Scenario};
@@ -17,7 +18,8 @@ const AFTER: u64 = 20;
 /// One part in so many of what the path can carry is a crawl.
 const CRAWL: u64 = 100;
 
-/// Where the time of a transfer went, from the first arrival to the last byte. Each bin counts for one of them.
+/// Where the time of a transfer went, from the first arrival to the last byte. Each bin counts for one of
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RunTime {
     /// In silences: at most one packet arrived per round trip.

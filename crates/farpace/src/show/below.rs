@@ -8,7 +8,8 @@ use farpace_wire::{Extension, Packet};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
-/// What is said, in words that follow those for the packet, and as a key of JSON with its value. None for any other packet.
+/// What is said, in words that follow those for the packet, and as a key of JSON with its value. None for any
+/// other packet.
 pub fn said(packet: &Packet) -> Option<(String, &'static str, Value)> {
     if let Some(message) = RepairMessage::of(packet) {
         return Some(match message {
@@ -96,7 +97,8 @@ mod tests {
     use farpace_units::Seq;
     use farpace_wire::{AddressPair, MacAddr};
 
-    /// Breaks: whoever looks at a capture does not see which frames a host misses, or that another has none of them.
+    /// Breaks: whoever looks at a capture does not see which frames a host misses, or that another has none
+    /// of them.
     #[test]
     fn what_is_missing_is_told_by_flow_and_numbers() {
         let flow =

@@ -110,8 +110,8 @@ mod tests {
         assert_eq!(connections.by_ends.len(), MAX_CONNECTIONS);
     }
 
-    /// Breaks: numbers of a second connection between the same ports are counted from the first one's SYN, or a SYN
-    /// that is sent again begins a connection.
+    /// Breaks: numbers of a second connection between the same ports are counted from the first one's SYN, or
+    /// a SYN that is sent again begins a connection.
     #[test]
     fn ports_are_used_again() {
         let mut connections = ShownConnections::default();

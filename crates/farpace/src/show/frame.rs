@@ -1,4 +1,5 @@
-//! From the bytes of a capture to a packet: link types other than Ethernet, and frames of which not all was kept.
+//! From the bytes of a capture to a packet: link types other than Ethernet, and frames of which not all was
+//! kept.
 
 use farpace_units::ByteCount;
 use farpace_wire::{EtherType, Packet};
@@ -6,8 +7,9 @@ use farpace_wire::{EtherType, Packet};
 /// Bytes up to which a frame that was cut is filled up: more than any IP packet has.
 const LARGEST: usize = 1 << 17;
 
-/// The packet in `bytes`, of which `original_len` bytes were on the wire. What is missing of its payload is zeros; if that
-/// would show, it is an error. Changes `bytes` on its way. The error says in words what there is instead of a packet.
+/// The packet in `bytes`, of which `original_len` bytes were on the wire. What is missing of its payload is
+/// zeros; if that would show, it is an error. Changes `bytes` on its way. The error says in words what there
+/// is instead of a packet.
 pub fn read(link_type: u16, bytes: &mut Vec<u8>, original_len: ByteCount) -> Result<Packet, String> {
     let captured = bytes.len();
     let missing = usize::try_from(original_len.get()).unwrap_or(usize::MAX).saturating_sub(captured);

@@ -1,4 +1,5 @@
-//! A TCP segment as people and programs want it: numbers from the start of the connection, and what it asks or confirms.
+//! A TCP segment as people and programs want it: numbers from the start of the connection, and what it asks
+//! or confirms.
 
 use super::connections::ShownConnections;
 use super::options::{TcpOption, options, relative};
@@ -97,11 +98,13 @@ impl ShownSegment {
     }
 }
 
-/// Whether a segment asks for an ACK at once, and whether it confirms that it is one. `marked`: it has CDL's flag.
+/// Whether a segment asks for an ACK at once, and whether it confirms that it is one. `marked`: it has CDL's
+/// flag.
 fn control(header: &TcpHeader, payload: usize, marked: bool, classic: bool) -> (bool, bool) {
     let (control, data) = (&header.options.ack_control, payload > 0);
     let by_option = control.request || control.tarr == Some(Tarr::Rate(0));
-    // Classic: the flag in place of ACK asks, beside ACK it confirms. Else ACK is always there: data ask, ACKs confirm.
+    // Classic: the flag in place of ACK asks, beside ACK it confirms. Else ACK is always there: data ask,
+    // ACKs confirm.
     let flag_asks = !header.flags.contains(TcpFlags::ACK) || data && !classic;
     (marked && flag_asks || data && by_option, marked && !flag_asks || control.confirmation.is_some())
 }

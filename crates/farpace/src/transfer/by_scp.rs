@@ -69,7 +69,8 @@ impl ScpJob<'_> {
 mod tests {
     use super::*;
 
-    /// Breaks: options for ssh mean something else to scp, a name is taken for an option, or the cap is forgotten.
+    /// Breaks: options for ssh mean something else to scp, a name is taken for an option, or the cap is
+    /// forgotten.
     #[test]
     fn scp_gets_what_ssh_would() {
         let sources = ["-film".to_owned(), "b".to_owned()];

@@ -1,5 +1,5 @@
-//! The far end of what ssh starts: it says on standard output with which ticket it can be reached, and hears on standard input
-//! which way was found.
+//! The far end of what ssh starts: it says on standard output with which ticket it can be reached, and hears
+//! on standard input which way was found.
 //!
 //! ```text
 //! it says   farpace-copy 2 TICKET     over ssh, which keeps the ticket's secret
@@ -60,7 +60,8 @@ pub fn greet(port: u16, services: &[Service], options: &SocketOptions) -> Result
 /// It cannot be read.
 pub fn hear_word() -> Result<String> {
     let mut word = String::new();
-    // Not locked for long: the transfer itself may come through it. Byte by byte, so that nothing of it is read too early.
+    // Not locked for long: the transfer itself may come through it. Byte by byte, so that nothing of it is
+    // read too early.
     for byte in io::stdin().lock().bytes().take(16) {
         match byte.context("cannot read standard input")? {
             b'\n' => break,
@@ -149,7 +150,8 @@ pub enum Greeting {
     Nowhere,
 }
 
-/// Reads what the far end says, after what the shell there may say first. None: it ended, or said something else.
+/// Reads what the far end says, after what the shell there may say first. None: it ended, or said something
+/// else.
 pub fn hear(from: &mut impl BufRead) -> Option<Greeting> {
     // What a login script prints is borne, within limits.
     for _ in 0..1_000 {

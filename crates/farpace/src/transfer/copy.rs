@@ -1,5 +1,5 @@
-//! `farpace copy`: files to or from another machine, in scp's form. ssh starts the far end; the files take a connection of
-//! their own, or go through ssh.
+//! `farpace copy`: files to or from another machine, in scp's form. ssh starts the far end; the files take a
+//! connection of their own, or go through ssh.
 
 use super::by_scp::ScpJob;
 use super::explain::TransferProbe;
@@ -21,8 +21,10 @@ const AFTER_HELP: &str = "\
 Examples:
   farpace copy film.mp4 anna@far.example:films/        to there
   farpace copy anna@far.example:films/film.mp4 .       to here
-  farpace copy photos/ far.example:photos --explain    what is in photos goes into photos there; and what limited it
-  farpace copy site/ far.example:www --delete --exclude '*.bak' --allow-overwrite   as rsync: the same tree there; -n says what
+  farpace copy photos/ far.example:photos --explain    what is in photos goes into photos there; and what \
+  limited it
+  farpace copy site/ far.example:www --delete --exclude '*.bak' --allow-overwrite   as rsync: the same tree \
+  there; -n says what
                                                        would be done
   farpace copy film.mp4 far.example: --via eth0 --via wwan0   over both links at once
   farpace copy film.mp4 far.example: --port 9000       a firewall over there lets UDP port 9000 in
@@ -31,9 +33,12 @@ Examples:
   farpace copy film.mp4 far.example: --remote-command /opt/farpace/farpace
   farpace copy film.mp4 far.example: --or-scp          by scp, if farpace is not installed there
 
-ssh starts farpace at the far end, which must be installed there; neither end needs privileges. Keys are exchanged over ssh. Then
-UDP and TCP are tried at once. If UDP gets through, farpace's own TCP carries the files in a WireGuard tunnel; otherwise the
-kernel's TCP does under TLS 1.3; otherwise ssh does. All ways are encrypted; which one it is, and why, is said.
+ssh starts farpace at the far end, which must be installed there; neither end needs privileges. Keys are \
+exchanged over ssh. Then
+UDP and TCP are tried at once. If UDP gets through, farpace's own TCP carries the files in a WireGuard \
+tunnel; otherwise the
+kernel's TCP does under TLS 1.3; otherwise ssh does. All ways are encrypted; which one it is, and why, is \
+said.
 
 Exit codes:
   0    all is written and verified at the other end
@@ -68,7 +73,8 @@ pub struct Args {
     checksum: bool,
     #[command(flatten)]
     excludes: ExcludeArgs,
-    /// Copy by scp if farpace is not there: through ssh, not resumed, not verified, and what is there is replaced
+    /// Copy by scp if farpace is not there: through ssh, not resumed, not verified, and what is there is
+    /// replaced
     #[arg(long)]
     or_scp: bool,
     #[command(flatten)]
@@ -247,7 +253,8 @@ struct Far {
 }
 
 impl Args {
-    /// Starts the far end and finds a way to it. Otherwise the exit code: it cannot be had, which has been said, or scp has done it.
+    /// Starts the far end and finds a way to it. Otherwise the exit code: it cannot be had, which has been
+    /// said, or scp has done it.
     fn call(&self, host: &str, command: &str) -> Result<Result<Far, ExitCode>> {
         let mut end = self.ssh.start(host, command)?;
         if end.greeting.is_none() {
@@ -293,7 +300,8 @@ impl Args {
         let why = match code {
             Some(127) if self.or_scp => {
                 let text = format!(
-                    "`{}` is not there on {host}: scp copies; nothing is verified, and what is there is replaced",
+                    "`{}` is not there on {host}: scp copies; nothing is verified, and what is there is \
+                     replaced",
                     self.ssh.remote_command
                 );
                 say(self.sending.quiet, &text);
@@ -307,7 +315,8 @@ impl Args {
                 return job.run(self.sending.json);
             }
             Some(127) => format!(
-                "error: `{}` is not there on {host}: install it, name it with --remote-command, or let scp do it: --or-scp",
+                "error: `{}` is not there on {host}: install it, name it with --remote-command, or let scp \
+                 do it: --or-scp",
                 self.ssh.remote_command
             ),
             Some(255) => format!("error: ssh does not reach {host}"),
@@ -343,7 +352,8 @@ fn with_child(call: TransferStream, input: std::process::ChildStdin, child: Chil
 mod tests {
     use super::*;
 
-    /// Breaks: a file here is taken for a machine, or the other way round; or a name becomes an option of ssh.
+    /// Breaks: a file here is taken for a machine, or the other way round; or a name becomes an option of
+    /// ssh.
     #[test]
     fn places_are_read_as_scp_does() {
         for (text, place) in [

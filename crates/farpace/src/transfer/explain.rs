@@ -418,9 +418,11 @@ mod tests {
         let told = explain(&sent(LineTimes { network: s(9), disk: s(1), ..none }, none), None, Some(path));
         assert_eq!(
             told.evidence.lines(),
-            "  this side  reading 10 %, hashing 0 %, nothing to send 0 %, writing to the network 90 %, cap 0 %\n\
+            "  this side  reading 10 %, hashing 0 %, nothing to send 0 %, writing to the network 90 %, cap 0 \
+             %\n\
              \x20 receiver   writing 0 %, hashing 0 %, waiting for the network 0 %\n\
-             \x20 path       round trip 35 ms at last, window 144800 B, receive window full 10 %, send buffer full 25 %\n"
+             \x20 path       round trip 35 ms at last, window 144800 B, receive window full 10 %, send \
+             buffer full 25 %\n"
         );
         let expected = "Limited by the path: path full (congestion); 100 Mbit/s, round \
         trip 20 ms, 3 of 1000 segments \

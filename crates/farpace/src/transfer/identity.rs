@@ -1,7 +1,8 @@
-//! By what receivers know this sender again where there is no token: only so they let it go on with its partial files.
+//! By what receivers know this sender again where there is no token: only so they let it go on with its
+//! partial files.
 //!
-//! A secret of 32 bytes is made once and kept in a file. What a receiver gets is a hash of it and of the words it was
-//! reached by: none learns what another one would believe.
+//! A secret of 32 bytes is made once and kept in a file. What a receiver gets is a hash of it and of the
+//! words it was reached by: none learns what another one would believe.
 
 use anyhow::{Context, Result};
 use farpace_transfer::{SenderKey, kernel};
@@ -65,7 +66,8 @@ fn make(folder: &Path, path: &Path) -> io::Result<[u8; LEN]> {
 mod tests {
     use super::*;
 
-    /// Breaks: a sender is not known again, or by those who read its secret, or by one receiver as at another.
+    /// Breaks: a sender is not known again, or by those who read its secret, or by one receiver as at
+    /// another.
     #[test]
     fn a_secret_is_made_once_and_for_one_user() {
         let home = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! Files from here to there: `farpace send`, `recv` and `copy`. The ways there are those of [`carrier`](crate::carrier), or, where it
-//! is asked for by `--insecure`, connections in the clear (`stack`).
+//! Files from here to there: `farpace send`, `recv` and `copy`. The ways there are those of
+//! [`carrier`](crate::carrier), or, where it is asked for by `--insecure`, connections in the clear
+//! (`stack`).
 
 mod by_scp;
 mod control;

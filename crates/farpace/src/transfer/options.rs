@@ -48,7 +48,8 @@ impl ExcludeArgs {
 /// The secret that both sides share.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Token {
-    /// With --insecure: secret that both sides give; others see it in the list of processes: better in FARPACE_TOKEN or a file
+    /// With --insecure: secret that both sides give; others see it in the list of processes: better in
+    /// FARPACE_TOKEN or a file
     #[arg(long, value_name = "SECRET", conflicts_with = "token_file")]
     token: Option<String>,
     /// With --insecure: read the secret from the first line of a file

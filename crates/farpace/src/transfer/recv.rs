@@ -28,15 +28,20 @@ Examples:
   farpace recv --dir incoming               prints a ticket for `farpace send`; UDP and TCP port 7077
   farpace recv --once                       one transfer, then the ticket is worth nothing
   farpace recv --key-file key               the same ticket each time
-  farpace recv --listen 9000 --advertise gw.example:9000   behind an address translator that passes port 9000 on
+  farpace recv --listen 9000 --advertise gw.example:9000   behind an address translator that passes port \
+  9000 on
   farpace recv --insecure --token-file secret              in the clear, from those who know the token
   farpace recv --insecure --open --max-bytes 10GB          in the clear, from everybody who reaches the port
 
-Whoever has the ticket may send; nobody else can, or can read what is sent. It is good until this command ends, or with
+Whoever has the ticket may send; nobody else can, or can read what is sent. It is good until this command \
+ends, or with
 --key-file as long as the file is there. One port must be reachable: UDP, or TCP where UDP is not.
-Files that are there are not replaced unless --allow-overwrite is given, nothing is written outside of the directory,
-and a file has its name only when it is whole and verified. With --insecure and without a token senders are strangers: they
-get no hidden names, no hash of a file that they have not sent themselves, half of the transfers for one address, and none of
+Files that are there are not replaced unless --allow-overwrite is given, nothing is written outside of the \
+directory,
+and a file has its name only when it is whole and verified. With --insecure and without a token senders are \
+strangers: they
+get no hidden names, no hash of a file that they have not sent themselves, half of the transfers for one \
+address, and none of
 the last 5 % of the disk.
 
 Exit codes:
@@ -49,10 +54,12 @@ Exit codes:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Address, port, or both [default: 7077 at all addresses; with --insecure and without a token at 127.0.0.1]
+    /// Address, port, or both [default: 7077 at all addresses; with --insecure and without a token at
+    /// 127.0.0.1]
     #[arg(long, value_name = "ADDR:PORT", value_parser = listen)]
     listen: Option<Listen>,
-    /// The name or address that the ticket gives, with a port if that is another; may be repeated [default: this machine's]
+    /// The name or address that the ticket gives, with a port if that is another; may be repeated [default:
+    /// this machine's]
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Vec<String>,
     /// Keep the keys in this file, so that the ticket stays the same; made if it is not there
@@ -246,7 +253,8 @@ fn place_looks(keep: u64) -> Duration {
     EXPIRE.min(Duration::from_secs(keep) / 4)
 }
 
-/// A transfer has up to 64 partial files open, and many shells allow 1,024 descriptors where the system allows more.
+/// A transfer has up to 64 partial files open, and many shells allow 1,024 descriptors where the system
+/// allows more.
 fn raise_descriptors() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     // If it cannot be done, there are as many transfers as descriptors allow.
@@ -292,7 +300,8 @@ impl Args {
         let at = SocketAddr::new(address, port);
         if !may_all && !address.to_canonical().is_loopback() {
             bail!(
-                "at {at} others can reach it: give a token (FARPACE_TOKEN, --token-file), or --open to let everybody send"
+                "at {at} others can reach it: give a token (FARPACE_TOKEN, --token-file), or --open to let \
+                 everybody send"
             );
         }
         net.listen(at)

@@ -17,16 +17,23 @@ use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace send film.mp4 farpace:203.0.113.5:7077#KEYS        to a `farpace recv`, which has printed this ticket
-  farpace send photos/ notes.txt @ticket --explain           trees, too; the ticket is in a file; and what limited it
+  farpace send film.mp4 farpace:203.0.113.5:7077#KEYS        to a `farpace recv`, which has printed this \
+  ticket
+  farpace send photos/ notes.txt @ticket --explain           trees, too; the ticket is in a file; and what \
+  limited it
   FARPACE_TICKET=... farpace send film.mp4 --limit 50mbit    the ticket is in the environment
-  farpace send film.mp4 @ticket --stack kernel               the kernel's TCP under TLS, not the tunnel over UDP
-  farpace send film.mp4 far.example --insecure               in the clear, to a `farpace recv --insecure`, at port 7077
+  farpace send film.mp4 @ticket --stack kernel               the kernel's TCP under TLS, not the tunnel over \
+  UDP
+  farpace send film.mp4 far.example --insecure               in the clear, to a `farpace recv --insecure`, \
+  at port 7077
   farpace send film.mp4 10.78.0.2:7077 --insecure --tun fp0 --addr 10.77.0.2/24 --congestion bbr3
 
-A ticket says where the receiver is and holds its keys. UDP and TCP are tried at once: if UDP gets through, farpace's own TCP
-carries the data in a WireGuard tunnel; otherwise the kernel's TCP does under TLS 1.3. Neither needs privileges.
-Others may see a ticket in the list of processes for a moment; @FILE, - (standard input) and FARPACE_TICKET avoid that.
+A ticket says where the receiver is and holds its keys. UDP and TCP are tried at once: if UDP gets through, \
+farpace's own TCP
+carries the data in a WireGuard tunnel; otherwise the kernel's TCP does under TLS 1.3. Neither needs \
+privileges.
+Others may see a ticket in the list of processes for a moment; @FILE, - (standard input) and FARPACE_TICKET \
+avoid that.
 Run the same command again after an interruption: what has arrived is verified and not sent again.
 
 Exit codes:
@@ -39,7 +46,8 @@ Exit codes:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Files and directories, and then the ticket; with --insecure where `farpace recv` listens [default port: 7077]
+    /// Files and directories, and then the ticket; with --insecure where `farpace recv` listens [default
+    /// port: 7077]
     #[arg(required = true, value_name = "FILE... TICKET")]
     words: Vec<PathBuf>,
     #[command(flatten)]
@@ -71,7 +79,8 @@ pub struct Args {
     port: u16,
 }
 
-const NO_TICKET: &str = "the last word is not a ticket: `farpace recv` prints one at the other end (or give it as @FILE, - or in FARPACE_TICKET); HOST:PORT needs --insecure";
+const NO_TICKET: &str = "the last word is not a ticket: `farpace recv` prints one at the other end (or give \
+                         it as @FILE, - or in FARPACE_TICKET); HOST:PORT needs --insecure";
 
 /// `farpace send`.
 ///

@@ -38,8 +38,8 @@ pub(super) fn code(result: &Result<u8, TransferError>) -> u8 {
     }
 }
 
-/// A connection that came to its end, in order or told why not: not a scan of ports, and not one that broke, whose sender
-/// will come again.
+/// A connection that came to its end, in order or told why not: not a scan of ports, and not one that broke,
+/// whose sender will come again.
 fn is_complete(result: &Result<u8, TransferError>) -> bool {
     !matches!(
         result,
@@ -50,8 +50,8 @@ fn is_complete(result: &Result<u8, TransferError>) -> bool {
     )
 }
 
-/// Serves until one transfer that counts has ended, if `once`; otherwise until it is told to stop. The exit code, none
-/// if it was stopped.
+/// Serves until one transfer that counts has ended, if `once`; otherwise until it is told to stop. The exit
+/// code, none if it was stopped.
 ///
 /// # Errors
 /// No more connections can come.

@@ -198,7 +198,8 @@ impl StackArgs {
         }
     }
 
-    /// How connections of farpace's TCP are to be, at `cap` at most: profile `farpace`, if nothing else is said.
+    /// How connections of farpace's TCP are to be, at `cap` at most: profile `farpace`, if nothing else is
+    /// said.
     ///
     /// # Errors
     /// Profile, congestion control or a setting are not known.
@@ -231,7 +232,8 @@ impl ClearArgs {
             if args.profile.is_some() || args.congestion.is_some() || !args.set.is_empty() {
                 say(
                     quiet,
-                    "The kernel's TCP is used, so --profile, --congestion and --set do nothing: add --tun fp0 --addr 10.77.0.2/24",
+                    "The kernel's TCP is used, so --profile, --congestion and --set do nothing: add --tun \
+                     fp0 --addr 10.77.0.2/24",
                 );
             }
             return Ok(Net::Kernel);
@@ -341,7 +343,8 @@ impl TransferListener {
                 match stream.map(of_kernel) {
                     None => return Ok(None),
                     Some(Ok(call)) => return Ok(Some(call)),
-                    // There are no descriptors for it just now. It is closed, and those that are served go on.
+                    // There are no descriptors for it just now. It is closed, and those that are served go
+                    // on.
                     Some(Err(_)) => {}
                 }
             },

@@ -1,12 +1,13 @@
-//! Where what is received goes, in the manner of cp: into a directory that is there, or under a new name. With a slash behind the
-//! source it is that directory itself, in the manner of rsync, so that the same command twice has one target.
+//! Where what is received goes, in the manner of cp: into a directory that is there, or under a new name.
+//! With a slash behind the source it is that directory itself, in the manner of rsync, so that the same
+//! command twice has one target.
 
 use anyhow::{Context, Result, bail};
 use farpace_transfer::{Destination, WritePolicy};
 use std::path::Path;
 
-/// The place for one transfer to `target`: a directory that is there, or a name for the one thing that is sent. `contents`: what is
-/// in the directory that is sent goes into `target`, whether that is there or not.
+/// The place for one transfer to `target`: a directory that is there, or a name for the one thing that is
+/// sent. `contents`: what is in the directory that is sent goes into `target`, whether that is there or not.
 ///
 /// # Errors
 /// Neither it nor the directory it would be in is there, or they may not be opened.

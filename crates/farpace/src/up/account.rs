@@ -120,7 +120,8 @@ impl HostAccount {
             seconds => format!(" It was suspended for up to {seconds:.1} s."),
         };
         format!(
-            "Up for {lasted}. In: {} B in {packets_in} packets. Out: {} B in {packets_out} packets. Dropped: {}. \
+            "Up for {lasted}. In: {} B in {packets_in} packets. Out: {} B in {packets_out} packets. Dropped: \
+             {}. \
              Memory: at most {} of {}; {} segments and {} connections refused for want of it.{paused}\n",
             self.bytes_in,
             self.bytes_out,

@@ -1,6 +1,7 @@
 //! `farpace up`: a farpace host on a device of this machine.
 //!
-//! Start reading at [`run`]; `place` opens the device, `services` is what the host offers, `account` what it has done.
+//! Start reading at [`run`]; `place` opens the device, `services` is what the host offers, `account` what it
+//! has done.
 
 mod account;
 pub mod place;
@@ -28,9 +29,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-The host is a machine of its own beside this one: it answers ping, and offers TCP services to whoever can reach it. A TUN or \
-TAP device is made for it; on an interface that is there already (--iface) it has its own MAC and IP addresses, and the system \
-goes on to use the interface as before. Everything that was set is taken away at the end, also after a signal; after kill -9 \
+The host is a machine of its own beside this one: it answers ping, and offers TCP services to whoever can \
+reach it. A TUN or \
+TAP device is made for it; on an interface that is there already (--iface) it has its own MAC and IP \
+addresses, and the system \
+goes on to use the interface as before. Everything that was set is taken away at the end, also after a \
+signal; after kill -9 \
 `farpace doctor --clean` does it.
 
 Examples:
@@ -47,7 +51,8 @@ Then:
   nc 10.77.0.2 7                 what you type comes back
   nc 10.77.0.2 19 | pv >/dev/null   text as fast as it can
 
-But with --wireguard it needs root, or the rights cap_net_admin and cap_net_raw; `farpace doctor` tells what is missing. See docs/live.md.";
+But with --wireguard it needs root, or the rights cap_net_admin and cap_net_raw; `farpace doctor` tells what \
+is missing. See docs/live.md.";
 
 /// The arguments of `farpace up`.
 #[derive(Clone, Debug, clap::Args)]

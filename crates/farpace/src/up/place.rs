@@ -202,7 +202,8 @@ fn routers(args: &Args, kernels: &[InterfacePrefix]) -> Vec<IpAddr> {
 fn beside(args: &Args, name: &str) -> Result<HostDevice> {
     if args.addr.is_empty() {
         bail!(
-            "--iface needs an address for the host, like --addr 192.168.1.77/24: one that nobody else has there"
+            "--iface needs an address for the host, like --addr 192.168.1.77/24: one that nobody else has \
+             there"
         );
     }
     let ours = args.addr.clone();

@@ -80,7 +80,8 @@ impl fmt::Display for HostService {
     }
 }
 
-/// The peer has finished, and all that it said was read. What is left for it must not be kept for ever if it takes nothing.
+/// The peer has finished, and all that it said was read. What is left for it must not be kept for ever if it
+/// takes nothing.
 fn leave(connection: &mut Connection) {
     connection.close();
     connection.stop_reading();
@@ -88,7 +89,8 @@ fn leave(connection: &mut Connection) {
 
 #[derive(Default)]
 struct EchoService {
-    /// Read, and not taken by the send buffer yet. More is read only when there is none: so the peer is held back.
+    /// Read, and not taken by the send buffer yet. More is read only when there is none: so the peer is held
+    /// back.
     waiting: VecDeque<Bytes>,
     ended: bool,
 }
@@ -160,8 +162,8 @@ impl Application for Chargen {
     }
 }
 
-/// All lines of chargen once: 95 of 72 printable characters, each beginning one character later. Many times over, so that a
-/// send buffer is filled in few calls.
+/// All lines of chargen once: 95 of 72 printable characters, each beginning one character later. Many times
+/// over, so that a send buffer is filled in few calls.
 fn lines() -> Bytes {
     const PRINTABLE: usize = 95;
     const TIMES: usize = 32;

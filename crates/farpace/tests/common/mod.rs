@@ -28,7 +28,8 @@ taps = ["wire"]
 snaplen = "2 kB"
 "#;
 
-/// A paced transfer over a switch, captured at both ends of the paced line and behind the switch, with a coarse clock.
+/// A paced transfer over a switch, captured at both ends of the paced line and behind the switch, with a
+/// coarse clock.
 pub const PACED: &str = r#"
 title = "Paced"
 duration = "10 s"
@@ -100,8 +101,8 @@ pub fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Runs `command` if it can be started. If not, fails where `CI` is set, and elsewhere says that `what` was not
-/// there and gives none.
+/// Runs `command` if it can be started. If not, fails where `CI` is set, and elsewhere says that `what` was
+/// not there and gives none.
 pub fn run_if_installed(command: &mut Command, what: &str) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),

@@ -9,14 +9,15 @@ const WORDS: [&str; 6] = ["emulate", "ea", "eb", "--json", "--mode", "af-xdp"];
 const SAYS: &str = "ea: AF_XDP, copy mode: the driver has no zero copy\n\
                     eb: AF_XDP, copy mode: the driver has no zero copy\nBetween";
 
-/// Whether the machine between cuts super-segments at its interfaces, rather than the emulator having switched that off.
+/// Whether the machine between cuts super-segments at its interfaces, rather than the emulator having
+/// switched that off.
 fn super_segments(between: &Namespace) -> Vec<bool> {
     let both = ["ea", "eb"].into_iter().flat_map(|name| [(name, Offload::Tso), (name, Offload::Gso)]);
     between.within(|| both.map(|(name, what)| offload(name, what).unwrap()).collect()).unwrap()
 }
 
-/// Breaks: with AF_XDP the line has another delay, changes bytes of the kernel's TCP in one of the directions, does not count
-/// them, or leaves the interfaces other than they were.
+/// Breaks: with AF_XDP the line has another delay, changes bytes of the kernel's TCP in one of the
+/// directions, does not count them, or leaves the interfaces other than they were.
 #[test]
 fn a_line_by_af_xdp_carries_both_ways() {
     let _alone = alone();
@@ -43,8 +44,8 @@ fn a_line_by_af_xdp_carries_both_ways() {
     assert_eq!(super_segments(&harness.between), before);
 }
 
-/// Breaks: after `kill -9` the interfaces stay deaf for the kernel or without super-segments, and `farpace doctor --clean` does
-/// not mend it, or they cannot be taken again.
+/// Breaks: after `kill -9` the interfaces stay deaf for the kernel or without super-segments, and `farpace
+/// doctor --clean` does not mend it, or they cannot be taken again.
 #[test]
 fn a_killed_emulator_gives_its_interfaces_back() {
     let _alone = alone();

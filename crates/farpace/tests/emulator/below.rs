@@ -14,7 +14,8 @@ fn parameter(namespace: &Namespace, name: &str) -> String {
         .to_owned()
 }
 
-/// Breaks: two cards are no faster than the better of them, for programs that know nothing of it; or what was set stays.
+/// Breaks: two cards are no faster than the better of them, for programs that know nothing of it; or what was
+/// set stays.
 #[test]
 fn two_nics_carry_one_connection() {
     let _alone = alone();
@@ -46,7 +47,8 @@ fn two_nics_carry_one_connection() {
     // What each has for the other is found out by ARP and by probes.
     std::thread::sleep(Duration::from_secs(1));
     let bytes = 15_000_000;
-    // The better one alone carries 37.7 Mbit/s of payload, both 56.5. Where others have the cores, a try may come late.
+    // The better one alone carries 37.7 Mbit/s of payload, both 56.5. Where others have the cores, a try may
+    // come late.
     let mut rates = (0..8).map(|_| bytes as f64 * 8.0 / transfer(&a, &b, B, bytes).as_secs_f64() / 1e6);
     let mut tried = Vec::new();
     while tried.last().is_none_or(|rate| *rate < 42.0) {
@@ -63,8 +65,8 @@ fn two_nics_carry_one_connection() {
     assert_eq!(parameter(&a, "ipv4/conf/eth1/arp_ignore"), "0");
 }
 
-/// Breaks: an interface that keeps its address is taken, and what the kernel sends from it passes farpace by, silently; or the refusal
-/// does not tell the command that mends it.
+/// Breaks: an interface that keeps its address is taken, and what the kernel sends from it passes farpace by,
+/// silently; or the refusal does not tell the command that mends it.
 #[test]
 fn an_interface_with_an_address_is_refused() {
     let _alone = alone();
@@ -113,7 +115,8 @@ fn the_kernel_is_paced_in_real_time() {
     let best = (0..3).map(|_| transfer(&a, &b, B, bytes)).min().unwrap().as_secs_f64();
     let rate = bytes as f64 * 8.0 / best / 1e6;
     let summary = summary(pacer);
-    // 1448 of 1518 bytes of layer 2 are payload. The summary says what the machine kept back and what was not made up for.
+    // 1448 of 1518 bytes of layer 2 are payload. The summary says what the machine kept back and what was not
+    // made up for.
     let ms = |key: &str| summary[key].as_f64().unwrap();
     let missed = ms("stalled_ms") - ms("made_up_ms");
     assert!(missed >= 0.0, "{summary}");

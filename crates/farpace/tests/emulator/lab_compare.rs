@@ -30,7 +30,8 @@ size = "1 MB"
 /// Runs at most: a machine that stands still for longer than the queue lasts makes reality another one.
 const TRIES: usize = 3;
 
-/// Breaks: what the lab says of a path is not what comes of it, with our own engine on devices or with the kernel's cubic.
+/// Breaks: what the lab says of a path is not what comes of it, with our own engine on devices or with the
+/// kernel's cubic.
 #[test]
 fn lab_and_kernel_agree_in_real_time() {
     if !has_rights() {

@@ -21,7 +21,8 @@ fn left(name: &str) -> Vec<String> {
     names.filter(|entry| entry.contains(name)).collect()
 }
 
-/// Breaks: programs in a lab do not reach each other over its network, or something stays behind when it is taken down.
+/// Breaks: programs in a lab do not reach each other over its network, or something stays behind when it is
+/// taken down.
 #[test]
 fn a_lab_goes_up_works_and_leaves_nothing() {
     let _alone = alone();
@@ -85,7 +86,8 @@ fn a_lab_lasts_as_long_as_its_program() {
         return;
     }
     let name = unique("script");
-    let script = "ip netns exec $FARPACE_NS_a ip -o addr show far0 | grep -q 10.0.0.1 && test $FARPACE_LAB = $1 && exit 7";
+    let script = "ip netns exec $FARPACE_NS_a ip -o addr show far0 | grep -q 10.0.0.1 && test $FARPACE_LAB = \
+                  $1 && exit 7";
     let file = scenario("lossy.toml");
     let up =
         ["lab", "up", &file, "--name", &name, "--set", "links.wan.forward.loss=0", "--", "sh", "-c", script];

@@ -27,7 +27,8 @@ fn a_line_has_its_rate_and_delay_in_real_time() {
     assert!(summary["accuracy"]["packets"].as_u64().unwrap() > 17_000, "{summary}");
 }
 
-/// Breaks: bytes are changed, lost or repeated on the way to programs when the line misbehaves; or drops are not counted.
+/// Breaks: bytes are changed, lost or repeated on the way to programs when the line misbehaves; or drops are
+/// not counted.
 #[test]
 fn a_bad_line_spoils_no_byte() {
     let _alone = alone();

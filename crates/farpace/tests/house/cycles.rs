@@ -10,8 +10,10 @@ use std::path::Path;
 const EXCEPTIONS: &[&str] = &[
     "farpace-capi: descriptor home share::server socket table",
     "farpace-explain: attribution cause control diagnosis losses view",
-    "farpace-host: application binds connections datagrams host internet ip::udp listener memory orphans time_wait",
-    "farpace-live: socket::bridge socket::datagram socket::datagram_bridge socket::duplex socket::list socket::pipe socket::registry socket::shared",
+    "farpace-host: application binds connections datagrams host internet ip::udp listener memory orphans \
+     time_wait",
+    "farpace-live: socket::bridge socket::datagram socket::datagram_bridge socket::duplex socket::list \
+     socket::pipe socket::registry socket::shared",
     "farpace-transfer: content exclude fault limits line message path pipeline place",
     "farpace: run::summary run::words",
 ];

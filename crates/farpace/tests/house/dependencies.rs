@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 /// Every crate, from the bottom up, and which of the others it may depend on. ARCHITECTURE.md draws it.
 ///
-/// A new crate gets its line here; one that would need a crate from further down in this table is in the wrong
-/// place.
+/// A new crate gets its line here; one that would need a crate from further down in this table is in the
+/// wrong place.
 const HOUSE: [(&str, &[&str]); 22] = [
     ("farpace-units", &[]),
     ("farpace-wire", &["units"]),
@@ -53,8 +53,8 @@ fn full(short: &str) -> String {
     if short.is_empty() { "farpace".to_owned() } else { format!("farpace-{short}") }
 }
 
-/// Breaks: the house. A crate that knows one above it, or `lab` and `live` each other, can no longer be used or
-/// understood without it.
+/// Breaks: the house. A crate that knows one above it, or `lab` and `live` each other, can no longer be used
+/// or understood without it.
 #[test]
 fn dependencies_point_downwards_only() {
     let rank = |name: &str| HOUSE.iter().position(|(n, _)| *n == name);

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Compares what breaks a law with the exceptions to it, and names both what is new and what is no longer needed.
+/// Compares what breaks a law with the exceptions to it, and names both what is new and what is no longer
+/// needed.
 pub fn compare(law: &str, found: &BTreeSet<String>, exceptions: &[&str]) {
     let known: BTreeSet<String> = exceptions.iter().map(|&e| e.to_owned()).collect();
     let mut wrong: Vec<String> = found.difference(&known).map(|new| format!("{law}: {new}")).collect();

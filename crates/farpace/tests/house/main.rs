@@ -1,7 +1,9 @@
-//! The laws of the workspace that no compiler checks. A file each: which crate may depend on which, where unsafe code
-//! and clocks may be, how files look, which words and type names are used, and that modules form no cycles.
+//! The laws of the workspace that no compiler checks. A file each: which crate may depend on which, where
+//! unsafe code and clocks may be, how files look, which words and type names are used, and that modules form
+//! no cycles.
 //!
-//! Some files hold a list of exceptions. A list only gets shorter: a check fails when an exception is no longer needed.
+//! Some files hold a list of exceptions. A list only gets shorter: a check fails when an exception is no
+//! longer needed.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -1,4 +1,5 @@
-//! Pacing classes on a device: which packets are in which class, what is dropped, what is left behind, and the rates.
+//! Pacing classes on a device: which packets are in which class, what is dropped, what is left behind, and
+//! the rates.
 
 use crate::harness::{farpace, here, until};
 use farpace::live::Namespace;
@@ -151,7 +152,8 @@ fn packets_find_their_class() {
     let pair = Pair::new();
     let up = pair.up(
         "default = \"rest\"\n\
-         classes = [{ name = \"port\", rate = \"90 Mbit/s\" }, { name = \"net\", rate = \"90 Mbit/s\" }, { name = \"six\" }, { name = \"rest\" }]\n\
+         classes = [{ name = \"port\", rate = \"90 Mbit/s\" }, { name = \"net\", rate = \"90 Mbit/s\" }, { \
+         name = \"six\" }, { name = \"rest\" }]\n\
          [[filters]]\nclass = \"net\"\npriority = 2\ndst = \"10.3.0.0/30\"\n\
          [[filters]]\nclass = \"port\"\npriority = 1\nprotocol = \"udp\"\ndst_port = 53\n\
          [[filters]]\nclass = \"six\"\npriority = 3\ndst = \"fd03::/64\"\n",
@@ -184,7 +186,8 @@ fn what_does_not_fit_is_dropped() {
     let Some(_here) = here() else { return };
     let pair = Pair::new();
     let up = pair.up(
-        "classes = [{ name = \"short\", rate = \"8 kbit/s\", limit = \"3 packets\" }, { name = \"long\", rate = \"8 kbit/s\", limit = \"unlimited\" }]\n\
+        "classes = [{ name = \"short\", rate = \"8 kbit/s\", limit = \"3 packets\" }, { name = \"long\", \
+         rate = \"8 kbit/s\", limit = \"unlimited\" }]\n\
          filters = [{ class = \"long\", dst_port = 7 }, { class = \"short\", dst_port = 9 }]\n",
         &["--horizon", "4s"],
     );
@@ -201,7 +204,8 @@ fn what_does_not_fit_is_dropped() {
     up.end();
 }
 
-/// Breaks: what was set on the device stays when the command ends, is killed or was kept; or is not found by `doctor --clean`.
+/// Breaks: what was set on the device stays when the command ends, is killed or was kept; or is not found by
+/// `doctor --clean`.
 #[test]
 fn nothing_stays_on_the_device() {
     let Some(_here) = here() else { return };
@@ -274,8 +278,8 @@ fn transfer(pair: &Pair, bytes: usize) {
     assert!(reader.join().unwrap() == data, "the bytes differ");
 }
 
-/// Breaks: frames of a connection leave back to back in super-segments; or, where that was asked for, these are counted as one
-/// frame.
+/// Breaks: frames of a connection leave back to back in super-segments; or, where that was asked for, these
+/// are counted as one frame.
 #[test]
 fn super_segments_are_one_frame_or_counted() {
     let Some(_here) = here() else { return };
@@ -316,7 +320,8 @@ impl Capture {
     }
 }
 
-/// Breaks: a class has another rate than the configuration says, or frames leave in bursts: `pacing report` on a capture says so.
+/// Breaks: a class has another rate than the configuration says, or frames leave in bursts: `pacing report`
+/// on a capture says so.
 #[test]
 fn a_capture_proves_the_rates_in_real_time() {
     let Some(_here) = here() else { return };

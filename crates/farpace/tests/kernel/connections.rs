@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Breaks: connections of a control group are not under the control, their bytes differ, `status` does not show them, or they are
-/// without a control when the command ends.
+/// Breaks: connections of a control group are not under the control, their bytes differ, `status` does not
+/// show them, or they are without a control when the command ends.
 #[test]
 fn a_control_group() {
     let Some(here) = here() else { return };

@@ -66,7 +66,8 @@ fn stays(here: &Here) {
     assert_eq!(code, 0, "{error}");
 }
 
-/// Breaks: what `--stay` has loaded goes with the command, is not listed, or does not go by `down`; a second one is loaded beside it.
+/// Breaks: what `--stay` has loaded goes with the command, is not listed, or does not go by `down`; a second
+/// one is loaded beside it.
 #[test]
 fn it_stays_until_down() {
     let Some(here) = here() else { return };
@@ -109,7 +110,8 @@ fn killed_while_it_runs() {
     nothing_is_left();
 }
 
-/// Breaks: killed at whatever moment of `up --stay`, it leaves what `doctor --clean` or `down` does not take away.
+/// Breaks: killed at whatever moment of `up --stay`, it leaves what `doctor --clean` or `down` does not take
+/// away.
 #[test]
 fn killed_at_every_moment() {
     let Some(here) = here() else { return };

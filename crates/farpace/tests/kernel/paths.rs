@@ -54,8 +54,8 @@ for control in sys.argv[2:]:
     s.close()
 "#;
 
-/// Breaks: one loss in a hundred, which control `farpace` takes for what the path loses, and cubic for congestion: kernel to kernel it
-/// gets five times as much at least, and three quarters of the line.
+/// Breaks: one loss in a hundred, which control `farpace` takes for what the path loses, and cubic for
+/// congestion: kernel to kernel it gets five times as much at least, and three quarters of the line.
 #[test]
 fn a_lossy_path_in_real_time() {
     let Some(_here) = here() else { return };

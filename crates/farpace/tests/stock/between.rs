@@ -4,8 +4,8 @@ use crate::harness::*;
 use std::fs;
 use std::path::PathBuf;
 
-/// Breaks: programs over an emulated line that loses, doubles and delays: a byte that is not what it was, or a transfer that
-/// never ends.
+/// Breaks: programs over an emulated line that loses, doubles and delays: a byte that is not what it was, or
+/// a transfer that never ends.
 #[test]
 fn curl_fetches_over_a_bad_line() {
     if !has(&["curl", "python3"]) {

@@ -7,7 +7,8 @@ use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 
 /// What is wrong in somebody else's eyes.
-const COMPLAINTS: &str = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status == \"Bad\" || \
+const COMPLAINTS: &str = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status \
+                          == \"Bad\" || \
                           ip.checksum.status == \"Bad\" || udp.checksum.status == \"Bad\"";
 const BYTES: usize = 3_000_000;
 
@@ -26,9 +27,11 @@ fn echoes(on: &Namespace, address: &str) {
     assert!(reader.join().unwrap() == sent, "{address}: not what was sent");
 }
 
-/// The capture is sound, has all bytes of both directions of so many echoes, and no packet that is longer than the MTU.
+/// The capture is sound, has all bytes of both directions of so many echoes, and no packet that is longer
+/// than the MTU.
 fn is_sound(capture: &Path, what: &str, echoes: usize) {
-    // Linux writes a checksum of 0 as 0xffff where it works it out late (`skb_checksum_help`), as only UDP must: one of its packets in 65,536.
+    // Linux writes a checksum of 0 as 0xffff where it works it out late (`skb_checksum_help`), as only UDP
+    // must: one of its packets in 65,536.
     let complaints = format!("({COMPLAINTS}) && !(tcp.dstport == 7 && tcp.checksum == 0xffff)");
     let fields = ["frame.number", "frame.time_relative", "_ws.col.Info", "_ws.expert.message"];
     assert_eq!(tshark_says(capture, &complaints, &fields), "", "{what}");
@@ -47,7 +50,8 @@ fn up(on: &Namespace, options: &[&str], capture: &Path) -> Running {
     Running::saying(on, &all, Path::new("/"), "Ctrl-C ends it")
 }
 
-/// Breaks: whoever looks into a capture of a host on TUN sees bad checksums and giants that never were on a line.
+/// Breaks: whoever looks into a capture of a host on TUN sees bad checksums and giants that never were on a
+/// line.
 #[test]
 fn a_capture_on_tun_is_readable() {
     if !has(&["tshark"]) {

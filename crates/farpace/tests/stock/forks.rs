@@ -5,7 +5,8 @@ use crate::lives::{ECHO, says, serves};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Breaks: a child of fork cannot use its parent's sockets, or make its own; what it runs has not inherited them; its parent loses them.
+/// Breaks: a child of fork cannot use its parent's sockets, or make its own; what it runs has not inherited
+/// them; its parent loses them.
 #[test]
 fn children_use_the_sockets_of_their_parent() {
     let code = r#"
@@ -57,8 +58,9 @@ print('well')
     says("fork", code, "b'ran' ('10.77.0.1', 5001)\nown\nown\nwell\n");
 }
 
-/// Breaks: servers that fork for each connection, that have workers, or that run a program for each: inetd, ForkingTCPServer and the
-/// like; peers do not hear of the end, or the server keeps descriptors of connections that are over.
+/// Breaks: servers that fork for each connection, that have workers, or that run a program for each: inetd,
+/// ForkingTCPServer and the like; peers do not hear of the end, or the server keeps descriptors of
+/// connections that are over.
 #[test]
 fn servers_fork() {
     if !has(&["python3"]) {
@@ -119,7 +121,8 @@ print('well')
     assert_eq!(good(output), "well\n");
 }
 
-/// Breaks: a fork while other threads are in the middle of calls leaves the child with locks that nobody will ever release.
+/// Breaks: a fork while other threads are in the middle of calls leaves the child with locks that nobody will
+/// ever release.
 #[test]
 fn a_fork_in_the_middle_of_calls_does_not_hang() {
     let code = r#"

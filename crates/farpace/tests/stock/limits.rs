@@ -17,7 +17,8 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Breaks: the last megabytes of programs that end as soon as they have written, which the kernel would go on to send.
+/// Breaks: the last megabytes of programs that end as soon as they have written, which the kernel would go on
+/// to send.
 #[test]
 fn what_was_written_arrives_after_the_program_has_ended() {
     if !has(&["python3"]) {
@@ -172,7 +173,8 @@ fn what_cannot_be_is_said() {
         "import socket, time; l = socket.create_server(('10.77.0.2', 80)); print('listens'); time.sleep(20)";
     let second = "import socket; socket.create_connection(('10.77.0.1', 9))";
     let script = format!(
-        "python3 -c \"{first}\" > said & until grep -q listens said; do sleep 0.1; done; python3 -c \"{second}\"; kill $!"
+        "python3 -c \"{first}\" > said & until grep -q listens said; do sleep 0.1; done; python3 \
+         -c \"{second}\"; kill $!"
     );
     let (_, error) = said(&["--tun", "st1"], &["sh", "-c", &script]);
     assert!(error.contains("farpace exec: cannot bring the host up") && error.contains("st1"), "{error}");
@@ -187,7 +189,8 @@ fn a_program_learns_that_its_device_is_gone() {
         return;
     }
     let Some(machine) = machine("gone") else { return };
-    let sink = "import socket; l = socket.create_server(('0.0.0.0', 5001)); print('ready'); s, _ = l.accept()\nwhile s.recv(99999): pass";
+    let sink = "import socket; l = socket.create_server(('0.0.0.0', 5001)); print('ready'); s, _ = \
+                l.accept()\nwhile s.recv(99999): pass";
     let here = Path::new("/");
     let _sink = Running::saying(&machine, &["python3", "-c", sink], here, "ready");
     let code = r#"

@@ -44,8 +44,8 @@ fn connection<'a>(list: &'a Value, name: &str) -> &'a Value {
     rows.find(is_it).unwrap_or_else(|| panic!("{name}: {list}"))
 }
 
-/// Breaks: `--set ack_control` of `up` and `exec` does nothing, between two farpace hosts or towards a kernel; or `farpace ss` does not
-/// show what hosts have and what they asked.
+/// Breaks: `--set ack_control` of `up` and `exec` does nothing, between two farpace hosts or towards a
+/// kernel; or `farpace ss` does not show what hosts have and what they asked.
 #[test]
 fn requests_are_seen_between_live_hosts_and_towards_a_kernel() {
     if !has(&["python3"]) {
@@ -55,7 +55,8 @@ fn requests_are_seen_between_live_hosts_and_towards_a_kernel() {
     let folder = tempfile::tempdir().unwrap();
     let variable = format!("XDG_RUNTIME_DIR={}", folder.path().display());
     machine.within(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap().unwrap();
-    let sink = "import socket; l = socket.create_server(('0.0.0.0', 7)); print('ready'); all = []\nwhile True: all.append(l.accept())";
+    let sink = "import socket; l = socket.create_server(('0.0.0.0', 7)); print('ready'); all = []\nwhile \
+                True: all.append(l.accept())";
     let _kernel = Running::saying(&machine, &["python3", "-c", sink], folder.path(), "ready");
     let up = [FARPACE, "up", "--tun", "st1", "--addr", "10.78.0.2/24", "--set", "ack_control=safe"];
     let up = in_folder(&variable, &[&up[..], &["--serve", "discard:7"]].concat());
@@ -113,7 +114,8 @@ time.sleep(1000)
 "#;
     let words = exec(&["--tun", "st0"], &["python3", "-c", code]);
     let _running = Running::saying(&machine, &in_folder(&variable, &words), folder.path(), "done");
-    let send = "import socket; u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nfor _ in range(2000): u.sendto(bytes(100), ('10.77.0.2', 5300))";
+    let send = "import socket; u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nfor _ in range(2000): \
+                u.sendto(bytes(100), ('10.77.0.2', 5300))";
     good(run(&machine, &["python3", "-c", send], folder.path()));
     let rows = |more: &[&str]| {
         let found = list(&machine, &variable, more);
@@ -142,7 +144,8 @@ time.sleep(1000)
     assert!(alone.contains("\nState") && !alone.contains("LISTEN") && alone.contains("UNCONN"), "{alone}");
 }
 
-/// Breaks: others on the machine read the list, or stop those who may; processes that were killed leave sockets for ever.
+/// Breaks: others on the machine read the list, or stop those who may; processes that were killed leave
+/// sockets for ever.
 #[test]
 fn control_sockets_are_for_their_user_alone() {
     if !has(&["setpriv", "perl"]) {

@@ -43,7 +43,8 @@ pub fn serves(machine: &Namespace, code: &str) -> Running {
     Running::saying(machine, &exec(&["--tun", "st0"], &["python3", "-c", code]), Path::new("/"), "ready")
 }
 
-/// Breaks: dup, dup2 and F_DUPFD of a socket: the copy is good for nothing, or the first close ends the connection for all.
+/// Breaks: dup, dup2 and F_DUPFD of a socket: the copy is good for nothing, or the first close ends the
+/// connection for all.
 #[test]
 fn a_socket_lives_until_its_last_descriptor_is_closed() {
     let code = r#"
@@ -77,7 +78,8 @@ print('well')
     says("dup", code, "well\n");
 }
 
-/// Breaks: descriptors or ports that a closed socket keeps: a program that opens many sockets, one after the other, runs out of them.
+/// Breaks: descriptors or ports that a closed socket keeps: a program that opens many sockets, one after the
+/// other, runs out of them.
 #[test]
 fn descriptors_are_free_again_after_close() {
     let code = r#"
@@ -109,7 +111,8 @@ print('well')
     says("free", code, "well\n");
 }
 
-/// Breaks: a program that closes a number twice, as iperf3 does, closes what the library has opened meanwhile.
+/// Breaks: a program that closes a number twice, as iperf3 does, closes what the library has opened
+/// meanwhile.
 #[test]
 fn a_second_close_of_a_number_hits_nothing() {
     let code = r#"
@@ -179,7 +182,8 @@ for ask, both, only in (tcp, 7000, 7001), (udp, 6000, 6001):
     assert_eq!(good(output), "::ffff:10.77.0.1 fd77::1 fd77::1 None\n".repeat(2));
 }
 
-/// Breaks: what goes beside the bytes of messages: where a datagram came to, its hops and class, when it came; and what a sender says.
+/// Breaks: what goes beside the bytes of messages: where a datagram came to, its hops and class, when it
+/// came; and what a sender says.
 #[test]
 fn control_messages_pass() {
     let code = r#"

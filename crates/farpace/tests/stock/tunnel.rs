@@ -11,7 +11,8 @@ use std::path::Path;
 /// The user `nobody`.
 const NOBODY: u32 = 65_534;
 
-/// Breaks: programs need root for a tunnel, the endpoint is looked for inside of the tunnel, or keys are seen by others.
+/// Breaks: programs need root for a tunnel, the endpoint is looked for inside of the tunnel, or keys are seen
+/// by others.
 #[test]
 fn a_curl_without_privileges_reaches_a_server_behind_wireguard() {
     if !has(&["curl", "python3", "setpriv"]) {

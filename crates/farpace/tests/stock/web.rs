@@ -71,8 +71,8 @@ fn a_server_of_both_families_hears_both() {
     }
 }
 
-/// Breaks: clients that know nothing of farpace, on farpace's TCP, with servers of the kernel; or what is not for farpace's
-/// networks does not go to the kernel.
+/// Breaks: clients that know nothing of farpace, on farpace's TCP, with servers of the kernel; or what is not
+/// for farpace's networks does not go to the kernel.
 #[test]
 fn a_curl_on_farpace_fetches_from_the_kernels_server() {
     if !has(&["curl", "python3"]) {

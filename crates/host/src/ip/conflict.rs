@@ -5,8 +5,8 @@ use farpace_wire::icmp::{solicited_node, solicited_node_mac};
 use farpace_wire::{AddressPair, Arp, Below, Icmp, MacAddr, NeighbourDiscovery, Packet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The question whether anybody has `address`, from a station with the MAC address `mac` that does not have it yet. It leaves
-/// no trace in the tables of those who hear it. None: no link can carry it.
+/// The question whether anybody has `address`, from a station with the MAC address `mac` that does not have
+/// it yet. It leaves no trace in the tables of those who hear it. None: no link can carry it.
 pub fn probe(address: IpAddr, mac: MacAddr) -> Option<Packet> {
     match address {
         IpAddr::V4(target) => {
@@ -20,7 +20,8 @@ pub fn probe(address: IpAddr, mac: MacAddr) -> Option<Packet> {
     }
 }
 
-/// Who has `address`, or is about to take it, as `packet` tells the station with the MAC address `mac` that wants it.
+/// Who has `address`, or is about to take it, as `packet` tells the station with the MAC address `mac` that
+/// wants it.
 pub fn taken_by(packet: &Packet, address: IpAddr, mac: MacAddr) -> Option<MacAddr> {
     let who = match address {
         IpAddr::V4(address) => {
@@ -57,7 +58,8 @@ mod tests {
         [["10.0.0.1", "10.0.0.3"], ["fd77::1", "fd77::3"]].map(|pair| pair.map(|text| text.parse().unwrap()))
     }
 
-    /// Breaks: an address that a farpace host, or any other, has on a network is taken for free, and both get the packets of one.
+    /// Breaks: an address that a farpace host, or any other, has on a network is taken for free, and both get
+    /// the packets of one.
     #[test]
     fn who_has_the_address_says_so() {
         for [wanted, other] in addresses() {
@@ -73,8 +75,8 @@ mod tests {
         }
     }
 
-    /// Breaks: two that begin at once with one address both believe that it is theirs; or a question to an address is taken
-    /// for somebody who has it.
+    /// Breaks: two that begin at once with one address both believe that it is theirs; or a question to an
+    /// address is taken for somebody who has it.
     #[test]
     fn who_asks_at_the_same_time_is_heard() {
         for [wanted, other] in addresses() {

@@ -1,5 +1,5 @@
-//! The messages of ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861 §7) at a host: what was heard, what
-//! is answered, and how a question looks.
+//! The messages of ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861 §7) at a host: what was heard,
+//! what is answered, and how a question looks.
 
 use super::neighbours::NeighbourFact;
 use farpace_wire::icmp::{solicited_node, solicited_node_mac};
@@ -26,8 +26,8 @@ pub enum DiscoveryMessage {
         /// What is to be sent, if it asked for us.
         answer: Option<Packet>,
     },
-    /// Somebody asked for us without showing itself: one that has no address yet and asks whether ours is taken
-    /// (RFC 5227 §2.1, RFC 4862 §5.4.3), or one that knows us and asks whether we are still there.
+    /// Somebody asked for us without showing itself: one that has no address yet and asks whether ours is
+    /// taken (RFC 5227 §2.1, RFC 4862 §5.4.3), or one that knows us and asks whether we are still there.
     Asked {
         /// What is to be sent.
         answer: Packet,
@@ -38,8 +38,8 @@ pub enum DiscoveryMessage {
     Nothing,
 }
 
-/// What `packet` means to the host with the MAC address `mac`, where `is_ours` knows its IP addresses. None if
-/// it is neither ARP nor a message of neighbour discovery. Checksums have been verified.
+/// What `packet` means to the host with the MAC address `mac`, where `is_ours` knows its IP addresses. None
+/// if it is neither ARP nor a message of neighbour discovery. Checksums have been verified.
 pub fn read(packet: &Packet, mac: MacAddr, is_ours: impl Fn(IpAddr) -> bool) -> Option<DiscoveryMessage> {
     if let Ok(arp) = packet.arp() {
         return Some(read_arp(&arp, mac, is_ours));

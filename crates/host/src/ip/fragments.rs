@@ -1,4 +1,5 @@
-//! Putting fragments together (RFC 791 §3.2, RFC 8200 §4.5), with limits on everything that a sender controls.
+//! Putting fragments together (RFC 791 §3.2, RFC 8200 §4.5), with limits on everything that a sender
+//! controls.
 
 use farpace_units::{Instant, Span};
 use farpace_wire::ip::PROTOCOL_TCP;
@@ -25,13 +26,13 @@ const LONGEST: usize = 65_535;
 pub enum FragmentDrop {
     /// It is there already.
     Duplicate,
-    /// It overlaps another one, has other bytes at the same place, or reaches beyond the end: all of its datagram
-    /// goes, also what is still to come (RFC 5722, RFC 8200 §4.5).
+    /// It overlaps another one, has other bytes at the same place, or reaches beyond the end: all of its
+    /// datagram goes, also what is still to come (RFC 5722, RFC 8200 §4.5).
     Overlap,
     /// Its datagram would be longer than an IP packet can be.
     TooLong,
-    /// It is empty, or not the last one and no multiple of 8 bytes long; or the datagram begins with a header that
-    /// cannot be.
+    /// It is empty, or not the last one and no multiple of 8 bytes long; or the datagram begins with a header
+    /// that cannot be.
     Malformed,
     /// The first fragment does not have the whole TCP header.
     Tiny,
@@ -120,9 +121,9 @@ pub struct FragmentReassembly {
 }
 
 impl FragmentReassembly {
-    /// A fragment has come ([`IpView::fragment`](farpace_wire::IpView::fragment) says that it is one); its IPv4
-    /// header has been verified. Gives the datagram that it completes. Fragments that end here, this one or others,
-    /// are appended to `dropped`.
+    /// A fragment has come ([`IpView::fragment`](farpace_wire::IpView::fragment) says that it is one); its
+    /// IPv4 header has been verified. Gives the datagram that it completes. Fragments that end here, this one
+    /// or others, are appended to `dropped`.
     pub fn on_fragment(
         &mut self,
         now: Instant,
@@ -197,8 +198,8 @@ impl FragmentReassembly {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// The deadline has come: fragments of datagrams whose time is over are appended to `dropped`, in order. Where
-    /// the first of a datagram is among them, its sender is told (ICMP time exceeded, RFC 1122 §3.3.2).
+    /// The deadline has come: fragments of datagrams whose time is over are appended to `dropped`, in order.
+    /// Where the first of a datagram is among them, its sender is told (ICMP time exceeded, RFC 1122 §3.3.2).
     pub fn on_deadline(&mut self, now: Instant, dropped: &mut Vec<(Packet, FragmentDrop)>) {
         while let Some((at, key)) = self.timers.first().copied()
             && at <= now

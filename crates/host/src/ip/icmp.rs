@@ -7,7 +7,8 @@ use farpace_wire::ip::{PROTOCOL_ICMP, PROTOCOL_ICMPV6};
 use farpace_wire::{AddressPair, Below, Icmp, IpVersion, IpView, Packet, Quoted, Unreachable};
 use std::net::IpAddr;
 
-/// Errors that a host sends in a second at most (RFC 1812 §4.3.2.8, RFC 4443 §2.4(f)); as many may go at once.
+/// Errors that a host sends in a second at most (RFC 1812 §4.3.2.8, RFC 4443 §2.4(f)); as many may go at
+/// once.
 pub const MAX_ERRORS_PER_SECOND: u64 = 100;
 /// Bytes of an error over IPv4 at most, with its IP header (RFC 1812 §4.3.2.3).
 pub const MAX_ERROR_V4: usize = 576;
@@ -61,11 +62,11 @@ impl Default for ErrorSource {
 }
 
 impl ErrorSource {
-    /// The error about `packet` to its sender, from our address `from`, if there may be one. It goes to the Ethernet
-    /// address that `packet` came from.
+    /// The error about `packet` to its sender, from our address `from`, if there may be one. It goes to the
+    /// Ethernet address that `packet` came from.
     ///
-    /// There is none about an error, a fragment other than the first, a packet to a group or to everybody, or one
-    /// from an address that is not a single host's (RFC 1122 §3.2.2, RFC 4443 §2.4(e)).
+    /// There is none about an error, a fragment other than the first, a packet to a group or to everybody, or
+    /// one from an address that is not a single host's (RFC 1122 §3.2.2, RFC 4443 §2.4(e)).
     pub fn error(&mut self, now: Instant, error: IcmpError, packet: &Packet, from: IpAddr) -> Option<Packet> {
         let (ip, ethernet) = (packet.ip()?, packet.ethernet().ok()?);
         let version = version(&ip);
@@ -138,8 +139,8 @@ fn may_be_error(packet: &Packet, ip: &IpView<'_>) -> bool {
         && packet.icmp().map_or(true, |message| message.is_error(version(ip)))
 }
 
-/// An error about a packet that this host may have sent. Whether it did, only the one who has the connection can
-/// say: [`Quoted::seq`] must be among its outstanding sequence numbers (RFC 5927 §4.1).
+/// An error about a packet that this host may have sent. Whether it did, only the one who has the connection
+/// can say: [`Quoted::seq`] must be among its outstanding sequence numbers (RFC 5927 §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathMessage {
     /// What went wrong.
@@ -153,8 +154,8 @@ pub struct PathMessage {
 pub enum SoftError {
     /// It did not fit through a link.
     TooBig {
-        /// Bytes of an IP packet that fit; estimated if the router did not say (RFC 1191 §5). At least the least
-        /// MTU of the IP version.
+        /// Bytes of an IP packet that fit; estimated if the router did not say (RFC 1191 §5). At least the
+        /// least MTU of the IP version.
         mtu: ByteCount,
     },
     /// It was not delivered.
@@ -171,9 +172,9 @@ pub enum SoftError {
     ParameterProblem,
 }
 
-/// The reply to an echo request in `packet`, from the address that was asked: whether it is ours the caller knows.
-/// None if it is no echo request, or one that came to a group or not from a single host (RFC 1122 §3.2.2.6). `ident` is
-/// the identification of the reply's IPv4 header.
+/// The reply to an echo request in `packet`, from the address that was asked: whether it is ours the caller
+/// knows. None if it is no echo request, or one that came to a group or not from a single host (RFC 1122
+/// §3.2.2.6). `ident` is the identification of the reply's IPv4 header.
 pub fn echo_reply(packet: &Packet, ident: u16) -> Option<Packet> {
     let (ip, ethernet) = (packet.ip()?, packet.ethernet().ok()?);
     let Ok(Icmp::EchoRequest { ident: theirs, seq, data }) = packet.icmp() else { return None };

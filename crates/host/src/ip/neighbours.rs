@@ -1,5 +1,5 @@
-//! The neighbour cache: which MAC address a next hop has, found by ARP (RFC 826, RFC 1122 §2.3.2) or neighbour
-//! discovery (RFC 4861 §7), with the states of the latter for both.
+//! The neighbour cache: which MAC address a next hop has, found by ARP (RFC 826, RFC 1122 §2.3.2) or
+//! neighbour discovery (RFC 4861 §7), with the states of the latter for both.
 //!
 //! The cache decides when to ask and what to believe; [`discovery`](super::discovery) reads and writes the
 //! messages.
@@ -25,7 +25,8 @@ pub const REACHABLE_TIME: Span = Span::from_secs(30);
 /// How long the layers above have to confirm a stale neighbour that is used, before it is asked:
 /// `DELAY_FIRST_PROBE_TIME`.
 pub const DELAY_FIRST_PROBE_TIME: Span = Span::from_secs(5);
-/// How long packets for a neighbour that nobody answered for are refused at once, before it is asked for again.
+/// How long packets for a neighbour that nobody answered for are refused at once, before it is asked for
+/// again.
 pub const FAILED_TIME: Span = Span::from_secs(3);
 
 /// What the cache wants done.
@@ -72,8 +73,8 @@ pub enum Resolved {
 /// How a neighbour has shown its MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeighbourFact {
-    /// It asked for one of our addresses. Whoever asks will be talked to: a neighbour that is not known yet is
-    /// remembered (RFC 826, RFC 4861 §7.2.3).
+    /// It asked for one of our addresses. Whoever asks will be talked to: a neighbour that is not known yet
+    /// is remembered (RFC 826, RFC 4861 §7.2.3).
     AskedUs,
     /// It answered, or told everybody. Only what is known already changes: nobody can fill the cache with
     /// answers to questions that were not asked (RFC 4861 §7.2.5).
@@ -119,7 +120,8 @@ struct NeighbourEntry {
     waiting: VecDeque<Packet>,
 }
 
-/// The cache. After every call that takes the time, [`poll`](Self::poll) until there is nothing more to be done.
+/// The cache. After every call that takes the time, [`poll`](Self::poll) until there is nothing more to be
+/// done.
 #[derive(Debug, Default)]
 pub struct Neighbours {
     entries: BTreeMap<IpAddr, NeighbourEntry>,
@@ -165,8 +167,8 @@ impl Neighbours {
         Some(entry.mac)
     }
 
-    /// Where `packet` for the next hop `to` shall go. If that is not known, the packet waits and the neighbour
-    /// is asked for.
+    /// Where `packet` for the next hop `to` shall go. If that is not known, the packet waits and the
+    /// neighbour is asked for.
     pub fn resolve(&mut self, now: Instant, to: IpAddr, packet: Packet) -> Resolved {
         if let Some(mac) = self.lookup(now, to) {
             return Resolved::Known(mac, packet);
@@ -355,9 +357,9 @@ impl Neighbours {
         self.actions.extend(waiting.into_iter().map(|packet| NeighbourAction::Failed { target, packet }));
     }
 
-    /// Forgets the least useful neighbour if the cache is full. Those that answered are more useful than those
-    /// that did not: a scan through an empty network evicts its own entries (RFC 6583 §7.2). False if all were
-    /// entered by hand.
+    /// Forgets the least useful neighbour if the cache is full. Those that answered are more useful than
+    /// those that did not: a scan through an empty network evicts its own entries (RFC 6583 §7.2). False if
+    /// all were entered by hand.
     fn make_room(&mut self) -> bool {
         if self.entries.len() < MAX_NEIGHBOURS {
             return true;

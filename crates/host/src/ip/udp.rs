@@ -1,4 +1,5 @@
-//! UDP sockets (RFC 768, RFC 1122 §4.1): who has which port, what waits to be read, and what waits to be sent.
+//! UDP sockets (RFC 768, RFC 1122 §4.1): who has which port, what waits to be read, and what waits to be
+//! sent.
 
 use super::icmp::{PathMessage, SoftError};
 use crate::FIRST_EPHEMERAL;
@@ -134,9 +135,9 @@ pub struct UdpSockets {
 }
 
 impl UdpSockets {
-    /// A socket where `bind` says. With an unspecified address (`0.0.0.0`, `::`) it takes datagrams to every own address of
-    /// that family, or of both. A port is shared where all that have it bear that; then the last one that was bound hears
-    /// what is for several, but connected ones hear their peers.
+    /// A socket where `bind` says. With an unspecified address (`0.0.0.0`, `::`) it takes datagrams to every
+    /// own address of that family, or of both. A port is shared where all that have it bear that; then the
+    /// last one that was bound hears what is for several, but connected ones hear their peers.
     ///
     /// # Errors
     /// Port 0, a port that somebody has and does not share, or too many sockets.
@@ -168,8 +169,8 @@ impl UdpSockets {
         Ok(id)
     }
 
-    /// A socket as `bind` says, but at any port that nobody has. `dice` is a random number: a port that cannot be guessed keeps
-    /// forged answers out (RFC 6056).
+    /// A socket as `bind` says, but at any port that nobody has. `dice` is a random number: a port that
+    /// cannot be guessed keeps forged answers out (RFC 6056).
     ///
     /// # Errors
     /// No port is left, or too many sockets.
@@ -190,8 +191,8 @@ impl UdpSockets {
         })
     }
 
-    /// From now on the socket hears and talks to `remote` alone, from its address `local` if it had all before.
-    /// Datagrams of others that wait already stay.
+    /// From now on the socket hears and talks to `remote` alone, from its address `local` if it had all
+    /// before. Datagrams of others that wait already stay.
     ///
     /// # Errors
     /// As [`send_to`](Self::send_to) about the destination.
@@ -354,7 +355,8 @@ impl UdpSockets {
         at(local.ip()).or_else(|| at(all(local))).or_else(either)
     }
 
-    /// The socket that has `local`, for everybody. Of several that share it with SO_REUSEPORT, the sender decides.
+    /// The socket that has `local`, for everybody. Of several that share it with SO_REUSEPORT, the sender
+    /// decides.
     fn bound(&self, local: SocketAddr, remote: SocketAddr) -> Option<UdpId> {
         let at = |address| {
             let list = self.by_local.get(&(local.port(), address))?;

@@ -1,5 +1,5 @@
-//! The arithmetic of classes in C beside that of crates/link: departure times beside those of the scheduler, keys of packets beside
-//! those of the classifier, lengths of super-segments beside those of their frames.
+//! The arithmetic of classes in C beside that of crates/link: departure times beside those of the scheduler,
+//! keys of packets beside those of the classifier, lengths of super-segments beside those of their frames.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -34,7 +34,8 @@ impl PacedFrame for Frame {
     }
 }
 
-/// When frames that come at these times, with these lengths, leave: by the scheduler of crates/link with timers for gaps.
+/// When frames that come at these times, with these lengths, leave: by the scheduler of crates/link with
+/// timers for gaps.
 fn by_the_scheduler(rate: Rate, frames: &[(u64, u64)]) -> Vec<u64> {
     let mut edf = Edf::<Frame>::new(LINE, ByteCount::new(1_500), Gaps::Timers, Span::ZERO).unwrap();
     let spec = ClassSpec { kind: ClassKind::Paced(rate), limit: QueueLimit::Unlimited };
@@ -61,7 +62,8 @@ fn by_the_scheduler(rate: Rate, frames: &[(u64, u64)]) -> Vec<u64> {
     left
 }
 
-/// Breaks: the kernel lets a frame of a class leave at another time than `farpace pacing` does: for any lengths, rates and pauses.
+/// Breaks: the kernel lets a frame of a class leave at another time than `farpace pacing` does: for any
+/// lengths, rates and pauses.
 #[test]
 fn departures_are_those_of_the_scheduler() {
     let mut c = InC::start();
@@ -90,7 +92,8 @@ fn departures_are_those_of_the_scheduler() {
     }
 }
 
-/// Breaks: a rate drifts: after many frames the class is not where its bytes times the interval are, to the nanosecond.
+/// Breaks: a rate drifts: after many frames the class is not where its bytes times the interval are, to the
+/// nanosecond.
 #[test]
 fn no_drift() {
     let mut c = InC::start();
@@ -111,7 +114,8 @@ fn no_drift() {
     }
 }
 
-/// Breaks: what does not fit takes time of its class, a class that is idle refuses a frame, or a burst leaves after a pause.
+/// Breaks: what does not fit takes time of its class, a class that is idle refuses a frame, or a burst leaves
+/// after a pause.
 #[test]
 fn limits_and_pauses() {
     let mut c = InC::start();

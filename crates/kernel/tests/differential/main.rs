@@ -1,8 +1,9 @@
-//! The congestion controls in C beside those of the engine: both are told the same, and their windows and pacing rates are
-//! compared after each event.
+//! The congestion controls in C beside those of the engine: both are told the same, and their windows and
+//! pacing rates are compared after each event.
 //!
-//! The tolerance: the C counts in fixed point (`bpf/fixed.h`), so that a window may be a segment off by rounding. Where a decision
-//! stands on a knife's edge both may decide differently; so a few answers may be farther off. Each test says how many.
+//! The tolerance: the C counts in fixed point (`bpf/fixed.h`), so that a window may be a segment off by
+//! rounding. Where a decision stands on a knife's edge both may decide differently; so a few answers may be
+//! farther off. Each test says how many.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -60,7 +61,8 @@ fn compare(control: KernelControl, all: &[(Instant, Happening)]) -> Nearness {
 /// A transfer from `a` to `b` over a path with these keys.
 fn transfer(path: &str, size: &str, congestion: &str) -> String {
     format!(
-        "title = \"t\"\nduration = \"60 s\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n{path}\n\
+        "title = \"t\"\nduration = \"60 s\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\nbetween = \
+         [\"a\", \"b\"]\n{path}\n\
          [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"{size}\"\nsender = {{ {congestion} }}\n\
          receiver = {{ profile = \"farpace\" }}\n"
     )
@@ -83,25 +85,29 @@ const PATHS: [(&str, &str, &str); 7] = [
     ("small queue", "rate = \"100 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"32 packets\"", "40 MB"),
     (
         "policed",
-        "rate = \"100 Mbit/s\"\ndelay = \"10 ms\"\nforward = { policer = { rate = \"20 Mbit/s\", burst = \"500 kB\" } }",
+        "rate = \"100 Mbit/s\"\ndelay = \"10 ms\"\nforward = { policer = { rate = \"20 Mbit/s\", burst \
+         = \"500 kB\" } }",
         "20 MB",
     ),
     (
         "low satellites",
-        "rate = \"50 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"256 kB\"\nforward = { outages = [{ at = \"5 s\", lasts = \"100 ms\" }] }\n\
+        "rate = \"50 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"256 kB\"\nforward = { outages = [{ at = \"5 s\", \
+         lasts = \"100 ms\" }] }\n\
          schedule = { period = \"20 s\", steps = [{ at = \"0 s\", rate = \"50 Mbit/s\", delay = \"20 ms\" }, \
-         { at = \"5 s\", rate = \"20 Mbit/s\", delay = \"35 ms\" }, { at = \"10 s\", rate = \"40 Mbit/s\", delay = \"15 ms\" }] }",
+         { at = \"5 s\", rate = \"20 Mbit/s\", delay = \"35 ms\" }, { at = \"10 s\", rate = \"40 Mbit/s\", \
+         delay = \"15 ms\" }] }",
         "60 MB",
     ),
     (
         "outage",
-        "rate = \"20 Mbit/s\"\ndelay = \"40 ms\"\nforward = { outages = [{ at = \"3 s\", lasts = \"4 s\" }] }",
+        "rate = \"20 Mbit/s\"\ndelay = \"40 ms\"\nforward = { outages = [{ at = \"3 s\", lasts = \"4 s\" }] \
+         }",
         "20 MB",
     ),
 ];
 
-/// Breaks: control `farpace` in the kernel is not that of the engine: on the ACKs of each of these paths its window or its pacing
-/// rate would be another.
+/// Breaks: control `farpace` in the kernel is not that of the engine: on the ACKs of each of these paths its
+/// window or its pacing rate would be another.
 #[test]
 fn farpace_on_acks_of_the_lab() {
     for (name, path, size) in PATHS {
@@ -121,7 +127,8 @@ fn star_on_acks_of_the_lab() {
         let nearness = compare(KernelControl::Star, &all);
         println!("{name}: {nearness:?}");
         assert!(nearness.answers > 5_000 && nearness.largest_window > 40, "{name}: {nearness:?}");
-        // Slow start ends at the threshold, which rounding moves by a segment: then one ACK for forty counts in one of them alone.
+        // Slow start ends at the threshold, which rounding moves by a segment: then one ACK for forty counts
+        // in one of them alone.
         assert!(nearness.part_apart() < 0.05 && nearness.farthest < 0.1, "{name}: {nearness:?}");
     }
 }

@@ -58,8 +58,8 @@ impl ScenarioFault {
         self.0.hint = Some(hint.into());
         self
     }
-    /// Gives it a place and a description of what is there, unless it has one already: the innermost is the right
-    /// one.
+    /// Gives it a place and a description of what is there, unless it has one already: the innermost is the
+    /// right one.
     pub fn with_origin(mut self, origin: &Origin, found: impl FnOnce() -> String) -> Self {
         if self.0.origin.is_none() {
             self.0.origin = Some(origin.clone());

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 /// Wire length of a full frame.
 pub(super) const FULL_FRAME: ByteCount = ByteCount::new(1_538);
 
-/// What stands in the queues of paths and of the host while all paths are used, at least, and as a fraction of the
-/// round trip: probes keep about 2 ms on each path, and a NIC that falls idle has to find a frame.
+/// What stands in the queues of paths and of the host while all paths are used, at least, and as a fraction
+/// of the round trip: probes keep about 2 ms on each path, and a NIC that falls idle has to find a frame.
 const MIN_STANDING_QUEUE: Span = Span::from_millis(5);
 const STANDING_QUEUE_DIVISOR: u64 = 32;
 
@@ -17,7 +17,8 @@ const STANDING_QUEUE_DIVISOR: u64 = 32;
 const MIN_LAG: Span = Span::from_micros(100);
 /// Without order at the receiver, round trips of paths may differ by so much besides half of the longest.
 const MAX_LONGER: Span = Span::from_millis(10);
-/// So much jitter, or a 16th of its round trip, may a path have that is used beside others without order at the receiver.
+/// So much jitter, or a 16th of its round trip, may a path have that is used beside others without order at
+/// the receiver.
 const MAX_SPREAD: Span = Span::from_millis(1);
 /// A loss rate below is hardly any.
 const MIN_LOSS: f64 = 1e-5;
@@ -184,9 +185,9 @@ pub struct NicPath {
     pub free: Instant,
 }
 
-/// The paths, by index, that a transport should have whose peer does not put frames in order: beginning with the best
-/// alone, each that adds something and is about as long, because jitter and what waits for its turn look like losses and
-/// queues there.
+/// The paths, by index, that a transport should have whose peer does not put frames in order: beginning with
+/// the best alone, each that adds something and is about as long, because jitter and what waits for its turn
+/// look like losses and queues there.
 fn worth_it(paths: &[(usize, NicPath)], bears_loss: bool) -> Vec<usize> {
     let mut kept: Vec<(usize, NicPath)> = Vec::new();
     let (mut best, mut shortest, mut longest) = (0.0, Span::ZERO, Span::MAX);
@@ -210,8 +211,8 @@ fn worth_it(paths: &[(usize, NicPath)], bears_loss: bool) -> Vec<usize> {
     }
 }
 
-/// Bytes per second that a transport gets of these paths together: their rates, or what its window carries with their
-/// losses in a round trip of the longest (RFC 9438 section 5, which includes the window of Reno).
+/// Bytes per second that a transport gets of these paths together: their rates, or what its window carries
+/// with their losses in a round trip of the longest (RFC 9438 section 5, which includes the window of Reno).
 fn carried<'a>(paths: impl Iterator<Item = &'a NicPath>, bears_loss: bool) -> f64 {
     let (mut rate, mut lost, mut rtt) = (0.0, 0.0, Span::ZERO);
     for path in paths {
@@ -351,14 +352,14 @@ impl NicPaths {
     }
     /// Decides how paths to `neighbour` are used.
     ///
-    /// To keep frames in order, a path with a high delay is used only for frames behind all those that paths with
-    /// lower delays carry meanwhile. A connection whose window is small would never use it. So a path that has a lower
-    /// delay than the widest one, but less than a quarter of its rate, comes after it: frames take it as if its delay
-    /// were as long (its [lag](NicPath::lag)). Where the neighbour does not hold frames for so long (`hold`), it is
-    /// disabled, and is used again at a third of the rate.
+    /// To keep frames in order, a path with a high delay is used only for frames behind all those that paths
+    /// with lower delays carry meanwhile. A connection whose window is small would never use it. So a path
+    /// that has a lower delay than the widest one, but less than a quarter of its rate, comes after it:
+    /// frames take it as if its delay were as long (its [lag](NicPath::lag)). Where the neighbour does not
+    /// hold frames for so long (`hold`), it is disabled, and is used again at a third of the rate.
     ///
-    /// Where the neighbour does not put frames in order, losses are not repaired. If the transport takes them for
-    /// congestion (`bears_loss` is false), paths are disabled with which its window would carry less.
+    /// Where the neighbour does not put frames in order, losses are not repaired. If the transport takes them
+    /// for congestion (`bears_loss` is false), paths are disabled with which its window would carry less.
     pub fn select(&mut self, neighbour: NeighbourId, hold: Option<Span>, bears_loss: bool) {
         let Some(paths) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
         let nics = &self.nics;
@@ -405,8 +406,9 @@ impl NicPaths {
             Some((NicId(at as u8), path))
         })
     }
-    /// The round trip of the paths to `neighbour` together, without queues, as a transport sees it whose frames arrive
-    /// in order, or are put in order: that of the longest path. None: fewer than two paths work, or have been measured.
+    /// The round trip of the paths to `neighbour` together, without queues, as a transport sees it whose
+    /// frames arrive in order, or are put in order: that of the longest path. None: fewer than two paths
+    /// work, or have been measured.
     pub fn base_rtt(&self, neighbour: NeighbourId) -> Option<Span> {
         let known = || self.working(neighbour).map(|(_, path)| path).filter(|path| !path.base_rtt.is_zero());
         let delay = |path: &NicPath| path.delay.of(FULL_FRAME);

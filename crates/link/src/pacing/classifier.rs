@@ -72,9 +72,9 @@ impl Classifier {
         Classifier { shapes: shapes(ranked), classes, default }
     }
 
-    /// The filters as a table, for searches outside of this crate: for each shape, sorted by the rank of its first filter, its
-    /// mask, and for each filter its value, its rank, and the index of its class. Of all filters that match a packet the one
-    /// with the lowest rank applies.
+    /// The filters as a table, for searches outside of this crate: for each shape, sorted by the rank of its
+    /// first filter, its mask, and for each filter its value, its rank, and the index of its class. Of all
+    /// filters that match a packet the one with the lowest rank applies.
     pub fn table(&self) -> impl Iterator<Item = (ClassifierKey, Vec<(ClassifierKey, u32, usize)>)> {
         self.shapes.iter().map(|shape| {
             let class = |rank: u32| self.classes.get(rank as usize).map(|class| *class as usize);

@@ -80,7 +80,8 @@ mod tests {
     /// Breaks: a written file reads back unchanged, and errors name the line.
     #[test]
     fn files_come_back() {
-        let text = "default = \"a\"\nclasses = [{ name = \"a\", rate = \"connection\" }]\nfilters = [{ class = \"a\", protocol = \"47\" }]";
+        let text = "default = \"a\"\nclasses = [{ name = \"a\", rate = \"connection\" }]\nfilters = [{ class \
+                    = \"a\", protocol = \"47\" }]";
         let config = PacingConfig::parse(text).unwrap();
         let inline = format!("x = {}", config.to_inline_toml().unwrap());
         let nested: std::collections::BTreeMap<String, PacingConfig> = toml::from_str(&inline).unwrap();

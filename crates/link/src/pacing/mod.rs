@@ -218,7 +218,8 @@ pub enum PacingError {
     Mtu(ByteCount),
     /// The classes need more than the link carries, with framing overhead.
     #[error(
-        "the classes need {wanted} on a link of {link_rate}: the sum of rates for full frames, with 20 B of overhead for \
+        "the classes need {wanted} on a link of {link_rate}: the sum of rates for full frames, with 20 B of \
+         overhead for \
          each frame beyond layer 2"
     )]
     AboveLinkRate {

@@ -168,8 +168,10 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let plan = plan(
-            "classes = [{ name = \"a\", rate = \"500 Mbit/s\" }, { name = \"b\", rate = \"8 kbit/s\", limit = \"5 packets\" }]\n\
-             filters = [{ class = \"a\", priority = 2 }, { class = \"b\", dscp = 1 }, { class = \"a\", dscp = 2 }]",
+            "classes = [{ name = \"a\", rate = \"500 Mbit/s\" }, { name = \"b\", rate = \"8 kbit/s\", limit \
+             = \"5 packets\" }]\n\
+             filters = [{ class = \"a\", priority = 2 }, { class = \"b\", dscp = 1 }, { class = \"a\", dscp \
+             = 2 }]",
         );
         let [a, b] = [0, 1].map(|i| plan.classes[i].spacing.unwrap());
         assert_eq!((a.interval.get(), a.gap.get(), a.share), (3_036, 3_036 - 1_538, 506_588));
@@ -190,7 +192,8 @@ mod tests {
     fn the_rate_left_fits_to_the_bit() {
         let with = |more: u64| {
             plan(&format!(
-                "classes = [{{ name = \"a\", rate = \"500 Mbit/s\" }}, {{ name = \"b\", rate = \"{more} bit/s\" }}]"
+                "classes = [{{ name = \"a\", rate = \"500 Mbit/s\" }}, {{ name = \"b\", rate = \"{more} \
+                 bit/s\" }}]"
             ))
         };
         let left = plan("classes = [{ name = \"a\", rate = \"500 Mbit/s\" }]").available.bits_per_sec();

@@ -50,7 +50,10 @@ impl FromStr for Protocol {
         let named = NAMES.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
         let number = named.or_else(|| text.parse().ok());
         number.map(Protocol).ok_or_else(|| {
-            format!("`{text}` is not a protocol: expected tcp, udp, icmp, icmpv6, or a number from 0 to 255, like \"47\"")
+            format!(
+                "`{text}` is not a protocol: expected tcp, udp, icmp, icmpv6, or a number from 0 to 255, \
+                     like \"47\""
+            )
         })
     }
 }

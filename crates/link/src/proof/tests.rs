@@ -320,7 +320,8 @@ proptest! {
         let peak = proof.peak().unwrap();
         prop_assert_eq!((u128::from(peak.queue.get()), peak.number), (max.div_ceil(den), number));
         let curve = proof.queue_over_time.as_ref().unwrap();
-        prop_assert_eq!(curve.bins().iter().max().copied(), Some(peak.queue.get()), "the curve contains the peak");
+        prop_assert_eq!(curve.bins().iter().max().copied(), Some(peak.queue.get()), "the curve contains the \
+                                                                                     peak");
     }
 
     /// Breaks: no frame causes a panic, whatever its bytes, length and time.

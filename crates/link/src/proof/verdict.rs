@@ -71,12 +71,14 @@ impl fmt::Display for Doubt {
             }
             Doubt::SuperSegments { longest, limit } => write!(
                 f,
-                "frames of up to {longest}, but the link takes {limit}: captured above segmentation offload (or after \
+                "frames of up to {longest}, but the link takes {limit}: captured above segmentation offload \
+                 (or after \
                  the receiver joined frames), so the wire was not seen"
             ),
             Doubt::LongFrames(longest) => write!(
                 f,
-                "frames of up to {longest}: jumbo frames, or captured above segmentation offload; --mtu selects one"
+                "frames of up to {longest}: jumbo frames, or captured above segmentation offload; --mtu \
+                 selects one"
             ),
         }
     }

@@ -90,7 +90,8 @@ pub trait Device: Send {
     fn fd(&self) -> BorrowedFd<'_>;
     /// The counters.
     fn counters(&self) -> DeviceCounters;
-    /// How long it may be left alone though nothing comes: [`receive`](Device::receive) is called then. None: without end.
+    /// How long it may be left alone though nothing comes: [`receive`](Device::receive) is called then. None:
+    /// without end.
     fn due_in(&self) -> Option<Span> {
         None
     }
@@ -115,7 +116,8 @@ pub enum DeviceError {
     BadName(String),
     /// Packets of the interface do not fit into the chunks of AF_XDP.
     #[error(
-        "AF_XDP takes packets of up to {max} B, but `{name}` has an MTU of {mtu} B: `ip link set dev {name} mtu {max}`"
+        "AF_XDP takes packets of up to {max} B, but `{name}` has an MTU of {mtu} B: `ip link set dev {name} \
+         mtu {max}`"
     )]
     TooLongForXdp {
         /// Name of the interface.

@@ -184,7 +184,8 @@ fn interface_request(fd: BorrowedFd<'_>, name: &str, request: libc::Ioctl) -> io
     Ok(about)
 }
 
-/// The longest packet towards where a socket is connected, its IP header included, as far as the system knows: in bytes.
+/// The longest packet towards where a socket is connected, its IP header included, as far as the system
+/// knows: in bytes.
 pub(super) fn path_mtu(fd: BorrowedFd<'_>, v6: bool) -> io::Result<u16> {
     let (level, option) =
         if v6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };

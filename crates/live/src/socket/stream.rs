@@ -265,7 +265,8 @@ impl Stream {
     pub fn take_error(&self) -> Option<io::Error> {
         self.0.pipe.take_error()
     }
-    /// What the network last reported of the path, once, if it ended nothing and nothing was acknowledged since.
+    /// What the network last reported of the path, once, if it ended nothing and nothing was acknowledged
+    /// since.
     pub fn take_soft_error(&self) -> Option<io::Error> {
         let error = self.inspect_with(|connection, _| connection.soft_error()).flatten()?;
         let _ = self.tune_later(|connection, _| {

@@ -1,4 +1,5 @@
-//! What leaves by an interface: queueing disciplines, filters at its egress, and the length of super-segments.
+//! What leaves by an interface: queueing disciplines, filters at its egress, and the length of
+//! super-segments.
 
 use super::undo::SystemUndo;
 use super::{Setup, SystemError, SystemInterface, tool};
@@ -118,8 +119,8 @@ impl Setup {
         self.ip(undo, interface.namespace.as_deref(), &line(frames))
     }
 
-    /// A hook for filters at the egress of an interface (`clsact`), if it has none, and what `attach` puts there with this
-    /// priority.
+    /// A hook for filters at the egress of an interface (`clsact`), if it has none, and what `attach` puts
+    /// there with this priority.
     ///
     /// # Errors
     /// See [`SystemError`]; what `attach` says.

@@ -7,7 +7,8 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown};
 use std::time::{Duration, Instant};
 
-/// Sends `bytes` from `from` to a listener on `to` at `inside`, and has them echoed. Returns how long it took.
+/// Sends `bytes` from `from` to a listener on `to` at `inside`, and has them echoed. Returns how long it
+/// took.
 fn echo(from: &Stack, to: &Stack, inside: IpAddr, bytes: usize) -> Duration {
     let listener = to.listen((inside, 0), &options()).unwrap();
     let at = listener.local_addr();

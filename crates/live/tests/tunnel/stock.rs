@@ -1,7 +1,7 @@
 //! A stock WireGuard at the other end: wireguard-go, with the kernel's TCP on top.
 //!
-//! Needs root and the program `wireguard-go`. Elsewhere these tests pass with a line on stderr that says what is missing, and fail
-//! where `CI` is set.
+//! Needs root and the program `wireguard-go`. Elsewhere these tests pass with a line on stderr that says what
+//! is missing, and fail where `CI` is set.
 
 use crate::netns::alone;
 use crate::pair::{LOCALHOST, bind, options, preshared, until};

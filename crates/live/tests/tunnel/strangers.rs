@@ -1,4 +1,5 @@
-//! Whoever sends to the port what he likes: strangers, eavesdroppers who repeat what they heard, and men in the middle.
+//! Whoever sends to the port what he likes: strangers, eavesdroppers who repeat what they heard, and men in
+//! the middle.
 
 use crate::pair::{
     LOCALHOST, Server, bind, client, client_by, client_config, options, preshared, server, until,
@@ -81,7 +82,8 @@ fn random_datagrams_of_all_lengths_are_refused() {
     assert_eq!(server.status.peers().len(), 1, "nobody was admitted");
 }
 
-/// Breaks: what somebody has heard and sends again reaches the host a second time, from the same or another place.
+/// Breaks: what somebody has heard and sends again reaches the host a second time, from the same or another
+/// place.
 #[test]
 fn what_was_heard_is_worth_nothing() {
     let server = server();
@@ -134,7 +136,8 @@ fn what_is_changed_on_the_way_is_refused() {
     });
 }
 
-/// Breaks: whoever has another key, or knows the public key alone but not the secret, is let in, or is left in doubt for long.
+/// Breaks: whoever has another key, or knows the public key alone but not the secret, is let in, or is left
+/// in doubt for long.
 #[test]
 fn a_wrong_key_opens_nothing() {
     let server = server();
@@ -176,7 +179,8 @@ fn nobody_speaks_with_the_address_of_another() {
     works(&stack, &server);
 }
 
-/// Breaks: a flood of handshakes by whoever knows the public key alone takes the processor, the memory, or the places of peers.
+/// Breaks: a flood of handshakes by whoever knows the public key alone takes the processor, the memory, or
+/// the places of peers.
 #[test]
 fn a_flood_of_handshakes_is_bounded() {
     let server = server();

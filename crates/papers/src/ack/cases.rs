@@ -132,8 +132,8 @@ impl AckCase {
         }
         case
     }
-    /// The same with four segments in flight. The thesis' sender timed 104 segments in 10 s, one at a time: 96 ms each. A
-    /// round trip takes 140 ms with six segments in flight, and 94 ms with four.
+    /// The same with four segments in flight. The thesis' sender timed 104 segments in 10 s, one at a time:
+    /// 96 ms each. A round trip takes 140 ms with six segments in flight, and 94 ms with four.
     pub fn with_four_in_flight(self) -> Self {
         self.with(WINDOW, "5840 B").called_more("four segments in flight")
     }

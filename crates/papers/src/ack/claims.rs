@@ -47,7 +47,8 @@ fn deliveries(m: &MeasuredAcks<'_>, claims: &mut ClaimList) {
         let [six, four] = [six.collect::<Vec<_>>(), four.collect()].map(|all| all.join(", "));
         format!("{}: {six} kB more than none; with four segments in flight {four}", split.name())
     });
-    let text = "None < RTT < RTT with every 2nd, 3rd or 4th < RTT with slow start (Table 5.2: 568 < 581 < 583, 585, 591 < \
+    let text = "None < RTT < RTT with every 2nd, 3rd or 4th < RTT with slow start (Table 5.2: 568 < 581 < \
+                583, 585, 591 < \
                 626 kB)";
     claims.add("ranking", text, holds, says);
 }
@@ -112,7 +113,8 @@ fn timeouts(m: &MeasuredAcks<'_>, claims: &mut ClaimList) {
         let [without, with] = [0, 1].map(|asks| m.trips(&case(clock, asks), |s| s.error));
         (with < without, format!("{clock}: {with:.1} ms with, {without:.1} without"))
     });
-    let text = "Samples of confirmed segments bring SRTT nearer to the path's round trip, at every clock (section 6.3)";
+    let text = "Samples of confirmed segments bring SRTT nearer to the path's round trip, at every clock \
+                (section 6.3)";
     claims.add("srtt-nearer", text, holds, says);
 
     let repaired = |clock: &str, asks| m.repaired(case(clock, asks)).mean;

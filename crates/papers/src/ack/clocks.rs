@@ -14,8 +14,8 @@ const MIN_RTO: &str = "1 ms";
 /// Segments of the short transfer whose last one is lost.
 const SEGMENTS: u64 = 40;
 
-/// Who asks, and the estimator of the timeout: nobody and RFC 6298; the timed segment and confirmed samples, as the thesis
-/// proposes; that one and all of slow start, which here is the whole transfer.
+/// Who asks, and the estimator of the timeout: nobody and RFC 6298; the timed segment and confirmed samples,
+/// as the thesis proposes; that one and all of slow start, which here is the whole transfer.
 pub const ASKING: [(AskPolicy, &str, &str); 3] = [
     (AskPolicy::None, "rfc6298", "none"),
     (AskPolicy::Rtt, "cdl", "RTT"),
@@ -96,7 +96,8 @@ pub fn figure(m: &Measured<'_, AckPaper>) -> Figure {
     let all = [0, 1, 2].map(curve);
     curves("How long a lost tail takes", "tick of the clocks", "time to repair (s)", &CLOCKS, &all).figure(
         "figures/clocks.svg",
-        "The last of 40 segments is lost; nothing but the timeout can repair it. Means over the phases of the ticks, with the \
+        "The last of 40 segments is lost; nothing but the timeout can repair it. Means over the phases of \
+         the ticks, with the \
          shortest and the longest (chapter 6: proposed there, not measured).",
     )
 }

@@ -1,8 +1,9 @@
 //! The thesis on CDL, by which a sender asks for ACKs that are not delayed.
 //!
-//! Its author put a flag into BSD's TCP that cancels the receiver's delayed ACK, and sent for 10 s over an emulated line of
-//! 512 kbit/s with six policies of when to set it. `docs/papers/ack.md` describes thesis and results. [`ModernAcks`] asks
-//! what is left of the gain with modern stacks, [`EstimatorsOfAcks`] compares estimators of the timeout.
+//! Its author put a flag into BSD's TCP that cancels the receiver's delayed ACK, and sent for 10 s over an
+//! emulated line of 512 kbit/s with six policies of when to set it. `docs/papers/ack.md` describes thesis and
+//! results. [`ModernAcks`] asks what is left of the gain with modern stacks, [`EstimatorsOfAcks`] compares
+//! estimators of the timeout.
 
 mod cases;
 mod choices;
@@ -94,11 +95,13 @@ impl Experiment for AckPaper {
 impl Paper for AckPaper {
     const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "ack",
-        citation: "A mechanism by which the sender controls acknowledgments (Cancel Delayed ACK; master's thesis, Japan \
+        citation: "A mechanism by which the sender controls acknowledgments (Cancel Delayed ACK; master's \
+                   thesis, Japan \
                    Advanced Institute of Science and Technology, Shinoda laboratory)",
         title: "Cancel Delayed ACK on a line of 512 kbit/s",
         topic: "Delayed acknowledgments",
-        story: "A receiver waits before it acknowledges; the sender pays with a window that opens slowly and round trips \
+        story: "A receiver waits before it acknowledges; the sender pays with a window that opens slowly and \
+                round trips \
                 that are wrong. A flag in the segment asks for an ACK at once.",
         key_figures: &["figures/table-5-2.svg"],
         key_claims: &[],
@@ -123,9 +126,12 @@ impl Paper for AckPaper {
             measured.over(&case, |m| m.sent_kb).mean
         });
         format!(
-            "In 10 s a sender that never asks delivers {none:.0} kB, one that asks with the segment it times {rtt:.0} kB, \
-             one that asks with all segments of slow start {all:.0} kB. The thesis sent 568, 581 and 626: as much as comes \
-             out here with four segments in flight instead of the six of its window ({none_4:.0}, {rtt_4:.0}, {all_4:.0})."
+            "In 10 s a sender that never asks delivers {none:.0} kB, one that asks with the segment it times \
+             {rtt:.0} kB, \
+             one that asks with all segments of slow start {all:.0} kB. The thesis sent 568, 581 and 626: as \
+             much as comes \
+             out here with four segments in flight instead of the six of its window ({none_4:.0}, \
+             {rtt_4:.0}, {all_4:.0})."
         )
     }
     fn body(measured: &Measured<'_, Self>, claims: &[ReproductionClaim], page: &mut Page) {

@@ -25,8 +25,8 @@ impl PublishedPolicy {
 /// A column: for people, its unit, for programs, and its number of a run.
 pub type PublishedColumn = (&'static str, &'static str, &'static str, fn(&AckRun) -> f64);
 
-/// The columns of both tables. "Bytes" are those that were sent: without timestamps the thesis' are 1460 times its segments,
-/// but for one row. "Dup ACK" is the difference of the two columns before it.
+/// The columns of both tables. "Bytes" are those that were sent: without timestamps the thesis' are 1460
+/// times its segments, but for one row. "Dup ACK" is the difference of the two columns before it.
 pub const COLUMNS: [PublishedColumn; 6] = [
     ("bytes", "kB", "bytes", |m| m.sent_kb),
     ("sent", "", "sent", |m| m.sent),
@@ -74,8 +74,8 @@ pub const MORE_ACKS: std::ops::RangeInclusive<f64> = 10.0..=20.0;
 mod tests {
     use super::*;
 
-    /// Breaks: a number mistyped: "Dup ACK" is the difference in all rows but one, and without timestamps the bytes are
-    /// full segments, again but in one.
+    /// Breaks: a number mistyped: "Dup ACK" is the difference in all rows but one, and without timestamps the
+    /// bytes are full segments, again but in one.
     #[test]
     fn the_tables_agree_with_themselves_where_the_published_ones_do() {
         let all = || TABLE_1.iter().chain(&TABLE_2);

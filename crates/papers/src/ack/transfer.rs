@@ -77,8 +77,8 @@ pub fn measure(
     }
 }
 
-/// An outage that loses what arrives around `at`, and nothing else: segments come 23 ms apart, and a retransmission takes
-/// longer.
+/// An outage that loses what arrives around `at`, and nothing else: segments come 23 ms apart, and a
+/// retransmission takes longer.
 fn outage(at: Instant) -> String {
     const MARGIN: Span = Span::from_millis(10);
     let at = at.since(Instant::ZERO) - MARGIN;
@@ -137,8 +137,8 @@ impl PaperObserver for AckObserver {
     }
 }
 
-/// Follows every segment to its ACK, and computes what the path alone would have taken: all its lines are first in, first
-/// out, and ACKs do not wait.
+/// Follows every segment to its ACK, and computes what the path alone would have taken: all its lines are
+/// first in, first out, and ACKs do not wait.
 struct RoundTrips {
     start: Instant,
     /// Rate, header bytes, and time when it is free again, per line of data.

@@ -37,10 +37,11 @@ pub enum NicsRunKind {
 
 /// What frames cost the sending host, in microseconds.
 ///
-/// The paper names a "Pentium III, 1 GHz". Costs follow from the speeds that it prints. UDP at 914 Mbit/s is a datagram of
-/// 1472 B each 12.9 us. TCP over the wide NIC alone at 689 Mbit/s is a segment of 1448 B each 16.8 us: 3.9 us more, which
-/// is half of an ACK. While a program observed retransmissions, the best was 373 Mbit/s, a segment each 31.1 us. If the
-/// program looks at each frame sent and each ACK, it takes 9.5 us for each.
+/// The paper names a "Pentium III, 1 GHz". Costs follow from the speeds that it prints. UDP at 914 Mbit/s is
+/// a datagram of 1472 B each 12.9 us. TCP over the wide NIC alone at 689 Mbit/s is a segment of 1448 B each
+/// 16.8 us: 3.9 us more, which is half of an ACK. While a program observed retransmissions, the best was 373
+/// Mbit/s, a segment each 31.1 us. If the program looks at each frame sent and each ACK, it takes 9.5 us for
+/// each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameCosts {
     /// A frame that is sent.

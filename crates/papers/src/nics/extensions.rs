@@ -92,7 +92,8 @@ pub fn earliest(m: &MeasuredNics<'_>) -> Table {
 pub fn others(m: &MeasuredNics<'_>) -> Table {
     let mut table = Table::with(
         "The order \"earliest\": two transfers with resequencing, and datagrams",
-        "NICs | two transfers, of the sum [%] | each [Mbit/s] | Jain's index [] | datagrams, of the sum [%] | \
+        "NICs | two transfers, of the sum [%] | each [Mbit/s] | Jain's index [] | datagrams, of the sum [%] \
+         | \
          out of order [%]",
     );
     for set in &m.of.sets {

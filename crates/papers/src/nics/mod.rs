@@ -1,8 +1,9 @@
 //! The paper on one TCP connection over several unequal NICs.
 //!
-//! Its authors gave two hosts a NIC of 1 Gbit/s and one of 100 Mbit/s each, sent the frames of one connection by both, and
-//! those for the narrow NIC ahead of their turn by a skip number S. `docs/papers/nics.md` describes paper and results.
-//! `sets` has what goes beyond the paper: other NICs, send orders, a NIC that fails.
+//! Its authors gave two hosts a NIC of 1 Gbit/s and one of 100 Mbit/s each, sent the frames of one connection
+//! by both, and those for the narrow NIC ahead of their turn by a skip number S. `docs/papers/nics.md`
+//! describes paper and results. `sets` has what goes beyond the paper: other NICs, send orders, a NIC that
+//! fails.
 
 mod cases;
 mod claims;
@@ -45,8 +46,8 @@ pub struct NicsPaper {
 }
 
 impl NicsPaper {
-    /// The full or the quick measurement. `time` is that of each of the paper's transfers, if not the usual one, and `set`
-    /// changes their scenario.
+    /// The full or the quick measurement. `time` is that of each of the paper's transfers, if not the usual
+    /// one, and `set` changes their scenario.
     ///
     /// # Errors
     /// A time that is too short or too long.
@@ -142,11 +143,13 @@ impl Experiment for NicsPaper {
 impl Paper for NicsPaper {
     const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "nics",
-        citation: "Reduction of TCP Retransmission for Higher Throughput with Multiple-Route Transmission in Ethernet LAN \
+        citation: "Reduction of TCP Retransmission for Higher Throughput with Multiple-Route Transmission in \
+                   Ethernet LAN \
                    (Kato, Higaki; Tokyo Denki University)",
         title: "One connection over several unequal NICs",
         topic: "Two unequal NICs",
-        story: "If the frames of one connection go by a fast and a slow NIC in turn, those by the slow one come late and \
+        story: "If the frames of one connection go by a fast and a slow NIC in turn, those by the slow one \
+                come late and \
                 are taken for lost. Sent ahead of their turn, they arrive in it.",
         key_figures: &["figures/fig09-goodput.svg"],
         key_claims: &[],
@@ -166,8 +169,10 @@ impl Paper for NicsPaper {
     fn verdict(measured: &Measured<'_, Self>) -> String {
         let (skip, best) = measured.best(NicsCase::at_90);
         format!(
-            "By NICs of 1 Gbit/s and 100 Mbit/s, on the paper's machine, one TCP connection gets {:.0} Mbit/s if the \
-             NICs just take turns (paper: 143) and {best:.0} if frames for the narrow NIC are sent {skip} ahead \
+            "By NICs of 1 Gbit/s and 100 Mbit/s, on the paper's machine, one TCP connection gets {:.0} \
+             Mbit/s if the \
+             NICs just take turns (paper: 143) and {best:.0} if frames for the narrow NIC are sent {skip} \
+             ahead \
              (paper: 373 with 8).",
             measured.total(&NicsCase::at_90(0)),
         )

@@ -16,13 +16,17 @@ const WINDOWS: f64 = 0.1;
 /// The page between verdict and assumptions.
 pub fn body(m: &MeasuredNics<'_>, claims: &[ReproductionClaim], page: &mut Page) {
     page.paragraph(
-        "Two hosts have a fast and a slow NIC each, one IP address, one switch. If the frames of a connection go by \
-         both NICs in turn, those by the slow one arrive late. The receiver acknowledges what came before them again and \
-         again, the sender takes them for lost, retransmits them and halves its window. The paper sends a frame for the \
+        "Two hosts have a fast and a slow NIC each, one IP address, one switch. If the frames of a \
+         connection go by \
+         both NICs in turn, those by the slow one arrive late. The receiver acknowledges what came before \
+         them again and \
+         again, the sender takes them for lost, retransmits them and halves its window. The paper sends a \
+         frame for the \
          slow NIC ahead of its turn, by a skip number S, so that it arrives in its turn.",
     );
     page.paragraph(&format!(
-        "Here its measurements are made again in virtual time, {} runs, {} each. Every byte received was compared with the \
+        "Here its measurements are made again in virtual time, {} runs, {} each. Every byte received was \
+         compared with the \
          byte sent.",
         m.count(),
         m.of.time,
@@ -31,25 +35,32 @@ pub fn body(m: &MeasuredNics<'_>, claims: &[ReproductionClaim], page: &mut Page)
     page.figure(&goodput(m)).figure(&resent(m));
     let [none, some] = m.windows();
     page.finding(&format!(
-        "Mean window: {none:.1} segments at S = 0, {some:.1} at S = 8: {:.1} times as large (paper: {WINDOW}).",
+        "Mean window: {none:.1} segments at S = 0, {some:.1} at S = 8: {:.1} times as large (paper: \
+         {WINDOW}).",
         some / none
     ));
     page.figure(&windows(m)).heading("Claims").claims(claims);
     if !m.of.quick {
         page.heading("What the paper leaves open").paragraph(
-            "One assumption is changed at a time, and each row is measured at ten skip numbers. The last two columns are \
+            "One assumption is changed at a time, and each row is measured at ten skip numbers. The last two \
+             columns are \
              without an observer.",
         );
         page.table(&sensitivity::table(m)).paragraph(
-            "The floor of S + 1 segments below the window is not enough. With S frames held back, a single segment has \
-             arrived, and a receiver that acknowledges every second one waits for the other. Both wait until the 10 ms are \
+            "The floor of S + 1 segments below the window is not enough. With S frames held back, a single \
+             segment has \
+             arrived, and a receiver that acknowledges every second one waits for the other. Both wait until \
+             the 10 ms are \
              over. With S + 2 nobody waits.",
         );
     }
     page.heading("Other NICs, other orders").paragraph(
-        "Nothing differs but the order in which frames leave, and by which NIC. \"earliest\" (farpace's default) gives a \
-         NIC that falls idle the frame that would arrive in its turn. \"skip\" works S out from rates and hops. \
-         \"round-robin\" is what Linux calls balance-rr, by shares. \"flow-hash\" keeps a connection to one NIC, as 802.3ad \
+        "Nothing differs but the order in which frames leave, and by which NIC. \"earliest\" (farpace's \
+         default) gives a \
+         NIC that falls idle the frame that would arrive in its turn. \"skip\" works S out from rates and \
+         hops. \
+         \"round-robin\" is what Linux calls balance-rr, by shares. \"flow-hash\" keeps a connection to one \
+         NIC, as 802.3ad \
          does. \"min-rtt\", \"blest\" and \"ecf\" are schedulers of Multipath TCP. TCP is as it is.",
     );
     page.figure(&orders(m));
@@ -57,14 +68,18 @@ pub fn body(m: &MeasuredNics<'_>, claims: &[ReproductionClaim], page: &mut Page)
         page.table(&extensions::orders(m, receiver));
     }
     page.table(&extensions::earliest(m)).paragraph(
-        "Delay is the smoothed round trip above its least. Most of it is data that waits before the NICs, because TCP sends \
+        "Delay is the smoothed round trip above its least. Most of it is data that waits before the NICs, \
+         because TCP sends \
          as much as its buffers allow.",
     );
     if !m.of.quick {
         page.paragraph(
-            "Profile modern finds losses by time (RACK). Once it has seen reordering, what is later than a quarter of the \
-             least round trip is lost to it: 12 us on a switch, the time of one full frame at 1 Gbit/s. It takes some tenths \
-             of a second until it has learned to wait. TCPs that count three duplicate ACKs are not deceived by a frame that \
+            "Profile modern finds losses by time (RACK). Once it has seen reordering, what is later than a \
+             quarter of the \
+             least round trip is lost to it: 12 us on a switch, the time of one full frame at 1 Gbit/s. It \
+             takes some tenths \
+             of a second until it has learned to wait. TCPs that count three duplicate ACKs are not deceived \
+             by a frame that \
              is one place late.",
         );
         page.table(&extensions::tcps(m)).table(&extensions::others(m));
@@ -99,10 +114,14 @@ fn costs(m: &MeasuredNics<'_>) -> String {
     let near = |measured: f64, paper: f64| (measured / paper - 1.0).abs() < 0.01;
     let calibrated = near(udp, UDP) && near(alone, ALONE);
     format!(
-        "The hosts are not described. Two of their speeds are: UDP over both NICs and TCP over the wide NIC alone. They give \
-         what a frame and an ACK cost, 12.9 and 7.8 us; {} here, which is no result, but a check. What the program cost that \
-         observed retransmissions is worked out from the best speed with it, in the same way: 9.5 us for each frame and ACK. \
-         The rest of this page follows. At 99.6/0.4 there is no observer. UDP and the NIC alone: {udp:.0} and {alone:.0} \
+        "The hosts are not described. Two of their speeds are: UDP over both NICs and TCP over the wide NIC \
+         alone. They give \
+         what a frame and an ACK cost, 12.9 and 7.8 us; {} here, which is no result, but a check. What the \
+         program cost that \
+         observed retransmissions is worked out from the best speed with it, in the same way: 9.5 us for \
+         each frame and ACK. \
+         The rest of this page follows. At 99.6/0.4 there is no observer. UDP and the NIC alone: {udp:.0} \
+         and {alone:.0} \
          Mbit/s.",
         if calibrated { "both speeds come out" } else { "the speeds do NOT come out" },
     )
@@ -112,7 +131,8 @@ fn costs(m: &MeasuredNics<'_>) -> String {
 fn skips(m: &MeasuredNics<'_>) -> Table {
     let mut table = Table::with(
         "Skip numbers (Fig. 9)",
-        "S [] | 90/10, observed [Mbit/s] | sent again [%] | mean window [segments] | 99.6/0.4 [Mbit/s] | sent again [%]",
+        "S [] | 90/10, observed [Mbit/s] | sent again [%] | mean window [segments] | 99.6/0.4 [Mbit/s] | \
+         sent again [%]",
     );
     for &skip in &m.of.skips {
         let [first, second] = [NicsCase::at_90(skip), NicsCase::at_99(skip)];
@@ -157,8 +177,10 @@ fn goodput(m: &MeasuredNics<'_>) -> Figure {
     let paper = |skip| PUBLISHED[..2].iter().find(|p| p.skip == skip).map(|p| p.goodput);
     let text = [
         "figures/fig09-goodput.svg",
-        "One connection over both NICs. Up to the best S, frames of the narrow NIC come too late and are retransmitted. \
-         Beyond it they come early, and what comes early is acknowledged at once, segment by segment, which costs the hosts \
+        "One connection over both NICs. Up to the best S, frames of the narrow NIC come too late and are \
+         retransmitted. \
+         Beyond it they come early, and what comes early is acknowledged at once, segment by segment, which \
+         costs the hosts \
          time (the paper's Fig. 9, of which two points are printed).",
     ];
     over_skips(m, "Goodput by skip number", "goodput (Mbit/s)", StripedRun::total, paper, text)
@@ -168,8 +190,10 @@ fn resent(m: &MeasuredNics<'_>) -> Figure {
     let paper = |skip| PUBLISHED[..2].iter().find(|p| p.skip == skip).and_then(|p| p.resent);
     let text = [
         "figures/fig09-again.svg",
-        "Not one segment was lost: all retransmissions are spurious. From S = 20 on three frames of the narrow NIC may be \
-         there ahead of their turn, which looks like a loss as well (the paper's Fig. 9, of which two points are printed).",
+        "Not one segment was lost: all retransmissions are spurious. From S = 20 on three frames of the \
+         narrow NIC may be \
+         there ahead of their turn, which looks like a loss as well (the paper's Fig. 9, of which two points \
+         are printed).",
     ];
     let (title, y) = ("Sent again by skip number", "segments sent again (%)");
     over_skips(m, title, y, StripedRun::resent_percent, paper, text)
@@ -189,7 +213,8 @@ fn windows(m: &MeasuredNics<'_>) -> Figure {
         .collect();
     lines("Window over time", "segments", &all, None).figure(
         "figures/fig10.svg",
-        "What may be in flight, 90/10, observed, with a receive window of 32 kB: a tenth of a second in the middle (the \
+        "What may be in flight, 90/10, observed, with a receive window of 32 kB: a tenth of a second in the \
+         middle (the \
          paper's Fig. 10, whose axes are not known).",
     )
 }
@@ -205,7 +230,8 @@ fn orders(m: &MeasuredNics<'_>) -> Figure {
     let rows: Vec<HeatRow<'_>> = rows.collect();
     heat_map("One connection, share of the sum of all lines", ["share, %", "–"], &heads, &rows).figure(
         "figures/orders.svg",
-        "NICs in Mbit/s, and orders. Receivers as they are, but in the last column, where they put frames in order. 100 % \
+        "NICs in Mbit/s, and orders. Receivers as they are, but in the last column, where they put frames in \
+         order. 100 % \
          is what all lines together carry of TCP's payload.",
     )
 }
@@ -221,7 +247,8 @@ fn failure(m: &MeasuredNics<'_>) -> Figure {
     lines("A NIC fails and returns", "Mbit/s in bins of 10 ms", &all, Some(&level)).figure(
         "figures/failure.svg",
         &format!(
-            "1 Gbit/s and 100 Mbit/s, order \"earliest\". The wide NIC is down from {wide}, the narrow one from {narrow}; \
+            "1 Gbit/s and 100 Mbit/s, order \"earliest\". The wide NIC is down from {wide}, the narrow one \
+             from {narrow}; \
              nobody is told, probes find out."
         ),
     )

@@ -5,8 +5,8 @@ use super::cases::{FrameCosts, IDLE, NicsCase, NicsRunKind, OBSERVED, RATIOS};
 use crate::experiment::Measured;
 use farpace_report::{Table, cells};
 
-/// An assumption: its name, costs of frames with and without an observer, and settings: keys and their value, in which S,
-/// S+1 and S+2 stand for numbers.
+/// An assumption: its name, costs of frames with and without an observer, and settings: keys and their value,
+/// in which S, S+1 and S+2 stand for numbers.
 struct CostAssumption(&'static str, [FrameCosts; 2], &'static [(&'static [&'static str], &'static str)]);
 
 const COSTS: [FrameCosts; 2] = [OBSERVED, IDLE];

@@ -257,8 +257,8 @@ impl NicFailure {
     pub fn name(&self) -> &'static str {
         FAILING.links.get(self.nic).map_or("", |link| link.name)
     }
-    /// From the failure until the other NICs carry what they can, and from the return until all do, in ms; none: not in
-    /// time.
+    /// From the failure until the other NICs carry what they can, and from the return until all do, in ms;
+    /// none: not in time.
     pub fn moved(&self, measured: Option<&StripedRun>) -> [Option<f64>; 2] {
         let Some(measured) = measured else { return [None; 2] };
         let others = FAILING.links.iter().enumerate().filter(|(n, _)| *n != self.nic);

@@ -27,7 +27,8 @@ pub struct StripedRun {
     pub timeouts: u64,
     /// Mean of the smaller of congestion and receive window of the first flow, in segments.
     pub window: f64,
-    /// The smoothed round trip of the first flow above its minimum, in ms: mean, and what it exceeds in 1 % of bins.
+    /// The smoothed round trip of the first flow above its minimum, in ms: mean, and what it exceeds in 1 %
+    /// of bins.
     pub delay: [f64; 2],
     /// If kept: time in seconds and goodput of each bin, all flows together, in Mbit/s.
     pub rates: Vec<(f64, f64)>,

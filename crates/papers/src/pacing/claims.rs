@@ -13,15 +13,16 @@ const EFFECTIVE: f64 = 0.005;
 const REACHES: f64 = 0.01;
 /// "As in the paper", "about": within this part.
 const ABOUT: f64 = 0.15;
-/// A bin of Fig. 7 is undisturbed if it differs by so many frames at most: one that is cut by each end of the bin, and one
-/// of delay by the others.
+/// A bin of Fig. 7 is undisturbed if it differs by so many frames at most: one that is cut by each end of the
+/// bin, and one of delay by the others.
 const UNDISTURBED: f64 = 3.0;
 /// Payload that 200 Mbit/s of layer 2 carry, in Mbit/s.
 const SHARE: f64 = 200.0 * 1_448.0 / 1_518.0;
 
 /// All claims.
 pub fn claims(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
-    let text = "The paper's order is precise: the greatest burstiness is at most 2 MTU in every row of Tables 2 to 4";
+    let text = "The paper's order is precise: the greatest burstiness is at most 2 MTU in every row of \
+                Tables 2 to 4";
     precise(m, PacingMethod::Psp, text, claims);
     precise(m, PacingMethod::Edf, "So is the earliest deadline first", claims);
     rates(m, claims);
@@ -77,7 +78,8 @@ fn rates(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
         }
     }
     let says = format!(
-        "PSPacer, by the paper's meter: {:+.2} % at worst ({} bit/s); of that -0.26 % is the check sequence, which the meter \
+        "PSPacer, by the paper's meter: {:+.2} % at worst ({} bit/s); of that -0.26 % is the check sequence, \
+         which the meter \
          does not count",
         worst.0 * 100.0,
         worst.1
@@ -90,7 +92,8 @@ fn rates(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let mut says: Vec<String> =
         errors.iter().map(|(pacer, error)| format!("{pacer}: {error:+.1} ppm at worst")).collect();
     says.push("PSPacer cuts off the fraction of a byte at each packet".to_owned());
-    let text = "Not in the paper: with edf the rate of layer 2 is the target to the byte (10 ppm: one byte of each ten packets' \
+    let text = "Not in the paper: with edf the rate of layer 2 is the target to the byte (10 ppm: one byte \
+                of each ten packets' \
                 time or less)";
     claims.add("exact", text, errors[1].1.abs() <= 10.0, says);
 
@@ -120,7 +123,8 @@ fn undisturbed(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
         debug_assert_eq!(all.len(), FIVE.len());
         format!("{pacer}: {} frames for 20, 50, 100, 300, 500 Mbit/s", all.join(", "))
     });
-    let text = "Classes that begin and end disturb nobody: every bin of 10 ms is within 3 frames of its class's rate (Fig. 7)";
+    let text = "Classes that begin and end disturb nobody: every bin of 10 ms is within 3 frames of its \
+                class's rate (Fig. 7)";
     claims.add("undisturbed", text, holds, says);
 }
 
@@ -166,7 +170,8 @@ fn fifos(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
 
     let loses = lost(PacingMethod::TokenBucket).map(|lost| lost > 0.0);
     let holds = loses == [true, true, true, true, false] && rises(PacingMethod::TokenBucket);
-    let text = "The token bucket loses with every FIFO up to 1 MB, not with 4 MB, and the smaller the FIFO, the slower it is \
+    let text = "The token bucket loses with every FIFO up to 1 MB, not with 4 MB, and the smaller the FIFO, \
+                the slower it is \
                 (Table 5)";
     claims.add("token-bucket", text, holds, by_fifo(m, PacingMethod::TokenBucket, Some(&TOKEN_BUCKET)));
 }
@@ -182,7 +187,8 @@ fn in_slow_start(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let large = large.map_or("does not".to_owned(), |at| format!("does at {at:.2} s"));
     let says: Vec<String> = says.chain([format!("a bucket of {LARGE_BUCKET} {large}")]).collect();
     let near = lost[0].is_some_and(|at| (at / 2.5 - 1.0).abs() <= ABOUT);
-    let text = "In slow start the token bucket overflows a FIFO of 1 MB near 2.5 s (within 15 %), PSPacer does not (Fig. 8)";
+    let text = "In slow start the token bucket overflows a FIFO of 1 MB near 2.5 s (within 15 %), PSPacer \
+                does not (Fig. 8)";
     claims.add("slow-start", text, near && lost[1].is_none(), says);
 }
 
@@ -206,7 +212,8 @@ fn pairs(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
         holds &= lost == 0.0 && goodput.len() == 2 && goodput.iter().all(|g| *g >= SHARE * 0.95);
         text
     });
-    let text = "Two paced flows of 200 Mbit/s stay there through a FIFO of 32 kB, 400 in all, and lose nothing (Fig. 9a; at \
+    let text = "Two paced flows of 200 Mbit/s stay there through a FIFO of 32 kB, 400 in all, and lose \
+                nothing (Fig. 9a; at \
                 least 95 % of the 190.8 Mbit/s of payload each, slow start included)";
     claims.add("paced-pair", text, holds, says);
 
@@ -225,7 +232,8 @@ fn pairs(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
         let held = goodput.get(paced).is_some_and(|g| *g >= SHARE * (1.0 - ABOUT));
         held && goodput.iter().sum::<f64>() > of_buckets
     });
-    let text = "A paced flow beside a token bucket keeps about its 200 Mbit/s (at least 85 % of its payload), and both together \
+    let text = "A paced flow beside a token bucket keeps about its 200 Mbit/s (at least 85 % of its \
+                payload), and both together \
                 have more than two token buckets (Fig. 9c, d)";
     claims.add("mixed-pairs", text, holds, mixed.map(|p| p.2));
 }

@@ -1,5 +1,5 @@
-//! Classes that always have packets: bandwidth per n packets and burstiness (§4.4), classes that begin and end (Fig. 7),
-//! and random sets of classes.
+//! Classes that always have packets: bandwidth per n packets and burstiness (§4.4), classes that begin and
+//! end (Fig. 7), and random sets of classes.
 
 use super::published::FIVE;
 use super::scheduler::{FRAME, FullClass, LINE, MTU, PacingMethod, drive};
@@ -45,14 +45,15 @@ pub struct PacedClass {
     pub packets: u64,
     /// Bandwidth per 1 and per 2 packets, of frames without check sequence, by the paper's clock.
     pub bandwidth: [BandwidthSpread; 2],
-    /// The greatest burstiness in MTU (full frames), by the exact times of the line, before a line of the rate that the
-    /// scheduler is to give the class.
+    /// The greatest burstiness in MTU (full frames), by the exact times of the line, before a line of the
+    /// rate that the scheduler is to give the class.
     pub burstiness: f64,
-    /// The same before a line of the mean rate of what was sent, by the paper's clock, rounded up to packets as by the
-    /// paper's program. A first frame that is early and a last one that is late make it greater by up to a packet.
+    /// The same before a line of the mean rate of what was sent, by the paper's clock, rounded up to packets
+    /// as by the paper's program. A first frame that is early and a last one that is late make it greater by
+    /// up to a packet.
     pub counted: f64,
-    /// The greatest difference of all phases between the rate of layer 2 and the target, in millionths. The last frame of
-    /// a phase may be early or late.
+    /// The greatest difference of all phases between the rate of layer 2 and the target, in millionths. The
+    /// last frame of a phase may be early or late.
     pub error_ppm: f64,
 }
 
@@ -190,8 +191,8 @@ const END: Span = Span::from_secs(70);
 /// Frames that each class of [`FIVE`] began to send in each bin.
 pub type FrameBins = Vec<Vec<u32>>;
 
-/// When the class with this place in [`FIVE`] has packets: all of them from 25 to 45 s, as in the paper. The fastest one
-/// begins first and ends last.
+/// When the class with this place in [`FIVE`] has packets: all of them from 25 to 45 s, as in the paper. The
+/// fastest one begins first and ends last.
 fn active(class: usize) -> [Span; 2] {
     let behind = (FIVE.len() - class) as u64;
     [5 * behind, 70 - 5 * behind].map(Span::from_secs)
@@ -335,7 +336,8 @@ mod tests {
         assert!((class(PacingMethod::Edf, 499_500_000, &starts).unwrap().error_ppm - 1_001.0).abs() < 0.1);
     }
 
-    /// Breaks: Fig. 7: a class sends outside of its time, or not at its rate, or the others are not left alone.
+    /// Breaks: Fig. 7: a class sends outside of its time, or not at its rate, or the others are not left
+    /// alone.
     #[test]
     fn each_class_has_its_time_and_its_rate() {
         assert_eq!(active(4), [5, 65].map(Span::from_secs));
@@ -353,7 +355,8 @@ mod tests {
         assert_eq!(bin_mbit(10), 12.112);
     }
 
-    /// Breaks: the search gives other sets from run to run, or finds none on which the paper's order is not precise.
+    /// Breaks: the search gives other sets from run to run, or finds none on which the paper's order is not
+    /// precise.
     #[test]
     fn the_search_repeats() {
         let sets = search(60, &|| false).unwrap();

@@ -1,8 +1,8 @@
 //! The paper on precise pacing by gap packets.
 //!
-//! Its authors kept packets apart by PAUSE frames, whose bytes are the clock, and compared that with a token bucket and with
-//! nothing: bandwidth per packet, burstiness, and TCP over 200 ms through a small FIFO. `docs/papers/pacing.md` describes
-//! paper and results.
+//! Its authors kept packets apart by PAUSE frames, whose bytes are the clock, and compared that with a token
+//! bucket and with nothing: bandwidth per packet, burstiness, and TCP over 200 ms through a small FIFO.
+//! `docs/papers/pacing.md` describes paper and results.
 
 mod claims;
 mod classes;
@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use transfers::{FifoCase, FifoRunKind, FifoTransfer, ONE, TWO};
 
-/// Numbers of the full measurement and of the quick one: packets of a row of Tables 2 to 4, and of a rate of Fig. 6.
+/// Numbers of the full measurement and of the quick one: packets of a row of Tables 2 to 4, and of a rate of
+/// Fig. 6.
 const PACKETS: [u64; 2] = [250_000, 10_000];
 const FIG_6_PACKETS: [u64; 2] = [10_000, 50];
 /// What the line carries for a row of Tables 2 to 4 or a rate of Fig. 6 at most, in bytes: 160 s and 8 s.
@@ -58,8 +59,8 @@ const PAIRS: [[PacingMethod; 2]; 5] = [
 ];
 /// Who sends in Fig. 8.
 const FIG_8: [PacingMethod; 2] = [PacingMethod::TokenBucket, PacingMethod::Psp];
-/// A bucket from which a FIFO of 1 MB overflows. A full bucket lets twice of what it holds pass at 1 Gbit/s; half of that leaves at
-/// 500 Mbit/s meanwhile, so all that the bucket held waits in the FIFO.
+/// A bucket from which a FIFO of 1 MB overflows. A full bucket lets twice of what it holds pass at 1 Gbit/s;
+/// half of that leaves at 500 Mbit/s meanwhile, so all that the bucket held waits in the FIFO.
 const LARGE_BUCKET: &str = "2 MB";
 /// The rate of a class without pacing: as much as fits the line.
 const UNPACED: u64 = 984_000_000;
@@ -102,9 +103,9 @@ pub struct PacingPaper {
 }
 
 impl PacingPaper {
-    /// The full or the quick measurement; with `long`, what goes beyond the paper is as long as the paper's. `time` is that
-    /// of Table 5's transfers and `sets` the number of random sets, if not the usual ones. `set` changes the scenarios of
-    /// all transfers.
+    /// The full or the quick measurement; with `long`, what goes beyond the paper is as long as the paper's.
+    /// `time` is that of Table 5's transfers and `sets` the number of random sets, if not the usual ones.
+    /// `set` changes the scenarios of all transfers.
     ///
     /// # Errors
     /// A time that is too short or too long.
@@ -257,10 +258,12 @@ impl Experiment for PacingPaper {
 impl Paper for PacingPaper {
     const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "pacing",
-        citation: "Precise Software Pacing Method Using Gap Packets (Takano, Kudoh, Kodama, Matsuda, Ishikawa, Okazaki)",
+        citation: "Precise Software Pacing Method Using Gap Packets (Takano, Kudoh, Kodama, Matsuda, \
+                   Ishikawa, Okazaki)",
         title: "Precise pacing by gap packets",
         topic: "Bursts and small router queues",
-        story: "A NIC sends in bursts at twice the rate of the bottleneck; a router with a small queue drops them. \
+        story: "A NIC sends in bursts at twice the rate of the bottleneck; a router with a small queue drops \
+                them. \
                 PSPacer fills the time between two packets with gap packets, whose bytes are the clock.",
         key_figures: &["figures/table5.svg"],
         key_claims: &[],
@@ -281,7 +284,8 @@ impl Paper for PacingPaper {
         let [paced, unpaced] = [PacingMethod::Psp, PacingMethod::None]
             .map(|pacer| measured.goodput(&FifoCase::table_5(pacer, 16)));
         format!(
-            "Through a router's FIFO of 16 kB, 200 ms away, a paced sender gets {paced:.0} of 500 Mbit/s (paper: 474) and \
+            "Through a router's FIFO of 16 kB, 200 ms away, a paced sender gets {paced:.0} of 500 Mbit/s \
+             (paper: 474) and \
              loses nothing; an unpaced one gets {unpaced:.0} (paper: 29)."
         )
     }

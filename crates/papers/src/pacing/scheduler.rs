@@ -114,8 +114,8 @@ pub struct FullClass {
     pub to: u64,
 }
 
-/// Runs `pacer` until the line has carried `end` bytes. `sent` hears of each frame: the place of its class, and the byte of
-/// the line at which it begins.
+/// Runs `pacer` until the line has carried `end` bytes. `sent` hears of each frame: the place of its class,
+/// and the byte of the line at which it begins.
 ///
 /// # Errors
 /// Rates that do not fit, or a frame that is refused.
@@ -168,8 +168,8 @@ fn offer(
 mod tests {
     use super::*;
 
-    /// Breaks: every measurement on a line: a class sends before its time, after it, or at another rate; an idle line
-    /// stands still for ever.
+    /// Breaks: every measurement on a line: a class sends before its time, after it, or at another rate; an
+    /// idle line stands still for ever.
     #[test]
     fn a_class_has_its_time() {
         for pacer in [PacingMethod::Psp, PacingMethod::Edf, PacingMethod::Fq, PacingMethod::TokenBucket] {

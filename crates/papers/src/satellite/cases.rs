@@ -245,8 +245,8 @@ mod tests {
         }
     }
 
-    /// Breaks: the path is not the paper's: round trip, bandwidth-delay product, sizes, window limits, and which
-    /// direction loses what when.
+    /// Breaks: the path is not the paper's: round trip, bandwidth-delay product, sizes, window limits, and
+    /// which direction loses what when.
     #[test]
     fn the_path_is_the_papers() {
         let mut case = SatelliteCase::single(Contender::published("reno"), Ber::E5);

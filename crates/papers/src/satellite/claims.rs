@@ -71,7 +71,8 @@ fn single_flows(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) {
         holds &= ((1.0 + gain / 100.0) / (1.0 + paper / 100.0) - 1.0).abs() <= AGREES;
         format!("{}: +{paper:.1} % | {gain:+.1} ± {:.1} %", label(other), m.gain_ci95(other))
     });
-    let text = "At 1e-8 STAR is 152 % faster than NewReno, 95.9 % than HSTCP, 41.6 % than Scalable, 13.5 % than TCP-J \
+    let text = "At 1e-8 STAR is 152 % faster than NewReno, 95.9 % than HSTCP, 41.6 % than Scalable, 13.5 % \
+                than TCP-J \
                 (each ratio within 20 %)";
     claims.add("gains", text, holds, says);
 
@@ -117,7 +118,8 @@ fn start_and_recovery(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) 
     claims.add("error-free-alike", text, high <= low * (1.0 + ALMOST) && goodput("star") > high, says);
 
     let (holds, says) = sooner(|name| m.recovers_after(name), |star| star + 2.0);
-    let text = "After a second without ACKs STAR is back within 2 s (the paper's second 47 to 48), the others at least \
+    let text = "After a second without ACKs STAR is back within 2 s (the paper's second 47 to 48), the \
+                others at least \
                 2 s later (47 to 53; Fig. 8)";
     claims.add("recovers-first", text, holds, says);
 }
@@ -147,7 +149,8 @@ fn two_of_a_kind(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) {
         let holds = if ber == Ber::E5 { star >= j } else { star <= j && star >= j * SLIGHTLY };
         (holds, format!("{star:.2} and {j:.2} Mbit/s"))
     });
-    let text = "With a queue of 15 kB STAR is at or slightly below TCP-J (at least 90 % of it), but not at 1e-5 (Fig. 11)";
+    let text = "With a queue of 15 kB STAR is at or slightly below TCP-J (at least 90 % of it), but not at \
+                1e-5 (Fig. 11)";
     claims.add("slightly-below-tcp-j", text, holds, says);
 
     let fair = |ber, queue| {
@@ -155,7 +158,8 @@ fn two_of_a_kind(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) {
         (jain >= FAIR, format!("{jain:.3}"))
     };
     let (holds, says) = both_queues(fair, "");
-    let text = "Two STAR flows get equal shares: Jain's index is at least 0.95, at each bit error rate (Figs. 12, 16)";
+    let text = "Two STAR flows get equal shares: Jain's index is at least 0.95, at each bit error rate \
+                (Figs. 12, 16)";
     claims.add("equal-shares", text, holds, says);
 
     let case = pair("star", "star", Ber::E8, RouterQueue::Large);
@@ -175,7 +179,8 @@ fn side_by_side(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) {
         both_queues(shares, " Mbit/s")
     };
     let (holds, says) = beside("tcp-j", |star, j| star.min(j) >= SLIGHTLY * star.max(j));
-    let text = "STAR and TCP-J beside each other get almost the same (each at least 90 % of the other; Figs. 19, 20)";
+    let text = "STAR and TCP-J beside each other get almost the same (each at least 90 % of the other; Figs. \
+                19, 20)";
     claims.add("beside-tcp-j", text, holds, says);
     let (holds, says) = beside("highspeed", |star, other| star > other);
     let text = "Beside HSTCP, STAR gets more, at each bit error rate (Figs. 19, 20)";
@@ -191,7 +196,8 @@ fn side_by_side(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) {
         holds &= unharmed;
         format!("{}: {}", label(name), shares.join(", "))
     });
-    let text = "STAR does not harm its neighbours: TCP-J and HSTCP keep at least 90 % of what they have beside their own \
+    let text = "STAR does not harm its neighbours: TCP-J and HSTCP keep at least 90 % of what they have \
+                beside their own \
                 kind, queue 625 kB (Figs. 12, 19)";
     claims.add("neighbours-unharmed", text, holds, says);
 }

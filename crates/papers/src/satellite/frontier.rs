@@ -1,4 +1,5 @@
-//! Every congestion control on the paper's grid: bit error rates, queues, one or two flows, and a CUBIC neighbour.
+//! Every congestion control on the paper's grid: bit error rates, queues, one or two flows, and a CUBIC
+//! neighbour.
 
 use super::cases::{Ber, RouterQueue, SatelliteCase, SatelliteRuns};
 use crate::bulk::BulkRun;
@@ -17,9 +18,12 @@ const SEEDS: u64 = 3;
 const NEAR: f64 = 0.9;
 /// Added to losses (in percent) and delays (in ms) before they are compared. Below, they are all alike.
 const ALIKE: (f64, f64) = (0.01, 1.0);
-const NOTE: &str = "Loss and delay are compared with the least of those who get at least 90 % of the best goodput at the \
-                    same place; 0.01 % of loss and 1 ms of delay are added on both sides, so that nothing can be \
-                    compared with nothing. CUBIC keeps: what a CUBIC flow gets beside it, of what it gets beside another \
+const NOTE: &str = "Loss and delay are compared with the least of those who get at least 90 % of the best \
+                    goodput at the \
+                    same place; 0.01 % of loss and 1 ms of delay are added on both sides, so that nothing \
+                    can be \
+                    compared with nothing. CUBIC keeps: what a CUBIC flow gets beside it, of what it gets \
+                    beside another \
                     CUBIC.";
 
 /// Every congestion control on the paper's grid.
@@ -75,8 +79,10 @@ impl Experiment for Frontier {
         let title = "Every congestion control over the satellite grid";
         let mut page = Page::new(title);
         page.paragraph(&format!(
-            "{} runs of {} each over 10 Mbit/s with a round trip of 500 ms: five bit error rates, a router queue of \
-             625 kB and of 15 kB, one flow and two of a kind, and one beside CUBIC. Windows are at most 625 kB. The TCP \
+            "{} runs of {} each over 10 Mbit/s with a round trip of 500 ms: five bit error rates, a router \
+             queue of \
+             625 kB and of 15 kB, one flow and two of a kind, and one beside CUBIC. Windows are at most 625 \
+             kB. The TCP \
              around the congestion control is modern.",
             measured.count(),
             self.runs.time
@@ -103,7 +109,8 @@ impl Frontier {
     fn worst(&self, places: &[PlaceResult]) -> Table {
         let mut table = Table::with(
             "The worst of each over all places",
-            "congestion control | goodput [least, of best] | goodput [mean, of best] | loss [most, of least] | \
+            "congestion control | goodput [least, of best] | goodput [mean, of best] | loss [most, of least] \
+             | \
              delay [most, of least] | fairness [least Jain] | CUBIC keeps [least, %]",
         );
         for (i, control) in self.controls.iter().enumerate() {

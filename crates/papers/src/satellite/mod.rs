@@ -1,8 +1,9 @@
 //! The paper on TCP-STAR.
 //!
-//! Its authors put TCP-STAR into NetBSD and compared it with TCP-J, HighSpeed TCP, Scalable TCP and NewReno over an
-//! emulated satellite link: bit errors, lost ACKs, one and two flows, a large and a small router queue.
-//! `docs/papers/satellite.md` describes paper and results. [`Frontier`] puts every congestion control on the same grid.
+//! Its authors put TCP-STAR into NetBSD and compared it with TCP-J, HighSpeed TCP, Scalable TCP and NewReno
+//! over an emulated satellite link: bit errors, lost ACKs, one and two flows, a large and a small router
+//! queue. `docs/papers/satellite.md` describes paper and results. [`Frontier`] puts every congestion control
+//! on the same grid.
 
 mod cases;
 mod claims;
@@ -66,8 +67,8 @@ pub struct SatellitePaper {
 }
 
 impl SatellitePaper {
-    /// The full or the quick measurement, with so many seeds if not the usual number. `set` changes the scenarios of all
-    /// runs.
+    /// The full or the quick measurement, with so many seeds if not the usual number. `set` changes the
+    /// scenarios of all runs.
     ///
     /// # Errors
     /// A time that is too short or too long.
@@ -122,11 +123,13 @@ impl Paper for SatellitePaper {
                    Internet (Obata, Taira, Ishida; Hiroshima City University, 2006)",
         title: "TCP-STAR over a satellite link",
         topic: "Bit errors half a second away",
-        story: "Over a satellite TCP takes each bit error for congestion, and needs minutes to open its window again. \
+        story: "Over a satellite TCP takes each bit error for congestion, and needs minutes to open its \
+                window again. \
                 TCP-STAR measures the bandwidth and sets the window by that.",
         key_figures: &["figures/fig06.svg"],
         key_claims: &[],
-        single_run: "farpace run scenarios/papers/satellite.toml --set links.satellite.forward.bit_errors=1e-7 \
+        single_run: "farpace run scenarios/papers/satellite.toml --set \
+                     links.satellite.forward.bit_errors=1e-7 \
                      --out star",
         document: include_str!("../../../../docs/papers/satellite.md"),
     };
@@ -144,7 +147,8 @@ impl Paper for SatellitePaper {
         let [reno, highspeed, scalable, j] =
             ["reno", "highspeed", "scalable", "tcp-j"].map(|name| measured.gain(name));
         format!(
-            "At a bit error rate of 1e-8 STAR is {reno:+.0} % faster than NewReno, {highspeed:+.0} % than HSTCP, \
+            "At a bit error rate of 1e-8 STAR is {reno:+.0} % faster than NewReno, {highspeed:+.0} % than \
+             HSTCP, \
              {scalable:+.0} % than Scalable, {j:+.0} % than TCP-J (paper: +152, +96, +42, +14 %)."
         )
     }
@@ -168,22 +172,23 @@ impl Measured<'_, SatellitePaper> {
         (mean("star") / mean(other) - 1.0) * 100.0
     }
 
-    /// Half the 95 % confidence interval of [`gain`](Self::gain), in percentage points. Relative errors of the two means
-    /// are added as independent ones.
+    /// Half the 95 % confidence interval of [`gain`](Self::gain), in percentage points. Relative errors of
+    /// the two means are added as independent ones.
     fn gain_ci95(&self, other: &str) -> f64 {
         let [star, other] = ["star", other].map(|name| self.flow_goodput(&single(name, Ber::E8), 0));
         let [a, b] = [star, other].map(|s| s.ci95 / s.mean);
         star.mean / other.mean * (a * a + b * b).sqrt() * 100.0
     }
 
-    /// When the window of a single flow without errors first held the bandwidth-delay product, in seconds (Fig. 7).
+    /// When the window of a single flow without errors first held the bandwidth-delay product, in seconds
+    /// (Fig. 7).
     fn fills_at(&self, name: &str) -> Option<f64> {
         let full = |r: &&FlowReading| in_bytes(r) >= WINDOW.get() - SEGMENT.get();
         self.readings(&single(name, Ber::Zero), 0).iter().find(full).map(|r| r.at().as_secs_f64())
     }
 
-    /// How long after the ACKs the throughput came back, in seconds (Fig. 8): until a second begins in which at least
-    /// 90 % of what had been delivered in a second before arrives.
+    /// How long after the ACKs the throughput came back, in seconds (Fig. 8): until a second begins in which
+    /// at least 90 % of what had been delivered in a second before arrives.
     fn recovers_after(&self, name: &str) -> Option<f64> {
         let case = blackout(name);
         let readings = self.readings(&case, 0);

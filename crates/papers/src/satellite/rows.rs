@@ -8,8 +8,8 @@ use crate::paper::RowList;
 /// How much faster than another STAR is at 1e-8, in percent (§4.2.1).
 pub const GAINS: [(&str, f64); 4] =
     [("reno", 152.0), ("highspeed", 95.9), ("scalable", 41.6), ("tcp-j", 13.5)];
-/// Figs. 6 and 7: the window that STAR keeps at 1e-7, in kB, and when the windows of STAR and of the others reach it
-/// without errors, in seconds.
+/// Figs. 6 and 7: the window that STAR keeps at 1e-7, in kB, and when the windows of STAR and of the others
+/// reach it without errors, in seconds.
 const KEPT: f64 = 625.0;
 const FILLED: [f64; 2] = [2.0, 9.0];
 /// Fig. 15: the mean estimate of two flows, in Mbit/s.
@@ -18,7 +18,8 @@ pub const ESTIMATE: f64 = 8.0;
 const WINDOWS: [f64; 2] = [266.0, 210.0];
 
 const TWO: &str = "Both flows start together, the second one up to 3.7 s later: 37 ms from seed to seed";
-const ONE_SECOND: &str = "All ACKs that the receiver sends in one second, after three quarters of the time, are lost \
+const ONE_SECOND: &str = "All ACKs that the receiver sends in one second, after three quarters of the time, \
+                          are lost \
                           (\"about 1 s\" from 45 s on)";
 
 /// What the paper leaves open and holds for every row.
@@ -29,23 +30,29 @@ fn assumptions(paper: &SatellitePaper) -> [String; 8] {
             paper.runs.time
         ),
         format!(
-            "Means of {} seeds with 95 % confidence intervals; the paper's are of 5 runs. Of a single flow without \
+            "Means of {} seeds with 95 % confidence intervals; the paper's are of 5 runs. Of a single flow \
+             without \
              errors there is one run, as the dice have no say in it",
             paper.runs.seeds
         ),
-        "Bit errors lose packets on the way of data only (Fig. 5 is on the loss of data segments): each by its length, \
+        "Bit errors lose packets on the way of data only (Fig. 5 is on the loss of data segments): each by \
+         its length, \
          1 - (1 - BER)^12000 for 1500 bytes"
             .into(),
-        "The link's 10 Mbit/s count Ethernet frames of 1514 bytes without preamble and gap: at most 9.56 Mbit/s of \
+        "The link's 10 Mbit/s count Ethernet frames of 1514 bytes without preamble and gap: at most 9.56 \
+         Mbit/s of \
          payload"
             .into(),
-        "All senders have the same recovery (RFC 6675 with SACK), an initial window of 2 segments, a least timeout \
-         of 1 s, and in slow start one segment more for each ACK, as stacks of the time had; the paper's HighSpeed \
+        "All senders have the same recovery (RFC 6675 with SACK), an initial window of 2 segments, a least \
+         timeout \
+         of 1 s, and in slow start one segment more for each ACK, as stacks of the time had; the paper's \
+         HighSpeed \
          and Scalable TCP ran on Linux, the others on NetBSD"
             .into(),
         "Senders reach the router by 1 Gbit/s without delay; the rate of these links is not stated".into(),
         "What is in flight is limited to 625 kB by the receive window; the send buffer is larger".into(),
-        "STAR is literal: ABE unfiltered, 1 ms as the first interval, no cap but the windows of 625 kB, AEN takes any \
+        "STAR is literal: ABE unfiltered, 1 ms as the first interval, no cap but the windows of 625 kB, AEN \
+         takes any \
          ACK for its answer. TCP-J has the same estimator with 1 us"
             .into(),
     ]

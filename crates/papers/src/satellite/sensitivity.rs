@@ -1,5 +1,5 @@
-//! Parameter sweeps over what the paper leaves open: filter, first interval and limit of STAR's estimator, and the rate of
-//! access links.
+//! Parameter sweeps over what the paper leaves open: filter, first interval and limit of STAR's estimator,
+//! and the rate of access links.
 
 use super::SatellitePaper;
 use super::cases::{Ber, RouterQueue, SatelliteCase};

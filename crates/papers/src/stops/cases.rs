@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Receive windows in packets. The paper's buffers would announce the first one. With the last one the model is nearest
-/// to the paper.
+/// Receive windows in packets. The paper's buffers would announce the first one. With the last one the model
+/// is nearest to the paper.
 pub const WINDOWS: [u32; 3] = [SMALL_WINDOW, 2071, MAIN_WINDOW];
 /// The window of the figures.
 pub const MAIN_WINDOW: u32 = 2500;
@@ -55,7 +55,8 @@ const PROFILE_2617: (&str, &str) = ("profile", "linux-2.6.17");
 const PROFILE_2624: (&str, &str) = ("profile", "linux-2.6.24");
 const PROFILE_FIX: (&str, &str) = ("profile", "aist-fix");
 
-/// All variants, in their order. `aist-fix` is the paper's solution (remedy B), `aist-fix-max-end` its remedy A.
+/// All variants, in their order. `aist-fix` is the paper's solution (remedy B), `aist-fix-max-end` its remedy
+/// A.
 const VARIANTS: [VariantRow; 12] = [
     (V::Linux2617, "linux-2.6.17", "linux-2.6.17", &[PROFILE_2617]),
     (V::Linux2622, "linux-2.6.22", "linux-2.6.22", &[("profile", "linux-2.6.22")]),
@@ -227,8 +228,8 @@ mod tests {
         }
     }
 
-    /// Breaks: a number of the paper is copied wrongly, or 1 GB is taken for 2^30 bytes. The efficiency of the paper is
-    /// that of the slowest run: 10^9 bytes in its time, over 500 Mbit/s.
+    /// Breaks: a number of the paper is copied wrongly, or 1 GB is taken for 2^30 bytes. The efficiency of
+    /// the paper is that of the slowest run: 10^9 bytes in its time, over 500 Mbit/s.
     #[test]
     fn the_numbers_of_the_paper_fit_each_other() {
         let [.., newer, fix] = TABLE_2.map(|variant| {

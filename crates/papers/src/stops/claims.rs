@@ -25,7 +25,8 @@ pub fn claims(m: &Stops<'_>, claims: &mut ClaimList) {
     one_pass_alone(m, claims);
     let (holds, says) =
         compare(m, &[(V::FixMaxEnd, MAIN_WINDOW), (V::Linux2624, MAIN_WINDOW), (V::FixMaxEnd, SMALL_WINDOW)]);
-    let text = "While no ACK is lost, the three ways to find lost retransmissions (remedies A and B of the paper, and \
+    let text = "While no ACK is lost, the three ways to find lost retransmissions (remedies A and B of the \
+                paper, and \
                 that of 2.6.24) give the same transfer";
     claims.add("remedies-agree", text, holds, says);
     let (holds, says) = compare(m, &[(V::Linux2624, SMALL_WINDOW)]);
@@ -46,7 +47,8 @@ fn order(m: &Stops<'_>, window: u32, claims: &mut ClaimList) {
     if leads {
         let (spread, late) = (fix.goodput(), [newer.timeouts().mean, fix.timeouts().mean]);
         says.push(format!(
-            "the fix has {:.1} to {:.1} from phase to phase, and timeouts are {:.1} (2.6.22) and {:.1} per run (fix)",
+            "the fix has {:.1} to {:.1} from phase to phase, and timeouts are {:.1} (2.6.22) and {:.1} per \
+             run (fix)",
             spread.min, spread.max, late[0], late[1]
         ));
     }
@@ -58,12 +60,15 @@ fn saturates(m: &Stops<'_>, claims: &mut ClaimList) {
     let fix = m.main(V::Fix);
     let (runs, min, timeouts) = (fix.len(), fix.efficiency().min, fix.timeouts().max);
     let text = format!(
-        "The fix saturates the policed rate: at least {SATURATED:.0} % of 500 Mbit/s in every run, without a timeout \
+        "The fix saturates the policed rate: at least {SATURATED:.0} % of 500 Mbit/s in every run, without a \
+         timeout \
          (window {MAIN_WINDOW})"
     );
     let says = format!(
-        "least efficiency {min:.1} %, most timeouts {timeouts:.0}, of {runs} runs. The ceiling is 96.5 % (1448 bytes of \
-         payload in packets of 1500), plus what the full bucket adds at the start ({:.1} % in all for this size)",
+        "least efficiency {min:.1} %, most timeouts {timeouts:.0}, of {runs} runs. The ceiling is 96.5 % \
+         (1448 bytes of \
+         payload in packets of 1500), plus what the full bucket adds at the start ({:.1} % in all for this \
+         size)",
         m.of.size.get() as f64 * 8.0 / m.of.min_seconds() / 5e6,
     );
     claims.add("fix-saturates", text, runs > 0 && min >= SATURATED && timeouts == 0.0, [says]);
@@ -129,7 +134,8 @@ fn abc_alone(m: &Stops<'_>, claims: &mut ClaimList) {
     let (main, main_without) = pair(m, V::FixAbcBuggy, V::Fix, MAIN_WINDOW);
     let small_window = |group: &PolicedGroup<'_>| group.over(|m| m.small_window).mean;
     let says = format!(
-        "window {SMALL_WINDOW}, where the fix has timeouts ({:.0} per run): {:.1} s instead of {:.1} s, longest \
+        "window {SMALL_WINDOW}, where the fix has timeouts ({:.0} per run): {:.1} s instead of {:.1} s, \
+         longest \
          silence {} instead of {}, {:.1} s instead of {:.1} s at a window of 2 packets or less. At window \
          {MAIN_WINDOW} there is no timeout, and no damage: {:.2} s and {:.2} s",
         with.timeouts().mean,
@@ -142,7 +148,8 @@ fn abc_alone(m: &Stops<'_>, claims: &mut ClaimList) {
         main.time().mean,
         main_without.time().mean,
     );
-    let text = "The ABC defect alone, put back into the fix: after a timeout the window stays at one packet, and the \
+    let text = "The ABC defect alone, put back into the fix: after a timeout the window stays at one packet, \
+                and the \
                 transfer stands still for seconds in Loss";
     let holds = with.stopped_in(&[RecoveryState::Loss]) > 0 && without.stopped() == 0;
     claims.add("abc-alone", text, holds, [says]);
@@ -189,7 +196,8 @@ fn sort_alone(m: &Stops<'_>, claims: &mut ClaimList) {
         lost(&with),
         lost(&without),
     );
-    let text = "The sort defect alone, put back into linux-2.6.24, which reads all blocks: news of the newest block is \
+    let text = "The sort defect alone, put back into linux-2.6.24, which reads all blocks: news of the \
+                newest block is \
                 lost, and recovery takes longer";
     claims.add("sort-alone", text, holds, [says]);
 }
@@ -198,7 +206,8 @@ fn one_pass_alone(m: &Stops<'_>, claims: &mut ClaimList) {
     let (with, without) = pair(m, V::Linux2622, V::Fix, MAIN_WINDOW);
     let slower = slower_than_all(&with, &[m.main(V::Fix)]);
     let says = format!(
-        "window {MAIN_WINDOW}: {:.1} timeouts instead of {:.1}, {:.1} s instead of {:.1} s, {:.0} instead of {:.0} \
+        "window {MAIN_WINDOW}: {:.1} timeouts instead of {:.1}, {:.1} s instead of {:.1} s, {:.0} instead of \
+         {:.0} \
          Mbit/s{}. Fast retransmissions that were lost again come to light by the timer",
         with.timeouts().mean,
         without.timeouts().mean,
@@ -208,7 +217,8 @@ fn one_pass_alone(m: &Stops<'_>, claims: &mut ClaimList) {
         without.goodput().mean,
         comparison(slower),
     );
-    let text = "The one-pass defect alone, put back into the fix (this is linux-2.6.22): lost retransmissions are \
+    let text = "The one-pass defect alone, put back into the fix (this is linux-2.6.22): lost \
+                retransmissions are \
                 overlooked, and only a timeout helps";
     let holds = slower && with.timeouts().min > 0.0 && without.timeouts().max == 0.0;
     claims.add("one-pass-alone", text, holds, [says]);

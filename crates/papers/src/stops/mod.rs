@@ -1,8 +1,8 @@
 //! The paper on communication stops.
 //!
-//! Its authors sent 1 GB through a router that polices to 500 Mbit/s, and found transfers that stood still for seconds.
-//! They traced this to three defects of Linux 2.6.17 and repaired the third one themselves. `docs/papers/stops.md`
-//! describes paper and results.
+//! Its authors sent 1 GB through a router that polices to 500 Mbit/s, and found transfers that stood still
+//! for seconds. They traced this to three defects of Linux 2.6.17 and repaired the third one themselves.
+//! `docs/papers/stops.md` describes paper and results.
 
 mod cases;
 mod claims;
@@ -49,8 +49,8 @@ pub struct StopsPaper {
 }
 
 impl StopsPaper {
-    /// The full or the quick measurement, with so many phases for Table 2 (1 to 10) if not the usual number. `set` changes
-    /// the scenario of all runs.
+    /// The full or the quick measurement, with so many phases for Table 2 (1 to 10) if not the usual number.
+    /// `set` changes the scenario of all runs.
     ///
     /// # Errors
     /// A scenario that `set` makes impossible.
@@ -106,8 +106,8 @@ impl StopsPaper {
         scenario(SCENARIO, SCENARIO_NAME, &all)
     }
 
-    /// The time in which the policer lets the packets of a run pass if it is never idle, in seconds: packets of 1500
-    /// bytes carry 1448 of payload, and a full bucket of 16 MB comes on top.
+    /// The time in which the policer lets the packets of a run pass if it is never idle, in seconds: packets
+    /// of 1500 bytes carry 1448 of payload, and a full bucket of 16 MB comes on top.
     fn min_seconds(&self) -> f64 {
         let packets = self.size.get() as f64 * 1500.0 / 1448.0;
         (packets - 16e6).max(1500.0) * 8.0 / POLICED.bits_per_sec() as f64
@@ -153,12 +153,15 @@ impl Experiment for StopsPaper {
 impl Paper for StopsPaper {
     const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "stops",
-        citation: "Analysis and Improvement of Communication Stops using TCP/IP of Linux on a Fast Long Distance \
+        citation: "Analysis and Improvement of Communication Stops using TCP/IP of Linux on a Fast Long \
+                   Distance \
                    Network (National Institute of Advanced Industrial Science and Technology)",
         title: "Why transfers behind a policer stop for seconds, and what prevents it",
         topic: "Transfers that stand still behind a policer",
-        story: "A router that polices drops half of a window at once, and then part of the retransmissions. Linux \
-                2.6.17 did not notice that, and stood still for seconds. The fix finds lost retransmissions by what \
+        story: "A router that polices drops half of a window at once, and then part of the retransmissions. \
+                Linux \
+                2.6.17 did not notice that, and stood still for seconds. The fix finds lost retransmissions \
+                by what \
                 the receiver reports.",
         key_figures: &["figures/bandwidth-2.6.17.svg", "figures/bandwidth-cured.svg"],
         key_claims: &["order/window-2500", "fix-saturates", "patient-stops", "cured-do-not-stop"],
@@ -179,7 +182,8 @@ impl Paper for StopsPaper {
     fn verdict(measured: &Measured<'_, Self>) -> String {
         let [old, newer, fix] = TABLE_2.map(|v| measured.main(v).time().mean);
         format!(
-            "Mean times for {}: {old:.1} s with linux-2.6.17, {newer:.1} s with linux-2.6.22, {fix:.1} s with the fix \
+            "Mean times for {}: {old:.1} s with linux-2.6.17, {newer:.1} s with linux-2.6.22, {fix:.1} s \
+             with the fix \
              of the paper (paper, for 1 GB: 52.4, 21.3 and 16.6 s).",
             measured.of.size
         )
@@ -201,7 +205,8 @@ mod tests {
     use KernelVariant as V;
     use farpace_tcp::config::{Hint, LostRtx, Profile, Recovery};
 
-    /// Breaks: the settings of a variant are refused by the scenario reader, in the middle of a long measurement.
+    /// Breaks: the settings of a variant are refused by the scenario reader, in the middle of a long
+    /// measurement.
     #[test]
     fn every_run_has_a_scenario() {
         let paper = StopsPaper::new(false, None, &[]).unwrap();

@@ -9,10 +9,12 @@ use crate::paper::RowList;
 pub fn assumptions(paper: &StopsPaper) -> [String; 3] {
     [
         format!(
-            "Each run sends {}. The paper's \"1 gigabyte\" is 10^9 bytes: 483 Mbit/s in 16.6 s are 1.00 * 10^9",
+            "Each run sends {}. The paper's \"1 gigabyte\" is 10^9 bytes: 483 Mbit/s in 16.6 s are 1.00 * \
+             10^9",
             paper.size
         ),
-        "The policer adds tokens every 490 us, which fits the 20 packets passed and 20 dropped in turn of the paper's \
+        "The policer adds tokens every 490 us, which fits the 20 packets passed and 20 dropped in turn of \
+         the paper's \
          capture; its trials differ by chance, ours by the policer's phase (steps of 49 us)"
             .to_owned(),
         "Processors cost no time; the paper's sender was too busy for up to 100 ms".to_owned(),

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 /// The rate of the policer.
 pub const POLICED: Rate = Rate::from_mbit(500);
-/// A transfer crawls below this part of the policed rate: 8 packets per round trip. In the first stop of the paper the
-/// window was 8 packets (its §3.4).
+/// A transfer crawls below this part of the policed rate: 8 packets per round trip. In the first stop of the
+/// paper the window was 8 packets (its §3.4).
 const CRAWL: u64 = 50;
 /// A shorter silence is no stop.
 pub const SECOND: Span = Span::from_secs(1);

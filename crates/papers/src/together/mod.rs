@@ -1,7 +1,8 @@
 //! The solutions of all five papers on one path.
 //!
-//! Each was found on a path with one impairment. Here paths have all five, and solutions are taken out one by one and put in
-//! one by one, as the papers publish them and with what is known now. `solutions` says what each changes in a scenario.
+//! Each was found on a path with one impairment. Here paths have all five, and solutions are taken out one by
+//! one and put in one by one, as the papers publish them and with what is known now. `solutions` says what
+//! each changes in a scenario.
 
 mod page;
 mod solutions;
@@ -18,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// A path with all impairments: its name, the file of its scenario, and its text, which has all modern solutions.
+/// A path with all impairments: its name, the file of its scenario, and its text, which has all modern
+/// solutions.
 type SharedPath = (&'static str, &'static str, &'static str);
 
 const PATHS: [SharedPath; 2] = [
@@ -105,8 +107,8 @@ impl Together {
         }
     }
 
-    /// Runs for [`add_device_run`](Together::add_device_run): modern solutions and outsiders with the first seed, each with
-    /// its scenario and the scenario's file.
+    /// Runs for [`add_device_run`](Together::add_device_run): modern solutions and outsiders with the first
+    /// seed, each with its scenario and the scenario's file.
     ///
     /// # Errors
     /// Values that the scenarios do not take.

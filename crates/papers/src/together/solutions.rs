@@ -85,8 +85,8 @@ impl Era {
         ["printed", "today"][self as usize]
     }
 
-    /// The settings that give a scenario these solutions and no others. It has hosts `ship` and `shore`, links `wide` and
-    /// `narrow` and the flow `bulk`.
+    /// The settings that give a scenario these solutions and no others. It has hosts `ship` and `shore`,
+    /// links `wide` and `narrow` and the flow `bulk`.
     pub fn settings(self, solutions: SolutionSet) -> Vec<Setting> {
         let published = self == Era::Published;
         let pick = |solution, of_eras: [&'static str; 2], off| {

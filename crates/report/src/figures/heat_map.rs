@@ -70,7 +70,8 @@ fn draw(
     for (i, label) in columns.iter().enumerate() {
         let (x, y) = (Px(panel.px(i as f64) + 4.0), Px(panel.top + head - 6.0));
         chart.raw(&format!(
-            "<text class=\"f-ink\" fill=\"{}\" font-size=\"{TYPE}\" transform=\"translate({x} {y}) rotate(-90)\">{}</text>",
+            "<text class=\"f-ink\" fill=\"{}\" font-size=\"{TYPE}\" transform=\"translate({x} {y}) \
+             rotate(-90)\">{}</text>",
             Colour::Ink.hex(),
             escape(label)
         ));
@@ -86,7 +87,8 @@ fn draw(
             let colour = if value < 0.0 { Colour::Vermillion } else { Colour::Blue };
             let strength = (shown.abs() / largest.max(1e-9)).sqrt() * STRONGEST;
             chart.raw(&format!(
-                "<rect {} fill-opacity=\"{strength:.2}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}, {}: {}</title></rect>",
+                "<rect {} fill-opacity=\"{strength:.2}\" x=\"{}\" y=\"{}\" width=\"{}\" \
+                 height=\"{}\"><title>{}, {}: {}</title></rect>",
                 colour.fill(),
                 Px(from + 0.5),
                 Px(top + 0.5),
@@ -105,7 +107,8 @@ fn draw(
 
 fn text(chart: &mut Chart, x: f64, y: f64, anchor: &str, text: &str) {
     chart.raw(&format!(
-        "<text class=\"f-ink\" fill=\"{}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" font-size=\"{TYPE}\">{}</text>",
+        "<text class=\"f-ink\" fill=\"{}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" \
+         font-size=\"{TYPE}\">{}</text>",
         Colour::Ink.hex(),
         Px(x),
         Px(y),

@@ -1,10 +1,10 @@
 //! 4.3BSD to 4.4BSD: a window update for every second segment, and the fast timer for the rest.
 //!
-//! These systems do not count segments. Reading makes room, and the window is told when its edge has moved by two
-//! segments of the maximum size, or by half of the receive buffer: that carries the acknowledgment. So segments that are
-//! smaller than they could be are acknowledged less often than every second one (RFC 2525 §2.13 and §2.14 know the effect).
-//! What is left goes at the next tick of a timer that runs for all connections together since the boot: an acknowledgment
-//! is held back for anything from nothing to one tick.
+//! These systems do not count segments. Reading makes room, and the window is told when its edge has moved by
+//! two segments of the maximum size, or by half of the receive buffer: that carries the acknowledgment. So
+//! segments that are smaller than they could be are acknowledged less often than every second one (RFC 2525
+//! §2.13 and §2.14 know the effect). What is left goes at the next tick of a timer that runs for all
+//! connections together since the boot: an acknowledgment is held back for anything from nothing to one tick.
 
 use super::DataArrival;
 use farpace_units::{Instant, Span};

@@ -1,7 +1,8 @@
-//! Linux of today (6.x): quick ACKs at the start and after trouble, unless the connection is a conversation; then more than
-//! one segment, or a timer that follows the sender's pace.
+//! Linux of today (6.x): quick ACKs at the start and after trouble, unless the connection is a conversation;
+//! then more than one segment, or a timer that follows the sender's pace.
 //!
-//! Left out: compressed SACKs (from the fourth duplicate on Linux may hold one back for up to 1 ms). `tests/against_linux` has the kernel play the same scripts.
+//! Left out: compressed SACKs (from the fourth duplicate on Linux may hold one back for up to 1 ms).
+//! `tests/against_linux` has the kernel play the same scripts.
 
 use super::DataArrival;
 use farpace_units::{Instant, Span};
@@ -34,7 +35,8 @@ pub struct QuickAck {
     /// None before the first data.
     ato: Option<Span>,
     last: Instant,
-    /// We have answered data with data, or heard a FIN ("pingpong"): what we send next will carry the next ACK, too.
+    /// We have answered data with data, or heard a FIN ("pingpong"): what we send next will carry the next
+    /// ACK, too.
     conversation: bool,
     /// What counts as a full-size segment, in bytes (`rcv_mss`); 0 before the first data.
     full_size: u32,
@@ -128,7 +130,8 @@ impl QuickAck {
     pub fn timeout(&self) -> Span {
         self.ato.unwrap_or_default()
     }
-    /// What counts as a full-size segment, as TCP_INFO tells it: of a peer that has sent no data what is guessed then.
+    /// What counts as a full-size segment, as TCP_INFO tells it: of a peer that has sent no data what is
+    /// guessed then.
     pub fn segment(&self, mss: u32, window: u32) -> u32 {
         if self.full_size == 0 {
             FIRST_FULL_SIZE.min(mss).min(window / 2).max(MIN_FULL_SIZE)
@@ -141,7 +144,8 @@ impl QuickAck {
         if self.full_size == 0 { MIN_FULL_SIZE } else { self.full_size }
     }
 
-    /// Finds what a full-size segment is: the largest; or, of two smaller ones of one size without PSH, theirs.
+    /// Finds what a full-size segment is: the largest; or, of two smaller ones of one size without PSH,
+    /// theirs.
     fn measure(&mut self, a: &DataArrival) {
         if self.full_size == 0 {
             self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2).max(MIN_FULL_SIZE);
@@ -182,7 +186,8 @@ impl QuickAck {
         ato.min(most).min(DELAY_MAX)
     }
 
-    /// A segment went out with an ACK, which `owed` says was due; with the last quick one the timeout begins small.
+    /// A segment went out with an ACK, which `owed` says was due; with the last quick one the timeout begins
+    /// small.
     pub fn on_ack_sent(&mut self, owed: bool) {
         if owed {
             if self.quick == 1 {
@@ -221,7 +226,8 @@ impl QuickAck {
         !self.conversation
     }
 
-    /// Everything was read: a short segment, or PSH, is the end of something, and nothing else will come soon.
+    /// Everything was read: a short segment, or PSH, is the end of something, and nothing else will come
+    /// soon.
     pub fn on_all_read(&self) -> bool {
         self.ends > 1 || (self.ends == 1 && !self.conversation)
     }

@@ -1,7 +1,7 @@
 //! When the receiver acknowledges: at once, or after a while.
 //!
-//! What all forms share stands here: out of order, duplicates, and what fills a hole are acknowledged at once (RFC 5681
-//! §4.2). The rest is one file for each form.
+//! What all forms share stands here: out of order, duplicates, and what fills a hole are acknowledged at once
+//! (RFC 5681 §4.2). The rest is one file for each form.
 
 mod bsd;
 mod linux;
@@ -23,8 +23,8 @@ pub enum Decision {
     Hold(Instant),
 }
 
-/// What an arrival of data looked like to the receiver. What comes after `unacknowledged` only matters to policies that
-/// [look closely](AckPolicy::looks_closely).
+/// What an arrival of data looked like to the receiver. What comes after `unacknowledged` only matters to
+/// policies that [look closely](AckPolicy::looks_closely).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DataArrival {
     /// When.
@@ -117,7 +117,8 @@ impl AckPolicy {
         }
     }
 
-    /// Data has arrived ahead of its turn. It is acknowledged at once, and tells how long segments are (Linux).
+    /// Data has arrived ahead of its turn. It is acknowledged at once, and tells how long segments are
+    /// (Linux).
     pub fn on_early(&mut self, a: &DataArrival) {
         if let AckForm::Linux(form) = &mut self.form {
             form.on_early(a);
@@ -181,7 +182,8 @@ impl AckPolicy {
     pub fn timeout(&self) -> Span {
         if let AckForm::Linux(form) = &self.form { form.timeout() } else { Span::ZERO }
     }
-    /// What counts as a full-size segment of the peer, where full ones of our own have `mss` bytes of payload.
+    /// What counts as a full-size segment of the peer, where full ones of our own have `mss` bytes of
+    /// payload.
     pub fn segment(&self, mss: u32, window: u32) -> u32 {
         match &self.form {
             AckForm::Linux(form) => form.segment(mss, window),

@@ -98,7 +98,8 @@ impl Receiver {
     }
 }
 
-/// Breaks: fast retransmit: whatever the form, disorder and duplicates are acknowledged at once (RFC 5681 §4.2).
+/// Breaks: fast retransmit: whatever the form, disorder and duplicates are acknowledged at once (RFC 5681
+/// §4.2).
 #[test]
 fn disorder_is_never_held_back() {
     for kind in DelayedAck::ALL {
@@ -162,7 +163,8 @@ fn bsd_ticks() {
     assert_eq!(r.full(&[120, 160]), "30 40");
 }
 
-/// Full segments that open the window of today's Linux before anything is tuned: (80896 - 45 * 1448) / 2896, rounded up.
+/// Full segments that open the window of today's Linux before anything is tuned: (80896 - 45 * 1448) / 2896,
+/// rounded up.
 const OPENING: usize = 6;
 
 /// Breaks: the ACK clock of the first round trips, on which slow start depends.
@@ -182,7 +184,8 @@ fn sixteen_quick_acks_then_every_second() {
     }
 }
 
-/// Breaks: Linux in a conversation: no quick ACKs, because the answer carries them; and the way back from there.
+/// Breaks: Linux in a conversation: no quick ACKs, because the answer carries them; and the way back from
+/// there.
 #[test]
 fn linux_conversation() {
     let mut r = Receiver::new(DelayedAck::Linux);
@@ -204,8 +207,8 @@ fn linux_conversation() {
     assert!(r.policy.on_all_read());
 }
 
-/// Breaks: Linux's timer: it grows with the sender's pace and with each time that it fires, up to 200 ms or a round trip,
-/// and one that is about to fire is not waited for.
+/// Breaks: Linux's timer: it grows with the sender's pace and with each time that it fires, up to 200 ms or a
+/// round trip, and one that is about to fire is not waited for.
 #[test]
 fn linux_timer() {
     let quiet = |srtt| {
@@ -213,8 +216,8 @@ fn linux_timer() {
         let _ = r.full(&[0; 16 + OPENING]);
         r
     };
-    // A segment every 44 ms: the timer fires for the first and doubles (then half of it and the 44 ms count); so the third
-    // is in time.
+    // A segment every 44 ms: the timer fires for the first and doubles (then half of it and the 44 ms count);
+    // so the third is in time.
     assert_eq!(quiet(600).full(&[44, 88, 132]), "40 84 now");
     assert_eq!(quiet(60).full(&[44, 88]), "40 60", "at most a round trip");
     // Times count in ticks of 4 ms: what comes 39 ms later comes as late as the timer, and says nothing.
@@ -265,7 +268,8 @@ fn arrival(len: u32, push: bool) -> DataArrival {
     }
 }
 
-/// Breaks: PSH: a full segment with it is the end of something; two short ones without it are full ones of a small size.
+/// Breaks: PSH: a full segment with it is the end of something; two short ones without it are full ones of a
+/// small size.
 #[test]
 fn linux_push() {
     let quiet = || {
@@ -285,8 +289,8 @@ fn linux_push() {
     assert_eq!(r.policy.on_data(&second), Decision::Now(Cause::AckNow));
 }
 
-/// Breaks: the ACK of a FIN: of Linux it waits for the program to close, of all others it does not; without data before it
-/// Linux waits for its next timer alone.
+/// Breaks: the ACK of a FIN: of Linux it waits for the program to close, of all others it does not; without
+/// data before it Linux waits for its next timer alone.
 #[test]
 fn only_linux_holds_the_ack_of_a_fin() {
     for kind in DelayedAck::ALL {

@@ -1,7 +1,8 @@
 //! The receiver's half: which requests are answered at once.
 //!
-//! Whoever asks makes us send. A sender that keeps to its window has at most one window of segments in a round trip; twice as
-//! many answers are there for it, spread over the round trip. What goes beyond is acknowledged as if nobody had asked.
+//! Whoever asks makes us send. A sender that keeps to its window has at most one window of segments in a
+//! round trip; twice as many answers are there for it, spread over the round trip. What goes beyond is
+//! acknowledged as if nobody had asked.
 
 use farpace_units::{Instant, Span};
 
@@ -17,14 +18,15 @@ const MIN_RTT: Span = Span::from_micros(10);
 pub(crate) struct Answers {
     /// The segment at hand asks.
     pub asked: bool,
-    /// It asks by the bit, and so does the answer: what is between may let only one of bit and option through.
+    /// It asks by the bit, and so does the answer: what is between may let only one of bit and option
+    /// through.
     pub by_flag: bool,
     /// A request that arrived then is answered with the next ACK.
     pub owed: Option<Instant>,
     /// When the answers so far are paid for.
     paid_at: Instant,
-    /// The round trip of the handshake: the only one that an end which sends nothing measures, and exact whatever its
-    /// clock. The shorter it is taken, the more answers there are.
+    /// The round trip of the handshake: the only one that an end which sends nothing measures, and exact
+    /// whatever its clock. The shorter it is taken, the more answers there are.
     rtt: Option<Span>,
 }
 
@@ -34,7 +36,8 @@ impl Answers {
         self.rtt = Some(rtt);
     }
 
-    /// A request may be answered at once: then the answer is owed. `window`: segments that we offer to receive.
+    /// A request may be answered at once: then the answer is owed. `window`: segments that we offer to
+    /// receive.
     pub fn take(&mut self, now: Instant, window: u32) -> bool {
         let rtt = self.rtt.map_or(UNKNOWN_RTT, |rtt| rtt.max(MIN_RTT));
         let price = rtt / (PER_SEGMENT * u64::from(window.max(1)));
@@ -52,7 +55,8 @@ impl Answers {
 mod tests {
     use super::*;
 
-    /// Breaks: the bound on ACKs that a peer can make us send: twice the window in a round trip, also for a flood.
+    /// Breaks: the bound on ACKs that a peer can make us send: twice the window in a round trip, also for a
+    /// flood.
     #[test]
     fn two_for_each_segment_of_the_window() {
         let mut answers = Answers::default();

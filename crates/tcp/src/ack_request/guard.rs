@@ -1,7 +1,7 @@
 //! Paths and peers that do not bear being asked.
 //!
-//! Options are stripped, reserved bits cleared, and segments without ACK dropped, often on one way only, so that the
-//! handshake tells nothing of it. A request that gets lost must cost no more than the request.
+//! Options are stripped, reserved bits cleared, and segments without ACK dropped, often on one way only, so
+//! that the handshake tells nothing of it. A request that gets lost must cost no more than the request.
 
 use super::RequestForm;
 use crate::config::AckControlMode;
@@ -77,7 +77,8 @@ impl Guard {
         }
     }
 
-    /// A segment without ACK, sent at `sent_at`, is missing; its neighbours are not, unless they had no ACK either.
+    /// A segment without ACK, sent at `sent_at`, is missing; its neighbours are not, unless they had no ACK
+    /// either.
     pub fn on_bare_lost(&mut self, now: Instant, sent_at: Instant) {
         if self.struck_at.is_none_or(|at| sent_at >= at) {
             self.struck_at = Some(now);
@@ -92,7 +93,8 @@ mod tests {
     use super::*;
     use farpace_units::Span;
 
-    /// Breaks: a stripped option or cleared bit ends the asking after four requests; lost ACKs of a working path do not.
+    /// Breaks: a stripped option or cleared bit ends the asking after four requests; lost ACKs of a working
+    /// path do not.
     #[test]
     fn silence_ends_it() {
         let mut g = Guard::new(AckControlMode::Safe);

@@ -1,8 +1,9 @@
 //! Asking the peer for acknowledgments that are not held back (CDL), and what is asked of us.
 //!
-//! [`agreement`]: what both ends can, by the options of their SYNs. [`policy`]: which segments ask. [`requests`]: which ACK
-//! answers which of them. [`guard`]: a path or a peer that does not bear being asked. [`worth`]: whether it pays.
-//! [`answers`]: the receiver's half. The connection's `soliciting` puts all this into headers and reads it out of them.
+//! [`agreement`]: what both ends can, by the options of their SYNs. [`policy`]: which segments ask.
+//! [`requests`]: which ACK answers which of them. [`guard`]: a path or a peer that does not bear being asked.
+//! [`worth`]: whether it pays. [`answers`]: the receiver's half. The connection's `soliciting` puts all this
+//! into headers and reads it out of them.
 
 mod agreement;
 mod answers;
@@ -155,7 +156,8 @@ impl AckRequester {
         self.policy.on_sent();
     }
 
-    /// A probe with the byte at `seq` is to leave, behind data that ends before `end`. False: too many were not answered.
+    /// A probe with the byte at `seq` is to leave, behind data that ends before `end`. False: too many were
+    /// not answered.
     pub fn on_probe_sent(&mut self, now: Instant, seq: Seq, end: Seq) -> bool {
         if self.probe.is_some_and(|p| !p.measured) {
             self.guard.on_unanswered(false);

@@ -132,8 +132,8 @@ mod tests {
         (covered.newest.map(|r| r.end.get()), covered.silent.map(|r| r.end.get()))
     }
 
-    /// Breaks: which request an ACK may measure: the newest it covers, once, and none that was sent again. The numbers
-    /// pass zero.
+    /// Breaks: which request an ACK may measure: the newest it covers, once, and none that was sent again.
+    /// The numbers pass zero.
     #[test]
     fn the_newest_that_is_covered_once() {
         let mut requests = Requests::default();

@@ -1,11 +1,12 @@
 //! Whether asking pays, found out by leaving it now and then (`ack_requests = "auto"`).
 //!
-//! A segment that would have asked, and does not, shows how long the peer holds an ACK back here. If that is nothing, asking
-//! is the exception: one in so many segments still asks, so that a change is seen.
+//! A segment that would have asked, and does not, shows how long the peer holds an ACK back here. If that is
+//! nothing, asking is the exception: one in so many segments still asks, so that a change is seen.
 
 use farpace_units::Span;
 
-/// Candidates between two trials: at first, and at most (each trial doubles them, until one tells something new).
+/// Candidates between two trials: at first, and at most (each trial doubles them, until one tells something
+/// new).
 const FIRST: u32 = 8;
 const MAX: u32 = 256;
 /// Less than this is not held back, but the network's and the machine's unrest.
@@ -63,7 +64,8 @@ impl Worth {
 mod tests {
     use super::*;
 
-    /// Sends `n` candidates to a peer that holds back for `held` where it is not asked; returns how many asked.
+    /// Sends `n` candidates to a peer that holds back for `held` where it is not asked; returns how many
+    /// asked.
     fn run(worth: &mut Worth, n: u32, held: u64) -> u32 {
         let mut asked = 0;
         for _ in 0..n {
@@ -79,8 +81,8 @@ mod tests {
         asked
     }
 
-    /// Breaks: what `auto` costs and gains: it asks nearly always where ACKs are held back, nearly never where they are not,
-    /// and notices when that changes.
+    /// Breaks: what `auto` costs and gains: it asks nearly always where ACKs are held back, nearly never
+    /// where they are not, and notices when that changes.
     #[test]
     fn asks_as_long_as_it_pays() {
         let mut worth = Worth::default();

@@ -5,9 +5,10 @@
 //! cwnd_abe  = BW · RTTmin / MSS                (1)
 //! ```
 //!
-//! Neither paper prints how BW follows from BW_sample, so that is a choice ([`AbeFilter`]), and so is the interval of the
-//! first ACK, which has no predecessor. TCP-J takes 1 us and TCP-STAR 1 ms; with segments of 1448 bytes the latter says
-//! 11.6 Mbit/s before anything was measured, which happens to suit a link of 10 Mbit/s.
+//! Neither paper prints how BW follows from BW_sample, so that is a choice ([`AbeFilter`]), and so is the
+//! interval of the first ACK, which has no predecessor. TCP-J takes 1 us and TCP-STAR 1 ms; with segments of
+//! 1448 bytes the latter says 11.6 Mbit/s before anything was measured, which happens to suit a link of 10
+//! Mbit/s.
 
 use super::AckSample;
 use super::filters::{Tustin, TwoStages};
@@ -26,7 +27,8 @@ const HALF_OF_ROUNDS: u64 = 5;
 #[derive(Clone, Debug)]
 pub struct Abe {
     settings: Settings,
-    /// SACKed data counts too, ACKs that come bunched count as one, and a sender without data does not lower it.
+    /// SACKed data counts too, ACKs that come bunched count as one, and a sender without data does not lower
+    /// it.
     careful: bool,
     /// BW, bytes a second; none before the first sample.
     bw: Option<f64>,
@@ -175,9 +177,9 @@ impl Abe {
         self.settings.filter == AbeFilter::DeliveryRate
     }
 
-    /// Congestion window setting (STAR's CWS, Fig. 2), after a loss: the threshold, and the window. `cwnd_abe`
-    /// becomes the threshold, at least 2; a window that is still below its threshold stays, even if it is larger
-    /// than what was measured.
+    /// Congestion window setting (STAR's CWS, Fig. 2), after a loss: the threshold, and the window.
+    /// `cwnd_abe` becomes the threshold, at least 2; a window that is still below its threshold stays, even
+    /// if it is larger than what was measured.
     pub fn set_windows(&self, window: &Window) -> (Packets, Packets) {
         let measured = Packets::new((self.cwnd(window.mss()) as u32).max(2));
         let keeps = window.cwnd() < window.ssthresh();
@@ -212,8 +214,8 @@ mod tests {
         acks.iter().map(&mut of).collect()
     }
 
-    /// Breaks: equations (1) and (2), and the paper's first interval: 1448 bytes in 1 ms are 11.584 Mbit/s, and with
-    /// 500 ms that is 500 segments, 1.16 times what the link holds; 1 us makes 500,000.
+    /// Breaks: equations (1) and (2), and the paper's first interval: 1448 bytes in 1 ms are 11.584 Mbit/s,
+    /// and with 500 ms that is 500 segments, 1.16 times what the link holds; 1 us makes 500,000.
     #[test]
     fn the_paper() {
         let mut a = abe(AbeFilter::None, Span::from_millis(1), false);
@@ -238,7 +240,8 @@ mod tests {
         // (0.5 · 11.584 Mbit + 11584 bit) / 0.51 s = 11.380
         assert_eq!(after(AbeFilter::Tsw), [11.584, 11.38, 11.179]);
         let mut w = abe(AbeFilter::WestwoodPlus, Span::from_millis(1), false);
-        // 50 segments, 579.2 kbit, in 500 ms: stage (7 · 11.584 + 1.1584)/8 = 10.281, BW (7 · 11.584 + 10.281)/8 = 11.421
+        // 50 segments, 579.2 kbit, in 500 ms: stage (7 · 11.584 + 1.1584)/8 = 10.281, BW (7 · 11.584 +
+        // 10.281)/8 = 11.421
         assert_eq!(estimates(&mut w, &[(0, 1), (250, 25), (500, 25)]), [11.584, 11.584, 11.421]);
     }
 
@@ -246,8 +249,8 @@ mod tests {
     #[test]
     fn careful() {
         let mut a = abe(AbeFilter::None, Span::ZERO, true);
-        // The first interval is the handshake's 500 ms: 0.023 Mbit/s. Then 0.5 ms is less than a quarter of the time
-        // that a segment takes at that rate: it waits for the ACK at 200 ms.
+        // The first interval is the handshake's 500 ms: 0.023 Mbit/s. Then 0.5 ms is less than a quarter of
+        // the time that a segment takes at that rate: it waits for the ACK at 200 ms.
         let now = |ms| Instant::ZERO + Span::from_secs(1) + Span::from_micros(ms);
         for (at, want) in [(0, 23), (500, 23), (200_000, 115)] {
             a.on_acked(&AckSample::of(now(at), Packets::new(1)));

@@ -92,8 +92,8 @@ impl Cubic {
     /// Congestion avoidance for `acked` segments.
     ///
     /// RFC 9438 §4.4 gives an increment "for each ACK", which is meant for receivers that acknowledge each
-    /// segment: taken literally, one that acknowledges every eighth would make the window grow at an eighth of
-    /// the rate. Here each acknowledged segment counts, as it does for W_est.
+    /// segment: taken literally, one that acknowledges every eighth would make the window grow at an eighth
+    /// of the rate. Here each acknowledged segment counts, as it does for W_est.
     fn avoid_congestion(&mut self, window: &mut Window, ack: &AckSample, acked: u32) {
         let cwnd = self.fraction.cwnd(window);
         let mut epoch = match self.epoch {

@@ -1,10 +1,11 @@
 //! DCTCP (RFC 8257): the window falls by half of the part of the segments that was marked.
 //!
-//! M is the marked part of what was delivered in a round trip, α = (1−g)·α + g·M (§3.3). A mark cuts the window to
-//! cwnd·(1−α/2), once for each window; a loss cuts it as in Reno (§3.5), and Reno is how it grows (§3.4).
+//! M is the marked part of what was delivered in a round trip, α = (1−g)·α + g·M (§3.3). A mark cuts the
+//! window to cwnd·(1−α/2), once for each window; a loss cuts it as in Reno (§3.5), and Reno is how it grows
+//! (§3.4).
 //!
-//! Where the RFC leaves SACK out and counts bytes acknowledged, segments delivered are counted here, as AccECN counts
-//! marks when segments arrive, in order or not.
+//! Where the RFC leaves SACK out and counts bytes acknowledged, segments delivered are counted here, as
+//! AccECN counts marks when segments arrive, in order or not.
 
 use super::rounds::SeqRounds;
 use super::slow_start::SlowStart;
@@ -60,8 +61,9 @@ impl CongestionControl for Dctcp {
         if cut != Cut::Ecn {
             return halved;
         }
-        // Of the window, because what the ACK took off FlightSize may be more than the cut; but a window of which not
-        // even half was used must not count (RFC 7661). At least one segment goes, however small α has become.
+        // Of the window, because what the ACK took off FlightSize may be more than the cut; but a window of
+        // which not even half was used must not count (RFC 7661). At least one segment goes, however small α
+        // has become.
         let used = if flight.get() >= window.cwnd().get() / 2 { window.cwnd() } else { flight };
         let left = f64::from(used.get()) * (1.0 - self.alpha / 2.0); // RFC 8257 §3.3 step 9
         Packets::new(left as u32).min(used - Packets::new(1)).max(Packets::new(2))

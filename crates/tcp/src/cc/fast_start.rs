@@ -1,35 +1,39 @@
 //! Fast start: the window grows by more than a doubling while it is far below what the path holds.
 //!
-//! The first flight leaves as a burst. The bottleneck sets its segments apart, and their ACKs come at its rate. This rate times
-//! the round trip of the empty path is an estimate of what the path holds. Below half of it the window may quadruple in
-//! a round trip, as in SUSS (Arghavani et al., SIGCOMM 2024). Near it the window grows by a quarter, so that the overshoot is a
-//! small part of the window also where the queue is too short for a delay that HyStart++ can see. Well above it the
-//! estimate is disproved, and the window doubles as without it.
+//! The first flight leaves as a burst. The bottleneck sets its segments apart, and their ACKs come at its
+//! rate. This rate times the round trip of the empty path is an estimate of what the path holds. Below half
+//! of it the window may quadruple in a round trip, as in SUSS (Arghavani et al., SIGCOMM 2024). Near it the
+//! window grows by a quarter, so that the overshoot is a small part of the window also where the queue is too
+//! short for a delay that HyStart++ can see. Well above it the estimate is disproved, and the window doubles
+//! as without it.
 //!
-//! A paced sender sends a few segments at once, too, and the bottleneck sets them apart as it does a flight. If the ACKs of
-//! some round trips tell the same rate as the first flight, slow start ends just below the estimate, and nothing is lost. Other
-//! traffic, aggregation and merged ACKs make the rates differ; then only the overshoot is smaller.
+//! A paced sender sends a few segments at once, too, and the bottleneck sets them apart as it does a flight.
+//! If the ACKs of some round trips tell the same rate as the first flight, slow start ends just below the
+//! estimate, and nothing is lost. Other traffic, aggregation and merged ACKs make the rates differ; then only
+//! the overshoot is smaller.
 //!
-//! Only for paced connections: a flight four times as large as what was acknowledged would leave as a burst otherwise.
+//! Only for paced connections: a flight four times as large as what was acknowledged would leave as a burst
+//! otherwise.
 
 use super::AckSample;
 use farpace_units::{Instant, Packets, Rate, Seq, Span};
 
-/// Round trips shorter than this have no fast start, and no pacing by growth: a slow start takes little time there.
+/// Round trips shorter than this have no fast start, and no pacing by growth: a slow start takes little time
+/// there.
 pub const SHORT_RTT: Span = Span::from_millis(10);
 /// Segments that the ACKs after the first of a flight must tell of.
 const MIN_REPORTED: u32 = 6;
 /// ACKs that they must be.
 const MIN_INTERVALS: u32 = 2;
-/// The longest time for a segment is at most so many times the shortest. Else several lines, a receiver that puts segments in order,
-/// or a box that gathers ACKs have made the train, and not one bottleneck.
+/// The longest time for a segment is at most so many times the shortest. Else several lines, a receiver that
+/// puts segments in order, or a box that gathers ACKs have made the train, and not one bottleneck.
 const EVEN: f64 = 3.0;
 /// Flights that are looked at. Later ones are paced and no bursts.
 const MAX_FLIGHTS: u32 = 3;
 /// A path that holds fewer segments is full after two doublings, and windows as small are not paced.
 const MIN_HOLDS: f64 = 32.0;
-/// Below this part of the estimate the window quadruples. Pacing sends at twice the window a round trip then, so no faster than the
-/// estimated rate.
+/// Below this part of the estimate the window quadruples. Pacing sends at twice the window a round trip then,
+/// so no faster than the estimated rate.
 const QUADRUPLES_BELOW: f64 = 0.5;
 /// From this part on it grows by a quarter. Pacing that doubles sends at 1.5 windows a round trip.
 const NEAR: f64 = 0.7;
@@ -38,8 +42,8 @@ const DISPROVED: f64 = 1.5;
 
 /// From this part on slow start is over, if the estimate is confirmed.
 const FULL: f64 = 0.95;
-/// Where the path holds fewer segments, slow start goes on: what it overshoots by is little, and where several lines carry the
-/// connection, a flight may have told the rate of one of them.
+/// Where the path holds fewer segments, slow start goes on: what it overshoots by is little, and where
+/// several lines carry the connection, a flight may have told the rate of one of them.
 const MIN_FULL: f64 = 5_000.0;
 /// Below that, segments leave at this part of the estimated rate at most.
 const MAX: f64 = 0.97;
@@ -211,7 +215,8 @@ impl FastStart {
         StartPace { most, ..pace }
     }
 
-    /// The same after slow start has ended because the window [fills the path](Self::is_full), until the first loss.
+    /// The same after slow start has ended because the window [fills the path](Self::is_full), until the
+    /// first loss.
     pub fn full_pace() -> StartPace {
         StartPace::FULL
     }

@@ -1,4 +1,5 @@
-//! Low-pass filters for bandwidth samples, in whatever unit the samples have. The first sample seeds each of them.
+//! Low-pass filters for bandwidth samples, in whatever unit the samples have. The first sample seeds each of
+//! them.
 
 /// Weight of the last estimate in Tustin's filter.
 const MEMORY: f64 = 0.9;
@@ -27,7 +28,8 @@ impl Tustin {
     }
 }
 
-/// n\[k\] = 7/8 n\[k-1\] + 1/8 s\[k\], b\[k\] = 7/8 b\[k-1\] + 1/8 n\[k\]: the low-pass of the second order of Westwood+.
+/// n\[k\] = 7/8 n\[k-1\] + 1/8 s\[k\], b\[k\] = 7/8 b\[k-1\] + 1/8 n\[k\]: the low-pass of the second order
+/// of Westwood+.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TwoStages {
     /// n and b.

@@ -28,8 +28,8 @@ impl Fraction {
         self.part = (cwnd - f64::from(self.whole)).clamp(0.0, 0.999_999);
     }
 
-    /// Grows by `increment` segments for each window acknowledged, so by `increment / cwnd` for each of `acked`
-    /// segments; a stretch ACK counts for one window at most.
+    /// Grows by `increment` segments for each window acknowledged, so by `increment / cwnd` for each of
+    /// `acked` segments; a stretch ACK counts for one window at most.
     pub fn grow(&mut self, window: &mut Window, acked: Packets, increment: f64) {
         let cwnd = self.cwnd(window);
         let share = (f64::from(acked.get()) / cwnd).min(1.0);
@@ -37,8 +37,8 @@ impl Fraction {
     }
 }
 
-/// `part` of what is in use of the window, at least two segments: a threshold after a loss. A window that was not
-/// used must not count (RFC 5681 eq. 4).
+/// `part` of what is in use of the window, at least two segments: a threshold after a loss. A window that was
+/// not used must not count (RFC 5681 eq. 4).
 pub fn part_of(window: &Window, flight: Packets, part: f64) -> Packets {
     let used = f64::from(window.cwnd().min(flight).get());
     Packets::new(((used * part) as u32).max(2))

@@ -1,5 +1,5 @@
-//! Hybla (Caini and Firrincieli, Int. J. Satellite Communications and Networking 22(5), 2004): a long path grows
-//! as fast as a short one would.
+//! Hybla (Caini and Firrincieli, Int. J. Satellite Communications and Networking 22(5), 2004): a long path
+//! grows as fast as a short one would.
 //!
 //! ```text
 //! rho = max(RTT / RTT0, 1),  RTT0 = 25 ms           anew whenever SRTT reaches a new minimum
@@ -9,11 +9,11 @@
 //! ```
 //! A loss costs half, and in any state but Open it is Reno.
 //!
-//! At 400 ms and more one ACK of slow start opens the window by 65 535 segments for each that it covers: until
-//! the first loss nothing but the initial threshold, the buffers and the receiver's window bound what leaves, and
-//! without pacing it leaves in one burst. Its authors had the threshold estimated and the sender paced: set
-//! `initial_ssthresh` to the path's bandwidth-delay product, and `pacing`. `slow_start_limit` bounds an ACK's
-//! growth whatever rho is.
+//! At 400 ms and more one ACK of slow start opens the window by 65 535 segments for each that it covers:
+//! until the first loss nothing but the initial threshold, the buffers and the receiver's window bound what
+//! leaves, and without pacing it leaves in one burst. Its authors had the threshold estimated and the sender
+//! paced: set `initial_ssthresh` to the path's bandwidth-delay product, and `pacing`. `slow_start_limit`
+//! bounds an ACK's growth whatever rho is.
 
 use super::fraction::Fraction;
 use super::slow_start::SlowStart;
@@ -175,7 +175,8 @@ mod tests {
         assert!(cwnd == 26 && (part - 0.92).abs() < 1e-6, "{cwnd} + {part}");
     }
 
-    /// Breaks: congestion avoidance by rho^2 a round trip, whatever the ACK ratio, and Reno when all is not well.
+    /// Breaks: congestion avoidance by rho^2 a round trip, whatever the ACK ratio, and Reno when all is not
+    /// well.
     #[test]
     fn congestion_avoidance() {
         for ratio in [1, 2, 8] {

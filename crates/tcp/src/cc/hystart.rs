@@ -1,9 +1,10 @@
 //! HyStart++ (RFC 9406): slow start ends when the round trip grows, before the queue overflows.
 //!
-//! One thing is added. A queue of our own grows with the window. Where the round trip has grown once and then stays while the
-//! window grows by half, there is no such queue: the path has become longer, or a second and longer link carries a part. Then
-//! conservative slow start goes on until the round trip grows again. RFC 9406 alone ends it far below what the path carries.
-//! The window does not double again: the next queue would be seen a round trip late, after an overshoot of all links.
+//! One thing is added. A queue of our own grows with the window. Where the round trip has grown once and then
+//! stays while the window grows by half, there is no such queue: the path has become longer, or a second and
+//! longer link carries a part. Then conservative slow start goes on until the round trip grows again. RFC
+//! 9406 alone ends it far below what the path carries. The window does not double again: the next queue would
+//! be seen a round trip late, after an overshoot of all links.
 
 use super::AckSample;
 use farpace_units::{Packets, Seq, Span};
@@ -37,7 +38,8 @@ struct Conservative {
     rounds: u32,
     /// Of these, the last ones in which the round trip did not grow.
     flat: u32,
-    /// The round trip of the longer path, once the window has grown without a queue. If it grows too, slow start ends soon.
+    /// The round trip of the longer path, once the window has grown without a queue. If it grows too, slow
+    /// start ends soon.
     longer: Option<Span>,
     /// Segments acknowledged that no growth was given for yet.
     credit: u32,
@@ -79,7 +81,8 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    /// The begin of a connection, whose segments are `paced` or leave as the window allows (RFC 9406 §4.3: L).
+    /// The begin of a connection, whose segments are `paced` or leave as the window allows (RFC 9406 §4.3:
+    /// L).
     pub fn new(paced: bool) -> Self {
         HyStart {
             limit: if paced { Packets::MAX } else { UNPACED_LIMIT },
@@ -221,8 +224,8 @@ mod tests {
         })
     }
 
-    /// Breaks: the start over several NICs, and over a path that has become longer: a window that grows there while the round trip
-    /// does not has no queue, and slow start would end far too soon.
+    /// Breaks: the start over several NICs, and over a path that has become longer: a window that grows there
+    /// while the round trip does not has no queue, and slow start would end far too soon.
     #[test]
     fn a_round_trip_that_does_not_grow_with_the_window_is_no_queue() {
         let mut longer = HyStart::new(true);

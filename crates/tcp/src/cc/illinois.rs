@@ -1,7 +1,8 @@
-//! Illinois (Liu, Başar and Srikant 2006; the constants of Linux): the delay sets how fast the window grows and falls.
+//! Illinois (Liu, Başar and Srikant 2006; the constants of Linux): the delay sets how fast the window grows
+//! and falls.
 //!
-//! Congestion avoidance: cwnd += α/cwnd for each segment acknowledged; a loss: cwnd −= β·cwnd. Once a round trip, with
-//! da the mean queueing delay, dm the greatest one, and d1 = dm/100:
+//! Congestion avoidance: cwnd += α/cwnd for each segment acknowledged; a loss: cwnd −= β·cwnd. Once a round
+//! trip, with da the mean queueing delay, dm the greatest one, and d1 = dm/100:
 //! * α = 10 at da ≤ d1, else (dm−d1)·10 / ((dm−d1) + (da−d1)·(10−0.3)/0.3), which falls to 0.3 at da = dm;
 //! * β = 1/8 at da ≤ dm/10, 1/2 at da ≥ 8·dm/10, and on the line between them.
 //!

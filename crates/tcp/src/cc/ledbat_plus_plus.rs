@@ -5,9 +5,10 @@
 //! * delay < 60 ms: W += GAIN; else W += max(GAIN − W·(delay/60 ms − 1), −W/2);
 //! * the first slow start ends at delay > 45 ms.
 //!
-//! Two round trips later, and then each time nine times as long as it took, comes a slowdown: two segments for two
-//! round trips, and slow start to the window before. In it the queue of this transfer goes, and `base` is seen. All of
-//! it runs on the ACK clock: a sender that waits for its application does not slow down.
+//! Two round trips later, and then each time nine times as long as it took, comes a slowdown: two segments
+//! for two round trips, and slow start to the window before. In it the queue of this transfer goes, and
+//! `base` is seen. All of it runs on the ACK clock: a sender that waits for its application does not slow
+//! down.
 
 use super::rounds::SeqRounds;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut};

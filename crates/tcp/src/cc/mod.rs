@@ -101,8 +101,8 @@ pub struct AckSample {
     pub rtt: Option<Span>,
     /// Least round trip of the last minutes; none before the first sample.
     pub min_rtt: Option<Span>,
-    /// The empty path's round trip is no shorter, because packets go over several paths; zero: there is one path. `rtt`,
-    /// `min_rtt` and that in `rate` are at least as long; `srtt` is as measured.
+    /// The empty path's round trip is no shorter, because packets go over several paths; zero: there is one
+    /// path. `rtt`, `min_rtt` and that in `rate` are at least as long; `srtt` is as measured.
     pub base_of_paths: Span,
     /// Smoothed round trip; zero before the first sample.
     pub srtt: Span,
@@ -128,7 +128,8 @@ pub struct AckSample {
 }
 
 impl AckSample {
-    /// An ACK for `acked` segments of 1448 bytes that tells nothing else, on a connection that fills its window.
+    /// An ACK for `acked` segments of 1448 bytes that tells nothing else, on a connection that fills its
+    /// window.
     pub fn of(now: Instant, acked: Packets) -> Self {
         AckSample {
             now,
@@ -189,13 +190,15 @@ pub struct SentSample {
 /// How a connection sizes its congestion window.
 ///
 /// The contract: recovery decides when each method is called, because the order is part of the algorithm.
-/// `on_acked` comes for every ACK that acknowledges or SACKs data; `on_ack` after it, but only for those that may raise the window
-/// (never in fast recovery), unless the algorithm [`owns_window`](CongestionControl::owns_window): then for
-/// every ACK, last of all. `ssthresh` is asked once per reduction and changes nothing in the window itself.
+/// `on_acked` comes for every ACK that acknowledges or SACKs data; `on_ack` after it, but only for those that
+/// may raise the window (never in fast recovery), unless the algorithm
+/// [`owns_window`](CongestionControl::owns_window): then for every ACK, last of all. `ssthresh` is asked once
+/// per reduction and changes nothing in the window itself.
 pub trait CongestionControl: Send {
     /// Data has arrived, in whatever state; only measures.
     fn on_acked(&mut self, _ack: &AckSample) {}
-    /// The same, where slow start may end by what was measured. The recovery of profile `linux` calls this one.
+    /// The same, where slow start may end by what was measured. The recovery of profile `linux` calls this
+    /// one.
     fn on_measured(&mut self, _window: &mut Window, ack: &AckSample) {
         self.on_acked(ack);
     }
@@ -217,8 +220,8 @@ pub trait CongestionControl: Send {
     fn on_event(&mut self, _now: Instant, _window: &mut Window, _event: CongestionEvent) {}
     /// A segment was sent, or several at once, of which it may be told the first and the last alone.
     fn on_sent(&mut self, _window: &mut Window, _sent: &SentSample) {}
-    /// A segment was found lost. Comes after the event that this causes and before the `on_ack` of the same ACK; only
-    /// to algorithms that [ask for rates](CongestionControl::wants_rates).
+    /// A segment was found lost. Comes after the event that this causes and before the `on_ack` of the same
+    /// ACK; only to algorithms that [ask for rates](CongestionControl::wants_rates).
     fn on_lost(&mut self, _now: Instant, _window: &mut Window, _lost: &LostSegment) {}
     /// The algorithm follows a model of the path: it sets the window itself in every state, and recovery only
     /// tells it what happens.

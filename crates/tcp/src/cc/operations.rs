@@ -203,15 +203,16 @@ impl Model {
         self.window.set_ssthresh(ssthresh);
         if self.loss_based() {
             assert!(ssthresh.get() >= 2);
-            // BBR is exempt: it takes losses into its model instead of cutting. So is who measures what to cut to.
+            // BBR is exempt: it takes losses into its model instead of cutting. So is who measures what to
+            // cut to.
             if self.measured {
                 return self.window.set_cwnd(self.window.ssthresh().min(cwnd));
             }
             // RFC 8257 §3.3: the part that was marked is that of the window.
             let of_window = !self.by_flight || (self.cc.name() == "dctcp" && cut == Cut::Ecn);
             let of = if of_window { cwnd } else { cwnd.min(flight) };
-            // Westwood comes down to what the path was measured to carry. That may be the whole window, and after
-            // a timeout, when the window is one segment, more than the last one.
+            // Westwood comes down to what the path was measured to carry. That may be the whole window, and
+            // after a timeout, when the window is one segment, more than the last one.
             let measured = self.cc.name().starts_with("westwood");
             let kept = measured && (ssthresh <= cwnd || cut == Cut::Timeout);
             assert!(
@@ -302,7 +303,8 @@ impl Model {
 
     fn undo(&mut self) {
         let Some((cwnd, ssthresh)) = self.before.take() else { return };
-        // BIC comes back to its maximum, which fast convergence lowers and a timeout forgets, as in the kernel.
+        // BIC comes back to its maximum, which fast convergence lowers and a timeout forgets, as in the
+        // kernel.
         let forgetful = self.cc.name() == "bic";
         self.segments.clear_lost();
         self.state = RecoveryState::Open;
@@ -347,8 +349,8 @@ impl Model {
                 after = after.max(self.window.cwnd().get());
             }
             self.check();
-            // BBR holds what its model says; it may come down to it, but not below the least that keeps ACKs coming.
-            // Who measures follows what arrives here, two segments a round trip.
+            // BBR holds what its model says; it may come down to it, but not below the least that keeps ACKs
+            // coming. Who measures follows what arrives here, two segments a round trip.
             let enough = if self.loss_based() && !self.measured { after > before } else { after >= 4 };
             assert!(enough || after == self.clamp, "{}: {before} to {after}", self.cc.name());
         }
@@ -362,8 +364,8 @@ fn all() -> impl Iterator<Item = (Profile, Congestion)> {
 }
 
 proptest! {
-    /// Breaks: the laws of congestion control: windows within their limits, cuts that cut, no growth unused, growth
-    /// when used, undo, and nothing that a strange time or number could upset.
+    /// Breaks: the laws of congestion control: windows within their limits, cuts that cut, no growth unused,
+    /// growth when used, undo, and nothing that a strange time or number could upset.
     #[test]
     fn laws(
         operations in prop::collection::vec(operation(), 1..120),

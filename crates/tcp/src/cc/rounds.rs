@@ -22,7 +22,8 @@ impl SeqRounds {
     }
 }
 
-/// Round trips by packets: one is over when something sent after its begin is delivered (draft-ietf-ccwg-bbr §5.5.1).
+/// Round trips by packets: one is over when something sent after its begin is delivered (draft-ietf-ccwg-bbr
+/// §5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PacketRounds {
     next_delivered: u64,
@@ -37,7 +38,8 @@ impl PacketRounds {
         self.next_delivered = delivered;
     }
 
-    /// An ACK; `prior_delivered`: `delivered` when the newest segment that it brought was sent, if it brought any.
+    /// An ACK; `prior_delivered`: `delivered` when the newest segment that it brought was sent, if it brought
+    /// any.
     pub fn on_ack(&mut self, prior_delivered: Option<u64>, delivered: u64) {
         self.start = prior_delivered.is_some_and(|prior| prior >= self.next_delivered);
         if self.start {

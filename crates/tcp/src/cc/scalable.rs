@@ -1,12 +1,12 @@
-//! Scalable TCP (Kelly, CCR 33(2), 2003), in the form of Linux: a loss costs an eighth, and the way back takes as
-//! many round trips whatever the window.
+//! Scalable TCP (Kelly, CCR 33(2), 2003), in the form of Linux: a loss costs an eighth, and the way back
+//! takes as many round trips whatever the window.
 //!
 //! ```text
 //! each segment acknowledged:  w += max(a, 1/w),  a = 0.01
 //! loss:                       w -= b w,          b = 0.125
 //! ```
-//! Linux counts 50 ACKs for a segment because a delayed ACK covers two; here segments are counted. Kelly's legacy
-//! window, 16 segments up to which it should cut like Reno, is not in Linux nor here.
+//! Linux counts 50 ACKs for a segment because a delayed ACK covers two; here segments are counted. Kelly's
+//! legacy window, 16 segments up to which it should cut like Reno, is not in Linux nor here.
 
 use super::fraction::{Fraction, part_of};
 use super::slow_start::SlowStart;
@@ -68,7 +68,8 @@ mod tests {
     use super::*;
     use crate::cc::testing::{TestLink, window};
 
-    /// Breaks: growth by a hundredth a round trip, whatever the ACK ratio, and never less than Reno's segment.
+    /// Breaks: growth by a hundredth a round trip, whatever the ACK ratio, and never less than Reno's
+    /// segment.
     #[test]
     fn grows_by_a_hundredth() {
         for ratio in [1, 2, 8] {
@@ -77,7 +78,8 @@ mod tests {
                 TestLink::new(ratio).rounds(&mut cc, &mut w, rounds);
                 w.cwnd().get()
             };
-            // 1000 * 1.01^20 = 1220.2 counted a window at a time, a little more by single ACKs: 1000 e^0.2 = 1221.4.
+            // 1000 * 1.01^20 = 1220.2 counted a window at a time, a little more by single ACKs: 1000 e^0.2 =
+            // 1221.4.
             assert!((1219..=1222).contains(&grown(1000, 20)), "ratio {ratio}: {}", grown(1000, 20));
             assert!((39..=40).contains(&grown(20, 20)), "ratio {ratio}: {}", grown(20, 20));
         }

@@ -66,8 +66,8 @@ impl SlowStart {
     /// avoidance.
     ///
     /// At the threshold slow start is over. RFC 5681 leaves it open and RFC 9438 §4.10 says it is not, but
-    /// the window equals the threshold after each recovery, and then the ACK that ends it, which covers a whole
-    /// window, would undo the reduction.
+    /// the window equals the threshold after each recovery, and then the ACK that ends it, which covers a
+    /// whole window, would undo the reduction.
     pub fn on_ack(&mut self, window: &mut Window, ack: &AckSample) -> Packets {
         let (cwnd, ssthresh) = (window.cwnd(), window.ssthresh());
         if cwnd >= ssthresh {

@@ -9,10 +9,10 @@
 //! `cwnd_abe` is the measured bandwidth-delay product ([`Abe`]). The third part, AEN, belongs to recovery
 //! (`timeout = "aen"`).
 //!
-//! As printed, CWS undoes itself: the first ACK after it sets the window to `cwnd_reno + cwnd_abe` again, and nothing
-//! ever lowers `cwnd_reno`. The robust form repairs that: a loss halves `cwnd_reno`, the window is never more than
-//! `cap` times what was measured (unless Reno alone would have more), acknowledged segments count instead of ACKs, and
-//! the reduction goes through the recovery's own (PRR).
+//! As printed, CWS undoes itself: the first ACK after it sets the window to `cwnd_reno + cwnd_abe` again, and
+//! nothing ever lowers `cwnd_reno`. The robust form repairs that: a loss halves `cwnd_reno`, the window is
+//! never more than `cap` times what was measured (unless Reno alone would have more), acknowledged segments
+//! count instead of ACKs, and the reduction goes through the recovery's own (PRR).
 
 use super::abe::Abe;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut};
@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(ack(&mut star, &mut w, 3, 431 * 1448 + 100), 431, "the peer's window bounds it");
     }
 
-    /// Breaks: Fig. 2, and that the literal form is its own undoing: the ACK after the recovery lifts the window over
-    /// what CWS had set.
+    /// Breaks: Fig. 2, and that the literal form is its own undoing: the ACK after the recovery lifts the
+    /// window over what CWS had set.
     #[test]
     fn congestion_window_setting() {
         let mut w = window(600, 100);

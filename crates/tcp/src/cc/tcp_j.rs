@@ -1,7 +1,7 @@
-//! TCP-J (Sato, Kunishi, Teraoka 2002; Saito, Teraoka 2004), as the STAR paper configures it for satellites: Reno, but a
-//! loss sets the threshold to the measured bandwidth-delay product ([`Abe`]) instead of half the window, and a timeout
-//! begins again at the first window. Only abstracts of TCP-J's own papers could be read; what a loss does to the window
-//! is taken from STAR, which has it from TCP-J.
+//! TCP-J (Sato, Kunishi, Teraoka 2002; Saito, Teraoka 2004), as the STAR paper configures it for satellites:
+//! Reno, but a loss sets the threshold to the measured bandwidth-delay product ([`Abe`]) instead of half the
+//! window, and a timeout begins again at the first window. Only abstracts of TCP-J's own papers could be
+//! read; what a loss does to the window is taken from STAR, which has it from TCP-J.
 
 use super::abe::Abe;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut, Reno, SlowStart};

@@ -1,8 +1,8 @@
 //! Vegas (Brakmo and Peterson 1995, with the arithmetic of Linux): keeps two to four segments in the queue.
 //!
-//! Once a round trip, with RTT its least sample and BaseRTT the least of the path:
-//! diff = cwnd·(RTT − BaseRTT)/BaseRTT, the segments that wait in queues. Slow start ends at diff > γ; then the window
-//! falls by one above β, and grows by one below α. Losses cut it as in Reno. BaseRTT is that of the last five minutes,
+//! Once a round trip, with RTT its least sample and BaseRTT the least of the path: diff = cwnd·(RTT −
+//! BaseRTT)/BaseRTT, the segments that wait in queues. Slow start ends at diff > γ; then the window falls by
+//! one above β, and grows by one below α. Losses cut it as in Reno. BaseRTT is that of the last five minutes,
 //! so that a path that has become longer is not a queue for ever.
 
 use super::rounds::SeqRounds;
@@ -116,8 +116,9 @@ impl CongestionControl for Vegas {
     }
 
     fn on_event(&mut self, _: Instant, _: &mut Window, event: CongestionEvent) {
-        // What was measured in a recovery says nothing of the window that follows. A cut changes nothing else here, so
-        // that an undo has nothing more to put back. Restart is no reason: with a window of two each ACK empties it.
+        // What was measured in a recovery says nothing of the window that follows. A cut changes nothing else
+        // here, so that an undo has nothing more to put back. Restart is no reason: with a window of two each
+        // ACK empties it.
         if matches!(event, CongestionEvent::ExitRecovery | CongestionEvent::EnterLoss | CongestionEvent::Undo)
         {
             (self.round, self.least, self.samples) = (SeqRounds::default(), None, 0);
@@ -157,7 +158,8 @@ mod tests {
         v
     }
 
-    /// Breaks: the equilibrium of Vegas, at the edges of α and β: 20 segments and 100 ms, 5 ms of queue are 1 segment.
+    /// Breaks: the equilibrium of Vegas, at the edges of α and β: 20 segments and 100 ms, 5 ms of queue are 1
+    /// segment.
     #[test]
     fn two_to_four_segments_wait() {
         // (RTT in µs, diff) -> window
@@ -177,7 +179,8 @@ mod tests {
         assert_eq!(round(&mut v, &mut w, 3, 300_000), 2, "never less than two");
     }
 
-    /// Breaks: the end of slow start by delay: 40 segments at RTT 125 of 100 ms are 10 in the queue; 32 fit, and one.
+    /// Breaks: the end of slow start by delay: 40 segments at RTT 125 of 100 ms are 10 in the queue; 32 fit,
+    /// and one.
     #[test]
     fn slow_start_ends_by_delay() {
         let (mut v, mut w) = (vegas(100_000), window(40, u32::MAX));

@@ -90,7 +90,8 @@ mod tests {
         veno
     }
 
-    /// Breaks: what a loss costs: a fifth below three segments in queues, else half; a mark, a timeout always half.
+    /// Breaks: what a loss costs: a fifth below three segments in queues, else half; a mark, a timeout always
+    /// half.
     #[test]
     fn cut_by_queue() {
         use Cut::*;

@@ -84,8 +84,8 @@ impl CongestionControl for Westwood {
         self.reno.on_ack(window, ack);
     }
 
-    /// In recovery the window must not be above the one at the loss, so the threshold is given up to it; what is
-    /// more comes at the end.
+    /// In recovery the window must not be above the one at the loss, so the threshold is given up to it; what
+    /// is more comes at the end.
     fn ssthresh(&mut self, now: Instant, window: &Window, flight: Packets, cut: Cut) -> Packets {
         let half = self.reno.ssthresh(now, window, flight, cut);
         let measured = self.threshold();
@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(estimate(&[(0, 9), (10, 2), (10, 3), (20, 1)]), estimate(&[(0, 9), (10, 2), (20, 4)]));
     }
 
-    /// Breaks: the threshold b RTTmin: not above the window in recovery, in full at its end and after a timeout;
-    /// half of the window before anything is measured.
+    /// Breaks: the threshold b RTTmin: not above the window in recovery, in full at its end and after a
+    /// timeout; half of the window before anything is measured.
     #[test]
     fn threshold() {
         // 500 segments/s and 100 ms: 50 segments.

@@ -30,7 +30,8 @@ impl WindowedMax {
 mod tests {
     use super::*;
 
-    /// Breaks: the memory of BBR: the maximum, its successors when it is too old, and no more entries than round trips.
+    /// Breaks: the memory of BBR: the maximum, its successors when it is too old, and no more entries than
+    /// round trips.
     #[test]
     fn maximum_of_the_last_rounds() {
         let mut max = WindowedMax::default();

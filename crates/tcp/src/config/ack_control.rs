@@ -11,8 +11,8 @@ pub enum AckControlMode {
     /// Neither asks nor answers.
     #[default]
     Off,
-    /// CDL with the thesis's flag bit: in place of ACK it asks, beside ACK it confirms. Both ends must be set to a classic
-    /// form; most firewalls drop segments without ACK, so the path is tried out first.
+    /// CDL with the thesis's flag bit: in place of ACK it asks, beside ACK it confirms. Both ends must be set
+    /// to a classic form; most firewalls drop segments without ACK, so the path is tried out first.
     Classic,
     /// The same as the thesis prints it: the first data segment already goes without ACK.
     ClassicLiteral,
@@ -44,8 +44,8 @@ pub enum RequestRule {
     ProbeRtt,
     /// Every one.
     Everything,
-    /// The timed one, and those after which the sender has to wait: at the end of a flight, at the end of the window in
-    /// slow start, after a pause. Now and then one does not ask, which tells whether it pays.
+    /// The timed one, and those after which the sender has to wait: at the end of a flight, at the end of the
+    /// window in slow start, after a pause. Now and then one does not ask, which tells whether it pays.
     Auto,
 }
 
@@ -111,7 +111,8 @@ pub struct AckRequests {
     pub when: RequestRules,
     /// And every so many segments; none: no such rule.
     pub every: Option<Packets>,
-    /// The flag bit of `classic` and `flag`, counted from the most significant bit of the header's 13th byte: 4, 5 or 6.
+    /// The flag bit of `classic` and `flag`, counted from the most significant bit of the header's 13th byte:
+    /// 4, 5 or 6.
     pub bit: u8,
 }
 

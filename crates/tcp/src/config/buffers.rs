@@ -24,7 +24,8 @@ impl BufferSize {
     pub fn is_fixed(self) -> bool {
         self.initial >= self.max
     }
-    /// The same, with autotuning limited to `max` bytes. A fixed size stays what it is: its user has chosen it.
+    /// The same, with autotuning limited to `max` bytes. A fixed size stays what it is: its user has chosen
+    /// it.
     #[must_use]
     pub fn limited_to(self, max: ByteCount) -> Self {
         if self.is_fixed() {
@@ -40,7 +41,7 @@ impl BufferSize {
 pub enum WindowGrowth {
     /// Ahead of slow start: three times what the application reads in a round trip.
     Ahead,
-    /// As Linux 6.x: the window opens with each full segment, up to a limit that follows what the application reads in a
-    /// round trip (tcp_grow_window, tcp_rcv_space_adjust).
+    /// As Linux 6.x: the window opens with each full segment, up to a limit that follows what the application
+    /// reads in a round trip (tcp_grow_window, tcp_rcv_space_adjust).
     Linux,
 }

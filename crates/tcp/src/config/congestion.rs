@@ -39,13 +39,16 @@ pub enum Congestion {
     Dctcp,
     /// LEDBAT++: background transfers that give way to everything else.
     LedbatPlusPlus,
-    /// TCP-J: the satellite algorithm before TCP-STAR: Reno with the measured bandwidth as threshold after a loss.
+    /// TCP-J: the satellite algorithm before TCP-STAR: Reno with the measured bandwidth as threshold after a
+    /// loss.
     TcpJ,
     /// TCP-STAR as the paper prints it: a satellite link of one's own at 10 Mbit/s.
     Star,
-    /// TCP-STAR with its estimator filtered, its window bounded, and losses counted: satellite links of any rate.
+    /// TCP-STAR with its estimator filtered, its window bounded, and losses counted: satellite links of any
+    /// rate.
     StarRobust,
-    /// BBRv1: lossy paths with any queue; ignores loss, and so takes what Reno and CUBIC beside it would have.
+    /// BBRv1: lossy paths with any queue; ignores loss, and so takes what Reno and CUBIC beside it would
+    /// have.
     Bbr1,
     /// BBRv3 (draft-ietf-ccwg-bbr): up to 2 % of random loss; always paced.
     Bbr3,
@@ -109,7 +112,8 @@ impl Congestion {
         matches!(self, Congestion::TcpJ | Congestion::Star | Congestion::StarRobust)
     }
 
-    /// How it estimates the bandwidth unless told otherwise: literally as TCP-J and TCP-STAR print it, or robustly.
+    /// How it estimates the bandwidth unless told otherwise: literally as TCP-J and TCP-STAR print it, or
+    /// robustly.
     pub(super) const fn abe(self) -> AbeConfig {
         match self {
             Congestion::StarRobust => {
@@ -122,7 +126,8 @@ impl Congestion {
         }
     }
 
-    /// It follows a model of the path, measured by delivery rates, and paces by it: it needs the modern recovery.
+    /// It follows a model of the path, measured by delivery rates, and paces by it: it needs the modern
+    /// recovery.
     pub const fn is_model_based(self) -> bool {
         matches!(self, Congestion::Bbr1 | Congestion::Bbr3 | Congestion::Farpace)
     }

@@ -33,14 +33,16 @@ pub struct Config {
     pub min_rto: Span,
     /// Receiver's acknowledgments.
     pub delayed_ack: DelayedAck,
-    /// Longest time for which an acknowledgment is held back; `bsd`: the tick at which they all leave. None: the policy's own.
+    /// Longest time for which an acknowledgment is held back; `bsd`: the tick at which they all leave. None:
+    /// the policy's own.
     pub ack_delay: Option<Span>,
     /// Segments for each acknowledgment (`stretch`); none: the policy's own.
     pub ack_every: Option<Packets>,
     /// Asking the peer for acknowledgments, and answering when it asks.
     pub ack_requests: AckRequests,
-    /// Tick of the clocks: round trips are measured in whole ticks, timestamps count them, and the retransmission timer
-    /// fires at one. None: round trips and timers are exact, timestamps count milliseconds.
+    /// Tick of the clocks: round trips are measured in whole ticks, timestamps count them, and the
+    /// retransmission timer fires at one. None: round trips and timers are exact, timestamps count
+    /// milliseconds.
     pub clock: Option<Span>,
     /// Largest payload of a received segment without options, announced in the SYN (RFC 9293 §3.7.1).
     pub mss: u16,
@@ -54,7 +56,8 @@ pub struct Config {
     pub receive_buffer: BufferSize,
     /// How that grows, where it is autotuned.
     pub window_growth: WindowGrowth,
-    /// Bytes the application may have written that are not acknowledged yet. An autotuned one follows the congestion window.
+    /// Bytes the application may have written that are not acknowledged yet. An autotuned one follows the
+    /// congestion window.
     pub send_buffer: BufferSize,
     /// First congestion window; none: see [`first_window`](Config::first_window).
     pub initial_window: Option<Packets>,
@@ -66,7 +69,8 @@ pub struct Config {
     pub cwnd_floor: Packets,
     /// HyStart++ in the first slow start (RFC 9406).
     pub hystart: bool,
-    /// Most segments by which one ACK raises the window in slow start (L of RFC 3465); none: what it acknowledges.
+    /// Most segments by which one ACK raises the window in slow start (L of RFC 3465); none: what it
+    /// acknowledges.
     pub slow_start_limit: Option<Packets>,
     /// Bandwidth estimation of TCP-J and TCP-STAR.
     pub abe: AbeConfig,
@@ -82,16 +86,17 @@ pub struct Config {
     pub mtu_probing: MtuProbing,
     /// Probing of idle connections; none: they last as long as both ends (RFC 9293 MUST-25: off by default).
     pub keep_alive: Option<KeepAlive>,
-    /// The connection ends when what waits to be sent or acknowledged has made no progress for so long, also where the
-    /// peer has closed its window (RFC 5482, RFC 9293 §3.8.3); none: only unanswered retransmissions end it.
+    /// The connection ends when what waits to be sent or acknowledged has made no progress for so long, also
+    /// where the peer has closed its window (RFC 5482, RFC 9293 §3.8.3); none: only unanswered
+    /// retransmissions end it.
     pub user_timeout: Option<Span>,
     /// Bytes of the IP header that each segment will get: 20 for IPv4, 40 for IPv6. Hosts set it.
     pub network_header: u16,
-    /// Most payload bytes that may leave as one super-segment, for a device that cuts it (TSO); zero: every segment leaves
-    /// on its own. Hosts set it. More than [`MAX_SUPER_SEGMENT`] counts as that.
+    /// Most payload bytes that may leave as one super-segment, for a device that cuts it (TSO); zero: every
+    /// segment leaves on its own. Hosts set it. More than [`MAX_SUPER_SEGMENT`] counts as that.
     pub super_segment: u32,
-    /// How long a connection whose program has closed both directions waits for the peer's FIN (FIN-WAIT-2); see
-    /// [`Connection::is_orphan`](crate::Connection::is_orphan).
+    /// How long a connection whose program has closed both directions waits for the peer's FIN (FIN-WAIT-2);
+    /// see [`Connection::is_orphan`](crate::Connection::is_orphan).
     pub fin_timeout: Span,
     /// How long TIME-WAIT lasts (twice the MSL).
     pub time_wait: Span,
@@ -121,7 +126,8 @@ impl Config {
     }
 }
 
-/// How long FIN-WAIT-2 lasts when the program has gone, unless settings say otherwise (as in Linux: tcp_fin_timeout).
+/// How long FIN-WAIT-2 lasts when the program has gone, unless settings say otherwise (as in Linux:
+/// tcp_fin_timeout).
 pub const FIN_TIMEOUT: Span = Span::from_secs(60);
 /// How long TIME-WAIT lasts: twice the MSL of 30 s (as in Linux).
 pub const TIME_WAIT: Span = Span::from_secs(60);
@@ -132,7 +138,8 @@ const SLOW_TICK: Span = Span::from_millis(500);
 pub const MIN_MSS: u16 = 88;
 /// Largest MSS: an IPv4 packet of 65535 bytes.
 pub const MAX_MSS: u16 = 65_495;
-/// Largest payload of a super-segment: an IP packet of 65535 bytes with the longest headers, and room for those of a link.
+/// Largest payload of a super-segment: an IP packet of 65535 bytes with the longest headers, and room for
+/// those of a link.
 pub const MAX_SUPER_SEGMENT: u32 = 65_400;
 /// Largest window that RFC 7323 can announce.
 pub const MAX_WINDOW: ByteCount = ByteCount::new(1 << 30);

@@ -112,9 +112,11 @@ pub enum AbeFilter {
 pub struct AbeConfig {
     /// Filter.
     pub filter: AbeFilter,
-    /// The interval that is taken for the first ACK, which has no predecessor; zero: the handshake's round trip.
+    /// The interval that is taken for the first ACK, which has no predecessor; zero: the handshake's round
+    /// trip.
     pub first_interval: Span,
-    /// The window is at most so many times the measured bandwidth-delay product (TCP-STAR); none: no such bound.
+    /// The window is at most so many times the measured bandwidth-delay product (TCP-STAR); none: no such
+    /// bound.
     pub cap: Option<f64>,
 }
 
@@ -126,7 +128,8 @@ pub enum TimeoutProcedure {
     Conventional,
     /// The same, but new data tells whether the timeout was spurious (F-RTO, RFC 5682).
     FRto,
-    /// The newest segment is sent again, and its answer tells whether data or only ACKs were lost (TCP-STAR's AEN).
+    /// The newest segment is sent again, and its answer tells whether data or only ACKs were lost (TCP-STAR's
+    /// AEN).
     Aen,
     /// AEN as the paper prints it: any ACK counts as the answer.
     AenLiteral,
@@ -211,8 +214,8 @@ pub enum Rto {
     Linux,
     /// 4.3BSD-Reno to Net/2: scaled integers of ticks, one segment timed at a time, at least two ticks.
     Net2,
-    /// From ACKs that were not held back, plus what the receiver may hold back (the thesis's RTO of CDL); `rfc6298` where there
-    /// are none.
+    /// From ACKs that were not held back, plus what the receiver may hold back (the thesis's RTO of CDL);
+    /// `rfc6298` where there are none.
     Cdl,
 }
 
@@ -225,7 +228,8 @@ pub enum DelayedAck {
     /// Linux 2.6: quick ACKs at first, then every second segment, with a timer of 40 to 200 ms.
     #[serde(rename = "linux-2.6")]
     Linux26,
-    /// Linux of today: as `linux-2.6`, with a receiver that answers at once where data goes both ways no more.
+    /// Linux of today: as `linux-2.6`, with a receiver that answers at once where data goes both ways no
+    /// more.
     Linux,
     /// 4.3BSD to Net/2: every second segment, and at the ticks of a clock of 200 ms whatever waits.
     Bsd,
@@ -257,10 +261,11 @@ pub enum EcnMode {
     Passive,
     /// Offered and accepted (RFC 3168).
     On,
-    /// Offered and accepted with a count of the marks (AccECN, RFC 9768); with peers that cannot count, as `on`.
+    /// Offered and accepted with a count of the marks (AccECN, RFC 9768); with peers that cannot count, as
+    /// `on`.
     Accurate,
-    /// As `on`, but the receiver echoes each mark and no more (RFC 8257 §3.2), so that the sender learns the marked part.
-    /// Nothing in the handshake tells it from `on`: both ends must be set to it.
+    /// As `on`, but the receiver echoes each mark and no more (RFC 8257 §3.2), so that the sender learns the
+    /// marked part. Nothing in the handshake tells it from `on`: both ends must be set to it.
     Dctcp,
 }
 

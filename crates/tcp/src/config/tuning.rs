@@ -5,15 +5,16 @@ use farpace_units::ByteCount;
 /// The choices of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Less than a full segment waits until it is full or this is taken back, but for 200 ms at most where nothing is
-    /// outstanding (TCP_CORK).
+    /// Less than a full segment waits until it is full or this is taken back, but for 200 ms at most where
+    /// nothing is outstanding (TCP_CORK).
     pub cork: bool,
     /// Repetitions of a SYN (TCP_SYNCNT); none: as long as RFC 9293 §3.8.3 has it.
     pub syn_retries: Option<u32>,
-    /// Of a listener: a connection opens when data has come, or after so many repetitions of the SYN-ACK (TCP_DEFER_ACCEPT).
+    /// Of a listener: a connection opens when data has come, or after so many repetitions of the SYN-ACK
+    /// (TCP_DEFER_ACCEPT).
     pub defer_accept: u32,
-    /// Bytes written and not sent for the first time that are taken at most (TCP_NOTSENT_LOWAT); none: as many as the send
-    /// buffer holds.
+    /// Bytes written and not sent for the first time that are taken at most (TCP_NOTSENT_LOWAT); none: as
+    /// many as the send buffer holds.
     pub unsent_limit: Option<ByteCount>,
     /// The window that is announced is at most so large, in bytes (TCP_WINDOW_CLAMP).
     pub window_clamp: Option<u32>,
@@ -25,7 +26,8 @@ pub struct Tuning {
     pub min_hops: u8,
     /// MTU of the link, where the program has chosen a smaller MSS itself (TCP_MAXSEG).
     pub link_mtu: Option<u16>,
-    /// The program hears of what the network reports as of an error (IP_RECVERR, IPV6_RECVERR). Sockets do it.
+    /// The program hears of what the network reports as of an error (IP_RECVERR, IPV6_RECVERR). Sockets do
+    /// it.
     pub reports_errors: bool,
     /// Packets may be cut on the way (IP_PMTUDISC_DONT). Hosts say so on packets.
     pub may_be_cut: bool,

@@ -398,8 +398,8 @@ impl Connection {
         self.flight.segments.set_departed(number);
     }
 
-    /// What a layer with several paths knows of those to the peer, with the segment that comes next. None: there is one
-    /// path.
+    /// What a layer with several paths knows of those to the peer, with the segment that comes next. None:
+    /// there is one path.
     #[inline]
     pub fn set_paths(&mut self, info: Option<MultipathInfo>) {
         self.flight.min_rtt.set_paths(info);

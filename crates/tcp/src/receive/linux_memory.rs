@@ -1,9 +1,11 @@
-//! The receive buffer of Linux 6.x, which counts memory: what a packet occupies, not what it carries. The window that is
-//! announced, whether an ACK may wait, and whether a segment takes the kernel's fast path follow from it.
+//! The receive buffer of Linux 6.x, which counts memory: what a packet occupies, not what it carries. The
+//! window that is announced, whether an ACK may wait, and whether a segment takes the kernel's fast path
+//! follow from it.
 //!
-//! A packet occupies what one occupies that a TUN device has made (`tun_alloc_skb`): it has room for its headers in front, and
-//! stands in a buffer of the size that the kernel's allocator gives. Data that fits into the rest of the buffer before it is copied
-//! there (`skb_try_coalesce`). What part of memory is payload is learned from full segments (`tcp_measure_rcv_mss`).
+//! A packet occupies what one occupies that a TUN device has made (`tun_alloc_skb`): it has room for its
+//! headers in front, and stands in a buffer of the size that the kernel's allocator gives. Data that fits
+//! into the rest of the buffer before it is copied there (`skb_try_coalesce`). What part of memory is payload
+//! is learned from full segments (`tcp_measure_rcv_mss`).
 
 use farpace_units::{Instant, Span};
 use std::collections::VecDeque;
@@ -38,7 +40,8 @@ pub struct Incoming {
     pub start: u64,
     /// That behind its last.
     pub end: u64,
-    /// Its payload in bytes: more than lies between them, where a part of it was there before the stream began.
+    /// Its payload in bytes: more than lies between them, where a part of it was there before the stream
+    /// began.
     pub len: u32,
     /// Bytes of the IP packet; of each, where a device has put several together.
     pub packet: u32,
@@ -103,8 +106,8 @@ fn cost_of(packet: u32) -> u32 {
 }
 
 impl LinuxMemory {
-    /// The handshake is over (`tcp_init_buffer_space`). `window`: what was announced; `most`: what ever may be; `mss`: the largest
-    /// segment that the peer may send; `max`: the largest buffer.
+    /// The handshake is over (`tcp_init_buffer_space`). `window`: what was announced; `most`: what ever may
+    /// be; `mss`: the largest segment that the peer may send; `max`: the largest buffer.
     pub fn new(now: Instant, window: u32, most: u32, mss: u32, max: u32) -> Self {
         let whole = INITIAL_BUFFER / 2;
         let mut clamp = whole.min(most);
@@ -165,8 +168,8 @@ impl LinuxMemory {
         self.frozen = frozen;
     }
 
-    /// The memory that the socket has been charged for suffices for the packet (`sk_forward_alloc`). `sending`: what its own data
-    /// occupies.
+    /// The memory that the socket has been charged for suffices for the packet (`sk_forward_alloc`).
+    /// `sending`: what its own data occupies.
     pub fn is_charged_for(&self, packet: u32, sending: u64) -> bool {
         let charged = u64::from(self.used) + sending;
         u64::from(cost_of(packet)) <= (PAGE - charged % PAGE) % PAGE
@@ -187,7 +190,8 @@ impl LinuxMemory {
         len >= MIN_OPENING && self.grow(segment, full)
     }
 
-    /// Data ahead of its turn has come, and is kept; all before `next` is in order. True: it opens the window, which it may if there is SACK.
+    /// Data ahead of its turn has come, and is kept; all before `next` is in order. True: it opens the
+    /// window, which it may if there is SACK.
     pub fn on_early(&mut self, segment: &Incoming, sack: bool, next: u64) -> bool {
         let full = self.measure(segment);
         let opens = sack && self.grow(segment, full);
@@ -262,7 +266,8 @@ impl LinuxMemory {
         (self.since, self.from) = (now, offset);
     }
 
-    /// The window to announce (`__tcp_select_window`). `full`: a full segment of the peer; `shift`: of the windows.
+    /// The window to announce (`__tcp_select_window`). `full`: a full segment of the peer; `shift`: of the
+    /// windows.
     pub fn select(&self, full: u32, shift: u8) -> u32 {
         let (mut free, whole) = (self.free(), self.payload(self.buffer));
         let most = self.clamp.min(whole);
@@ -289,7 +294,8 @@ impl LinuxMemory {
         }
     }
 
-    /// What is announced from now on, where `left` of the last window is: never less. `most`: no more than that is wanted.
+    /// What is announced from now on, where `left` of the last window is: never less. `most`: no more than
+    /// that is wanted.
     pub fn announce(&mut self, left: u32, full: u32, shift: u8, most: u32) -> u32 {
         let wanted = self.select(full, shift).min(most >> shift << shift);
         self.window = if wanted < left { left.next_multiple_of(1 << shift) } else { wanted };
@@ -305,7 +311,8 @@ impl LinuxMemory {
         window > 0 && window >= left.saturating_mul(2)
     }
 
-    /// The program reads `space` bytes in a round trip, and all before `next` is in order (`tcp_rcvbuf_grow`).
+    /// The program reads `space` bytes in a round trip, and all before `next` is in order
+    /// (`tcp_rcvbuf_grow`).
     fn enlarge(&mut self, space: u32, next: u64) {
         let (read, before) = (u64::from(space), u64::from(self.space.max(1)));
         self.space = space;
@@ -367,7 +374,8 @@ impl LinuxMemory {
         len.min(self.mss)
     }
 
-    /// No more than `clamp` bytes are to be announced (`tcp_set_window_clamp`), until the size of full segments changes.
+    /// No more than `clamp` bytes are to be announced (`tcp_set_window_clamp`), until the size of full
+    /// segments changes.
     pub fn limit(&mut self, clamp: u32) {
         let (before, clamp) = (self.clamp, clamp.max(MIN_CLAMP));
         self.clamp = clamp;
@@ -420,8 +428,9 @@ mod tests {
         Incoming { start, end: start + u64::from(len), len, packet: len + 52, count: 1, full }
     }
 
-    /// Breaks: windows and ACKs of profile `linux` drift away from the kernel's: what Linux 6.18 told of itself (SO_MEMINFO,
-    /// TCP_INFO) for these segments on a TUN device, where nothing was read before the end.
+    /// Breaks: windows and ACKs of profile `linux` drift away from the kernel's: what Linux 6.18 told of
+    /// itself (SO_MEMINFO, TCP_INFO) for these segments on a TUN device, where nothing was read before the
+    /// end.
     #[test]
     fn as_the_kernel_counts() {
         let mut m = memory();

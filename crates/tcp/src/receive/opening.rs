@@ -1,11 +1,12 @@
 //! The receive window of Linux 6.x: it begins at 64 kB and opens as data comes.
 //!
-//! Each full segment opens it by two of the maximum size (tcp_grow_window), up to a limit that autotuning moves: to twice
-//! what was read in a round trip, and more while that grows (tcp_rcv_space_adjust).
+//! Each full segment opens it by two of the maximum size (tcp_grow_window), up to a limit that autotuning
+//! moves: to twice what was read in a round trip, and more while that grows (tcp_rcv_space_adjust).
 
 use farpace_units::{Instant, Span};
 
-/// The limit once full segments have shown how well they fill the memory of an initial buffer of 128 KiB (tcp_rmem).
+/// The limit once full segments have shown how well they fill the memory of an initial buffer of 128 KiB
+/// (tcp_rmem).
 const FIRST_LIMIT: u32 = 80_896;
 /// Segments of this size open it.
 const MIN_OPENING: u32 = 128;
@@ -39,8 +40,8 @@ impl Opening {
         self.read = self.read.saturating_add(bytes);
         self.tune(now, mss.max(1), rtt);
     }
-    /// `len` bytes of payload have arrived, of segments of at most `mss` bytes. The window is at most `max` bytes. True if
-    /// this segment opens it.
+    /// `len` bytes of payload have arrived, of segments of at most `mss` bytes. The window is at most `max`
+    /// bytes. True if this segment opens it.
     pub fn on_data(&mut self, now: Instant, len: u32, mss: u32, max: u32) -> bool {
         let mss = mss.max(1);
         self.since.get_or_insert(now);

@@ -129,8 +129,8 @@ impl StreamReassembly {
         self.ready.push_back(all.freeze());
     }
 
-    /// Drops what waits beyond holes, the last of it first, until at most `allowed` bytes wait. The offset from which on nothing
-    /// waits any more; none: nothing was dropped.
+    /// Drops what waits beyond holes, the last of it first, until at most `allowed` bytes wait. The offset
+    /// from which on nothing waits any more; none: nothing was dropped.
     pub fn prune(&mut self, allowed: ByteCount) -> Option<u64> {
         let mut from = None;
         while self.waiting_bytes > allowed.get()

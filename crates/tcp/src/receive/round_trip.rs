@@ -2,10 +2,11 @@
 
 use farpace_units::{Instant, Seq, Span};
 
-/// A round-trip estimate from timestamps that come back on data, or else from the time that a full window takes.
+/// A round-trip estimate from timestamps that come back on data, or else from the time that a full window
+/// takes.
 ///
-/// Both are upper bounds while the sender has nothing to send: the estimate is for autotuning, which errs towards a larger
-/// window then.
+/// Both are upper bounds while the sender has nothing to send: the estimate is for autotuning, which errs
+/// towards a larger window then.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiverRtt {
     srtt: Span,
@@ -27,7 +28,8 @@ impl ReceiverRtt {
         }
         self.srtt = if self.srtt.is_zero() { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
     }
-    /// Data up to `rcv_nxt` has come, and the window announced ends at `rcv_adv`. For connections without timestamps.
+    /// Data up to `rcv_nxt` has come, and the window announced ends at `rcv_adv`. For connections without
+    /// timestamps.
     pub fn on_data(&mut self, now: Instant, rcv_nxt: Seq, rcv_adv: Seq) {
         match self.mark {
             Some((mark, _)) if rcv_nxt.before(mark) => return,

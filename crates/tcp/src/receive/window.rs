@@ -9,16 +9,18 @@ use farpace_units::{ByteCount, Instant, Span};
 const MIN_ROUND: Span = Span::from_millis(4);
 /// The round trip that is assumed while none is known. A longer one makes windows larger.
 const UNKNOWN_ROUND: Span = Span::from_secs(1);
-/// The window, in round trips of reading. Slow start doubles, so two are in flight when one has been read. The third is
-/// what is sent until this is known, and what waits behind a hole while that is filled.
+/// The window, in round trips of reading. Slow start doubles, so two are in flight when one has been read.
+/// The third is what is sent until this is known, and what waits behind a hole while that is filled.
 const ROUNDS: u64 = 3;
-/// Where the sender starts faster than by doubling, what it sends in the next round trip is as many times what was read in the last
-/// as that is of the one before; and so much more, because round trips are told apart by parts of them, ...
+/// Where the sender starts faster than by doubling, what it sends in the next round trip is as many times
+/// what was read in the last as that is of the one before; and so much more, because round trips are told
+/// apart by parts of them, ...
 const GROWTH_MARGIN: f64 = 1.25;
-/// ... but not more round trips than this. A window is a promise, not memory, and nothing takes a promise back.
+/// ... but not more round trips than this. A window is a promise, not memory, and nothing takes a promise
+/// back.
 const MAX_ROUNDS: f64 = 20.0;
-/// Bytes that Linux announces of its initial receive buffer (half of tcp_rmem's 131,072), before they are rounded down to
-/// whole segments.
+/// Bytes that Linux announces of its initial receive buffer (half of tcp_rmem's 131,072), before they are
+/// rounded down to whole segments.
 pub const LINUX_INITIAL_WINDOW: u32 = 65_536;
 /// Parts in which a round trip is measured.
 const PARTS: usize = 4;
@@ -74,7 +76,8 @@ impl ReadRate {
     }
 }
 
-/// Size of the receive window of one connection: the bytes that may wait unread, and those that may be in flight.
+/// Size of the receive window of one connection: the bytes that may wait unread, and those that may be in
+/// flight.
 #[derive(Clone, Debug)]
 pub struct ReceiveWindow {
     size: u32,
@@ -87,7 +90,8 @@ pub struct ReceiveWindow {
     reads: ReadRate,
     /// When data came last, and the segment size then.
     last: (Instant, u32),
-    /// Linux acknowledges what opens its window at once, so its ACK policy needs this even where the size is fixed.
+    /// Linux acknowledges what opens its window at once, so its ACK policy needs this even where the size is
+    /// fixed.
     opening: Option<Opening>,
     /// The host is short of memory: the window does not grow.
     frozen: bool,
@@ -161,7 +165,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// `len` bytes of new payload have arrived, in segments of at most `mss` bytes. True if they open a window of Linux.
+    /// `len` bytes of new payload have arrived, in segments of at most `mss` bytes. True if they open a
+    /// window of Linux.
     pub fn on_data(&mut self, now: Instant, len: u32, mss: u32) -> bool {
         self.last = (now, mss);
         if !self.fixed {
@@ -218,8 +223,8 @@ mod tests {
             window.rtt().on_handshake(Span::from_millis(rtt));
             let mut flight = 10 * u64::from(MSS);
             for round in 0..14 {
-                // The flight arrives within `spread`, in 100 pieces, and each is read at once. An ACK of a piece lets
-                // twice as much leave, so that at the end twice the flight is under way.
+                // The flight arrives within `spread`, in 100 pieces, and each is read at once. An ACK of a
+                // piece lets twice as much leave, so that at the end twice the flight is under way.
                 for piece in 0..100 {
                     window.on_data(ms(round * rtt + piece * spread / 100), (flight / 100) as u32, MSS);
                     window.on_read(ByteCount::new(flight / 100));
@@ -235,8 +240,8 @@ mod tests {
         }
     }
 
-    /// Breaks: memory: a steady sender gets no more than four round trips of window, and an application that does not read
-    /// gets none.
+    /// Breaks: memory: a steady sender gets no more than four round trips of window, and an application that
+    /// does not read gets none.
     #[test]
     fn a_steady_path_needs_a_steady_window() {
         let mut window = ahead(64 << 10, 1 << 30);
@@ -256,7 +261,8 @@ mod tests {
         assert_eq!(unread.size(), 64 << 10);
     }
 
-    /// Breaks: the window of Linux: 64 kB in whole segments, then two segments for each that comes, up to a limit.
+    /// Breaks: the window of Linux: 64 kB in whole segments, then two segments for each that comes, up to a
+    /// limit.
     #[test]
     fn linux_opens_by_two_segments() {
         let size = BufferSize::auto(ByteCount::new(65_536), ByteCount::new(6 << 20));
@@ -288,8 +294,8 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: limits: whatever is read and whenever, the window is at most its maximum, and only the host's lack of
-        /// memory makes it smaller.
+        /// Breaks: limits: whatever is read and whenever, the window is at most its maximum, and only the
+        /// host's lack of memory makes it smaller.
         #[test]
         fn within_its_limits(
             reads in prop::collection::vec((0u64..10_000_000_000, 0u64..1 << 33, any::<bool>()), 1..50),

@@ -127,8 +127,8 @@ impl Context<'_> {
         }
     }
 
-    /// A round trip as one of all paths, if there are several: where packets are few, they take the shortest path only.
-    /// That is no reason to take a round trip of the longest one for a queue, or for a loss.
+    /// A round trip as one of all paths, if there are several: where packets are few, they take the shortest
+    /// path only. That is no reason to take a round trip of the longest one for a queue, or for a loss.
     pub(crate) fn of_all_paths(&self, rtt: Span) -> Span {
         rtt.max(self.min_rtt.base_of_paths())
     }
@@ -179,7 +179,8 @@ impl Context<'_> {
         }
     }
 
-    /// Lets congestion control raise the window. One that sizes it by a model is asked at the end of every ACK.
+    /// Lets congestion control raise the window. One that sizes it by a model is asked at the end of every
+    /// ACK.
     pub(crate) fn grow(&mut self, sample: &AckSample) {
         if !self.cc.owns_window() {
             self.cc.on_ack(self.window, sample);
@@ -372,8 +373,8 @@ pub trait LossRecovery: Send {
     fn new_data_first(&self) -> bool {
         false
     }
-    /// [`next_segment`](Self::next_segment) has granted all it would, and what goes before it has left; asked before and
-    /// after new data.
+    /// [`next_segment`](Self::next_segment) has granted all it would, and what goes before it has left; asked
+    /// before and after new data.
     fn pass_is_over(&mut self, _snd_nxt: Seq) {}
     /// A probe of new data is due: one segment, whatever the window says.
     fn probes_new(&self) -> bool {
@@ -389,8 +390,8 @@ pub trait LossRecovery: Send {
     fn on_timer(&mut self, _expiry: &Expiry, _cx: &mut Context<'_>) -> bool {
         false
     }
-    /// Outstanding segments were cut into smaller ones: every index and row number that was kept is void. The pieces
-    /// are marked lost and wait to be sent again, which is no sign of congestion.
+    /// Outstanding segments were cut into smaller ones: every index and row number that was kept is void. The
+    /// pieces are marked lost and wait to be sent again, which is no sign of congestion.
     fn on_resegmented(&mut self, _why: Resegmented, _at: &Expiry, _cx: &mut Context<'_>) {}
     /// Congestion state.
     fn state(&self) -> RecoveryState;
@@ -402,14 +403,15 @@ pub trait LossRecovery: Send {
     fn may_send_new(&self, segments: &Segments, cwnd: Packets) -> bool {
         self.in_flight(segments) < cwnd
     }
-    /// So many new segments may be sent one after the other at this instant, of which [`on_sent`](Self::on_sent) needs to be
-    /// told the last alone. Zero: each has to be asked for.
+    /// So many new segments may be sent one after the other at this instant, of which
+    /// [`on_sent`](Self::on_sent) needs to be told the last alone. Zero: each has to be asked for.
     fn may_send_run(&self, _segments: &Segments, _cwnd: Packets) -> u32 {
         0
     }
 }
 
-/// Makes the recovery that was chosen; without SACK the modern one cannot do its work, and NewReno takes over.
+/// Makes the recovery that was chosen; without SACK the modern one cannot do its work, and NewReno takes
+/// over.
 pub(crate) fn make(kind: config::Recovery, sack: bool) -> Box<dyn LossRecovery> {
     match kind {
         config::Recovery::Modern(_) if !sack => Box::new(NewReno::default()),

@@ -1,4 +1,5 @@
-//! Fast retransmit and fast recovery without SACK (RFC 5681 §3.2, RFC 6582), with limited transmit (RFC 3042).
+//! Fast retransmit and fast recovery without SACK (RFC 5681 §3.2, RFC 6582), with limited transmit (RFC
+//! 3042).
 
 use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, SentKind};
 use crate::cc::{AckSample, CongestionEvent, Cut};
@@ -18,7 +19,8 @@ pub struct NewReno {
     dup_acks: u32,
     /// SND.NXT when recovery or loss began (RFC 6582 "recover").
     recover: Option<Seq>,
-    /// SND.NXT when the window was cut for a congestion mark: until then it is not cut again (RFC 3168 §6.1.2).
+    /// SND.NXT when the window was cut for a congestion mark: until then it is not cut again (RFC 3168
+    /// §6.1.2).
     cwr_end: Seq,
     /// Duplicates that may still inflate the window in this recovery: as many as segments were outstanding.
     inflation: u32,

@@ -1,11 +1,12 @@
-//! The timeout from ACKs that were not held back (the thesis's RTO of CDL): what the path takes, and apart from it what
-//! the receiver may hold an ACK back.
+//! The timeout from ACKs that were not held back (the thesis's RTO of CDL): what the path takes, and apart
+//! from it what the receiver may hold an ACK back.
 //!
-//! RTO = srtt + max(G, 4 rttvar, margin) + D. srtt and rttvar are those of RFC 6298, from the undelayed round trips alone.
-//! D is zero if every segment that the timer guards has asked for its ACK at once, else the most by which late samples
-//! that were not confirmed exceeded srtt. The margin is that of [`Rfc6298::margin`]: round trips without the
-//! receiver's delay vary even less than others, so what it guards against (a variation of nothing, RACK's wait) is as
-//! true here; and D is a delay that is known to happen, so it is added, not taken into the margin.
+//! RTO = srtt + max(G, 4 rttvar, margin) + D. srtt and rttvar are those of RFC 6298, from the undelayed round
+//! trips alone. D is zero if every segment that the timer guards has asked for its ACK at once, else the most
+//! by which late samples that were not confirmed exceeded srtt. The margin is that of [`Rfc6298::margin`]:
+//! round trips without the receiver's delay vary even less than others, so what it guards against (a
+//! variation of nothing, RACK's wait) is as true here; and D is a delay that is known to happen, so it is
+//! added, not taken into the margin.
 
 use super::{Rfc6298, RttSample};
 use farpace_units::{Instant, Span};
@@ -78,8 +79,8 @@ impl Cdl {
         self.all.restart_after_syn_timeout();
     }
 
-    /// Confirmed samples are there, and the last one is not too old. As of the latest sample: without any, nothing
-    /// speaks for another estimate.
+    /// Confirmed samples are there, and the last one is not too old. As of the latest sample: without any,
+    /// nothing speaks for another estimate.
     fn is_usable(&self) -> bool {
         self.confirmed >= ENOUGH && self.sampled_at.since(self.confirmed_at) <= self.undelayed.srtt() * FRESH
     }
@@ -146,8 +147,8 @@ mod tests {
         e
     }
 
-    /// Breaks: the formula: nothing is added for the receiver's delay where all have asked, and what was seen of it
-    /// where not.
+    /// Breaks: the formula: nothing is added for the receiver's delay where all have asked, and what was seen
+    /// of it where not.
     #[test]
     fn the_delay_counts_only_where_it_may_happen() {
         let mut e = steady();

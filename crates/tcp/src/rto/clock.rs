@@ -6,7 +6,8 @@ use std::num::NonZeroU64;
 /// Tick of timestamps where no clock was chosen (RFC 7323 §5.4 wants 1 ms to 1 s).
 const TIMESTAMP: Span = Span::from_millis(1);
 
-/// A clock that ticks at the whole multiples of its tick, counted from the machine's boot ([`Instant::ZERO`]).
+/// A clock that ticks at the whole multiples of its tick, counted from the machine's boot
+/// ([`Instant::ZERO`]).
 ///
 /// Where no tick was chosen round trips and timers are exact, and timestamps count milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +77,8 @@ mod tests {
         Instant::ZERO + Span::from_millis(ms)
     }
 
-    /// Breaks: what a coarse clock sees of a round trip: only the ticks in it, so 2 ms may be one and 499 ms none.
+    /// Breaks: what a coarse clock sees of a round trip: only the ticks in it, so 2 ms may be one and 499 ms
+    /// none.
     #[test]
     fn ticks_count() {
         let clock = TcpClock::new(Some(Span::from_millis(500)));

@@ -1,4 +1,5 @@
-//! Linux: srtt plus a variation that never falls below 200 ms, in scaled integers: of 1 ms in 2.6, of 1 us today.
+//! Linux: srtt plus a variation that never falls below 200 ms, in scaled integers: of 1 ms in 2.6, of 1 us
+//! today.
 
 use farpace_units::{Seq, Span};
 

@@ -13,7 +13,8 @@ const WINDOW: Span = Span::from_secs(300);
 pub struct MinRtt {
     best: [(Instant, Span); 3],
     any: bool,
-    /// What a layer with several paths has told: see [`MinRtt::set_paths`]. In microseconds, to fit beside `any`.
+    /// What a layer with several paths has told: see [`MinRtt::set_paths`]. In microseconds, to fit beside
+    /// `any`.
     reordering_us: u16,
     base_us: u32,
 }
@@ -44,8 +45,8 @@ impl MinRtt {
         }
     }
 
-    /// Packets go over several paths, whose round trip together is that of the longest, and which reorder. None: they do
-    /// not.
+    /// Packets go over several paths, whose round trip together is that of the longest, and which reorder.
+    /// None: they do not.
     #[inline]
     pub fn set_paths(&mut self, info: Option<MultipathInfo>) {
         let micros = |span: Span| span.as_micros();

@@ -19,13 +19,14 @@ pub use timed::Timed;
 use crate::config;
 use farpace_units::{Instant, Seq, Span};
 
-/// One measured round trip, and the ACK that ended it. The times are exact, or told by a timestamp: the estimator reads
-/// them off its clock.
+/// One measured round trip, and the ACK that ended it. The times are exact, or told by a timestamp: the
+/// estimator reads them off its clock.
 #[derive(Clone, Copy, Debug)]
 pub struct RttSample {
     /// When the ACK arrived.
     pub now: Instant,
-    /// From the sending of the first segment that it acknowledges, or told by a timestamp: what RFC 6298 takes.
+    /// From the sending of the first segment that it acknowledges, or told by a timestamp: what RFC 6298
+    /// takes.
     pub rtt: Span,
     /// From the sending of a segment that had asked for an ACK at once and got it; none if none did.
     pub undelayed: Option<Span>,
@@ -46,8 +47,8 @@ pub enum RttSource {
     Timed,
 }
 
-/// The estimators behind one front, with the clock that they read. Back-off (RFC 6298 §5.5) is kept here, because all
-/// have it: it doubles at each expiry and ends with the next valid sample (Karn).
+/// The estimators behind one front, with the clock that they read. Back-off (RFC 6298 §5.5) is kept here,
+/// because all have it: it doubles at each expiry and ends with the next valid sample (Karn).
 #[derive(Clone, Debug)]
 pub struct RtoEstimator {
     kind: SampleKind,
@@ -122,8 +123,8 @@ impl RtoEstimator {
         }
     }
 
-    /// True: every segment that the timer guards has asked for an ACK at once, so the receiver holds none back. Say so
-    /// before the timer is set; only `cdl` heeds it.
+    /// True: every segment that the timer guards has asked for an ACK at once, so the receiver holds none
+    /// back. Say so before the timer is set; only `cdl` heeds it.
     pub fn set_guarded_asked(&mut self, asked: bool) {
         if let SampleKind::Cdl(e) = &mut self.kind {
             e.set_guarded_asked(asked);
@@ -145,8 +146,8 @@ impl RtoEstimator {
         self.settle();
     }
 
-    /// The SYN had to be repeated, so nothing was measured: data begins with 3 s (RFC 6298 §5.7). BSD's timer stays where
-    /// the SYN has left it, until something was measured.
+    /// The SYN had to be repeated, so nothing was measured: data begins with 3 s (RFC 6298 §5.7). BSD's timer
+    /// stays where the SYN has left it, until something was measured.
     pub fn restart_after_syn_timeout(&mut self) {
         match &mut self.kind {
             SampleKind::Rfc6298(e) => e.restart_after_syn_timeout(),
@@ -179,8 +180,8 @@ impl RtoEstimator {
         self.rto = (base * (1u64 << self.backoff)).min(MAX_RTO);
     }
 
-    /// When a timer that is set now fires: at a tick, and not before the timeout is over. BSD counts the ticks that come,
-    /// so its timer may fire up to a tick earlier.
+    /// When a timer that is set now fires: at a tick, and not before the timeout is over. BSD counts the
+    /// ticks that come, so its timer may fire up to a tick earlier.
     pub fn deadline(&self, now: Instant) -> Instant {
         if let SampleKind::Net2(_) = self.kind {
             let tick = self.clock.tick();
@@ -234,7 +235,8 @@ impl RtoEstimator {
         }
     }
 
-    /// Smoothed round-trip time of ACKs that were not held back, if the estimator keeps them apart and had any.
+    /// Smoothed round-trip time of ACKs that were not held back, if the estimator keeps them apart and had
+    /// any.
     pub fn undelayed_srtt(&self) -> Option<Span> {
         match &self.kind {
             SampleKind::Cdl(e) => e.undelayed_srtt(),
@@ -248,8 +250,8 @@ mod tests {
     use super::*;
     use config::Rto;
 
-    /// Breaks: when the timer of a coarse clock fires: BSD's after whole ticks that may have begun long ago, the others'
-    /// never before the timeout is over.
+    /// Breaks: when the timer of a coarse clock fires: BSD's after whole ticks that may have begun long ago,
+    /// the others' never before the timeout is over.
     #[test]
     fn deadlines() {
         let (ms, tick) = (Span::from_millis, TcpClock::new(Some(Span::from_millis(500))));

@@ -8,8 +8,8 @@ const MIN_TICKS: u64 = 2;
 const MAX: Span = Span::from_secs(64);
 /// The first timeout, of a SYN.
 const INITIAL: Span = Span::from_secs(6);
-/// What the variation starts with stands for this timeout: it counts from the second SYN on, so that they leave after
-/// 6 s and 24 s more.
+/// What the variation starts with stands for this timeout: it counts from the second SYN on, so that they
+/// leave after 6 s and 24 s more.
 const INITIAL_VARIATION: Span = Span::from_secs(12);
 /// The greatest factor of the back-off is 2 to the power of this.
 const MAX_SHIFT: u32 = 6;
@@ -34,8 +34,8 @@ impl Net2 {
 
     /// Takes in a round trip of whole ticks.
     pub fn sample(&mut self, rtt: Span) {
-        // The kernel counts from one when a segment leaves (zero: nothing is timed), and takes the one off again but for
-        // the first sample.
+        // The kernel counts from one when a segment leaves (zero: nothing is timed), and takes the one off
+        // again but for the first sample.
         let rtt = (rtt.as_nanos() / self.tick.as_nanos()) as i64 + 1;
         if self.srtt8 == 0 {
             self.srtt8 = rtt << 3;
@@ -57,8 +57,8 @@ impl Net2 {
         backed_off.max(self.tick * MIN_TICKS).min(MAX)
     }
 
-    /// The timer has fired `shift` times in a row. After the fourth time the path may be another one: the timeout stays,
-    /// but the next sample is taken as the first one is.
+    /// The timer has fired `shift` times in a row. After the fourth time the path may be another one: the
+    /// timeout stays, but the next sample is taken as the first one is.
     pub fn on_timeout(&mut self, shift: u32) {
         if shift > FORGET_AFTER {
             self.rttvar4 += self.srtt8 >> 3;
@@ -93,7 +93,8 @@ mod tests {
         e
     }
 
-    /// Breaks: BSD's integer arithmetic. `(samples in ticks, t_srtt, t_rttvar, timeout in ticks)`, worked out by hand.
+    /// Breaks: BSD's integer arithmetic. `(samples in ticks, t_srtt, t_rttvar, timeout in ticks)`, worked out
+    /// by hand.
     #[test]
     fn vectors() {
         let table: [(&[u64], i64, i64, u64); 9] = [
@@ -125,7 +126,8 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|shift| after(&[]).rto(shift)), [6, 24, 48, 64].map(Span::from_secs));
     }
 
-    /// Breaks: a path that has changed is measured anew after four timeouts, but the timer is not quicker for it.
+    /// Breaks: a path that has changed is measured anew after four timeouts, but the timer is not quicker for
+    /// it.
     #[test]
     fn forgets_after_four_timeouts() {
         let mut e = after(&[3]);

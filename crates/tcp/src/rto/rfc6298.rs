@@ -19,7 +19,8 @@ pub struct Rfc6298 {
 }
 
 impl Rfc6298 {
-    /// No sample yet; `min` is the least timeout (the RFC says 1 s, today's stacks 200 ms), `granularity` the clock's tick.
+    /// No sample yet; `min` is the least timeout (the RFC says 1 s, today's stacks 200 ms), `granularity` the
+    /// clock's tick.
     pub fn new(min: Span, granularity: Span) -> Self {
         Rfc6298 { srtt: None, rttvar: Span::ZERO, min, granularity, initial: INITIAL }
     }
@@ -53,10 +54,11 @@ impl Rfc6298 {
 
     /// max(G, 4 RTTVAR), and not less than what keeps a steady path from timeouts.
     ///
-    /// On a path whose round trips hardly vary RTTVAR goes to nothing, and an ACK that is a millisecond late would be a
-    /// timeout. The minimum of 1 s that RFC 6298 §2.4 wants prevents that where the path is short. So a minimum that
-    /// is lower also counts above SRTT, there as a half of SRTT at most. And the margin is at least 3/8 of SRTT, so that
-    /// RACK, which may wait for a quarter (RFC 8985 §6.2 step 4), finds a lost retransmission first.
+    /// On a path whose round trips hardly vary RTTVAR goes to nothing, and an ACK that is a millisecond late
+    /// would be a timeout. The minimum of 1 s that RFC 6298 §2.4 wants prevents that where the path is short.
+    /// So a minimum that is lower also counts above SRTT, there as a half of SRTT at most. And the margin is
+    /// at least 3/8 of SRTT, so that RACK, which may wait for a quarter (RFC 8985 §6.2 step 4), finds a lost
+    /// retransmission first.
     pub fn margin(&self) -> Span {
         let srtt = self.srtt();
         let steady = self.min.max(srtt * 3 / 8).min(srtt / 2);
@@ -108,7 +110,8 @@ mod tests {
         assert_eq!(e.rto(), Span::from_micros(112_500 + 250_000));
     }
 
-    /// Breaks: a coarse clock, which sees no variation, gets a timeout that its next tick does not end (RFC 6298 §2).
+    /// Breaks: a coarse clock, which sees no variation, gets a timeout that its next tick does not end (RFC
+    /// 6298 §2).
     #[test]
     fn granularity() {
         let mut e = Rfc6298::new(Span::from_millis(1), Span::from_millis(100));

@@ -32,7 +32,8 @@ impl Tags {
     pub const EVER_RETRANSMITTED: Tags = Tags(8);
     /// It was sent with PSH, and will be again.
     pub const PUSHED: Tags = Tags(16);
-    /// It left in one burst with the row before it, and has been neither sent again nor cut off since (Linux: one skb).
+    /// It left in one burst with the row before it, and has been neither sent again nor cut off since (Linux:
+    /// one skb).
     pub const JOINED: Tags = Tags(32);
     /// S, R and L: the tags that count in `in_flight`.
     pub const COUNTED: Tags = Tags(7);
@@ -59,8 +60,8 @@ pub struct SegmentRow {
     pub sent_at: Instant,
     /// SND.NXT when it was last retransmitted (the paper's per-packet "high_seq"); meaningless without R.
     pub rtx_nxt: Seq,
-    /// The number of the transmission that carried it last, above one bit that says whether its last retransmission was found
-    /// lost: a row has 24 bytes, and there are many.
+    /// The number of the transmission that carried it last, above one bit that says whether its last
+    /// retransmission was found lost: a row has 24 bytes, and there are many.
     last: u32,
 }
 
@@ -213,15 +214,16 @@ impl Segments {
         self.find(self.waiting_floor, self.tags.len(), Tags::COUNTED, Tags::LOST)
     }
 
-    /// A packet is about to be sent; the rows that are added or sent again until the next call are in it. Its number.
+    /// A packet is about to be sent; the rows that are added or sent again until the next call are in it. Its
+    /// number.
     pub fn begin_transmission(&mut self) -> u32 {
         // A bit of the number is lost in rows.
         self.transmissions = (self.transmissions + 1) & (u32::MAX >> 1);
         self.transmissions
     }
 
-    /// The transmission with this number, and those before it, have left the host. From the first call on, others are taken to
-    /// wait there.
+    /// The transmission with this number, and those before it, have left the host. From the first call on,
+    /// others are taken to wait there.
     pub fn set_departed(&mut self, number: u32) {
         self.departed = Some(number);
     }
@@ -231,7 +233,8 @@ impl Segments {
         self.departed.is_some_and(|departed| (number << 1).wrapping_sub(departed << 1) as i32 > 0)
     }
 
-    /// True if the last copy of the row at `index` has not left the host: it cannot be lost, and need not be sent again.
+    /// True if the last copy of the row at `index` has not left the host: it cannot be lost, and need not be
+    /// sent again.
     pub fn waits_inside(&self, index: usize) -> bool {
         self.departed.is_some() && self.rows.get(index).is_some_and(|row| self.is_inside(row.last >> 1))
     }
@@ -276,8 +279,8 @@ impl Segments {
         self.acknowledge_each(ack, |_, _, _| {})
     }
 
-    /// The same; rows that go are shown to `see` first, in order, with how many they stand for: of rows without tags that
-    /// follow each other the last may stand for all but the first.
+    /// The same; rows that go are shown to `see` first, in order, with how many they stand for: of rows
+    /// without tags that follow each other the last may stand for all but the first.
     pub fn acknowledge_each(
         &mut self,
         ack: Seq,
@@ -312,8 +315,8 @@ impl Segments {
         done
     }
 
-    /// Gives memory back that nothing outstanding needs. To be called when what was acknowledged has let nothing leave: one
-    /// window that follows the other would grow anew otherwise.
+    /// Gives memory back that nothing outstanding needs. To be called when what was acknowledged has let
+    /// nothing leave: one window that follows the other would grow anew otherwise.
     pub fn trim(&mut self) {
         if self.rows.is_empty() {
             trim(&mut self.rows);

@@ -247,8 +247,8 @@ mod tests {
         segments
     }
 
-    /// Breaks: the rate that model-based congestion control believes in: what arrived while the segment was on
-    /// its way, over the longer of the sending and the acknowledging time.
+    /// Breaks: the rate that model-based congestion control believes in: what arrived while the segment was
+    /// on its way, over the longer of the sending and the acknowledging time.
     #[test]
     fn rate_of_a_steady_flight() {
         let mut segments = sent(10);

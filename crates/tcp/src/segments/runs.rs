@@ -1,11 +1,12 @@
-//! Many rows at once. A super-segment is dozens of rows, and one acknowledgment takes as many away: most of them have the same to
-//! say, which is nothing.
+//! Many rows at once. A super-segment is dozens of rows, and one acknowledgment takes as many away: most of
+//! them have the same to say, which is nothing.
 
 use super::{Acknowledged, SegmentRow, Segments, Tags};
 use farpace_units::{Instant, Packets, Seq};
 
 impl Segments {
-    /// Adds `count` segments of `len` that were just sent for the first time, as so many calls of [`push`](Self::push).
+    /// Adds `count` segments of `len` that were just sent for the first time, as so many calls of
+    /// [`push`](Self::push).
     pub fn push_run(&mut self, seq: Seq, len: u32, count: u32, now: Instant) {
         if self.rates.is_some() {
             return (0..count).for_each(|n| self.push(seq + n * len, len, now));
@@ -20,8 +21,8 @@ impl Segments {
         self.tags.extend(std::iter::repeat_n(0, count as usize));
     }
 
-    /// Drops the rows without tags at the head that end at or before `ack`. Of them `see` is shown the first, and the last
-    /// for all others.
+    /// Drops the rows without tags at the head that end at or before `ack`. Of them `see` is shown the first,
+    /// and the last for all others.
     pub(super) fn acknowledge_run(
         &mut self,
         ack: Seq,
@@ -90,8 +91,9 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: an ACK of many segments is taken for something else than as many ACKs of one: counters of the window that
-        /// are wrong for the rest of the connection, or a round trip measured by a retransmission.
+        /// Breaks: an ACK of many segments is taken for something else than as many ACKs of one: counters of
+        /// the window that are wrong for the rest of the connection, or a round trip measured by a
+        /// retransmission.
         #[test]
         fn one_ack_of_many_is_as_many_acks_of_one(
             counts in prop::collection::vec(1u32..100, 1..6),

@@ -4,8 +4,8 @@ use super::{SegmentRow, Segments, Tags, is_waiting};
 use farpace_units::Seq;
 
 impl Segments {
-    /// Splits the row at `index` so that its first part has `len` sequence numbers; both parts keep the tags. Nothing
-    /// happens unless `len` lies within the row. Rows after it get new indices.
+    /// Splits the row at `index` so that its first part has `len` sequence numbers; both parts keep the tags.
+    /// Nothing happens unless `len` lies within the row. Rows after it get new indices.
     pub fn split(&mut self, index: usize, len: u32) {
         let (Some(row), Some(&tag)) = (self.rows.get_mut(index), self.tags.get(index)) else { return };
         if len == 0 || len >= row.len {
@@ -40,8 +40,8 @@ impl Segments {
         self.recount();
     }
 
-    /// The row at `index` was SACKed just now. The kernel puts it together with SACKed neighbours of its length: what was sent
-    /// again of one was of all.
+    /// The row at `index` was SACKed just now. The kernel puts it together with SACKed neighbours of its
+    /// length: what was sent again of one was of all.
     pub fn merge_sacked(&mut self, index: usize) {
         let Some(len) = self.rows.get(index).map(|row| row.len) else { return };
         let ever = |i: usize| self.tags(i).any(Tags::EVER_RETRANSMITTED);
@@ -85,8 +85,8 @@ impl Segments {
         }
     }
 
-    /// Of a burst that was acknowledged up to `ack`, and not to its end, the rest is cut anew from there. How many rows that
-    /// took away.
+    /// Of a burst that was acknowledged up to `ack`, and not to its end, the rest is cut anew from there. How
+    /// many rows that took away.
     pub fn trim_burst(&mut self, ack: Seq) -> Option<u32> {
         let head = *self.rows.front()?;
         let end = self.burst_end(0);
@@ -108,8 +108,9 @@ impl Segments {
         Some(before.saturating_sub(self.rows.len()) as u32)
     }
 
-    /// The rows from `index` to `end`, which are all alike, hold `mss` bytes of payload each from now on, but for the last; the
-    /// first `count` of them, if that is told, and one behind them the rest. `fin` is the number of our FIN.
+    /// The rows from `index` to `end`, which are all alike, hold `mss` bytes of payload each from now on, but
+    /// for the last; the first `count` of them, if that is told, and one behind them the rest. `fin` is the
+    /// number of our FIN.
     pub fn retile(&mut self, index: usize, end: usize, mss: u32, count: Option<usize>, fin: Option<Seq>) {
         let (Some(&first), Some(&last)) = (self.rows.get(index), self.rows.get(end.wrapping_sub(1))) else {
             return;
@@ -143,8 +144,8 @@ impl Segments {
         self.recount();
     }
 
-    /// Bursts with a segment of more than `most` payload bytes are lost; so were their retransmissions. They keep their
-    /// length until they are sent again. True: there was one.
+    /// Bursts with a segment of more than `most` payload bytes are lost; so were their retransmissions. They
+    /// keep their length until they are sent again. True: there was one.
     pub fn lose_longer(&mut self, most: u32, fin: Option<Seq>) -> bool {
         let payload = |r: &SegmentRow| r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
         let (mut any, mut at) = (false, 0);
@@ -165,9 +166,10 @@ impl Segments {
         any
     }
 
-    /// Splits all rows with more than `most` payload bytes into rows of at most that many, and marks the parts lost; a
-    /// retransmission of such a row was lost as well. Parts of rows with S have arrived, and keep S. `fin` is the number
-    /// of our FIN, which counts no byte. True if there was such a row: then indices have changed.
+    /// Splits all rows with more than `most` payload bytes into rows of at most that many, and marks the
+    /// parts lost; a retransmission of such a row was lost as well. Parts of rows with S have arrived, and
+    /// keep S. `fin` is the number of our FIN, which counts no byte. True if there was such a row: then
+    /// indices have changed.
     pub fn split_longer(&mut self, most: u32, fin: Option<Seq>) -> bool {
         let most = most.max(1);
         let payload = |r: &SegmentRow| r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
@@ -240,8 +242,8 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: the counters, or the sequence numbers that rows stand for, when rows are cut; and no row that is too
-        /// long may be left, or a path that lost its size swallows it for ever.
+        /// Breaks: the counters, or the sequence numbers that rows stand for, when rows are cut; and no row
+        /// that is too long may be left, or a path that lost its size swallows it for ever.
         #[test]
         fn the_counters_survive_a_cut(
             rows in prop::collection::vec((1u32..3000, 0u8..5), 1..40),

@@ -14,7 +14,8 @@ fn reads() -> Script {
     Script::new(App::Reads)
 }
 
-/// Plays `script` and gives what came of it, and what was heard after the silence, with its delay in ms from `AT` on.
+/// Plays `script` and gives what came of it, and what was heard after the silence, with its delay in ms from
+/// `AT` on.
 fn heard(kernel: &mut Kernel, script: &Script) -> (Outcome, Vec<(u64, Heard)>) {
     let outcome = kernel.run(script);
     let begin = Instant::ZERO + Span::from_millis(script.rtt + AT);
@@ -33,8 +34,8 @@ fn at_once(after: &[(u64, Heard)], ack: i32) -> Result<(), String> {
     ensure(found, || format!("no ACK of {ack} at once: {after:?}"))
 }
 
-/// Breaks: opening to anybody: a SYN that offers all forms and has reserved bits set is answered as any other, and nothing
-/// of it comes back.
+/// Breaks: opening to anybody: a SYN that offers all forms and has reserved bits set is answered as any
+/// other, and nothing of it comes back.
 #[test]
 fn syn_with_offers() {
     with_kernel(|kernel| {
@@ -54,8 +55,8 @@ fn syn_with_offers() {
     });
 }
 
-/// Breaks: `flag` and `safe`: data with reserved bits or an unknown option is taken as any other, and its ACK is held back as
-/// any other; so is that of a TARR request.
+/// Breaks: `flag` and `safe`: data with reserved bits or an unknown option is taken as any other, and its ACK
+/// is held back as any other; so is that of a TARR request.
 #[test]
 fn requests_are_not_understood() {
     let tarr = AckControl { tarr: Some(Tarr::Rate(0)), ..AckControl::default() };
@@ -112,8 +113,8 @@ fn old_byte_is_answered_at_once() {
     }
 }
 
-/// Breaks: how often `unilateral` may ask: each of 20 old bytes in 200 ms is answered. The limit of 2/s is for probes
-/// without data.
+/// Breaks: how often `unilateral` may ask: each of 20 old bytes in 200 ms is answered. The limit of 2/s is
+/// for probes without data.
 #[test]
 fn old_bytes_are_not_rate_limited() {
     with_kernel(|kernel| {
@@ -122,8 +123,8 @@ fn old_bytes_are_not_rate_limited() {
     });
 }
 
-/// Breaks: why `unilateral` does not ask in the shape of a keep-alive: without data one is answered, the next ones not within
-/// 500 ms.
+/// Breaks: why `unilateral` does not ask in the shape of a keep-alive: without data one is answered, the next
+/// ones not within 500 ms.
 #[test]
 fn keep_alives_are_rate_limited() {
     with_kernel(|kernel| {
@@ -135,7 +136,8 @@ fn keep_alives_are_rate_limited() {
     });
 }
 
-/// Breaks: what `unilateral` costs and gains beside the ACK: a duplicate makes Linux acknowledge the next 15 segments at once.
+/// Breaks: what `unilateral` costs and gains beside the ACK: a duplicate makes Linux acknowledge the next 15
+/// segments at once.
 #[test]
 fn an_old_byte_makes_quick() {
     with_kernel(|kernel| {

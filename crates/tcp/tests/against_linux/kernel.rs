@@ -45,7 +45,8 @@ pub struct Kernel {
     source: u16,
 }
 
-/// This kernel is not one that `linux` describes, and why. No package can be installed that would give another.
+/// This kernel is not one that `linux` describes, and why. No package can be installed that would give
+/// another.
 pub fn too_old() -> Option<String> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(['.', '-']).map_while(|n| n.parse::<u32>().ok());
@@ -138,8 +139,8 @@ impl Kernel {
     }
 }
 
-/// Has this thread, and those that it starts, run before all others if that is possible: it sleeps nearly all the time, and what
-/// comes late here is not what is measured.
+/// Has this thread, and those that it starts, run before all others if that is possible: it sleeps nearly all
+/// the time, and what comes late here is not what is measured.
 fn hurry() {
     let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return };
     let id = thread.file_name().unwrap_or_default();

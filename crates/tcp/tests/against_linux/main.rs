@@ -1,8 +1,9 @@
-//! The kernel of this machine as a judge: what the policy `linux` claims, and what the control of acknowledgments takes for
-//! granted about receivers that know nothing of it.
+//! The kernel of this machine as a judge: what the policy `linux` claims, and what the control of
+//! acknowledgments takes for granted about receivers that know nothing of it.
 //!
-//! Needs root, a TUN device and Linux 6.8 or later. Elsewhere these tests pass with a line on stderr that says what is missing; where
-//! `CI` is set that is a failure, unless the kernel is older: no package can be installed that would give another.
+//! Needs root, a TUN device and Linux 6.8 or later. Elsewhere these tests pass with a line on stderr that
+//! says what is missing; where `CI` is set that is a failure, unless the kernel is older: no package can be
+//! installed that would give another.
 //!
 //! `FARPACE_TRACE=1` prints what was heard.
 

@@ -1,4 +1,5 @@
-//! The options of profile `linux` and those of the kernel: the same bytes, but for what clocks and blocks say.
+//! The options of profile `linux` and those of the kernel: the same bytes, but for what clocks and blocks
+//! say.
 
 use super::engine;
 use super::peer::{encoded, form};

@@ -43,19 +43,21 @@ fn far(app: App) -> Script {
     Script { rtt: 300, ..Script::new(app) }
 }
 
-/// Breaks: how many of the first segments are acknowledged singly (16, and as many as open the window), then every second.
+/// Breaks: how many of the first segments are acknowledged singly (16, and as many as open the window), then
+/// every second.
 #[test]
 fn start() {
     same(&reads().stream(0, 5, 50, FULL));
 }
 
-/// Breaks: slow start: while the window opens for a sender that doubles its rate, each segment is acknowledged. When exactly
-/// the kernel makes room depends on when the program reads, so this counts: of 310 segments 253 to 277 by the kernel, 278 to 299
-/// by the engine, which does not know the program's pauses; 155 would be every second.
+/// Breaks: slow start: while the window opens for a sender that doubles its rate, each segment is
+/// acknowledged. When exactly the kernel makes room depends on when the program reads, so this counts: of 310
+/// segments 253 to 277 by the kernel, 278 to 299 by the engine, which does not know the program's pauses; 155
+/// would be every second.
 ///
-/// Five rounds, because the rounds of the script are as long as the kernel's own measure of a round trip: whether it measures in
-/// front of the sixth or in its middle is chance (Linux 6.18.44 acknowledged 138 to 263 of its 320 segments, and 413 to 638
-/// of the 640 of the seventh, in five runs in a row).
+/// Five rounds, because the rounds of the script are as long as the kernel's own measure of a round trip:
+/// whether it measures in front of the sixth or in its middle is chance (Linux 6.18.44 acknowledged 138 to
+/// 263 of its 320 segments, and 413 to 638 of the 640 of the seventh, in five runs in a row).
 #[test]
 fn window_opens() {
     let rounds = (0..5).flat_map(|round| {

@@ -72,8 +72,8 @@ impl Script {
         self
     }
 
-    /// Full segments until the ACKs of a new connection are held back; then 100 ms of silence. What follows begins at
-    /// [`PRIMED`](Self::PRIMED).
+    /// Full segments until the ACKs of a new connection are held back; then 100 ms of silence. What follows
+    /// begins at [`PRIMED`](Self::PRIMED).
     pub fn primed(self) -> Self {
         self.stream(0, 1, 60, FULL)
     }

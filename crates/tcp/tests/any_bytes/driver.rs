@@ -1,5 +1,5 @@
-//! A connection that is given any bytes as segments, in any order, at any time. The property tests and the fuzz target
-//! share it.
+//! A connection that is given any bytes as segments, in any order, at any time. The property tests and the
+//! fuzz target share it.
 
 #![allow(dead_code, reason = "each user uses its part")]
 

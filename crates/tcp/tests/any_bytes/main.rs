@@ -1,5 +1,5 @@
-//! Every byte string of up to 120 bytes is a possible segment: none panics, none loops, in any state, in any order, at
-//! any time, whatever profile the connection has.
+//! Every byte string of up to 120 bytes is a possible segment: none panics, none loops, in any state, in any
+//! order, at any time, whatever profile the connection has.
 
 #![allow(clippy::panic, reason = "this is how a law fails")]
 
@@ -95,8 +95,8 @@ fn play(start: Start, ops: &[Op], seen: &RefCell<BTreeSet<ConnectionState>>) {
     }
 }
 
-/// Breaks: "nothing that a peer sends makes it panic or loop": any segments near the windows, in any state, mixed with
-/// calls and deadlines. The deadline law and the rules of polling are checked after every one.
+/// Breaks: "nothing that a peer sends makes it panic or loop": any segments near the windows, in any state,
+/// mixed with calls and deadlines. The deadline law and the rules of polling are checked after every one.
 #[test]
 fn any_segments_in_any_order_are_survived() {
     let seen = RefCell::new(BTreeSet::new());
@@ -155,8 +155,8 @@ fn ways() -> Vec<(ConnectionState, bool, Vec<Op>)> {
     ]
 }
 
-/// Breaks: some single bit, or length, of a segment is one too many: every bit of a segment of 120 bytes is turned, every
-/// shorter length is tried, in every state, for every profile.
+/// Breaks: some single bit, or length, of a segment is one too many: every bit of a segment of 120 bytes is
+/// turned, every shorter length is tried, in every state, for every profile.
 #[test]
 fn every_bit_and_every_length_in_every_state() {
     let options: Vec<u8> = [&[1, 1, 8, 10][..], &[0x5a; 8], &[1, 1, 5, 26], &[0x33; 24]].concat();

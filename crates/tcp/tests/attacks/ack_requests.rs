@@ -90,9 +90,9 @@ fn acks_under(settings: &Settings, kind: Kind, asks: bool) -> u64 {
     v.sent - before
 }
 
-/// Breaks: the receiver's bound on ACKs that it can be made to send: what it sends without being asked, and twice its
-/// window in a round trip; for old bytes, duplicates and segments out of order not one more than for those that do not
-/// ask.
+/// Breaks: the receiver's bound on ACKs that it can be made to send: what it sends without being asked, and
+/// twice its window in a round trip; for old bytes, duplicates and segments out of order not one more than
+/// for those that do not ask.
 #[test]
 fn a_flood_of_requests_earns_a_bounded_number_of_answers() {
     let _alone = alone();
@@ -132,7 +132,8 @@ fn a_flood_of_requests_earns_a_bounded_number_of_answers() {
     }
 }
 
-/// Breaks: asking a mirror: a connection that is answered with its own segments asks and answers itself for ever.
+/// Breaks: asking a mirror: a connection that is answered with its own segments asks and answers itself for
+/// ever.
 #[test]
 fn a_mirror_that_asks_gets_no_storm() {
     let _alone = alone();
@@ -175,8 +176,9 @@ fn forge(segment: &mut Segment, rng: &mut RandomStream) {
     }
 }
 
-/// Breaks: forged confirmations: for data never sent, for segments that did not ask, again, with delays longer than the
-/// round trip; they make a round trip of nothing, push the timeout below its least value, or count twice.
+/// Breaks: forged confirmations: for data never sent, for segments that did not ask, again, with delays
+/// longer than the round trip; they make a round trip of nothing, push the timeout below its least value, or
+/// count twice.
 #[test]
 fn forged_confirmations_earn_nothing() {
     let _alone = alone();
@@ -229,8 +231,8 @@ fn forged_confirmations_earn_nothing() {
     }
 }
 
-/// Breaks: answers to requests that the ACK does not cover: they measure something, or take requests off that are still
-/// to be answered.
+/// Breaks: answers to requests that the ACK does not cover: they measure something, or take requests off that
+/// are still to be answered.
 #[test]
 fn confirmations_of_the_past_do_nothing() {
     let _alone = alone();
@@ -251,8 +253,8 @@ fn confirmations_of_the_past_do_nothing() {
     }
 }
 
-/// Breaks: the limit on requests that are remembered: with a huge window in which everything asks they cost memory for
-/// each segment.
+/// Breaks: the limit on requests that are remembered: with a huge window in which everything asks they cost
+/// memory for each segment.
 #[test]
 fn requests_are_remembered_up_to_a_limit() {
     let _alone = alone();
@@ -286,8 +288,8 @@ fn with_rate(v: &Victim, seq: Seq, len: u32, rate: u8) -> Segment {
     segment
 }
 
-/// Breaks: a peer that asks for an ACK for 127 segments gets none when the rest does not come, or one that changes its
-/// mind all the time gets more ACKs than segments.
+/// Breaks: a peer that asks for an ACK for 127 segments gets none when the rest does not come, or one that
+/// changes its mind all the time gets more ACKs than segments.
 #[test]
 fn rates_hold_back_no_longer_than_the_hold_time() {
     let _alone = alone();

@@ -10,8 +10,8 @@ use farpace_wire::tcp::TcpFlags;
 /// Answers that a storm may get in a second (RFC 5961 §7).
 const ANSWERS_PER_SECOND: u64 = 10;
 
-/// Breaks: blind resets (RFC 5961 §3): any number of guesses in the window but the one exact number ends the connection,
-/// and each guess gets an answer.
+/// Breaks: blind resets (RFC 5961 §3): any number of guesses in the window but the one exact number ends the
+/// connection, and each guess gets an answer.
 #[test]
 fn only_the_exact_reset_resets() {
     let _alone = alone();
@@ -57,7 +57,8 @@ fn no_syn_resets() {
     }
 }
 
-/// Breaks: LAND: a connection that is answered with its own segments speaks with itself for ever, at any speed.
+/// Breaks: LAND: a connection that is answered with its own segments speaks with itself for ever, at any
+/// speed.
 #[test]
 fn a_mirror_gets_no_storm() {
     let _alone = alone();
@@ -85,8 +86,8 @@ fn a_mirror_gets_no_storm() {
     }
 }
 
-/// Breaks: the handshake: any segment but the right one opens, kills or multiplies an embryonic connection, or it is
-/// kept for ever.
+/// Breaks: the handshake: any segment but the right one opens, kills or multiplies an embryonic connection,
+/// or it is kept for ever.
 #[test]
 fn embryonic_connections_are_small_and_die() {
     let _alone = alone();

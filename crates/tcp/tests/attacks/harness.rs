@@ -193,8 +193,8 @@ impl Victim {
     }
 }
 
-/// Work is bounded: `step(n)` for the first numbers and for numbers a hundred times as far takes about the same time.
-/// Chunks are timed and the best of each end counts, so that somebody else's work does not.
+/// Work is bounded: `step(n)` for the first numbers and for numbers a hundred times as far takes about the
+/// same time. Chunks are timed and the best of each end counts, so that somebody else's work does not.
 pub fn assert_flat(what: &str, steps: u64, mut step: impl FnMut(u64)) {
     const CHUNKS: u64 = 200;
     // Far more than noise, far less than work that grows with the number of steps would need.

@@ -17,8 +17,9 @@ fn assert_memory(what: &str, before: u64, buffer: u64) {
     assert!(grown <= 2 * buffer + (1 << 20), "{what}: {grown} B on the heap for a buffer of {buffer} B");
 }
 
-/// Breaks: SegmentSmack (CVE-2018-5390): a peer sends single bytes with holes between, in the order that hurts most,
-/// and each one costs more than the one before, or memory grows beyond the buffer that was granted.
+/// Breaks: SegmentSmack (CVE-2018-5390): a peer sends single bytes with holes between, in the order that
+/// hurts most, and each one costs more than the one before, or memory grows beyond the buffer that was
+/// granted.
 #[test]
 fn tiny_segments_out_of_order_are_bounded() {
     let _alone = alone();
@@ -55,7 +56,8 @@ fn tiny_segments_out_of_order_are_bounded() {
     }
 }
 
-/// Breaks: the same with pieces that touch: out-of-order ranges that grow at one end, at the other, or are joined again and again.
+/// Breaks: the same with pieces that touch: out-of-order ranges that grow at one end, at the other, or are
+/// joined again and again.
 #[test]
 fn out_of_order_ranges_that_grow_and_join_are_bounded() {
     let _alone = alone();
@@ -97,8 +99,8 @@ fn segments_across_many_out_of_order_ranges_are_bounded() {
     assert_memory("segments over islands", before, BUFFER);
 }
 
-/// Breaks: blind data injection (RFC 5961 §5): who knows neither sequence nor acknowledgment number must not get data in
-/// with a guess in the window; an acknowledgment that fits no window of ours gives him away.
+/// Breaks: blind data injection (RFC 5961 §5): who knows neither sequence nor acknowledgment number must not
+/// get data in with a guess in the window; an acknowledgment that fits no window of ours gives him away.
 #[test]
 fn blind_data_needs_an_acknowledgment_that_fits() {
     let _alone = alone();
@@ -123,8 +125,8 @@ fn blind_data_needs_an_acknowledgment_that_fits() {
     assert!(share <= most, "{share} of all guesses were taken, {most} at most should be");
 }
 
-/// Breaks: PAWS turned against its owner (RFC 7323 §5.3): an injected segment with a timestamp of the far future makes
-/// all honest ones look old. It must hit the left edge exactly to be believed.
+/// Breaks: PAWS turned against its owner (RFC 7323 §5.3): an injected segment with a timestamp of the far
+/// future makes all honest ones look old. It must hit the left edge exactly to be believed.
 #[test]
 fn injected_timestamps_do_not_poison() {
     let _alone = alone();

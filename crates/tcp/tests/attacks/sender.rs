@@ -30,8 +30,8 @@ fn in_flight(profile: Profile, mss: u16, segments: u32) -> Victim {
     v
 }
 
-/// Breaks: SACK Panic (CVE-2019-11477, 11478): a tiny MSS and blocks that tear the queue into single segments; each ACK
-/// costs more than the one before, or counters of 16 bits overflow.
+/// Breaks: SACK Panic (CVE-2019-11477, 11478): a tiny MSS and blocks that tear the queue into single
+/// segments; each ACK costs more than the one before, or counters of 16 bits overflow.
 #[test]
 fn a_shredded_queue_is_bounded() {
     let _alone = alone();
@@ -84,7 +84,8 @@ fn blocks_downwards_and_again_are_bounded() {
     }
 }
 
-/// Breaks: garbage in SACK blocks: turned round, of length nothing, of half the circle, across what was never sent.
+/// Breaks: garbage in SACK blocks: turned round, of length nothing, of half the circle, across what was never
+/// sent.
 #[test]
 fn garbage_blocks_are_survived() {
     let _alone = alone();
@@ -115,7 +116,8 @@ fn garbage_blocks_are_survived() {
     }
 }
 
-/// Breaks: sockstress: a peer that keeps its window closed for ever costs more than its buffer and a probe now and then.
+/// Breaks: sockstress: a peer that keeps its window closed for ever costs more than its buffer and a probe
+/// now and then.
 #[test]
 fn a_window_closed_for_ever_costs_little() {
     let _alone = alone();
@@ -149,9 +151,9 @@ fn a_window_closed_for_ever_costs_little() {
     }
 }
 
-/// Breaks: sockstress at its cheapest: a peer that acknowledges one byte before every deadline keeps the whole buffer of a
-/// program that has left, for as many minutes as there are bytes. It has 100 s, and 1 s for each KiB; a peer that keeps pace
-/// has longer than 100 s.
+/// Breaks: sockstress at its cheapest: a peer that acknowledges one byte before every deadline keeps the
+/// whole buffer of a program that has left, for as many minutes as there are bytes. It has 100 s, and 1 s for
+/// each KiB; a peer that keeps pace has longer than 100 s.
 #[test]
 fn acknowledgments_that_trickle_on_an_orphan() {
     let _alone = alone();
@@ -238,8 +240,8 @@ fn acknowledgments_of_the_future_do_nothing() {
     }
 }
 
-/// Breaks: ACK division (Savage 1999): 1448 ACKs of one byte each open the window like 1448 segments. The historical
-/// profiles count ACKs, as their kernels did.
+/// Breaks: ACK division (Savage 1999): 1448 ACKs of one byte each open the window like 1448 segments. The
+/// historical profiles count ACKs, as their kernels did.
 #[test]
 fn split_acknowledgments_open_no_more_than_their_bytes() {
     let _alone = alone();
@@ -260,8 +262,8 @@ fn split_acknowledgments_open_no_more_than_their_bytes() {
     }
 }
 
-/// Breaks: optimistic ACKs: a receiver that acknowledges what it has not got makes the window grow faster than doubling
-/// for each round trip, or the sender believe in round trips of no time.
+/// Breaks: optimistic ACKs: a receiver that acknowledges what it has not got makes the window grow faster
+/// than doubling for each round trip, or the sender believe in round trips of no time.
 #[test]
 fn optimistic_acknowledgments_earn_no_more_than_honest_ones() {
     let _alone = alone();
@@ -287,8 +289,8 @@ fn optimistic_acknowledgments_earn_no_more_than_honest_ones() {
     }
 }
 
-/// Breaks: D-SACK storms: each ACK reports a duplicate, and the sender undoes again and again, takes the path for one
-/// that reorders without bound, or never finds a loss any more.
+/// Breaks: D-SACK storms: each ACK reports a duplicate, and the sender undoes again and again, takes the path
+/// for one that reorders without bound, or never finds a loss any more.
 #[test]
 fn reports_of_duplicates_are_bounded() {
     let _alone = alone();

@@ -8,8 +8,8 @@ use farpace_units::Instant;
 /// More segments than any one call may give.
 const STORM: usize = 100_000;
 
-/// Runs `test` for the seeds `0..n`, or only for the one in the environment variable FARPACE_SEED; FARPACE_SEEDS
-/// sets `n`. A failure prints the line that replays it.
+/// Runs `test` for the seeds `0..n`, or only for the one in the environment variable FARPACE_SEED;
+/// FARPACE_SEEDS sets `n`. A failure prints the line that replays it.
 pub fn for_seeds(file: &str, name: &str, n: u64, test: impl Fn(u64)) {
     struct Replay(String);
     impl Drop for Replay {

@@ -39,8 +39,8 @@ fn queue(world: &World, from: Span) -> (f64, f64) {
     (queues.iter().copied().fold(0.0, f64::max), queues.iter().sum::<f64>() / queues.len() as f64)
 }
 
-/// What part of the line an algorithm must use at least. The unfiltered estimate of the literal TCP-J and TCP-STAR now
-/// and then sets the window far too low, and paced, it measures its own pace.
+/// What part of the line an algorithm must use at least. The unfiltered estimate of the literal TCP-J and
+/// TCP-STAR now and then sets the window far too low, and paced, it measures its own pace.
 fn least(congestion: Congestion, others: f64) -> f64 {
     match congestion {
         Congestion::TcpJ | Congestion::Star => 0.65,
@@ -79,8 +79,8 @@ fn bbr_keeps_the_queue_short() {
     assert!(queue(&cubic, SEC * 3).1 > 2.0, "the queue is there to be filled");
 }
 
-/// Breaks: throughput where segments are lost by chance, for which losses mean congestion to others; BBRv1 bears ten times
-/// as much.
+/// Breaks: throughput where segments are lost by chance, for which losses mean congestion to others; BBRv1
+/// bears ten times as much.
 #[test]
 fn bbr_bears_random_loss() {
     let used = |c, loss| run(Path { loss, ..short() }, &settings(c), SEC * 20).utilisation(SEC * 3);
@@ -101,9 +101,9 @@ fn pacing_bounds_bursts() {
     };
     for congestion in Congestion::ALL {
         let paced = burst(congestion, true);
-        // What leaves in a millisecond at twice the rate of the line, at least two segments. Hybla's slow start
-        // triples the window each round trip of 40 ms, and the pace follows the window. The first flight of farpace, and of
-        // cubic in profile modern, is a burst on purpose.
+        // What leaves in a millisecond at twice the rate of the line, at least two segments. Hybla's slow
+        // start triples the window each round trip of 40 ms, and the pace follows the window. The first
+        // flight of farpace, and of cubic in profile modern, is a burst on purpose.
         let most = match congestion {
             Congestion::Hybla => 6,
             Congestion::Farpace | Congestion::Cubic => 10,
@@ -167,7 +167,8 @@ fn hystart_ends_slow_start_before_the_queue_overflows() {
     assert!(with.drops * 2 < without.drops, "{} against {}", with.drops, without.drops);
 }
 
-/// Breaks: the fast start: a long path is full in fewer round trips, and less is lost at its end, where the queue is short.
+/// Breaks: the fast start: a long path is full in fewer round trips, and less is lost at its end, where the
+/// queue is short.
 #[test]
 fn fast_start_fills_a_long_path() {
     let long = Path::new(100, 300);
@@ -197,7 +198,8 @@ fn blocked_by_pacing() {
     }
 }
 
-/// Breaks: DCTCP on whole connections: the marked part comes back over delayed ACKs, and α and the window follow it.
+/// Breaks: DCTCP on whole connections: the marked part comes back over delayed ACKs, and α and the window
+/// follow it.
 #[test]
 fn dctcp_follows_the_marked_part() {
     for ecn in [EcnMode::Dctcp, EcnMode::Accurate] {
@@ -215,7 +217,8 @@ fn dctcp_follows_the_marked_part() {
                 }
                 let after = f64::from(world.sender.inspect().ssthresh.get());
                 let alpha = 2.0 * (1.0 - after / before);
-                // α after so many round trips; the first marks came in the middle of one. A segment is rounded away.
+                // α after so many round trips; the first marks came in the middle of one. A segment is
+                // rounded away.
                 let after_rounds = |n: u32| (1.0 - libm::pow(15.0 / 16.0, f64::from(n))) / every as f64;
                 let (least, most) =
                     (after_rounds(cuts.saturating_sub(1)), after_rounds(cuts) + 2.01 / before);
@@ -227,7 +230,8 @@ fn dctcp_follows_the_marked_part() {
     }
 }
 
-/// Breaks: what DCTCP is for: a queue that marks early is enough for a full line, and remains as short as that.
+/// Breaks: what DCTCP is for: a queue that marks early is enough for a full line, and remains as short as
+/// that.
 #[test]
 fn dctcp_fills_the_line_with_a_short_queue() {
     // RFC 8257 §3.1: more than a seventh of the bandwidth-delay product.
@@ -243,8 +247,9 @@ fn dctcp_fills_the_line_with_a_short_queue() {
     assert!(reno < 0.8, "one that halves empties such a queue: {reno}");
 }
 
-/// Breaks: what Vegas and LEDBAT++ are for: a full line without a full queue. Four segments are an eighth of the 33 of the
-/// path; 60 ms are one and a half times its round trip, and a tenth of the time goes to slowdowns.
+/// Breaks: what Vegas and LEDBAT++ are for: a full line without a full queue. Four segments are an eighth of
+/// the 33 of the path; 60 ms are one and a half times its round trip, and a tenth of the time goes to
+/// slowdowns.
 #[test]
 fn delay_based_ones_keep_the_queue_short() {
     let deep = Path { buffer: 8 * short().bdp(), ..short() };

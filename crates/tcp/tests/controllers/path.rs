@@ -1,4 +1,5 @@
-//! A bottleneck between two connections: a line of one rate with a drop-tail queue, a delay, losses by chance.
+//! A bottleneck between two connections: a line of one rate with a drop-tail queue, a delay, losses by
+//! chance.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -19,8 +19,8 @@ fn expect_new_data(s: &mut crate::Script, ms: u32) {
     }
 }
 
-/// Breaks: the paper's cure: after a timeout that only lost ACKs caused, the newest segment alone goes again, and its
-/// answer opens the whole window for new data.
+/// Breaks: the paper's cure: after a timeout that only lost ACKs caused, the newest segment alone goes again,
+/// and its answer opens the whole window for new data.
 #[test]
 fn acks_were_lost() {
     for form in [TimeoutProcedure::Aen, TimeoutProcedure::AenLiteral] {
@@ -53,8 +53,8 @@ fn acks_were_late() {
     assert_eq!(verdicts(&s, Cause::AenAcksLost), 1);
 }
 
-/// Breaks: the literal form: an ACK that was late and stays below the probe counts as its answer, so that the window is
-/// lost.
+/// Breaks: the literal form: an ACK that was late and stays below the probe counts as its answer, so that the
+/// window is lost.
 #[test]
 fn literally_a_late_ack_is_the_answer() {
     let mut s = sending(&probing(TimeoutProcedure::AenLiteral), 10_000, 10);
@@ -68,8 +68,8 @@ fn literally_a_late_ack_is_the_answer() {
     assert_eq!(verdicts(&s, Cause::AenDataLost), 1);
 }
 
-/// Breaks: repair, a round trip later than without the probe, where data was lost; what the probe's ACK SACKs is not
-/// sent again.
+/// Breaks: repair, a round trip later than without the probe, where data was lost; what the probe's ACK SACKs
+/// is not sent again.
 #[test]
 fn data_was_lost() {
     for form in [TimeoutProcedure::Aen, TimeoutProcedure::AenLiteral] {

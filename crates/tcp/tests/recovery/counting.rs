@@ -3,8 +3,8 @@
 use crate::{sending, settings};
 use farpace_tcp::config::{Profile, Settings};
 
-/// Breaks: RFC 6675 §4 IsLost by bytes, §5 steps 4.1 to 4.3 and the pipe: half of the flight at once, the first
-/// segment whatever the window says, new data when the pipe has room again.
+/// Breaks: RFC 6675 §4 IsLost by bytes, §5 steps 4.1 to 4.3 and the pipe: half of the flight at once, the
+/// first segment whatever the window says, new data when the pipe has room again.
 #[test]
 fn more_than_two_segments_above_the_hole() {
     let mut s = sending(&settings(Profile::Rfc6675), 40_000, 10);
@@ -17,7 +17,8 @@ fn more_than_two_segments_above_the_hole() {
          22         < . 1 ack 1 sack 1001-4001    # 3000 bytes above the hole
          22  > . 1+1000 ack 1 why fast_retransmit
          22  ! recovery Recovery
-         22  ! ssthresh 5                         # half of ten: limited transmit does not count (RFC 5681 §3.2)
+         22  ! ssthresh 5                         # half of ten: limited transmit does not count (RFC 5681 \
+         §3.2)
          22  ! cwnd 5
          23         < . 1 ack 1 sack 1001-5001    # pipe: 12 - 4 - 1 + 1 = 8
          24         < . 1 ack 1 sack 1001-6001
@@ -39,7 +40,8 @@ fn more_than_two_segments_above_the_hole() {
     );
 }
 
-/// Breaks: RFC 6675 §4 IsLost by runs: three separate runs above a segment prove it lost, however small they are.
+/// Breaks: RFC 6675 §4 IsLost by runs: three separate runs above a segment prove it lost, however small they
+/// are.
 #[test]
 fn three_runs_above_the_hole() {
     let mut s = sending(&settings(Profile::Rfc6675), 10_000, 10);

@@ -1,5 +1,5 @@
-//! Loss recovery of the modern profiles, as segment scripts: RFC 6675, RFC 8985, RFC 9937, RFC 5682, RFC 3522,
-//! RFC 2883. See `script/mod.rs` for the notation.
+//! Loss recovery of the modern profiles, as segment scripts: RFC 6675, RFC 8985, RFC 9937, RFC 5682, RFC
+//! 3522, RFC 2883. See `script/mod.rs` for the notation.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -50,8 +50,8 @@ fn reordering_is_learned() {
     );
 }
 
-/// Breaks: the loss of a retransmission is found (what RFC 6675 never does): a segment sent after the copy has
-/// arrived.
+/// Breaks: the loss of a retransmission is found (what RFC 6675 never does): a segment sent after the copy
+/// has arrived.
 #[test]
 fn a_lost_retransmission() {
     let mut s = sending(&rack(), 12_000, 10);

@@ -7,7 +7,8 @@ fn without_probe() -> Settings {
     Settings { tail_loss_probe: Some(false), ..settings(Profile::RackTlp) }
 }
 
-/// Breaks: RFC 5682 §3: after a delay, not a loss, nothing but the head is sent again and the window comes back.
+/// Breaks: RFC 5682 §3: after a delay, not a loss, nothing but the head is sent again and the window comes
+/// back.
 #[test]
 fn f_rto_finds_a_delay() {
     let mut s = sending(&without_probe(), 20_000, 10);
@@ -43,8 +44,8 @@ fn f_rto_finds_a_loss() {
     );
 }
 
-/// Breaks: RFC 5682 §3 step 2 b: what Nagle's algorithm holds back cannot ask again, and waiting for it would take
-/// one timeout for each loss.
+/// Breaks: RFC 5682 §3 step 2 b: what Nagle's algorithm holds back cannot ask again, and waiting for it would
+/// take one timeout for each loss.
 #[test]
 fn f_rto_does_not_wait_for_nagle() {
     let mut s = sending(&without_probe(), 10_500, 10);
@@ -85,8 +86,8 @@ fn eifel_wants_an_older_echo() {
     );
 }
 
-/// Breaks: segments that were delayed, not lost, arrive one by one, and each ACK takes the reduction back and makes it again: the window
-/// is never used, and shrinks with what is left of the flight.
+/// Breaks: segments that were delayed, not lost, arrive one by one, and each ACK takes the reduction back and
+/// makes it again: the window is never used, and shrinks with what is left of the flight.
 #[test]
 fn what_was_taken_back_is_not_lost_at_once_again() {
     let mut s = timestamped(&without_probe());

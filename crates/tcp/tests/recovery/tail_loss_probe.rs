@@ -7,7 +7,8 @@ fn rack() -> Settings {
     settings(Profile::RackTlp)
 }
 
-/// Breaks: RFC 8985 §7.2, §7.3: after two round trips the last segment goes again; its SACK shows the rest lost.
+/// Breaks: RFC 8985 §7.2, §7.3: after two round trips the last segment goes again; its SACK shows the rest
+/// lost.
 #[test]
 fn a_lost_tail_is_repaired_without_a_timeout() {
     let mut s = sending(&rack(), 3000, 3);

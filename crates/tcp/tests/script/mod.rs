@@ -14,10 +14,10 @@
 //! named means none sent. A segment that is sent and not in the script is an error, so every
 //! gap in the times is a check of silence.
 //!
-//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `end_orphan`, `departed N` (the SYN has
-//! number 1), `more`, `no_more`, `cork`, `uncork`, `nagle`, `nodelay`, `quick` and `slow` (options of sockets),
-//! `too_big MTU SEQ` and `unreachable SEQ` (reports of the network), `mss N`, `state X`, `recovery X`, `cwnd N`, `ssthresh N`, `rto MS`,
-//! `event X`, and `quiet` (nothing was sent until now).
+//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `end_orphan`, `departed
+//! N` (the SYN has number 1), `more`, `no_more`, `cork`, `uncork`, `nagle`, `nodelay`, `quick` and `slow`
+//! (options of sockets), `too_big MTU SEQ` and `unreachable SEQ` (reports of the network), `mss N`, `state
+//! X`, `recovery X`, `cwnd N`, `ssthresh N`, `rto MS`, `event X`, and `quiet` (nothing was sent until now).
 
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::panic, reason = "this is how a script fails")]
@@ -103,9 +103,9 @@ impl Script {
         Self::of(Connection::accept(Instant::ZERO, &config, Ports { local: 1, remote: 2 }, ISS, &syn))
     }
 
-    /// An active open that is complete at 10 ms, with a peer that has the options of `settings` and a window of
-    /// `window` bytes. A second segment of the peer has told the window again: by the kernel's rule the first one
-    /// after the SYN-ACK is a window update, and so never a duplicate.
+    /// An active open that is complete at 10 ms, with a peer that has the options of `settings` and a window
+    /// of `window` bytes. A second segment of the peer has told the window again: by the kernel's rule the
+    /// first one after the SYN-ACK is a window update, and so never a duplicate.
     pub fn established(settings: &Settings, window: u16) -> Self {
         let mut s = Self::connect(settings);
         let sack = if settings.resolve().expect("settings").sack { "sackok" } else { "" };

@@ -42,8 +42,8 @@ fn a_probe_of_the_mtu_does_not_ask() {
     }
 }
 
-/// Breaks: a loss that hits segments with and without ACK is none of the path's dislike of the latter: however often, it
-/// does not end the asking.
+/// Breaks: a loss that hits segments with and without ACK is none of the path's dislike of the latter:
+/// however often, it does not end the asking.
 #[test]
 fn losses_of_all_kinds_are_no_strike() {
     let settings = Settings {
@@ -123,8 +123,8 @@ fn nothing_is_bare_while_something_is_missing() {
     );
 }
 
-/// Breaks: an ACK from before the trial of the path answers it; or trials that nobody answers follow each other as closely
-/// as those that are answered.
+/// Breaks: an ACK from before the trial of the path answers it; or trials that nobody answers follow each
+/// other as closely as those that are answered.
 #[test]
 fn an_old_answer_proves_nothing() {
     let mut s = Script::connect(&asking(AckControlMode::Classic, &[RequestRule::Everything]));
@@ -146,8 +146,8 @@ fn an_old_answer_proves_nothing() {
     assert_eq!(s.connection.counters().confirmed, 0);
 }
 
-/// Breaks: without SACK the answer to an old byte looks like a duplicate ACK, and is none; two ACKs for one probe measure
-/// once.
+/// Breaks: without SACK the answer to an old byte looks like a duplicate ACK, and is none; two ACKs for one
+/// probe measure once.
 #[test]
 fn the_answer_to_an_old_byte_is_no_duplicate() {
     let mut s = Script::connect(&asking(AckControlMode::Unilateral, &[RequestRule::Everything]));
@@ -211,8 +211,8 @@ fn a_rate_needs_the_agreement() {
     );
 }
 
-/// Breaks: with TARR nobody says which segment an ACK answers: one for more than the segment that asked, or for an earlier
-/// sending, measures nothing.
+/// Breaks: with TARR nobody says which segment an ACK answers: one for more than the segment that asked, or
+/// for an earlier sending, measures nothing.
 #[test]
 fn tarr_answers_are_inferred_with_care() {
     let settings = Settings { timestamps: Some(true), ..asking(AckControlMode::Tarr, &[RequestRule::Rtt]) };
@@ -231,8 +231,8 @@ fn tarr_answers_are_inferred_with_care() {
     }
 }
 
-/// Breaks: the round trip of a segment that asked is without the time for which the peer says to have held the ACK; more
-/// than the round trip cannot be, and counts for nothing.
+/// Breaks: the round trip of a segment that asked is without the time for which the peer says to have held
+/// the ACK; more than the round trip cannot be, and counts for nothing.
 #[test]
 fn the_hold_time_comes_off() {
     for (held, undelayed) in [(0, 30), (10, 20), (40, 30)] {
@@ -271,8 +271,8 @@ fn a_timeout_voids_all_requests() {
     assert_eq!(s.connection.counters().confirmed, 0);
 }
 
-/// Breaks: the D-SACK that answers an old byte is taken for one that answers a retransmission, and undoes the cut for a
-/// loss that was one.
+/// Breaks: the D-SACK that answers an old byte is taken for one that answers a retransmission, and undoes the
+/// cut for a loss that was one.
 #[test]
 fn the_answer_to_an_old_byte_undoes_nothing() {
     let settings = Settings {

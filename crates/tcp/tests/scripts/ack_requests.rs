@@ -14,8 +14,8 @@ pub fn asking(control: AckControlMode, ack_requests: &[RequestRule]) -> Settings
     }
 }
 
-/// Breaks: classic CDL at the sender: CDL-Allow is offered, an asking segment has the CDL bit in place of ACK and the
-/// acknowledgment number all the same, and only what is asked for differs.
+/// Breaks: classic CDL at the sender: CDL-Allow is offered, an asking segment has the CDL bit in place of ACK
+/// and the acknowledgment number all the same, and only what is asked for differs.
 #[test]
 fn classic_literal_sender() {
     let mut s = Script::connect(&asking(AckControlMode::ClassicLiteral, &[RequestRule::Rtt]));
@@ -55,8 +55,8 @@ fn classic_needs_the_option_of_both() {
     s.run("0 > S. 0 ack 1");
 }
 
-/// Breaks: classic CDL at the receiver: a CDL-only segment is taken, its acknowledgment number counts, and a CDLACK
-/// answers at once; an ordinary one is held back.
+/// Breaks: classic CDL at the receiver: a CDL-only segment is taken, its acknowledgment number counts, and a
+/// CDLACK answers at once; an ordinary one is held back.
 #[test]
 fn classic_receiver() {
     let mut s = Script::accept(&asking(AckControlMode::Classic, &[]), "S 0 mss 1000 allow");
@@ -76,8 +76,8 @@ fn classic_receiver() {
     assert_eq!((s.connection.counters().requests, s.connection.counters().confirmations), (2, 2));
 }
 
-/// Breaks: nothing but the agreed form gets through: segments without ACK are dropped where CDL was not agreed on, and with
-/// SYN, FIN, PSH or URG beside the bit also where it was.
+/// Breaks: nothing but the agreed form gets through: segments without ACK are dropped where CDL was not
+/// agreed on, and with SYN, FIN, PSH or URG beside the bit also where it was.
 #[test]
 fn bare_segments_out_of_place() {
     let mut s = Script::accept(&plain(), "S 0 mss 1000 allow");
@@ -104,8 +104,8 @@ fn bare_segments_out_of_place() {
     assert_eq!(s.connection.counters().requests, 0);
 }
 
-/// Breaks: an acknowledgment beside the CDL bit is judged as any other: for data never sent it is challenged, and a
-/// confirmation that nobody asked for measures nothing.
+/// Breaks: an acknowledgment beside the CDL bit is judged as any other: for data never sent it is challenged,
+/// and a confirmation that nobody asked for measures nothing.
 #[test]
 fn false_confirmations() {
     let mut s = Script::connect(&asking(AckControlMode::ClassicLiteral, &[]));
@@ -137,8 +137,8 @@ fn false_confirmations() {
     assert_eq!(s.connection.counters().confirmed, 0);
 }
 
-/// Breaks: no data is risked on a path that may drop segments without ACK: an old byte goes first, and only its answer lets
-/// data go so.
+/// Breaks: no data is risked on a path that may drop segments without ACK: an old byte goes first, and only
+/// its answer lets data go so.
 #[test]
 fn classic_tries_the_path_first() {
     let mut s = Script::connect(&asking(AckControlMode::Classic, &[RequestRule::Everything]));
@@ -181,8 +181,8 @@ fn classic_gives_up_on_a_path_that_does_not_answer() {
     }
 }
 
-/// Breaks: a segment that goes out again has ACK set, and what comes back measures nothing (Karn); two segments without ACK
-/// that are lost alone end the asking.
+/// Breaks: a segment that goes out again has ACK set, and what comes back measures nothing (Karn); two
+/// segments without ACK that are lost alone end the asking.
 #[test]
 fn lost_bare_segments_go_again_with_ack() {
     let settings =
@@ -215,8 +215,8 @@ fn lost_bare_segments_go_again_with_ack() {
     assert_eq!(s.connection.counters().confirmed, 0);
 }
 
-/// Breaks: the safe form at the sender: what is offered; the option comes off the payload; only its own confirmation counts,
-/// less the time for which the peer has held it back.
+/// Breaks: the safe form at the sender: what is offered; the option comes off the payload; only its own
+/// confirmation counts, less the time for which the peer has held it back.
 #[test]
 fn safe_sender() {
     let settings = Settings { rto: None, ..asking(AckControlMode::Safe, &[RequestRule::Rtt]) };
@@ -238,7 +238,8 @@ fn safe_sender() {
     assert_eq!((s.connection.counters().asked, s.connection.counters().confirmed), (2, 2));
 }
 
-/// Breaks: the safe form at the receiver: the answer leaves at once and says that it does; an ordinary ACK does not.
+/// Breaks: the safe form at the receiver: the answer leaves at once and says that it does; an ordinary ACK
+/// does not.
 #[test]
 fn safe_receiver() {
     let mut s = Script::accept(&asking(AckControlMode::Safe, &[]), "S 0 mss 1000 can 3");
@@ -258,7 +259,8 @@ fn safe_receiver() {
     );
 }
 
-/// Breaks: an answer rides on short data that is to be sent anyway, and goes before data that has no room for it.
+/// Breaks: an answer rides on short data that is to be sent anyway, and goes before data that has no room for
+/// it.
 #[test]
 fn answers_on_data() {
     let mut s = Script::accept(&asking(AckControlMode::Safe, &[]), "S 0 mss 1000 can 3");
@@ -283,7 +285,8 @@ fn answers_on_data() {
     );
 }
 
-/// Breaks: an option that is stripped ends the requests after four; a peer that confirms none is sent no more.
+/// Breaks: an option that is stripped ends the requests after four; a peer that confirms none is sent no
+/// more.
 #[test]
 fn safe_gives_up_after_four() {
     let mut s = Script::connect(&asking(AckControlMode::Safe, &[RequestRule::Everything]));
@@ -338,8 +341,8 @@ fn flag_form_and_its_fallback() {
     );
 }
 
-/// Breaks: TARR as the draft has it: R = 0 asks for one ACK, its own echo is the answer; R = n changes the ratio until told
-/// otherwise, and disorder is acknowledged at once all the same.
+/// Breaks: TARR as the draft has it: R = 0 asks for one ACK, its own echo is the answer; R = n changes the
+/// ratio until told otherwise, and disorder is acknowledged at once all the same.
 #[test]
 fn tarr_both_ways() {
     let settings = Settings { timestamps: Some(true), ..asking(AckControlMode::Tarr, &[RequestRule::Rtt]) };
@@ -377,8 +380,8 @@ fn tarr_both_ways() {
     );
 }
 
-/// Breaks: asking a peer that knows nothing of it: an old byte after the data, one a round trip; the answer is no duplicate
-/// ACK, and its D-SACK undoes nothing.
+/// Breaks: asking a peer that knows nothing of it: an old byte after the data, one a round trip; the answer
+/// is no duplicate ACK, and its D-SACK undoes nothing.
 #[test]
 fn unilateral_asks_with_an_old_byte() {
     let settings = Settings {
@@ -410,7 +413,8 @@ fn unilateral_asks_with_an_old_byte() {
     assert_eq!(s.connection.counters().confirmed, 2);
 }
 
-/// Breaks: RFC 6691: request, answer and SACK blocks in one header fit, and a full segment does not become longer by them.
+/// Breaks: RFC 6691: request, answer and SACK blocks in one header fit, and a full segment does not become
+/// longer by them.
 #[test]
 fn options_side_by_side() {
     let settings = Settings {

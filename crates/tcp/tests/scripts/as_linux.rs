@@ -1,5 +1,5 @@
-//! What profile `linux` does as the kernel does, where the RFCs leave it open: PSH, probes of what is held back, what makes it
-//! look at unsent data, bursts that are sent again, and what is counted.
+//! What profile `linux` does as the kernel does, where the RFCs leave it open: PSH, probes of what is held
+//! back, what makes it look at unsent data, bursts that are sent again, and what is counted.
 
 use crate::script::{Script, plain};
 use farpace_tcp::config::{Profile, Settings};
@@ -25,8 +25,8 @@ fn what_was_held_is_probed() {
     );
 }
 
-/// Breaks: segments that left in one burst, and were made smaller by a report of the network, are cut where they were before:
-/// the kernel keeps them in one buffer.
+/// Breaks: segments that left in one burst, and were made smaller by a report of the network, are cut where
+/// they were before: the kernel keeps them in one buffer.
 #[test]
 fn a_burst_is_cut_anew_when_it_is_sent_again() {
     start().run(
@@ -57,8 +57,8 @@ fn what_is_refused_lets_nothing_go() {
     );
 }
 
-/// Breaks: an old acknowledgment from before the connection's own first byte is taken for one (RFC 5961 §5.2, with what was
-/// acknowledged so far as the bound).
+/// Breaks: an old acknowledgment from before the connection's own first byte is taken for one (RFC 5961 §5.2,
+/// with what was acknowledged so far as the bound).
 #[test]
 fn an_acknowledgment_of_less_than_was_ever_acknowledged() {
     start().run(
@@ -72,7 +72,8 @@ fn an_acknowledgment_of_less_than_was_ever_acknowledged() {
     );
 }
 
-/// Breaks: a reset at the end of what the peer knows to have arrived (SACK) is only challenged, and the connection stays.
+/// Breaks: a reset at the end of what the peer knows to have arrived (SACK) is only challenged, and the
+/// connection stays.
 #[test]
 fn a_reset_behind_what_was_sacked() {
     start().run(
@@ -106,8 +107,8 @@ fn the_user_timeout_is_looked_at_by_the_timer() {
     );
 }
 
-/// Breaks: a connection stands still for ever where the peer's window is smaller than a segment, but no smaller than half of what
-/// it ever was: nothing is outstanding, nothing fits, and no timer runs.
+/// Breaks: a connection stands still for ever where the peer's window is smaller than a segment, but no
+/// smaller than half of what it ever was: nothing is outstanding, nothing fits, and no timer runs.
 #[test]
 fn what_fits_no_longer_into_a_small_window_is_probed() {
     Script::established(&today(), 500).run(

@@ -170,7 +170,8 @@ fn gives_up_at_last() {
     s.run(&format!("{} ! state Closed\n {0} ! event Closed(TimedOut)", at + wait));
 }
 
-/// Breaks: RFC 9293 §3.10.5: abort in every state: whoever may have a connection gets a reset, others get nothing.
+/// Breaks: RFC 9293 §3.10.5: abort in every state: whoever may have a connection gets a reset, others get
+/// nothing.
 #[test]
 fn abort_in_every_state() {
     let established = |script: &str| {
@@ -214,10 +215,14 @@ fn data_that_nobody_will_read() {
     );
     // It never comes: an orderly end.
     let mut s = Script::established(&plain(), 9000);
-    s.run("20 ! stop_reading\n 20 ! close\n 20 > F. 1 ack 1\n 30 < F. 1 ack 2\n 30 > . 2 ack 2\n 30 ! state TimeWait");
+    s.run(
+        "20 ! stop_reading\n 20 ! close\n 20 > F. 1 ack 1\n 30 < F. 1 ack 2\n 30 > . 2 ack 2\n 30 ! state \
+           TimeWait",
+    );
 }
 
-/// Breaks: half-close: the side that has closed still receives, and the other still sends, for as long as it likes.
+/// Breaks: half-close: the side that has closed still receives, and the other still sends, for as long as it
+/// likes.
 #[test]
 fn half_close_both_ways() {
     let mut s = Script::established(&plain(), 9000);

@@ -14,7 +14,8 @@ fn sent(s: &mut Script, ms: u64) -> Vec<Segment> {
     crate::common::drain(&mut s.connection, at(ms), 99).into_iter().map(|o| o.segment).collect()
 }
 
-/// Breaks: RFC 9293 MUST-1, REC-1: windows above 32767, and scaled ones above 65535, are windows and not negative.
+/// Breaks: RFC 9293 MUST-1, REC-1: windows above 32767, and scaled ones above 65535, are windows and not
+/// negative.
 #[test]
 fn windows_are_unsigned() {
     let mut s = Script::established(&Settings { initial_window: Some(Packets::new(99)), ..plain() }, 60_000);
@@ -27,8 +28,8 @@ fn windows_are_unsigned() {
     assert_eq!(s.connection.inspect().rwnd, ByteCount::new(65_535 << 14));
 }
 
-/// Breaks: RFC 9293 MUST-5, MUST-65, RFC 7323 §2.2, §3.2: what belongs into a SYN, or was not agreed on, does no harm
-/// elsewhere, and is not sent there.
+/// Breaks: RFC 9293 MUST-5, MUST-65, RFC 7323 §2.2, §3.2: what belongs into a SYN, or was not agreed on, does
+/// no harm elsewhere, and is not sent there.
 #[test]
 fn options_out_of_place() {
     let mut s = Script::established(&plain(), 9000);
@@ -78,7 +79,8 @@ fn nagle_can_be_off() {
     s.run("10 ! write 10\n 10 > . 1+10 ack 1\n 11 ! write 20\n 11 > . 11+20 ack 1");
 }
 
-/// Breaks: RFC 9293 MUST-56: a packet that a router threw away (time exceeded, parameter problem) ends no connection.
+/// Breaks: RFC 9293 MUST-56: a packet that a router threw away (time exceeded, parameter problem) ends no
+/// connection.
 #[test]
 fn discarded_packets_end_nothing() {
     let mut s = Script::established(&plain(), 9000);
@@ -91,8 +93,8 @@ fn discarded_packets_end_nothing() {
     s.run("5 ! event SoftError\n 5 ! state SynSent");
 }
 
-/// Breaks: RFC 9293 MUST-34, MUST-35, SHLD-15, SHLD-16: a peer takes back what it offered: nothing new is sent, what was sent
-/// and still fits goes again.
+/// Breaks: RFC 9293 MUST-34, MUST-35, SHLD-15, SHLD-16: a peer takes back what it offered: nothing new is
+/// sent, what was sent and still fits goes again.
 #[test]
 fn a_window_that_shrinks() {
     let mut s = Script::established(&Settings { initial_window: Some(Packets::new(4)), ..plain() }, 4000);
@@ -120,8 +122,8 @@ fn a_window_that_shrinks() {
     );
 }
 
-/// Breaks: RFC 9293 MUST-11, §3.10.7.4: a reset in SYN-RECEIVED ends the connection, which hears of it, however it
-/// got there.
+/// Breaks: RFC 9293 MUST-11, §3.10.7.4: a reset in SYN-RECEIVED ends the connection, which hears of it,
+/// however it got there.
 #[test]
 fn a_reset_in_syn_received() {
     let mut s = Script::connect(&plain());
@@ -148,8 +150,8 @@ fn duplicates_without_news() {
     );
 }
 
-/// Breaks: RFC 6675 §5.1, RFC 5681 §3.1 (FlightSize): what SACK tells is used after a timeout, and nothing begins
-/// another recovery before all that was out is acknowledged.
+/// Breaks: RFC 6675 §5.1, RFC 5681 §3.1 (FlightSize): what SACK tells is used after a timeout, and nothing
+/// begins another recovery before all that was out is acknowledged.
 #[test]
 fn sack_after_a_timeout() {
     let settings =
@@ -175,8 +177,8 @@ fn sack_after_a_timeout() {
     );
 }
 
-/// Breaks: RFC 7323 §4.3: the timestamp that is echoed is that of the oldest segment not acknowledged yet; one beyond
-/// a hole does not count, one that fills it does.
+/// Breaks: RFC 7323 §4.3: the timestamp that is echoed is that of the oldest segment not acknowledged yet;
+/// one beyond a hole does not count, one that fills it does.
 #[test]
 fn which_timestamp_is_echoed() {
     let mut s = Script::connect(&Settings { timestamps: Some(true), ..plain() });
@@ -207,8 +209,8 @@ fn resets_have_timestamps() {
     );
 }
 
-/// Breaks: RFC 8985 §7.3: a probe needs a round trip that was measured since the last one, or probes would keep the
-/// estimate from following the path.
+/// Breaks: RFC 8985 §7.3: a probe needs a round trip that was measured since the last one, or probes would
+/// keep the estimate from following the path.
 #[test]
 fn no_probe_without_a_new_sample() {
     let settings = Settings {
@@ -253,8 +255,8 @@ fn duplicates_are_counted_anew() {
     );
 }
 
-/// Breaks: RFC 6298 §3, §4: every acknowledgment is a sample, and where they do not vary the timeout is still above
-/// the round trip.
+/// Breaks: RFC 6298 §3, §4: every acknowledgment is a sample, and where they do not vary the timeout is still
+/// above the round trip.
 #[test]
 fn the_timeout_exceeds_the_round_trip() {
     let mut s = Script::established(&Settings { min_rto: Some(Span::from_millis(1)), ..plain() }, 60_000);

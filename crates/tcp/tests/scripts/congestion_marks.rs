@@ -8,8 +8,8 @@ fn ecn(mode: EcnMode) -> Settings {
     Settings { ecn: Some(mode), initial_window: Some(Packets::new(4)), ..plain() }
 }
 
-/// Breaks: RFC 3168 at the sender: what is offered, which segments may be marked, one cut for each round trip, and CWR on
-/// the first new data after it.
+/// Breaks: RFC 3168 at the sender: what is offered, which segments may be marked, one cut for each round
+/// trip, and CWR on the first new data after it.
 #[test]
 fn classic_sender() {
     let mut s = Script::connect(&ecn(EcnMode::On));
@@ -38,7 +38,8 @@ fn classic_sender() {
     );
 }
 
-/// Breaks: RFC 3168 at the receiver: marks are echoed in every acknowledgment until the sender has reduced its window.
+/// Breaks: RFC 3168 at the receiver: marks are echoed in every acknowledgment until the sender has reduced
+/// its window.
 #[test]
 fn classic_receiver() {
     let mut s = Script::accept(&ecn(EcnMode::On), "SEW 0 win 9000 mss 1000");
@@ -57,8 +58,8 @@ fn classic_receiver() {
     );
 }
 
-/// Breaks: RFC 8257 §3.2: the echo is that of the data acknowledged: at a change what came before is acknowledged on its
-/// own, the new at once, and neither CWR nor acknowledgments change anything.
+/// Breaks: RFC 8257 §3.2: the echo is that of the data acknowledged: at a change what came before is
+/// acknowledged on its own, the new at once, and neither CWR nor acknowledgments change anything.
 #[test]
 fn dctcp_receiver() {
     let mut s = Script::accept(&ecn(EcnMode::Dctcp), "SEW 0 win 9000 mss 1000");
@@ -81,8 +82,8 @@ fn dctcp_receiver() {
     );
 }
 
-/// Breaks: a peer that does not know ECN, one that reflects the flags, and a SYN that has to be repeated: nothing is
-/// marked then, and the connection works.
+/// Breaks: a peer that does not know ECN, one that reflects the flags, and a SYN that has to be repeated:
+/// nothing is marked then, and the connection works.
 #[test]
 fn without_agreement() {
     for answer in ["S.", "S.EW"] {
@@ -97,8 +98,8 @@ fn without_agreement() {
     s.run("0 > S. 0 ack 1");
 }
 
-/// Breaks: the receiver's side of RFC 9768: the handshake reflects codepoints, every segment has the count of marks, and a
-/// change is told at once.
+/// Breaks: the receiver's side of RFC 9768: the handshake reflects codepoints, every segment has the count of
+/// marks, and a change is told at once.
 #[test]
 fn accurate_receiver() {
     let mut s = Script::accept(&ecn(EcnMode::Accurate), "SEWe 0 win 9000 mss 1000 ecn ect0");
@@ -115,7 +116,8 @@ fn accurate_receiver() {
     );
 }
 
-/// Breaks: the sender's side: a count that has grown is a mark, and the window is cut once for each round trip.
+/// Breaks: the sender's side: a count that has grown is a mark, and the window is cut once for each round
+/// trip.
 #[test]
 fn accurate_sender() {
     let mut s = Script::connect(&ecn(EcnMode::Accurate));
@@ -136,5 +138,8 @@ fn accurate_sender() {
     );
     // An accurate client and a classic server.
     let mut s = Script::connect(&ecn(EcnMode::Accurate));
-    s.run("0 > SEWe 0\n 10 < S.E 0 ack 1 mss 1000\n 10 > . 1 ack 1\n 10 ! write 10\n 10 > . 1+10 ack 1 ecn ect0");
+    s.run(
+        "0 > SEWe 0\n 10 < S.E 0 ack 1 mss 1000\n 10 > . 1 ack 1\n 10 ! write 10\n 10 > . 1+10 ack 1 ecn \
+           ect0",
+    );
 }

@@ -1,5 +1,5 @@
-//! What programs say by socket options of what is sent and acknowledged: MSG_MORE, TCP_CORK, TCP_NODELAY, TCP_QUICKACK,
-//! TCP_DEFER_ACCEPT, TCP_SYNCNT, TCP_NOTSENT_LOWAT, TCP_CONGESTION.
+//! What programs say by socket options of what is sent and acknowledged: MSG_MORE, TCP_CORK, TCP_NODELAY,
+//! TCP_QUICKACK, TCP_DEFER_ACCEPT, TCP_SYNCNT, TCP_NOTSENT_LOWAT, TCP_CONGESTION.
 
 use crate::script::{Script, plain};
 use farpace_tcp::config::{Config, Congestion, Profile, Settings, Tuning};
@@ -124,7 +124,8 @@ fn a_syn_is_repeated_as_often_as_asked() {
     }
 }
 
-/// Breaks: TCP_DEFER_ACCEPT: a server is woken by a connection that says nothing, or one that says nothing is never given to it.
+/// Breaks: TCP_DEFER_ACCEPT: a server is woken by a connection that says nothing, or one that says nothing is
+/// never given to it.
 #[test]
 fn a_connection_opens_when_it_has_something_to_say() {
     let config = with(Tuning { defer_accept: 2, ..Tuning::default() });
@@ -159,7 +160,8 @@ fn a_connection_opens_when_it_has_something_to_say() {
     assert_eq!(c.state(), ConnectionState::Established);
 }
 
-/// Breaks: TCP_NOTSENT_LOWAT: more is taken than the program wants unsent, or it is not told when there is room again.
+/// Breaks: TCP_NOTSENT_LOWAT: more is taken than the program wants unsent, or it is not told when there is
+/// room again.
 #[test]
 fn what_is_unsent_is_limited() {
     let mut s = Script::established(&plain(), 60_000);
@@ -179,7 +181,8 @@ fn what_is_unsent_is_limited() {
     assert_eq!(s.connection.write(&mut data).get(), 2_000, "500 wait for Nagle");
 }
 
-/// Breaks: a program that chooses another congestion control while it sends keeps the old one, or loses its window.
+/// Breaks: a program that chooses another congestion control while it sends keeps the old one, or loses its
+/// window.
 #[test]
 fn congestion_control_can_be_changed() {
     let settings = Settings { profile: Some(Profile::Modern), ..Settings::default() };

@@ -5,8 +5,9 @@ use farpace_events::RecoveryState;
 use farpace_tcp::config::{Profile, Settings, TimeoutProcedure};
 use farpace_units::Span;
 
-/// Breaks: a slow NIC gets a second copy of a segment behind the first, which makes the round trip longer still. The timer of
-/// a segment that has not left is no timeout; it begins when the segment is found to have left.
+/// Breaks: a slow NIC gets a second copy of a segment behind the first, which makes the round trip longer
+/// still. The timer of a segment that has not left is no timeout; it begins when the segment is found to have
+/// left.
 #[test]
 fn a_segment_that_has_not_left_is_not_sent_again() {
     let mut s = Script::established(&plain(), 9000);
@@ -58,8 +59,8 @@ fn a_tail_that_has_not_left_is_its_own_probe() {
     assert_eq!(s.connection.inspect().recovery, RecoveryState::Open);
 }
 
-/// Breaks: TCP-STAR asks with its newest segment after a timeout, and waits for ever with a question that has yet to leave when
-/// all has been acknowledged.
+/// Breaks: TCP-STAR asks with its newest segment after a timeout, and waits for ever with a question that has
+/// yet to leave when all has been acknowledged.
 #[test]
 fn a_question_that_has_not_left_is_not_waited_for() {
     let settings = Settings {
@@ -83,7 +84,8 @@ fn a_question_that_has_not_left_is_not_waited_for() {
     );
 }
 
-/// Breaks: a host that never lets a segment go keeps its connection for ever; or it ends sooner than one to a silent peer.
+/// Breaks: a host that never lets a segment go keeps its connection for ever; or it ends sooner than one to a
+/// silent peer.
 #[test]
 fn a_segment_that_never_leaves() {
     let mut s = Script::established(&plain(), 9000);

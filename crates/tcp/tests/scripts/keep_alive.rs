@@ -4,8 +4,8 @@ use crate::script::{Script, plain};
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Packets, Span};
 
-/// Breaks: RFC 9293 §3.8.4: off unless asked for; then an idle connection is probed with an old number, and lives as long
-/// as the peer answers.
+/// Breaks: RFC 9293 §3.8.4: off unless asked for; then an idle connection is probed with an old number, and
+/// lives as long as the peer answers.
 #[test]
 fn keep_alive() {
     let mut s = Script::established(&plain(), 9000);
@@ -31,7 +31,8 @@ fn keep_alive() {
     );
 }
 
-/// Breaks: a probe that is waiting for data to be acknowledged would be answered by the retransmission timer anyway.
+/// Breaks: a probe that is waiting for data to be acknowledged would be answered by the retransmission timer
+/// anyway.
 #[test]
 fn no_keep_alive_while_something_is_outstanding() {
     let mut s = Script::established(&Settings { keep_alive: Some(Span::from_millis(100)), ..plain() }, 9000);
@@ -39,8 +40,8 @@ fn no_keep_alive_while_something_is_outstanding() {
     s.run("215 < . 1 ack 11\n 315 > . 10 ack 1 why keep_alive\n 316 < . 1 ack 11\n 400 ! quiet");
 }
 
-/// Breaks: RFC 5482: data that is not acknowledged for as long as the application allows ends the connection; progress
-/// begins the time anew.
+/// Breaks: RFC 5482: data that is not acknowledged for as long as the application allows ends the connection;
+/// progress begins the time anew.
 #[test]
 fn user_timeout() {
     let mut s =
@@ -59,8 +60,8 @@ fn user_timeout() {
     s.run("0 > S 0\n 1000 > S 0\n 1500 ! event Closed(TimedOut)");
 }
 
-/// Breaks: sockstress: a peer with a closed window would hold the connection and its data for ever. With a user timeout it
-/// does not, however well it answers; without one it may (RFC 9293 §3.8.6.1, MUST-37).
+/// Breaks: sockstress: a peer with a closed window would hold the connection and its data for ever. With a
+/// user timeout it does not, however well it answers; without one it may (RFC 9293 §3.8.6.1, MUST-37).
 #[test]
 fn a_window_that_stays_closed() {
     let probes = |s: &mut Script, until: u64| {
@@ -82,7 +83,8 @@ fn a_window_that_stays_closed() {
     s.run("60019 ! state Established\n 60020 > R. 1001 ack 1\n 60020 ! event Closed(TimedOut)");
 }
 
-/// Fifteen probes of a window that closed at 20 ms, each with what the peer says to it; then the time of the sixteenth.
+/// Fifteen probes of a window that closed at 20 ms, each with what the peer says to it; then the time of the
+/// sixteenth.
 fn window_probes(s: &mut Script, answers: impl Fn(u32) -> bool) -> u64 {
     let (mut at, mut wait) = (20u64, 200u64);
     for n in 1..=15 {
@@ -99,8 +101,9 @@ fn window_probes(s: &mut Script, answers: impl Fn(u32) -> bool) -> u64 {
     at + wait
 }
 
-/// Breaks: sockstress with a peer that is gone: a closed window that nobody answers for is probed for ever. Fifteen probes
-/// without an answer are enough (15 minutes, as in Linux); the next timer ends the connection, and says so to the peer.
+/// Breaks: sockstress with a peer that is gone: a closed window that nobody answers for is probed for ever.
+/// Fifteen probes without an answer are enough (15 minutes, as in Linux); the next timer ends the connection,
+/// and says so to the peer.
 #[test]
 fn a_closed_window_of_a_silent_peer() {
     let start = "10 ! write 3000\n 10 > . 1+1000 ack 1\n 20 < . 1 ack 1001 win 0";
@@ -124,8 +127,8 @@ fn a_closed_window_of_a_silent_peer() {
     s.run(&format!("{} ! state Established\n {at} > R. 1001 ack 1\n {at} ! event Closed(TimedOut)", at - 1));
 }
 
-/// Breaks: whoever sees neither side keeps a dead connection alive with segments of guessed numbers, or a live one's data
-/// counts as the peer's voice when its numbers are impossible.
+/// Breaks: whoever sees neither side keeps a dead connection alive with segments of guessed numbers, or a
+/// live one's data counts as the peer's voice when its numbers are impossible.
 #[test]
 fn a_stranger_is_not_the_peer() {
     let settings = Settings {
@@ -150,8 +153,8 @@ fn a_stranger_is_not_the_peer() {
     );
 }
 
-/// Breaks: a peer that has taken its window back and is there is given up because one of its answers was lost, or for what
-/// was counted while its window was closed; one that is gone is not given up.
+/// Breaks: a peer that has taken its window back and is there is given up because one of its answers was
+/// lost, or for what was counted while its window was closed; one that is gone is not given up.
 #[test]
 fn a_window_that_was_taken_back_and_lost_answers() {
     let start = "10 ! write 2000\n 10 > . 1+1000 ack 1\n 10 > . 1001+1000 ack 1\n 20 < . 1 ack 1 win 0";
@@ -187,8 +190,8 @@ fn a_window_that_was_taken_back_and_lost_answers() {
     s.run(&format!("{0} ! state Established\n {1} ! event Closed(TimedOut)", at + wait - 1, at + wait));
 }
 
-/// Breaks: RFC 9293 §3.8.3: three unanswered retransmissions are told (R1), and the connection is not given up before
-/// 100 s (R2) however small the timeout is.
+/// Breaks: RFC 9293 §3.8.3: three unanswered retransmissions are told (R1), and the connection is not given
+/// up before 100 s (R2) however small the timeout is.
 #[test]
 fn r1_and_r2() {
     let mut s = Script::established(&Settings { min_rto: Some(Span::from_millis(1)), ..plain() }, 9000);
@@ -207,8 +210,8 @@ fn r1_and_r2() {
     s.run(&format!("{} ! event Closed(TimedOut)", at + wait));
 }
 
-/// Breaks: RFC 9293 §3.8.6.2.1: a small window is not filled with a small segment at once, but when it is half of what the
-/// peer ever had, or when the persist timer fires.
+/// Breaks: RFC 9293 §3.8.6.2.1: a small window is not filled with a small segment at once, but when it is
+/// half of what the peer ever had, or when the persist timer fires.
 #[test]
 fn the_sender_avoids_silly_windows() {
     let mut s = Script::established(&plain(), 4000);
@@ -229,8 +232,8 @@ fn the_sender_avoids_silly_windows() {
     s.run("10 ! write 3000\n 10 > . 1+1000 ack 1\n 20 < . 1 ack 1001 win 500\n 20 > . 1001+500 ack 1");
 }
 
-/// Breaks: RFC 9293 §3.8.6.2.2: the receiver does not tell of small gains: the edge of the window moves by a segment or by
-/// half of the buffer.
+/// Breaks: RFC 9293 §3.8.6.2.2: the receiver does not tell of small gains: the edge of the window moves by a
+/// segment or by half of the buffer.
 #[test]
 fn the_receiver_avoids_silly_windows() {
     let mut s =
@@ -283,8 +286,8 @@ fn a_window_that_is_not_used_decays() {
     s.run("999999 ! ssthresh 4294967295");
 }
 
-/// Breaks: RFC 9293 §3.8.6 (SHLD-15 to SHLD-17): a peer that takes its window back gets nothing new, what it has been sent
-/// goes again at its times, and the connection lives as long as the peer answers.
+/// Breaks: RFC 9293 §3.8.6 (SHLD-15 to SHLD-17): a peer that takes its window back gets nothing new, what it
+/// has been sent goes again at its times, and the connection lives as long as the peer answers.
 #[test]
 fn a_window_that_is_taken_back() {
     let mut s = Script::established(&plain(), 4000);

@@ -5,8 +5,8 @@ use crate::script::{Script, linux, plain};
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Packets, Span};
 
-/// Breaks: RFC 5961 §5.2: an acknowledgment older than anything the peer can have under way is a guess; its data is not
-/// taken.
+/// Breaks: RFC 5961 §5.2: an acknowledgment older than anything the peer can have under way is a guess; its
+/// data is not taken.
 #[test]
 fn acknowledgments_from_before_the_window() {
     let mut s = Script::established(&plain(), 2000);
@@ -41,7 +41,8 @@ fn answers_with_data_are_limited_as_well() {
     s.run("521 < . 500000+10 ack 1\n 521 > . 1 ack 1");
 }
 
-/// Breaks: RFC 7323 §3.2: once timestamps are agreed on, a segment without them is dropped in silence; a reset is not.
+/// Breaks: RFC 7323 §3.2: once timestamps are agreed on, a segment without them is dropped in silence; a
+/// reset is not.
 #[test]
 fn segments_without_timestamps() {
     let mut s = Script::connect(&full());
@@ -56,8 +57,8 @@ fn segments_without_timestamps() {
     );
 }
 
-/// Breaks: RFC 7323 §5.5: after 24 days of silence TS.Recent tells nothing, or the connection would be dead for as long
-/// again.
+/// Breaks: RFC 7323 §5.5: after 24 days of silence TS.Recent tells nothing, or the connection would be dead
+/// for as long again.
 #[test]
 fn paws_forgets_after_24_days() {
     let start = "0   > S 0 mss 1000 sackok ts 0/0 ws 0
@@ -82,7 +83,8 @@ fn paws_forgets_after_24_days() {
     }
 }
 
-/// Breaks: RFC 6691: options come off the segment. A full one has no room for SACK blocks, which then go alone.
+/// Breaks: RFC 6691: options come off the segment. A full one has no room for SACK blocks, which then go
+/// alone.
 #[test]
 fn sack_blocks_do_not_make_segments_longer() {
     let mut s = Script::established(&Settings { initial_window: Some(Packets::new(2)), ..linux() }, 60_000);
@@ -101,8 +103,8 @@ fn sack_blocks_do_not_make_segments_longer() {
     );
 }
 
-/// Breaks: silence about optimistic acknowledgments, split acknowledgments and the like must not make the window grow
-/// beyond what was sent: an acknowledgment of a single byte counts no segment.
+/// Breaks: silence about optimistic acknowledgments, split acknowledgments and the like must not make the
+/// window grow beyond what was sent: an acknowledgment of a single byte counts no segment.
 #[test]
 fn split_acknowledgments_do_not_grow_the_window() {
     let mut s = Script::established(&Settings { initial_window: Some(Packets::new(2)), ..plain() }, 60_000);
@@ -143,8 +145,8 @@ fn one_answer_to_a_wrong_syn_ack() {
     s.run("0 > S. 0 ack 1\n 10 < S. 0 ack 0\n 10 > R 0\n 20 ! quiet");
 }
 
-/// Breaks: a segment that acknowledges what was never sent must not set the clock of PAWS: the peer's own segments would
-/// be old from then on.
+/// Breaks: a segment that acknowledges what was never sent must not set the clock of PAWS: the peer's own
+/// segments would be old from then on.
 #[test]
 fn timestamps_of_forged_segments_are_not_believed() {
     let mut s = Script::connect(&full());
@@ -204,7 +206,8 @@ fn no_mss_option() {
     }
 }
 
-/// Breaks: RFC 9293 §3.10.7.4 (MUST-66): a closed window does not make us deaf for resets and urgent pointers.
+/// Breaks: RFC 9293 §3.10.7.4 (MUST-66): a closed window does not make us deaf for resets and urgent
+/// pointers.
 #[test]
 fn closed_windows_hear_resets_and_urgent_data() {
     let mut s =
@@ -219,7 +222,8 @@ fn closed_windows_hear_resets_and_urgent_data() {
     );
 }
 
-/// Breaks: an echo of our clock that is older than the connection is none: believed, it would make the timeout minutes.
+/// Breaks: an echo of our clock that is older than the connection is none: believed, it would make the
+/// timeout minutes.
 #[test]
 fn impossible_echoes_are_not_measured() {
     let mut s = Script::connect(&full());

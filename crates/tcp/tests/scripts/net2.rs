@@ -8,8 +8,8 @@ fn net2() -> Settings {
     Settings { profile: Some(Profile::Net2), mss: Some(1000), ..Settings::default() }
 }
 
-/// Breaks: when BSD repeats a SYN: at the twelfth tick of 500 ms, then after 24 s, 48 s and 64 s; and that the timer of
-/// the first data is still the SYN's, because nothing was measured.
+/// Breaks: when BSD repeats a SYN: at the twelfth tick of 500 ms, then after 24 s, 48 s and 64 s; and that
+/// the timer of the first data is still the SYN's, because nothing was measured.
 #[test]
 fn syn_timeouts() {
     let mut s = Script::connect(&net2());
@@ -175,7 +175,8 @@ fn clocks_of_other_profiles() {
     );
 }
 
-/// Breaks: receivers that answer every n-th segment, and Linux's, which answers a short segment once it is read.
+/// Breaks: receivers that answer every n-th segment, and Linux's, which answers a short segment once it is
+/// read.
 #[test]
 fn other_receivers() {
     let with = |delayed_ack| Settings { delayed_ack: Some(delayed_ack), ..plain() };

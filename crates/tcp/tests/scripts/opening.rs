@@ -5,7 +5,8 @@ use crate::script::{Script, linux, plain};
 use farpace_tcp::config::{Profile, Settings};
 use farpace_units::{ByteCount, Packets};
 
-/// Breaks: options are used only if both sides offered them. `(ours, the peer's SYN-ACK, our SYN, first data)`.
+/// Breaks: options are used only if both sides offered them. `(ours, the peer's SYN-ACK, our SYN, first
+/// data)`.
 #[test]
 fn active_open_with_every_combination_of_options() {
     for bits in 0..64u32 {
@@ -101,7 +102,8 @@ fn simultaneous_open() {
     );
 }
 
-/// Breaks: the SYN is repeated with doubling times, and not given up before three minutes (RFC 9293 §3.8.3, R2).
+/// Breaks: the SYN is repeated with doubling times, and not given up before three minutes (RFC 9293 §3.8.3,
+/// R2).
 #[test]
 fn lost_syn() {
     let mut s = Script::connect(&plain());
@@ -229,7 +231,8 @@ fn initial_window_of_ten() {
     }
 }
 
-/// Breaks: RFC 5681 §3.1, RFC 6928 §2: where the SYN was lost, something on the way may be full: one segment to begin.
+/// Breaks: RFC 5681 §3.1, RFC 6928 §2: where the SYN was lost, something on the way may be full: one segment
+/// to begin.
 #[test]
 fn a_lost_syn_leaves_one_segment() {
     let mut s = Script::connect(&plain());
@@ -238,8 +241,8 @@ fn a_lost_syn_leaves_one_segment() {
     s.run("0 > S. 0 ack 1\n 1000 > S. 0 ack 1\n 1010 < . 1 ack 1\n 1010 ! cwnd 1");
 }
 
-/// Breaks: a layer below that holds packets of a connection back until there are enough of them waits for ever: the window must have its
-/// floor at the start and after a timeout (Kato and Higaki, 3.2).
+/// Breaks: a layer below that holds packets of a connection back until there are enough of them waits for
+/// ever: the window must have its floor at the start and after a timeout (Kato and Higaki, 3.2).
 #[test]
 fn the_window_has_its_floor_at_the_start_and_after_a_timeout() {
     let floor = Settings { cwnd_floor: Some(Packets::new(19)), ..plain() };

@@ -6,7 +6,8 @@ use farpace_units::Span;
 
 const LEFT: &str = "20 ! stop_reading\n 20 ! close\n 20 > F. 1 ack 1";
 
-/// Breaks: a peer that acknowledges our FIN and never sends its own holds a connection, a port and memory for ever.
+/// Breaks: a peer that acknowledges our FIN and never sends its own holds a connection, a port and memory for
+/// ever.
 #[test]
 fn a_peer_that_never_closes() {
     let mut s = Script::established(&plain(), 9000);
@@ -37,7 +38,8 @@ fn a_peer_that_never_closes() {
     );
 }
 
-/// Breaks: half-close: a program that has closed only its own direction is still there, and its peer may take hours.
+/// Breaks: half-close: a program that has closed only its own direction is still there, and its peer may take
+/// hours.
 #[test]
 fn a_half_close_is_no_orphan() {
     let mut s = Script::established(&plain(), 9000);
@@ -50,8 +52,9 @@ fn a_half_close_is_no_orphan() {
     );
 }
 
-/// Breaks: sockstress: a peer that closes its window and answers every probe keeps what a program that has left had
-/// written; 100 s without progress are enough (R2 of RFC 9293 §3.8.3), however short the time for FIN-WAIT-2 is.
+/// Breaks: sockstress: a peer that closes its window and answers every probe keeps what a program that has
+/// left had written; 100 s without progress are enough (R2 of RFC 9293 §3.8.3), however short the time for
+/// FIN-WAIT-2 is.
 #[test]
 fn a_window_that_stays_closed_on_an_orphan() {
     let settings = Settings { fin_timeout: Some(Span::from_secs(1)), ..plain() };
@@ -66,8 +69,9 @@ fn a_window_that_stays_closed_on_an_orphan() {
     s.run("100029 ! state Established\n 100030 > R. 1001 ack 1\n 100030 ! event Closed(TimedOut)");
 }
 
-/// Breaks: a peer that has vanished before it acknowledged our FIN: in FIN-WAIT-1, CLOSING and LAST-ACK the connection of a
-/// program that has left ends after 100 s; in the last two without a reset, as the peer has closed as well.
+/// Breaks: a peer that has vanished before it acknowledged our FIN: in FIN-WAIT-1, CLOSING and LAST-ACK the
+/// connection of a program that has left ends after 100 s; in the last two without a reset, as the peer has
+/// closed as well.
 #[test]
 fn a_peer_that_vanishes() {
     let fins = |s: &mut Script, until: u64, ack: u32| {
@@ -102,9 +106,9 @@ fn an_orphan_ends_before_its_time() {
     s.run("40 ! end_orphan\n 40 > R. 2 ack 1\n 40 ! event Closed(Aborted)\n 999999 ! quiet");
 }
 
-/// Breaks: a program that reads the last data late. The window that opens is announced to a peer that sends again, but not to
-/// one whose FIN is here: it sends nothing more (RFC 9293 §3.8.6.2.2), and may be gone and answer with a reset, which would
-/// turn an orderly end into an error.
+/// Breaks: a program that reads the last data late. The window that opens is announced to a peer that sends
+/// again, but not to one whose FIN is here: it sends nothing more (RFC 9293 §3.8.6.2.2), and may be gone and
+/// answer with a reset, which would turn an orderly end into an error.
 #[test]
 fn no_window_for_a_peer_that_has_finished() {
     let full = |script: &str| {
@@ -124,7 +128,10 @@ fn no_window_for_a_peer_that_has_finished() {
     s.run("40 ! read 18000\n 9999 ! quiet");
     // LAST-ACK
     let s = &mut full("30 < F. 18001 ack 1\n 30 > . 1 ack 18002\n 40 ! close\n 40 > F. 1 ack 18002");
-    s.run("50 ! state LastAck\n 50 ! read 18000\n 60 < . 18002 ack 2\n 60 ! event Closed(Finished)\n 9999 ! quiet");
+    s.run(
+        "50 ! state LastAck\n 50 ! read 18000\n 60 < . 18002 ack 2\n 60 ! event Closed(Finished)\n 9999 ! \
+           quiet",
+    );
     // CLOSING
     let s = &mut full("30 ! close\n 30 > F. 1 ack 18001\n 40 < F. 18001 ack 1\n 40 > . 2 ack 18002");
     s.run("50 ! state Closing\n 50 ! read 18000\n 60 < . 18002 ack 2\n 60 ! state TimeWait\n 9999 ! quiet");

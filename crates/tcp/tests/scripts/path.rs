@@ -8,8 +8,8 @@ fn windowed(initial: u32, settings: Settings) -> Settings {
     Settings { initial_window: Some(Packets::new(initial)), ..settings }
 }
 
-/// Breaks: RFC 1191: a report lowers the segment size at once; what was too big goes again in smaller pieces, without a
-/// cut of the window, and new data is cut to the new size.
+/// Breaks: RFC 1191: a report lowers the segment size at once; what was too big goes again in smaller pieces,
+/// without a cut of the window, and new data is cut to the new size.
 #[test]
 fn packet_too_big() {
     let start = |settings| {
@@ -57,7 +57,8 @@ fn packet_too_big() {
     );
 }
 
-/// Breaks: RFC 5927 §4.1: a report about what is not outstanding comes from somebody who cannot see the connection.
+/// Breaks: RFC 5927 §4.1: a report about what is not outstanding comes from somebody who cannot see the
+/// connection.
 #[test]
 fn reports_about_other_segments_are_ignored() {
     let mut s = Script::established(&plain(), 60_000);
@@ -80,8 +81,8 @@ fn reports_about_other_segments_are_ignored() {
     assert!(!std::iter::from_fn(|| s.connection.poll_event()).any(|e| format!("{e:?}") == "SoftError"));
 }
 
-/// Breaks: the floor: no report makes segments so small that the connection drowns in headers; and a router that does
-/// not tell its size gets the next of the sizes that links have.
+/// Breaks: the floor: no report makes segments so small that the connection drowns in headers; and a router
+/// that does not tell its size gets the next of the sizes that links have.
 #[test]
 fn floor_and_plateaus() {
     let mut s = Script::established(&windowed(1, plain()), 60_000);
@@ -97,7 +98,8 @@ fn floor_and_plateaus() {
     );
 }
 
-/// Breaks: a limit: each report walks over all that is outstanding, so there are eight until something arrives.
+/// Breaks: a limit: each report walks over all that is outstanding, so there are eight until something
+/// arrives.
 #[test]
 fn reports_are_limited() {
     let mut s = Script::established(&windowed(1, plain()), 60_000);
@@ -113,8 +115,8 @@ fn reports_are_limited() {
     s.run("20 > . 1+952 ack 1");
 }
 
-/// Breaks: RFC 1122 §4.2.3.9, RFC 5927 §4.2: soft trouble is told and remembered, not fatal; it is the reason if nobody
-/// answers at last. A hard report ends only a connection that is being opened.
+/// Breaks: RFC 1122 §4.2.3.9, RFC 5927 §4.2: soft trouble is told and remembered, not fatal; it is the reason
+/// if nobody answers at last. A hard report ends only a connection that is being opened.
 #[test]
 fn unreachable() {
     let mut s = Script::established(&Settings { user_timeout: Some(Span::from_secs(1)), ..plain() }, 60_000);
@@ -131,7 +133,10 @@ fn unreachable() {
          1010 ! event Closed(Unreachable)",
     );
     let mut s = Script::connect(&plain());
-    s.run("0 > S 0\n 5 ! unreachable 0\n 6 ! state SynSent\n 7 ! unreachable-hard 0\n 7 ! event Closed(Unreachable)");
+    s.run(
+        "0 > S 0\n 5 ! unreachable 0\n 6 ! state SynSent\n 7 ! unreachable-hard 0\n 7 ! event \
+           Closed(Unreachable)",
+    );
     // An answer ends the trouble.
     let mut s = Script::established(&Settings { user_timeout: Some(Span::from_secs(1)), ..plain() }, 60_000);
     s.run("10 ! write 20\n 10 > . 1+20 ack 1\n 20 ! unreachable 1\n 30 < . 1 ack 11");
@@ -143,8 +148,8 @@ fn probing(initial: u32) -> Settings {
     windowed(initial, Settings { profile: Some(Profile::NewReno), mtu_probing, mss: Some(1400), ..plain() })
 }
 
-/// Breaks: a black hole ends in smaller segments, not in a stall (RFC 4821 §7.7): after three timeouts of full-size
-/// segments smaller ones are tried.
+/// Breaks: a black hole ends in smaller segments, not in a stall (RFC 4821 §7.7): after three timeouts of
+/// full-size segments smaller ones are tried.
 #[test]
 fn black_hole() {
     let mut s = Script::connect(&probing(2));
@@ -196,8 +201,8 @@ fn black_hole() {
     );
 }
 
-/// A connection with segments of 1240 bytes that searches upwards: everything is acknowledged, the window is 9, and
-/// enough is written.
+/// A connection with segments of 1240 bytes that searches upwards: everything is acknowledged, the window is
+/// 9, and enough is written.
 fn searching() -> Script {
     let mut s = Script::connect(&Settings { mtu_probing: Some(MtuProbing::Always), ..probing(9) });
     s.run(
@@ -228,8 +233,8 @@ fn a_probe_that_arrives() {
     );
 }
 
-/// Breaks: RFC 4821 §7.6.2: a probe that is lost is no sign of congestion. It goes again in smaller pieces, and window and
-/// threshold are what they were.
+/// Breaks: RFC 4821 §7.6.2: a probe that is lost is no sign of congestion. It goes again in smaller pieces,
+/// and window and threshold are what they were.
 #[test]
 fn a_probe_that_is_lost() {
     let mut s = searching();
@@ -273,8 +278,8 @@ fn a_report_after_an_acknowledgment_in_the_middle() {
     );
 }
 
-/// Breaks: a black hole for what is shorter than the first fallback size: the next one that is smaller than what is
-/// outstanding has to be tried.
+/// Breaks: a black hole for what is shorter than the first fallback size: the next one that is smaller than
+/// what is outstanding has to be tried.
 #[test]
 fn black_hole_for_a_short_segment() {
     let mut s = Script::established(&probing(1), 60_000);

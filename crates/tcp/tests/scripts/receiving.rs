@@ -82,7 +82,8 @@ fn out_of_order_data() {
     );
 }
 
-/// Breaks: a FIN that waits behind a hole is told of, so that a tail loss probe with FIN finds the hole, not the timeout.
+/// Breaks: a FIN that waits behind a hole is told of, so that a tail loss probe with FIN finds the hole, not
+/// the timeout.
 #[test]
 fn out_of_order_fin() {
     let mut s = Script::established(&linux(), 60_000);
@@ -177,8 +178,9 @@ fn ack_for_unsent_data() {
     );
 }
 
-/// Breaks: acknowledgments that overtake each other must not be answered by ever more acknowledgments: what has
-/// no data is answered twice a second at most (RFC 5961 §7); a window probe still gets its answer in time.
+/// Breaks: acknowledgments that overtake each other must not be answered by ever more acknowledgments: what
+/// has no data is answered twice a second at most (RFC 5961 §7); a window probe still gets its answer in
+/// time.
 #[test]
 fn answers_without_data_are_limited() {
     let mut s = Script::established(&plain(), 9000);

@@ -15,8 +15,8 @@ fn resume(settings: &Settings, resumed: &ResumedConnection, ack: &str) -> Connec
     Connection::resume(now, &config, Ports { local: 1, remote: 2 }, resumed, &segment(ack))
 }
 
-/// Breaks: SYN cookies (RFC 4987 §3.6): the third segment of the handshake makes a connection, with the options that the
-/// cookie held, and its data counts.
+/// Breaks: SYN cookies (RFC 4987 §3.6): the third segment of the handshake makes a connection, with the
+/// options that the cookie held, and its data counts.
 #[test]
 fn a_cookie_comes_back() {
     let resumed = ResumedConnection {
@@ -48,7 +48,8 @@ fn a_cookie_comes_back() {
     );
 }
 
-/// Breaks: a peer without options, and a segment that does not fit: then the connection is no further than SYN-RECEIVED.
+/// Breaks: a peer without options, and a segment that does not fit: then the connection is no further than
+/// SYN-RECEIVED.
 #[test]
 fn a_cookie_without_options() {
     let bare =
@@ -84,8 +85,8 @@ fn waiting(timestamps: bool) -> Script {
     s
 }
 
-/// Breaks: RFC 6191 §2, every case: a SYN may take the place of a connection in TIME-WAIT only if nothing of the old one
-/// can be mistaken for the new one.
+/// Breaks: RFC 6191 §2, every case: a SYN may take the place of a connection in TIME-WAIT only if nothing of
+/// the old one can be mistaken for the new one.
 #[test]
 fn time_wait_and_a_new_syn() {
     let cases = [

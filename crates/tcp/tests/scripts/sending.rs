@@ -68,8 +68,8 @@ fn newreno_does_not_recover_twice() {
     );
 }
 
-/// Breaks: fast retransmit with SACK: what is far enough below the highest SACK goes again, the window comes down
-/// by one for two ACKs.
+/// Breaks: fast retransmit with SACK: what is far enough below the highest SACK goes again, the window comes
+/// down by one for two ACKs.
 #[test]
 fn fast_retransmit_linux() {
     let mut s = Script::established(&Settings { initial_window: Some(Packets::new(8)), ..linux() }, 60_000);
@@ -208,7 +208,8 @@ fn zero_window_and_fin() {
     );
 }
 
-/// Breaks: Nagle: less than a full segment waits while something is outstanding, but not the last before a FIN.
+/// Breaks: Nagle: less than a full segment waits while something is outstanding, but not the last before a
+/// FIN.
 #[test]
 fn nagle() {
     let mut s = Script::established(&plain(), 9000);
@@ -320,7 +321,8 @@ fn dsack_undoes_the_reduction() {
     );
 }
 
-/// Breaks: 2.6.17 sends one segment per round trip after a timeout, 2.6.22 doubles (the first defect, end to end).
+/// Breaks: 2.6.17 sends one segment per round trip after a timeout, 2.6.22 doubles (the first defect, end to
+/// end).
 #[test]
 fn byte_counting_after_a_timeout() {
     let settings =

@@ -3,8 +3,8 @@
 use crate::script::{Script, plain};
 use farpace_units::ByteCount;
 
-/// Breaks: RFC 9293 §3.8.5: what is urgent is pointed at by every segment up to its end, the pointer being the distance to
-/// the byte after it (RFC 6093 §3).
+/// Breaks: RFC 9293 §3.8.5: what is urgent is pointed at by every segment up to its end, the pointer being
+/// the distance to the byte after it (RFC 6093 §3).
 #[test]
 fn sending_urgent_data() {
     let mut s = Script::established(&plain(), 9000);
@@ -35,8 +35,8 @@ fn urgent_data_and_a_closed_window() {
     );
 }
 
-/// Breaks: RFC 9293 §3.8.5: the application hears of urgent data when the pointer first comes and when it advances, and can
-/// ask how much is ahead; the bytes stay in line.
+/// Breaks: RFC 9293 §3.8.5: the application hears of urgent data when the pointer first comes and when it
+/// advances, and can ask how much is ahead; the bytes stay in line.
 #[test]
 fn receiving_urgent_data() {
     let mut s = Script::established(&plain(), 9000);

@@ -1,5 +1,5 @@
-//! Every state under every segment: flags, place in the window, acknowledgment, with sequence numbers that wrap. What is
-//! expected comes from rules that were written from the RFCs alone (`model.rs`).
+//! Every state under every segment: flags, place in the window, acknowledgment, with sequence numbers that
+//! wrap. What is expected comes from rules that were written from the RFCs alone (`model.rs`).
 
 #![allow(clippy::panic, reason = "this is how a rule fails")]
 
@@ -164,8 +164,8 @@ impl Findings {
     }
 }
 
-/// Breaks: RFC 9293 §3.10.7 with RFC 5961, in any state, for any kind of segment at any place, also where sequence
-/// numbers wrap: what is answered, what the next state is, and what the application gets.
+/// Breaks: RFC 9293 §3.10.7 with RFC 5961, in any state, for any kind of segment at any place, also where
+/// sequence numbers wrap: what is answered, what the next state is, and what the application gets.
 #[test]
 fn every_state_under_every_segment_at_every_place() {
     let mut findings = Findings::default();
@@ -210,7 +210,8 @@ fn every_state_under_every_segment_at_every_place() {
     findings.report(18);
 }
 
-/// Breaks: PAWS (RFC 7323 §5): old timestamps are taken, new ones refused, at the wrap of the peer's clock as well.
+/// Breaks: PAWS (RFC 7323 §5): old timestamps are taken, new ones refused, at the wrap of the peer's clock as
+/// well.
 #[test]
 fn every_state_under_every_timestamp() {
     let mut findings = Findings::default();

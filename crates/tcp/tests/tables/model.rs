@@ -87,8 +87,8 @@ impl Model {
         }
     }
 
-    /// Table 6. One leniency, which real stacks share: a segment without length may stand at the right edge, because
-    /// a peer that has filled the window acknowledges from there.
+    /// Table 6. One leniency, which real stacks share: a segment without length may stand at the right edge,
+    /// because a peer that has filled the window acknowledges from there.
     fn acceptable(&self, segment: &Segment) -> Fit {
         let (seq, len) = (segment.header.seq, segment.sequence_length());
         let window = self.edge.bytes_since(self.rcv_nxt);
@@ -132,8 +132,8 @@ impl Model {
             };
         }
         if self.state == ConnectionState::SynReceived && syn {
-            // The SYN itself again: our answer was lost. Any other: RFC 9293 lets a passive open go back to LISTEN,
-            // RFC 5961 §4.2 answers.
+            // The SYN itself again: our answer was lost. Any other: RFC 9293 lets a passive open go back to
+            // LISTEN, RFC 5961 §4.2 answers.
             return if h.seq == self.irs && !ack {
                 self.stay("SYN again", &[Reply::SynAck, answer])
             } else if h.seq == self.irs && h.ack == self.snd_nxt {

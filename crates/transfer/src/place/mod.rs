@@ -1,8 +1,9 @@
 //! The directory that a receiver writes to, and nothing outside of it.
 //!
-//! Every name is opened from a descriptor of its directory, which is looked up below the root in the tree as it is; no symbolic
-//! link is followed: neither one that was there before nor one that somebody puts there meanwhile. A file gets its name
-//! only when it is whole and verified; until then it is a partial file, which is locked while a transfer writes it.
+//! Every name is opened from a descriptor of its directory, which is looked up below the root in the tree as
+//! it is; no symbolic link is followed: neither one that was there before nor one that somebody puts there
+//! meanwhile. A file gets its name only when it is whole and verified; until then it is a partial file, which
+//! is locked while a transfer writes it.
 
 mod budget;
 mod incoming;
@@ -46,14 +47,16 @@ pub struct WritePolicy {
     pub rename: Option<OsString>,
     /// Senders without token may use names that begin with a dot.
     pub hidden: bool,
-    /// Bytes that all transfers together may store, in blocks of 4,096; a directory, a link and a file take one more.
+    /// Bytes that all transfers together may store, in blocks of 4,096; a directory, a link and a file take
+    /// one more.
     pub max_bytes: Option<ByteCount>,
-    /// What must stay free; none: what [`limits`](crate::limits::MIN_FREE_FOR_STRANGERS) says of senders without token,
-    /// and nothing of others.
+    /// What must stay free; none: what [`limits`](crate::limits::MIN_FREE_FOR_STRANGERS) says of senders
+    /// without token, and nothing of others.
     pub min_free: Option<MinFree>,
     /// How long a partial file of a sender without token is kept after it was last written.
     pub keep_partial: Duration,
-    /// What is in a directory that was sent, and the sender does not have, is removed; not for senders without token.
+    /// What is in a directory that was sent, and the sender does not have, is removed; not for senders
+    /// without token.
     pub delete: bool,
     /// But not this.
     pub protect: ExcludePatterns,
@@ -150,8 +153,8 @@ impl Destination {
         Ok(place)
     }
 
-    /// Removes partial files of senders without token whose time is over. Whoever keeps a place for long calls it now and
-    /// then.
+    /// Removes partial files of senders without token whose time is over. Whoever keeps a place for long
+    /// calls it now and then.
     pub fn expire(&self) {
         self.left.store(incoming::expire(&self.root, self.policy.keep_partial), Ordering::Relaxed);
     }
@@ -174,7 +177,8 @@ impl Destination {
     /// The path that `path` gets here.
     fn here(&self, path: &RelPath, peer: &Peer) -> Result<RelPath, TransferFault> {
         if peer.is_stranger() && !self.policy.hidden && path.is_hidden() {
-            let text = "names that begin with a dot are only taken with a token, or if the receiver has --allow-hidden";
+            let text = "names that begin with a dot are only taken with a token, or if the receiver has \
+                        --allow-hidden";
             return Err(TransferFault::new(Code::Path, text));
         }
         match &self.policy.rename {
@@ -197,8 +201,9 @@ impl Destination {
         Ok(parent)
     }
 
-    /// What is to be done with `entry`. Directories and links are made at once. `meanwhile` is called while something is
-    /// hashed, and says whether to go on; `may_resume` says whether a partial file may be kept open.
+    /// What is to be done with `entry`. Directories and links are made at once. `meanwhile` is called while
+    /// something is hashed, and says whether to go on; `may_resume` says whether a partial file may be kept
+    /// open.
     pub(crate) fn judge(
         &self,
         entry: FileEntry,
@@ -483,7 +488,8 @@ impl Drop for Destination {
 fn exists(kind: FileType, peer: &Peer) -> TransferFault {
     let text = match (kind, peer) {
         (_, Peer::Stranger(_)) => {
-            "there is something of this name, which is not compared without a token; the receiver does not overwrite"
+            "there is something of this name, which is not compared without a token; the receiver does not \
+             overwrite"
         }
         (FileType::Directory, _) => "there is a directory of this name",
         _ => "there is another file of this name; the receiver does not overwrite",
@@ -514,8 +520,8 @@ fn create(dir: &OwnedFd, name: &str) -> Result<File, TransferFault> {
     Ok(file)
 }
 
-/// How long a partial file is, if it is one of ours. In a directory where others may write, one could put a file of
-/// somebody else in its place.
+/// How long a partial file is, if it is one of ours. In a directory where others may write, one could put a
+/// file of somebody else in its place.
 fn own(file: &File) -> Option<u64> {
     let metadata = file.metadata().ok()?;
     let is_ours = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.nlink() == 1;

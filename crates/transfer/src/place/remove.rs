@@ -12,8 +12,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 impl Destination {
-    /// Removes from the directory `path` what is not in `keep`, but for partial files and what patterns protect. `told` hears of each
-    /// path. In a dry run nothing is removed. Only senders that have proved themselves may have this done.
+    /// Removes from the directory `path` what is not in `keep`, but for partial files and what patterns
+    /// protect. `told` hears of each path. In a dry run nothing is removed. Only senders that have proved
+    /// themselves may have this done.
     ///
     /// # Errors
     /// The directory cannot be read, or something cannot be removed: the rest is still tried.

@@ -148,9 +148,10 @@ impl Packet {
         }
     }
 
-    /// Segment `number` (from 0) of a super-segment of TCP or UDP, in `part`: for devices that write segment after segment
-    /// and reuse one packet for all of them. `part` must be a clone of this packet, or what this has made of one. False, with
-    /// `part` unchanged: there is no such segment. A packet that is no super-segment has one, itself.
+    /// Segment `number` (from 0) of a super-segment of TCP or UDP, in `part`: for devices that write segment
+    /// after segment and reuse one packet for all of them. `part` must be a clone of this packet, or what
+    /// this has made of one. False, with `part` unchanged: there is no such segment. A packet that is no
+    /// super-segment has one, itself.
     pub fn nth_segment(&self, number: usize, part: &mut Packet) -> bool {
         let Some(size) = self.segment_size() else { return number == 0 };
         let is_tcp = self.tcp().is_ok();

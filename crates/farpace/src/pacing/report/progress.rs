@@ -1,4 +1,5 @@
-//! How far the reading of a capture is: a bar on a terminal, otherwise a line every few seconds. On standard error.
+//! How far the reading of a capture is: a bar on a terminal, otherwise a line every few seconds. On standard
+//! error.
 
 use crate::run::words::grouped;
 use crate::stopwatch::Stopwatch;
@@ -26,7 +27,8 @@ pub struct ReadProgress {
 }
 
 impl ReadProgress {
-    /// Nothing is shown yet; nothing ever, if `quiet`. `pass`: the file is read for the first or the second time.
+    /// Nothing is shown yet; nothing ever, if `quiet`. `pass`: the file is read for the first or the second
+    /// time.
     pub fn new(quiet: bool, file: &Path, pass: u32, size: u64) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr());

@@ -88,7 +88,8 @@ pub fn peak(examined: &ExaminedCapture, proof: &FlowProof) -> String {
         return format!("{} has no duration.", flow(examined, proof));
     };
     format!(
-        "{} makes a queue of {} full frames ({}, known to {}) before a line of {}, at {:.6} s with packet {}.",
+        "{} makes a queue of {} full frames ({}, known to {}) before a line of {}, at {:.6} s with packet \
+         {}.",
         flow(examined, proof),
         number(frames),
         bytes(peak.queue.get()),
@@ -120,7 +121,8 @@ pub fn notes(examined: &ExaminedCapture) -> Vec<String> {
         };
         if interface.total.backwards > 0 {
             notes.push(format!(
-                "{at}Time goes backwards: {} packets are earlier than one before them, by up to {}. That counts as an error \
+                "{at}Time goes backwards: {} packets are earlier than one before them, by up to {}. That \
+                 counts as an error \
                  of the clock.",
                 grouped(interface.total.backwards),
                 time(interface.total.furthest_back)
@@ -130,7 +132,8 @@ pub fn notes(examined: &ExaminedCapture) -> Vec<String> {
         if gaps.frames > 0 {
             let share = gaps.line_bytes.get() as f64 / interface.line_bytes.get().max(1) as f64 * 100.0;
             notes.push(format!(
-                "{at}{} gap frames (PAUSE for no time), {} with their check sequences: {} % of what the line carried. They \
+                "{at}{} gap frames (PAUSE for no time), {} with their check sequences: {} % of what the line \
+                 carried. They \
                  end at the first switch, so this is the sender's own wire.",
                 grouped(gaps.frames),
                 bytes(gaps.bytes.get()),

@@ -109,8 +109,8 @@ fn one_address_twice() {
     assert!(matches!(at_b(&probe(Some(A)), target.into()), DiscoveryMessage::Nothing), "RFC 4861 §7.1.1");
 }
 
-/// Breaks: neighbour discovery is believed from beyond a router (RFC 4861 §7.1), or an answer to everybody for one
-/// that was asked for.
+/// Breaks: neighbour discovery is believed from beyond a router (RFC 4861 §7.1), or an answer to everybody
+/// for one that was asked for.
 #[test]
 fn what_is_not_believed() {
     let (a, b): (Ipv6Addr, Ipv6Addr) = ("fe80::1".parse().unwrap(), "fe80::2".parse().unwrap());

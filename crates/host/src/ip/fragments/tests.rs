@@ -61,8 +61,8 @@ fn reasons(
 }
 
 proptest! {
-    /// Breaks: datagrams larger than a link get lost or come out changed, whatever the order of their fragments, and
-    /// with some of them twice.
+    /// Breaks: datagrams larger than a link get lost or come out changed, whatever the order of their
+    /// fragments, and with some of them twice.
     #[test]
     fn any_order_gives_the_datagram(
         v6 in any::<bool>(), len in 2000usize..9000, mtu in 576usize..1500, seed in any::<u64>(), twice in any::<u64>(),
@@ -119,8 +119,8 @@ proptest! {
     }
 }
 
-/// Breaks: the defence against overlapping fragments (teardrop, and rewriting of headers): each of these datagrams
-/// goes as a whole, and its other fragments too.
+/// Breaks: the defence against overlapping fragments (teardrop, and rewriting of headers): each of these
+/// datagrams goes as a whole, and its other fragments too.
 #[test]
 fn fragments_that_contradict_each_other() {
     use FragmentDrop::{Duplicate, Overlap};
@@ -153,7 +153,8 @@ fn fragments_that_contradict_each_other() {
     assert_eq!((dropped, reassembly.held()), (vec![Duplicate], 1));
 }
 
-/// Breaks: the ping of death, tiny fragments that hide a TCP header from filters, and empty ones that never end.
+/// Breaks: the ping of death, tiny fragments that hide a TCP header from filters, and empty ones that never
+/// end.
 #[test]
 fn fragments_that_no_honest_sender_makes() {
     use FragmentDrop::{Malformed, Tiny, TooLong};

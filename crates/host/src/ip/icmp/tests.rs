@@ -67,7 +67,8 @@ fn an_echo_comes_back() {
     }
 }
 
-/// Breaks: what one host complains about, the other does not understand; the connection that is meant is not found.
+/// Breaks: what one host complains about, the other does not understand; the connection that is meant is not
+/// found.
 #[test]
 fn complaints_are_understood() {
     let unreachable = |why, hard| SoftError::Unreachable { why, hard };
@@ -116,8 +117,8 @@ fn what_fits_when_a_router_does_not_say() {
     assert_eq!([told(true, 1500, 0), told(true, 1500, 600), told(true, 1500, 1400)], [1280, 1280, 1400]);
 }
 
-/// Breaks: errors about errors, which multiply without end, and storms after a packet to everybody (RFC 1122 §3.2.2,
-/// RFC 4443 §2.4(e)).
+/// Breaks: errors about errors, which multiply without end, and storms after a packet to everybody (RFC 1122
+/// §3.2.2, RFC 4443 §2.4(e)).
 #[test]
 fn what_is_never_complained_about() {
     for v6 in [false, true] {

@@ -56,8 +56,8 @@ fn packets_wait_for_the_answer() {
     assert_eq!(cache.state(ip(1)), Some(NeighbourState::Reachable));
 }
 
-/// Breaks: a silent neighbour is asked for ever, or packets for it stay in memory; or one that comes up later is
-/// never found.
+/// Breaks: a silent neighbour is asked for ever, or packets for it stay in memory; or one that comes up later
+/// is never found.
 #[test]
 fn three_questions_then_it_fails() {
     let mut cache = Neighbours::default();
@@ -78,8 +78,8 @@ fn three_questions_then_it_fails() {
     assert_eq!(todo(&mut cache), ["send 3 to 02:00:00:00:00:02"]);
 }
 
-/// Breaks: a neighbour that moved to other hardware or went away is sent to for ever; or one that is in use is
-/// asked although TCP shows that it is there.
+/// Breaks: a neighbour that moved to other hardware or went away is sent to for ever; or one that is in use
+/// is asked although TCP shows that it is there.
 #[test]
 fn a_stale_neighbour_is_used_and_checked() {
     let mut cache = Neighbours::default();
@@ -109,8 +109,8 @@ fn a_stale_neighbour_is_used_and_checked() {
     assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(NeighbourState::Reachable), None));
 }
 
-/// Breaks: RFC 4861 §7.2.5 and RFC 826: who may change what. Above all that nobody fills the cache with answers
-/// to questions that were never asked.
+/// Breaks: RFC 4861 §7.2.5 and RFC 826: who may change what. Above all that nobody fills the cache with
+/// answers to questions that were never asked.
 #[test]
 fn what_is_believed() {
     let told = |solicited, overrides| NeighbourFact::Answered { solicited, overrides };
@@ -156,7 +156,8 @@ fn what_is_believed() {
     assert_eq!(todo(&mut cache), ["ask all for 10.1.0.3", "send 7 to 02:00:00:00:00:01"]);
 }
 
-/// Breaks: bounded memory. A scan through an empty network fills it, or throws out neighbours that are in use.
+/// Breaks: bounded memory. A scan through an empty network fills it, or throws out neighbours that are in
+/// use.
 #[test]
 fn a_scan_forgets_only_itself() {
     let mut cache = Neighbours::default();
@@ -216,8 +217,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Breaks: a packet is lost without a trace or kept for ever, the cache wakes its host in vain for ever, or it
-    /// has a timer where nothing is to be done.
+    /// Breaks: a packet is lost without a trace or kept for ever, the cache wakes its host in vain for ever,
+    /// or it has a timer where nothing is to be done.
     #[test]
     fn every_packet_ends_and_deadlines_pass(steps in vec(step(), 0..60)) {
         let mut cache = Neighbours::default();

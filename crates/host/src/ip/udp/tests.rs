@@ -74,7 +74,8 @@ fn a_port_belongs_to_one() {
     assert_eq!(udp.local(first), None);
 }
 
-/// Breaks: a program that asks for any port gets one that is taken, or always the same; or the search has no end.
+/// Breaks: a program that asks for any port gets one that is taken, or always the same; or the search has no
+/// end.
 #[test]
 fn any_port() {
     let mut udp = UdpSockets::default();
@@ -124,8 +125,8 @@ fn a_connected_socket_hears_one_peer() {
     assert_eq!((udp.take_soft_error(id), udp.take_soft_error(id)), (Some(error(53).soft_error), None));
 }
 
-/// Breaks: servers that connect a socket to each client and open another at the same port, as iperf3's does: the next client
-/// is not heard, or by the wrong socket; or a port that is in use is given to a client.
+/// Breaks: servers that connect a socket to each client and open another at the same port, as iperf3's does:
+/// the next client is not heard, or by the wrong socket; or a port that is in use is given to a client.
 #[test]
 fn a_port_is_shared_by_those_who_bear_it() {
     let mut udp = UdpSockets::default();
@@ -158,7 +159,8 @@ fn a_port_is_shared_by_those_who_bear_it() {
     assert_ne!(udp.local(other).unwrap().port(), port);
 }
 
-/// Breaks: servers at `::` do not hear IPv4, or hear what another is there for; and workers that share a port.
+/// Breaks: servers at `::` do not hear IPv4, or hear what another is there for; and workers that share a
+/// port.
 #[test]
 fn one_socket_hears_both_families() {
     let mut udp = UdpSockets::default();

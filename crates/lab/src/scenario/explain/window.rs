@@ -46,8 +46,8 @@ impl FlowPage<'_> {
         self.standing_queue(window, autotuned, &b, limits, page);
     }
 
-    /// What waits if the window is larger than the path needs: at the narrowest link, because a policer has no
-    /// queue.
+    /// What waits if the window is larger than the path needs: at the narrowest link, because a policer has
+    /// no queue.
     fn standing_queue(
         &self,
         window: ByteCount,

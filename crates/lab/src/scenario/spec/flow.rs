@@ -61,7 +61,8 @@ pub struct FlowSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortionsSpec {
-    /// How much at a time, 1 B at least. What there is no room for, or what has not arrived, is made up for later.
+    /// How much at a time, 1 B at least. What there is no room for, or what has not arrived, is made up for
+    /// later.
     pub size: ByteCount,
     /// How often: 1 us at least. The first portion is due when the connection is established.
     pub every: Span,

@@ -15,8 +15,8 @@ const MAX_OBSERVED: usize = 4_096;
 const SILENCE_TIMEOUT: Span = Span::from_secs(600);
 /// Minimum interval between two removals.
 const CLEANUP_INTERVAL: Span = Span::from_secs(10);
-/// A frame may be late by this fraction of a round trip at a neighbour that puts frames in order, but not by more than
-/// half of the time for which it holds frames.
+/// A frame may be late by this fraction of a round trip at a neighbour that puts frames in order, but not by
+/// more than half of the time for which it holds frames.
 const SLACK_DIVISOR: u64 = 64;
 const MAX_SLACK: Span = Span::from_millis(5);
 
@@ -324,8 +324,8 @@ impl MultiNic {
         }
     }
 
-    /// With orders that consider delays, decides how paths are used: see [`NicPaths::select`]. True if paths are used
-    /// that were not, or the other way round.
+    /// With orders that consider delays, decides how paths are used: see [`NicPaths::select`]. True if paths
+    /// are used that were not, or the other way round.
     ///
     /// [`NicPaths::select`]: crate::multi_nic::NicPaths::select
     fn select_paths(&mut self, now: Instant, neighbour: NeighbourId) -> bool {

@@ -16,7 +16,8 @@ const STRETCH: f64 = 1.015;
 const LOSS: f64 = 0.02;
 /// A queue holds at least so many bytes: fewer are no queue, whatever a probe was delayed by.
 const MIN_BACKLOG: f64 = 4.0 * 1_538.0;
-/// A path that was not used at its rate for this time is measured by a train again: what is known of it is old.
+/// A path that was not used at its rate for this time is measured by a train again: what is known of it is
+/// old.
 const RETEST_INTERVAL: Span = Span::from_secs(3);
 /// What a train tells of a path that has shown a lower rate is believed up to this multiple of that.
 const MAX_RETEST_GAIN: f64 = 2.0;
@@ -148,8 +149,8 @@ impl Capacity {
     pub(super) fn is_overloaded(&self, now: Instant) -> bool {
         self.limit.is_some_and(|limit| limit.cut.is_some() || now < limit.hold_until)
     }
-    /// True if the path has a limit that was not seen for long, so that a train should measure it again. It is true
-    /// once.
+    /// True if the path has a limit that was not seen for long, so that a train should measure it again. It
+    /// is true once.
     pub(super) fn take_retest(&mut self, now: Instant) -> bool {
         let due = self.limit.is_some() && now.since(self.used_at) >= RETEST_INTERVAL;
         if due {

@@ -27,7 +27,8 @@ const JITTER_STEP: f64 = 200_000.0;
 /// Decay of the highest jitter with each probe: at 40 probes per second it halves in about nine seconds.
 const JITTER_DECAY: f64 = 0.998;
 
-/// Jitter is that of the path alone after so many short probes with hardly any traffic: those of a second difference.
+/// Jitter is that of the path alone after so many short probes with hardly any traffic: those of a second
+/// difference.
 const MIN_QUIET: u32 = 4;
 /// Each of so many ns of jitter takes one probe more to tell a queue from it, up to this number.
 const JITTER_PER_PROBE: f64 = 300_000.0;
@@ -84,8 +85,8 @@ pub(super) struct Delays {
     /// The last two short probes, latest first.
     last: [Option<OneWayDelay>; 2],
     jitter: f64,
-    /// The highest jitter of late while there was hardly any traffic: with much, frames that keep their order show
-    /// hardly any, and queues that grow and shrink look like it.
+    /// The highest jitter of late while there was hardly any traffic: with much, frames that keep their order
+    /// show hardly any, and queues that grow and shrink look like it.
     high_jitter: f64,
     /// Number of short probes in a row before which hardly anything was sent.
     quiet: u32,
@@ -175,7 +176,8 @@ impl Delays {
         let newest = short.map(|sample| sample.delay).min();
         newest.zip(self.short.get()).map_or(Span::ZERO, |(newest, base)| newest.beyond(base))
     }
-    /// Mean variation of the delay between probes; with hardly any traffic, the highest of late times a half more.
+    /// Mean variation of the delay between probes; with hardly any traffic, the highest of late times a half
+    /// more.
     pub(super) fn jitter(&self) -> Span {
         Span::from_nanos(self.jitter.max(self.high_jitter * 1.5) as u64)
     }

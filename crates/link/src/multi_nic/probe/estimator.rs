@@ -60,7 +60,8 @@ struct PathLoss {
 }
 
 impl PathLoss {
-    /// So much had been sent, and received, when a probe passed. What a path loses that is overloaded does not count.
+    /// So much had been sent, and received, when a probe passed. What a path loses that is overloaded does
+    /// not count.
     fn add(&mut self, sent: ProbeTraffic, received: ProbeTraffic, overloaded: bool) {
         if overloaded {
             self.last = Some((sent, received));

@@ -96,7 +96,8 @@ pub struct Reply {
     pub received: ProbeTraffic,
     /// Reordered frames.
     pub reordered: ReorderCounts,
-    /// How long the replier holds frames until earlier ones have come, at most; zero: unknown. In microseconds.
+    /// How long the replier holds frames until earlier ones have come, at most; zero: unknown. In
+    /// microseconds.
     pub hold: Span,
 }
 

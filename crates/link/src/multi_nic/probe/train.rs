@@ -46,8 +46,8 @@ impl ProbeTrain {
             self.arrivals.push((arrived_at.since(at).as_secs_f64(), more.bytes.get() as f64));
         }
     }
-    /// The rate of the path, at most the nominal one: the upper bound that fits the arrivals. None: too few have arrived,
-    /// or it was returned before.
+    /// The rate of the path, at most the nominal one: the upper bound that fits the arrivals. None: too few
+    /// have arrived, or it was returned before.
     pub fn take_rate(&mut self) -> Option<Rate> {
         let arrivals = std::mem::take(&mut self.arrivals);
         if arrivals.len() < MIN_FRAMES as usize {

@@ -28,9 +28,10 @@ const V6: u64 = 1 << 50;
 const PORTS: u64 = 1 << 51;
 
 impl ClassifierKey {
-    /// The key as numbers: the destination, its lower half first, the source likewise, and the rest: from the lowest bit on
-    /// destination port and source port (16 bits each), protocol and DSCP (8 bits each), whether it is IP, IPv4, IPv6, and
-    /// whether it has ports (a bit each). IPv4 addresses are in the low 32 bits.
+    /// The key as numbers: the destination, its lower half first, the source likewise, and the rest: from the
+    /// lowest bit on destination port and source port (16 bits each), protocol and DSCP (8 bits each),
+    /// whether it is IP, IPv4, IPv6, and whether it has ports (a bit each). IPv4 addresses are in the low 32
+    /// bits.
     pub const fn words(&self) -> [u64; 5] {
         let ClassifierKey { dst, src, rest } = *self;
         [dst as u64, (dst >> 64) as u64, src as u64, (src >> 64) as u64, rest]

@@ -272,7 +272,8 @@ fn covered_filters_cause_warnings() {
         ),
         (
             r#"{ class = "a", dst_port = 80 }, { class = "a", dst_port = 80, protocol = "tcp", src = "::1" }"#,
-            "filters.1: never matches: filter 0, which precedes it, takes all of its packets to the same class `a`",
+            "filters.1: never matches: filter 0, which precedes it, takes all of its packets to the same \
+             class `a`",
         ),
         (r#"{ class = "a", dst_port = 80, protocol = "tcp" }, { class = "b", dst_port = 80 }"#, ""),
         (

@@ -123,7 +123,8 @@ impl Tc {
         let object = match abbreviated(object, &["qdisc", "class", "filter"]) {
             Some(object) => object,
             None if object.starts_with('-') => {
-                let problem = "pacing has no options of tc here; `farpace pacing tc --batch FILE` reads many commands, \
+                let problem = "pacing has no options of tc here; `farpace pacing tc --batch FILE` reads many \
+                               commands, \
                            `farpace pacing show` shows the configuration, and with -s its counters";
                 return Err(words.error(problem));
             }
@@ -145,7 +146,8 @@ impl Tc {
         let name = words.next("the name of a device, like eth0")?;
         match &self.device {
             Some(known) if known != name => Err(words.error(format!(
-                "these commands are for `{known}`: a configuration is for one device; use another file for `{name}`"
+                "these commands are for `{known}`: a configuration is for one device; use another file for \
+                 `{name}`"
             ))),
             _ => {
                 self.device = Some(name.to_owned());

@@ -96,7 +96,8 @@ impl Tc {
             (Verb::Add, Some(now)) => {
                 let now = kind_of(now.scheduler);
                 return Err(words.error(format!(
-                    "there is a root already, `{now}`: `replace` starts over, `change` changes its options, `delete` removes it"
+                    "there is a root already, `{now}`: `replace` starts over, `change` changes its options, \
+                     `delete` removes it"
                 )));
             }
             (Verb::Change, None) => return Err(words.error("there is no root yet: `add` creates one")),

@@ -124,7 +124,8 @@ impl Selector {
                     .map_err(|_| wrong(format!("`{word}` is not a number and a mask, like 0xb8/0xfc")))?;
                 if units::mask(mask).map_err(wrong)? != 0xfc {
                     return Err(wrong(
-                        "filters match the DSCP only, not the two ECN bits: expected the mask 0xfc, like 0xb8/0xfc"
+                        "filters match the DSCP only, not the two ECN bits: expected the mask 0xfc, like \
+                         0xb8/0xfc"
                             .to_owned(),
                     ));
                 }

@@ -76,7 +76,8 @@ fn the_papers_example_is_understood() {
 /// Breaks: each form of a command has its effect.
 #[test]
 fn commands_have_their_effects() {
-    let root = "qdisc add dev eth0 root handle 1: edf default 2\nclass add dev eth0 parent 1: classid 1:1 edf rate 1mbit\n\
+    let root = "qdisc add dev eth0 root handle 1: edf default 2\nclass add dev eth0 parent 1: classid 1:1 \
+                edf rate 1mbit\n\
                 class add dev eth0 parent 1: classid 1:2 edf mode normal\n";
     let base = "default = \"1:2\"\nclasses = [{ name = \"1:1\", rate = \"1 Mbit/s\" }, { name = \"1:2\" }]\n";
     for (words, means) in [
@@ -91,39 +92,48 @@ fn commands_have_their_effects() {
         ("cl del dev eth0 classid 1:1", "default = \"1:2\"\nclasses = [{ name = \"1:2\" }]"),
         (
             "q add dev eth0 parent 1:2 handle 10: pfifo limit 50",
-            "default = \"1:2\"\nclasses = [{ name = \"1:1\", rate = \"1 Mbit/s\" }, { name = \"1:2\", limit = \"50 packets\" }]",
+            "default = \"1:2\"\nclasses = [{ name = \"1:1\", rate = \"1 Mbit/s\" }, { name = \"1:2\", limit \
+             = \"50 packets\" }]",
         ),
         ("qdisc add dev eth0 parent 1:2 bfifo limit 1k\nqdisc del dev eth0 parent 1:2", base),
         (
             "qdisc add dev eth0 parent 1:2 bfifo",
-            "default = \"1:2\"\nclasses = [{ name = \"1:1\", rate = \"1 Mbit/s\" }, { name = \"1:2\", limit = \"1514 kB\" }]",
+            "default = \"1:2\"\nclasses = [{ name = \"1:1\", rate = \"1 Mbit/s\" }, { name = \"1:2\", limit \
+             = \"1514 kB\" }]",
         ),
         (
             "qdisc change dev eth0 root edf gaps hybrid jitter 50us device_rate 1gbit mtu 9000 limit 64kb",
             &format!(
-                "{base}gaps = \"hybrid\"\njitter = \"50 us\"\ndevice_rate = \"1 Gbit/s\"\nmtu = \"9 kB\"\nlimit = \"65536 B\""
+                "{base}gaps = \"hybrid\"\njitter = \"50 us\"\ndevice_rate = \"1 Gbit/s\"\nmtu = \"9 \
+                 kB\"\nlimit = \"65536 B\""
             ),
         ),
         ("qdisc change root edf line 1gbit", &format!("{base}device_rate = \"1 Gbit/s\"")),
         (
-            "qdisc replace dev eth0 root handle 2: htb default 1 burst 15kb tick 10ms\nclass add parent 2: classid 2:1 htb rate 8mbit ceil 8000kbit",
-            "scheduler = \"token-bucket\"\ndefault = \"2:1\"\nburst = \"15360 B\"\ntick = \"10 ms\"\nclasses = [{ name = \"2:1\", rate = \"8 Mbit/s\" }]",
+            "qdisc replace dev eth0 root handle 2: htb default 1 burst 15kb tick 10ms\nclass add parent 2: \
+             classid 2:1 htb rate 8mbit ceil 8000kbit",
+            "scheduler = \"token-bucket\"\ndefault = \"2:1\"\nburst = \"15360 B\"\ntick = \"10 ms\"\nclasses \
+             = [{ name = \"2:1\", rate = \"8 Mbit/s\" }]",
         ),
         (
             "qdisc replace root tbf rate 500mbit burst 15k limit 1mb",
-            "scheduler = \"token-bucket\"\ndefault = \"1:1\"\nburst = \"15360 B\"\nclasses = [{ name = \"1:1\", rate = \"500 Mbit/s\", limit = \"1048576 B\" }]",
+            "scheduler = \"token-bucket\"\ndefault = \"1:1\"\nburst = \"15360 B\"\nclasses = [{ name \
+             = \"1:1\", rate = \"500 Mbit/s\", limit = \"1048576 B\" }]",
         ),
         (
             "qdisc replace root tbf rate 8mbit buffer 10000 latency 10ms",
-            "scheduler = \"token-bucket\"\ndefault = \"1:1\"\nburst = \"10 kB\"\nclasses = [{ name = \"1:1\", rate = \"8 Mbit/s\", limit = \"20 kB\" }]",
+            "scheduler = \"token-bucket\"\ndefault = \"1:1\"\nburst = \"10 kB\"\nclasses = [{ name \
+             = \"1:1\", rate = \"8 Mbit/s\", limit = \"20 kB\" }]",
         ),
         (
             "qdisc replace root tbf rate 8mbit burst 1kb limit 2kb\nqdisc change root tbf rate 9mbit",
-            "scheduler = \"token-bucket\"\ndefault = \"1:1\"\nburst = \"1024 B\"\nclasses = [{ name = \"1:1\", rate = \"9 Mbit/s\", limit = \"2048 B\" }]",
+            "scheduler = \"token-bucket\"\ndefault = \"1:1\"\nburst = \"1024 B\"\nclasses = [{ name \
+             = \"1:1\", rate = \"9 Mbit/s\", limit = \"2048 B\" }]",
         ),
         (
             "qdisc replace root fq flow_limit 100 quantum 3028 timer_slack 20us",
-            "scheduler = \"fq\"\ndefault = \"1:1\"\nlimit = \"100 packets\"\nquantum = \"3028 B\"\nslack = \"20 us\"\nclasses = [{ name = \"1:1\", rate = \"connection\" }]",
+            "scheduler = \"fq\"\ndefault = \"1:1\"\nlimit = \"100 packets\"\nquantum = \"3028 B\"\nslack \
+             = \"20 us\"\nclasses = [{ name = \"1:1\", rate = \"connection\" }]",
         ),
         ("qdisc replace root pfifo limit 10", "scheduler = \"fifo\"\nlimit = \"10 packets\""),
         ("qdisc replace root bfifo", "scheduler = \"fifo\"\nlimit = \"1514 kB\""),
@@ -160,12 +170,15 @@ fn filters_have_the_meaning_of_tc() {
         ("pref 0 u32 match u32 0 0 at 0 classid 1:1", ""),
         ("pref 1 matchall classid 1:1", "priority = 1"),
         (
-            "pref 1 protocol ip u32 match ip protocol 17 0xff match ip tos 0xb8 0xfc match ip dst any classid 1:1",
+            "pref 1 protocol ip u32 match ip protocol 17 0xff match ip tos 0xb8 0xfc match ip dst any \
+             classid 1:1",
             "priority = 1\nsrc = \"0.0.0.0/0\"\nprotocol = \"udp\"\ndscp = 46",
         ),
         (
-            "pref 1 protocol ip flower ip_proto tcp dst_ip 10.0.0.0/8 src_ip 10.1.2.3 dst_port 80 src_port 9 ip_tos 0xb8/0xfc classid 1:1",
-            "priority = 1\nprotocol = \"tcp\"\nsrc = \"10.1.2.3\"\ndst = \"10.0.0.0/8\"\nsrc_port = 9\ndst_port = 80\ndscp = 46",
+            "pref 1 protocol ip flower ip_proto tcp dst_ip 10.0.0.0/8 src_ip 10.1.2.3 dst_port 80 src_port 9 \
+             ip_tos 0xb8/0xfc classid 1:1",
+            "priority = 1\nprotocol = \"tcp\"\nsrc = \"10.1.2.3\"\ndst = \"10.0.0.0/8\"\nsrc_port = \
+             9\ndst_port = 80\ndscp = 46",
         ),
     ] {
         let filter: ClassFilter = toml::from_str(&format!("class = \"1:1\"\n{means}")).unwrap();
@@ -181,7 +194,8 @@ fn filters_have_the_meaning_of_tc() {
 /// and commands change and delete only the filters that they name.
 #[test]
 fn filters_are_added_changed_and_deleted() {
-    let root = "qdisc add root edf\nclass add parent 1: classid 1:1 edf rate 1mbit\nclass add parent 1: classid 1:2 edf rate 1mbit\n";
+    let root = "qdisc add root edf\nclass add parent 1: classid 1:1 edf rate 1mbit\nclass add parent 1: \
+                classid 1:2 edf rate 1mbit\n";
     let add = |pref: &str, port: u16| {
         format!("filter add parent 1: {pref} u32 match ip dport {port} 0xffff classid 1:1\n")
     };
@@ -363,7 +377,8 @@ fn errors_of_scripts_state_the_line() {
     let long = empty.apply(&vec!["x".to_owned(); MAX_WORDS + 1]).unwrap_err();
     assert!(long.to_string().contains("at most 1000 words") && long.to_string().len() < 100, "{long}");
     let error = Tc::new(None).apply_text("\n# begin\ntc qdisc add \\\n root psp default x").unwrap_err();
-    let expected = "line 3: `x` is not a number in hexadecimal, from 0 to ffff\n  tc qdisc add root psp default x\n                                ^";
+    let expected = "line 3: `x` is not a number in hexadecimal, from 0 to ffff\n  tc qdisc add root psp \
+                    default x\n                                ^";
     assert_eq!(error.to_string(), expected);
 }
 
@@ -506,7 +521,8 @@ proptest! {
 #[test]
 fn other_names_get_numbers() {
     let config = table(
-        "default = \"rest\"\nclasses = [{ name = \"film\", rate = \"1 Mbit/s\" }, { name = \"rest\" }]\nfilters = [{ class = \"film\", dscp = 46 }]",
+        "default = \"rest\"\nclasses = [{ name = \"film\", rate = \"1 Mbit/s\" }, { name = \"rest\" \
+         }]\nfilters = [{ class = \"film\", dscp = 46 }]",
     );
     let text = to_tc(&config, "eth0").unwrap().join("\n");
     assert!(text.contains("# 1:1 is \"film\"\n"), "{text}");

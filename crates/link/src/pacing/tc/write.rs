@@ -59,7 +59,8 @@ pub fn to_tc(config: &PacingConfig, device: &str) -> Result<Vec<String>, ToTcErr
         };
         let (priority, id) = (filter.priority, names.of(&filter.class)?);
         lines.push(format!(
-            "tc filter add dev {device} parent {major:x}: protocol {protocol} pref {priority} u32 {words} classid {id}"
+            "tc filter add dev {device} parent {major:x}: protocol {protocol} pref {priority} u32 {words} \
+             classid {id}"
         ));
     }
     Ok(lines)

@@ -130,7 +130,8 @@ impl Coalescer {
 }
 
 impl OwnSegment {
-    /// Whether `packet` is a segment with data and a right checksum, and no more flags than an acknowledgment has.
+    /// Whether `packet` is a segment with data and a right checksum, and no more flags than an acknowledgment
+    /// has.
     fn of(packet: &[u8]) -> Option<OwnSegment> {
         let view = match packet.first()? >> 4 {
             4 => IpView::V4(Ipv4View::parse(packet).ok()?),
@@ -167,8 +168,8 @@ impl OwnSegment {
     }
 }
 
-/// All that must be the same in all segments of one packet: everything but lengths, the number and checksum of IPv4, and the
-/// sequence number, PSH and checksum of TCP.
+/// All that must be the same in all segments of one packet: everything but lengths, the number and checksum
+/// of IPv4, and the sequence number, PSH and checksum of TCP.
 fn same_headers(first: &[u8], packet: &[u8], ip: usize, tcp: usize) -> bool {
     let same = |from: usize, to: usize| first.get(from..to) == packet.get(from..to);
     let below = match ip {
@@ -212,7 +213,8 @@ mod tests {
         frame.split_off(14)
     }
 
-    /// Breaks: bytes get lost or change their order where segments are put together, or what must stay apart does not.
+    /// Breaks: bytes get lost or change their order where segments are put together, or what must stay apart
+    /// does not.
     #[test]
     fn segments_in_a_row_become_one_packet_and_others_stay_apart() {
         let (ack, push) = (TcpFlags::ACK, TcpFlags::ACK | TcpFlags::PSH);

@@ -14,7 +14,8 @@ use thiserror::Error;
 pub const MAX_FILE: usize = 1 << 20;
 /// Most peers.
 pub const MAX_FILE_PEERS: usize = 256;
-/// The keys of `wg-quick` that are about the kernel's device, routes and names: a tunnel without privileges has none of them.
+/// The keys of `wg-quick` that are about the kernel's device, routes and names: a tunnel without privileges
+/// has none of them.
 const ABOUT_THE_SYSTEM: [&str; 8] =
     ["dns", "table", "preup", "postup", "predown", "postdown", "saveconfig", "fwmark"];
 
@@ -241,7 +242,8 @@ PersistentKeepalive = 25
         }
     }
 
-    /// Breaks: keys that other users can read are used, a file that is not there is taken for an empty one, or a long one is read whole.
+    /// Breaks: keys that other users can read are used, a file that is not there is taken for an empty one,
+    /// or a long one is read whole.
     #[test]
     fn files_are_for_one_user() {
         let path = std::env::temp_dir().join(format!("farpace-wireguard-{}.conf", std::process::id()));

@@ -1,9 +1,11 @@
-//! Ethernet frames in a tunnel, for several tunnels that are paths of one host: the layer that spreads frames over them
-//! ([`MultiNic`](farpace_link::multi_nic::MultiNic)) tells its paths by MAC addresses, and its own messages are not IP.
+//! Ethernet frames in a tunnel, for several tunnels that are paths of one host: the layer that spreads frames
+//! over them ([`MultiNic`](farpace_link::multi_nic::MultiNic)) tells its paths by MAC addresses, and its own
+//! messages are not IP.
 //!
-//! A tunnel carries IP alone. So IP packets go without their Ethernet header, which the other end knows, and all else goes in
-//! datagrams of UDP inside the tunnel, from and to port [`PORT`]: the length of the frame (2 bytes), then the frame. Of a frame that
-//! is too long for the path the end is left out, and zeros come out in its place: such frames are probes that end in zeros.
+//! A tunnel carries IP alone. So IP packets go without their Ethernet header, which the other end knows, and
+//! all else goes in datagrams of UDP inside the tunnel, from and to port [`PORT`]: the length of the frame (2
+//! bytes), then the frame. Of a frame that is too long for the path the end is left out, and zeros come out
+//! in its place: such frames are probes that end in zeros.
 
 use bytes::Bytes;
 use farpace_wire::{AddressPair, Below, MacAddr, Packet, UdpHeader};

@@ -73,7 +73,8 @@ impl SharedSocket {
     fn others(&self) -> MutexGuard<'_, InletTable> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// From now on what is for this peer, or for this number, goes there. False: somebody has the key already.
+    /// From now on what is for this peer, or for this number, goes there. False: somebody has the key
+    /// already.
     pub fn share(&self, key: PublicKey, index: u32, inlet: &Arc<Inlet>) -> bool {
         let mut others = self.others();
         if others.by_key.contains_key(&key) || others.by_index.contains_key(&index) {

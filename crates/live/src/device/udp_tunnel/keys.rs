@@ -82,8 +82,8 @@ impl PublicKey {
     pub const fn to_bytes(self) -> [u8; 32] {
         self.0
     }
-    /// The address inside a tunnel of whoever has this key and was given no other: 22 bits of the key in 100.64.0.0/10.
-    /// An end whose own and other address are equal takes another key.
+    /// The address inside a tunnel of whoever has this key and was given no other: 22 bits of the key in
+    /// 100.64.0.0/10. An end whose own and other address are equal takes another key.
     pub fn inner_address(self) -> Ipv4Addr {
         let [a, b, c, d, ..] = self.0;
         let host = u32::from_be_bytes([a, b, c, d]) & INSIDE_MASK;

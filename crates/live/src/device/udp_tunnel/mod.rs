@@ -1,7 +1,8 @@
-//! Packets of a host inside an encrypted tunnel over ordinary UDP sockets: no privileges, any path that carries UDP.
+//! Packets of a host inside an encrypted tunnel over ordinary UDP sockets: no privileges, any path that
+//! carries UDP.
 //!
-//! The wire protocol is WireGuard's, so that any WireGuard peer can be the other end. boringtun does handshakes, keys,
-//! cookies and encryption; this module does what is around them:
+//! The wire protocol is WireGuard's, so that any WireGuard peer can be the other end. boringtun does
+//! handshakes, keys, cookies and encryption; this module does what is around them:
 //!
 //! | concept | file |
 //! |---|---|
@@ -64,10 +65,11 @@ use thiserror::Error;
 
 /// So often timers of the protocol are looked at: retries, keepalives, new keys.
 const TICK: Span = Span::from_millis(250);
-/// Handshakes in a second from which on whoever begins one must show that its address is its own (cookies). boringtun counts
-/// each of them twice.
+/// Handshakes in a second from which on whoever begins one must show that its address is its own (cookies).
+/// boringtun counts each of them twice.
 const COOKIES_FROM: u64 = 100;
-/// An end behind an address translator says something at least so often, in seconds, as WireGuard's documentation advises.
+/// An end behind an address translator says something at least so often, in seconds, as WireGuard's
+/// documentation advises.
 pub const KEEPALIVE: u16 = 25;
 
 /// Another end of a tunnel.
@@ -104,11 +106,13 @@ pub struct TunnelConfig {
     pub bind: UdpBind,
     /// Whom it knows.
     pub peers: Vec<PeerConfig>,
-    /// Whoever else knows this secret and our public key is admitted, with the address that follows from its key.
+    /// Whoever else knows this secret and our public key is admitted, with the address that follows from its
+    /// key.
     pub admit: Option<PresharedKey>,
     /// The longest packet inside, in bytes; none: what the interface towards the first peer leaves.
     pub mtu: Option<u16>,
-    /// It carries Ethernet frames: it is one of several tunnels of a host. There is one peer then, which does the same.
+    /// It carries Ethernet frames: it is one of several tunnels of a host. There is one peer then, which does
+    /// the same.
     pub framing: Option<WireguardFraming>,
 }
 
@@ -322,8 +326,9 @@ impl UdpTunnel {
         self.status.clone()
     }
 
-    /// Opens the tunnel to the first peer with an endpoint: sends handshakes to all of its endpoints until one answers, and finds out
-    /// how long packets may be. Afterwards the device's MTU is that. `stop` is asked again and again.
+    /// Opens the tunnel to the first peer with an endpoint: sends handshakes to all of its endpoints until
+    /// one answers, and finds out how long packets may be. Afterwards the device's MTU is that. `stop` is
+    /// asked again and again.
     ///
     /// # Errors
     /// See [`DialError`].
@@ -459,7 +464,8 @@ impl TunnelPort {
     pub fn public_key(&self) -> PublicKey {
         self.key.public()
     }
-    /// Opens a device for the peers of `config`, whose key and socket count for nothing. Nobody else is admitted there.
+    /// Opens a device for the peers of `config`, whose key and socket count for nothing. Nobody else is
+    /// admitted there.
     ///
     /// # Errors
     /// A peer is known there already, the process has no descriptors left, or there are no random numbers.
@@ -475,7 +481,8 @@ impl TunnelPort {
     }
 }
 
-/// The longest super-segment whose datagrams fit into one call, for connections that fill packets of `mtu` bytes.
+/// The longest super-segment whose datagrams fit into one call, for connections that fill packets of `mtu`
+/// bytes.
 fn super_segment(mtu: u16) -> u32 {
     let datagram = usize::from(mtu) + OVERHEAD;
     let segments = (LONGEST / datagram).clamp(1, sealing::MAX_SEGMENTS);

@@ -15,13 +15,15 @@ use std::net::IpAddr;
 
 /// Peers at most, configured ones included.
 pub const MAX_PEERS: usize = 1_024;
-/// Of them, so many that were admitted and have not yet proved that they know all keys. A newer one displaces the oldest.
+/// Of them, so many that were admitted and have not yet proved that they know all keys. A newer one displaces
+/// the oldest.
 pub const MAX_UNPROVEN: usize = 64;
 /// For so long they may.
 pub const UNPROVEN_TIME: Span = Span::from_secs(10);
 /// Handshakes that are answered in a second, at most; each takes about 0.2 ms.
 pub const MAX_HANDSHAKES: u32 = 200;
-/// Peers that were admitted and are silent for so long are forgotten: no key of theirs is valid any more by then.
+/// Peers that were admitted and are silent for so long are forgotten: no key of theirs is valid any more by
+/// then.
 pub(super) const SILENT_TIME: Span = Span::from_secs(540);
 
 const INITIATION: u8 = 1;

@@ -14,8 +14,8 @@ pub(super) const OVERHEAD: usize = 32;
 /// Outside of that: UDP 8, and IP of either version.
 const OUTER_V4: u16 = 28;
 const OUTER_V6: u16 = 48;
-/// After this a handshake that is not answered is begun anew while a tunnel is being opened; it doubles each time. (The
-/// protocol's own time, for later handshakes, is 5 s.)
+/// After this a handshake that is not answered is begun anew while a tunnel is being opened; it doubles each
+/// time. (The protocol's own time, for later handshakes, is 5 s.)
 const FIRST_RETRY: Span = Span::from_millis(250);
 /// What a peer without a route or an endpoint is taken to reach.
 const USUAL_MTU: u16 = 1_500;
@@ -106,7 +106,8 @@ impl TunnelPeer {
     pub fn heard_at(&mut self, now: Instant, from: SocketAddr, by: Option<IpAddr>) -> bool {
         self.heard = now;
         let fixed = self.configured && !self.candidates.is_empty();
-        // Who began must be free to change its own address; who answers does so by the address that was asked.
+        // Who began must be free to change its own address; who answers does so by the address that was
+        // asked.
         self.from = if fixed { None } else { by };
         let moved = self.endpoint != Some(from);
         let first = self.endpoint.is_none() || !self.proven;
@@ -132,7 +133,8 @@ const fn overhead(v6: bool) -> u16 {
     OVERHEAD as u16 + if v6 { OUTER_V6 } else { OUTER_V4 }
 }
 
-/// The longest packet inside where the longest outside is `outer`. What a datagram can carry is the limit, too.
+/// The longest packet inside where the longest outside is `outer`. What a datagram can carry is the limit,
+/// too.
 pub(super) const fn inner_mtu(outer: u16, v6: bool) -> u16 {
     outer.saturating_sub(overhead(v6))
 }

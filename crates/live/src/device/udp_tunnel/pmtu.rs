@@ -1,15 +1,17 @@
 //! How long a packet may be on one path: packetization layer path MTU discovery for datagrams (RFC 8899).
 //!
-//! The path is probed with packets of several sizes that the other end answers. Nothing depends on ICMP messages of routers.
-//! All sizes are those of the packet inside the tunnel, in bytes.
+//! The path is probed with packets of several sizes that the other end answers. Nothing depends on ICMP
+//! messages of routers. All sizes are those of the packet inside the tunnel, in bytes.
 
 use farpace_units::{Instant, Span};
 use std::collections::VecDeque;
 
-/// Outer IP packets that are tried, in bytes: what Ethernet, PPPoE, other tunnels, and NICs with jumbo frames leave.
+/// Outer IP packets that are tried, in bytes: what Ethernet, PPPoE, other tunnels, and NICs with jumbo frames
+/// leave.
 const OUTER: [u16; 14] =
     [1_200, 1_280, 1_340, 1_400, 1_420, 1_440, 1_452, 1_460, 1_472, 1_480, 1_492, 1_500, 4_352, 9_000];
-/// Used where the other end answers no probes: what every path of IPv6 carries (RFC 8200 §5), as WireGuard assumes.
+/// Used where the other end answers no probes: what every path of IPv6 carries (RFC 8200 §5), as WireGuard
+/// assumes.
 const UNPROBED: u16 = 1_280;
 /// RFC 8899 §5.1.2, MAX_PROBES: so many probes of a size without an answer mean that it does not pass.
 const MAX_PROBES: u8 = 3;
@@ -61,8 +63,8 @@ enum PmtuPhase {
 }
 
 impl Pmtu {
-    /// A path of which nothing is known. `overhead`: bytes from the inner packet to the outer one; `max`: the largest inner
-    /// packet that can leave this machine.
+    /// A path of which nothing is known. `overhead`: bytes from the inner packet to the outer one; `max`: the
+    /// largest inner packet that can leave this machine.
     pub fn new(now: Instant, overhead: u16, max: u16) -> Self {
         let mut pmtu = Pmtu {
             sizes: Vec::new(),
@@ -296,7 +298,8 @@ mod tests {
         assert_eq!((pmtu.mtu(), pmtu.is_settled()), (1_440, true));
     }
 
-    /// Breaks: a route that changes to a smaller MTU stops the connection (a black hole), or a dead path is taken for one.
+    /// Breaks: a route that changes to a smaller MTU stops the connection (a black hole), or a dead path is
+    /// taken for one.
     #[test]
     fn a_smaller_mtu_is_noticed_and_silence_is_not_taken_for_one() {
         let mut pmtu = Pmtu::new(ms(0), OVERHEAD, 1_440);

@@ -1,5 +1,6 @@
-//! Probes of a path: ICMP echo requests inside the tunnel, which any host answers, with zeros behind them up to the size that is
-//! tried. WireGuard cuts off what is behind a packet's own length, so the answer is small and only the way there is tried.
+//! Probes of a path: ICMP echo requests inside the tunnel, which any host answers, with zeros behind them up
+//! to the size that is tried. WireGuard cuts off what is behind a packet's own length, so the answer is small
+//! and only the way there is tried.
 
 use super::UdpTunnel;
 use super::socket::{OutgoingBatch, SendFate};
@@ -24,7 +25,8 @@ pub(super) fn request(from: Ipv4Addr, to: Ipv4Addr, ident: u16, seq: u16) -> Vec
     })
 }
 
-/// True for a probe that asks. A host answers it; where there are several tunnels to one host, its answer might take another.
+/// True for a probe that asks. A host answers it; where there are several tunnels to one host, its answer
+/// might take another.
 pub(super) fn is_request(packet: &[u8]) -> bool {
     packet.first() == Some(&0x45)
         && packet.get(9) == Some(&1)

@@ -164,8 +164,8 @@ impl SealedBatch {
 }
 
 impl UdpTunnel {
-    /// Seals and sends packets from the front of the queue as long as the system takes them. A packet leaves the queue when all
-    /// its segments are sent, so that the queue is empty only when nothing waits here.
+    /// Seals and sends packets from the front of the queue as long as the system takes them. A packet leaves
+    /// the queue when all its segments are sent, so that the queue is empty only when nothing waits here.
     pub(super) fn seal_all(&mut self, packets: &mut VecDeque<Packet>) {
         loop {
             if self.batch.count > 0 && !self.send_batch() {

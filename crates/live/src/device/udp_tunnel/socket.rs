@@ -91,7 +91,8 @@ impl TunnelSocket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).max_gso_segments().max(1)
     }
 
-    /// The longest datagram that the interface towards `to` takes, its IP header included; none: there is no route.
+    /// The longest datagram that the interface towards `to` takes, its IP header included; none: there is no
+    /// route.
     pub fn interface_mtu(&self, to: SocketAddr) -> Option<u16> {
         // A socket of its own: this one must stay open for everybody.
         let any: IpAddr =

@@ -118,7 +118,8 @@ macro_rules! options {
 }
 
 options! {
-    // Option, name, level, number, sockets; set; get; default; whether an accepted socket inherits it; effect; note.
+    // Option, name, level, number, sockets; set; get; default; whether an accepted socket inherits it;
+    // effect; note.
     Debug "SO_DEBUG" SOCKET 1 All, Flag, Stored, 0, Child, Kept "";
     ReuseAddress "SO_REUSEADDR" SOCKET 2 All, Flag, Stored, 0, Child, Linux "";
     Type "SO_TYPE" SOCKET 3 All, Never, Own, 0, Child, Linux "";
@@ -140,7 +141,9 @@ options! {
     SendLow "SO_SNDLOWAT" SOCKET 19 All, Never, Stored, 1, Child, Linux "";
     ReceiveTimeout "SO_RCVTIMEO" SOCKET 20 All, Special, Own, 0, Child, Linux "";
     SendTimeout "SO_SNDTIMEO" SOCKET 21 All, Special, Own, 0, Child, Linux "";
-    BindToDevice "SO_BINDTODEVICE" SOCKET 25 All, Special, Own, 0, Child, Fails "ENODEV: no device of the kernel carries the host's packets";
+    BindToDevice "SO_BINDTODEVICE" SOCKET 25 All, Special, Own, 0, Child, Fails "ENODEV: no device of the \
+                                                                                 kernel carries the host's \
+                                                                                 packets";
     AttachFilter "SO_ATTACH_FILTER" SOCKET 26 All, Special, Own, 0, Child, Fails "EOPNOTSUPP";
     DetachFilter "SO_DETACH_FILTER" SOCKET 27 All, Fails(ENOENT), NoGet, 0, Child, Linux "there is none";
     PeerName "SO_PEERNAME" SOCKET 28 All, Never, Own, 0, Alone, Linux "";
@@ -150,8 +153,10 @@ options! {
     ReceiveBufferForce "SO_RCVBUFFORCE" SOCKET 33 All, Special, NoGet, 0, Child, Linux "";
     PassSec "SO_PASSSEC" SOCKET 34 All, Fails(EOPNOTSUPP), get_fails(EOPNOTSUPP), 0, Child, Linux "";
     TimestampNs "SO_TIMESTAMPNS" SOCKET 35 All, Special, Own, 0, Child, Linux "";
-    Mark "SO_MARK" SOCKET 36 All, Fails(EPERM), Stored, 0, Child, Fails "EPERM: the host has no routing rules";
-    Timestamping "SO_TIMESTAMPING" SOCKET 37 All, Special, Own, 0, Child, Linux "times of reception, by software";
+    Mark "SO_MARK" SOCKET 36 All, Fails(EPERM), Stored, 0, Child, Fails "EPERM: the host has no routing \
+                                                                         rules";
+    Timestamping "SO_TIMESTAMPING" SOCKET 37 All, Special, Own, 0, Child, Linux "times of reception, by \
+                                                                                 software";
     Protocol "SO_PROTOCOL" SOCKET 38 All, Never, Own, 0, Child, Linux "";
     Domain "SO_DOMAIN" SOCKET 39 All, Never, Own, 0, Child, Linux "";
     ReceiveOverflow "SO_RXQ_OVFL" SOCKET 40 All, Flag, Stored, 0, Child, Linux "";
@@ -172,15 +177,22 @@ options! {
     IncomingNapiId "SO_INCOMING_NAPI_ID" SOCKET 56 All, Never, Stored, 0, Alone, Kept "always 0";
     Cookie "SO_COOKIE" SOCKET 57 All, Never, Own, 0, Alone, Linux "";
     PeerGroups "SO_PEERGROUPS" SOCKET 59 All, Never, get_fails(ENODATA), 0, Child, Linux "";
-    ZeroCopy "SO_ZEROCOPY" SOCKET 60 All, Special, Stored, 0, Child, Fails "EOPNOTSUPP: there are no notifications of completion";
+    ZeroCopy "SO_ZEROCOPY" SOCKET 60 All, Special, Stored, 0, Child, Fails "EOPNOTSUPP: there are no \
+                                                                            notifications of completion";
     TxTime "SO_TXTIME" SOCKET 61 All, Special, Own, 0, Child, Kept "";
-    BindToIfIndex "SO_BINDTOIFINDEX" SOCKET 62 All, Within(0, i32::MAX), Stored, 0, Child, Linux "nothing can be reached by it";
+    BindToIfIndex "SO_BINDTOIFINDEX" SOCKET 62 All, Within(0, i32::MAX), Stored, 0, Child, Linux "nothing \
+                                                                                                  can be \
+                                                                                                  reached by \
+                                                                                                  it";
     TimestampNew "SO_TIMESTAMP_NEW" SOCKET 63 All, Special, Own, 0, Child, Linux "";
     TimestampNsNew "SO_TIMESTAMPNS_NEW" SOCKET 64 All, Special, Own, 0, Child, Linux "";
-    TimestampingNew "SO_TIMESTAMPING_NEW" SOCKET 65 All, Special, Own, 0, Child, Linux "times of reception, by software";
+    TimestampingNew "SO_TIMESTAMPING_NEW" SOCKET 65 All, Special, Own, 0, Child, Linux "times of reception, \
+                                                                                        by software";
     ReceiveTimeoutNew "SO_RCVTIMEO_NEW" SOCKET 66 All, Special, Own, 0, Child, Linux "";
     SendTimeoutNew "SO_SNDTIMEO_NEW" SOCKET 67 All, Special, Own, 0, Child, Linux "";
-    DetachReusePortBpf "SO_DETACH_REUSEPORT_BPF" SOCKET 68 All, Fails(EINVAL), NoGet, 0, Child, Linux "there is none";
+    DetachReusePortBpf "SO_DETACH_REUSEPORT_BPF" SOCKET 68 All, Fails(EINVAL), NoGet, 0, Child, Linux "there \
+                                                                                                       is \
+                                                                                                       none";
     PreferBusyPoll "SO_PREFER_BUSY_POLL" SOCKET 69 All, Flag, Stored, 0, Child, Kept "";
     BusyPollBudget "SO_BUSY_POLL_BUDGET" SOCKET 70 All, Within(0, 65_535), NoGet, 0, Child, Kept "";
     NetnsCookie "SO_NETNS_COOKIE" SOCKET 71 All, Never, Own, 0, Child, Linux "";
@@ -203,11 +215,14 @@ options! {
     PacketInfo "IP_PKTINFO" IP 8 All, Flag, Stored, 0, Child, Linux "";
     PacketOptions "IP_PKTOPTIONS" IP 9 Stream, Never, Own, 0, Alone, Kept "always empty";
     MtuDiscover "IP_MTU_DISCOVER" IP 10 All, Within(0, 5), Stored, 1, Child, Linux "";
-    ReceiveErrors "IP_RECVERR" IP 11 All, Flag, Stored, 0, Child, Linux "errors reach SO_ERROR, and UDP sockets that are not connected; the queue of MSG_ERRQUEUE stays empty";
+    ReceiveErrors "IP_RECVERR" IP 11 All, Flag, Stored, 0, Child, Linux "errors reach SO_ERROR, and UDP \
+                                                                         sockets that are not connected; the \
+                                                                         queue of MSG_ERRQUEUE stays empty";
     ReceiveTtl "IP_RECVTTL" IP 12 All, Flag, Stored, 0, Child, Linux "";
     ReceiveTos "IP_RECVTOS" IP 13 All, Flag, Stored, 0, Child, Linux "";
     Mtu "IP_MTU" IP 14 All, Never, Own, 0, Alone, Linux "";
-    FreeBind "IP_FREEBIND" IP 15 All, Special, Stored, 0, Child, Linux "nothing comes for an address that the host does not have";
+    FreeBind "IP_FREEBIND" IP 15 All, Special, Stored, 0, Child, Linux "nothing comes for an address that \
+                                                                        the host does not have";
     IpsecPolicy "IP_IPSEC_POLICY" IP 16 All, Fails(EOPNOTSUPP), NoGet, 0, Child, Fails "EOPNOTSUPP";
     XfrmPolicy "IP_XFRM_POLICY" IP 17 All, Fails(EOPNOTSUPP), NoGet, 0, Child, Fails "EOPNOTSUPP";
     IpPassSec "IP_PASSSEC" IP 18 All, Flag, Stored, 0, Child, Kept "";
@@ -222,13 +237,16 @@ options! {
     MulticastIf "IP_MULTICAST_IF" IP 32 All, Special, Own, 0, Child, Kept "";
     MulticastTtl "IP_MULTICAST_TTL" IP 33 All, Special, Stored, 1, Child, Kept "";
     MulticastLoop "IP_MULTICAST_LOOP" IP 34 All, Special, Stored, 1, Child, Kept "";
-    AddMembership "IP_ADD_MEMBERSHIP" IP 35 All, Special, NoGet, 0, Child, Fails "ENODEV: the host is in no group";
-    DropMembership "IP_DROP_MEMBERSHIP" IP 36 All, Special, NoGet, 0, Child, Linux "EADDRNOTAVAIL: the host is in no group";
+    AddMembership "IP_ADD_MEMBERSHIP" IP 35 All, Special, NoGet, 0, Child, Fails "ENODEV: the host is in no \
+                                                                                  group";
+    DropMembership "IP_DROP_MEMBERSHIP" IP 36 All, Special, NoGet, 0, Child, Linux "EADDRNOTAVAIL: the host \
+                                                                                    is in no group";
     MulticastAll "IP_MULTICAST_ALL" IP 49 All, Special, Stored, 1, Child, Kept "";
     UnicastIf "IP_UNICAST_IF" IP 50 All, Special, Stored, 0, Child, Kept "";
     LocalPortRange "IP_LOCAL_PORT_RANGE" IP 51 All, Special, Stored, 0, Child, Kept "";
     IpProtocol "IP_PROTOCOL" IP 52 All, Never, Own, 0, Alone, Linux "";
-    OriginalDst "SO_ORIGINAL_DST" IP 80 All, Never, get_fails(ENOENT), 0, Alone, Linux "nothing is redirected";
+    OriginalDst "SO_ORIGINAL_DST" IP 80 All, Never, get_fails(ENOENT), 0, Alone, Linux "nothing is \
+                                                                                        redirected";
 
     AddrForm "IPV6_ADDRFORM" IPV6 1 All, Special, Own, 0, Child, Fails "ENOTCONN";
     V6ReceivePktInfo2292 "IPV6_2292PKTINFO" IPV6 2 All, Flag, Stored, 0, Child, Kept "";
@@ -242,8 +260,11 @@ options! {
     V6MulticastIf "IPV6_MULTICAST_IF" IPV6 17 All, Special, Stored, 0, Child, Kept "";
     V6MulticastHops "IPV6_MULTICAST_HOPS" IPV6 18 All, Special, Stored, 1, Child, Kept "";
     V6MulticastLoop "IPV6_MULTICAST_LOOP" IPV6 19 All, Within(0, 1), Stored, 1, Child, Kept "";
-    V6AddMembership "IPV6_ADD_MEMBERSHIP" IPV6 20 All, Special, NoGet, 0, Child, Fails "ENODEV: the host is in no group";
-    V6DropMembership "IPV6_DROP_MEMBERSHIP" IPV6 21 All, Special, NoGet, 0, Child, Linux "EADDRNOTAVAIL: the host is in no group";
+    V6AddMembership "IPV6_ADD_MEMBERSHIP" IPV6 20 All, Special, NoGet, 0, Child, Fails "ENODEV: the host is \
+                                                                                        in no group";
+    V6DropMembership "IPV6_DROP_MEMBERSHIP" IPV6 21 All, Special, NoGet, 0, Child, Linux "EADDRNOTAVAIL: the \
+                                                                                          host is in no \
+                                                                                          group";
     V6RouterAlert "IPV6_ROUTER_ALERT" IPV6 22 All, Never, Stored, 0, Child, Linux "";
     V6MtuDiscover "IPV6_MTU_DISCOVER" IPV6 23 All, Within(0, 5), Stored, 1, Child, Linux "";
     V6Mtu "IPV6_MTU" IPV6 24 All, Special, Own, 0, Alone, Linux "";
@@ -256,7 +277,8 @@ options! {
     V6IpsecPolicy "IPV6_IPSEC_POLICY" IPV6 34 All, Fails(EOPNOTSUPP), NoGet, 0, Child, Fails "EOPNOTSUPP";
     V6XfrmPolicy "IPV6_XFRM_POLICY" IPV6 35 All, Fails(EOPNOTSUPP), NoGet, 0, Child, Fails "EOPNOTSUPP";
     V6ReceivePktInfo "IPV6_RECVPKTINFO" IPV6 49 All, Flag, Stored, 0, Child, Linux "";
-    V6PktInfo "IPV6_PKTINFO" IPV6 50 All, Fails(EINVAL), Own, 0, Child, Fails "EINVAL: to be given with a message";
+    V6PktInfo "IPV6_PKTINFO" IPV6 50 All, Fails(EINVAL), Own, 0, Child, Fails "EINVAL: to be given with a \
+                                                                               message";
     V6ReceiveHopLimit "IPV6_RECVHOPLIMIT" IPV6 51 All, Flag, Stored, 0, Child, Linux "";
     V6ReceiveHopOpts "IPV6_RECVHOPOPTS" IPV6 53 All, Flag, Stored, 0, Child, Kept "";
     V6HopOpts "IPV6_HOPOPTS" IPV6 54 All, Special, Own, 0, Child, Fails "EINVAL unless empty";
@@ -291,7 +313,8 @@ options! {
     WindowClamp "TCP_WINDOW_CLAMP" TCP 10 Stream, Special, Own, 0, Child, Linux "";
     Info "TCP_INFO" TCP 11 Stream, Never, Own, 0, Alone, Linux "";
     QuickAck "TCP_QUICKACK" TCP 12 Stream, Special, Own, 1, Alone, Linux "";
-    Congestion "TCP_CONGESTION" TCP 13 Stream, Special, Own, 0, Child, Linux "by the names of `farpace profiles`; `bbr` is bbr3";
+    Congestion "TCP_CONGESTION" TCP 13 Stream, Special, Own, 0, Child, Linux "by the names of `farpace \
+                                                                              profiles`; `bbr` is bbr3";
     Md5Sig "TCP_MD5SIG" TCP 14 Stream, Fails(EINVAL), NoGet, 0, Child, Fails "EINVAL";
     ThinLinear "TCP_THIN_LINEAR_TIMEOUTS" TCP 16 Stream, Within(0, 1), Stored, 0, Child, Kept "";
     ThinDupAck "TCP_THIN_DUPACK" TCP 17 Stream, Special, Stored, 0, Child, Kept "always 0, as in Linux";
@@ -300,14 +323,16 @@ options! {
     RepairQueue "TCP_REPAIR_QUEUE" TCP 20 Stream, Fails(EPERM), get_fails(EINVAL), 0, Child, Fails "EPERM";
     QueueSeq "TCP_QUEUE_SEQ" TCP 21 Stream, Special, get_fails(EINVAL), 0, Child, Fails "EPERM";
     RepairOptions "TCP_REPAIR_OPTIONS" TCP 22 Stream, Fails(EINVAL), NoGet, 0, Child, Fails "EINVAL";
-    FastOpen "TCP_FASTOPEN" TCP 23 Stream, Special, Stored, 0, Alone, Kept "Fast Open is off, as with tcp_fastopen=0";
+    FastOpen "TCP_FASTOPEN" TCP 23 Stream, Special, Stored, 0, Alone, Kept "Fast Open is off, as with \
+                                                                            tcp_fastopen=0";
     Stamp "TCP_TIMESTAMP" TCP 24 Stream, Fails(EPERM), Own, 0, Alone, Linux "";
     NotSentLow "TCP_NOTSENT_LOWAT" TCP 25 Stream, Any, Stored, 0, Child, Linux "";
     CcInfo "TCP_CC_INFO" TCP 26 Stream, Never, Own, 0, Alone, Linux "";
     SaveSyn "TCP_SAVE_SYN" TCP 27 Stream, Within(0, 2), Stored, 0, Child, Kept "";
     SavedSyn "TCP_SAVED_SYN" TCP 28 Stream, Never, Own, 0, Alone, Kept "always empty";
     RepairWindow "TCP_REPAIR_WINDOW" TCP 29 Stream, Fails(EPERM), get_fails(EINVAL), 0, Child, Fails "EPERM";
-    FastOpenConnect "TCP_FASTOPEN_CONNECT" TCP 30 Stream, Special, Stored, 0, Child, Fails "EOPNOTSUPP: Fast Open is off";
+    FastOpenConnect "TCP_FASTOPEN_CONNECT" TCP 30 Stream, Special, Stored, 0, Child, Fails "EOPNOTSUPP: Fast \
+                                                                                            Open is off";
     Ulp "TCP_ULP" TCP 31 Stream, Special, Own, 0, Child, Fails "ENOENT: there is no TLS here";
     Md5SigExt "TCP_MD5SIG_EXT" TCP 32 Stream, Fails(EINVAL), NoGet, 0, Child, Fails "EINVAL";
     FastOpenKey "TCP_FASTOPEN_KEY" TCP 33 Stream, Special, Own, 0, Child, Kept "";
@@ -318,7 +343,8 @@ options! {
     AoRepair "TCP_AO_REPAIR" TCP 42 Stream, Special, Own, 0, Child, Fails "EPERM";
     IsMptcp "TCP_IS_MPTCP" TCP 43 Stream, Never, Stored, 0, Alone, Linux "";
     RtoMax "TCP_RTO_MAX_MS" TCP 44 Stream, Special, Stored, 120_000, Child, Kept "";
-    RtoMin "TCP_RTO_MIN_US" TCP 45 Stream, Special, Stored, 200_000, Child, Linux "where the retransmission timeout is rfc6298";
+    RtoMin "TCP_RTO_MIN_US" TCP 45 Stream, Special, Stored, 200_000, Child, Linux "where the retransmission \
+                                                                                   timeout is rfc6298";
     DelAckMax "TCP_DELACK_MAX_US" TCP 46 Stream, Special, Stored, 200_000, Child, Kept "";
 
     UdpCork "UDP_CORK" UDP 1 Datagram, Flag, Stored, 0, Alone, Kept "";
@@ -330,7 +356,8 @@ options! {
     UdpSegment "UDP_SEGMENT" UDP 103 Datagram, Within(0, 65_535), Stored, 0, Alone, Linux "";
     UdpGro "UDP_GRO" UDP 104 Datagram, Flag, Stored, 0, Alone, Kept "datagrams come one by one";
 
-    Settings "FP_SETTINGS" FARPACE 1 Stream, Special, Own, 0, Child, Linux "farpace's own: the engine's switches, in words";
+    Settings "FP_SETTINGS" FARPACE 1 Stream, Special, Own, 0, Child, Linux "farpace's own: the engine's \
+                                                                            switches, in words";
     Json "FP_INFO" FARPACE 2 Stream, Never, Own, 0, Alone, Linux "farpace's own: TCP_INFO as JSON";
 }
 

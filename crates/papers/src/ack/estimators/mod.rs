@@ -1,6 +1,8 @@
-//! What ACKs that are not delayed give to the estimators of round trip, timeout and bandwidth, and to BBR's ProbeRTT.
+//! What ACKs that are not delayed give to the estimators of round trip, timeout and bandwidth, and to BBR's
+//! ProbeRTT.
 //!
-//! The path is known, so the truth is too: `truth` computes when each segment would have been acknowledged without delays.
+//! The path is known, so the truth is too: `truth` computes when each segment would have been acknowledged
+//! without delays.
 
 mod page;
 mod truth;
@@ -55,7 +57,8 @@ const MIN_RTO: Span = Span::from_millis(5);
 const GRANULARITY: Span = Span::from_millis(1);
 /// Errors count from here on in runs that last.
 const WARM: Instant = Instant::from_nanos(1_000_000_000);
-/// BBR's estimate of the empty path counts from here on: the short segments of the handshake are out of its filter of 10 s.
+/// BBR's estimate of the empty path counts from here on: the short segments of the handshake are out of its
+/// filter of 10 s.
 const SETTLED: Instant = Instant::from_nanos(11_000_000_000);
 
 /// What flows.
@@ -150,7 +153,8 @@ impl EstimatorCase {
         let mut text = SCENARIO.to_owned();
         for n in 0..connections {
             text.push_str(&format!(
-                "\n[[flows]]\nname = \"flow-{n}\"\nfrom = \"a\"\nto = \"b\"\nsize = \"{size} kB\"\nstart = \"{} ms\"\n",
+                "\n[[flows]]\nname = \"flow-{n}\"\nfrom = \"a\"\nto = \"b\"\nsize = \"{size} kB\"\nstart \
+                 = \"{} ms\"\n",
                 n * apart
             ));
         }
@@ -395,7 +399,8 @@ mod tests {
         [m.srtt.unwrap(), m.rto.unwrap()]
     }
 
-    /// Breaks: the truth of all tables. A receiver that does not delay agrees with it, with and without a queue.
+    /// Breaks: the truth of all tables. A receiver that does not delay agrees with it, with and without a
+    /// queue.
     #[test]
     fn without_delay_there_is_no_error() {
         for traffic in [KnownTraffic::Half, KnownTraffic::Full] {

@@ -15,15 +15,21 @@ type Estimators<'a> = Measured<'a, EstimatorsOfAcks>;
 pub fn report(m: &Estimators<'_>, command: &str) -> ExperimentReport {
     let mut page = Page::new("What ACKs that are not delayed give to estimators");
     page.paragraph(
-        "Time for which a receiver delays an ACK looks to the sender like time on the path. A sender that asks for ACKs at once \
+        "Time for which a receiver delays an ACK looks to the sender like time on the path. A sender that \
+         asks for ACKs at once \
          (CDL) knows which of its samples are free of that. How much better are its estimates?",
     );
     page.paragraph(
-        "The truth: the line is first in, first out, nothing is lost, ACKs meet no queue. So the round trip that each segment \
-         would have had without a delayed ACK follows from what was sent before it; queueing is in it. The standard filter (RFC \
-         6298) fed with these, one by one, is what srtt and RTO are compared with at each ACK, from the first second on \
-         (requests: from the first ACK on). The least RTO is 5 ms, so that it shows. Bandwidth is compared with the payload that \
-         the line carries, which is also its load. The 8 bytes of an option on an ACK or on a segment that is not full are left \
+        "The truth: the line is first in, first out, nothing is lost, ACKs meet no queue. So the round trip \
+         that each segment \
+         would have had without a delayed ACK follows from what was sent before it; queueing is in it. The \
+         standard filter (RFC \
+         6298) fed with these, one by one, is what srtt and RTO are compared with at each ACK, from the \
+         first second on \
+         (requests: from the first ACK on). The least RTO is 5 ms, so that it shows. Bandwidth is compared \
+         with the payload that \
+         the line carries, which is also its load. The 8 bytes of an option on an ACK or on a segment that \
+         is not full are left \
          out of the truth: 6 us at 10 Mbit/s.",
     );
     page.figure(&figure(m));
@@ -31,7 +37,8 @@ pub fn report(m: &Estimators<'_>, command: &str) -> ExperimentReport {
         page.table(&round_trip_table(m, traffic));
     });
     page.table(&bandwidth_table(m)).table(&probe_table(m)).paragraph(
-        "False timeouts: nothing is lost here, so every timeout is spurious. BBR's min_rtt is compared with the round trip of a \
+        "False timeouts: nothing is lost here, so every timeout is spurious. BBR's min_rtt is compared with \
+         the round trip of a \
          full segment over the empty path, every 10 ms of the last nine of 20 s; ProbeRTT comes every 5 s.",
     );
     page.heading("How to repeat this").command(command);
@@ -170,8 +177,10 @@ fn figure(m: &Estimators<'_>) -> Figure {
     let title = format!("Error of the smoothed round trip in ms: half the path filled, {line}");
     heat_map(&title, ["mean error, ms", "–"], &heads, &rows).figure(
         "figures/round-trip.svg",
-        "How far the sender's smoothed round trip is from what the same filter makes of the true round trips: rows are receivers, \
-         columns say what is asked and which estimator the timeout has. With `cdl` it takes samples only of segments that had \
+        "How far the sender's smoothed round trip is from what the same filter makes of the true round \
+         trips: rows are receivers, \
+         columns say what is asked and which estimator the timeout has. With `cdl` it takes samples only of \
+         segments that had \
          asked, as soon as there are enough of them.",
     )
 }

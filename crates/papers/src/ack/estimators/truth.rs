@@ -1,8 +1,8 @@
 //! When a segment would have been acknowledged, had its ACK not been delayed.
 //!
-//! The line is first in, first out, nothing is lost, and ACKs meet no queue, so each segment's arrival follows from what was
-//! sent before it. The truth is computed from the sender's own records, segment by segment. A receiver that acknowledges
-//! everything at once agrees with it to the nanosecond.
+//! The line is first in, first out, nothing is lost, and ACKs meet no queue, so each segment's arrival
+//! follows from what was sent before it. The truth is computed from the sender's own records, segment by
+//! segment. A receiver that acknowledges everything at once agrees with it to the nanosecond.
 
 use farpace_events::{Cause, Record, RecordDirection};
 use farpace_units::{ByteCount, Rate, Seq, Serialiser, Span};
@@ -14,7 +14,8 @@ const SYN_HEADERS: u64 = 14 + 20 + 40;
 /// Payload of a full segment, and of one that asks by an option: its frame is as long.
 const FULL: [u64; 2] = [1448, 1440];
 
-/// A path between two hosts: one line, with the same rate and delay in both directions, and no overhead of frames.
+/// A path between two hosts: one line, with the same rate and delay in both directions, and no overhead of
+/// frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OneLinePath {
     pub rate: Rate,
@@ -58,8 +59,8 @@ impl TrueRoundTrips {
         self.outstanding.get_mut(number)
     }
 
-    /// Takes a record of the sender, in the order of time. For an ACK: the true round trips of the segments that it
-    /// acknowledges, in order.
+    /// Takes a record of the sender, in the order of time. For an ACK: the true round trips of the segments
+    /// that it acknowledges, in order.
     pub fn on_record(&mut self, r: &Record) -> Vec<Span> {
         match r.direction {
             RecordDirection::Internal => {}

@@ -57,8 +57,8 @@ impl Bbr {
         }
     }
 
-    /// BBR.offload_budget, segments. The draft's three quanta for TCP are for a kernel's queues and offloads, which
-    /// this sender does not have.
+    /// BBR.offload_budget, segments. The draft's three quanta for TCP are for a kernel's queues and offloads,
+    /// which this sender does not have.
     fn offload_budget(&self) -> f64 {
         (self.pacing_rate * QUANTUM_TIME).min(MAX_QUANTUM).max(2.0 * self.mss) / self.mss
     }

@@ -1,9 +1,10 @@
-//! BBRv3 (draft-ietf-ccwg-bbr): a model of the path, its bandwidth and round trip, sets window and pacing rate.
+//! BBRv3 (draft-ietf-ccwg-bbr): a model of the path, its bandwidth and round trip, sets window and pacing
+//! rate.
 //!
 //! One file for each part of the draft: [`model`] (§5.5: what the path can do), [`signals`] (§5.5.10: what
-//! losses say), [`startup`] (§5.3.1, §5.3.2), [`probe_bw`] (§5.3.3), [`probe_rtt`] (§5.3.4), [`control`] (§5.6:
-//! what follows for window and rate) and [`undo`] (§5.5.11). This file holds the state and the order of the
-//! steps. Names are the draft's.
+//! losses say), [`startup`] (§5.3.1, §5.3.2), [`probe_bw`] (§5.3.3), [`probe_rtt`] (§5.3.4), [`control`]
+//! (§5.6: what follows for window and rate) and [`undo`] (§5.5.11). This file holds the state and the order
+//! of the steps. Names are the draft's.
 //!
 //! Volumes are counted in segments, as everywhere in this crate, with fractions where the model needs them;
 //! rates in bytes per second. ECN is not used: the draft does not either.
@@ -314,8 +315,8 @@ impl CongestionControl for Bbr {
             CongestionEvent::EnterLoss => {
                 self.save_state_upon_loss();
                 self.in_loss_recovery = true;
-                // §5.6.4.4. What a timeout by time (RFC 8985 §6.3) leaves in flight need not be known: the head is
-                // sent whatever the window says, and its ACK opens it again.
+                // §5.6.4.4. What a timeout by time (RFC 8985 §6.3) leaves in flight need not be known: the
+                // head is sent whatever the window says, and its ACK opens it again.
                 self.cwnd = 1.0;
             }
             CongestionEvent::ExitRecovery => {

@@ -88,8 +88,8 @@ impl Bbr {
     }
 
     fn is_time_to_go_down(&mut self) -> bool {
-        // §5.3.3.6: the last probe went too high; stop where it did. The window never lets more in flight than the
-        // bound, and each ACK takes something off: what counts is what it found.
+        // §5.3.3.6: the last probe went too high; stop where it did. The window never lets more in flight
+        // than the bound, and each ACK takes something off: what counts is what it found.
         if self.prev_probe_too_high && self.in_flight_before >= self.inflight_longterm {
             self.prev_probe_precautionary = true;
             return true;
@@ -150,7 +150,8 @@ impl Bbr {
         }
     }
 
-    /// Follows the ACKs of the probe, and raises the long-term bound if they allow it. True: the state has changed.
+    /// Follows the ACKs of the probe, and raises the long-term bound if they allow it. True: the state has
+    /// changed.
     fn adapt_long_term_model(&mut self) -> bool {
         if self.rounds.start && self.ack_phase == AckPhase::ProbeStarting {
             self.ack_phase = AckPhase::ProbeFeedback;

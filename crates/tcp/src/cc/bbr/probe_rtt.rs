@@ -1,5 +1,5 @@
-//! ProbeRTT: now and then little is sent for a moment, to see the round trip without a queue (§5.3.4); and what a
-//! pause of the application does (§5.4).
+//! ProbeRTT: now and then little is sent for a moment, to see the round trip without a queue (§5.3.4); and
+//! what a pause of the application does (§5.4).
 
 use super::{AckPhase, Bbr, BbrState};
 use farpace_units::Span;

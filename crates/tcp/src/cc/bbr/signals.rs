@@ -70,8 +70,8 @@ impl Bbr {
         self.delivered = lost.total_delivered;
         if !self.is_loss_in_round {
             self.loss_round_delivered = self.delivered;
-            // Within a recovery the state was saved when it began: what came since is part of the same mistake,
-            // if it is one.
+            // Within a recovery the state was saved when it began: what came since is part of the same
+            // mistake, if it is one.
             if !self.in_loss_recovery {
                 self.save_state_upon_loss();
             }

@@ -1,5 +1,5 @@
-//! Startup and Drain: the bandwidth is found in a logarithmic number of round trips, and the queue that this made
-//! is taken away again (§5.3.1, §5.3.2).
+//! Startup and Drain: the bandwidth is found in a logarithmic number of round trips, and the queue that this
+//! made is taken away again (§5.3.1, §5.3.2).
 
 use super::{Bbr, BbrState};
 

@@ -238,7 +238,8 @@ fn a22_application_limited_refill() {
     assert_eq!(w.cc.state, BbrState::ProbeBwUp);
 }
 
-/// Breaks: §5.5.10.3: losses outside of a probe bring the short-term bounds down, and the next probe forgets them.
+/// Breaks: §5.5.10.3: losses outside of a probe bring the short-term bounds down, and the next probe forgets
+/// them.
 #[test]
 fn losses_while_cruising_bound_the_short_term() {
     let mut w = in_state(BbrState::ProbeBwCruise);

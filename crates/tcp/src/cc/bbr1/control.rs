@@ -5,8 +5,8 @@ use farpace_units::Span;
 
 /// The round trip to assume for the first pacing rate.
 const NOMINAL_RTT: Span = Span::from_millis(1);
-/// BBR §4.2.2: what is sent at once: a segment below the first rate, two below the second (bytes/s), else what is sent
-/// in a millisecond, at most 64 kB.
+/// BBR §4.2.2: what is sent at once: a segment below the first rate, two below the second (bytes/s), else
+/// what is sent in a millisecond, at most 64 kB.
 const ONE_SEGMENT_RATE: f64 = 1.2e6 / 8.0;
 const TWO_SEGMENTS_RATE: f64 = 24e6 / 8.0;
 const QUANTUM_TIME: f64 = 0.001;
@@ -68,7 +68,8 @@ impl Bbr1 {
         }
     }
 
-    /// BBR §4.2.3.3: what is lost leaves the window; in the first round trip of a recovery no more is sent than arrives.
+    /// BBR §4.2.3.3: what is lost leaves the window; in the first round trip of a recovery no more is sent
+    /// than arrives.
     fn modulate_for_recovery(&mut self) {
         self.cwnd = (self.cwnd - self.newly_lost).max(1.0);
         if std::mem::take(&mut self.entering) {

@@ -1,11 +1,13 @@
-//! BBRv1 (draft-cardwell-iccrg-bbr-congestion-control-00, BBR below): window and rate from a model of the path.
+//! BBRv1 (draft-cardwell-iccrg-bbr-congestion-control-00, BBR below): window and rate from a model of the
+//! path.
 //!
-//! BtlBw is the greatest delivery rate of ten round trips, RTprop the least round trip of ten seconds. The pacing rate
-//! is pacing_gain·BtlBw, the window cwnd_gain·BtlBw·RTprop and three quanta. This file holds the state and the order of
-//! the steps, [`phases`] the cycle, [`control`] window and rate.
+//! BtlBw is the greatest delivery rate of ten round trips, RTprop the least round trip of ten seconds. The
+//! pacing rate is pacing_gain·BtlBw, the window cwnd_gain·BtlBw·RTprop and three quanta. This file holds the
+//! state and the order of the steps, [`phases`] the cycle, [`control`] window and rate.
 //!
-//! Left out: what Linux added later, that is the estimate of policers (lt_bw), of ACK aggregation (extra_acked), and the
-//! pacing margin. Losses change nothing but the window during a recovery: that is what v3 was made for.
+//! Left out: what Linux added later, that is the estimate of policers (lt_bw), of ACK aggregation
+//! (extra_acked), and the pacing margin. Losses change nothing but the window during a recovery: that is what
+//! v3 was made for.
 
 mod control;
 mod phases;

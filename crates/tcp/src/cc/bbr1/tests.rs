@@ -25,7 +25,8 @@ fn used(w: &mut World, time: Span) -> f64 {
     (w.cc.delivered - before) as f64 * f64::from(MSS) * 8.0 / w.now.since(begin).as_secs_f64() / 20e6
 }
 
-/// Breaks: Startup finds the bandwidth in a logarithmic number of round trips, and Drain takes its queue away.
+/// Breaks: Startup finds the bandwidth in a logarithmic number of round trips, and Drain takes its queue
+/// away.
 #[test]
 fn startup_and_drain() {
     for (mbit, rtt) in [(1, 200), (20, 40), (100, 10), (50, 300)] {
@@ -67,7 +68,8 @@ fn cycles_begin_anywhere_but_draining() {
     assert_eq!(begins, [true, false, true, true, true, true, true, true]);
 }
 
-/// Breaks: ProbeRTT: four segments for 200 ms and a round trip, ten seconds after the last shortest round trip.
+/// Breaks: ProbeRTT: four segments for 200 ms and a round trip, ten seconds after the last shortest round
+/// trip.
 #[test]
 fn probe_rtt() {
     let mut w = world(20, 40);
@@ -118,7 +120,8 @@ fn bears_losses() {
     assert!(used > 0.8, "{used}");
 }
 
-/// Breaks: a recovery sends no more than arrives in its first round trip, and gives the window back at its end.
+/// Breaks: a recovery sends no more than arrives in its first round trip, and gives the window back at its
+/// end.
 #[test]
 fn recovery_conserves_packets() {
     let mut w = world(20, 40);
@@ -133,7 +136,8 @@ fn recovery_conserves_packets() {
     assert!(w.cc.cwnd >= before - 1.0, "{} of {before}", w.cc.cwnd);
 }
 
-/// Breaks: a timeout begins again with a segment, and an undo gives back the window and looks for the plateau anew.
+/// Breaks: a timeout begins again with a segment, and an undo gives back the window and looks for the plateau
+/// anew.
 #[test]
 fn timeout_and_undo() {
     let mut w = world(20, 40);

@@ -58,8 +58,8 @@ fn the_ack_ratio_does_not_matter() {
     }
 }
 
-/// Breaks: fairness to Reno on short paths (RFC 9438 §4.3): growth at 0.53 segments a round trip up to the old
-/// window, then at one.
+/// Breaks: fairness to Reno on short paths (RFC 9438 §4.3): growth at 0.53 segments a round trip up to the
+/// old window, then at one.
 #[test]
 fn is_reno_where_cubic_is_slower() {
     let (mut cubic, mut w) = after_cut(40);

@@ -1,27 +1,29 @@
-//! The congestion control of the profile `farpace`: for paths of which nothing is known but that they are far.
+//! The congestion control of the profile `farpace`: for paths of which nothing is known but that they are
+//! far.
 //!
 //! Each part answers one thing that goes wrong on such paths.
 //!
-//! * **Start** ([`train`]): the first flight leaves in one burst, and the spacing of its ACKs tells what the path carries.
-//!   Longer trains follow at half of that rate, each up to sixteen times the one before, if the one before has arrived at its rate.
-//!   When a train fills a round trip, the window grows with its ACKs to all of the rate: three round trips instead of a dozen, or
-//!   six instead of twenty.
+//! * **Start** ([`train`]): the first flight leaves in one burst, and the spacing of its ACKs tells what the
+//!   path carries. Longer trains follow at half of that rate, each up to sixteen times the one before, if the
+//!   one before has arrived at its rate. When a train fills a round trip, the window grows with its ACKs to
+//!   all of the rate: three round trips instead of a dozen, or six instead of twenty.
 //! * **Queue** ([`path`]): the window is what the path holds when empty, and a few segments more,
 //!
 //!   ```text
 //!   each round trip:  w <- w + ((w · base/rtt + alpha) - w) / 2        (the fixed point of FAST TCP)
 //!   ```
 //!
-//!   with `rtt` the median of a round trip, `base` the least of the medians, and `alpha` the segments that this connection
-//!   keeps in the queue: a few, or as many as an ACK tells of at once. So the queue stays short, connections share alike,
-//!   and a loss is no news. Where there is no queue, alpha doubles each round trip, except near the window that was too
-//!   much last; it counts twice where the queue does not grow with the window, because a second line takes the rest.
-//! * **Loss** ([`loss`]): bit errors lose the same part of the segments at any rate, a full queue or a policer loses more
-//!   when more is sent. So more loss than usual cuts the window to what was delivered, and what is lost after that
-//!   is usual.
-//! * **Neighbours**: a queue that others keep filled while this connection holds hardly anything of it would starve
-//!   it. Then the window grows by a 25th a round trip, or in 100 ms if the round trip is shorter, and falls to 0.7 by a loss that is
-//!   not the usual one, until the queue is gone.
+//!   with `rtt` the median of a round trip, `base` the least of the medians, and `alpha` the segments that
+//!   this connection keeps in the queue: a few, or as many as an ACK tells of at once. So the queue stays
+//!   short, connections share alike, and a loss is no news. Where there is no queue, alpha doubles each round
+//!   trip, except near the window that was too much last; it counts twice where the queue does not grow with
+//!   the window, because a second line takes the rest.
+//! * **Loss** ([`loss`]): bit errors lose the same part of the segments at any rate, a full queue or a
+//!   policer loses more when more is sent. So more loss than usual cuts the window to what was delivered, and
+//!   what is lost after that is usual.
+//! * **Neighbours**: a queue that others keep filled while this connection holds hardly anything of it would
+//!   starve it. Then the window grows by a 25th a round trip, or in 100 ms if the round trip is shorter, and
+//!   falls to 0.7 by a loss that is not the usual one, until the queue is gone.
 //! * **Pacing**: always, so that a window never leaves as a burst.
 //!
 //! Timeouts are AEN's business (`timeout = "aen"`); one that was right opens the window again from a quarter.
@@ -54,8 +56,8 @@ const MIN_ALPHA: f64 = 3.0;
 const ALPHA_SHARE: f64 = 0.005;
 /// But not more than short queues on fast paths hold.
 const MAX_ALPHA: f64 = 300.0;
-/// Segments that ACKs tell of at once count as alpha up to this part of the window: more in the queue would pass for the
-/// queue of others.
+/// Segments that ACKs tell of at once count as alpha up to this part of the window: more in the queue would
+/// pass for the queue of others.
 const MAX_AGGREGATION: f64 = 1.0 / 6.0;
 /// A queue of so many times the usual movement of round trips is none ...
 const JITTER_MOVEMENTS: f64 = 3.0;
@@ -67,8 +69,8 @@ const DRAIN: f64 = 0.95;
 const MIN_WINDOW: f64 = 4.0;
 /// Pacing is a little faster than the window, so that it smooths and does not limit.
 const PACING_GAIN: f64 = 1.1;
-/// So many segments of a window may be missing in flight: of a tenth of them, by which pacing is faster than the window, a short queue
-/// loses nothing.
+/// So many segments of a window may be missing in flight: of a tenth of them, by which pacing is faster than
+/// the window, a short queue loses nothing.
 const MAX_MISSING: f64 = 1000.0;
 /// The first flight is meant to be a burst.
 const BURST_RATE: Rate = Rate::from_mbit(1_000_000);
@@ -79,7 +81,8 @@ enum FarpacePhase {
     /// The first flight is out: its ACKs are timed.
     #[default]
     Train,
-    /// What the train said would fill far more than it can vouch for: a train at half of the rate is under way.
+    /// What the train said would fill far more than it can vouch for: a train at half of the rate is under
+    /// way.
     Trains {
         /// What was said last, bytes a second.
         rate: f64,
@@ -186,9 +189,10 @@ impl Farpace {
         window.set_cwnd(Packets::new(self.cwnd as u32)); // a cast from floating point saturates
     }
 
-    /// Segments to keep in the queue. What waits at the receiver, or in a box on the way back, to be told by one ACK is
-    /// in flight besides what the path holds; without as many more the line runs empty between two ACKs
-    /// (draft-ietf-ccwg-bbr §5.5.9: extra_acked). With an ACK for each pair this is no more than the least alpha.
+    /// Segments to keep in the queue. What waits at the receiver, or in a box on the way back, to be told by
+    /// one ACK is in flight besides what the path holds; without as many more the line runs empty between two
+    /// ACKs (draft-ietf-ccwg-bbr §5.5.9: extra_acked). With an ACK for each pair this is no more than the
+    /// least alpha.
     fn alpha(&self) -> f64 {
         let together = (self.together + 1.0).min(self.w * MAX_AGGREGATION);
         // Round trips that move by themselves look like a queue: as much is none.
@@ -202,8 +206,9 @@ impl Farpace {
         rate * self.path.base().as_secs_f64() / self.mss
     }
 
-    /// Windows a round trip at which segments leave. A large window that is not all in flight fills at the rate that the path has
-    /// shown: at more, what a short queue cannot hold is lost before the window is full.
+    /// Windows a round trip at which segments leave. A large window that is not all in flight fills at the
+    /// rate that the path has shown: at more, what a short queue cannot hold is lost before the window is
+    /// full.
     fn windows_a_round(&self) -> f64 {
         let window = self.cwnd.max(1.0) * self.mss;
         let known = match self.phase {

@@ -1,15 +1,16 @@
 //! Round trips: how long the empty path is, and whose queue there is.
 //!
-//! A round trip of the path is the median of the samples of that time, and the empty path's is the least of these medians: so
-//! jitter, which moves every median alike, does not look like a queue.
+//! A round trip of the path is the median of the samples of that time, and the empty path's is the least of
+//! these medians: so jitter, which moves every median alike, does not look like a queue.
 
 use super::least_alpha;
 use farpace_units::{Instant, Span};
 
-/// The least median of this time is the empty path's; two windows of half the length take turns. It is long, because the
-/// queue that all connections together like to keep would otherwise become part of the path.
+/// The least median of this time is the empty path's; two windows of half the length take turns. It is long,
+/// because the queue that all connections together like to keep would otherwise become part of the path.
 const BASE_WINDOW: Span = Span::from_secs(600);
-/// Samples that make a median; fewer wait for those of the next round trip, because a delayed ACK is one in two.
+/// Samples that make a median; fewer wait for those of the next round trip, because a delayed ACK is one in
+/// two.
 const MIN_SAMPLES: usize = 8;
 /// Samples of a round trip that are kept; of more, every second, fourth, ... one.
 const MAX_SAMPLES: usize = 64;
@@ -47,7 +48,8 @@ const STEADY_PART: u64 = 200;
 const QUIET_ROUNDS: u32 = 8;
 /// Of the longest queue of others one part of so many is forgotten in a round trip.
 const QUEUE_MEMORY: u64 = 64;
-/// A queue fills when samples exceed the base by this part of it, so many in a row: samples scatter more than medians.
+/// A queue fills when samples exceed the base by this part of it, so many in a row: samples scatter more than
+/// medians.
 const FILLING: (f64, usize) = (0.02, 8);
 
 /// Whose queue it is.
@@ -125,7 +127,8 @@ impl PathModel {
         self.samples.push(Span::from_micros(rtt.as_nanos() / 1_000));
     }
 
-    /// The empty path's round trip is no shorter than this: that of the longest of several paths; zero: there is one.
+    /// The empty path's round trip is no shorter than this: that of the longest of several paths; zero: there
+    /// is one.
     pub fn at_least(&mut self, base_of_paths: Span) {
         self.of_paths = base_of_paths;
     }
@@ -213,8 +216,8 @@ impl PathModel {
         }
     }
 
-    /// The window has grown for some round trips, and the queue has not: a second line takes what the first cannot, because something
-    /// waits there.
+    /// The window has grown for some round trips, and the queue has not: a second line takes what the first
+    /// cannot, because something waits there.
     pub fn yields(&self, alpha: f64) -> bool {
         // What waits in a round trip was sent in the one before.
         let [_, newer, .., older] = self.windows;
@@ -235,8 +238,8 @@ impl PathModel {
         self.high >= FILLING.1
     }
 
-    /// A round trip is over; the window is `w`, what this connection wants to keep in the queue `alpha` segments, and the
-    /// most that it has ever had delivered `best` segments a second.
+    /// A round trip is over; the window is `w`, what this connection wants to keep in the queue `alpha`
+    /// segments, and the most that it has ever had delivered `best` segments a second.
     pub fn end_round(&mut self, now: Instant, w: f64, alpha: f64, best: f64) -> QueueEstimate {
         let grew = self.windows.iter().take(3).any(|before| w > before + least_alpha(w));
         self.windows.rotate_right(1);
@@ -281,8 +284,8 @@ impl PathModel {
         self.judge(now, rtt, w, alpha, best)
     }
 
-    /// The path itself has become longer: a step, and then nothing moves. `scatter`: the part of a round trip that a step
-    /// must have besides.
+    /// The path itself has become longer: a step, and then nothing moves. `scatter`: the part of a round trip
+    /// that a step must have besides.
     fn is_longer(&mut self, rtt: Span, previous: Option<Span>, scatter: f64) -> bool {
         let long = self.base().as_secs_f64();
         let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > (MIN_STEP + scatter) * long);

@@ -1,5 +1,5 @@
-//! The start: a train, longer trains at half of the rate that it said, half of it for a round trip, all of it. Where the train says
-//! nothing, slow start.
+//! The start: a train, longer trains at half of the rate that it said, half of it for a round trip, all of
+//! it. Where the train says nothing, slow start.
 
 use super::path::QueueEstimate;
 use super::train::{self, PacketTrain, TrainPace};
@@ -68,7 +68,8 @@ impl Farpace {
             | FarpacePhase::Trains { train: None, .. }
             | FarpacePhase::Train
             | FarpacePhase::Steady => {}
-            // A train that leaves faster than the line makes a queue of its own. Its arrival tells more than that queue.
+            // A train that leaves faster than the line makes a queue of its own. Its arrival tells more than
+            // that queue.
             FarpacePhase::Trains { .. } => self.on_paced(ack),
             _ if self.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
             FarpacePhase::Ramp { rate, clocked: true, .. } => {
@@ -107,7 +108,8 @@ impl Farpace {
                     self.settle();
                 } else if self.w >= self.holds(rate) {
                     if least_alpha(self.w) >= MAX_ALPHA {
-                        // A short queue does not hold what haste would add in the round trip until it is seen.
+                        // A short queue does not hold what haste would add in the round trip until it is
+                        // seen.
                         self.limit = self.w;
                     }
                     self.phase = FarpacePhase::Steady;

@@ -17,8 +17,8 @@ fn ack(at: u64, segments: u32, prior: u64, total: u64) -> AckSample {
     AckSample { rate: Some(rate), ..AckSample::of(ms(at), Packets::new(segments)) }
 }
 
-/// Breaks: the rate that the first flight tells: 2 segments each 2.4 ms are 833 a second, whatever one late ACK says, and
-/// the ACKs of the next flight do not count.
+/// Breaks: the rate that the first flight tells: 2 segments each 2.4 ms are 833 a second, whatever one late
+/// ACK says, and the ACKs of the next flight do not count.
 #[test]
 fn train() {
     let mut train = PacketTrain::default();
@@ -69,8 +69,8 @@ fn own_queue() {
     assert_eq!(filling(515)[6..], [false, true], "eight in a row");
 }
 
-/// Breaks: with several NICs, where a little must wait for the first before the second is used, the window takes minutes to find the
-/// second; or beside one line it grows faster though all that is more waits.
+/// Breaks: with several NICs, where a little must wait for the first before the second is used, the window
+/// takes minutes to find the second; or beside one line it grows faster though all that is more waits.
 #[test]
 fn a_queue_that_does_not_grow_with_the_window() {
     // The window of each round trip, and the microseconds above the path's 60 ms.
@@ -90,7 +90,8 @@ fn a_queue_that_does_not_grow_with_the_window() {
     }
 }
 
-/// Breaks: a hand-over to a longer path, which must not look like a queue for ever, and one to a shorter path.
+/// Breaks: a hand-over to a longer path, which must not look like a queue for ever, and one to a shorter
+/// path.
 #[test]
 fn the_path_changes() {
     let mut path = path();
@@ -101,7 +102,8 @@ fn the_path_changes() {
     assert_eq!(path.base(), Span::from_millis(480));
 }
 
-/// Breaks: a queue that others fill starves the connection; or one of its own, that grows, is taken for the path.
+/// Breaks: a queue that others fill starves the connection; or one of its own, that grows, is taken for the
+/// path.
 #[test]
 fn the_queues_of_others() {
     let mut path = path();
@@ -129,8 +131,8 @@ fn lossy(lost: f64, delivered: f64) -> LossSample {
     LossSample { lost, delivered, empty: true, excess: 0.0 }
 }
 
-/// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is suspicious, and when it stays after the
-/// cut, it is the usual.
+/// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is suspicious, and when it
+/// stays after the cut, it is the usual.
 #[test]
 fn bit_errors_are_learned() {
     let mut judge = LossJudge::default();
@@ -189,8 +191,8 @@ fn bursts_are_no_policer() {
     }
 }
 
-/// Breaks: a few random losses, and then by chance none for a round trip or two, are taken for a policer that a lower window has pleased:
-/// the window is that of CUBIC on a lossy path for the rest of the connection.
+/// Breaks: a few random losses, and then by chance none for a round trip or two, are taken for a policer that
+/// a lower window has pleased: the window is that of CUBIC on a lossy path for the rest of the connection.
 #[test]
 fn random_losses_are_no_policer() {
     for seed in 0..40 {
@@ -209,8 +211,8 @@ fn random_losses_are_no_policer() {
     }
 }
 
-/// Breaks: Reno and CUBIC beside it. They come down by each loss of a full queue, so it must, too, but once for each time, and not for the
-/// usual losses.
+/// Breaks: Reno and CUBIC beside it. They come down by each loss of a full queue, so it must, too, but once
+/// for each time, and not for the usual losses.
 #[test]
 fn beside_others_a_loss_is_a_full_queue() {
     let mut judge = LossJudge::default();
@@ -258,8 +260,8 @@ fn it_keeps_the_queue_short() {
     }
 }
 
-/// Breaks: the same on a short path, where the few segments that it keeps in the queue are a tenth of the round trip: its own
-/// queue must not look like that of others.
+/// Breaks: the same on a short path, where the few segments that it keeps in the queue are a tenth of the
+/// round trip: its own queue must not look like that of others.
 #[test]
 fn it_keeps_the_queue_short_on_short_paths() {
     let mut b = TestBottleneck::new(Farpace::default(), 10, 40);
@@ -274,9 +276,9 @@ fn it_keeps_the_queue_short_on_short_paths() {
     assert!(f64::from(b.window.cwnd().get()) >= b.bdp());
 }
 
-/// Breaks: ACKs for 35 segments at once, from receivers and modems that save them: without as many more in flight the line
-/// runs empty between two ACKs. The queue holds no more than these and as many of a probe, and they are not
-/// taken for a longer path.
+/// Breaks: ACKs for 35 segments at once, from receivers and modems that save them: without as many more in
+/// flight the line runs empty between two ACKs. The queue holds no more than these and as many of a probe,
+/// and they are not taken for a longer path.
 #[test]
 fn it_fills_the_line_with_few_acks() {
     let mut b = TestBottleneck::new(Farpace::default(), 100, 40);
@@ -293,8 +295,8 @@ fn it_fills_the_line_with_few_acks() {
     assert!(b.cc.path.base() < b.rtt + Span::from_millis(1), "{:?}", b.cc.path.base());
 }
 
-/// Breaks: with few ACKs a round trip moves by what one of them waits for; taken for a longer path, each such step would
-/// stay in the queue.
+/// Breaks: with few ACKs a round trip moves by what one of them waits for; taken for a longer path, each such
+/// step would stay in the queue.
 #[test]
 fn few_acks_do_not_make_the_path_longer() {
     for (alpha, base) in [(17.0, 20_300), (3.0, 21_500)] {
@@ -318,7 +320,8 @@ fn it_bears_bit_errors() {
     }
 }
 
-/// Breaks: capacity that appears is found within seconds, and capacity that goes is given up within a few round trips.
+/// Breaks: capacity that appears is found within seconds, and capacity that goes is given up within a few
+/// round trips.
 #[test]
 fn it_follows_the_rate() {
     let mut b = TestBottleneck::new(Farpace::default(), 10, 100);
@@ -332,7 +335,8 @@ fn it_follows_the_rate() {
     assert!(f64::from(b.window.cwnd().get()) < 1.2 * b.bdp(), "{} of {}", b.window.cwnd(), b.bdp());
 }
 
-/// Breaks: a timeout: the window opens again from a quarter of the model, not from one, and two in a row halve it.
+/// Breaks: a timeout: the window opens again from a quarter of the model, not from one, and two in a row
+/// halve it.
 #[test]
 fn timeouts() {
     let mut b = TestBottleneck::new(Farpace::default(), 10, 500);

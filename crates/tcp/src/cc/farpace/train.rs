@@ -1,5 +1,5 @@
-//! What the first flight tells: sent as a burst, it passes the bottleneck back to back, and its ACKs come as far apart as
-//! the bottleneck makes them.
+//! What the first flight tells: sent as a burst, it passes the bottleneck back to back, and its ACKs come as
+//! far apart as the bottleneck makes them.
 
 use crate::cc::AckSample;
 use farpace_units::Instant;
@@ -84,12 +84,14 @@ pub struct TrainPace {
 const JUDGED_PART: f64 = 7.0 / 8.0;
 
 impl TrainPace {
-    /// A train of `length` segments, whose first ACK has come. Then `delivered` segments were over the whole connection.
+    /// A train of `length` segments, whose first ACK has come. Then `delivered` segments were over the whole
+    /// connection.
     pub fn begins(now: Instant, delivered: u64, length: f64) -> Self {
         TrainPace { until: delivered.saturating_add((length * JUDGED_PART) as u64), first: now, told: 0.0 }
     }
 
-    /// An ACK of the train, `delivered` segments over the whole connection. When the train has arrived: its segments a second.
+    /// An ACK of the train, `delivered` segments over the whole connection. When the train has arrived: its
+    /// segments a second.
     pub fn on_ack(&mut self, ack: &AckSample, delivered: u64) -> Option<f64> {
         self.told += f64::from(ack.delivered.get());
         if delivered < self.until {

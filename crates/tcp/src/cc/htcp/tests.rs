@@ -47,7 +47,8 @@ fn increase_by_formula() {
     }
 }
 
-/// Breaks: beta: half at first and after the throughput changed, else by how full the queue was, within its bounds.
+/// Breaks: beta: half at first and after the throughput changed, else by how full the queue was, within its
+/// bounds.
 #[test]
 fn cut_by_queue_and_throughput() {
     // (SRTT in ms, segments/s) of each epoch -> the cut at its end
@@ -97,7 +98,8 @@ fn growth() {
     }
 }
 
-/// Breaks: a pause, or an application with little to send, after which growth would be that of minutes without loss.
+/// Breaks: a pause, or an application with little to send, after which growth would be that of minutes
+/// without loss.
 #[test]
 fn unused_time_does_not_count() {
     let (mut cc, mut w) = (htcp(), window(1000, 2));

@@ -66,8 +66,8 @@ fn first_slow_start() {
     assert_eq!(w.ssthresh().get(), 20);
 }
 
-/// Breaks: the slowdown: two segments for two round trips, slow start to the window before, and the next one after
-/// nine times as long.
+/// Breaks: the slowdown: two segments for two round trips, slow start to the window before, and the next one
+/// after nine times as long.
 #[test]
 fn slowdown() {
     let (mut cc, mut w) = (ledbat(120, 120), window(32, 32));
@@ -87,7 +87,8 @@ fn slowdown() {
     assert_eq!(cc.phase, SlowdownPhase::Steady { slowdown_at: at(1720 + 9 * 720) });
 }
 
-/// Breaks: the cut by half, of the window before if a slowdown is under way, which it ends; and the undo of both.
+/// Breaks: the cut by half, of the window before if a slowdown is under way, which it ends; and the undo of
+/// both.
 #[test]
 fn cuts_and_undo() {
     let mut cc = ledbat(60, 60);

@@ -42,8 +42,8 @@ fn filter() {
     }
 }
 
-/// Breaks: threshold and window by the measured bandwidth: not above the window in recovery, in full at its end;
-/// after a timeout slow start goes on; half of the window before anything is measured.
+/// Breaks: threshold and window by the measured bandwidth: not above the window in recovery, in full at its
+/// end; after a timeout slow start goes on; half of the window before anything is measured.
 #[test]
 fn threshold() {
     let cut = |cwnd: u32, cut| {
@@ -66,8 +66,8 @@ fn threshold() {
     assert_eq!(w.cwnd().get(), 30);
 }
 
-/// Breaks: a path that changed during an outage, whose round trip is another one; a false timeout, after which it
-/// is not.
+/// Breaks: a path that changed during an outage, whose round trip is another one; a false timeout, after
+/// which it is not.
 #[test]
 fn least_round_trip_after_a_timeout() {
     let rtt_min = |undo, later| {

@@ -34,7 +34,8 @@ pub enum Profile {
     /// RFC 5681 and 6582 without SACK.
     #[serde(rename = "newreno")]
     NewReno,
-    /// What BSD/OS 2.1 and others had of 4.3BSD Net/2: Reno by ACKs, clocks of 500 ms, ACKs at the ticks of 200 ms.
+    /// What BSD/OS 2.1 and others had of 4.3BSD Net/2: Reno by ACKs, clocks of 500 ms, ACKs at the ticks of
+    /// 200 ms.
     #[serde(rename = "net2")]
     Net2,
     /// RFC 6675 as written: SACK, the window halved at once.
@@ -53,7 +54,8 @@ pub enum Profile {
     /// On the wire as Linux 6.x: its SYN options, ACKs and timers, RACK-TLP, PRR and CUBIC.
     #[serde(rename = "linux")]
     Linux,
-    /// For far paths: the modern recovery with AEN, and a congestion control that knows bit errors from congestion.
+    /// For far paths: the modern recovery with AEN, and a congestion control that knows bit errors from
+    /// congestion.
     #[serde(rename = "farpace")]
     Farpace,
 }
@@ -99,7 +101,8 @@ impl Profile {
 
     /// What connections of this profile are made with where nothing else is set.
     ///
-    /// Congestion controls other than the profile's own may change some of it: see [`Settings`](crate::config::Settings).
+    /// Congestion controls other than the profile's own may change some of it: see
+    /// [`Settings`](crate::config::Settings).
     pub const fn config(self) -> Config {
         self.defaults().config
     }

@@ -42,7 +42,8 @@ pub(super) const RACK_TLP: ProfileDefaults = ProfileDefaults {
         sack: true,
         timestamps: true,
         window_scale: true,
-        // Most paths never need more than the first size, and a window is no memory before the peer has filled it.
+        // Most paths never need more than the first size, and a window is no memory before the peer has
+        // filled it.
         receive_buffer: BufferSize::auto(ByteCount::new(4 << 20), MAX_WINDOW),
         window_growth: WindowGrowth::Ahead,
         // At most one window in flight, one behind a hole, and one to be sent next.

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// The named set of choices to begin with (default: modern).
     pub profile: Option<Profile>,
-    /// Congestion control (default: cubic for modern and linux, farpace for farpace, bic for the historical profiles, else reno).
+    /// Congestion control (default: cubic for modern and linux, farpace for farpace, bic for the historical
+    /// profiles, else reno).
     pub congestion: Option<Congestion>,
     /// Retransmission timeout.
     pub rto: Option<Rto>,
@@ -26,8 +27,8 @@ pub struct Settings {
     pub min_rto: Option<Span>,
     /// Receiver's acknowledgments.
     pub delayed_ack: Option<DelayedAck>,
-    /// Longest time for which an acknowledgment is held back, 1 to 500 ms (with delayed_ack rfc5681 and stretch, default 40 ms; bsd:
-    /// the tick at which they leave, default 200 ms).
+    /// Longest time for which an acknowledgment is held back, 1 to 500 ms (with delayed_ack rfc5681 and
+    /// stretch, default 40 ms; bsd: the tick at which they leave, default 200 ms).
     pub ack_delay: Option<Span>,
     /// Segments for each acknowledgment (with delayed_ack stretch; default 8).
     pub ack_every: Option<Packets>,
@@ -41,8 +42,8 @@ pub struct Settings {
     pub ack_request_every: Option<Packets>,
     /// The reserved header bit of ack_control classic and flag: 4, 5 or 6 (default 4).
     pub cdl_bit: Option<u8>,
-    /// Tick of the clocks of round trips, timestamps and the retransmission timer, 1 us to 1 s (default: exact, timestamps 1 ms;
-    /// net2: 500 ms).
+    /// Tick of the clocks of round trips, timestamps and the retransmission timer, 1 us to 1 s (default:
+    /// exact, timestamps 1 ms; net2: 500 ms).
     pub clock: Option<Span>,
     /// Maximum segment size in bytes, without options (default 1460).
     pub mss: Option<u16>,
@@ -54,13 +55,13 @@ pub struct Settings {
     pub window_scale: Option<bool>,
     /// Receive window, in full-size segments or in bytes: a receive buffer of fixed size.
     pub window: Option<Amount>,
-    /// Receive buffer of fixed size in bytes, where `window` is not given (default: autotuned from 4 MiB to 1 GiB; linux: from
-    /// 64 KiB to 6 MiB; the historical profiles and net2: 4 MB).
+    /// Receive buffer of fixed size in bytes, where `window` is not given (default: autotuned from 4 MiB to 1
+    /// GiB; linux: from 64 KiB to 6 MiB; the historical profiles and net2: 4 MB).
     pub receive_buffer: Option<ByteCount>,
     /// Upper limit of an autotuned receive buffer.
     pub receive_buffer_max: Option<ByteCount>,
-    /// Send buffer of fixed size in bytes (default: autotuned from 256 KiB to 3 GiB by the congestion window; linux: from 16 KiB
-    /// to 4 MiB; the historical profiles and net2: 16 MB).
+    /// Send buffer of fixed size in bytes (default: autotuned from 256 KiB to 3 GiB by the congestion window;
+    /// linux: from 16 KiB to 4 MiB; the historical profiles and net2: 16 MB).
     pub send_buffer: Option<ByteCount>,
     /// Upper limit of an autotuned send buffer.
     pub send_buffer_max: Option<ByteCount>,
@@ -72,13 +73,15 @@ pub struct Settings {
     pub initial_ssthresh: Option<Packets>,
     /// Upper limit of the congestion window (default: none; net2: 65535 bytes).
     pub cwnd_clamp: Option<Packets>,
-    /// Lower limit of the congestion window (default: 1): what a layer below holds back, and one more. For paths of one's own.
+    /// Lower limit of the congestion window (default: 1): what a layer below holds back, and one more. For
+    /// paths of one's own.
     pub cwnd_floor: Option<Packets>,
     /// Less than a full segment waits while anything is outstanding (default true).
     pub nagle: Option<bool>,
     /// Explicit congestion notification (default: off; dctcp with congestion control dctcp).
     pub ecn: Option<EcnMode>,
-    /// Probing for the path's segment size (default: black-hole; off for linux, net2 and the historical profiles).
+    /// Probing for the path's segment size (default: black-hole; off for linux, net2 and the historical
+    /// profiles).
     pub mtu_probing: Option<MtuProbing>,
     /// A connection without a segment from the peer for so long is probed (default: never).
     pub keep_alive: Option<Span>,
@@ -86,9 +89,11 @@ pub struct Settings {
     pub keep_alive_interval: Option<Span>,
     /// Unanswered probes that end the connection (default 9).
     pub keep_alive_count: Option<u32>,
-    /// The connection ends when what waits to be sent has made no progress for so long (default: no such limit).
+    /// The connection ends when what waits to be sent has made no progress for so long (default: no such
+    /// limit).
     pub user_timeout: Option<Span>,
-    /// How long a connection whose program has closed both directions waits for the peer's FIN (default 60 s).
+    /// How long a connection whose program has closed both directions waits for the peer's FIN (default 60
+    /// s).
     pub fin_timeout: Option<Span>,
     /// Byte counting in slow start (linux-2.6 profiles).
     pub abc: Option<Abc>,
@@ -108,28 +113,31 @@ pub struct Settings {
     pub detection: Option<Detection>,
     /// Tail loss probes (modern profiles).
     pub tail_loss_probe: Option<bool>,
-    /// What a retransmission timeout does first (modern profiles; default: aen-literal with star, aen with star-robust).
+    /// What a retransmission timeout does first (modern profiles; default: aen-literal with star, aen with
+    /// star-robust).
     pub timeout: Option<TimeoutProcedure>,
     /// Taking reductions back for losses that were none (modern profiles).
     pub undo: Option<bool>,
-    /// HyStart++ in the first slow start (modern profiles; default: with cubic in the profiles modern and linux).
+    /// HyStart++ in the first slow start (modern profiles; default: with cubic in the profiles modern and
+    /// linux).
     pub hystart: Option<bool>,
-    /// Most segments by which one ACK raises the window in slow start (modern profiles; default: as many as it
-    /// acknowledges).
+    /// Most segments by which one ACK raises the window in slow start (modern profiles; default: as many as
+    /// it acknowledges).
     pub slow_start_limit: Option<Packets>,
-    /// How bandwidth samples become an estimate (tcp-j, star, star-robust; default: none, for star-robust tsw).
+    /// How bandwidth samples become an estimate (tcp-j, star, star-robust; default: none, for star-robust
+    /// tsw).
     pub abe_filter: Option<AbeFilter>,
-    /// The interval taken for the first ACK, which has no predecessor; 0 s: the handshake's round trip (tcp-j: 1 us,
-    /// star: 1 ms, star-robust: 0 s).
+    /// The interval taken for the first ACK, which has no predecessor; 0 s: the handshake's round trip
+    /// (tcp-j: 1 us, star: 1 ms, star-robust: 0 s).
     pub abe_first_interval: Option<Span>,
     /// The window is at most so many times the measured bandwidth-delay product; 0: no such bound (star: 0,
     /// star-robust: 2).
     pub abe_cap: Option<f64>,
-    /// Faster than doubling in the first slow start, while the window is far below what the first flight has told of the path
-    /// (modern profiles, paced; default: with cubic in profile modern).
+    /// Faster than doubling in the first slow start, while the window is far below what the first flight has
+    /// told of the path (modern profiles, paced; default: with cubic in profile modern).
     pub fast_start: Option<bool>,
-    /// Segments leave at a rate, not as the window allows (modern profiles; default: with cubic in profile modern, and with bbr1,
-    /// bbr3, farpace and star-robust).
+    /// Segments leave at a rate, not as the window allows (modern profiles; default: with cubic in profile
+    /// modern, and with bbr1, bbr3, farpace and star-robust).
     pub pacing: Option<bool>,
 }
 
@@ -157,7 +165,8 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// The configuration these settings mean: the profile's, with what is set in place of its own, and what follows from both.
+    /// The configuration these settings mean: the profile's, with what is set in place of its own, and what
+    /// follows from both.
     ///
     /// # Errors
     /// A switch that the profile does not have, or a value out of range.

@@ -6,7 +6,8 @@ use farpace_units::Span;
 
 impl Settings {
     pub(super) fn overlay(&self, config: &mut Config) {
-        // Every field is named, so that a new one cannot be forgotten. What follows from several settings is in `derive`.
+        // Every field is named, so that a new one cannot be forgotten. What follows from several settings is
+        // in `derive`.
         let Settings {
             profile: _,
             congestion,

@@ -1,5 +1,5 @@
-//! What an acknowledgment goes through, in the kernel's order: SACK blocks, the queue, RACK's window, the answer to a
-//! probe, the congestion states, the window.
+//! What an acknowledgment goes through, in the kernel's order: SACK blocks, the queue, RACK's window, the
+//! answer to a probe, the congestion states, the window.
 
 use super::ack_flags::AckFlags;
 use super::board::BoardMarks;

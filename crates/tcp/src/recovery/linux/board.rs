@@ -1,4 +1,5 @@
-//! What the receiver tells it has: SACK blocks and D-SACK on the queue; and, without SACK, what duplicates stand for.
+//! What the receiver tells it has: SACK blocks and D-SACK on the queue; and, without SACK, what duplicates
+//! stand for.
 
 use super::ack_flags::AckFlags;
 use super::*;
@@ -164,14 +165,16 @@ impl LinuxRecovery {
         self.tallies.delivered += u64::from(more);
     }
 
-    /// Without SACK: `acked` segments are acknowledged; all but the hole were there before, as far as `assumed`.
+    /// Without SACK: `acked` segments are acknowledged; all but the hole were there before, as far as
+    /// `assumed`.
     pub(super) fn remove_assumed(&mut self, assumed: u32, acked: u32, cx: &mut Context<'_>) {
         self.tallies.delivered += u64::from(acked.saturating_sub(assumed).max(1));
         let left = assumed.saturating_sub(acked - 1);
         self.set_assumed(left, acked, cx);
     }
 
-    /// No more can be there than is out; more says that segments were reordered. `taken`: acknowledged just now.
+    /// No more can be there than is out; more says that segments were reordered. `taken`: acknowledged just
+    /// now.
     fn set_assumed(&mut self, wanted: u32, taken: u32, cx: &mut Context<'_>) {
         let out = cx.segments.packets_out().get();
         let holes = cx.segments.lost_out().get().max(1).min(out);

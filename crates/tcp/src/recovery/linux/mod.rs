@@ -1,10 +1,10 @@
-//! The recovery of Linux 6: RACK and tail loss probes where there is SACK, NewReno where there is none, PRR, F-RTO and undo,
-//! with the kernel's states, counters and its one timer for all of them.
+//! The recovery of Linux 6: RACK and tail loss probes where there is SACK, NewReno where there is none, PRR,
+//! F-RTO and undo, with the kernel's states, counters and its one timer for all of them.
 //!
-//! Where the RFCs leave something open, or Linux departs from them, this does as Linux does: `crates/capi/tests/against_linux`
-//! plays random programs to both. Begin at [`ack`]: what an acknowledgment goes through. [`board`] tags segments, [`rack`] finds
-//! the lost ones, [`states`] enters and leaves the congestion states, [`timer`] is the timer, [`usage`] knows whether the window
-//! is used.
+//! Where the RFCs leave something open, or Linux departs from them, this does as Linux does:
+//! `crates/capi/tests/against_linux` plays random programs to both. Begin at [`ack`]: what an acknowledgment
+//! goes through. [`board`] tags segments, [`rack`] finds the lost ones, [`states`] enters and leaves the
+//! congestion states, [`timer`] is the timer, [`usage`] knows whether the window is used.
 
 mod ack;
 mod ack_flags;

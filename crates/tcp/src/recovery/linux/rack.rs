@@ -1,9 +1,9 @@
-//! RACK as Linux has it (RFC 8985 §6): a segment is lost when one that was sent later has arrived and the reordering window
-//! has passed.
+//! RACK as Linux has it (RFC 8985 §6): a segment is lost when one that was sent later has arrived and the
+//! reordering window has passed.
 //!
-//! Linux keeps all segments in the order in which they were last sent, and takes those that it finds lost off that list until
-//! they are sent again. Here originals, which leave in the order of their numbers, have a mark up to which they are off the
-//! list, and copies stand in a queue of their own.
+//! Linux keeps all segments in the order in which they were last sent, and takes those that it finds lost off
+//! that list until they are sent again. Here originals, which leave in the order of their numbers, have a
+//! mark up to which they are off the list, and copies stand in a queue of their own.
 
 use super::*;
 use crate::rto::TcpClock;

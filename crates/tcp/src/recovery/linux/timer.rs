@@ -1,4 +1,5 @@
-//! One timer: the retransmission timeout, the loss probe that comes before it, or the end of the reordering window.
+//! One timer: the retransmission timeout, the loss probe that comes before it, or the end of the reordering
+//! window.
 
 use super::*;
 
@@ -59,7 +60,8 @@ impl Timer {
 }
 
 impl LinuxRecovery {
-    /// RFC 8985 §7.2: the loss probe in place of the timeout. `advances`: that would begin anew now. False: there is none.
+    /// RFC 8985 §7.2: the loss probe in place of the timeout. `advances`: that would begin anew now. False:
+    /// there is none.
     pub(super) fn schedule_probe(&mut self, now: Instant, advances: bool, cx: &mut Context<'_>) -> bool {
         let calm = matches!(self.state, RecoveryState::Open | RecoveryState::Cwr);
         let Some(head) = cx.segments.row(0).filter(|_| self.switches.tail_loss_probe && self.sack && calm)

@@ -1,5 +1,5 @@
-//! Acknowledgement error notification (TCP-STAR §2 (III)): after a timeout, ask what was lost before believing that
-//! everything was.
+//! Acknowledgement error notification (TCP-STAR §2 (III)): after a timeout, ask what was lost before
+//! believing that everything was.
 //!
 //! The newest segment goes out again as the probe, and nothing else. What comes back decides:
 //!
@@ -11,11 +11,12 @@
 //!
 //! The price is a round trip before the repair begins.
 //!
-//! The paper takes any ACK below the probe for the answer. That is the `literal` form. But an ACK that was merely late
-//! says nothing of the probe: here only one that echoes the probe's timestamp or that SACKs the probe is its answer,
-//! and others just advance SND.UNA. Two more things can be known without being asked: if the newest segment was SACKed
-//! before the timeout, there are holes and no probe is needed; and if the answer has no D-SACK for the probe, the probe
-//! was the first to arrive, so that the newest segment alone was lost and is repaired now.
+//! The paper takes any ACK below the probe for the answer. That is the `literal` form. But an ACK that was
+//! merely late says nothing of the probe: here only one that echoes the probe's timestamp or that SACKs the
+//! probe is its answer, and others just advance SND.UNA. Two more things can be known without being asked: if
+//! the newest segment was SACKed before the timeout, there are holes and no probe is needed; and if the
+//! answer has no D-SACK for the probe, the probe was the first to arrive, so that the newest segment alone
+//! was lost and is repaired now.
 
 use crate::recovery::AckInput;
 use farpace_events::Cause;
@@ -94,7 +95,8 @@ impl Aen {
         let Aen::Sent { end, timestamp } = self else { return None };
         let echoes = ack.tsecr.is_some_and(|echo| (echo.wrapping_sub(timestamp) as i32) >= 0);
         if ack.snd_una.after_eq(end) {
-            // P_seq <= ACK_seq, with P_seq the last byte: at equality with the first the probe itself is missing.
+            // P_seq <= ACK_seq, with P_seq the last byte: at equality with the first the probe itself is
+            // missing.
             let duplicate = dsack.is_some_and(|d| d.end == end);
             let first = !literal && echoes && !duplicate;
             return Some(if first { AenVerdict::Tail } else { AenVerdict::Acks });

@@ -2,8 +2,8 @@
 //! and D-SACK take it back when nothing was lost.
 //!
 //! One file for each RFC: [`scoreboard`] (2018, 2883), [`rack`] and [`tail_loss_probe`] (8985), [`counting`]
-//! (6675), [`prr`] (9937), [`f_rto`] (5682), [`undo`] (3522, 4015); [`aen`] is TCP-STAR's. This file lets an ACK go through them in
-//! order; `states` enters and leaves the congestion states.
+//! (6675), [`prr`] (9937), [`f_rto`] (5682), [`undo`] (3522, 4015); [`aen`] is TCP-STAR's. This file lets an
+//! ACK go through them in order; `states` enters and leaves the congestion states.
 
 mod aen;
 mod counting;
@@ -52,7 +52,8 @@ pub struct SackRecovery {
     timeouts: u32,
     /// The next retransmission is the timeout's.
     timed_out: bool,
-    /// The first retransmission of a recovery leaves at once, whatever the window says (RFC 6675 §5 step 4.3).
+    /// The first retransmission of a recovery leaves at once, whatever the window says (RFC 6675 §5 step
+    /// 4.3).
     fast: bool,
 }
 

@@ -59,8 +59,8 @@ mod tests {
         Packets::new(n)
     }
 
-    /// Breaks: the whole point of RFC 9937: one loss in a window of twenty, ten as the target: every second ACK
-    /// lets one segment go, and at the end ten are in flight.
+    /// Breaks: the whole point of RFC 9937: one loss in a window of twenty, ten as the target: every second
+    /// ACK lets one segment go, and at the end ten are in flight.
     #[test]
     fn one_loss_comes_down_evenly() {
         let mut prr = Prr::new(p(20));
@@ -81,8 +81,8 @@ mod tests {
         assert!(sent.iter().all(|n| *n <= 1), "no bursts: {sent:?}");
     }
 
-    /// Breaks: the reduction bounds below the target: conservation when losses go on, one more when all is well,
-    /// never above the target. `(delivered, in flight, target, safe, window)` of a first ACK.
+    /// Breaks: the reduction bounds below the target: conservation when losses go on, one more when all is
+    /// well, never above the target. `(delivered, in flight, target, safe, window)` of a first ACK.
     #[test]
     fn the_bounds() {
         let table = [

@@ -132,8 +132,8 @@ impl Scoreboard {
         }
     }
 
-    /// Adds a run that overlaps no other; says where it ends, together with the run that begins at its end if it
-    /// `joins` one.
+    /// Adds a run that overlaps no other; says where it ends, together with the run that begins at its end if
+    /// it `joins` one.
     fn add(&mut self, from: u64, mut to: u64, joins: bool) -> u64 {
         if joins && let Some(end) = self.runs.remove(&to) {
             to = end;

@@ -244,8 +244,8 @@ impl SackRecovery {
         }
     }
 
-    /// Segments that were too big for the path go again in parts, in the state Loss, which cuts nothing: they say
-    /// nothing of congestion.
+    /// Segments that were too big for the path go again in parts, in the state Loss, which cuts nothing: they
+    /// say nothing of congestion.
     pub(super) fn repair_without_cut(&mut self, why: Resegmented, at: &Expiry, cx: &mut Context<'_>) {
         match (why, self.state) {
             (Resegmented::PathShrank, RecoveryState::Cwr) => cx.reduce_to(cx.window.ssthresh()),

@@ -55,8 +55,8 @@ impl TailLossProbe {
     }
 
     /// §7.3: the timer has fired. True: a probe is to be sent, and the retransmission timer begins anew. (If
-    /// there is none to send, that timer was never stopped here, so it need not be started again.) With `inside` the tail has
-    /// not left the host: it is its own probe.
+    /// there is none to send, that timer was never stopped here, so it need not be started again.) With
+    /// `inside` the tail has not left the host: it is its own probe.
     pub fn on_timer(&mut self, new_data: bool, inside: bool) -> bool {
         self.deadline = None;
         if self.end_seq.is_some() || !self.measured || inside {

@@ -22,8 +22,8 @@ pub struct SackUndo {
     pub marker: Seq,
     /// Our clock, as TSval, at the first retransmission of the episode.
     first_retransmit: Option<u32>,
-    /// Retransmissions of the episode before were under way when it began. Their echoes are older than its own first one, and prove
-    /// nothing.
+    /// Retransmissions of the episode before were under way when it began. Their echoes are older than its
+    /// own first one, and prove nothing.
     follows: bool,
     /// Retransmissions that no D-SACK has answered yet.
     unanswered: u32,
@@ -98,8 +98,9 @@ mod tests {
         }
     }
 
-    /// Breaks: on far paths with losses in every round trip an episode follows the last while its retransmissions are under way. What
-    /// answers those was taken for a proof that nothing was lost, and RACK waited a quarter of a round trip longer from then on.
+    /// Breaks: on far paths with losses in every round trip an episode follows the last while its
+    /// retransmissions are under way. What answers those was taken for a proof that nothing was lost, and
+    /// RACK waited a quarter of a round trip longer from then on.
     #[test]
     fn an_answer_to_the_episode_before_proves_nothing() {
         for (follows, spurious) in [(false, true), (true, false)] {

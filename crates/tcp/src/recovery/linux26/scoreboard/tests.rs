@@ -1,5 +1,5 @@
-//! The block sort, and a second writing of the scoreboard update that visits every segment, one by one, as the
-//! kernel does. The two must agree on every tag, counter and position.
+//! The block sort, and a second writing of the scoreboard update that visits every segment, one by one, as
+//! the kernel does. The two must agree on every tag, counter and position.
 
 use super::*;
 use crate::cc::PerAckReno;
@@ -38,7 +38,8 @@ fn sorted_ranks(sort: SackSort, ranks: &[u32]) -> Vec<u32> {
     recovery.sorted(&blocks)[..ranks.len()].iter().map(|b| b.start.get() / 10).collect()
 }
 
-/// Breaks: the second defect, exactly as the kernel had it (V3): which blocks get lost for which order of three.
+/// Breaks: the second defect, exactly as the kernel had it (V3): which blocks get lost for which order of
+/// three.
 #[test]
 fn v3_sort_of_three_blocks() {
     let table = [
@@ -389,8 +390,8 @@ impl Pair {
         SackBlock { start, end }
     }
 
-    /// Blocks as a receiver makes them, from those of the last ACK: the first grows, another comes to the front, a
-    /// new one appears, a D-SACK precedes; and sometimes anything at all.
+    /// Blocks as a receiver makes them, from those of the last ACK: the first grows, another comes to the
+    /// front, a new one appears, a D-SACK precedes; and sometimes anything at all.
     fn blocks(&mut self) -> SackBlocks {
         let known = self.literal.cache.iter().take_while(|b| **b != SackBlock::default()).count();
         let mut blocks: Vec<SackBlock> = self.literal.cache[..known].to_vec();

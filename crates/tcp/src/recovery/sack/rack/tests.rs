@@ -1,8 +1,8 @@
 use super::*;
 use farpace_units::RandomStream;
 
-/// RFC 8985 §6.2 as it is written: every segment is looked at for every ACK. Ties of the clock are broken by the
-/// order in which the segments really left.
+/// RFC 8985 §6.2 as it is written: every segment is looked at for every ACK. Ties of the clock are broken by
+/// the order in which the segments really left.
 #[derive(Default)]
 struct Literal {
     segments: Vec<Seg>,
@@ -34,8 +34,8 @@ impl Literal {
 
 const MSS: u32 = 1000;
 
-/// Breaks: RACK itself: the two queues must find what the RFC's walk over all segments finds, at the same moment,
-/// retransmissions included, whatever is lost or reordered.
+/// Breaks: RACK itself: the two queues must find what the RFC's walk over all segments finds, at the same
+/// moment, retransmissions included, whatever is lost or reordered.
 #[test]
 fn equals_the_literal_algorithm() {
     for seed in 0..400 {
@@ -101,8 +101,8 @@ fn waiting(segments: &Segments, i: usize) -> bool {
     segments.tags(i).any(Tags::LOST) && !segments.tags(i).any(Tags::RETRANSMITTED)
 }
 
-/// Breaks: the table of RFC 8985 §6.2 step 4. `(reordering seen, in recovery, SACKed, D-SACK rounds, window in ms)`
-/// at a least round trip of 40 ms and a smoothed one of 50 ms.
+/// Breaks: the table of RFC 8985 §6.2 step 4. `(reordering seen, in recovery, SACKed, D-SACK rounds, window
+/// in ms)` at a least round trip of 40 ms and a smoothed one of 50 ms.
 #[test]
 fn the_reordering_window() {
     let table = [
@@ -129,8 +129,8 @@ fn the_reordering_window() {
     }
 }
 
-/// Breaks: the widened window lasts for sixteen recoveries without a D-SACK, then it shrinks; and several D-SACKs
-/// of one round trip count once.
+/// Breaks: the widened window lasts for sixteen recoveries without a D-SACK, then it shrinks; and several
+/// D-SACKs of one round trip count once.
 #[test]
 fn the_window_shrinks_after_sixteen_recoveries() {
     let mut rack = Rack::default();
@@ -148,8 +148,8 @@ fn the_window_shrinks_after_sixteen_recoveries() {
     assert_eq!(window(&rack), Span::from_millis(10));
 }
 
-/// Breaks: a copy that was answered by an older timestamp, or faster than the path can be, must not set RACK's
-/// clock (RFC 8985 §6.2 step 2).
+/// Breaks: a copy that was answered by an older timestamp, or faster than the path can be, must not set
+/// RACK's clock (RFC 8985 §6.2 step 2).
 #[test]
 fn ambiguous_answers_are_ignored() {
     let at = |ms| Instant::ZERO + Span::from_millis(ms);
@@ -179,8 +179,9 @@ fn ambiguous_answers_are_ignored() {
     }
 }
 
-/// Breaks: an ACK of a whole super-segment, of which RACK is shown the first and the last segment, leaves other variables
-/// behind than one of as many single ones: reordering is seen where there is none, or losses are found too early.
+/// Breaks: an ACK of a whole super-segment, of which RACK is shown the first and the last segment, leaves
+/// other variables behind than one of as many single ones: reordering is seen where there is none, or losses
+/// are found too early.
 #[test]
 fn the_first_and_the_last_of_many_say_what_all_say() {
     let mut rng = RandomStream::new(1, "runs");

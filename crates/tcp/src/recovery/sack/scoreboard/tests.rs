@@ -36,8 +36,8 @@ fn block(from: u32, to: u32) -> SackBlock {
 }
 
 proptest! {
-    /// Breaks: which segments count as arrived: a row is tagged exactly when some valid block covers all of it, and
-    /// each is shown once; IsLost by runs and bytes agrees with a recount.
+    /// Breaks: which segments count as arrived: a row is tagged exactly when some valid block covers all of
+    /// it, and each is shown once; IsLost by runs and bytes agrees with a recount.
     #[test]
     fn tags_equal_the_blocks(steps in prop::collection::vec((0u32..4000, 0u32..1200, 0u32..3, any::<bool>()), 1..60)) {
         let (rows, mut segments) = (40, Segments::default());
@@ -120,7 +120,8 @@ fn known_blocks_cost_nothing() {
     assert_eq!((shown, board.runs.len()), (rows - 2, 1));
 }
 
-/// Breaks: the pipe: what has arrived does not fly any more, even if a copy of it was sent that nobody called lost.
+/// Breaks: the pipe: what has arrived does not fly any more, even if a copy of it was sent that nobody called
+/// lost.
 #[test]
 fn an_arrived_copy_does_not_fly() {
     let mut segments = Segments::default();
