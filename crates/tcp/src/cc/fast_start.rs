@@ -138,6 +138,10 @@ impl FastStart {
         if self.flights >= MAX_FLIGHTS || ack.min_rtt.is_none_or(|rtt| rtt < SHORT_RTT) {
             return false;
         }
+        // A flight tells the rate of the path that it took, and the window is to fill all of them.
+        if !ack.base_of_paths.is_zero() {
+            return false;
+        }
         let acked = ack.acked.get();
         let Some(flight) = &mut self.flight else {
             self.flight = Some(Flight {

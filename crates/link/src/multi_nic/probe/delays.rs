@@ -85,8 +85,10 @@ pub(super) struct Delays {
     /// The last two short probes, latest first.
     last: [Option<OneWayDelay>; 2],
     jitter: f64,
-    /// The highest jitter of late while there was hardly any traffic: with much, frames that keep their order
+    /// Jitter of probes before which hardly anything was sent: with much traffic, frames that keep their order
     /// show hardly any, and queues that grow and shrink look like it.
+    quiet_jitter: f64,
+    /// The highest of it of late.
     high_jitter: f64,
     /// Number of short probes in a row before which hardly anything was sent.
     quiet: u32,
@@ -113,6 +115,7 @@ impl Delays {
             epoch_start: Instant::ZERO,
             last: [None; 2],
             jitter: 0.0,
+            quiet_jitter: 0.0,
             high_jitter: 0.0,
             quiet: 0,
             correction: Span::ZERO,
@@ -143,11 +146,13 @@ impl Delays {
             if let [Some(last), Some(before)] = self.last {
                 // Second differences: a queue that grows steadily is not jitter.
                 let bend = (delay.0 as f64 - 2.0 * last.0 as f64 + before.0 as f64).abs() / 2.0;
-                self.jitter += (bend.min(self.jitter * 8.0 + JITTER_STEP) - self.jitter) / 16.0;
+                let step = |jitter: f64| (bend.min(jitter * 8.0 + JITTER_STEP) - jitter) / 16.0;
+                self.jitter += step(self.jitter);
                 self.high_jitter *= JITTER_DECAY;
                 self.quiet = if quiet { self.quiet.saturating_add(1) } else { 0 };
                 if self.quiet >= MIN_QUIET {
-                    self.high_jitter = self.high_jitter.max(self.jitter);
+                    self.quiet_jitter += step(self.quiet_jitter);
+                    self.high_jitter = self.high_jitter.max(self.quiet_jitter);
                 }
             }
             self.last = [Some(delay), self.last[0]];
