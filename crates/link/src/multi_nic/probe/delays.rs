@@ -85,8 +85,8 @@ pub(super) struct Delays {
     /// The last two short probes, latest first.
     last: [Option<OneWayDelay>; 2],
     jitter: f64,
-    /// Jitter of probes before which hardly anything was sent: with much traffic, frames that keep their order
-    /// show hardly any, and queues that grow and shrink look like it.
+    /// Jitter of probes before which hardly anything was sent: with much traffic, frames that keep their
+    /// order show hardly any, and queues that grow and shrink look like it.
     quiet_jitter: f64,
     /// The highest of it of late.
     high_jitter: f64,
