@@ -45,7 +45,13 @@ fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
                 now,
                 NIC,
                 THEIRS,
-                &Reply { probe: *probe, arrived_at, received, reordered: Default::default() },
+                &Reply {
+                    probe: *probe,
+                    arrived_at,
+                    received,
+                    reordered: Default::default(),
+                    hold: Span::from_nanos(number),
+                },
             );
         }
         if let Ok(ProbeMessage::Probe(probe)) = ProbeMessage::parse(&bytes) {
