@@ -120,7 +120,9 @@ fn the_kernel_is_paced_in_real_time() {
     let ms = |key: &str| summary[key].as_f64().unwrap();
     let missed = ms("stalled_ms") - ms("made_up_ms");
     assert!(missed >= 0.0, "{summary}");
-    assert!(rate < 48.0 && (rate > 42.0 || missed > 200.0), "{rate} Mbit/s: {summary}");
+    // While a stall is made up for, the rate is up to 2 % higher.
+    let max = if ms("made_up_ms") > 0.0 { 48.0 * 1.02 } else { 48.0 };
+    assert!(rate < max && (rate > 42.0 || missed > 200.0), "{rate} Mbit/s: {summary}");
     assert!(summary["packets"].as_u64().unwrap() > 20_000, "{summary}");
     assert!(summary["gap_frames"].as_u64().unwrap() > 10_000, "there were no gaps: {summary}");
     assert!(summary["late_median_us"].as_f64().unwrap() < 1_000.0, "{summary}");
