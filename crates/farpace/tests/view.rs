@@ -142,17 +142,9 @@ fn pages_of_commands_work_in_a_browser() {
     for page in ["out", "why", "paced"] {
         let report = directory.path().join(page).join("report.html");
         let mut command = Command::new(common::python());
-        let Ok(output) = command.arg(&script).arg("page").arg(&report).arg(directory.path()).output() else {
-            common::skip::<()>("python", "it does not run");
-            return;
-        };
-        let said =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        if output.status.code() == Some(77) {
-            common::skip::<()>("Playwright", &said);
+        if !common::browser_checks(command.arg(&script).arg("page").arg(&report).arg(directory.path())) {
             return;
         }
-        assert!(output.status.success(), "{page}: {said}");
     }
 }
 

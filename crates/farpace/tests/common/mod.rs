@@ -125,3 +125,18 @@ pub fn python() -> PathBuf {
     let local = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     if local.exists() { local } else { "python3".into() }
 }
+
+/// Exit code of a script that drives a browser, if there is no Playwright or no Chromium.
+const BROWSER_MISSING: i32 = 77;
+
+/// Runs a script that checks a page in a browser. False: there is none.
+pub fn browser_checks(script: &mut Command) -> bool {
+    let Some(output) = run_if_installed(script, "python") else { return false };
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(BROWSER_MISSING) {
+        return skip::<()>("Playwright", &said).is_some();
+    }
+    assert!(output.status.success(), "{said}");
+    true
+}

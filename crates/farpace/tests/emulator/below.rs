@@ -112,17 +112,20 @@ fn the_kernel_is_paced_in_real_time() {
     ];
     let pacer = running(&a, &words, "far0, ");
     let bytes = 10_000_000;
-    let best = (0..3).map(|_| transfer(&a, &b, B, bytes)).min().unwrap().as_secs_f64();
-    let rate = bytes as f64 * 8.0 / best / 1e6;
+    let times: Vec<f64> = (0..3).map(|_| transfer(&a, &b, B, bytes).as_secs_f64()).collect();
+    let rate = |seconds: f64| bytes as f64 * 8.0 / seconds / 1e6;
+    let (best, mean) =
+        (rate(times.iter().copied().fold(f64::MAX, f64::min)), rate(times.iter().sum::<f64>() / 3.0));
     let summary = summary(pacer);
     // 1448 of 1518 bytes of layer 2 are payload. The summary says what the machine kept back and what was not
     // made up for.
     let ms = |key: &str| summary[key].as_f64().unwrap();
     let missed = ms("stalled_ms") - ms("made_up_ms");
     assert!(missed >= 0.0, "{summary}");
-    // While a stall is made up for, the rate is up to 2 % higher.
+    // What is made up for has been missed before: a transfer may exceed the rate by 2 %, all together may not.
     let max = if ms("made_up_ms") > 0.0 { 48.0 * 1.02 } else { 48.0 };
-    assert!(rate < max && (rate > 42.0 || missed > 200.0), "{rate} Mbit/s: {summary}");
+    assert!(mean < 48.0 && best < max, "{mean} Mbit/s, at best {best}: {summary}");
+    assert!(best > 42.0 || missed > 200.0, "{best} Mbit/s: {summary}");
     assert!(summary["packets"].as_u64().unwrap() > 20_000, "{summary}");
     assert!(summary["gap_frames"].as_u64().unwrap() > 10_000, "there were no gaps: {summary}");
     assert!(summary["late_median_us"].as_f64().unwrap() < 1_000.0, "{summary}");

@@ -4,23 +4,13 @@ URL is that of a gateway that runs, and LINK the name of a link that has to be s
 """
 
 import pathlib
-import shutil
 import sys
 
-try:
-    import axe_playwright_python
-    from playwright.sync_api import sync_playwright
-except ImportError:
-    print("no module playwright or axe_playwright_python: tools/setup test makes .venv with them")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "tools"))
 
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-if CHROMIUM is None:
-    print("no chromium")
-    sys.exit(77)
+from browser import AXE, CHROMIUM, sync_playwright  # noqa: E402
 
 URL, LINK = sys.argv[1], sys.argv[2]
-AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
 
 
 def look(browser, width, scheme):

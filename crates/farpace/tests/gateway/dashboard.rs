@@ -1,12 +1,10 @@
 //! The dashboard, in a real browser and under requests of strangers.
 
+use crate::common;
 use crate::harness::*;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-
-/// Exit code of the script if there is no Playwright or no Chromium.
-const MISSING: i32 = 77;
+use std::path::Path;
 
 /// What a server on the router answers: the head, and the body as far as it comes at once.
 fn ask(net: &Net, at: &str, request: &str) -> String {
@@ -87,20 +85,11 @@ fn a_browser_shows_links_and_connections() {
     let listener = net.listen(SERVER);
     let (near, far) = net.connect(&listener);
     exchange(&near, &far, 0, 100_000);
-    let local = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    let python = if local.exists() { local } else { PathBuf::from("python3") };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway/dashboard.py");
     let url = gateway.up["up"]["web"].as_str().unwrap();
+    let python = common::python();
     let words = [python.to_str().unwrap(), script.to_str().unwrap(), url, "wan0"];
-    let output = net.on_router(&words).output().unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(MISSING) {
-        assert!(std::env::var_os("CI").is_none(), "{said}");
-        eprintln!("skipped: {said}");
-    } else {
-        assert!(output.status.success(), "{said}");
-    }
+    common::browser_checks(&mut net.on_router(&words));
     drop((near, far));
     gateway.end();
 }

@@ -1,13 +1,12 @@
 //! `client - router - server`, and a gateway on the router.
 
+use crate::process::GatewayProcess;
 pub use crate::rights::{has_rights, unique};
 use farpace::live::Namespace;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Output};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -72,20 +71,11 @@ impl Net {
     }
 
     /// A gateway that splits all connections.
-    pub fn gateway(&self, words: &[&str]) -> Running {
+    pub fn gateway(&self, words: &[&str]) -> GatewayProcess {
         let own = [env!("CARGO_BIN_EXE_farpace"), "gateway", "up", "--json", "--min-rtt", "0us"];
         let sides = ["--lan", "lan0", "--wan", "wan0"];
-        let mut command = self.on_router(&[&own[..], &sides, words].concat());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        if line.is_empty() {
-            let mut error = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
-            panic!("the gateway does not start: {error}");
-        }
-        Running { child, out, up: serde_json::from_str(&line).unwrap() }
+        let command = self.on_router(&[&own[..], &sides, words].concat());
+        GatewayProcess::start(command)
     }
 
     /// What the gateway says of itself.
@@ -102,26 +92,18 @@ impl Net {
 
     /// A listener on the server.
     pub fn listen(&self, address: &str) -> TcpListener {
-        let address: IpAddr = address.parse().unwrap();
-        self.server.within(|| TcpListener::bind((address, PORT)).unwrap()).unwrap()
+        listen_on(&self.server, address)
     }
 
     pub fn try_connect(&self, address: &str) -> std::io::Result<TcpStream> {
-        let address = SocketAddr::new(address.parse().unwrap(), PORT);
-        let stream = self.client.within(|| TcpStream::connect_timeout(&address, STEP_TIMEOUT)).unwrap()?;
-        stream.set_read_timeout(Some(STEP_TIMEOUT)).unwrap();
-        stream.set_write_timeout(Some(STEP_TIMEOUT)).unwrap();
-        Ok(stream)
+        connect_from(&self.client, address, STEP_TIMEOUT)
     }
 
     /// A connection, and its end at the server.
     pub fn connect(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
         let address = listener.local_addr().unwrap().ip().to_string();
         let near = self.try_connect(&address).unwrap();
-        let (far, _) = listener.accept().unwrap();
-        far.set_read_timeout(Some(STEP_TIMEOUT)).unwrap();
-        far.set_write_timeout(Some(STEP_TIMEOUT)).unwrap();
-        (near, far)
+        (near, accepted(listener))
     }
 
     /// The rules that lead to gateways.
@@ -151,33 +133,54 @@ impl Net {
     }
 }
 
-/// A gateway that runs.
-pub struct Running {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    pub up: Value,
+/// A listener of a host.
+pub fn listen_on(host: &Namespace, address: &str) -> TcpListener {
+    let address: IpAddr = address.parse().unwrap();
+    host.within(|| TcpListener::bind((address, PORT)).unwrap()).unwrap()
 }
 
-impl Running {
-    pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
-    }
+/// A connection of a host, whose steps take no longer than [`STEP_TIMEOUT`].
+pub fn connect_from(host: &Namespace, address: &str, within: Duration) -> std::io::Result<TcpStream> {
+    let address = SocketAddr::new(address.parse().unwrap(), PORT);
+    host.within(|| TcpStream::connect_timeout(&address, within)).unwrap().map(bounded)
+}
 
-    /// Ends it in order; what it says at the end.
-    pub fn end(mut self) -> Value {
-        self.signal(Signal::SIGTERM);
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).unwrap();
-        let status = self.child.wait().unwrap();
-        assert!(status.success());
-        serde_json::from_str::<Value>(&rest).unwrap()["end"].clone()
-    }
+/// The other end of a connection.
+pub fn accepted(listener: &TcpListener) -> TcpStream {
+    bounded(listener.accept().unwrap().0)
+}
 
-    /// Waits until it is gone.
-    pub fn wait(mut self) -> Duration {
-        let since = Instant::now();
-        self.child.wait().unwrap();
-        since.elapsed()
+fn bounded(stream: TcpStream) -> TcpStream {
+    stream.set_read_timeout(Some(STEP_TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(STEP_TIMEOUT)).unwrap();
+    stream
+}
+
+/// Resets, and then FINs, of either end of connections that `connect` makes reach the other.
+pub fn assert_endings_pass(connect: impl Fn() -> (TcpStream, TcpStream)) {
+    for by_client in [true, false] {
+        let (near, far) = connect();
+        exchange(&near, &far, 0, 1000);
+        let (own, mut other) = if by_client { (near, far) } else { (far, near) };
+        let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+        nix::sys::socket::setsockopt(&own, nix::sys::socket::sockopt::Linger, &linger).unwrap();
+        drop(own);
+        let ended = other.read(&mut [0; 10]).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::ConnectionReset, "by the client: {by_client}");
+    }
+    // Half-closed: the other direction goes on.
+    for by_client in [true, false] {
+        let (near, far) = connect();
+        let (mut own, mut other) = if by_client { (near, far) } else { (far, near) };
+        own.write_all(b"question").unwrap();
+        own.shutdown(Shutdown::Write).unwrap();
+        let mut text = String::new();
+        other.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "question");
+        let sender = send(other.try_clone().unwrap(), 0, 3_000_000, true);
+        receive(&mut own, 0, 3_000_000);
+        assert_eq!(own.read(&mut [0; 10]).unwrap(), 0);
+        sender.join().unwrap();
     }
 }
 
@@ -197,7 +200,7 @@ pub fn send(mut stream: TcpStream, from: usize, bytes: usize, close: bool) -> Jo
             at += n;
         }
         if close {
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
         }
     })
 }

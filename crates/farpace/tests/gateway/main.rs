@@ -3,12 +3,15 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod dashboard;
 mod endings;
 mod harness;
 mod lives;
 mod network;
 mod pair;
+mod process;
 #[path = "../common/rights.rs"]
 mod rights;
 mod sites;

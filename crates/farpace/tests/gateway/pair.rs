@@ -2,8 +2,8 @@
 
 use crate::harness::*;
 use crate::sites::{self, Sites};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, UdpSocket};
+use std::io::ErrorKind;
+use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -103,29 +103,7 @@ fn endings_pass_both_gateways() {
     let refused = sites.try_connect(SERVER, STEP_TIMEOUT).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     let listener = sites.listen(SERVER);
-    for by_client in [true, false] {
-        let (near, far) = sites.connect(&listener);
-        exchange(&near, &far, 0, 1000);
-        let (own, mut other) = if by_client { (near, far) } else { (far, near) };
-        let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
-        nix::sys::socket::setsockopt(&own, nix::sys::socket::sockopt::Linger, &linger).unwrap();
-        drop(own);
-        let ended = other.read(&mut [0; 10]).unwrap_err();
-        assert_eq!(ended.kind(), ErrorKind::ConnectionReset, "by the client: {by_client}");
-    }
-    for by_client in [true, false] {
-        let (near, far) = sites.connect(&listener);
-        let (mut own, mut other) = if by_client { (near, far) } else { (far, near) };
-        own.write_all(b"question").unwrap();
-        own.shutdown(Shutdown::Write).unwrap();
-        let mut text = String::new();
-        other.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "question");
-        let sender = send(other.try_clone().unwrap(), 0, 3_000_000, true);
-        receive(&mut own, 0, 3_000_000);
-        assert_eq!(own.read(&mut [0; 10]).unwrap(), 0);
-        sender.join().unwrap();
-    }
+    assert_endings_pass(|| sites.connect(&listener));
     for at in 0..2 {
         sites.until(at, "nothing is left of the connections", |status| status["totals"]["connections"] == 0);
     }

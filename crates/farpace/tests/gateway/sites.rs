@@ -1,15 +1,13 @@
 //! `client - gateway a - links - gateway b - server`: a pair, on both routers.
 
-use crate::harness::{PORT, STEP_TIMEOUT};
+use crate::harness::{STEP_TIMEOUT, accepted, connect_from, listen_on};
+use crate::process::GatewayProcess;
 use crate::rights::unique;
 use farpace::live::Namespace;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -119,26 +117,17 @@ impl Sites {
     }
 
     /// A gateway at a site that splits all connections.
-    pub fn gateway(&self, at: usize, peer: &std::path::Path, words: &[&str]) -> PairedGateway {
+    pub fn gateway(&self, at: usize, peer: &std::path::Path, words: &[&str]) -> GatewayProcess {
         let own = [FARPACE, "gateway", "up", "--json", "--min-rtt", "0us", "--lan", "lan0", "--peer"];
         let links: Vec<_> =
             (0..self.links).flat_map(|link| ["--via".to_owned(), format!("l{link}")]).collect();
         let mut command = self.on_router(at, &own);
         command.arg(peer).args(links).args(words);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        if line.is_empty() {
-            let mut error = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
-            panic!("the gateway of {} does not start: {error}", NAMES[at]);
-        }
-        PairedGateway { child, out }
+        GatewayProcess::start(command)
     }
 
     /// Both gateways, whose peers are up on all paths. The end that waits is first.
-    pub fn pair(&self) -> [PairedGateway; 2] {
+    pub fn pair(&self) -> [GatewayProcess; 2] {
         let [of_b, of_a] = self.keys("keys");
         let b = self.gateway(1, &of_a, &[]);
         let a = self.gateway(0, &of_b, &[]);
@@ -184,26 +173,18 @@ impl Sites {
 
     /// A listener on the server.
     pub fn listen(&self, address: &str) -> TcpListener {
-        let address: IpAddr = address.parse().unwrap();
-        self.server.within(|| TcpListener::bind((address, PORT)).unwrap()).unwrap()
+        listen_on(&self.server, address)
     }
 
     pub fn try_connect(&self, address: &str, within: Duration) -> std::io::Result<TcpStream> {
-        let address = SocketAddr::new(address.parse().unwrap(), PORT);
-        let stream = self.client.within(|| TcpStream::connect_timeout(&address, within)).unwrap()?;
-        stream.set_read_timeout(Some(STEP_TIMEOUT)).unwrap();
-        stream.set_write_timeout(Some(STEP_TIMEOUT)).unwrap();
-        Ok(stream)
+        connect_from(&self.client, address, within)
     }
 
     /// A connection, and its end at the server.
     pub fn connect(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
         let address = listener.local_addr().unwrap().ip().to_string();
         let near = self.try_connect(&address, STEP_TIMEOUT).unwrap();
-        let (far, _) = listener.accept().unwrap();
-        far.set_read_timeout(Some(STEP_TIMEOUT)).unwrap();
-        far.set_write_timeout(Some(STEP_TIMEOUT)).unwrap();
-        (near, far)
+        (near, accepted(listener))
     }
 
     /// True if the server answers pings of the client.
@@ -235,42 +216,5 @@ impl Sites {
         }
         let links = self.on_router(at, &["ip", "link"]).output().unwrap();
         assert!(!String::from_utf8(links.stdout).unwrap().contains("fplan"));
-    }
-}
-
-/// A gateway of a pair that runs.
-pub struct PairedGateway {
-    child: Child,
-    out: BufReader<ChildStdout>,
-}
-
-impl PairedGateway {
-    pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
-    }
-
-    /// Ends it in order; what it says at the end.
-    pub fn end(mut self) -> Value {
-        self.signal(Signal::SIGTERM);
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).unwrap();
-        let status = self.child.wait().unwrap();
-        assert!(status.success());
-        serde_json::from_str::<Value>(&rest).unwrap()["end"].clone()
-    }
-
-    /// Waits until it is gone.
-    pub fn wait(mut self) {
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for PairedGateway {
-    /// A test that fails leaves no process.
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
     }
 }

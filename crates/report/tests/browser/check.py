@@ -3,20 +3,11 @@
 import base64
 import os
 import pathlib
-import shutil
 import sys
 
-try:
-    import axe_playwright_python
-    from playwright.sync_api import sync_playwright
-except ImportError:
-    print("no module playwright or axe_playwright_python: tools/setup test makes .venv with them")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "tools"))
 
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-if CHROMIUM is None:
-    print("no chromium")
-    sys.exit(77)
+from browser import AXE, CHROMIUM, sync_playwright  # noqa: E402
 
 GROUP, PAGE, OUT = sys.argv[1], pathlib.Path(sys.argv[2]).resolve().as_uri(), pathlib.Path(sys.argv[3])
 HERE = pathlib.Path(__file__).parent
@@ -215,7 +206,6 @@ def static(browser):
 
 
 def access(browser):
-    axe = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
     for width in WIDTHS:
         for scheme in SCHEMES:
             page = opened(browser, width, scheme)
@@ -223,7 +213,7 @@ def access(browser):
             scrolls = page.evaluate("document.documentElement.scrollWidth")
             assert scrolls <= width, f"{width} {scheme}: {scrolls} pixels wide"
             silent(page)
-            page.evaluate(axe)
+            page.evaluate(AXE)
             found = page.evaluate("axe.run().then((r) => r.violations.map((v) => [v.id, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))")
             assert found == [], f"{width} {scheme}: {found}"
 
