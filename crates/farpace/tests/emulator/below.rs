@@ -122,7 +122,8 @@ fn the_kernel_is_paced_in_real_time() {
     let ms = |key: &str| summary[key].as_f64().unwrap();
     let missed = ms("stalled_ms") - ms("made_up_ms");
     assert!(missed >= 0.0, "{summary}");
-    // What is made up for has been missed before: a transfer may exceed the rate by 2 %, all together may not.
+    // What is made up for has been missed before: a transfer may exceed the rate by 2 %, all together
+    // may not.
     let max = if ms("made_up_ms") > 0.0 { 48.0 * 1.02 } else { 48.0 };
     assert!(mean < 48.0 && best < max, "{mean} Mbit/s, at best {best}: {summary}");
     assert!(best > 42.0 || missed > 200.0, "{best} Mbit/s: {summary}");
