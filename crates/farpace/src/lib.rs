@@ -78,6 +78,7 @@ pub mod man;
 pub mod nics;
 pub mod notices;
 pub mod outdir;
+mod own_addresses;
 pub mod pacing;
 pub mod papers;
 pub mod perf;

@@ -3,6 +3,7 @@
 use super::serving::{LOOK, accept_inside, spawn};
 use super::ticket::{Ticket, TicketIdentity, TicketPlace};
 use super::{CarrierChoice, SecureStream, Service, inside, paths, tls};
+use crate::own_addresses;
 use crate::transfer::{TransferStream, named_at};
 use anyhow::{Context, Result, anyhow};
 use farpace_live::Wait;
@@ -10,7 +11,7 @@ use farpace_live::device::udp_tunnel::{TunnelStatus, UdpBind};
 use farpace_live::device::{TunnelConfig, UdpTunnel};
 use farpace_live::socket::{SocketOptions, Stack};
 use farpace_transfer::kernel;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,8 +77,7 @@ impl Gate {
         let of_device = device.as_ref().and_then(|device| device.local_addr().ok());
         let at = of_device.or_else(|| listener.as_ref().and_then(|listener| listener.local_addr().ok()));
         let at = at.context("no way is open")?;
-        let hosts =
-            if args.advertise.is_empty() { own_addresses(args.address) } else { args.advertise.clone() };
+        let hosts = if args.advertise.is_empty() { advertised(args.address) } else { args.advertise.clone() };
         for host in hosts {
             // With a port of its own, if it has been translated.
             let place = host.parse().unwrap_or(TicketPlace { host, port: at.port() });
@@ -246,41 +246,18 @@ fn listen(address: Option<IpAddr>, port: u16) -> Result<TcpListener> {
     .with_context(context)
 }
 
-/// The addresses by which others may reach this machine: first those that lead to the Internet.
-fn own_addresses(bound: Option<IpAddr>) -> Vec<String> {
+/// The addresses by which others may reach this machine.
+fn advertised(bound: Option<IpAddr>) -> Vec<String> {
     if let Some(bound) = bound.filter(|bound| !bound.is_unspecified()) {
         return vec![bound.to_canonical().to_string()];
     }
-    // Nothing is sent: the system only looks up by which address it would be.
-    let towards = |any: IpAddr, to: &str| {
-        let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
-        socket.connect((to, 9)).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    };
-    let first = [
-        towards(Ipv4Addr::UNSPECIFIED.into(), "192.0.2.1"),
-        towards(Ipv6Addr::UNSPECIFIED.into(), "2001:db8::1"),
-    ];
-    let mut all: Vec<IpAddr> = first.into_iter().flatten().collect();
-    let found = nix::ifaddrs::getifaddrs().into_iter().flatten().filter_map(|interface| {
-        let address = interface.address?;
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
-    });
-    all.extend(found);
-    let is_reached = |address: &IpAddr| match address {
-        IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local(),
-        IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local(),
-    };
-    let mut kept: Vec<String> = Vec::new();
-    for address in all.iter().filter(|address| is_reached(address)) {
-        let text = address.to_string();
-        if !kept.contains(&text) && kept.len() < MAX_OWN {
-            kept.push(text);
-        }
-    }
+    let mut own = own_addresses::list();
+    own.truncate(MAX_OWN);
     // A machine without networks still has itself.
-    if kept.is_empty() { vec![Ipv4Addr::LOCALHOST.to_string()] } else { kept }
+    if own.is_empty() {
+        own.push(Ipv4Addr::LOCALHOST.into());
+    }
+    own.iter().map(ToString::to_string).collect()
 }
 
 fn accept_tls(
