@@ -70,6 +70,7 @@ pub mod explain;
 mod far_end;
 pub mod forward;
 pub mod gateway;
+mod http;
 pub mod interrupt;
 pub mod kernel;
 pub mod lab_compare;

@@ -3,7 +3,9 @@
 //! A client sends a word and a line end, and gets an answer. Limits: root and the user of the gateway
 //! alone, one client at a time, each for [`MAX_SERVICE`] at most.
 
-use anyhow::{Context, Result, anyhow, bail};
+use super::snapshot::Snapshot;
+use crate::http::{HostRule, HttpRequest, HttpResponse, HttpRules, HttpServer};
+use anyhow::{Context, Result, bail};
 use farpace_live::Handle;
 use farpace_live::system::state_folder;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -38,9 +40,18 @@ pub enum Question {
     Metrics,
 }
 
+impl Question {
+    fn text(self, snapshot: &Snapshot) -> String {
+        match self {
+            Question::Status => snapshot.json().to_string(),
+            Question::Metrics => snapshot.metrics(),
+        }
+    }
+}
+
 /// Questions of other threads to the loop of the gateway.
 pub struct Questions {
-    receiver: Receiver<(Question, Sender<String>)>,
+    receiver: Receiver<(Question, Sender<Snapshot>)>,
     path: PathBuf,
     asker: Asker,
 }
@@ -48,18 +59,20 @@ pub struct Questions {
 /// Asks from another thread.
 #[derive(Clone)]
 pub struct Asker {
-    sender: Sender<(Question, Sender<String>)>,
+    sender: Sender<(Question, Sender<Snapshot>)>,
     handle: Handle,
 }
 
 impl Asker {
-    /// The answer; none if the gateway ends, or does not answer.
+    /// The answer; none if the gateway ends, or does not answer. The text is made in this thread: the loop of
+    /// the gateway has packets to move.
     pub fn ask(&self, question: Question) -> Option<String> {
         let (sender, answer) = channel();
         self.sender.send((question, sender)).ok()?;
         // A job wakes the loop, which does nothing else with it.
         self.handle.run(Box::new(|_, _| {})).ok()?;
-        answer.recv_timeout(MAX_WAIT).ok()
+        let snapshot = answer.recv_timeout(MAX_WAIT).ok()?;
+        Some(question.text(&snapshot))
     }
 }
 
@@ -106,7 +119,7 @@ impl Questions {
     }
 
     /// Answers what was asked.
-    pub fn answer(&self, mut with: impl FnMut(Question) -> String) {
+    pub fn answer(&self, mut with: impl FnMut(Question) -> Snapshot) {
         for (question, sender) in self.receiver.try_iter() {
             // Who has asked may have given up.
             let _ = sender.send(with(question));
@@ -145,31 +158,18 @@ fn answer(mut peer: UnixStream, asker: &Asker) -> io::Result<()> {
 
 /// Serves the metrics over HTTP.
 fn serve_metrics(address: SocketAddr, asker: Asker) -> Result<()> {
-    let server = tiny_http::Server::http(address).map_err(|error| {
-        anyhow!("cannot serve metrics at {address}: {error}; say another address with --metrics")
-    })?;
-    let serve = move || {
-        for request in server.incoming_requests() {
-            let path = request.url().split('?').next().unwrap_or_default();
-            let is_get = *request.method() == tiny_http::Method::Get;
-            let text = (is_get && path == METRICS_PATH).then(|| asker.ask(Question::Metrics)).flatten();
-            // An error of a client does not matter here.
-            let _ = match text {
-                Some(text) => {
-                    let mut response = tiny_http::Response::from_string(text);
-                    if let Ok(kind) = "Content-Type: text/plain; version=0.0.4".parse::<tiny_http::Header>() {
-                        response.add_header(kind);
-                    }
-                    request.respond(response)
-                }
-                None => {
-                    request.respond(tiny_http::Response::from_string("see /metrics\n").with_status_code(404))
-                }
-            };
+    let server = HttpServer::listen(address)
+        .with_context(|| format!("cannot serve metrics at {address}; say another address with --metrics"))?;
+    let answer = move |request: &HttpRequest| {
+        let text = (request.path() == METRICS_PATH).then(|| asker.ask(Question::Metrics)).flatten();
+        match text {
+            Some(text) => HttpResponse::ok("text/plain; version=0.0.4", text),
+            None => HttpResponse::text(404, "see /metrics\n"),
         }
     };
-    std::thread::Builder::new().name("metrics".to_owned()).spawn(serve).context("cannot start a thread")?;
-    Ok(())
+    // Monitors find it by any name, and it has no other methods.
+    let rules = HttpRules { name: "metrics", hosts: HostRule::Any, other_method: 404 };
+    server.serve(rules, answer).context("cannot start a thread")
 }
 
 /// The status of every gateway of this host.

@@ -243,11 +243,7 @@ impl Running {
         let Running { questions, driver, gateway, file, interception, pair, .. } = self;
         questions.answer(|question| {
             let with_flows = question == Question::Status;
-            let snapshot = snapshot(driver, *gateway, file, interception, pair.as_ref(), with_flows);
-            match question {
-                Question::Status => snapshot.json().to_string(),
-                Question::Metrics => snapshot.metrics(),
-            }
+            snapshot(driver, *gateway, file, interception, pair.as_ref(), with_flows)
         });
         Ok(())
     }

@@ -2,11 +2,12 @@
 
 use super::Args;
 use crate::explain::{self, ExplainedPage};
+use crate::http::HttpBody;
 use anyhow::{Context, Result, bail};
 use farpace_report::{Exploration, Page};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Files of a directory that are listed.
@@ -90,7 +91,7 @@ impl Library {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub(super) fn index(&mut self, root: &str) -> Result<String> {
+    pub(super) fn index(&mut self, root: &str) -> Result<HttpBody> {
         if self.single {
             return self.page(0, root);
         }
@@ -109,24 +110,26 @@ impl Library {
                 page.link(&name, &format!("{root}open/{at}"));
             }
         }
-        Ok(page.render())
+        Ok(page.render().into())
     }
 
     /// The page of a file.
     ///
     /// # Errors
     /// No such file, or one that cannot be read.
-    pub(super) fn page(&mut self, at: usize, root: &str) -> Result<String> {
+    pub(super) fn page(&mut self, at: usize, root: &str) -> Result<HttpBody> {
         let Some((path, kind)) = self.files.get(at) else { bail!("there is no such file") };
         match kind {
             FileKind::Report => {
                 let reading = || format!("cannot read `{}`", path.display());
-                if fs::metadata(path).with_context(reading)?.len() > MAX_REPORT {
+                let file = File::open(path).with_context(reading)?;
+                let len = file.metadata().with_context(reading)?.len();
+                if len > MAX_REPORT {
                     bail!("`{}` is larger than {} MiB", path.display(), MAX_REPORT >> 20);
                 }
-                fs::read_to_string(path).with_context(reading)
+                Ok(HttpBody::File(file, len))
             }
-            FileKind::Packets => Ok(self.packets(at, root)?.html.clone()),
+            FileKind::Packets => Ok(self.packets(at, root)?.html.clone().into()),
         }
     }
 

@@ -10,9 +10,12 @@ use crate::{interrupt, terminal};
 use anyhow::Result;
 use farpace_explain::FlowFilter;
 use library::Library;
-use server::ViewServer;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// Between two looks whether to end.
+const WAIT: Duration = Duration::from_millis(200);
 
 const AFTER_HELP: &str = "\
 The page is that of `farpace explain`, but its figure of packets shows every packet: the browser asks
@@ -54,18 +57,19 @@ pub struct Args {
 ///
 /// # Errors
 /// Nothing to see, a file that cannot be read, or a port that is in use.
+#[allow(clippy::disallowed_methods, reason = "it waits for Ctrl-C")]
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let library = Library::open(args)?;
-    let mut server = ViewServer::listen(args.port, library)?;
+    let url = server::serve(args.port, library)?;
     if args.json {
-        terminal::print_json(&serde_json::json!({ "url": server.url() }))?;
+        terminal::print_json(&serde_json::json!({ "url": url }))?;
     } else {
-        terminal::print(&format!("{}\n", server.url()))?;
+        terminal::print(&format!("{}\n", url))?;
         terminal::note("Open this address in a browser; Ctrl-C ends it.");
     }
     while !interrupt::asked() {
-        server.answer_next()?;
+        std::thread::sleep(WAIT);
     }
     Ok(ExitCode::from(terminal::OK))
 }

@@ -3,26 +3,19 @@
 //! At an address of this host alone everybody here may look, but only by a name of this host: pages of
 //! others, whose names lead here, get nothing. At any other address a token is asked for. The page holds
 //! nothing of the gateway.
+//!
+//! `feed` makes the events.
 
-#![allow(clippy::disallowed_methods, reason = "it sends in real time")]
+mod feed;
 
-use super::control::{Asker, Question};
-use anyhow::{Context, Result, anyhow};
-use farpace_live::device::udp_tunnel::SecretKey;
-use std::fmt::Write as _;
-use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use super::control::Asker;
+use crate::http::{self, HostRule, HttpBody, HttpRequest, HttpResponse, HttpRules, HttpServer};
+use crate::own_addresses;
+use anyhow::{Context, Result};
+use feed::StatusFeed;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-use tiny_http::{Header, Method, Request, Response, Server};
 
-/// Viewers at once at most.
-const MAX_VIEWERS: usize = 16;
-/// Between two events.
-const EVERY: Duration = Duration::from_secs(1);
-/// Bytes of a token.
-const TOKEN: usize = 16;
 /// No page of others frames this one, and it loads nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -32,15 +25,6 @@ const FILES: [(&str, &str, &str); 3] = [
     ("/dashboard.css", "text/css; charset=utf-8", include_str!("dashboard.css")),
     ("/dashboard.js", "text/javascript; charset=utf-8", include_str!("dashboard.js")),
 ];
-
-/// Who may look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Access {
-    /// Whoever comes by a name of this host.
-    Local,
-    /// Whoever has this token.
-    Token(String),
-}
 
 /// Reads an address; a port alone is one of this host.
 ///
@@ -52,145 +36,74 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     port.or_else(|_| text.parse()).map_err(bad)
 }
 
-/// Serves the dashboard, and returns where a browser finds it.
+/// Serves the dashboard until the process ends. Returns where a browser finds it.
 ///
 /// # Errors
 /// The address cannot be listened at, or there are no random numbers.
-pub fn serve(address: SocketAddr, asker: Asker) -> Result<String> {
-    let server = Server::http(address).map_err(|error| {
-        anyhow!("cannot serve the dashboard at {address}: {error}; say another address with --web")
+pub(super) fn serve(address: SocketAddr, asker: Asker) -> Result<String> {
+    let server = HttpServer::listen(address).with_context(|| {
+        format!("cannot serve the dashboard at {address}; say another address with --web")
     })?;
-    let at = server.server_addr().to_ip().unwrap_or(address);
-    let (access, url) = match at.ip().is_loopback() {
-        true => (Access::Local, format!("http://{at}/")),
-        false => {
-            let token = token()?;
-            let url = format!("http://{at}/#token={token}");
-            (Access::Token(token), url)
-        }
+    let at = server.address();
+    let is_local = at.ip().is_loopback();
+    let token = match is_local {
+        true => None,
+        false => Some(http::secret().context("no random numbers")?),
     };
-    let viewers = Arc::new(AtomicUsize::new(0));
-    let work = move || {
-        for request in server.incoming_requests() {
-            // An error of a viewer does not matter here.
-            let _ = answer(request, &access, &asker, &viewers);
-        }
+    let fragment = token.as_ref().map_or_else(String::new, |token| format!("#token={token}"));
+    let hosts = if is_local { HostRule::Local } else { HostRule::Any };
+    let rules = HttpRules { name: "web", hosts, other_method: 405 };
+    let feed = StatusFeed::start(asker)?;
+    let answer = move |request: &HttpRequest| answer(request, token.as_deref(), &feed);
+    server.serve(rules, answer).context("cannot start a thread")?;
+    Ok(format!("http://{}/{fragment}", reachable(at, own_addresses::list)))
+}
+
+/// Where a browser reaches a listener. It cannot connect to an unspecified address: the first address of this
+/// host stands for all, of the same family if there is one.
+fn reachable(at: SocketAddr, own: impl FnOnce() -> Vec<IpAddr>) -> SocketAddr {
+    if !at.ip().is_unspecified() {
+        return at;
+    }
+    let own = own();
+    let is_same = |ip: &&IpAddr| ip.is_ipv4() == at.is_ipv4();
+    // A listener of IPv6 hears IPv4 too, as Linux is set by default.
+    let found = own.iter().find(is_same).or_else(|| own.first().filter(|_| at.is_ipv6()));
+    let loopback = match at {
+        SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
-    std::thread::Builder::new().name("web".to_owned()).spawn(work).context("cannot start a thread")?;
-    Ok(url)
+    SocketAddr::new(found.copied().unwrap_or(loopback), at.port())
 }
 
-fn token() -> Result<String> {
-    let random = SecretKey::generate().context("no random numbers")?.to_bytes();
-    let mut text = String::new();
-    for byte in random.iter().take(TOKEN) {
-        let _ = write!(text, "{byte:02x}");
+fn answer(request: &HttpRequest, token: Option<&str>, feed: &Arc<StatusFeed>) -> HttpResponse {
+    if request.path() == "/events" {
+        return events(request, token, feed);
     }
-    Ok(text)
-}
-
-fn header_of<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {
-    request.headers().iter().find(|header| header.field.equiv(name)).map(|header| header.value.as_str())
-}
-
-/// True if a request came by a name of this host. A page of another name that leads here is somebody else's.
-fn is_local_name(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
-}
-
-/// Compares in a time that does not tell how much is right.
-fn is_same(a: &str, b: &str) -> bool {
-    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
-}
-
-fn answer(request: Request, access: &Access, asker: &Asker, viewers: &Arc<AtomicUsize>) -> io::Result<()> {
-    let refuse = |request: Request, code: u16, text: &str| {
-        request.respond(Response::from_string(text.to_owned()).with_status_code(code))
-    };
-    if *access == Access::Local && !header_of(&request, "Host").is_some_and(is_local_name) {
-        return refuse(request, 403, "ask by a name of this host: localhost\n");
+    match FILES.iter().find(|(name, ..)| *name == request.path()) {
+        Some((_, kind, text)) => HttpResponse::ok(kind, *text).with_policy(POLICY),
+        None => HttpResponse::text(404, "there is nothing here\n"),
     }
-    if *request.method() != Method::Get {
-        return refuse(request, 405, "GET alone\n");
+}
+
+fn events(request: &HttpRequest, token: Option<&str>, feed: &Arc<StatusFeed>) -> HttpResponse {
+    let given = request.header("Authorization").and_then(|value| value.strip_prefix("Bearer "));
+    if let Some(token) = token
+        && !given.is_some_and(|given| http::is_same(given, token))
+    {
+        return HttpResponse::text(401, "the token is missing or wrong\n");
     }
-    let path = request.url().split('?').next().unwrap_or_default().to_owned();
-    if path == "/events" {
-        let given = header_of(&request, "Authorization").and_then(|value| value.strip_prefix("Bearer "));
-        if let Access::Token(token) = access
-            && !given.is_some_and(|given| is_same(given, token))
-        {
-            return refuse(request, 401, "the token is missing or wrong\n");
+    match feed.enter() {
+        Some(viewer) => {
+            HttpResponse::ok("text/event-stream", HttpBody::Stream(Box::new(move |out| viewer.watch(out))))
         }
-        if viewers.fetch_add(1, Ordering::SeqCst) >= MAX_VIEWERS {
-            viewers.fetch_sub(1, Ordering::SeqCst);
-            return refuse(request, 503, "too many viewers\n");
-        }
-        let (asker, viewers) = (asker.clone(), viewers.clone());
-        let send = move || {
-            let _ = send_events(request, &asker);
-            viewers.fetch_sub(1, Ordering::SeqCst);
-        };
-        std::thread::Builder::new().name("viewer".to_owned()).spawn(send)?;
-        return Ok(());
+        None => HttpResponse::text(503, "too many viewers\n"),
     }
-    let Some((_, kind, text)) = FILES.iter().find(|(name, ..)| *name == path) else {
-        return refuse(request, 404, "there is nothing here\n");
-    };
-    let mut response = Response::from_string(*text);
-    for (name, value) in [
-        ("Content-Type", *kind),
-        ("Content-Security-Policy", POLICY),
-        ("X-Content-Type-Options", "nosniff"),
-        ("Referrer-Policy", "no-referrer"),
-        ("Cache-Control", "no-store"),
-    ] {
-        if let Ok(header) = Header::from_bytes(name, value) {
-            response.add_header(header);
-        }
-    }
-    request.respond(response)
-}
-
-/// Sends the status until the viewer is gone, or the gateway.
-fn send_events(request: Request, asker: &Asker) -> io::Result<()> {
-    let mut out = request.into_writer();
-    out.write_all(
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
-          X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-    )?;
-    while let Some(status) = asker.ask(Question::Status) {
-        write!(out, "data: {status}\n\n")?;
-        out.flush()?;
-        std::thread::sleep(EVERY);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Breaks: a page of a stranger reads the status through the browser of a user of this host, or a token
-    /// can be left out.
-    #[test]
-    fn only_names_of_this_host_are_local() {
-        for host in ["localhost", "localhost:8080", "127.0.0.1:1", "[::1]:8080", "[::1]"] {
-            assert!(is_local_name(host), "{host}");
-        }
-        for host in ["", "evil.example", "localhost.evil.example:80", "127.0.0.1.evil.example", "10.0.0.1:80"]
-        {
-            assert!(!is_local_name(host), "{host}");
-        }
-        assert!(
-            is_same("abc", "abc") && !is_same("abc", "abd") && !is_same("abc", "abcd") && !is_same("", "a")
-        );
-        assert_eq!(token().unwrap().len(), 2 * TOKEN);
-        assert_ne!(token().unwrap(), token().unwrap());
-    }
 
     /// Breaks: a port alone is served to the whole network.
     #[test]
@@ -198,6 +111,22 @@ mod tests {
         assert_eq!(address("8080").unwrap().to_string(), "127.0.0.1:8080");
         assert_eq!(address("[::]:80").unwrap().to_string(), "[::]:80");
         assert!(address("eth0").unwrap_err().contains("8080"));
+    }
+
+    /// Breaks: the URL that is printed leads nowhere.
+    #[test]
+    fn a_url_names_an_address_that_can_be_reached() {
+        let shown = |at: &str, own: &[&str]| {
+            let own = || own.iter().map(|ip| ip.parse().unwrap()).collect();
+            reachable(address(at).unwrap(), own).to_string()
+        };
+        let both = ["192.0.2.1", "2001:db8::1"];
+        assert_eq!(shown("[::1]:80", &both), "[::1]:80");
+        assert_eq!(shown("0.0.0.0:80", &both), "192.0.2.1:80");
+        assert_eq!(shown("[::]:80", &both), "[2001:db8::1]:80");
+        assert_eq!(shown("[::]:80", &both[..1]), "192.0.2.1:80");
+        assert_eq!(shown("0.0.0.0:80", &both[1..]), "127.0.0.1:80");
+        assert_eq!(shown("[::]:80", &[]), "[::1]:80");
     }
 
     /// Breaks: the page needs something from elsewhere, or markup can come with the data.
