@@ -94,7 +94,7 @@ pub struct GatewayFile {
     /// Metrics in Prometheus' format are served at this address, at /metrics (default: not at all).
     pub metrics: Option<SocketAddr>,
     /// The dashboard for browsers is served at this address (default: not at all). At an address other than
-    /// one of this host alone it asks for a token, which is printed at the start.
+    /// one of this host alone it asks for a token: see `farpace gateway up --help`.
     pub web: Option<SocketAddr>,
     /// Priority of the routing rules of the LAN side; the WAN side has the next one (default: 100).
     pub rule_priority: u32,

@@ -77,8 +77,23 @@ impl Asker {
 }
 
 /// Where the socket of a gateway is.
-pub fn path_of(pid: u32) -> PathBuf {
+fn path_of(pid: u32) -> PathBuf {
     state_folder().join(format!("gateway-{pid}.sock"))
+}
+
+/// Where the token of the dashboard of a gateway is, if it is in a file.
+pub fn token_path_of(pid: u32) -> PathBuf {
+    path_of(pid).with_extension("token")
+}
+
+/// Removes the files of a gateway that was killed: its socket, and the token of its dashboard.
+pub fn remove_files_of(pid: u32) {
+    remove_files(&path_of(pid));
+}
+
+fn remove_files(socket: &Path) {
+    let _ = fs::remove_file(socket);
+    let _ = fs::remove_file(socket.with_extension("token"));
 }
 
 impl Questions {
@@ -197,7 +212,7 @@ pub fn status_of_all() -> Result<Vec<Value>> {
                 all.push(serde_json::from_str(&text).context("a gateway of another version answers")?)
             }
             // It was killed.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => _ = fs::remove_file(&path),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => remove_files(&path),
             Err(error) => bail!("the gateway at {} does not answer: {error}", path.display()),
         }
     }

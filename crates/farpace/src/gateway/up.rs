@@ -6,6 +6,7 @@ use super::interception::{Interception, side_mtu};
 use super::pair::{GatewayPair, PairElements, PairView};
 use super::snapshot::{MAX_ROWS, Snapshot};
 use super::watchdog::Watchdog;
+use super::web::Dashboard;
 use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_gateway::Gateway;
@@ -77,7 +78,7 @@ pub struct GatewayUpArgs {
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
     /// Serve a dashboard for browsers at this address; a port alone: for this host alone. Elsewhere it asks
-    /// for a token, which is printed
+    /// for a token, which is printed on a terminal, and kept in a file otherwise
     #[arg(long, value_name = "PORT|ADDR", value_parser = super::web::address)]
     web: Option<SocketAddr>,
     /// Ends after this time; without it at Ctrl-C or SIGTERM
@@ -128,8 +129,7 @@ struct Running {
     notified: Instant,
     pair: Option<(GatewayPair, PairElements)>,
     looked: Instant,
-    /// Where a browser finds the dashboard.
-    dashboard: Option<String>,
+    dashboard: Option<Dashboard>,
     /// Since when no path leads to the peer.
     down_since: Option<Instant>,
     /// Connections are handed over.
@@ -360,6 +360,8 @@ impl Running {
         let Interception { names, mtus, notes, .. } = &self.interception;
         let (lan, wan) = (&self.file.lan, &self.file.wan);
         let paths = || self.pair.iter().flat_map(|(pair, _)| pair.links.iter().zip(&pair.said));
+        let token_file = self.dashboard.as_ref().and_then(|dashboard| dashboard.token_file.as_ref());
+        let token_file = token_file.map(|file| file.path().display().to_string());
         if json {
             let peer = self.pair.as_ref().map(|(pair, _)| {
                 let paths: Vec<_> = paths().map(|(via, said)| json!({ "via": via, "found": said })).collect();
@@ -368,7 +370,9 @@ impl Running {
             let up = json!({ "up": {
                 "lan": lan, "wan": wan, "peer": peer, "devices": names,
                 "mtu_bytes": { "lan": mtus[0], "wan": mtus[1] },
-                "set": self.interception.steps(), "notes": notes, "web": self.dashboard,
+                "set": self.interception.steps(), "notes": notes,
+                "web": self.dashboard.as_ref().map(|dashboard| &dashboard.url),
+                "web_token_file": token_file,
             }});
             return terminal::print(&format!("{up}\n"));
         }
@@ -385,8 +389,11 @@ impl Running {
         paths().for_each(|(via, said)| text += &format!("  path via {via}: {said}\n"));
         self.interception.steps().iter().for_each(|step| text += &format!("  set; at the end: {step}\n"));
         notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
-        if let Some(url) = &self.dashboard {
-            text += &format!("  dashboard: {url}\n");
+        if let Some(dashboard) = &self.dashboard {
+            text += &format!("  dashboard: {}\n", dashboard.url);
+        }
+        if let Some(path) = token_file {
+            text += &format!("    with #token=TOKEN at its end; TOKEN is in {path}\n");
         }
         text += "Try: farpace gateway check   farpace gateway status   farpace gateway top\n";
         text += "Ctrl-C hands the connections over and takes everything away.\n";
@@ -409,6 +416,7 @@ impl Running {
         }
         drop(self.driver);
         drop(self.questions);
+        drop(self.dashboard);
         drop(self.watchdog);
         ended?;
         released?;

@@ -118,6 +118,6 @@ fn take_away(pid: i32, started: u64) -> Result<ExitCode> {
             terminal::note(&format!("left over: {}; `farpace doctor --clean` tries again", all.join("; ")));
         }
     }
-    let _ = std::fs::remove_file(control::path_of(pid.unsigned_abs()));
+    control::remove_files_of(pid.unsigned_abs());
     Ok(ExitCode::SUCCESS)
 }

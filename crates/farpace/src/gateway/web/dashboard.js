@@ -124,7 +124,7 @@ async function listen() {
     try {
       const answer = await fetch("events", { headers, cache: "no-store" });
       if (answer.status === 401) {
-        byId("state").textContent = "The token is missing or wrong: open the address that the gateway has printed.";
+        byId("state").textContent = "The token is missing or wrong: the gateway has said at its start where it is.";
         return;
       }
       if (!answer.ok) throw new Error(`${answer.status}`);

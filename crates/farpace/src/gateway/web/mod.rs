@@ -4,17 +4,20 @@
 //! others, whose names lead here, get nothing. At any other address a token is asked for. The page holds
 //! nothing of the gateway.
 //!
-//! `feed` makes the events.
+//! `feed` makes the events, `token_file` keeps the token where it must not be printed.
 
 mod feed;
+mod token_file;
 
 use super::control::Asker;
 use crate::http::{self, HostRule, HttpBody, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use crate::own_addresses;
 use anyhow::{Context, Result};
 use feed::StatusFeed;
+use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+pub(super) use token_file::TokenFile;
 
 /// No page of others frames this one, and it loads nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -26,6 +29,14 @@ const FILES: [(&str, &str, &str); 3] = [
     ("/dashboard.js", "text/javascript; charset=utf-8", include_str!("dashboard.js")),
 ];
 
+/// A dashboard that is served until the process ends.
+pub(super) struct Dashboard {
+    /// Where a browser finds it, with the token if that may be printed.
+    pub url: String,
+    /// Where the token is otherwise.
+    pub token_file: Option<TokenFile>,
+}
+
 /// Reads an address; a port alone is one of this host.
 ///
 /// # Errors
@@ -36,11 +47,11 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     port.or_else(|_| text.parse()).map_err(bad)
 }
 
-/// Serves the dashboard until the process ends. Returns where a browser finds it.
+/// Serves the dashboard. Its URL is for standard output: it has the token only if that is a terminal.
 ///
 /// # Errors
-/// The address cannot be listened at, or there are no random numbers.
-pub(super) fn serve(address: SocketAddr, asker: Asker) -> Result<String> {
+/// The address cannot be listened at, there are no random numbers, or the token cannot be kept.
+pub(super) fn serve(address: SocketAddr, asker: Asker) -> Result<Dashboard> {
     let server = HttpServer::listen(address).with_context(|| {
         format!("cannot serve the dashboard at {address}; say another address with --web")
     })?;
@@ -50,13 +61,18 @@ pub(super) fn serve(address: SocketAddr, asker: Asker) -> Result<String> {
         true => None,
         false => Some(http::secret().context("no random numbers")?),
     };
-    let fragment = token.as_ref().map_or_else(String::new, |token| format!("#token={token}"));
+    let (token_file, fragment) = match &token {
+        Some(token) if std::io::stdout().is_terminal() => (None, format!("#token={token}")),
+        Some(token) => (Some(TokenFile::write(token)?), String::new()),
+        None => (None, String::new()),
+    };
     let hosts = if is_local { HostRule::Local } else { HostRule::Any };
     let rules = HttpRules { name: "web", hosts, other_method: 405 };
     let feed = StatusFeed::start(asker)?;
     let answer = move |request: &HttpRequest| answer(request, token.as_deref(), &feed);
     server.serve(rules, answer).context("cannot start a thread")?;
-    Ok(format!("http://{}/{fragment}", reachable(at, own_addresses::list)))
+    let url = format!("http://{}/{fragment}", reachable(at, own_addresses::list));
+    Ok(Dashboard { url, token_file })
 }
 
 /// Where a browser reaches a listener. It cannot connect to an unspecified address: the first address of this
