@@ -221,8 +221,7 @@ fn main() -> Result<()> {
                 for (receiver, run) in args.receivers.iter().zip(runs) {
                     println!(
                         "  {control} {receiver}: {:.1} Mbit/s, {:.2} of the best, {:.2} of the sum, \
-                         retransmitted \
-                         {:.2} %, timeouts {}; {}",
+                         retransmitted {:.2} %, timeouts {}; {}",
                         run.mbit,
                         run.mbit / best,
                         run.mbit / sum,
@@ -240,8 +239,8 @@ fn main() -> Result<()> {
             };
             let (best, sum) = (got(|m| m.0), got(|m| m.1));
             println!(
-                "{control:8} {receiver:6}  of the best: least {:.2}, median {:.2}; of the sum: least {:.2}, \
-                 median {:.2}",
+                "{control:8} {receiver:6}  of the best: least {:.2}, median {:.2}; \
+                 of the sum: least {:.2}, median {:.2}",
                 best.0, best.1, sum.0, sum.1
             );
         }
