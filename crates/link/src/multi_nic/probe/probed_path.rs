@@ -128,7 +128,7 @@ impl ProbedPath {
         let first = self.estimator.rtt().is_none();
         if probe.train {
             if let Some(train) = &mut self.train {
-                train.on_reply(reply.arrived_at, reply.received);
+                train.on_reply(probe.sent_at, reply.arrived_at, reply.received);
             }
         } else {
             self.estimator.add(now, &probe, reply, interval);

@@ -12,6 +12,18 @@ const TIME: Span = Span::from_millis(5);
 const MIN_STANDARD_ERRORS: f64 = 4.0;
 /// And by this factor.
 const MIN_STRETCH: f64 = 1.05;
+/// Frames that left this many times farther apart than a NIC of the nominal rate sends do not show that the
+/// path carries that rate.
+const MAX_SPACING: f64 = 1.5;
+
+/// A frame of a train that has arrived, relative to the first one: seconds at the sender and at the receiver,
+/// each by its own clock, and bytes that the receiver has got on the path.
+#[derive(Clone, Copy, Debug)]
+struct TrainArrival {
+    sent: f64,
+    arrived: f64,
+    bytes: f64,
+}
 
 /// A probe train.
 #[derive(Clone, Debug)]
@@ -19,9 +31,9 @@ pub(super) struct ProbeTrain {
     nominal: Rate,
     /// Number of frames still to be sent.
     left: u64,
-    /// Arrival times in seconds since the first, with the bytes received by then.
-    arrivals: Vec<(f64, f64)>,
-    first: Option<(Instant, ProbeTraffic)>,
+    arrivals: Vec<TrainArrival>,
+    /// When the first frame that has arrived left, and when it arrived, and what had been received by then.
+    first: Option<(Instant, Instant, ProbeTraffic)>,
 }
 
 impl ProbeTrain {
@@ -39,45 +51,73 @@ impl ProbeTrain {
     pub fn on_sent(&mut self) {
         self.left = self.left.saturating_sub(1);
     }
-    /// A frame has arrived, at `arrived_at` by the neighbour's clock.
-    pub fn on_reply(&mut self, arrived_at: Instant, received: ProbeTraffic) {
-        let (at, before) = *self.first.get_or_insert((arrived_at, received));
+    /// A frame has arrived that left at `sent_at`, at `arrived_at` by the neighbour's clock.
+    pub fn on_reply(&mut self, sent_at: Instant, arrived_at: Instant, received: ProbeTraffic) {
+        let (left, at, before) = *self.first.get_or_insert((sent_at, arrived_at, received));
         if let Some(more) = received.since(before) {
-            self.arrivals.push((arrived_at.since(at).as_secs_f64(), more.bytes.get() as f64));
+            self.arrivals.push(TrainArrival {
+                sent: sent_at.since(left).as_secs_f64(),
+                arrived: arrived_at.since(at).as_secs_f64(),
+                bytes: more.bytes.get() as f64,
+            });
         }
     }
-    /// The rate of the path, at most the nominal one: the upper bound that fits the arrivals. None: too few
-    /// have arrived, or it was returned before.
+    /// The rate of the path, at most the nominal one: the upper bound that fits the arrivals. It is the
+    /// nominal one if frames arrive no slower than they left, or than a NIC of this rate sends: other frames
+    /// of this host may leave between those of the train. None: too few have arrived, or it was returned
+    /// before, or the frames left too far apart to tell.
     pub fn take_rate(&mut self) -> Option<Rate> {
         let arrivals = std::mem::take(&mut self.arrivals);
         if arrivals.len() < MIN_FRAMES as usize {
             return None;
         }
-        let n = arrivals.len() as f64;
-        // Linear regression of seconds over bytes. The slope is the time per byte.
-        let mean = |of: fn(&(f64, f64)) -> f64| arrivals.iter().map(of).sum::<f64>() / n;
-        let (time, bytes) = (mean(|(t, _)| *t), mean(|(_, b)| *b));
-        let sum =
-            |of: &dyn Fn(f64, f64) -> f64| arrivals.iter().map(|(t, b)| of(t - time, b - bytes)).sum::<f64>();
-        let spread = sum(&|_, b| b * b);
-        let slope = sum(&|t, b| t * b) / spread;
-        let error = (sum(&|t, b| (t - slope * b) * (t - slope * b)) / (n - 2.0) / spread).sqrt();
-        let pace = slope - MIN_STANDARD_ERRORS * error;
-        let slower = pace * self.nominal.as_bytes_per_sec_f64() > MIN_STRETCH;
-        Some(if slower { Rate::from_bytes_per_sec_f64(1.0 / pace) } else { self.nominal })
+        let (left, _) = pace(&arrivals, |row| row.sent);
+        let (pace, error) = pace(&arrivals, |row| row.arrived);
+        let pace = pace - MIN_STANDARD_ERRORS * error;
+        let nominal = 1.0 / self.nominal.as_bytes_per_sec_f64();
+        if pace > MIN_STRETCH * left.max(nominal) {
+            return Some(Rate::from_bytes_per_sec_f64(1.0 / pace));
+        }
+        (left <= MAX_SPACING * nominal).then_some(self.nominal)
     }
+}
+
+/// Linear regression of a time over bytes: its slope, which is the seconds per byte, and the standard error
+/// of that.
+fn pace(arrivals: &[TrainArrival], time: fn(&TrainArrival) -> f64) -> (f64, f64) {
+    let n = arrivals.len() as f64;
+    let mean = |of: fn(&TrainArrival) -> f64| arrivals.iter().map(of).sum::<f64>() / n;
+    let (mean_time, mean_bytes) = (mean(time), mean(|row| row.bytes));
+    let sum = |of: &dyn Fn(f64, f64) -> f64| {
+        arrivals.iter().map(|row| of(time(row) - mean_time, row.bytes - mean_bytes)).sum::<f64>()
+    };
+    let spread = sum(&|_, b| b * b);
+    let slope = sum(&|t, b| t * b) / spread;
+    (slope, (sum(&|t, b| (t - slope * b) * (t - slope * b)) / (n - 2.0) / spread).sqrt())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_units::RandomStream;
+    use farpace_units::{ByteCount, RandomStream};
 
-    /// The rate that a train measures on a link of `mbit` Mbit/s with this jitter.
+    /// The rate that a train measures on a link of `mbit` Mbit/s with this jitter, below that of the NIC.
     fn measured(mbit: u64, jitter_us: u64, lost: &[u64], seed: u64) -> Option<u64> {
+        measured_between(mbit, jitter_us, lost, seed, ByteCount::ZERO)
+    }
+    /// So many bytes of other frames leave before each frame of the train.
+    fn measured_between(
+        mbit: u64,
+        jitter_us: u64,
+        lost: &[u64],
+        seed: u64,
+        between: ByteCount,
+    ) -> Option<u64> {
         let mut train = ProbeTrain::new(Rate::from_mbit(1_000));
         let mut rng = RandomStream::new(seed, "jitter");
-        let pace = Rate::from_mbit(mbit).time_for(super::super::delays::LONG);
+        let long = super::super::delays::LONG;
+        let pace = Rate::from_mbit(mbit).time_for(long + between);
+        let leaves = Rate::from_mbit(1_000).time_for(long + between);
         let (mut at, mut received, mut n) = (Instant::from_nanos(5), ProbeTraffic::default(), 0);
         while train.wants() {
             train.on_sent();
@@ -88,7 +128,7 @@ mod tests {
             received.add(super::super::delays::LONG);
             let late = Span::from_nanos(rng.next_u64() % (jitter_us * 1_000 + 1));
             at = at.max(Instant::from_nanos(5) + pace * n + late);
-            train.on_reply(at, received);
+            train.on_reply(Instant::from_nanos(9) + leaves * n, at, received);
         }
         let slower = train.take_rate().filter(|rate| *rate < Rate::from_mbit(1_000));
         slower.map(|rate| rate.bits_per_sec() / 1_000_000)
@@ -111,6 +151,29 @@ mod tests {
             let fast = measured(1_000, 2_000, &[], seed);
             assert!(fast.is_none_or(|rate| rate > 100), "{fast:?}");
         }
+    }
+
+    /// Breaks: frames of this host that leave between those of the train, replies to the train of the other
+    /// host above all, do not make an idle path look slower than its NICs.
+    #[test]
+    fn other_frames_between_those_of_a_train_are_not_the_path() {
+        for between in [118, 126, 1_538] {
+            assert_eq!(measured_between(1_000, 0, &[], 1, ByteCount::new(between)), None, "{between} bytes");
+        }
+        let far_apart = |bytes| {
+            let mut train = ProbeTrain::new(Rate::from_mbit(1_000));
+            let mut received = ProbeTraffic::default();
+            for n in 0..8 {
+                received.add(super::super::delays::LONG);
+                let at = Instant::ZERO + Rate::from_mbit(1_000).time_for(ByteCount::new(bytes)) * n;
+                train.on_reply(at, at, received);
+            }
+            train.take_rate()
+        };
+        assert_eq!(far_apart(1_538 + 126), Some(Rate::from_mbit(1_000)));
+        assert_eq!(far_apart(1_538 * 2), None, "the path may be slower than its NICs");
+        let slow = measured_between(100, 0, &[], 1, ByteCount::new(118)).expect("the path is much slower");
+        assert!((90..=100).contains(&slow), "{slow} Mbit/s");
     }
 
     /// Breaks: a train does not block a slow NIC for long.
