@@ -177,6 +177,8 @@ pub struct NicPath {
     pub rtt: Span,
     /// Round trip time without queues; zero: unknown.
     pub base_rtt: Span,
+    /// The longest round trip that the own clock has measured of late; zero: unknown.
+    pub longest_rtt: Span,
     /// By how much frames may come later than by `delay`, all but one in twenty: jitter.
     pub spread: Span,
     /// Loss rate, 0 to 1.
@@ -248,6 +250,7 @@ impl NicPath {
             slack: Span::ZERO,
             rtt: Span::ZERO,
             base_rtt: Span::ZERO,
+            longest_rtt: Span::ZERO,
             spread: Span::ZERO,
             loss: 0.0,
             free: Instant::ZERO,
@@ -407,15 +410,16 @@ impl NicPaths {
         })
     }
     /// The round trip of the paths to `neighbour` together, without queues, as a transport sees it whose
-    /// frames arrive in order, or are put in order: that of the longest path. None: fewer than two paths
-    /// work, or have been measured.
+    /// frames arrive in order, or are put in order: that of the longest path. What the clock of the neighbour
+    /// says makes it no longer than round trips that the own clock has measured. Some time for queues that
+    /// stand while all paths are used is included. None: fewer than two paths work, or have been measured.
     pub fn base_rtt(&self, neighbour: NeighbourId) -> Option<Span> {
         let known = || self.working(neighbour).map(|(_, path)| path).filter(|path| !path.base_rtt.is_zero());
         let delay = |path: &NicPath| path.delay.of(FULL_FRAME);
         // The way back is that of the shortest path, whichever NIC a frame left by.
         let common = known().map(|path| path.base_rtt - delay(path).min(path.base_rtt)).min()?;
         let longest = known().map(|path| delay(path) + path.spread).max()?;
-        let base = common + longest;
+        let base = (common + longest).min(known().map(|path| path.longest_rtt).max()?);
         (known().count() > 1).then(|| base + MIN_STANDING_QUEUE + base / STANDING_QUEUE_DIVISOR)
     }
     /// True if `nic` can begin to send at `now`.
@@ -466,5 +470,101 @@ impl NicPaths {
             paths[first.index()] = Some(NicPath::new(None, rate, PathDelay::of_links(2, rate)));
         }
         self.neighbours[NeighbourId::ORDINARY.0 as usize] = paths;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: NeighbourId = NeighbourId(1);
+
+    /// Idle paths of Mbit/s, ms of round trip, us of jitter, and loss.
+    fn paths_of(list: &[(u64, u64, u64, f64)]) -> NicPaths {
+        let nic = |at: usize| NicSpec {
+            mac: MacAddr([2, 0, 0, 0, 0, at as u8]),
+            rate: Rate::from_mbit(1_000),
+            kind: NicKind::UNKNOWN,
+        };
+        let mut paths = NicPaths::new(&(0..list.len()).map(nic).collect::<Vec<_>>());
+        let mut to = [None; MAX_NICS];
+        for (slot, (mbit, ms, jitter, loss)) in to.iter_mut().zip(list) {
+            let (rate, base_rtt) = (Rate::from_mbit(*mbit), Span::from_millis(*ms));
+            let delay = PathDelay { fixed: base_rtt / 2, per_byte: PerByte::of(rate) };
+            let spread = Span::from_micros(*jitter);
+            let longest_rtt = base_rtt + spread;
+            let new = NicPath::new(None, rate, delay);
+            *slot = Some(NicPath { base_rtt, longest_rtt, spread, loss: *loss, ..new });
+        }
+        assert_eq!(paths.set_neighbour(None, to), ID);
+        paths
+    }
+    fn used(paths: &NicPaths) -> Vec<u8> {
+        paths.working(ID).map(|(nic, _)| nic.0).collect()
+    }
+
+    /// Breaks: where the receiver does not put frames in order, paths are used together that carry less than
+    /// the best one, or paths that are alike are left alone.
+    #[test]
+    fn without_order_at_the_receiver_only_like_and_steady_paths_are_used() {
+        // What is used if the transport takes losses for congestion, and if it bears them.
+        type Row = (&'static str, &'static [(u64, u64, u64, f64)], &'static [u8], &'static [u8]);
+        let table: [Row; 10] = [
+            ("one", &[(100, 20, 0, 0.0)], &[0], &[0]),
+            ("alike", &[(100, 20, 0, 0.0), (100, 20, 0, 0.0)], &[0, 1], &[0, 1]),
+            ("near and thin", &[(10, 10, 0, 0.0), (100, 20, 0, 0.0)], &[1], &[1]),
+            ("far and thin", &[(10, 20, 0, 0.0), (100, 10, 0, 0.0)], &[0, 1], &[0, 1]),
+            ("half and 10 ms longer", &[(100, 20, 0, 0.0), (50, 40, 0, 0.0)], &[0, 1], &[0, 1]),
+            ("longer", &[(100, 20, 0, 0.0), (50, 41, 0, 0.0)], &[0], &[0]),
+            ("jitter", &[(100, 20, 0, 0.0), (50, 20, 1_300, 0.0)], &[0], &[0]),
+            ("jitter of the best", &[(100, 20, 1_300, 0.0), (50, 20, 1_200, 0.0)], &[0, 1], &[0, 1]),
+            ("losses", &[(100, 20, 0, 0.0), (50, 20, 0, 0.01)], &[0], &[0, 1]),
+            ("few losses", &[(100, 20, 0, 0.0), (50, 20, 0, 1e-5)], &[0, 1], &[0, 1]),
+        ];
+        for (name, list, takes, bears) in table {
+            for (bears_loss, expected) in [(false, takes), (true, bears)] {
+                let mut paths = paths_of(list);
+                paths.select(ID, None, bears_loss);
+                assert_eq!(used(&paths), expected, "{name}, bears losses: {bears_loss}");
+                paths.select(ID, None, bears_loss);
+                assert_eq!(used(&paths), expected, "{name}, again");
+            }
+        }
+        // A path that is not used is used again from a third of the widest one's rate.
+        let mut paths = paths_of(&[(30, 20, 0, 0.0), (100, 30, 0, 0.0)]);
+        for (mbit, expected) in [(30, &[0, 1][..]), (24, &[1]), (30, &[1]), (34, &[0, 1])] {
+            paths.path_mut(ID, NicId(0)).expect("there is one").set_rate(Rate::from_mbit(mbit));
+            paths.select(ID, None, true);
+            assert_eq!(used(&paths), expected, "{mbit} Mbit/s");
+        }
+        // If the best path fails, the next one counts.
+        let mut paths = paths_of(&[(100, 20, 0, 0.0), (50, 80, 0, 0.0)]);
+        paths.path_mut(ID, NicId(0)).expect("there is one").up = false;
+        paths.select(ID, None, true);
+        assert_eq!(used(&paths), [1]);
+    }
+
+    /// Breaks: a transport is told the wrong round trip of all paths, or the clock of a hostile neighbour can
+    /// make it any number.
+    #[test]
+    fn the_round_trip_of_all_paths_is_bounded_by_the_own_clock() {
+        let allowance = |base: Span| MIN_STANDING_QUEUE + base / STANDING_QUEUE_DIVISOR;
+        let mut paths = paths_of(&[(100, 20, 0, 0.0), (100, 40, 2_000, 0.0)]);
+        // There by the longer path, with its jitter, and back by the shorter one.
+        let honest = Span::from_millis(20 + 2 + 10);
+        let told = paths.base_rtt(ID).expect("two paths work");
+        assert!(told.abs_diff(honest + allowance(honest)) < Span::from_micros(300), "{told}");
+        for (fixed, spread) in [(Span::from_secs(1_000_000), Span::ZERO), (Span::ZERO, Span::from_secs(77))] {
+            for nic in [0, 1] {
+                let path = paths.path_mut(ID, NicId(nic)).expect("there is one");
+                (path.delay.fixed, path.spread) = (fixed, spread);
+                let most = Span::from_millis(42);
+                assert_eq!(paths.base_rtt(ID), Some(most + allowance(most)), "{fixed} {spread} {nic}");
+            }
+        }
+        let mut one = paths_of(&[(100, 20, 0, 0.0)]);
+        assert_eq!(one.base_rtt(ID), None);
+        one.path_mut(ID, NicId(0)).expect("there is one").base_rtt = Span::ZERO;
+        assert_eq!(one.base_rtt(ID), None);
     }
 }

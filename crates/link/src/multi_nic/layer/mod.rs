@@ -94,6 +94,8 @@ impl MultiNic {
         let conflict_detections =
             addresses.iter().filter(|_| config.conflict_detection).filter_map(detection).collect();
         let probing = Probing { interval: config.probe_interval, starts_up: false, hops: config.hops };
+        let mut responder = Responder::new();
+        responder.set_hold(config.resequence.map(|limits| limits.time).unwrap_or_default());
         MultiNic {
             mac,
             order: order::make(config, &paths),
@@ -102,8 +104,7 @@ impl MultiNic {
             conflict_detections,
             neighbours: MultiNicNeighbours::default(),
             prober: config.probe.then(|| Prober::new(probing)),
-            responder: Responder::new()
-                .holding(config.resequence.map(|limits| limits.time).unwrap_or_default()),
+            responder,
             resequencer: config.resequence.map(Resequencer::new),
             ready: Vec::new(),
             repair: config.repairs().then(|| Repair::new(config.repair, nics.len())),

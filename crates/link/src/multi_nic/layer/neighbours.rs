@@ -267,7 +267,7 @@ impl MultiNic {
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
         let mut changed = false;
         for (neighbour, nic, estimate) in &changes {
-            let PathEstimate { up, delay, guard, spread, rate, rtt, base_rtt, loss, hold } = estimate;
+            let PathEstimate { up, delay, guard, spread, rate, rtt, base_rtt, longest_rtt, loss, hold } = estimate;
             let known = self.neighbours.nics.get_mut(neighbour);
             let hold = known.and_then(|known| {
                 known.hold = *hold;
@@ -280,8 +280,8 @@ impl MultiNic {
             }
             // Late frames wait at the receiver and do no harm.
             let guard = hold.map_or(*guard, |hold| (*guard).min((hold / 2).min(MAX_SLACK)));
-            (path.guard, path.rtt, path.base_rtt, path.spread, path.loss) =
-                (guard, *rtt, *base_rtt, *spread, *loss);
+            (path.guard, path.rtt, path.base_rtt, path.longest_rtt) = (guard, *rtt, *base_rtt, *longest_rtt);
+            (path.spread, path.loss) = (*spread, *loss);
             path.slack =
                 hold.map_or(Span::ZERO, |hold| (*rtt / SLACK_DIVISOR).min((hold / 2).min(MAX_SLACK)));
             // The guard changes with nearly every reply, and does not affect queued frames.

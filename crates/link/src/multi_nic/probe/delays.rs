@@ -71,6 +71,9 @@ impl MinDelay {
     }
 }
 
+/// The minimum delay without transmission times, and the time per byte.
+pub(super) type DelayFit = (OneWayDelay, PerByte);
+
 /// One-way delays, from probes of two lengths.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
@@ -194,7 +197,7 @@ impl Delays {
     }
     /// The recent minimum delay without transmission times, and the time per byte. None: no probe has
     /// arrived.
-    pub(super) fn fit(&self) -> Option<(OneWayDelay, PerByte)> {
+    pub(super) fn fit(&self) -> Option<DelayFit> {
         let per_byte = match (self.short.get(), self.long.get()) {
             (Some(short), Some(long)) => {
                 let nanos = long.beyond(short).as_nanos() as f64;
@@ -205,13 +208,12 @@ impl Delays {
         let min = self.recent.iter().map(|sample| sample.without(per_byte)).min()?;
         Some((min, per_byte))
     }
-    /// Margin over the minimum delay that covers 19 of 20 frames, plus the correction for late frames.
-    pub(super) fn guard(&self) -> Span {
-        self.spread() + self.correction
+    /// What is added to the spread because frames were late.
+    pub(super) const fn correction(&self) -> Span {
+        self.correction
     }
-    /// Margin over the minimum delay that covers 19 of 20 frames.
-    pub(super) fn spread(&self) -> Span {
-        let Some((min, per_byte)) = self.fit() else { return Span::ZERO };
+    /// Margin over the minimum delay of `fit` that covers 19 of 20 frames.
+    pub(super) fn spread(&self, (min, per_byte): DelayFit) -> Span {
         // A short probe in a stream of long frames waits for the previous one at each link. Long probes do
         // not.
         let long = self.recent.iter().filter(|sample| sample.long).count() >= MIN_LONG_PROBES;
@@ -231,7 +233,7 @@ impl DelaySample {
 
 /// The delay of a path relative to `common`, a delay that all paths of the neighbour share and that includes
 /// the clock difference.
-pub(super) fn relative(fit: (OneWayDelay, PerByte), common: OneWayDelay) -> PathDelay {
+pub(super) fn relative(fit: DelayFit, common: OneWayDelay) -> PathDelay {
     PathDelay { fixed: fit.0.beyond(common), per_byte: fit.1 }
 }
 
@@ -242,6 +244,10 @@ mod tests {
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn guard(delays: &Delays) -> Span {
+        delays.fit().map_or(Span::ZERO, |fit| delays.spread(fit)) + delays.correction()
     }
 
     /// Breaks: the assumed wire lengths are those of the probes.
@@ -268,7 +274,7 @@ mod tests {
             let delay = relative(fit, base);
             assert!(delay.fixed.abs_diff(Span::from_micros(300)) < Span::from_nanos(5), "{delay:?}");
             assert!((delay.per_byte.as_nanos_f64() - 160.0).abs() < 0.01, "{delay:?}");
-            assert!(delays.guard() < Span::from_nanos(5));
+            assert!(guard(&delays) < Span::from_nanos(5));
             assert!(delays.queue().is_zero() && delays.jitter().is_zero());
         }
     }
@@ -281,8 +287,8 @@ mod tests {
             let late = if i == 5 { 9_000_000 } else { (i % 20) * 10_000 };
             delays.add(at(i as u64 * 25), OneWayDelay(late), false, ByteCount::ZERO, false);
         }
-        let guard = delays.guard();
-        assert!(guard >= Span::from_micros(180) && guard <= Span::from_micros(190), "{guard}");
+        let margin = guard(&delays);
+        assert!(margin >= Span::from_micros(180) && margin <= Span::from_micros(190), "{margin}");
     }
 
     /// Breaks: frames of a path with late frames are sent earlier, and the correction decays afterwards.
@@ -293,17 +299,17 @@ mod tests {
         for _ in 0..10 {
             delays.report(2);
         }
-        let wide = delays.guard();
+        let wide = guard(&delays);
         assert!(wide > Span::from_micros(150), "{wide}");
         for _ in 0..69 {
             delays.report(0);
         }
-        let later = delays.guard();
+        let later = guard(&delays);
         assert!(later.abs_diff(wide / 2) < wide / 50, "{wide} {later}");
         for _ in 0..1_000 {
             delays.report(u32::MAX);
         }
-        assert_eq!(delays.guard(), MAX_CORRECTION);
+        assert_eq!(guard(&delays), MAX_CORRECTION);
     }
 
     /// Breaks: a growing queue is not jitter, and jitter is not a queue.

@@ -1,13 +1,16 @@
 //! Estimates all properties of a path.
 
 use super::capacity::{Capacity, CapacitySample, DelayState};
-use super::delays::{Delays, OneWayDelay, relative};
+use super::delays::{DelayFit, Delays, OneWayDelay, relative};
 use super::message::{ProbeTraffic, ReorderCounts, Reply};
 use crate::multi_nic::{PathDelay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// The shortest round trip counts as that of the empty path for one to two epochs.
 const RTT_EPOCH: Span = Span::from_secs(5);
+
+/// No neighbour holds frames for longer, whatever it says.
+pub(super) const MAX_HOLD: Span = Span::from_secs(2);
 
 /// The estimated properties of a path from an own NIC to one of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,9 +29,11 @@ pub struct PathEstimate {
     pub rtt: Span,
     /// The shortest round trip of the last five to ten seconds, without queues; zero: no reply yet.
     pub base_rtt: Span,
+    /// The longest round trip of the last five to ten seconds, by the own clock; zero: no reply yet.
+    pub longest_rtt: Span,
     /// Loss rate of the last thousands of frames, 0 to 1.
     pub loss: f64,
-    /// How long the neighbour holds frames until earlier ones have come; zero: unknown.
+    /// How long the neighbour holds frames until earlier ones have come, at most two seconds; zero: unknown.
     pub hold: Span,
 }
 
@@ -86,8 +91,8 @@ pub(super) struct Estimator {
     assumed: PerByte,
     /// Smoothed round trip time and mean deviation, as in RFC 6298.
     rtt: Option<(Span, Span)>,
-    /// The shortest round trip of this epoch and of the one before, and when this one began.
-    shortest_rtt: [Option<Span>; 2],
+    /// The shortest and the longest round trip of this epoch and of the one before, and when this one began.
+    rtts: [Option<(Span, Span)>; 2],
     epoch_start: Instant,
     loss: PathLoss,
     /// What had been sent when the last probe was.
@@ -103,7 +108,7 @@ impl Estimator {
             capacity: Capacity::new(nominal),
             assumed,
             rtt: None,
-            shortest_rtt: [None; 2],
+            rtts: [None; 2],
             epoch_start: Instant::ZERO,
             loss: PathLoss::default(),
             last_sent: None,
@@ -121,9 +126,10 @@ impl Estimator {
         self.rtt = Some((smooth, deviation));
         if now.since(self.epoch_start) >= RTT_EPOCH {
             self.epoch_start = now;
-            self.shortest_rtt = [None, self.shortest_rtt[0]];
+            self.rtts = [None, self.rtts[0]];
         }
-        self.shortest_rtt[0] = Some(self.shortest_rtt[0].map_or(rtt, |least| least.min(rtt)));
+        let (least, most) = self.rtts[0].unwrap_or((rtt, rtt));
+        self.rtts[0] = Some((least.min(rtt), most.max(rtt)));
         let before = self.last_sent.replace(probe.sent).filter(|_| !probe.long);
         let quiet = before
             .and_then(|before| probe.sent.since(before))
@@ -131,7 +137,7 @@ impl Estimator {
         let delay = OneWayDelay::between(probe.sent_at, reply.arrived_at);
         self.delays.add(now, delay, probe.long, probe.behind, quiet);
         self.report(reply);
-        self.hold = reply.hold;
+        self.hold = reply.hold.min(MAX_HOLD);
         if probe.long {
             return;
         }
@@ -171,21 +177,29 @@ impl Estimator {
     pub(super) fn reply_timeout(&self) -> Option<Span> {
         self.rtt.map(|(smooth, deviation)| smooth + (deviation * 4).max(Span::from_millis(1)))
     }
-    /// Recent minimum delay, by two clocks.
-    pub(super) fn shortest(&self) -> Option<OneWayDelay> {
-        self.delays.fit().map(|(shortest, _)| shortest)
+    /// The recent minimum delay without transmission times, by two clocks, and the time per byte.
+    pub(super) fn fit(&self) -> Option<DelayFit> {
+        self.delays.fit()
     }
-    /// The estimate, with delays relative to `common`.
-    pub(super) fn estimate(&self, up: bool, common: Option<OneWayDelay>) -> PathEstimate {
+    /// The estimate, with the [fit](Self::fit) of now, and delays relative to `common`.
+    pub(super) fn estimate(
+        &self,
+        up: bool,
+        fit: Option<DelayFit>,
+        common: Option<OneWayDelay>,
+    ) -> PathEstimate {
+        let spread = fit.map_or(Span::ZERO, |fit| self.delays.spread(fit));
+        let rtts = || self.rtts.into_iter().flatten();
         let unknown = PathDelay { fixed: Span::ZERO, per_byte: self.assumed };
         PathEstimate {
             up,
-            delay: self.delays.fit().zip(common).map_or(unknown, |(fit, common)| relative(fit, common)),
-            guard: self.delays.guard(),
-            spread: self.delays.spread(),
+            delay: fit.zip(common).map_or(unknown, |(fit, common)| relative(fit, common)),
+            guard: spread + self.delays.correction(),
+            spread,
             rate: self.capacity.rate(),
             rtt: self.rtt().unwrap_or_default(),
-            base_rtt: self.shortest_rtt.into_iter().flatten().min().unwrap_or_default(),
+            base_rtt: rtts().map(|(least, _)| least).min().unwrap_or_default(),
+            longest_rtt: rtts().map(|(_, most)| most).max().unwrap_or_default(),
             loss: self.loss.get(),
             hold: self.hold,
         }

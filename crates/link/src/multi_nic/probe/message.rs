@@ -206,7 +206,7 @@ impl PathProbe {
     }
 
     fn fields(&self, kind: u8) -> Vec<u8> {
-        let mut out = Vec::with_capacity(REPLY_LEN);
+        let mut out = Vec::with_capacity(LONG_REPLY_LEN);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[VERSION, kind, self.nic.0, 0]);
         out.extend_from_slice(&self.seq.to_be_bytes());
@@ -327,7 +327,31 @@ mod tests {
         assert_eq!(ProbeMessage::of(&long), Some(Ok(ProbeMessage::Probe(probe()))));
         let answer = reply().frame(B, A);
         assert_eq!(answer.macs(), (B, A));
+        assert_eq!(answer.len(), ByteCount::new(94));
         assert_eq!(ProbeMessage::of(&answer), Some(Ok(ProbeMessage::Reply(reply()))));
+        let holds = Reply { hold: Span::from_millis(60), ..reply() };
+        let told = holds.frame(B, A);
+        assert_eq!(told.len(), ByteCount::new(102));
+        let bytes = told.payload();
+        assert_eq!(&bytes[..80], answer.payload(), "an older version reads this much");
+        assert_eq!(&bytes[80..84], &60_000_u32.to_be_bytes());
+        assert_eq!(&bytes[84..88], &CRC.checksum(&bytes[..84]).to_be_bytes());
+        assert_eq!(ProbeMessage::of(&told), Some(Ok(ProbeMessage::Reply(holds))));
+    }
+
+    /// Breaks: a damaged or missing hold time is believed, or makes the rest of the reply unreadable.
+    #[test]
+    fn a_damaged_hold_time_is_not_told() {
+        let good = Reply { hold: Span::from_millis(60), ..reply() }.frame(A, B).into_payload();
+        assert_eq!(good.len(), LONG_REPLY_LEN);
+        for len in REPLY_LEN..LONG_REPLY_LEN {
+            assert_eq!(ProbeMessage::parse(&good[..len]), Ok(ProbeMessage::Reply(reply())), "{len} bytes");
+        }
+        for bit in REPLY_LEN * 8..LONG_REPLY_LEN * 8 {
+            let mut bad = good.to_vec();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(ProbeMessage::parse(&bad), Ok(ProbeMessage::Reply(reply())), "bit {bit}");
+        }
     }
 
     /// Breaks: gap frames, which share the EtherType, are not mistaken for damaged probes.

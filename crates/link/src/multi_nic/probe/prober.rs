@@ -237,14 +237,15 @@ impl Prober {
         let mut changes = Vec::new();
         while let Some(neighbour) = self.changed.pop_first() {
             let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { continue };
+            let fits = known.paths.each_ref().map(|path| path.as_ref()?.estimator.fit());
             let of = |up: bool| {
-                let paths = known.paths.iter().flatten().filter(|path| path.up || !up);
-                paths.filter_map(|path| path.estimator.shortest()).min()
+                let paths = known.paths.iter().zip(&fits).filter_map(|(path, fit)| path.as_ref().zip(*fit));
+                paths.filter(|(path, _)| path.up || !up).map(|(_, (shortest, _))| shortest).min()
             };
             let common = of(true).or_else(|| of(false));
-            for (at, path) in known.paths.iter_mut().enumerate() {
+            for (at, (path, fit)) in known.paths.iter_mut().zip(fits).enumerate() {
                 let Some(path) = path else { continue };
-                let estimate = path.estimator.estimate(path.up, common);
+                let estimate = path.estimator.estimate(path.up, fit, common);
                 if path.published != Some(estimate) {
                     path.published = Some(estimate);
                     changes.push((neighbour, NicId(at as u8), estimate));

@@ -56,13 +56,8 @@ impl Responder {
             hold: Span::ZERO,
         }
     }
-    /// Tells in replies that this host holds frames until earlier ones have come, for `hold` at most.
-    #[must_use]
-    pub fn holding(mut self, hold: Span) -> Responder {
-        self.hold = hold;
-        self
-    }
-    /// Sets how long frames are held from now on.
+    /// Tells in replies from now on that this host holds frames until earlier ones have come, for `hold` at
+    /// most; zero: it tells nothing. At first it is zero.
     pub fn set_hold(&mut self, hold: Span) {
         self.hold = hold;
     }

@@ -141,16 +141,19 @@ fn absurd_replies_do_no_harm() {
         let received = ProbeTraffic { frames: any(), bytes: ByteCount::new(any()) };
         let arrived_at = Instant::from_nanos(any());
         prober.on_sent(now, NeighbourId(1), NicId(0), ByteCount::new(1_538));
+        let hold = any();
         let reordered = ReorderCounts { late: 0, harmful: any() as u32, overtook: 0 };
         prober.on_reply(
             now,
             NicId(0),
             path_to.to,
-            &Reply { probe, arrived_at, received, reordered, hold: Span::ZERO },
+            &Reply { probe, arrived_at, received, reordered, hold: Span::from_nanos(hold) },
         );
         for (_, _, estimate) in prober.take_changes() {
             assert!(estimate.rate <= G && estimate.rate > Rate::default(), "{estimate:?}");
             assert!((0.0..=1.0).contains(&estimate.loss), "{estimate:?}");
+            assert!(estimate.hold <= Span::from_secs(2), "{estimate:?}");
+            assert!(estimate.longest_rtt.is_zero(), "the own clock measures nothing: {estimate:?}");
         }
     }
 }
