@@ -108,6 +108,11 @@ impl OrderKind {
         OrderKind::Blest,
         OrderKind::Ecf,
     ];
+    /// True if it sends by delays of paths, so that it is decided [which of them it
+    /// uses](crate::multi_nic::NicPaths::select).
+    pub const fn considers_delays(self) -> bool {
+        matches!(self, OrderKind::Earliest | OrderKind::MinRtt | OrderKind::Blest | OrderKind::Ecf)
+    }
     /// The name in configurations.
     pub const fn name(self) -> &'static str {
         match self {

@@ -33,8 +33,10 @@ pub(super) struct MultiNicNeighbours {
     seen_by: BTreeMap<MacAddr, (u16, Instant)>,
     /// When silent entries were last removed.
     last_cleanup: Option<Instant>,
-    /// What the transport is told of the paths to the owner of a foreign NIC.
-    info: BTreeMap<MacAddr, MultipathInfo>,
+    /// The owner of each NIC in a list.
+    owners: BTreeMap<MacAddr, NeighbourId>,
+    /// By identifier: the neighbour has a list and does not put frames in order.
+    unordered: Vec<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,8 +45,10 @@ struct NeighbourNics {
     flags: NicFlags,
     /// How long it holds frames; zero: unknown.
     hold: Span,
-    /// When a transport that takes losses for congestion last sent data to it.
+    /// When a transport that takes losses for congestion last sent data to it, if it puts no frames in order.
     loss_sensitive_at: Option<Instant>,
+    /// What the transport is told of the paths to it; none: there is one path.
+    info: Option<MultipathInfo>,
 }
 
 /// For how long a neighbour holds frames that does not tell.
@@ -61,6 +65,12 @@ impl NeighbourNics {
 }
 
 impl MultiNicNeighbours {
+    /// True if the neighbour has a list and does not put frames in order: then it matters what transports
+    /// send to it.
+    #[inline]
+    pub fn is_unordered(&self, neighbour: NeighbourId) -> bool {
+        self.unordered.get(neighbour.0 as usize).is_some_and(|unordered| *unordered)
+    }
     /// Data for a neighbour is to be sent by a transport that takes losses for congestion.
     pub fn on_loss_sensitive(&mut self, now: Instant, neighbour: NeighbourId) {
         if let Some(known) = self.nics.get_mut(&neighbour) {
@@ -90,8 +100,7 @@ impl MultiNicNeighbours {
         if std::mem::replace(bits, with) == with {
             return None;
         }
-        let has = |their_nics: &NeighbourNics| their_nics.nics.iter().any(|(mac, _)| *mac == from);
-        self.nics.iter().find(|(_, their_nics)| has(their_nics)).map(|(id, _)| *id)
+        self.owners.get(&from).copied()
     }
     /// Bit mask of those `their_nics` whose frames an own NIC has received.
     fn seen_mask(&self, nic: NicId, their_nics: &NicList) -> u16 {
@@ -104,18 +113,49 @@ impl MultiNicNeighbours {
     }
     /// The neighbour that owns this address, and its NICs, if it has all capabilities in `flags`.
     pub fn nics_of_owner(&self, mac: MacAddr, flags: NicFlags) -> Option<(NeighbourId, &NicList)> {
-        let has = |known: &NeighbourNics| known.nics.iter().any(|(own_nic, _)| *own_nic == mac);
-        let owner = self.nics.iter().find(|(_, known)| has(known))?;
-        owner.1.flags.contains(flags).then_some((*owner.0, &owner.1.nics))
+        let owner = *self.owners.get(&mac)?;
+        let known = self.nics.get(&owner)?;
+        known.flags.contains(flags).then_some((owner, &known.nics))
     }
     /// What the transport is told of the paths to the owner of this NIC; none: there is one path.
     #[inline]
     pub fn info(&self, mac: MacAddr) -> Option<MultipathInfo> {
-        self.info.get(&mac).copied()
+        self.nics.get(self.owners.get(&mac)?)?.info
     }
     /// True if there are no neighbours with lists.
     pub fn is_empty(&self) -> bool {
         self.by_first.is_empty()
+    }
+    /// Sets the list of a neighbour. What else is known of it stays.
+    fn set_list(&mut self, id: NeighbourId, nics: NicList, flags: NicFlags) {
+        let old = self.remove_list(id);
+        self.owners.extend(nics.iter().map(|(mac, _)| (*mac, id)));
+        let at = id.0 as usize;
+        if self.unordered.len() <= at {
+            self.unordered.resize(at + 1, false);
+        }
+        if let Some(unordered) = self.unordered.get_mut(at) {
+            *unordered = !flags.contains(NicFlags::RESEQUENCES);
+        }
+        let new = NeighbourNics { nics, flags, hold: Span::ZERO, loss_sensitive_at: None, info: None };
+        let new = match old {
+            Some(old) => NeighbourNics { nics: new.nics, flags, ..old },
+            None => new,
+        };
+        self.nics.insert(id, new);
+    }
+    /// Removes the list of a neighbour, and returns what was known of it.
+    fn remove_list(&mut self, id: NeighbourId) -> Option<NeighbourNics> {
+        let old = self.nics.remove(&id)?;
+        for (mac, _) in old.nics.iter() {
+            if self.owners.get(mac) == Some(&id) {
+                self.owners.remove(mac);
+            }
+        }
+        if let Some(unordered) = self.unordered.get_mut(id.0 as usize) {
+            *unordered = false;
+        }
+        Some(old)
     }
 }
 
@@ -159,15 +199,13 @@ impl MultiNic {
                 let id = old.or_else(|| known.by_first.get(&first).copied()).or_else(|| known.free.pop());
                 let id = id.unwrap_or_else(|| self.paths.set_neighbour(None, [None; MAX_NICS]));
                 known.by_first.insert(first, id);
-                let (hold, loss_sensitive_at) = (Span::ZERO, None);
-                known.nics.insert(id, NeighbourNics { nics: their_nics, flags, hold, loss_sensitive_at });
+                known.set_list(id, their_nics, flags);
                 self.pair(now, id);
+                self.update_info(id);
             }
             Learned::Ordinary { first } => {
                 let Some(id) = self.neighbours.by_first.remove(&first) else { return };
-                for (mac, _) in self.neighbours.nics.remove(&id).iter().flat_map(|known| known.nics.iter()) {
-                    self.neighbours.info.remove(mac);
-                }
+                self.neighbours.remove_list(id);
                 self.neighbours.free.push(id);
                 self.paths.set_neighbour(Some(id), [None; MAX_NICS]);
                 if let Some(prober) = &mut self.prober {
@@ -267,7 +305,8 @@ impl MultiNic {
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
         let mut changed = false;
         for (neighbour, nic, estimate) in &changes {
-            let PathEstimate { up, delay, guard, spread, rate, rtt, base_rtt, longest_rtt, loss, hold } = estimate;
+            let PathEstimate { up, delay, guard, spread, rate, rtt, base_rtt, longest_rtt, loss, hold } =
+                estimate;
             let known = self.neighbours.nics.get_mut(neighbour);
             let hold = known.and_then(|known| {
                 known.hold = *hold;
@@ -316,12 +355,7 @@ impl MultiNic {
             .base_rtt(neighbour)
             .filter(|_| spreads)
             .map(|base| MultipathInfo::new(base, reordering));
-        for (mac, _) in known.nics.iter() {
-            match info {
-                Some(info) => self.neighbours.info.insert(*mac, info),
-                None => self.neighbours.info.remove(mac),
-            };
-        }
+        known.info = info;
     }
 
     /// With orders that consider delays, decides how paths are used: see [`NicPaths::select`]. True if paths
@@ -329,9 +363,8 @@ impl MultiNic {
     ///
     /// [`NicPaths::select`]: crate::multi_nic::NicPaths::select
     fn select_paths(&mut self, now: Instant, neighbour: NeighbourId) -> bool {
-        use OrderKind::{Blest, Earliest, Ecf, MinRtt};
         let Some(known) = self.neighbours.nics.get(&neighbour) else { return false };
-        if !matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {
+        if !self.config.order.considers_delays() {
             return false;
         }
         let sensitive = known.loss_sensitive_at.is_some_and(|at| now.since(at) < SENSITIVE_TIME);
@@ -353,6 +386,41 @@ impl MultiNic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Breaks: lists that change all the time fill the memory, or a change makes forgotten what is known of
+    /// the neighbour.
+    #[test]
+    fn changing_lists_leave_the_memory_bounded() {
+        let mut known = MultiNicNeighbours::default();
+        let (id, other) = (NeighbourId(1), NeighbourId(2));
+        let list = |n: u32, nics: u32| -> NicList {
+            let mac = |nic| MacAddr([2, 0, (n >> 8) as u8, n as u8, 0, nic as u8]);
+            (0..nics).map(|nic| (mac(nic), NicKind::UNKNOWN)).collect()
+        };
+        known.set_list(other, list(60_000, 3), NicFlags::RESEQUENCES);
+        let info = MultipathInfo::new(Span::from_millis(7), Span::ZERO);
+        for n in 0..1_000 {
+            known.set_list(id, list(n, 1 + n % 16), NicFlags::default());
+            if n == 0 {
+                known.on_loss_sensitive(Instant::from_nanos(5), id);
+                let entry = known.nics.get_mut(&id).expect("it has a list");
+                (entry.hold, entry.info) = (Span::from_millis(60), Some(info));
+            }
+            assert_eq!(known.owners.len() as u32, 3 + 1 + n % 16, "after {n} changes");
+            assert_eq!((known.nics.len(), known.unordered.len()), (2, 3));
+        }
+        let entry = &known.nics[&id];
+        assert_eq!(entry.hold, Span::from_millis(60));
+        assert_eq!(entry.loss_sensitive_at, Some(Instant::from_nanos(5)));
+        let last = |nic| MacAddr([2, 0, 3, 0xe7, 0, nic]);
+        assert_eq!(known.info(last(0)), Some(info), "also for frames of the new NICs");
+        assert_eq!(known.info(MacAddr([2, 0, 3, 0xe6, 0, 0])), None, "a NIC of an earlier list");
+        assert!(known.is_unordered(id) && !known.is_unordered(other));
+        assert!(!known.is_unordered(NeighbourId::ORDINARY) && !known.is_unordered(NeighbourId(77)));
+        known.remove_list(id);
+        assert_eq!((known.owners.len(), known.nics.len()), (3, 1));
+        assert!(!known.is_unordered(id));
+    }
 
     /// Breaks: silent entries are removed from a full table, so that a flood of addresses does not block new
     /// NICs indefinitely.

@@ -7,6 +7,7 @@ use crate::multi_nic::order::QueuedFrame;
 use crate::multi_nic::{NeighbourId, NicId, flow_of};
 use crate::pacing::wire_len;
 use farpace_path::{Cx, DropReason, Port};
+use farpace_wire::ip::PROTOCOL_TCP;
 use farpace_wire::{EtherType, Icmp, Packet};
 use std::net::IpAddr;
 
@@ -31,14 +32,17 @@ impl MultiNic {
         if self.paths.working(neighbour).next().is_none() {
             neighbour = NeighbourId::ORDINARY;
         }
-        if !packet.bears_loss() && !packet.payload().is_empty() {
-            self.neighbours.on_loss_sensitive(cx.now(), neighbour);
-        }
         let bytes = wire_len(packet.len());
         let flow = flow_of(&packet);
         if self.priority.is_some() && PriorityQueue::takes(&packet) {
             let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached: None };
             return self.enqueue_priority(item, cx);
+        }
+        if self.neighbours.is_unordered(neighbour)
+            && self.config.order.considers_delays()
+            && takes_losses_for_congestion(&packet)
+        {
+            self.neighbours.on_loss_sensitive(cx.now(), neighbour);
         }
         let cached = self.keep(flow, &packet, neighbour);
         let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached };
@@ -195,10 +199,42 @@ impl MultiNic {
     }
 }
 
+/// True if `packet` carries data of a connection that takes losses for congestion: one of TCP, unless its
+/// congestion control [bears losses](Packet::bears_loss).
+fn takes_losses_for_congestion(packet: &Packet) -> bool {
+    let is_data = !packet.bears_loss() && !packet.payload().is_empty();
+    is_data && packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP)
+}
+
 /// True if `packet` is address resolution: ARP or neighbour discovery.
 #[inline]
 pub(super) fn is_resolution(packet: &Packet) -> bool {
     // Fast path: IPv4 never is.
     let is_ipv4 = packet.headers().get(12..14) == Some(&EtherType::IPV4.0.to_be_bytes()[..]);
     !is_ipv4 && (packet.arp().is_ok() || matches!(packet.icmp(), Ok(Icmp::Neighbour(_))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi_nic::segment::made::segment;
+    use bytes::Bytes;
+    use farpace_wire::{AddressPair, Below, MacAddr, TcpFlags, UdpHeader};
+    use std::net::Ipv4Addr;
+
+    /// Breaks: one DNS query, or one ACK, makes a neighbour count as one to which data is sent that losses
+    /// slow down, so that lossy paths are left alone.
+    #[test]
+    fn only_data_of_tcp_takes_losses_for_congestion() {
+        let data = segment(0, 1, 0, 1_000, TcpFlags::ACK, None);
+        assert!(takes_losses_for_congestion(&data));
+        let mut bears = data.clone();
+        bears.set_bears_loss(true);
+        assert!(!takes_losses_for_congestion(&bears));
+        assert!(!takes_losses_for_congestion(&segment(0, 1, 0, 0, TcpFlags::ACK, None)));
+        let addresses = AddressPair::V4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let below = Below::new(MacAddr::default(), MacAddr::default(), addresses, 64);
+        let query = below.udp(0, UdpHeader { src_port: 7, dst_port: 53 }, Bytes::from_static(b"query"));
+        assert!(!takes_losses_for_congestion(&query.expect("a datagram")));
+    }
 }
