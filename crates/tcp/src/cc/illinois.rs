@@ -122,6 +122,7 @@ impl CongestionControl for Illinois {
     fn on_acked(&mut self, ack: &AckSample) {
         let Some(rtt) = ack.rtt else { return };
         self.base.sample(ack.now, rtt);
+        self.base.raise(ack.base_of_paths);
         self.longest = self.longest.max(rtt);
         self.sum += rtt.as_secs_f64();
         self.samples = self.samples.saturating_add(1);
@@ -228,6 +229,25 @@ mod tests {
             assert!(expected.contains(&grown), "{grown} with {alpha}");
             cc.update(Packets::new(14));
             assert_eq!((cc.gains.alpha, cc.gains.beta), (1.0, 0.5));
+        }
+    }
+
+    /// Breaks: the delay of a longer path, beside the one that was measured before, is a queue.
+    #[test]
+    fn a_longer_path_is_no_queue() {
+        let ms = Span::from_millis;
+        let mut cc = Illinois::new(SlowStart::new(None, None));
+        for (rtt, base, alpha) in [(50, 0, 10.0), (100, 100, 10.0), (200, 100, 0.3)] {
+            let ack = AckSample {
+                rtt: Some(ms(rtt)),
+                base_of_paths: ms(base),
+                ..AckSample::of(Instant::ZERO, Packets::new(1))
+            };
+            for _ in 0..6 {
+                cc.on_acked(&ack);
+                cc.update(Packets::new(100));
+            }
+            assert!((cc.gains.alpha - alpha).abs() < 1e-9, "{rtt} ms: {}", cc.gains.alpha);
         }
     }
 

@@ -134,6 +134,7 @@ impl CongestionControl for LedbatPlusPlus {
     fn on_acked(&mut self, ack: &AckSample) {
         let Some(rtt) = ack.rtt else { return };
         self.base.sample(ack.now, rtt);
+        self.base.raise(ack.base_of_paths);
         self.current.rotate_right(1);
         self.current[0] = rtt;
         self.samples = (self.samples + 1).min(CURRENT_FILTER);

@@ -82,6 +82,7 @@ impl CongestionControl for Vegas {
     fn on_acked(&mut self, ack: &AckSample) {
         let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) else { return };
         self.base.sample(ack.now, rtt);
+        self.base.raise(ack.base_of_paths);
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         self.samples = self.samples.saturating_add(1);
     }
@@ -138,11 +139,16 @@ mod tests {
 
     /// One round trip of `samples` samples of `rtt_us`, and the window after it.
     fn round(vegas: &mut Vegas, w: &mut Window, samples: u32, rtt_us: u64) -> u32 {
+        round_of_paths(vegas, w, samples, rtt_us, 0)
+    }
+    /// The same, with this round trip of several paths.
+    fn round_of_paths(vegas: &mut Vegas, w: &mut Window, samples: u32, rtt_us: u64, base_us: u64) -> u32 {
         for i in 1..=samples {
             let ack = AckSample {
                 snd_una: Seq::new(if i == samples { 2000 } else { 1500 }),
                 snd_nxt: Seq::new(2000),
                 rtt: Some(Span::from_micros(rtt_us)),
+                base_of_paths: Span::from_micros(base_us),
                 ..AckSample::of(Instant::ZERO, Packets::ZERO)
             };
             vegas.on_acked(&ack);
@@ -177,6 +183,14 @@ mod tests {
         }
         let (mut v, mut w) = (vegas(1), window(2, 2));
         assert_eq!(round(&mut v, &mut w, 3, 300_000), 2, "never less than two");
+    }
+
+    /// Breaks: the delay of a longer path, beside the one that was measured before, is a queue.
+    #[test]
+    fn a_longer_path_is_no_queue() {
+        let (mut v, mut w) = (vegas(50_000), window(20, 2));
+        assert_eq!(round_of_paths(&mut v, &mut w, 3, 100_000, 100_000), 21);
+        assert_eq!(round_of_paths(&mut v, &mut w, 3, 200_000, 100_000), 20, "this is one");
     }
 
     /// Breaks: the end of slow start by delay: 40 segments at RTT 125 of 100 ms are 10 in the queue; 32 fit,

@@ -95,6 +95,8 @@ impl CongestionControl for WestwoodPlus {
     fn on_acked(&mut self, ack: &AckSample) {
         if let Some(rtt) = ack.rtt {
             self.measure(rtt);
+            // A path that is longer than the others has been added.
+            self.rtt_min = self.rtt_min.map(|least| least.max(ack.base_of_paths));
         }
         self.filter.on_acked(ack.now, ack.delivered, self.rtt);
     }

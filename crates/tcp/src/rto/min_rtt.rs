@@ -45,6 +45,14 @@ impl MinRtt {
         }
     }
 
+    /// Raises shorter samples to `least`: a path that is longer than the others has been added. With zero
+    /// nothing changes.
+    pub fn raise(&mut self, least: Span) {
+        for (_, rtt) in &mut self.best {
+            *rtt = (*rtt).max(least);
+        }
+    }
+
     /// Packets go over several paths, whose round trip together is that of the longest, and which reorder.
     /// None: they do not.
     #[inline]
@@ -93,5 +101,23 @@ mod tests {
         }
         m.sample(at(321), ms(95));
         assert_eq!(m.get(), Some(ms(90)), "the old minimum is five minutes old");
+    }
+
+    /// Breaks: round trips that were measured on the shortest of several paths count as those of all, or for
+    /// longer than there are several.
+    #[test]
+    fn a_longer_path_raises_the_minimum() {
+        let ms = Span::from_millis;
+        let mut m = MinRtt::default();
+        m.raise(ms(70));
+        assert_eq!(m.get(), None, "nothing was measured");
+        m.sample(Instant::ZERO, ms(50));
+        m.raise(Span::ZERO);
+        assert_eq!(m.get(), Some(ms(50)));
+        m.raise(ms(70));
+        m.sample(Instant::ZERO, ms(75));
+        assert_eq!(m.get(), Some(ms(70)));
+        m.sample(Instant::ZERO, ms(55));
+        assert_eq!(m.get(), Some(ms(55)), "the longer path is gone");
     }
 }

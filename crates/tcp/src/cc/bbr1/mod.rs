@@ -146,7 +146,7 @@ impl Bbr1 {
     }
 
     /// BBR §4.1.2.
-    fn update_rtprop(&mut self, rtt: Option<Span>) {
+    fn update_rtprop(&mut self, rtt: Option<Span>, base_of_paths: Span) {
         self.rtprop_expired = self.now > self.rtprop_stamp + RTPROP_FILTER_LEN;
         if let Some(rtt) = rtt
             && (self.rtprop_expired || self.rtprop.is_none_or(|least| rtt <= least))
@@ -154,6 +154,8 @@ impl Bbr1 {
             self.rtprop = Some(rtt);
             self.rtprop_stamp = self.now;
         }
+        // A path that is longer than the others has been added.
+        self.rtprop = self.rtprop.map(|least| least.max(base_of_paths));
     }
 }
 
@@ -177,7 +179,7 @@ impl CongestionControl for Bbr1 {
         self.check_cycle_phase();
         self.check_full_pipe();
         self.check_drain();
-        self.update_rtprop(rtt);
+        self.update_rtprop(rtt, ack.base_of_paths);
         self.check_probe_rtt();
         self.set_pacing_rate(self.pacing_gain());
         self.set_cwnd();

@@ -110,6 +110,18 @@ fn full_line_short_queue() {
     assert!(w.run_until(SEC * 12, |w| believed(w, 20) < 1.05), "{}", believed(&w, 20));
 }
 
+/// Breaks: the round trip of the shortest of several paths counts as that of all, so that the window is too
+/// small for them.
+#[test]
+fn a_longer_path_raises_rtprop() {
+    let ms = Span::from_millis;
+    let mut cc = Bbr1::new(1);
+    for (rtt, base, rtprop) in [(40, 0, 40), (90, 90, 90), (120, 90, 90), (50, 0, 50)] {
+        cc.update_rtprop(Some(ms(rtt)), ms(base));
+        assert_eq!(cc.rtprop, Some(ms(rtprop)));
+    }
+}
+
 /// Breaks: what v1 is known for: it bears losses of a tenth of the segments.
 #[test]
 fn bears_losses() {

@@ -49,6 +49,19 @@ fn follows_the_delay() {
     assert_eq!(ack(&mut cc, &mut w, 1, 2, 400), 2);
 }
 
+/// Breaks: the delay of a longer path, beside the one that was measured before, is a queue.
+#[test]
+fn a_longer_path_is_no_queue() {
+    let (mut cc, ms) = (ledbat(60, 60), Span::from_millis);
+    for (rtt, delay) in [(130, 0), (130, 0), (130, 0), (160, 0), (160, 0), (160, 0), (160, 30)] {
+        let ack =
+            AckSample { rtt: Some(ms(rtt)), base_of_paths: ms(130), ..AckSample::of(at(1), Packets::new(1)) };
+        cc.on_acked(&ack);
+        assert_eq!(cc.delay(), ms(delay));
+    }
+    assert_eq!(cc.gain(), 1.0, "that of a base of 130 ms");
+}
+
 /// Breaks: the first slow start: GAIN for each segment, until more than 45 ms of delay.
 #[test]
 fn first_slow_start() {

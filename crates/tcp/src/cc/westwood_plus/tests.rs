@@ -42,6 +42,22 @@ fn filter() {
     }
 }
 
+/// Breaks: the round trip of the shortest of several paths counts as that of all, so that the window after a
+/// loss is too small for them.
+#[test]
+fn a_longer_path_raises_the_least_round_trip() {
+    let (mut cc, ms) = (steady(), Span::from_millis);
+    for (rtt, base, least) in [(150, 0, 100), (200, 200, 200), (250, 200, 200), (120, 0, 120)] {
+        let ack = AckSample {
+            rtt: Some(ms(rtt)),
+            base_of_paths: ms(base),
+            ..AckSample::of(at(1_000), Packets::new(1))
+        };
+        cc.on_acked(&ack);
+        assert_eq!(cc.rtt_min, Some(ms(least)));
+    }
+}
+
 /// Breaks: threshold and window by the measured bandwidth: not above the window in recovery, in full at its
 /// end; after a timeout slow start goes on; half of the window before anything is measured.
 #[test]
