@@ -101,7 +101,7 @@ impl Leg {
         self.ident = self.ident.wrapping_add(1);
         let mut packet = below.tcp(self.ident, &header, payload);
         packet.set_segment_size(segment_size);
-        packet.set_bears_loss(self.tcp.bears_loss());
+        packet.set_loss_tolerant(self.tcp.loss_tolerant());
         // The parts of a super-segment are numbered on when it is cut.
         self.ident = self.ident.wrapping_add((segments - 1) as u16);
         packet

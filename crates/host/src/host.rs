@@ -586,7 +586,7 @@ impl Host {
                 }
             }
             let sent = entry.connection.poll_transmit(now, &mut self.batch, BATCH);
-            let bears_loss = entry.connection.bears_loss();
+            let loss_tolerant = entry.connection.loss_tolerant();
             let wanted = if self.says_rates { entry.connection.wanted_rate() } else { None };
             for out in self.batch.drain(..) {
                 entry.ident = entry.ident.wrapping_add(1);
@@ -597,7 +597,7 @@ impl Host {
                 let below = Below { tos, ttl, dont_fragment: !may_be_cut, ..entry.below };
                 let mut packet = below.tcp(entry.ident, &header, payload);
                 packet.set_segment_size(segment_size);
-                packet.set_bears_loss(bears_loss);
+                packet.set_loss_tolerant(loss_tolerant);
                 // The parts of a super-segment are numbered on when it is cut.
                 entry.ident = entry.ident.wrapping_add((segments - 1) as u16);
                 if let (Some(departures), Some(number)) = (&entry.departures, out.number) {

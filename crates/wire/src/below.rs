@@ -110,7 +110,7 @@ impl Below {
             departure: OfOriginal::default(),
             queued_ns: 0,
             multipath: None,
-            bears_loss: false,
+            loss_tolerant: false,
         })
     }
 

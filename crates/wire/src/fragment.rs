@@ -72,7 +72,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             departure: OfOriginal::default(),
             queued_ns: 0,
             multipath: None,
-            bears_loss: packet.bears_loss(),
+            loss_tolerant: packet.loss_tolerant(),
         })));
     }
     Ok(parts)

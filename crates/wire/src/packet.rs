@@ -54,7 +54,7 @@ pub(crate) struct PacketInner {
     /// Time in queues so far, in ns; while the packet waits, less the instant at which it came. Modulo 2^64.
     pub(crate) queued_ns: u64,
     pub(crate) multipath: Option<MultipathInfo>,
-    pub(crate) bears_loss: bool,
+    pub(crate) loss_tolerant: bool,
 }
 
 /// State of the transport checksum field.
@@ -96,7 +96,7 @@ impl Packet {
             departure: OfOriginal::default(),
             queued_ns: 0,
             multipath: None,
-            bears_loss: false,
+            loss_tolerant: false,
         }))
     }
 
@@ -189,13 +189,13 @@ impl Packet {
     /// True if the transport that has sent the packet does not take each loss for congestion, so that a path
     /// that loses packets is of use to it. It is not on the wire.
     #[inline]
-    pub fn bears_loss(&self) -> bool {
-        self.0.bears_loss
+    pub fn loss_tolerant(&self) -> bool {
+        self.0.loss_tolerant
     }
-    /// Sets whether the transport bears losses.
+    /// Sets whether the transport tolerates losses.
     #[inline]
-    pub fn set_bears_loss(&mut self, bears: bool) {
-        self.0.bears_loss = bears;
+    pub fn set_loss_tolerant(&mut self, tolerant: bool) {
+        self.0.loss_tolerant = tolerant;
     }
     /// The state of the transport checksum field.
     #[inline]

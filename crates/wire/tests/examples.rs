@@ -133,9 +133,12 @@ fn debug_is_one_readable_line() {
         "fd00::1 > fd00::2 ICMP too big, MTU 1280 ([fd00::1]:5001 > [fd00::2]:80) len 71"
     );
     let mut big = v4().udp(7, UdpHeader::default(), Bytes::from(vec![0; 200])).unwrap();
-    big.set_bears_loss(true);
+    big.set_loss_tolerant(true);
     let parts = fragment(big, 120, 0).unwrap();
-    assert!(parts.len() > 1 && parts.iter().all(Packet::bears_loss), "fragments are of the same transport");
+    assert!(
+        parts.len() > 1 && parts.iter().all(Packet::loss_tolerant),
+        "fragments are of the same transport"
+    );
     let lines: Vec<_> = parts.iter().map(show).collect();
     assert_eq!(
         lines,

@@ -14,7 +14,7 @@ const MIN_STANDING_QUEUE: Span = Span::from_millis(5);
 const STANDING_QUEUE_DIVISOR: u64 = 32;
 
 /// A path that comes after the widest one comes so much later.
-const MIN_LAG: Span = Span::from_micros(100);
+const MIN_ADDED_DELAY: Span = Span::from_micros(100);
 /// Without order at the receiver, round trips of paths may differ by so much besides half of the longest.
 const MAX_LONGER: Span = Span::from_millis(10);
 /// So much jitter, or a 16th of its round trip, may a path have that is used beside others without order at
@@ -162,7 +162,7 @@ pub struct NicPath {
     /// True if the path is not used, because it would do more harm than good: see [`NicPaths::select`].
     pub disabled: bool,
     /// Frames take the path as if its delay were so much longer: see [`NicPaths::select`].
-    pub lag: Span,
+    pub added_delay: Span,
     /// Rate of the whole path, at most that of the NIC.
     pub rate: Rate,
     /// Time per byte at that rate.
@@ -190,7 +190,7 @@ pub struct NicPath {
 /// The paths, by index, that a transport should have whose peer does not put frames in order: beginning with
 /// the best alone, each that adds something and is about as long, because jitter and what waits for its turn
 /// look like losses and queues there.
-fn worth_it(paths: &[(usize, NicPath)], bears_loss: bool) -> Vec<usize> {
+fn worth_it(paths: &[(usize, NicPath)], loss_tolerant: bool) -> Vec<usize> {
     let mut kept: Vec<(usize, NicPath)> = Vec::new();
     let (mut best, mut shortest, mut longest) = (0.0, Span::ZERO, Span::MAX);
     loop {
@@ -199,7 +199,8 @@ fn worth_it(paths: &[(usize, NicPath)], bears_loss: bool) -> Vec<usize> {
             let alike = (shortest..=longest).contains(&path.base_rtt) && (kept.is_empty() || steady);
             alike && kept.iter().all(|(other, _)| other != at)
         });
-        let with = more.map(|one| (carried(kept.iter().chain([one]).map(|(_, path)| path), bears_loss), one));
+        let with =
+            more.map(|one| (carried(kept.iter().chain([one]).map(|(_, path)| path), loss_tolerant), one));
         match with.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
             Some((rate, one)) if rate > best => {
                 best = rate;
@@ -215,7 +216,7 @@ fn worth_it(paths: &[(usize, NicPath)], bears_loss: bool) -> Vec<usize> {
 
 /// Bytes per second that a transport gets of these paths together: their rates, or what its window carries
 /// with their losses in a round trip of the longest (RFC 9438 section 5, which includes the window of Reno).
-fn carried<'a>(paths: impl Iterator<Item = &'a NicPath>, bears_loss: bool) -> f64 {
+fn carried<'a>(paths: impl Iterator<Item = &'a NicPath>, loss_tolerant: bool) -> f64 {
     let (mut rate, mut lost, mut rtt) = (0.0, 0.0, Span::ZERO);
     for path in paths {
         let of_path = path.rate.as_bytes_per_sec_f64();
@@ -224,7 +225,7 @@ fn carried<'a>(paths: impl Iterator<Item = &'a NicPath>, bears_loss: bool) -> f6
         rtt = rtt.max(path.base_rtt);
     }
     let (loss, rtt) = (lost / f64::max(rate, 1.0), rtt.as_secs_f64());
-    if bears_loss || loss < MIN_LOSS || rtt <= 0.0 {
+    if loss_tolerant || loss < MIN_LOSS || rtt <= 0.0 {
         return rate;
     }
     let reno = (1.5 / loss).sqrt();
@@ -242,7 +243,7 @@ impl NicPath {
             to,
             up: true,
             disabled: false,
-            lag: Span::ZERO,
+            added_delay: Span::ZERO,
             rate,
             pace,
             delay,
@@ -264,7 +265,7 @@ impl NicPath {
     /// How long a frame with a wire length of `bytes` is under way, for its place in the order of frames.
     #[inline]
     pub fn in_order_delay(&self, bytes: ByteCount) -> Span {
-        self.delay.of(bytes) + self.lag
+        self.delay.of(bytes) + self.added_delay
     }
     /// Sets the rate of the path.
     pub fn set_rate(&mut self, rate: Rate) {
@@ -358,12 +359,13 @@ impl NicPaths {
     /// To keep frames in order, a path with a high delay is used only for frames behind all those that paths
     /// with lower delays carry meanwhile. A connection whose window is small would never use it. So a path
     /// that has a lower delay than the widest one, but less than a quarter of its rate, comes after it:
-    /// frames take it as if its delay were as long (its [lag](NicPath::lag)). Where the neighbour does not
-    /// hold frames for so long (`hold`), it is disabled, and is used again at a third of the rate.
+    /// frames take it as if its delay were as long (its [added delay](NicPath::added_delay)). Where the
+    /// neighbour does not hold frames for so long (`resequence_time`), it is disabled, and is used again at a
+    /// third of the rate.
     ///
     /// Where the neighbour does not put frames in order, losses are not repaired. If the transport takes them
-    /// for congestion (`bears_loss` is false), paths are disabled with which its window would carry less.
-    pub fn select(&mut self, neighbour: NeighbourId, hold: Option<Span>, bears_loss: bool) {
+    /// for congestion (`loss_tolerant` is false), paths are disabled with which its window would carry less.
+    pub fn select(&mut self, neighbour: NeighbourId, resequence_time: Option<Span>, loss_tolerant: bool) {
         let Some(paths) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
         let nics = &self.nics;
         let working = |at: usize, path: &NicPath| path.up && nics.get(at).is_some_and(|nic| nic.up);
@@ -373,21 +375,22 @@ impl NicPaths {
         for path in paths.iter_mut().flatten() {
             let own = path.delay.of(FULL_FRAME);
             let thin = widest.filter(|(rate, delay)| {
-                let part = if path.disabled || !path.lag.is_zero() { 3 } else { 4 };
+                let part = if path.disabled || !path.added_delay.is_zero() { 3 } else { 4 };
                 own < *delay && path.rate.bits_per_sec() < rate.bits_per_sec() / part
             });
-            let lag = thin.map_or(Span::ZERO, |(_, delay)| delay - own + MIN_LAG);
-            let held = hold.is_some_and(|hold| lag <= hold / 2);
-            (path.disabled, path.lag) = if held { (false, lag) } else { (!lag.is_zero(), Span::ZERO) };
+            let added = thin.map_or(Span::ZERO, |(_, delay)| delay - own + MIN_ADDED_DELAY);
+            let held = resequence_time.is_some_and(|time| added <= time / 2);
+            (path.disabled, path.added_delay) =
+                if held { (false, added) } else { (!added.is_zero(), Span::ZERO) };
         }
-        if hold.is_none() {
+        if resequence_time.is_none() {
             let used: Vec<(usize, NicPath)> = paths
                 .iter()
                 .enumerate()
                 .filter_map(|(at, path)| Some((at, (*path)?)))
                 .filter(|(at, path)| working(*at, path) && !path.disabled)
                 .collect();
-            let kept = worth_it(&used, bears_loss);
+            let kept = worth_it(&used, loss_tolerant);
             for (at, _) in used {
                 if let Some(Some(path)) = paths.get_mut(at) {
                     path.disabled = !kept.contains(&at);
@@ -522,11 +525,11 @@ mod tests {
             ("few losses", &[(100, 20, 0, 0.0), (50, 20, 0, 1e-5)], &[0, 1], &[0, 1]),
         ];
         for (name, list, takes, bears) in table {
-            for (bears_loss, expected) in [(false, takes), (true, bears)] {
+            for (loss_tolerant, expected) in [(false, takes), (true, bears)] {
                 let mut paths = paths_of(list);
-                paths.select(ID, None, bears_loss);
-                assert_eq!(used(&paths), expected, "{name}, bears losses: {bears_loss}");
-                paths.select(ID, None, bears_loss);
+                paths.select(ID, None, loss_tolerant);
+                assert_eq!(used(&paths), expected, "{name}, bears losses: {loss_tolerant}");
+                paths.select(ID, None, loss_tolerant);
                 assert_eq!(used(&paths), expected, "{name}, again");
             }
         }

@@ -238,7 +238,7 @@ pub trait CongestionControl: Send {
         false
     }
     /// It does not take each loss for congestion: losses of a path as such hardly slow it down.
-    fn bears_loss(&self) -> bool {
+    fn loss_tolerant(&self) -> bool {
         false
     }
     /// The rate at which it wants segments to leave; none: as the window allows.

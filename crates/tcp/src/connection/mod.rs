@@ -407,8 +407,8 @@ impl Connection {
 
     /// The congestion control does not take each loss for congestion.
     #[inline]
-    pub fn bears_loss(&self) -> bool {
-        self.flight.cc.bears_loss()
+    pub fn loss_tolerant(&self) -> bool {
+        self.flight.cc.loss_tolerant()
     }
 
     /// The next thing the application should hear.

@@ -93,7 +93,7 @@ impl Packet {
             departure: OfOriginal::default(),
             queued_ns: 0,
             multipath: None,
-            bears_loss: false,
+            loss_tolerant: false,
         })))
     }
 

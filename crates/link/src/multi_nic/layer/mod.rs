@@ -95,7 +95,7 @@ impl MultiNic {
             addresses.iter().filter(|_| config.conflict_detection).filter_map(detection).collect();
         let probing = Probing { interval: config.probe_interval, starts_up: false, hops: config.hops };
         let mut responder = Responder::new();
-        responder.set_hold(config.resequence.map(|limits| limits.time).unwrap_or_default());
+        responder.set_resequence_time(config.resequence.map(|limits| limits.time).unwrap_or_default());
         MultiNic {
             mac,
             order: order::make(config, &paths),
@@ -150,7 +150,7 @@ impl MultiNic {
     pub fn set_resequence_time(&mut self, time: Span) {
         if let Some(resequencer) = &mut self.resequencer {
             resequencer.set_time(time);
-            self.responder.set_hold(time);
+            self.responder.set_resequence_time(time);
         }
     }
     /// Extended ARP; none if it is disabled.

@@ -44,7 +44,7 @@ struct NeighbourNics {
     nics: NicList,
     flags: NicFlags,
     /// How long it holds frames; zero: unknown.
-    hold: Span,
+    resequence_time: Span,
     /// When a transport that takes losses for congestion last sent data to it, if it puts no frames in order.
     loss_sensitive_at: Option<Instant>,
     /// What the transport is told of the paths to it; none: there is one path.
@@ -52,15 +52,15 @@ struct NeighbourNics {
 }
 
 /// For how long a neighbour holds frames that does not tell.
-const DEFAULT_HOLD: Span = Span::from_millis(10);
+const DEFAULT_RESEQUENCE_TIME: Span = Span::from_millis(10);
 /// A transport that takes losses for congestion is considered for so long after its last frame.
 const SENSITIVE_TIME: Span = Span::from_secs(2);
 
 impl NeighbourNics {
     /// For how long the neighbour holds frames to put them in order; none: it does not.
-    fn hold(&self) -> Option<Span> {
-        let hold = if self.hold.is_zero() { DEFAULT_HOLD } else { self.hold };
-        self.flags.contains(NicFlags::RESEQUENCES).then_some(hold)
+    fn resequence_time(&self) -> Option<Span> {
+        let time = Some(self.resequence_time).filter(|time| !time.is_zero());
+        self.flags.contains(NicFlags::RESEQUENCES).then_some(time.unwrap_or(DEFAULT_RESEQUENCE_TIME))
     }
 }
 
@@ -137,7 +137,8 @@ impl MultiNicNeighbours {
         if let Some(unordered) = self.unordered.get_mut(at) {
             *unordered = !flags.contains(NicFlags::RESEQUENCES);
         }
-        let new = NeighbourNics { nics, flags, hold: Span::ZERO, loss_sensitive_at: None, info: None };
+        let new =
+            NeighbourNics { nics, flags, resequence_time: Span::ZERO, loss_sensitive_at: None, info: None };
         let new = match old {
             Some(old) => NeighbourNics { nics: new.nics, flags, ..old },
             None => new,
@@ -305,12 +306,11 @@ impl MultiNic {
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
         let mut changed = false;
         for (neighbour, nic, estimate) in &changes {
-            let PathEstimate { up, delay, guard, spread, rate, rtt, base_rtt, longest_rtt, loss, hold } =
-                estimate;
+            let PathEstimate { up, delay, rate, rtt, .. } = estimate;
             let known = self.neighbours.nics.get_mut(neighbour);
-            let hold = known.and_then(|known| {
-                known.hold = *hold;
-                known.hold()
+            let resequence_time = known.and_then(|known| {
+                known.resequence_time = estimate.resequence_time;
+                known.resequence_time()
             });
             let Some(path) = self.paths.path_mut(*neighbour, *nic) else { continue };
             if path.up && !up {
@@ -318,11 +318,11 @@ impl MultiNic {
                 failed.push((*nic, *neighbour));
             }
             // Late frames wait at the receiver and do no harm.
-            let guard = hold.map_or(*guard, |hold| (*guard).min((hold / 2).min(MAX_SLACK)));
-            (path.guard, path.rtt, path.base_rtt, path.longest_rtt) = (guard, *rtt, *base_rtt, *longest_rtt);
-            (path.spread, path.loss) = (*spread, *loss);
-            path.slack =
-                hold.map_or(Span::ZERO, |hold| (*rtt / SLACK_DIVISOR).min((hold / 2).min(MAX_SLACK)));
+            let max_late = resequence_time.map(|time| (time / 2).min(MAX_SLACK));
+            path.guard = max_late.map_or(estimate.guard, |most| estimate.guard.min(most));
+            path.slack = max_late.map_or(Span::ZERO, |most| (*rtt / SLACK_DIVISOR).min(most));
+            (path.rtt, path.base_rtt, path.longest_rtt) = (*rtt, estimate.base_rtt, estimate.longest_rtt);
+            (path.spread, path.loss) = (estimate.spread, estimate.loss);
             // The guard changes with nearly every reply, and does not affect queued frames.
             if (path.up, path.delay, path.rate) != (*up, *delay, *rate) {
                 (path.up, path.delay) = (*up, *delay);
@@ -370,7 +370,7 @@ impl MultiNic {
         let sensitive = known.loss_sensitive_at.is_some_and(|at| now.since(at) < SENSITIVE_TIME);
         let used = |paths: &NicPaths| paths.working(neighbour).map(|(nic, _)| nic).collect::<Vec<_>>();
         let before = used(&self.paths);
-        self.paths.select(neighbour, known.hold(), !sensitive);
+        self.paths.select(neighbour, known.resequence_time(), !sensitive);
         before != used(&self.paths)
     }
 
@@ -404,13 +404,13 @@ mod tests {
             if n == 0 {
                 known.on_loss_sensitive(Instant::from_nanos(5), id);
                 let entry = known.nics.get_mut(&id).expect("it has a list");
-                (entry.hold, entry.info) = (Span::from_millis(60), Some(info));
+                (entry.resequence_time, entry.info) = (Span::from_millis(60), Some(info));
             }
             assert_eq!(known.owners.len() as u32, 3 + 1 + n % 16, "after {n} changes");
             assert_eq!((known.nics.len(), known.unordered.len()), (2, 3));
         }
         let entry = &known.nics[&id];
-        assert_eq!(entry.hold, Span::from_millis(60));
+        assert_eq!(entry.resequence_time, Span::from_millis(60));
         assert_eq!(entry.loss_sensitive_at, Some(Instant::from_nanos(5)));
         let last = |nic| MacAddr([2, 0, 3, 0xe7, 0, nic]);
         assert_eq!(known.info(last(0)), Some(info), "also for frames of the new NICs");

@@ -200,9 +200,9 @@ impl MultiNic {
 }
 
 /// True if `packet` carries data of a connection that takes losses for congestion: one of TCP, unless its
-/// congestion control [bears losses](Packet::bears_loss).
+/// congestion control [tolerates losses](Packet::loss_tolerant).
 fn takes_losses_for_congestion(packet: &Packet) -> bool {
-    let is_data = !packet.bears_loss() && !packet.payload().is_empty();
+    let is_data = !packet.loss_tolerant() && !packet.payload().is_empty();
     is_data && packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP)
 }
 
@@ -228,9 +228,9 @@ mod tests {
     fn only_data_of_tcp_takes_losses_for_congestion() {
         let data = segment(0, 1, 0, 1_000, TcpFlags::ACK, None);
         assert!(takes_losses_for_congestion(&data));
-        let mut bears = data.clone();
-        bears.set_bears_loss(true);
-        assert!(!takes_losses_for_congestion(&bears));
+        let mut tolerant = data.clone();
+        tolerant.set_loss_tolerant(true);
+        assert!(!takes_losses_for_congestion(&tolerant));
         assert!(!takes_losses_for_congestion(&segment(0, 1, 0, 0, TcpFlags::ACK, None)));
         let addresses = AddressPair::V4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let below = Below::new(MacAddr::default(), MacAddr::default(), addresses, 64);

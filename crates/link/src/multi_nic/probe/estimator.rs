@@ -10,7 +10,7 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 const RTT_EPOCH: Span = Span::from_secs(5);
 
 /// No neighbour holds frames for longer, whatever it says.
-pub(super) const MAX_HOLD: Span = Span::from_secs(2);
+pub(super) const MAX_RESEQUENCE_TIME: Span = Span::from_secs(2);
 
 /// The estimated properties of a path from an own NIC to one of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct PathEstimate {
     /// Loss rate of the last thousands of frames, 0 to 1.
     pub loss: f64,
     /// How long the neighbour holds frames until earlier ones have come, at most two seconds; zero: unknown.
-    pub hold: Span,
+    pub resequence_time: Span,
 }
 
 /// A probe without a reply so far.
@@ -97,7 +97,7 @@ pub(super) struct Estimator {
     loss: PathLoss,
     /// What had been sent when the last probe was.
     last_sent: Option<ProbeTraffic>,
-    hold: Span,
+    resequence_time: Span,
     last: Option<(ProbeTraffic, ReorderCounts)>,
 }
 
@@ -112,7 +112,7 @@ impl Estimator {
             epoch_start: Instant::ZERO,
             loss: PathLoss::default(),
             last_sent: None,
-            hold: Span::ZERO,
+            resequence_time: Span::ZERO,
             last: None,
         }
     }
@@ -137,7 +137,7 @@ impl Estimator {
         let delay = OneWayDelay::between(probe.sent_at, reply.arrived_at);
         self.delays.add(now, delay, probe.long, probe.behind, quiet);
         self.report(reply);
-        self.hold = reply.hold.min(MAX_HOLD);
+        self.resequence_time = reply.resequence_time.min(MAX_RESEQUENCE_TIME);
         if probe.long {
             return;
         }
@@ -201,7 +201,7 @@ impl Estimator {
             base_rtt: rtts().map(|(least, _)| least).min().unwrap_or_default(),
             longest_rtt: rtts().map(|(_, most)| most).max().unwrap_or_default(),
             loss: self.loss.get(),
-            hold: self.hold,
+            resequence_time: self.resequence_time,
         }
     }
 

@@ -98,7 +98,7 @@ pub struct Reply {
     pub reordered: ReorderCounts,
     /// How long the replier holds frames until earlier ones have come, at most; zero: unknown. In
     /// microseconds.
-    pub hold: Span,
+    pub resequence_time: Span,
 }
 
 /// Why a frame of the experimental EtherType is not a valid message.
@@ -189,7 +189,10 @@ impl ProbeMessage {
             PROBE => Ok(ProbeMessage::Probe(probe)),
             _ => {
                 let reply = fields.reply(probe).ok_or(truncated)?;
-                Ok(ProbeMessage::Reply(Reply { hold: hold(bytes).unwrap_or_default(), ..reply }))
+                Ok(ProbeMessage::Reply(Reply {
+                    resequence_time: resequence_time(bytes).unwrap_or_default(),
+                    ..reply
+                }))
             }
         }
     }
@@ -229,7 +232,7 @@ impl Reply {
         for number in [self.reordered.late, self.reordered.harmful, self.reordered.overtook] {
             out.extend_from_slice(&number.to_be_bytes());
         }
-        if let Ok(micros @ 1..) = u32::try_from(self.hold.as_micros()) {
+        if let Ok(micros @ 1..) = u32::try_from(self.resequence_time.as_micros()) {
             let check = CRC.checksum(&out);
             out.extend_from_slice(&check.to_be_bytes());
             out.extend_from_slice(&micros.to_be_bytes());
@@ -239,7 +242,7 @@ impl Reply {
 }
 
 /// How long frames are held, behind a reply; none: it is not told.
-fn hold(bytes: &[u8]) -> Option<Span> {
+fn resequence_time(bytes: &[u8]) -> Option<Span> {
     let (covered, check) = bytes.get(..LONG_REPLY_LEN)?.split_last_chunk::<4>()?;
     let (_, micros) = covered.split_last_chunk::<4>()?;
     let right = CRC.checksum(covered) == u32::from_be_bytes(*check);
@@ -288,7 +291,7 @@ impl MessageReader<'_> {
             arrived_at: Instant::from_nanos(self.long()?),
             received: self.traffic()?,
             reordered: ReorderCounts { late: self.word()?, harmful: self.word()?, overtook: self.word()? },
-            hold: Span::ZERO,
+            resequence_time: Span::ZERO,
         })
     }
 }
@@ -309,7 +312,13 @@ mod tests {
     fn reply() -> Reply {
         let received = ProbeTraffic { frames: 6, bytes: ByteCount::new(8_000) };
         let reordered = ReorderCounts { late: 3, harmful: 2, overtook: 1 };
-        Reply { probe: probe(), arrived_at: Instant::from_nanos(99), received, reordered, hold: Span::ZERO }
+        Reply {
+            probe: probe(),
+            arrived_at: Instant::from_nanos(99),
+            received,
+            reordered,
+            resequence_time: Span::ZERO,
+        }
     }
 
     /// Breaks: messages have the documented format, so that hosts of the same version understand each other.
@@ -329,7 +338,7 @@ mod tests {
         assert_eq!(answer.macs(), (B, A));
         assert_eq!(answer.len(), ByteCount::new(94));
         assert_eq!(ProbeMessage::of(&answer), Some(Ok(ProbeMessage::Reply(reply()))));
-        let holds = Reply { hold: Span::from_millis(60), ..reply() };
+        let holds = Reply { resequence_time: Span::from_millis(60), ..reply() };
         let told = holds.frame(B, A);
         assert_eq!(told.len(), ByteCount::new(102));
         let bytes = told.payload();
@@ -342,7 +351,7 @@ mod tests {
     /// Breaks: a damaged or missing hold time is believed, or makes the rest of the reply unreadable.
     #[test]
     fn a_damaged_hold_time_is_not_told() {
-        let good = Reply { hold: Span::from_millis(60), ..reply() }.frame(A, B).into_payload();
+        let good = Reply { resequence_time: Span::from_millis(60), ..reply() }.frame(A, B).into_payload();
         assert_eq!(good.len(), LONG_REPLY_LEN);
         for len in REPLY_LEN..LONG_REPLY_LEN {
             assert_eq!(ProbeMessage::parse(&good[..len]), Ok(ProbeMessage::Reply(reply())), "{len} bytes");

@@ -28,7 +28,7 @@ pub struct Responder {
     observer: ReorderObserver,
     unanswered: u64,
     /// How long this host holds frames, for replies.
-    hold: Span,
+    resequence_time: Span,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +53,13 @@ impl Responder {
             cache: [None; CACHE_SLOTS],
             observer: ReorderObserver::default(),
             unanswered: 0,
-            hold: Span::ZERO,
+            resequence_time: Span::ZERO,
         }
     }
-    /// Tells in replies from now on that this host holds frames until earlier ones have come, for `hold` at
+    /// Tells in replies from now on that this host holds frames until earlier ones have come, for `time` at
     /// most; zero: it tells nothing. At first it is zero.
-    pub fn set_hold(&mut self, hold: Span) {
-        self.hold = hold;
+    pub fn set_resequence_time(&mut self, time: Span) {
+        self.resequence_time = time;
     }
     /// Counts a data frame to this host that `nic` has received, if its path is probed, and returns whether
     /// it was late. The frame must have the addresses that it had on the wire.
@@ -110,7 +110,8 @@ impl Responder {
         }
         entry.answered_until = until;
         let InboundPath { received, reordered, .. } = *entry;
-        let reply = Reply { probe, arrived_at: now, received, reordered, hold: self.hold };
+        let reply =
+            Reply { probe, arrived_at: now, received, reordered, resequence_time: self.resequence_time };
         Some(reply.frame(to, from))
     }
     /// All counted paths: own NIC, source address, received traffic and reordered frames.

@@ -337,7 +337,7 @@ impl CongestionControl for Bbr {
         true
     }
 
-    fn bears_loss(&self) -> bool {
+    fn loss_tolerant(&self) -> bool {
         true
     }
 

@@ -251,7 +251,7 @@ impl CongestionControl for Bbr1 {
         true
     }
 
-    fn bears_loss(&self) -> bool {
+    fn loss_tolerant(&self) -> bool {
         true
     }
 

@@ -345,7 +345,7 @@ impl CongestionControl for Farpace {
         true
     }
 
-    fn bears_loss(&self) -> bool {
+    fn loss_tolerant(&self) -> bool {
         true
     }
 

@@ -90,7 +90,7 @@ fn unsolicited_replies_are_refused() {
         arrived_at: Instant::ZERO,
         received: probe.sent,
         reordered: Default::default(),
-        hold: Span::ZERO,
+        resequence_time: Span::ZERO,
     };
     let now = Instant::from_nanos(1_000_000);
     let other_seq = Reply { probe: PathProbe { seq: 9, ..probe }, ..good };
@@ -141,18 +141,18 @@ fn absurd_replies_do_no_harm() {
         let received = ProbeTraffic { frames: any(), bytes: ByteCount::new(any()) };
         let arrived_at = Instant::from_nanos(any());
         prober.on_sent(now, NeighbourId(1), NicId(0), ByteCount::new(1_538));
-        let hold = any();
+        let resequence_time = Span::from_nanos(any());
         let reordered = ReorderCounts { late: 0, harmful: any() as u32, overtook: 0 };
         prober.on_reply(
             now,
             NicId(0),
             path_to.to,
-            &Reply { probe, arrived_at, received, reordered, hold: Span::from_nanos(hold) },
+            &Reply { probe, arrived_at, received, reordered, resequence_time },
         );
         for (_, _, estimate) in prober.take_changes() {
             assert!(estimate.rate <= G && estimate.rate > Rate::default(), "{estimate:?}");
             assert!((0.0..=1.0).contains(&estimate.loss), "{estimate:?}");
-            assert!(estimate.hold <= Span::from_secs(2), "{estimate:?}");
+            assert!(estimate.resequence_time <= Span::from_secs(2), "{estimate:?}");
             assert!(estimate.longest_rtt.is_zero(), "the own clock measures nothing: {estimate:?}");
         }
     }
