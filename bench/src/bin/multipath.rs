@@ -8,13 +8,16 @@
 //! of rate and round trip, every second a narrow link behind a wider NIC. The best single path is that of the
 //! same control.
 
+#[path = "../../../crates/lab/tests/shared/unequal_paths.rs"]
+mod unequal_paths;
+
 use anyhow::{Result, anyhow};
 use clap::Parser;
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
 use farpace_units::RandomStream;
 use rayon::prelude::*;
-use std::fmt::Write as _;
+use unequal_paths::{UnequalPath, scenario};
 
 #[derive(Parser)]
 struct Args {
@@ -41,71 +44,38 @@ struct Args {
     each: bool,
 }
 
-/// A link between the hosts, with a NIC at each end.
-#[derive(Clone, Debug)]
-struct BenchPath {
-    mbit: f64,
-    rtt_ms: f64,
-    jitter_ms: f64,
-    loss: f64,
-    queue: u64,
-    behind: bool,
+fn random_path(rng: &mut RandomStream) -> UnequalPath {
+    let mut between = |low: f64, high: f64| low * libm::pow(high / low, rng.unit());
+    let (mbit, rtt_ms, loss) = (between(5.0, 300.0), between(1.0, 300.0), between(0.000_1, 0.01));
+    let bdp = mbit * 1e6 / 8.0 * rtt_ms / 1e3 / 1_538.0;
+    let queue = (between(0.3, 3.0) * bdp).max(20.0) as u64;
+    let jitter_ms = rng.unit() * 8.0;
+    let [lossy, jitters, behind] = [rng.chance(0.5), rng.chance(0.5), rng.chance(0.5)];
+    UnequalPath {
+        kbit: (mbit * 1e3) as u64,
+        delay_us: (rtt_ms * 500.0) as u64,
+        jitter_us: if jitters { (jitter_ms * 1e3) as u64 } else { 0 },
+        loss: if lossy { loss } else { 0.0 },
+        queue,
+        behind,
+    }
 }
 
-impl BenchPath {
-    fn random(rng: &mut RandomStream) -> BenchPath {
-        let mut between = |low: f64, high: f64| low * libm::pow(high / low, rng.unit());
-        let (mbit, rtt_ms, loss) = (between(5.0, 300.0), between(1.0, 300.0), between(0.000_1, 0.01));
-        let bdp = mbit * 1e6 / 8.0 * rtt_ms / 1e3 / 1_538.0;
-        let queue = (between(0.3, 3.0) * bdp).max(20.0) as u64;
-        let jitter_ms = rng.unit() * 8.0;
-        let [lossy, jitters, behind] = [rng.chance(0.5), rng.chance(0.5), rng.chance(0.5)];
-        BenchPath {
-            mbit,
-            rtt_ms,
-            jitter_ms: if jitters { jitter_ms } else { 0.0 },
-            loss: if lossy { loss } else { 0.0 },
-            queue,
-            behind,
-        }
-    }
-    /// Payload in Mbit/s: 1448 of each 1538 B.
-    fn payload(&self) -> f64 {
-        self.mbit * 1_448.0 / 1_538.0
-    }
-    fn summary(&self) -> String {
-        let behind = if self.behind { ", behind a wider NIC" } else { "" };
-        format!(
-            "{:.1} Mbit/s, {:.1} ms, jitter {:.1} ms, loss {:.2} %, {} packets{behind}",
-            self.mbit,
-            self.rtt_ms,
-            self.jitter_ms,
-            self.loss * 100.0,
-            self.queue
-        )
-    }
-    fn text(&self, n: usize) -> String {
-        let BenchPath { mbit, rtt_ms, jitter_ms, loss, queue, behind } = self;
-        let from = if *behind { format!("s{n}") } else { "a".to_owned() };
-        let mut text = String::new();
-        if *behind {
-            let _ = write!(
-                text,
-                "[switches.s{n}]\n[[links]]\nname = \"c{n}\"\nbetween = [\"a\", \"s{n}\"]\n\
-                 rate = \"1 Gbit/s\"\ndelay = \"1 us\"\n"
-            );
-        }
-        let _ = write!(
-            text,
-            "[[links]]\nname = \"w{n}\"\nbetween = [\"{from}\", \"b\"]\nrate = \"{} kbit/s\"\ndelay = \"{} \
-             us\"\n\
-             queue = \"{queue} packets\"\n[links.forward]\nloss = {loss:.6}\njitter = \"{} us\"\n",
-            (mbit * 1_000.0) as u64,
-            (rtt_ms * 500.0) as u64,
-            (jitter_ms * 1_000.0) as u64,
-        );
-        text
-    }
+/// Payload in Mbit/s: 1448 of each 1538 B.
+fn payload(path: &UnequalPath) -> f64 {
+    path.kbit as f64 / 1e3 * 1_448.0 / 1_538.0
+}
+
+fn summary(path: &UnequalPath) -> String {
+    let UnequalPath { kbit, delay_us, jitter_us, loss, queue, behind } = path;
+    let behind = if *behind { ", behind a wider NIC" } else { "" };
+    format!(
+        "{:.1} Mbit/s, {:.1} ms, jitter {:.1} ms, loss {:.2} %, {queue} packets{behind}",
+        *kbit as f64 / 1e3,
+        *delay_us as f64 / 500.0,
+        *jitter_us as f64 / 1e3,
+        loss * 100.0,
+    )
 }
 
 /// What a run brought.
@@ -117,9 +87,8 @@ struct Goodput {
     more: String,
 }
 
-fn run(paths: &[BenchPath], control: &str, receiver: Option<&str>, seconds: u64) -> Result<Goodput> {
-    let mut text = format!("title = \"t\"\nduration = \"{} s\"\nseed = 7\n", seconds + 1);
-    text += match receiver {
+fn run(paths: &[UnequalPath], control: &str, receiver: Option<&str>, seconds: u64) -> Result<Goodput> {
+    let hosts = match receiver {
         None => "[hosts.a]\n[hosts.b]\n",
         Some("stock") => "[hosts.a.multi_nic]\n[hosts.b.multi_nic]\n",
         Some(_) => {
@@ -127,19 +96,11 @@ fn run(paths: &[BenchPath], control: &str, receiver: Option<&str>, seconds: u64)
              [hosts.b.multi_nic]\nresequence = { time = \"400 ms\", bytes = \"128 MB\" }\n"
         }
     };
-    for (n, path) in paths.iter().enumerate() {
-        text += &path.text(n);
-    }
     let sender = match control {
-        "modern" | "farpace" | "linux" => format!("profile = \"{control}\""),
-        control => format!("profile = \"modern\", congestion = \"{control}\""),
+        "modern" | "farpace" | "linux" => format!("profile = \"{control}\", "),
+        control => format!("profile = \"modern\", congestion = \"{control}\", "),
     };
-    let _ = write!(
-        text,
-        "[[flows]]\nname = \"first\"\nfrom = \"a\"\nto = \"b\"\nsize = \"10 kB\"\n\
-         [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 GB\"\nstart = \"1 s\"\n\
-         sender = {{ {sender}, send_buffer = \"128 MB\" }}\nreceiver = {{ receive_buffer = \"128 MB\" }}\n"
-    );
+    let text = scenario(paths, seconds, &format!("seed = 7\n{hosts}"), &sender, "128 MB");
     let scenario = Scenario::parse(&text, "multipath.toml").map_err(|e| anyhow!("{e}\n{text}"))?;
     let mut run = Run::new(&scenario, Inputs::default())?;
     while !run.advance(None)?.finished {}
@@ -168,14 +129,20 @@ fn least_and_median(mut values: Vec<f64>) -> (f64, f64) {
     (at(0), at(values.len() / 2))
 }
 
-fn house() -> Vec<(String, Vec<BenchPath>)> {
-    let path =
-        |mbit, rtt_ms, queue| BenchPath { mbit, rtt_ms, jitter_ms: 0.0, loss: 0.0, queue, behind: false };
-    let plain = vec![path(80.0, 40.0, 260), path(180.0, 90.0, 1_300), path(150.0, 60.0, 730)];
+fn house() -> Vec<(String, Vec<UnequalPath>)> {
+    let path = |mbit: u64, rtt_ms: u64, queue: u64| UnequalPath {
+        kbit: mbit * 1_000,
+        delay_us: rtt_ms * 500,
+        jitter_us: 0,
+        loss: 0.0,
+        queue,
+        behind: false,
+    };
+    let plain = vec![path(80, 40, 260), path(180, 90, 1_300), path(150, 60, 730)];
     let mut sets = vec![("plain".to_owned(), plain.clone())];
     for n in 0..plain.len() {
         let mut jitters = plain.clone();
-        jitters[n].jitter_ms = 5.0;
+        jitters[n].jitter_us = 5_000;
         sets.push((format!("5 ms of jitter on link {n}"), jitters));
         let mut loses = plain.clone();
         loses[n].loss = 0.001;
@@ -186,12 +153,12 @@ fn house() -> Vec<(String, Vec<BenchPath>)> {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let sets: Vec<(String, Vec<BenchPath>)> = if args.house {
+    let sets: Vec<(String, Vec<UnequalPath>)> = if args.house {
         house()
     } else {
         let set = |seed: u64| {
             let mut rng = RandomStream::new(seed, "multipath");
-            let paths = (0..2 + rng.below(3)).map(|_| BenchPath::random(&mut rng)).collect();
+            let paths = (0..2 + rng.below(3)).map(|_| random_path(&mut rng)).collect();
             (format!("set {seed}"), paths)
         };
         (args.seed..args.seed + args.sets).map(set).collect()
@@ -206,7 +173,7 @@ fn main() -> Result<()> {
                     .map(|path| Ok(run(std::slice::from_ref(path), control, None, args.seconds)?.mbit))
                     .collect::<Result<Vec<f64>>>()?;
                 let best = alone.into_iter().fold(0.0, f64::max);
-                let sum = paths.iter().map(BenchPath::payload).sum();
+                let sum = paths.iter().map(payload).sum();
                 let together = args.receivers.iter();
                 let together = together.map(|receiver| run(paths, control, Some(receiver), args.seconds));
                 Ok((best, sum, together.collect::<Result<_>>()?))
@@ -216,7 +183,7 @@ fn main() -> Result<()> {
             for ((name, paths), (best, sum, runs)) in sets.iter().zip(&measured) {
                 println!("{name}: best {best:.1}, sum {sum:.1} Mbit/s");
                 for path in paths {
-                    println!("    {}", path.summary());
+                    println!("    {}", summary(path));
                 }
                 for (receiver, run) in args.receivers.iter().zip(runs) {
                     println!(

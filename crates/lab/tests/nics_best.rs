@@ -2,74 +2,39 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
+#[path = "shared/unequal_paths.rs"]
+mod unequal_paths;
+
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-
-/// One path: a NIC at each end and the link between them.
-#[derive(Clone, Debug)]
-struct RandomPath {
-    mbit: u64,
-    delay_us: u64,
-    jitter_us: u64,
-    /// Packets of 10,000.
-    lost: u32,
-    queue: u32,
-    /// The narrow link is behind a wider NIC and a switch, so that its rate must be measured.
-    behind: bool,
-}
+use unequal_paths::{UnequalPath, scenario};
 
 /// The time that each connection sends.
 const SECONDS: u64 = 4;
 
-impl RandomPath {
-    fn text(&self, n: usize) -> String {
-        let RandomPath { mbit, delay_us, jitter_us, lost, queue, behind } = self;
-        let (loss, from) =
-            (f64::from(*lost) / 10_000.0, if *behind { format!("s{n}") } else { "a".to_owned() });
-        let mut text = String::new();
-        if *behind {
-            text += &format!(
-                "[switches.s{n}]\n[[links]]\nname = \"c{n}\"\nbetween = [\"a\", \"s{n}\"]\nrate = \"1 \
-                 Gbit/s\"\ndelay = \"1 us\"\n"
-            );
-        }
-        text + &format!(
-            "[[links]]\nname = \"w{n}\"\nbetween = [\"{from}\", \"b\"]\nrate = \"{mbit} Mbit/s\"\ndelay = \
-             \"{delay_us} us\"\nqueue = \"{queue} packets\"\n[links.forward]\nloss = {loss}\njitter = \
-             \"{jitter_us} us\"\n"
-        )
-    }
-}
-
-fn path() -> impl Strategy<Value = RandomPath> {
+fn path() -> impl Strategy<Value = UnequalPath> {
     let mbit = prop::sample::select(vec![10, 13, 20, 32, 50, 80, 130, 200, 320, 500, 800, 1_000_u64]);
     let jitter_us = prop_oneof![Just(0), 0..2_000_u64];
+    // Packets of 10,000.
     let lost = prop_oneof![3 => Just(0), 1 => 0..50_u32];
     (mbit, 0..60_000_u64, jitter_us, lost, 50..1_000_u32, any::<bool>()).prop_map(
-        |(mbit, delay_us, jitter_us, lost, queue, behind)| RandomPath {
-            mbit,
+        |(mbit, delay_us, jitter_us, lost, queue, behind)| UnequalPath {
+            kbit: mbit * 1_000,
             delay_us,
             jitter_us,
-            lost,
-            queue,
+            loss: f64::from(lost) / 10_000.0,
+            queue: queue.into(),
             behind,
         },
     )
 }
 
 /// Payload that one connection transfers, in Mbit/s.
-fn goodput(paths: &[RandomPath], hosts: &str) -> (f64, String) {
-    let links: String = paths.iter().enumerate().map(|(n, path)| path.text(n)).collect();
-    let text = format!(
-        "title = \"t\"\nduration = \"{} s\"\n{hosts}\n{links}\
-         [[flows]]\nname = \"first\"\nfrom = \"a\"\nto = \"b\"\nsize = \"10 kB\"\n\
-         [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 GB\"\nstart = \"1 s\"\n\
-         sender = {{ send_buffer = \"64 MB\" }}\nreceiver = {{ receive_buffer = \"64 MB\" }}\n",
-        SECONDS + 1,
-    );
+fn goodput(paths: &[UnequalPath], hosts: &str) -> (f64, String) {
+    let text = scenario(paths, SECONDS, hosts, "", "64 MB");
     let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut run = Run::new(&scenario, Inputs::default()).unwrap();
     while !run.advance(None).unwrap().finished {}
@@ -96,7 +61,7 @@ const TOGETHER: &str = "[hosts.a.multi_nic]\nresequence = { time = \"100 ms\", b
 
 /// The goodput of all paths together, relative to the best of them, for each of the first `sets` that
 /// `wanted` accepts.
-fn shares(sets: usize, wanted: impl Fn(&[RandomPath]) -> bool) -> Vec<(usize, f64)> {
+fn shares(sets: usize, wanted: impl Fn(&[UnequalPath]) -> bool) -> Vec<(usize, f64)> {
     let mut runner = TestRunner::deterministic();
     let mut shares = Vec::new();
     for set in 0..sets {
@@ -121,7 +86,7 @@ fn shares(sets: usize, wanted: impl Fn(&[RandomPath]) -> bool) -> Vec<(usize, f6
 /// window that was cut once may not have recovered.
 #[test]
 fn narrow_paths_are_never_below_the_best_of_them() {
-    let shares = shares(60, |paths| paths.iter().map(|path| path.mbit).sum::<u64>() <= 150);
+    let shares = shares(60, |paths| paths.iter().map(|path| path.kbit).sum::<u64>() <= 150_000);
     assert!(shares.len() >= 8, "{} sets", shares.len());
     let worse: Vec<_> = shares.iter().filter(|(_, share)| *share < 0.9).collect();
     assert!(worse.is_empty(), "set, share of the best: {worse:.3?}");
