@@ -35,7 +35,8 @@ pub struct PeerLinkStats {
 ///
 /// The contract:
 /// * What passes is from a prefix of one site to a prefix of the other; everything else is dropped. So a peer
-///   reaches no host but those of the site, and hosts of the site cannot speak to the tunnel itself.
+///   reaches no host but those of the site, and hosts of the site cannot speak to the tunnel itself. Where
+///   prefixes overlap, the longest one that contains an address says whose it is.
 /// * Super-segments are cut: paths carry frames of one segment each.
 /// * The peer is asked for its paths by ARP, again and again, and answered.
 #[derive(Debug)]
@@ -78,12 +79,15 @@ impl PeerLink {
     fn is_of_tunnel(&self, address: IpAddr) -> bool {
         address == self.own.address || address == self.peer.address
     }
-    /// True if a packet from `from`, behind one side, may go to `to`, behind the other.
+    /// True if a packet that comes from the side with the prefixes `from` may go to the side with those of
+    /// `to`.
     fn may_pass(&self, packet: &Packet, from: &[Prefix], to: &[Prefix]) -> bool {
-        let has = |prefixes: &[Prefix], address| prefixes.iter().any(|prefix| prefix.contains(address));
         packet.ip().is_some_and(|ip| {
             let (src, dst) = (ip.src(), ip.dst());
-            has(from, src) && has(to, dst) && !self.is_of_tunnel(src) && !self.is_of_tunnel(dst)
+            is_behind(src, from, to)
+                && is_behind(dst, to, from)
+                && !self.is_of_tunnel(src)
+                && !self.is_of_tunnel(dst)
         })
     }
 
@@ -97,6 +101,15 @@ impl PeerLink {
             cx.emit(Self::PATHS, arp.reply(self.own.mac).packet(self.peer.mac));
         }
     }
+}
+
+/// True if the longest prefix that contains `address` is one of `own`, and not one of `others`. An address
+/// with the same prefix on both sides is behind neither.
+fn is_behind(address: IpAddr, own: &[Prefix], others: &[Prefix]) -> bool {
+    let longest = |prefixes: &[Prefix]| {
+        prefixes.iter().filter(|prefix| prefix.contains(address)).map(|prefix| prefix.bits()).max()
+    };
+    longest(own) > longest(others)
 }
 
 impl Element for PeerLink {
@@ -176,8 +189,11 @@ mod tests {
     const PEER: LinkEnd = LinkEnd { mac: MacAddr([2, 0, 0, 0, 0, 2]), address: Ipv4Addr::new(100, 64, 0, 2) };
 
     fn link() -> PeerLink {
-        let prefix = |text: &str| vec![text.parse().unwrap()];
-        PeerLink::new(Instant::ZERO, OWN, PEER, prefix("10.1.0.0/16"), prefix("0.0.0.0/0"))
+        link_between(&["10.1.0.0/16"], &["0.0.0.0/0"])
+    }
+    fn link_between(own: &[&str], peer: &[&str]) -> PeerLink {
+        let prefixes = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        PeerLink::new(Instant::ZERO, OWN, PEER, prefixes(own), prefixes(peer))
     }
     fn with(link: &mut PeerLink, at: Instant, call: impl FnOnce(&mut PeerLink, &mut Cx<'_>)) -> Effects {
         let (mut effects, mut rng) = (Effects::default(), RandomStream::new(1, "link"));
@@ -185,8 +201,10 @@ mod tests {
         effects
     }
     fn packet(from: [u8; 4], to: [u8; 4], len: usize) -> Packet {
-        let below =
-            Below::new(MacAddr::default(), MacAddr::default(), AddressPair::V4(from.into(), to.into()), 9);
+        packet_between(AddressPair::V4(from.into(), to.into()), len)
+    }
+    fn packet_between(addresses: AddressPair, len: usize) -> Packet {
+        let below = Below::new(MacAddr::default(), MacAddr::default(), addresses, 9);
         below.tcp(0, &TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() }, Bytes::from(vec![7; len]))
     }
 
@@ -209,6 +227,47 @@ mod tests {
             assert_eq!(effects.dropped.len(), usize::from(!passes));
         }
         assert_eq!(link.stats(), PeerLinkStats { sent: 1, received: 1, foreign: 4 });
+    }
+
+    /// Breaks: a peer uses addresses of a network of this site that lies within one of its own, or hosts here
+    /// use those of a network of the peer that lies within one of this site.
+    #[test]
+    fn the_longest_prefix_says_whose_an_address_is() {
+        // Our prefixes, those of the peer, and an address of each side.
+        for (own, peer, ours, theirs) in [
+            (["10.1.0.0/16"], ["10.0.0.0/8"], "10.1.0.2", "10.2.0.2"),
+            (["10.0.0.0/8"], ["10.1.0.0/16"], "10.2.0.2", "10.1.0.2"),
+            (["10.1.0.0/16"], ["0.0.0.0/0"], "10.1.255.255", "10.2.0.0"),
+            (["0.0.0.0/0"], ["10.1.0.0/16"], "10.2.0.0", "10.1.255.255"),
+            (["fd01:1::/32"], ["fd00::/8"], "fd01:1::2", "fd02::2"),
+            (["fd00::/8"], ["fd01:1::/32"], "fd02::2", "fd01:1::2"),
+            (["fd01:1::/64"], ["::/0"], "fd01:1::ffff:2", "fd01:1:0:1::2"),
+        ] {
+            let mut link = link_between(&own, &peer);
+            let pair = |from: &str, to: &str| match (from.parse().unwrap(), to.parse().unwrap()) {
+                (IpAddr::V4(from), IpAddr::V4(to)) => AddressPair::V4(from, to),
+                (IpAddr::V6(from), IpAddr::V6(to)) => AddressPair::V6(from, to),
+                _ => unreachable!(),
+            };
+            for (port, from, to, passes) in [
+                (PeerLink::GATEWAY, ours, theirs, true),
+                (PeerLink::PATHS, theirs, ours, true),
+                // An address of the other side as the source, or one of the same side as the destination.
+                (PeerLink::PATHS, ours, ours, false),
+                (PeerLink::PATHS, theirs, theirs, false),
+                (PeerLink::PATHS, ours, theirs, false),
+                (PeerLink::GATEWAY, theirs, theirs, false),
+                (PeerLink::GATEWAY, ours, ours, false),
+                (PeerLink::GATEWAY, theirs, ours, false),
+            ] {
+                let packet = packet_between(pair(from, to), 10);
+                let effects = with(&mut link, Instant::ZERO, |link, cx| link.on_packet(port, packet, cx));
+                assert_eq!(effects.emitted.len(), usize::from(passes), "{own:?} {port:?}: {from} to {to}");
+            }
+        }
+        let same = link_between(&["10.1.0.0/16"], &["10.1.0.0/16"]);
+        let packet = packet([10, 1, 0, 2], [10, 1, 0, 3], 10);
+        assert!(!same.may_pass(&packet, &same.behind_own, &same.behind_peer));
     }
 
     // Breaks: a super-segment leaves as a frame that fits into no path, or its parts are addressed to nobody.
