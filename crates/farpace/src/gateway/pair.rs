@@ -15,6 +15,7 @@ use farpace_live::{Device, Driver, add_paths, path_framing, reorder_time};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Port, Prefix};
 use farpace_units::{Instant, Span};
+use farpace_wire::MacAddr;
 use nix::sys::socket::{setsockopt, sockopt::BindToDevice};
 use std::ffi::OsString;
 use std::io;
@@ -42,6 +43,9 @@ pub struct GatewayPair {
     pub said: Vec<String>,
     tunnels: Vec<UdpTunnel>,
     statuses: Vec<TunnelStatus>,
+    /// The MAC address of the peer on the first path. It follows from the keys, and is looked for in each
+    /// round: X25519 takes too long for that.
+    peer_mac: MacAddr,
     mtu: u16,
     rtt: Option<Duration>,
 }
@@ -131,10 +135,11 @@ impl GatewayPair {
         });
         let said = said.collect();
         let statuses = tunnels.iter().map(UdpTunnel::status).collect();
+        let peer_mac = tunnels.first().and_then(UdpTunnel::framing).context("there is no path")?.peer;
         let links =
             links.iter().map(|via| via.as_ref().map_or("routes".to_owned(), Via::to_string)).collect();
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        Ok(Some(GatewayPair { file: peer, path, links, said, tunnels, statuses, mtu, rtt }))
+        Ok(Some(GatewayPair { file: peer, path, links, said, tunnels, statuses, peer_mac, mtu, rtt }))
     }
 
     /// The longest packet inside, in bytes.
@@ -187,9 +192,7 @@ impl GatewayPair {
 
     /// The peer as the layer over the paths knows it.
     fn neighbour(&self, layer: &MultiNic) -> Option<NeighbourId> {
-        let first = self.file.paths.first()?;
-        let mac = path_framing(first.private_key.public(), first.peer_public_key, 0).peer;
-        Some(layer.neighbour(mac)).filter(|neighbour| *neighbour != NeighbourId::ORDINARY)
+        Some(layer.neighbour(self.peer_mac)).filter(|neighbour| *neighbour != NeighbourId::ORDINARY)
     }
 
     /// True if a path leads to the peer.
