@@ -17,8 +17,9 @@ const MAX_IN_A_ROW: ByteCount = ByteCount::new(8 * 1_538);
 /// A queue that is served before the [order](crate::multi_nic::SendOrder), for everything but TCP. TCP shares
 /// what a path has left, and fills any queue; a voice call fills none and must not wait in one.
 ///
-/// A frame leaves on the path on which it arrives first. Datagrams that fill all paths leave one frame in
-/// nine to the others.
+/// A frame leaves on the path on which it arrives first. Datagrams that fill all paths leave a frame to the
+/// others for each eight full frames' bytes: a ninth of the bytes if that one is full, too. If the datagrams
+/// are short, it is one of many frames.
 #[derive(Debug, Default)]
 pub(super) struct PriorityQueue {
     items: VecDeque<QueuedFrame<Packet>>,
@@ -35,6 +36,15 @@ impl PriorityQueue {
     /// Number of queued frames.
     pub fn held(&self) -> u64 {
         self.items.len() as u64
+    }
+    /// Queues a frame, or drops it if the queue is full.
+    pub fn enqueue(&mut self, item: QueuedFrame<Packet>, cx: &mut Cx<'_>) {
+        if self.items.len() < MAX_PRIORITY_FRAMES {
+            self.items.push_back(item);
+        } else {
+            self.dropped += 1;
+            cx.drop(item.frame, DropReason::QueueFull);
+        }
     }
     /// A frame of the order has left.
     pub fn on_other_sent(&mut self) {
@@ -53,17 +63,6 @@ impl MultiNic {
     /// Frames that preceded others so far, and those that were dropped because too many waited.
     pub fn priority_counts(&self) -> (u64, u64) {
         self.priority.as_ref().map_or((0, 0), |queue| (queue.sent, queue.dropped))
-    }
-
-    /// Queues a frame, or drops it if the queue is full.
-    pub(super) fn enqueue_priority(&mut self, item: QueuedFrame<Packet>, cx: &mut Cx<'_>) {
-        let Some(queue) = &mut self.priority else { return cx.drop(item.frame, DropReason::HostLimit) };
-        if queue.items.len() < MAX_PRIORITY_FRAMES {
-            queue.items.push_back(item);
-        } else {
-            queue.dropped += 1;
-            cx.drop(item.frame, DropReason::QueueFull);
-        }
     }
 
     /// The next frame for `nic`, if no other path delivers it earlier. `last`: the order has none for it.

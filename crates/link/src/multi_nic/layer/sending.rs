@@ -34,9 +34,8 @@ impl MultiNic {
         }
         let bytes = wire_len(packet.len());
         let flow = flow_of(&packet);
-        if self.priority.is_some() && PriorityQueue::takes(&packet) {
-            let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached: None };
-            return self.enqueue_priority(item, cx);
+        if let Some(queue) = self.priority.as_mut().filter(|_| PriorityQueue::takes(&packet)) {
+            return queue.enqueue(QueuedFrame { flow, frame: packet, bytes, neighbour, cached: None }, cx);
         }
         if self.neighbours.is_unordered(neighbour)
             && self.config.order.considers_delays()
