@@ -10,10 +10,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use farpace_live::device::udp_tunnel::{PresharedKey, PublicKey, SecretKey};
+use farpace_live::{PrivateFileError, read_private};
 use farpace_transfer::kernel::{derive_key, random_key};
 use std::fmt;
 use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -26,6 +27,8 @@ const BEGINNING: &str = "farpace:";
 pub const MAX_PLACES: usize = 16;
 /// Longest ticket, in bytes.
 pub const MAX_TICKET: usize = 4_096;
+/// Longest key file, in bytes.
+const MAX_KEY_FILE: u64 = 1_024;
 const FINGERPRINT: usize = 16;
 const SECRET: usize = 16;
 const KEYS: usize = 32 + FINGERPRINT + SECRET;
@@ -76,16 +79,11 @@ impl TicketIdentity {
     /// It cannot be read or made, holds something else, or is open to others.
     pub fn kept(path: &Path) -> io::Result<Self> {
         let other = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-        match OpenOptions::new().read(true).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-            Ok(file) => {
-                let mode = file.metadata()?.permissions().mode();
-                if mode & 0o077 != 0 {
-                    return Err(other(&format!("others may read it (mode {:o}): chmod 600", mode & 0o777)));
-                }
-                let mut text = String::new();
-                file.take(1_024).read_to_string(&mut text)?;
+        match read_private(path, MAX_KEY_FILE) {
+            Err(PrivateFileError::Unreadable(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(PrivateFileError::Unreadable(error)) => return Err(error),
+            Err(error) => return Err(other(&error.to_string())),
+            Ok(text) => {
                 let mut seed = [0; 33];
                 let len = URL_SAFE_NO_PAD.decode_slice(text.trim(), &mut seed);
                 return match (len, seed.first_chunk()) {

@@ -5,13 +5,11 @@ use crate::terminal;
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use farpace_live::MAX_TUNNEL_PATHS;
 use farpace_live::device::udp_tunnel::SecretKey;
+use farpace_live::{MAX_TUNNEL_PATHS, write_private};
 use farpace_path::Prefix;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -144,13 +142,7 @@ fn write(path: &std::path::Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    // A file that others may read stays so when it is only written again.
-    let _ = fs::remove_file(path);
-    let mut file = OpenOptions::new();
-    let written = file.write(true).create_new(true).mode(0o600).open(path);
-    written
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(|| format!("cannot write {shown}"))
+    write_private(path, text).with_context(|| format!("cannot write {shown}"))
 }
 
 /// The names of both files and their texts: each is about the site that it is named after.

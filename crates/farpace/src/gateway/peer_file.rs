@@ -3,24 +3,19 @@
 //! `farpace gateway keys` makes two such files. Whoever has one can be its site, so a file is for one user
 //! alone, and no error repeats a line of it.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use farpace_gateway::limits::MAX_SITE_PREFIXES;
-use farpace_live::MAX_TUNNEL_PATHS;
 use farpace_live::device::udp_tunnel::{KEEPALIVE, PresharedKey, PublicKey, SecretKey};
+use farpace_live::{MAX_TUNNEL_PATHS, PrivateFileError, read_private};
 use farpace_path::Prefix;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use std::fs::File;
-use std::io::Read;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
 /// Length of a file at most, in bytes.
 const MAX_FILE: u64 = 1 << 16;
-/// Permissions of other users.
-const OTHERS: u32 = 0o077;
 /// Bounds of the MTU of the tunnel, in bytes: IPv6 needs the first (RFC 8200 §5).
 const MTUS: std::ops::RangeInclusive<u16> = 1_280..=9_000;
 
@@ -83,22 +78,15 @@ impl PeerFile {
     /// It cannot be read, or says something that it cannot say, with the line.
     pub fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
-        let open = || -> std::io::Result<(u32, String)> {
-            let file = File::open(path)?;
-            let mode = file.metadata()?.permissions().mode() & 0o777;
-            let mut text = String::new();
-            file.take(MAX_FILE + 1).read_to_string(&mut text)?;
-            Ok((mode, text))
-        };
-        let (mode, text) = open().with_context(|| {
-            format!("cannot read {shown}: `farpace gateway keys` makes it, for both sites")
+        let text = read_private(path, MAX_FILE).map_err(|error| match error {
+            PrivateFileError::Unreadable(error) => {
+                anyhow!("cannot read {shown}: `farpace gateway keys` makes it, for both sites: {error}")
+            }
+            PrivateFileError::Exposed { mode } => {
+                anyhow!("{shown} has keys that other users may read (mode {mode:o}): chmod 600 {shown}")
+            }
+            PrivateFileError::TooLong(limit) => anyhow!("{shown} is longer than {limit} bytes"),
         })?;
-        if mode & OTHERS != 0 {
-            bail!("{shown} has keys that other users may read (mode {mode:o}): chmod 600 {shown}");
-        }
-        if text.len() as u64 > MAX_FILE {
-            bail!("{shown} is longer than {MAX_FILE} bytes");
-        }
         PeerFile::parse(&text).with_context(|| format!("{shown}"))
     }
 

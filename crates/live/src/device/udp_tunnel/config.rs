@@ -2,10 +2,8 @@
 
 use super::keys::{KeyError, PublicKey, SecretKey};
 use super::{PeerConfig, TunnelConfig};
-use std::fs::File;
-use std::io::Read;
+use crate::{PrivateFileError, read_private};
 use std::net::{IpAddr, ToSocketAddrs};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 use thiserror::Error;
@@ -71,14 +69,11 @@ impl WireguardFile {
     /// # Errors
     /// See [`WireguardError`].
     pub fn read(path: &Path) -> Result<Self, WireguardError> {
-        let unreadable = |error: std::io::Error| WireguardError::Unreadable(error.to_string());
-        let file = File::open(path).map_err(unreadable)?;
-        let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(WireguardError::Exposed { mode });
-        }
-        let mut text = String::new();
-        file.take(MAX_FILE as u64 + 1).read_to_string(&mut text).map_err(unreadable)?;
+        let text = read_private(path, MAX_FILE as u64).map_err(|error| match error {
+            PrivateFileError::Unreadable(error) => WireguardError::Unreadable(error.to_string()),
+            PrivateFileError::Exposed { mode } => WireguardError::Exposed { mode },
+            PrivateFileError::TooLong(_) => WireguardError::TooLong,
+        })?;
         text.parse()
     }
 
@@ -192,6 +187,7 @@ fn network(text: &str) -> Option<(IpAddr, u8)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     const FILE: &str = "\
 [Interface]
