@@ -105,6 +105,8 @@ Description=Split-TCP gateway
 Documentation=man:farpace-gateway(1)
 Wants=network-online.target
 After=network-online.target
+# It is needed as long as the router is: systemd does not give up after some failures.
+StartLimitIntervalSec=0
 
 [Service]
 Type=notify
@@ -160,6 +162,7 @@ mod tests {
         for line in [
             "ExecStart=/usr/bin/farpace gateway up --config /etc/farpace/gateway.toml",
             "WatchdogSec=2",
+            "StartLimitIntervalSec=0",
             "CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW",
             "NoNewPrivileges=yes",
         ] {
