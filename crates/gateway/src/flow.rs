@@ -299,6 +299,21 @@ impl SplitFlow {
         }
     }
 
+    /// The host on `side` is told that the connection has ended.
+    pub fn reset(
+        &mut self,
+        now: Instant,
+        side: GatewaySide,
+        batch: &mut Vec<OutgoingSegment>,
+        send: impl FnMut(Packet),
+    ) {
+        let leg = if self.opener_side == side { self.opener.as_mut() } else { Some(&mut self.acceptor) };
+        if let Some(leg) = leg {
+            leg.tcp.abort();
+            leg.transmit(now, batch, send);
+        }
+    }
+
     /// The handshake is not complete.
     pub fn is_half_open(&self) -> bool {
         self.opener.as_ref().is_none_or(|opener| opener.tcp.state() == ConnectionState::SynReceived)

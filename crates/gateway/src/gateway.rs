@@ -132,11 +132,17 @@ impl Gateway {
     }
 
     /// Nothing comes to the gateway any more: the hosts go on with each other. Connections of which something
-    /// is undelivered end.
-    pub fn abandon(&mut self) {
+    /// is undelivered end: the host on the LAN side gets a reset. Nothing reaches the other host from here.
+    pub fn abandon(&mut self, cx: &mut Cx<'_>) {
         for slot in 0..self.flows.len() {
-            let Some(flow) = self.flows.get(slot).and_then(Option::as_ref) else { continue };
+            let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) else { continue };
             let is_whole = flow.can_be_handed_over();
+            if !is_whole {
+                flow.reset(cx.now(), GatewaySide::Lan, &mut self.batch, |packet| {
+                    cx.made();
+                    cx.emit(Self::LAN, packet);
+                });
+            }
             self.totals.handed_over += u64::from(is_whole);
             self.totals.ended_by_error += u64::from(!is_whole);
             self.remove(slot);

@@ -267,9 +267,9 @@ impl Running {
                 pair.file.peer
             ));
             self.interception.pass_by_kernel()?;
-            if let Some(gateway) = self.driver.world_mut().element_mut::<Gateway>(self.gateway) {
-                gateway.abandon();
-            }
+            let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.abandon(cx);
+            // The element is there as long as the world.
+            let _ = self.driver.world_mut().call(self.gateway, &mut (), act);
         }
         Ok(())
     }

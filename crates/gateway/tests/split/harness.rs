@@ -277,7 +277,9 @@ impl Net {
 
     /// Nothing comes to the gateway any more.
     pub fn abandon(&mut self) {
-        self.world.element_mut::<Gateway>(self.gateway).unwrap().abandon();
+        self.world
+            .call(self.gateway, &mut self.tap, |gateway: &mut Gateway, cx| gateway.abandon(cx))
+            .unwrap();
     }
 
     /// The gateway is killed, and another takes its place.

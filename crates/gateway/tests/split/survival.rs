@@ -2,6 +2,7 @@
 
 use crate::harness::*;
 use farpace_gateway::{GatewayConfig, GatewayTotals, PolicyTable};
+use farpace_tcp::CloseReason;
 use farpace_units::Span;
 
 fn config() -> GatewayConfig {
@@ -79,4 +80,24 @@ fn new_connections_pass_while_it_drains() {
     assert_done(&client, 10_000);
     assert_done(&server, 10_000);
     assert_eq!((net.totals().split, net.totals().passed_draining), (0, 1));
+}
+
+/// Breaks: a host on the LAN side waits for its timeout, after a gateway whose peer is down has given up a
+/// connection with undelivered bytes.
+#[test]
+fn a_connection_that_is_abandoned_in_the_middle_is_reset_at_the_lan() {
+    for (up, down) in [(20_000_000, 0), (0, 20_000_000)] {
+        let mut net = Net::new(Plan::new());
+        let server = serve(&mut net, linux(), down);
+        let client = record();
+        // What comes down stays at the gateway, as the client does not read it.
+        net.connect(linux(), Program { reads_nothing: true, ..Program::new(up, [1, 2], &client) });
+        net.run_for(Span::from_millis(2_900));
+        assert!(!server.borrow().peer_closed || !client.borrow().peer_closed);
+        assert_eq!((net.totals().connections, client.borrow().ended), (1, None));
+        net.abandon();
+        net.run_for(Span::from_millis(100));
+        assert_eq!((net.totals().connections, net.totals().ended_by_error), (0, 1));
+        assert_eq!(client.borrow().ended, Some(CloseReason::Reset), "{up} B up, {down} B down");
+    }
 }
