@@ -7,10 +7,10 @@
 use super::config::GatewayFile;
 use super::pair::GatewayPair;
 use super::peer_file::PeerFile;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::device::{Tun, TunConfig};
 use farpace_live::system::{
-    IpFamily, OwnedTable, Setup, SystemInterface, interface_facts, packet_filter, sysctl,
+    IpFamily, OwnedTable, Setup, SystemError, SystemInterface, interface_facts, packet_filter, sysctl,
 };
 use farpace_path::Prefix;
 
@@ -103,25 +103,21 @@ impl Interception {
     /// From now on everything from the LAN to the networks behind the peer comes to the device. What comes
     /// from the peer is written to it, and is routed by the main table. The kernel sees each connection once,
     /// so that it may track it.
+    ///
+    /// # Errors
+    /// The system refuses. Nothing is set then.
     pub fn catch_for_peer(&mut self, file: &GatewayFile, peer: &PeerFile) -> Result<()> {
         if self.to_peer.is_some() {
-            return Ok(());
+            // What a failed attempt to take it away has left.
+            self.pass_by_kernel()?;
         }
         let device =
             self.names.first().map(|name| SystemInterface::here(name)).context("there is no device")?;
         let setup = Setup::begin(PEER_JOURNAL)?;
         for family in &self.families {
-            let is_v4 = *family == IpFamily::V4;
-            let prefixes: Vec<_> =
-                peer.peer_prefixes.iter().filter(|prefix| prefix.net().is_ipv4() == is_v4).collect();
-            if prefixes.is_empty() {
-                continue;
-            }
-            setup.default_route_in(*family, &device, file.table)?;
-            for interface in &file.lan {
-                for prefix in &prefixes {
-                    setup.rule(*family, &peer_rule(file, interface, prefix))?;
-                }
+            let rules = peer_rules(file, peer, *family);
+            if !rules.is_empty() {
+                setup.rules_and_route(*family, &device, file.table, &rules)?;
             }
         }
         self.to_peer = Some(setup);
@@ -129,8 +125,14 @@ impl Interception {
     }
 
     /// What is for the networks behind the peer passes by the kernel.
+    ///
+    /// # Errors
+    /// The system refuses. What is left can be taken away later.
     pub fn pass_by_kernel(&mut self) -> Result<()> {
-        self.to_peer.take().map_or(Ok(()), undo)
+        let Some(setup) = &mut self.to_peer else { return Ok(()) };
+        setup.try_undo().map_err(|errors| anyhow!("{}", in_words(&errors)))?;
+        self.to_peer = None;
+        Ok(())
     }
 
     /// True while something leads to the peer.
@@ -171,7 +173,7 @@ impl Interception {
     /// What was set, as commands that take it away.
     pub fn steps(&self) -> Vec<String> {
         let all = [Some(&self.setup), self.to_peer.as_ref()];
-        all.into_iter().flatten().flat_map(Setup::steps).map(|step| step.to_string()).collect()
+        all.into_iter().flatten().flat_map(Setup::steps).flat_map(|step| step.commands()).collect()
     }
 
     /// Nothing comes to the devices any more.
@@ -185,16 +187,40 @@ impl Interception {
 fn undo(setup: Setup) -> Result<()> {
     match setup.undo() {
         Ok(()) => Ok(()),
-        Err(errors) => {
-            let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            bail!("{}; `farpace doctor --clean` tries again", all.join("; "))
-        }
+        Err(errors) => bail!("{}; `farpace doctor --clean` tries again", in_words(&errors)),
     }
 }
 
-/// The rule that leads from an interface to a peer.
-fn peer_rule(file: &GatewayFile, interface: &str, prefix: &Prefix) -> String {
-    format!("pref {} iif {interface} to {prefix} lookup {}", file.rule_priority, file.table)
+fn in_words(errors: &[SystemError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The rules that lead to a peer, in their order: the first that matches decides. Empty if the
+/// peer has no network of the family.
+///
+/// A network of this site that lies within one of the peer stays with the main table.
+fn peer_rules(file: &GatewayFile, peer: &PeerFile, family: IpFamily) -> Vec<String> {
+    let of_family = |prefix: &&Prefix| prefix.net().is_ipv4() == (family == IpFamily::V4);
+    let theirs: Vec<Prefix> = peer.peer_prefixes.iter().filter(of_family).copied().collect();
+    let is_within = |prefix: &&Prefix| {
+        theirs.iter().any(|wider| wider.bits() < prefix.bits() && wider.contains(prefix.net()))
+    };
+    let ours = peer.prefixes.iter().filter(of_family).filter(is_within);
+    let table = file.table.to_string();
+    let mut ways: Vec<(Prefix, &str)> = theirs.iter().map(|prefix| (*prefix, table.as_str())).collect();
+    ways.extend(ours.map(|prefix| (*prefix, "main")));
+    ways.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.bits()));
+    // A rule without addresses is the same to the kernel as any rule of its priority with them: it refuses to
+    // add it, and deletes the wrong one. So it has the next priority.
+    let (pref, last) = (file.rule_priority, file.rule_priority + 1);
+    let mut rules = Vec::new();
+    for interface in &file.lan {
+        for (prefix, table) in &ways {
+            let pref = if prefix.bits() == 0 { last } else { pref };
+            rules.push(format!("pref {pref} iif {interface} to {prefix} lookup {table}"));
+        }
+    }
+    rules
 }
 
 /// The protocols that are caught: errors of the network are about connections, too.
@@ -222,4 +248,45 @@ pub fn side_mtu(names: &[String]) -> Result<u16> {
         least = least.min(u16::try_from(facts.mtu).unwrap_or(u16::MAX));
     }
     Ok(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(own: &str, peer: &str, family: IpFamily) -> Vec<String> {
+        let text = format!(
+            "site = \"a\"\npeer = \"b\"\nprefixes = [{own}]\npeer_prefixes = [{peer}]\n\
+             preshared_key = \"{key}\"\n[[path]]\nprivate_key = \"{key}\"\npeer_public_key = \"{key}\"\n\
+             listen_port = 1\n",
+            key = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
+        );
+        let file = GatewayFile { lan: vec!["eth0".into()], ..GatewayFile::default() };
+        peer_rules(&file, &PeerFile::parse(&text).unwrap(), family)
+    }
+
+    /// Breaks: what is for a network of this site that lies within one of the peer goes to the peer, or the
+    /// reverse.
+    #[test]
+    fn the_longest_prefix_comes_first() {
+        let all =
+            rules("\"10.1.0.0/16\", \"192.168.0.0/16\"", "\"10.0.0.0/8\", \"10.1.2.0/24\"", IpFamily::V4);
+        assert_eq!(
+            all,
+            [
+                "pref 100 iif eth0 to 10.1.2.0/24 lookup 7710",
+                "pref 100 iif eth0 to 10.1.0.0/16 lookup main",
+                "pref 100 iif eth0 to 10.0.0.0/8 lookup 7710",
+            ]
+        );
+        assert!(rules("\"10.1.0.0/16\"", "\"10.2.0.0/16\"", IpFamily::V6).is_empty());
+        let all = rules("\"fd01::/64\"", "\"::/0\"", IpFamily::V6);
+        assert_eq!(
+            all,
+            [
+                "pref 100 iif eth0 to fd01::/64 lookup main",
+                "pref 101 iif eth0 to ::/0 lookup 7710",
+            ]
+        );
+    }
 }

@@ -15,6 +15,8 @@ pub struct Snapshot {
     pub wan: Vec<String>,
     /// Links of the paths to a peer, as they were named.
     pub via: Vec<String>,
+    /// Why the rules that lead to the peer could not be set or taken away.
+    pub rules_error: Option<String>,
     pub names: Vec<String>,
     pub mtus: [u16; 2],
     pub uptime: Span,
@@ -34,6 +36,7 @@ impl Snapshot {
             "lan": self.lan,
             "wan": self.wan,
             "via": self.via,
+            "rules_error": self.rules_error,
             "peer": self.pair.as_ref().map(peer),
             "devices": self.names,
             "mtu_bytes": { "lan": self.mtus[0], "wan": self.mtus[1] },

@@ -111,6 +111,9 @@ pub fn summary(status: &Value) -> Vec<String> {
             bytes(&t["memory_peak_bytes"])
         ),
     ];
+    if let Some(error) = status["rules_error"].as_str() {
+        lines.push(format!("  rules        {error}"));
+    }
     if peer.is_object() {
         lines.extend(paths(peer));
     }

@@ -32,6 +32,8 @@ const NOTIFY: Span = Span::from_millis(500);
 const LOOK: Span = Span::from_secs(1);
 /// A peer that answers on no path for so long is down.
 const PEER_TIMEOUT: Span = Span::from_secs(2);
+/// Between two attempts to set or take away the rules that lead to a peer, after one has failed.
+const RULES_RETRY: Span = Span::from_secs(5);
 
 const AFTER_HELP: &str = "\
 SIGTERM and Ctrl-C hand the connections over to their hosts: nothing is lost. SIGHUP reads the configuration \
@@ -132,6 +134,9 @@ struct Running {
     dashboard: Option<Dashboard>,
     /// Since when no path leads to the peer.
     down_since: Option<Instant>,
+    /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
+    rules_error: Option<String>,
+    rules_retry: Instant,
     /// Connections are handed over.
     is_ending: bool,
 }
@@ -199,6 +204,8 @@ pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
         pair,
         looked: Instant::ZERO,
         down_since: None,
+        rules_error: None,
+        rules_retry: Instant::ZERO,
         dashboard,
         is_ending: false,
     };
@@ -235,43 +242,73 @@ impl Running {
             self.notified = now;
             let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
         }
-        self.follow_peer(now)?;
+        self.follow_peer(now);
         if now.since(self.looked) >= LOOK {
             self.looked = now;
             self.follow_paths();
         }
-        let Running { questions, driver, gateway, file, interception, pair, .. } = self;
+        let Running { questions, driver, gateway, file, interception, pair, rules_error, .. } = self;
         questions.answer(|question| {
             let with_flows = question == Question::Status;
-            snapshot(driver, *gateway, file, interception, pair.as_ref(), with_flows)
+            let taken = snapshot(driver, *gateway, file, interception, pair.as_ref(), with_flows);
+            Snapshot { rules_error: rules_error.clone(), ..taken }
         });
         Ok(())
     }
 
     /// Traffic goes to the peer while it answers. When it is down, traffic passes by the kernel, as at its
     /// own site, unless it is to be held.
-    fn follow_peer(&mut self, now: Instant) -> Result<()> {
-        let Some((pair, elements)) = &self.pair else { return Ok(()) };
-        if pair.is_up(self.driver.world(), elements) {
-            self.down_since = None;
-            return match self.is_ending {
-                true => Ok(()),
-                false => self.interception.catch_for_peer(&self.file, &pair.file),
-            };
+    fn follow_peer(&mut self, now: Instant) {
+        let Some((pair, elements)) = &self.pair else { return };
+        let is_up = pair.is_up(self.driver.world(), elements);
+        self.down_since = if is_up { None } else { Some(self.down_since.unwrap_or(now)) };
+        let is_down = self.down_since.is_some_and(|since| now.since(since) >= PEER_TIMEOUT);
+        match is_up || self.file.peer_down == PeerDown::Hold {
+            true if !self.is_ending => self.lead_to_peer(now),
+            false if is_down => self.pass_by_kernel(now),
+            _ => {}
         }
-        let since = *self.down_since.get_or_insert(now);
-        let is_due = now.since(since) >= PEER_TIMEOUT && self.file.peer_down == PeerDown::Pass;
-        if is_due && self.interception.leads_to_peer() {
+    }
+
+    fn lead_to_peer(&mut self, now: Instant) {
+        let Some((pair, _)) = &self.pair else { return };
+        let is_set = self.interception.leads_to_peer() && self.rules_error.is_none();
+        if !is_set && now >= self.rules_retry {
+            let done = self.interception.catch_for_peer(&self.file, &pair.file);
+            self.on_rules(now, done.context("cannot lead traffic to the peer"));
+        }
+    }
+
+    fn pass_by_kernel(&mut self, now: Instant) {
+        let Some((pair, _)) = &self.pair else { return };
+        let is_set = !self.interception.leads_to_peer() && self.rules_error.is_none();
+        if is_set || now < self.rules_retry {
+            return;
+        }
+        if self.rules_error.is_none() {
             terminal::note(&format!(
                 "the peer {} does not answer: its traffic passes by the kernel",
                 pair.file.peer
             ));
-            self.interception.pass_by_kernel()?;
+        }
+        let done = self.interception.pass_by_kernel();
+        if done.is_ok() {
             let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.abandon(cx);
             // The element is there as long as the world.
             let _ = self.driver.world_mut().call(self.gateway, &mut (), act);
         }
-        Ok(())
+        self.on_rules(now, done.context("cannot let traffic pass by the kernel"));
+    }
+
+    /// The rules that lead to the peer were set or taken away. A failure does not end the gateway: it carries
+    /// connections, and tries again.
+    fn on_rules(&mut self, now: Instant, done: Result<()>) {
+        let error = done.err().map(|error| format!("{error:#}"));
+        if let Some(text) = error.as_ref().filter(|text| self.rules_error.as_ref() != Some(*text)) {
+            terminal::note(&format!("{text}; it is tried again each {RULES_RETRY}"));
+        }
+        self.rules_retry = if error.is_some() { now + RULES_RETRY } else { now };
+        self.rules_error = error;
     }
 
     /// Frames wait for earlier ones as the round trips of the paths ask for, and new connections take the MTU
@@ -448,6 +485,7 @@ fn snapshot(
         lan: file.lan.clone(),
         wan: file.wan.clone(),
         via: file.via.clone(),
+        rules_error: None,
         names: interception.names.clone(),
         mtus: interception.mtus,
         uptime: now.since(Instant::ZERO),

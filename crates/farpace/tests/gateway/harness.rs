@@ -6,6 +6,7 @@ use farpace::live::Namespace;
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -106,31 +107,36 @@ impl Net {
         (near, accepted(listener))
     }
 
-    /// The rules that lead to gateways.
-    pub fn rules(&self) -> usize {
-        let count = |family| {
-            let output = self.on_router(&["ip", family, "rule"]).output().unwrap();
-            String::from_utf8(output.stdout)
-                .unwrap()
-                .lines()
-                .filter(|line| line.contains("lookup 77"))
-                .count()
-        };
-        count("-4") + count("-6")
-    }
-
     /// Nothing of a gateway is left on the router.
     pub fn assert_clean(&self) {
-        let since = Instant::now();
-        while self.rules() > 0 || std::fs::read_dir(self.state.path()).unwrap().count() > 0 {
-            let left: Vec<_> =
-                std::fs::read_dir(self.state.path()).unwrap().flatten().map(|e| e.path()).collect();
-            assert!(since.elapsed() < Duration::from_secs(6), "{} rules, {left:?}", self.rules());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let links = self.on_router(&["ip", "link"]).output().unwrap();
-        assert!(!String::from_utf8(links.stdout).unwrap().contains("fplan"));
+        assert_clean(&self.router, self.state.path());
     }
+}
+
+/// The rules of a router that lead to gateways.
+fn rules_of(router: &Namespace) -> usize {
+    let rules = ["-4", "-6"].map(|family| ip_on(router, &[family, "rule"])).concat();
+    rules.lines().filter(|line| line.contains("lookup 77")).count()
+}
+
+/// What `ip` says on a router.
+pub fn ip_on(router: &Namespace, words: &[&str]) -> String {
+    let output = router.within(|| Command::new("ip").args(words).output().unwrap()).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Nothing of a gateway is left on a router, nor in the folder of its journals.
+pub fn assert_clean(router: &Namespace, state: &Path) {
+    let since = Instant::now();
+    let left = || {
+        let files: Vec<_> = std::fs::read_dir(state).unwrap().flatten().map(|entry| entry.path()).collect();
+        (rules_of(router), files)
+    };
+    while left() != (0, Vec::new()) {
+        assert!(since.elapsed() < Duration::from_secs(6), "{:?}", left());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!ip_on(router, &["link"]).contains("fplan"));
 }
 
 /// A listener of a host.

@@ -258,6 +258,76 @@ fn traffic_is_held_if_it_is_to_be() {
     assert!(sites.try_connect(SERVER, STEP_TIMEOUT).is_ok());
 }
 
+/// Breaks: `peer_down = "hold"` that is read again while the peer is down does not hold its traffic, or
+/// "pass" does not let it pass again.
+#[test]
+fn a_reload_holds_traffic_and_lets_it_pass() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(1, true);
+    let [of_b, _] = sites.keys("keys");
+    let file = sites.files.path().join("gateway.toml");
+    std::fs::write(&file, "").unwrap();
+    let a = sites.gateway(0, &of_b, &["--config", file.to_str().unwrap()]);
+    assert_eq!(sites.status(0)["peer"]["caught"], false);
+    let _listener = sites.listen(SERVER);
+    assert!(sites.try_connect(SERVER, STEP_TIMEOUT).is_ok());
+    std::fs::write(&file, "peer_down = \"hold\"\n").unwrap();
+    a.signal(nix::sys::signal::Signal::SIGHUP);
+    sites.until(0, "traffic is held", |status| status["peer"]["caught"] == true);
+    assert!(sites.try_connect(SERVER, Duration::from_millis(1_500)).is_err());
+    std::fs::write(&file, "peer_down = \"pass\"\n").unwrap();
+    a.signal(nix::sys::signal::Signal::SIGHUP);
+    sites.until(0, "traffic passes", |status| status["peer"]["caught"] == false);
+    assert!(sites.try_connect(SERVER, STEP_TIMEOUT).is_ok());
+    a.end();
+    sites.assert_clean(0);
+}
+
+/// Breaks: a gateway ends when the rules that lead to a peer cannot be taken away, says nothing of it, or
+/// does not try again.
+#[test]
+fn rules_that_stay_do_not_end_the_gateway() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(1, true);
+    let folder = sites.files.path();
+    let fails = folder.join("fails");
+    let ip = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip", "/bin/ip"];
+    let ip = ip.iter().find(|path| std::path::Path::new(path).exists()).unwrap();
+    // The rules are taken away by `ip -force -batch -`.
+    let script = format!(
+        "#!/bin/sh\nif [ -e {} ]; then for word; do if [ \"$word\" = -force ]; then\n\
+         echo 'RTNETLINK answers: Device or resource busy' >&2; exit 1; fi; done; fi\nexec {ip} \"$@\"\n",
+        fails.display()
+    );
+    let tool = folder.join("ip");
+    std::fs::write(&tool, script).unwrap();
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let search = format!("PATH={}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let [of_b, of_a] = sites.keys("keys");
+    let b = sites.gateway(1, &of_a, &[]);
+    let a = sites.gateway_by(0, &["env", &search], &of_b, &[]);
+    sites.wait_for_paths(1);
+    std::fs::write(&fails, "").unwrap();
+    b.signal(nix::sys::signal::Signal::SIGKILL);
+    b.wait();
+    sites.until(0, "the failure is told", |status| {
+        let said = status["rules_error"].as_str().unwrap_or_default();
+        said.contains("Device or resource busy") && status["peer"]["caught"] == true
+    });
+    std::fs::remove_file(&fails).unwrap();
+    sites.until(0, "the rules are gone", |status| {
+        status["rules_error"].is_null() && status["peer"]["caught"] == false
+    });
+    let _listener = sites.listen(SERVER);
+    assert!(sites.try_connect(SERVER, STEP_TIMEOUT).is_ok());
+    a.end();
+    sites.assert_clean(0);
+}
+
 /// Breaks: other users can read the keys, a file that they can read is used, or `check` does not say that the
 /// peer does not answer.
 #[test]

@@ -1,6 +1,6 @@
 //! `client - gateway a - links - gateway b - server`: a pair, on both routers.
 
-use crate::harness::{STEP_TIMEOUT, accepted, connect_from, listen_on};
+use crate::harness::{STEP_TIMEOUT, accepted, assert_clean, connect_from, listen_on};
 use crate::process::GatewayProcess;
 use crate::rights::unique;
 use farpace::live::Namespace;
@@ -103,13 +103,19 @@ impl Sites {
 
     /// Makes the files of both sites in a folder, and returns that of the peer of each.
     pub fn keys(&self, folder: &str) -> [PathBuf; 2] {
+        let endpoints: Vec<_> = (0..self.links).map(|link| format!("172.16.{link}.2")).collect();
+        self.keys_with(folder, "b=10.2.0.0/24,fd02::/64", &endpoints)
+    }
+
+    /// The same, with the networks behind b, and where b is reached on each link.
+    pub fn keys_with(&self, folder: &str, b: &str, endpoints: &[String]) -> [PathBuf; 2] {
         let paths = self.links.to_string();
         let out = self.files.path().join(folder);
         let mut command = Command::new(FARPACE);
-        command.args(["gateway", "keys", "a=10.1.0.0/24,fd01::/64", "b=10.2.0.0/24,fd02::/64"]);
+        command.args(["gateway", "keys", "a=10.1.0.0/24,fd01::/64", b]);
         command.args(["--paths", &paths, "--out", out.to_str().unwrap()]);
-        for link in 0..self.links {
-            command.args(["--endpoint".to_owned(), format!("b=172.16.{link}.2")]);
+        for endpoint in endpoints {
+            command.args(["--endpoint".to_owned(), format!("b={endpoint}")]);
         }
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -118,10 +124,21 @@ impl Sites {
 
     /// A gateway at a site that splits all connections.
     pub fn gateway(&self, at: usize, peer: &std::path::Path, words: &[&str]) -> GatewayProcess {
+        self.gateway_by(at, &[], peer, words)
+    }
+
+    /// The same, started by a program.
+    pub fn gateway_by(
+        &self,
+        at: usize,
+        program: &[&str],
+        peer: &std::path::Path,
+        words: &[&str],
+    ) -> GatewayProcess {
         let own = [FARPACE, "gateway", "up", "--json", "--min-rtt", "0us", "--lan", "lan0", "--peer"];
         let links: Vec<_> =
             (0..self.links).flat_map(|link| ["--via".to_owned(), format!("l{link}")]).collect();
-        let mut command = self.on_router(at, &own);
+        let mut command = self.on_router(at, &[program, &own].concat());
         command.arg(peer).args(links).args(words);
         GatewayProcess::start(command)
     }
@@ -196,25 +213,6 @@ impl Sites {
 
     /// Nothing of a gateway is left on a router.
     pub fn assert_clean(&self, at: usize) {
-        let since = Instant::now();
-        let left = || {
-            let rules = ["-4", "-6"].map(|family| {
-                let output = self.on_router(at, &["ip", family, "rule"]).output().unwrap();
-                String::from_utf8(output.stdout).unwrap()
-            });
-            let rules = rules.concat().lines().filter(|line| line.contains("lookup 77")).count();
-            let files: Vec<_> = std::fs::read_dir(self.state[at].path())
-                .unwrap()
-                .flatten()
-                .map(|entry| entry.path())
-                .collect();
-            (rules, files)
-        };
-        while left() != (0, Vec::new()) {
-            assert!(since.elapsed() < Duration::from_secs(6), "{:?}", left());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let links = self.on_router(at, &["ip", "link"]).output().unwrap();
-        assert!(!String::from_utf8(links.stdout).unwrap().contains("fplan"));
+        assert_clean(&self.routers[at], self.state[at].path());
     }
 }

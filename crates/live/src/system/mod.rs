@@ -383,6 +383,15 @@ impl Setup {
         self.locked(|journal| journal.undo(&[]))
     }
 
+    /// As [`undo`](Setup::undo), for a process that goes on: what could not be reverted stays here, and can
+    /// be tried again.
+    ///
+    /// # Errors
+    /// Changes that could not be reverted.
+    pub fn try_undo(&mut self) -> Result<(), Vec<SystemError>> {
+        self.locked(|journal| journal.undo(&[]))
+    }
+
     /// Keeps all changes after the process has ended; [`take_over`](Setup::take_over) resumes the setup.
     ///
     /// # Errors

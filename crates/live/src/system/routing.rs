@@ -63,6 +63,32 @@ impl Setup {
         let undo = SystemUndo::Tool(interface.clone(), line("delete"));
         self.step(undo, || tool::run(&line("add")).map(drop))
     }
+
+    /// Adds the same default route, and then rules, each as [`rule`](Setup::rule) takes it, by one process of
+    /// `ip`. It takes milliseconds, however many there are. If one fails, none is left.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn rules_and_route(
+        &self,
+        family: IpFamily,
+        interface: &SystemInterface,
+        table: u32,
+        rules: &[String],
+    ) -> Result<(), SystemError> {
+        let program = tool::line("ip", interface.namespace.as_deref(), family.option());
+        let lines = |verb: &str| {
+            let route = format!("route {verb} default dev {} table {table}", interface.name);
+            let rules = rules.iter().map(|words| format!("rule {verb} {words}"));
+            std::iter::once(route).chain(rules).collect::<Vec<_>>()
+        };
+        let back = lines("delete").into_iter().rev().collect();
+        let undo = SystemUndo::Batch { program: program.clone(), lines: back };
+        self.step(undo.clone(), || {
+            // What came before the line that failed stays set.
+            tool::batch(&program, &lines("add"), false).inspect_err(|_| drop(undo.run()))
+        })
+    }
 }
 
 /// The routing policy: a rule a line, as `ip rule` shows it.

@@ -51,6 +51,14 @@ pub(super) fn feed(arguments: &[String], input: &str) -> Result<String, SystemEr
     Err(SystemError::NoTool(program.clone()))
 }
 
+/// Runs `program`, which is `ip` with options, once for all these lines. It ends at the first line that
+/// fails, or goes on behind it.
+pub(super) fn batch(program: &[String], lines: &[String], go_on: bool) -> Result<(), SystemError> {
+    let go_on = if go_on { " -force" } else { "" };
+    let arguments = [program, &words(&format!("{go_on} -batch -"))].concat();
+    feed(&arguments, &(lines.join("\n") + "\n")).map(drop)
+}
+
 /// Splits a line into arguments.
 pub(super) fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()

@@ -30,6 +30,13 @@ pub enum SystemUndo {
     Offload(SystemInterface, Vec<Offload>),
     /// Run `ip` or `tc` on an interface.
     Tool(SystemInterface, Vec<String>),
+    /// Run `ip` once for several lines.
+    Batch {
+        /// `ip` and its options.
+        program: Vec<String>,
+        /// A command of `ip` each.
+        lines: Vec<String>,
+    },
     /// Remove a folder of a BPF file system: what is pinned there goes from the kernel.
     Pins(PathBuf),
 }
@@ -47,11 +54,21 @@ impl SystemUndo {
     pub(super) fn namespace(&self) -> Option<&str> {
         match self {
             SystemUndo::Namespace(name) => Some(name),
-            SystemUndo::Pins(_) => None,
+            SystemUndo::Pins(_) | SystemUndo::Batch { .. } => None,
             SystemUndo::Sysctl { namespace, .. } => namespace.as_deref(),
             SystemUndo::Link(interface)
             | SystemUndo::Offload(interface, _)
             | SystemUndo::Tool(interface, _) => interface.namespace.as_deref(),
+        }
+    }
+
+    /// What reverts the change, in words: commands, one for each entry, where it is commands.
+    pub fn commands(&self) -> Vec<String> {
+        match self {
+            SystemUndo::Batch { program, lines } => {
+                lines.iter().map(|line| format!("{} {line}", program.join(" "))).collect()
+            }
+            other => vec![other.to_string()],
         }
     }
 
@@ -88,12 +105,19 @@ impl SystemUndo {
             }
             SystemUndo::Tool(interface, arguments) if exists(interface) => match tool::run(arguments) {
                 // The address, route or qdisc was removed already.
+                Err(SystemError::Tool { message, .. }) if is_not_found(&message) => Ok(()),
+                other => other.map(drop),
+            },
+            SystemUndo::Batch { program, lines } => match tool::batch(program, lines, true) {
                 Err(SystemError::Tool { message, .. })
-                    if NOT_FOUND.iter().any(|words| message.contains(words)) =>
+                    if message
+                        .split("; ")
+                        .filter(|line| !line.starts_with("Command failed"))
+                        .all(is_not_found) =>
                 {
                     Ok(())
                 }
-                other => other.map(drop),
+                other => other,
             },
             _ => Ok(()),
         }
@@ -111,6 +135,10 @@ const NOT_FOUND: [&str; 8] = [
     "not found",
     "Invalid handle",
 ];
+
+fn is_not_found(message: &str) -> bool {
+    NOT_FOUND.iter().any(|words| message.contains(words))
+}
 
 fn there(namespace: Option<&str>) -> bool {
     namespace.is_none_or(|name| namespace::path(name).exists())
@@ -137,6 +165,7 @@ impl fmt::Display for SystemUndo {
                 write!(f, "{} of {interface}, which was on", all.join(", "))
             }
             SystemUndo::Tool(_, arguments) => f.write_str(&arguments.join(" ")),
+            SystemUndo::Batch { .. } => f.write_str(&self.commands().join("; ")),
             SystemUndo::Pins(folder) => write!(f, "BPF programs in {}", folder.display()),
         }
     }
