@@ -198,7 +198,9 @@ fn in_words(errors: &[SystemError]) -> String {
 /// The rules that lead to a peer, in their order: the first that matches decides. Empty if the
 /// peer has no network of the family.
 ///
-/// A network of this site that lies within one of the peer stays with the main table.
+/// A network of this site that lies within one of the peer stays with the main table. Besides what comes from
+/// the LAN, ICMP of the router itself to the peer's networks goes into the tunnel: errors about packets that
+/// came out of it quote them. What is dropped there, as its source is not of this site, leaves nowhere.
 fn peer_rules(file: &GatewayFile, peer: &PeerFile, family: IpFamily) -> Vec<String> {
     let of_family = |prefix: &&Prefix| prefix.net().is_ipv4() == (family == IpFamily::V4);
     let theirs: Vec<Prefix> = peer.peer_prefixes.iter().filter(of_family).copied().collect();
@@ -218,6 +220,27 @@ fn peer_rules(file: &GatewayFile, peer: &PeerFile, family: IpFamily) -> Vec<Stri
         for (prefix, table) in &ways {
             let pref = if prefix.bits() == 0 { last } else { pref };
             rules.push(format!("pref {pref} iif {interface} to {prefix} lookup {table}"));
+        }
+    }
+    let [_, icmp] = protocols(family);
+    let own = format!("pref {pref} iif lo ipproto {icmp}");
+    for (prefix, table) in ways.iter().filter(|(prefix, _)| prefix.bits() > 0) {
+        rules.push(format!("{own} to {prefix} lookup {table}"));
+    }
+    if theirs.iter().any(|prefix| prefix.bits() == 0) {
+        // The Internet is behind the peer: what has no route but the default one, if its source is of this
+        // site, or not chosen yet, as that of an error about a packet on its way. Answers from an address of
+        // a link stay with the main table.
+        rules.push(format!("{own} lookup main suppress_prefixlength 0"));
+        let ours = peer.prefixes.iter().filter(of_family);
+        rules.extend(ours.map(|prefix| format!("{own} from {prefix} lookup {table}")));
+        match family {
+            IpFamily::V4 => rules.push(format!("{own} from 0.0.0.0 lookup {table}")),
+            // A rule for IPv6 cannot ask for no source.
+            IpFamily::V6 => {
+                rules.extend(["::/1", "8000::/1"].map(|any| format!("{own} from {any} lookup main")));
+                rules.push(format!("pref {last} iif lo ipproto {icmp} lookup {table}"));
+            }
         }
     }
     rules
@@ -266,7 +289,7 @@ mod tests {
     }
 
     /// Breaks: what is for a network of this site that lies within one of the peer goes to the peer, or the
-    /// reverse.
+    /// reverse; ICMP of the router to hosts of this site, or answers from its own addresses, go to the peer.
     #[test]
     fn the_longest_prefix_comes_first() {
         let all =
@@ -277,6 +300,9 @@ mod tests {
                 "pref 100 iif eth0 to 10.1.2.0/24 lookup 7710",
                 "pref 100 iif eth0 to 10.1.0.0/16 lookup main",
                 "pref 100 iif eth0 to 10.0.0.0/8 lookup 7710",
+                "pref 100 iif lo ipproto icmp to 10.1.2.0/24 lookup 7710",
+                "pref 100 iif lo ipproto icmp to 10.1.0.0/16 lookup main",
+                "pref 100 iif lo ipproto icmp to 10.0.0.0/8 lookup 7710",
             ]
         );
         assert!(rules("\"10.1.0.0/16\"", "\"10.2.0.0/16\"", IpFamily::V6).is_empty());
@@ -286,6 +312,12 @@ mod tests {
             [
                 "pref 100 iif eth0 to fd01::/64 lookup main",
                 "pref 101 iif eth0 to ::/0 lookup 7710",
+                "pref 100 iif lo ipproto ipv6-icmp to fd01::/64 lookup main",
+                "pref 100 iif lo ipproto ipv6-icmp lookup main suppress_prefixlength 0",
+                "pref 100 iif lo ipproto ipv6-icmp from fd01::/64 lookup 7710",
+                "pref 100 iif lo ipproto ipv6-icmp from ::/1 lookup main",
+                "pref 100 iif lo ipproto ipv6-icmp from 8000::/1 lookup main",
+                "pref 101 iif lo ipproto ipv6-icmp lookup 7710",
             ]
         );
     }

@@ -8,6 +8,7 @@ mod common;
 mod dashboard;
 mod endings;
 mod harness;
+mod in_the_clear;
 mod lives;
 mod network;
 mod pair;
