@@ -246,7 +246,14 @@ fn running_paths(file: &GatewayFile, status: &Value) -> Vec<DoctorFinding> {
                 "the peer was heard, and does not answer now",
                 "see the link: `ip -s link`, `ip route`; a firewall must let its UDP port pass",
             ),
-            (false, false) => DoctorFinding::problem(what, "the peer was not heard yet", UNHEARD),
+            (false, false) => match path["endpoint_error"].as_str() {
+                Some(error) => DoctorFinding::problem(
+                    what,
+                    error,
+                    "it is looked for again and again; say an address as the endpoint, or mend the resolver",
+                ),
+                None => DoctorFinding::problem(what, "the peer was not heard yet", UNHEARD),
+            },
         });
     }
     let foreign = peer["packets"]["foreign"].as_u64().unwrap_or(0);

@@ -6,6 +6,7 @@
 mod check;
 mod config;
 mod control;
+mod endpoint_name;
 mod install;
 mod interception;
 mod keys;

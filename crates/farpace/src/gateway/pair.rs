@@ -1,13 +1,15 @@
 //! The side of a gateway that leads to its peer: a tunnel for each path, and what makes one link of them.
 
 use super::config::GatewayFile;
-use super::peer_file::{PeerFile, allowed};
+use super::endpoint_name::{EndpointName, first_answers};
+use super::peer_file::{PeerFile, PeerPath, allowed};
 use crate::carrier::Via;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use farpace_gateway::{Gateway, LinkEnd, PeerLink};
 use farpace_link::multi_nic::{MultiNic, NeighbourId, NicId};
 use farpace_live::device::udp_tunnel::{
-    DialError, Dialled, PeerConfig, PeerStatus, RejectedDatagrams, SecretKey, TunnelStatus, UdpBind,
+    DialError, Dialled, LateEndpoints, PeerConfig, PeerStatus, RejectedDatagrams, SecretKey, TunnelStatus,
+    UdpBind,
 };
 use farpace_live::device::{TunnelConfig, UdpTunnel};
 use farpace_live::system::SystemInterface;
@@ -43,6 +45,10 @@ pub struct GatewayPair {
     pub said: Vec<String>,
     tunnels: Vec<UdpTunnel>,
     statuses: Vec<TunnelStatus>,
+    /// Endpoints of the paths that have one, and by which the tunnels hear of them; with the own address of
+    /// each, if one is said.
+    names: Vec<Option<EndpointName>>,
+    late: Vec<(LateEndpoints, Option<IpAddr>)>,
     /// The MAC address of the peer on the first path. It follows from the keys, and is looked for in each
     /// round: X25519 takes too long for that.
     peer_mac: MacAddr,
@@ -72,6 +78,8 @@ pub struct PathView {
     pub loss: Option<f64>,
     /// Frames sent and received.
     pub frames: [u64; 2],
+    /// Why the name of its endpoint is not found.
+    pub endpoint_error: Option<String>,
     /// The tunnel.
     pub tunnel: Option<PeerStatus>,
     /// What was not accepted.
@@ -110,7 +118,9 @@ impl GatewayPair {
         let Some(path) = &file.peer else { return Ok(None) };
         let peer = PeerFile::read(path)?;
         let links = path_links(file, &peer)?;
-        let configs = tunnel_configs(&peer, &links)?;
+        let mut names = endpoint_names(&peer)?;
+        let endpoints = first_answers(&mut names);
+        let configs = tunnel_configs(&peer, &links, &endpoints)?;
         let open = |config: &TunnelConfig| {
             let port = config.bind.port;
             UdpTunnel::open(config).with_context(|| {
@@ -123,23 +133,42 @@ impl GatewayPair {
         let rtt = found.iter().filter_map(|dialled| dialled.rtt).max();
         let least = tunnels.iter().map(|tunnel| tunnel.info().mtu).min().unwrap_or(1_280);
         let mtu = peer.mtu.unwrap_or(least);
-        let said = said.iter().zip(&peer.paths).map(|(said, path)| match (said, &path.endpoint) {
-            (Ok(dialled), _) => {
-                let rtt = dialled.rtt.map_or(String::new(), |rtt| {
-                    format!(", round trip {} ms", farpace_report::number(rtt.as_secs_f64() * 1e3))
-                });
-                format!("{} answers, packets of {} B{rtt}", dialled.endpoint, dialled.mtu)
+        let unknown = names.iter().map(|name| name.as_ref().and_then(EndpointName::error));
+        let said = said.iter().zip(&peer.paths).zip(unknown).map(|((said, path), unknown)| {
+            let waits = path.endpoint.is_none();
+            match (said, unknown) {
+                (Ok(dialled), _) => {
+                    let rtt = dialled.rtt.map_or(String::new(), |rtt| {
+                        format!(", round trip {} ms", farpace_report::number(rtt.as_secs_f64() * 1e3))
+                    });
+                    format!("{} answers, packets of {} B{rtt}", dialled.endpoint, dialled.mtu)
+                }
+                (Err(_), Some(unknown)) => format!("not yet: {unknown}"),
+                (Err(_), None) if waits => format!("waits at UDP port {}", path.listen_port.unwrap_or(0)),
+                (Err(error), None) => format!("not yet: {error}"),
             }
-            (Err(error), Some(_)) => format!("not yet: {error}"),
-            (Err(_), None) => format!("waits at UDP port {}", path.listen_port.unwrap_or(0)),
         });
         let said = said.collect();
         let statuses = tunnels.iter().map(UdpTunnel::status).collect();
+        let late = tunnels.iter().map(UdpTunnel::late_endpoints);
+        let late = late.zip(configs.iter().map(|config| config.bind.address)).collect();
         let peer_mac = tunnels.first().and_then(UdpTunnel::framing).context("there is no path")?.peer;
         let links =
             links.iter().map(|via| via.as_ref().map_or("routes".to_owned(), Via::to_string)).collect();
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        Ok(Some(GatewayPair { file: peer, path, links, said, tunnels, statuses, peer_mac, mtu, rtt }))
+        Ok(Some(GatewayPair {
+            file: peer,
+            path,
+            links,
+            said,
+            tunnels,
+            statuses,
+            names,
+            late,
+            peer_mac,
+            mtu,
+            rtt,
+        }))
     }
 
     /// The longest packet inside, in bytes.
@@ -190,6 +219,15 @@ impl GatewayPair {
         (rtt, mtu)
     }
 
+    /// Tells the tunnels of names that were found since.
+    pub fn follow_names(&mut self) {
+        for (name, (late, own)) in self.names.iter_mut().zip(&self.late) {
+            if let Some(found) = name.as_mut().and_then(EndpointName::news) {
+                late.set(reachable(found, *own));
+            }
+        }
+    }
+
     /// The peer as the layer over the paths knows it.
     fn neighbour(&self, layer: &MultiNic) -> Option<NeighbourId> {
         Some(layer.neighbour(self.peer_mac)).filter(|neighbour| *neighbour != NeighbourId::ORDINARY)
@@ -208,7 +246,8 @@ impl GatewayPair {
         let layer = world.element::<MultiNic>(elements.paths);
         let stats = link.map(PeerLink::stats).unwrap_or_default();
         let neighbour = layer.and_then(|layer| self.neighbour(layer));
-        let paths = self.links.iter().zip(&self.statuses).zip(0_u8..).map(|((via, status), number)| {
+        let tunnels = self.statuses.iter().zip(&self.names);
+        let paths = self.links.iter().zip(tunnels).zip(0_u8..).map(|((via, (status, name)), number)| {
             let id = NicId(number);
             let path = layer.zip(neighbour).and_then(|(layer, to)| layer.paths().any_path(to, id));
             let count = |counts: &[u64]| counts.get(usize::from(number)).copied().unwrap_or(0);
@@ -221,6 +260,7 @@ impl GatewayPair {
                 loss: layer.zip(neighbour).and_then(|(layer, to)| layer.path_loss(to, id)),
                 frames: frames.unwrap_or_default(),
                 tunnel: status.peers().into_iter().next(),
+                endpoint_error: name.as_ref().and_then(EndpointName::error),
                 rejected: status.rejected(),
             }
         });
@@ -262,12 +302,32 @@ pub fn path_links(file: &GatewayFile, peer: &PeerFile) -> Result<Vec<Option<Via>
     }
 }
 
-/// The tunnels of all paths.
-fn tunnel_configs(peer: &PeerFile, links: &[Option<Via>]) -> Result<Vec<TunnelConfig>> {
+/// The endpoints of the paths, which are looked for from now on.
+fn endpoint_names(peer: &PeerFile) -> Result<Vec<Option<EndpointName>>> {
+    let look = |(number, path): (u16, &PeerPath)| {
+        let name = path.endpoint.as_deref().map(EndpointName::look_for).transpose();
+        name.with_context(|| format!("path {number}"))
+    };
+    (1..).zip(&peer.paths).map(look).collect()
+}
+
+/// The places that can be reached from an address.
+fn reachable(mut places: Vec<SocketAddr>, own: Option<IpAddr>) -> Vec<SocketAddr> {
+    places.retain(|to| own.is_none_or(|own| own.is_ipv4() == to.is_ipv4()));
+    places
+}
+
+/// The tunnels of all paths, to the places of the peer.
+fn tunnel_configs(
+    peer: &PeerFile,
+    links: &[Option<Via>],
+    endpoints: &[Vec<SocketAddr>],
+) -> Result<Vec<TunnelConfig>> {
     let [own, other] = peer.addresses().context("there is no path")?;
     let Some(first) = peer.paths.first() else { bail!("there is no path") };
     let (own_key, peer_key) = (first.private_key.public(), first.peer_public_key);
-    let each = peer.paths.iter().zip(links).zip(0_u8..).map(|((path, via), number)| {
+    let ways = links.iter().zip(endpoints);
+    let each = peer.paths.iter().zip(ways).zip(0_u8..).map(|((path, (via, endpoints)), number)| {
         let mut bind = match via {
             Some(via) => via.bind()?,
             None => UdpBind::default(),
@@ -277,12 +337,10 @@ fn tunnel_configs(peer: &PeerFile, links: &[Option<Via>]) -> Result<Vec<TunnelCo
             let exists = SystemInterface::here(name).exists();
             ensure!(exists, "there is no interface `{name}` (--via): `ip link` lists them");
         }
-        let endpoints = path.endpoints().with_context(|| format!("path {}", u16::from(number) + 1))?;
-        let same = |to: &SocketAddr| bind.address.is_none_or(|own| own.is_ipv4() == to.is_ipv4());
         let config = PeerConfig {
             key: path.peer_public_key,
             preshared: Some(peer.preshared_key.clone()),
-            endpoints: endpoints.into_iter().filter(same).collect(),
+            endpoints: reachable(endpoints.clone(), bind.address),
             allowed: allowed(other, &peer.peer_prefixes),
             keepalive: path.keepalive(),
         };
@@ -328,9 +386,10 @@ pub fn probe(file: &GatewayFile, peer: &PeerFile) -> Result<Vec<(String, Result<
                 return Ok("the peer comes to us".to_owned());
             }
             let one = PeerFile { paths: vec![path.clone()], ..peer.clone() };
-            let config =
-                tunnel_configs(&one, std::slice::from_ref(via))?.pop().context("there is no path")?;
-            for to in path.endpoints()? {
+            let endpoints = [path.endpoints()?];
+            let configs = tunnel_configs(&one, std::slice::from_ref(via), &endpoints)?;
+            let config = configs.into_iter().next().context("there is no path")?;
+            for to in endpoints.into_iter().flatten() {
                 route_exists(&config.bind, to)?;
             }
             // Another socket may have the port; who answers does not care.

@@ -220,6 +220,7 @@ fn path(path: &PathView) -> Value {
     json!({
         "via": path.via,
         "endpoint": tunnel.and_then(|tunnel| tunnel.endpoint).map(|at| at.to_string()),
+        "endpoint_error": path.endpoint_error,
         "proven": tunnel.is_some_and(|tunnel| tunnel.proven),
         "up": path.up,
         "rate_bit_s": path.rate,

@@ -143,9 +143,11 @@ fn paths(peer: &Value) -> Vec<String> {
         let rate = path["rate_bit_s"]
             .as_u64()
             .map_or("-".to_owned(), |bits| Rate::from_bits_per_sec(bits).to_string());
+        let unknown = path["endpoint_error"].as_str();
+        let unknown = unknown.map_or(String::new(), |error| format!(" ({error})"));
         lines.push(format!(
-            "  path         via {}: {state}, {rate}, RTT {}, loss {}, MTU {} B, {} out, {} in, {} datagrams \
-             rejected",
+            "  path         via {}: {state}{unknown}, {rate}, RTT {}, loss {}, MTU {} B, {} out, {} in, {} \
+             datagrams rejected",
             path["via"].as_str().unwrap_or("?"),
             measured(&path["rtt_ms"]).map_or("-".to_owned(), |rtt| format!("{rtt:.1} ms")),
             measured(&path["loss"]).map_or("-".to_owned(), |loss| format!("{:.2} %", loss * 100.0)),
@@ -249,11 +251,11 @@ mod tests {
     fn the_links_of_a_pair_are_shown() {
         let status = json!({ "lan": ["eth0"], "peer": { "name": "hq", "paths": [
             { "via": "wan0", "up": true, "rate_bit_s": 20_000_000, "rtt_ms": 20.25, "loss": 0.01 },
-            { "via": "lte0", "up": false, "proven": false },
+            { "via": "lte0", "up": false, "proven": false, "endpoint_error": "`h:1` is not found" },
         ]}});
         let lines = summary(&status);
         assert!(lines[0].contains("eth0 | peer hq"), "{lines:?}");
         assert!(lines[6].contains("wan0: up, 20 Mbit/s, RTT 20.2 ms, loss 1.00 %"), "{lines:?}");
-        assert!(lines[7].contains("lte0: not heard yet, -, RTT -"), "{lines:?}");
+        assert!(lines[7].contains("lte0: not heard yet (`h:1` is not found), -, RTT -"), "{lines:?}");
     }
 }

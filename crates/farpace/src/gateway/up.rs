@@ -314,7 +314,8 @@ impl Running {
     /// Frames wait for earlier ones as the round trips of the paths ask for, and new connections take the MTU
     /// that all paths bear.
     fn follow_paths(&mut self) {
-        let Some((pair, elements)) = &self.pair else { return };
+        let Some((pair, elements)) = &mut self.pair else { return };
+        pair.follow_names();
         let (time, mtu) = pair.measured();
         let world = self.driver.world_mut();
         if let Some(time) = time

@@ -328,6 +328,38 @@ fn rules_that_stay_do_not_end_the_gateway() {
     sites.assert_clean(0);
 }
 
+/// Breaks: a gateway does not start while the name of its peer is not found, does not say so, or does not
+/// look for it again.
+#[test]
+fn a_name_may_be_found_later() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(1, false);
+    let [of_b, of_a] = sites.keys_with("keys", "b=10.2.0.0/24,fd02::/64", &["peer.example.net".to_owned()]);
+    let b = sites.gateway(1, &of_a, &[]);
+    let [hosts, nothing] = ["hosts", "nothing"].map(|name| sites.files.path().join(name));
+    [&hosts, &nothing].iter().for_each(|file| std::fs::write(file, "").unwrap());
+    // `ip netns exec` has given the process mounts of its own.
+    let script = format!(
+        "mount --bind {} /etc/hosts && mount --bind {} /etc/resolv.conf && exec \"$@\"",
+        hosts.display(),
+        nothing.display()
+    );
+    let a = sites.gateway_by(0, &["sh", "-c", &script, "sh"], &of_b, &[]);
+    let found = a.up["up"]["peer"]["paths"][0]["found"].as_str().unwrap();
+    assert!(found.contains("`peer.example.net:51820` is not found"), "{found}");
+    let path = &sites.status(0)["peer"]["paths"][0];
+    assert!(path["endpoint_error"].as_str().unwrap().contains("is not found"), "{path}");
+    std::fs::write(&hosts, "172.16.0.2 peer.example.net\n").unwrap();
+    sites.wait_for_paths(1);
+    let path = &sites.status(0)["peer"]["paths"][0];
+    assert_eq!((&path["endpoint_error"], &path["endpoint"]), (&().into(), &"172.16.0.2:51820".into()));
+    assert!(sites.pings(SERVER));
+    a.end();
+    b.end();
+}
+
 /// Breaks: other users can read the keys, a file that they can read is used, or `check` does not say that the
 /// peer does not answer.
 #[test]

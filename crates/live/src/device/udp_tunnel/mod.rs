@@ -17,6 +17,7 @@
 //! | several devices behind one socket | `inlet` |
 //! | Ethernet frames, for hosts with several tunnels | `framing` |
 //! | what others see of it | `status` |
+//! | places of a peer that are found later | `late` |
 //!
 //! The tunnel never retransmits and never delays: the TCP inside does all that.
 
@@ -25,6 +26,7 @@ mod config;
 mod framing;
 mod inlet;
 mod keys;
+mod late;
 mod opening;
 mod peer;
 mod pmtu;
@@ -36,6 +38,7 @@ mod status;
 pub use config::{MAX_FILE, MAX_FILE_PEERS, WireguardError, WireguardFile};
 pub use framing::WireguardFraming;
 pub use keys::{KeyError, PresharedKey, PublicKey, SecretKey};
+pub use late::LateEndpoints;
 pub use opening::{MAX_HANDSHAKES, MAX_PEERS, MAX_UNPROVEN, UNPROVEN_TIME};
 pub use socket::UdpBind;
 pub use status::{PeerStatus, RejectedDatagrams, TunnelStatus};
@@ -197,6 +200,7 @@ pub struct UdpTunnel {
     handshakes: (Instant, u32),
     initiations: u64,
     status: TunnelStatus,
+    late: LateEndpoints,
 }
 
 impl UdpTunnel {
@@ -256,6 +260,7 @@ impl UdpTunnel {
             handshakes: (now, 0),
             initiations: 0,
             status: TunnelStatus::default(),
+            late: LateEndpoints::default(),
             socket,
             clock,
         };
@@ -324,6 +329,11 @@ impl UdpTunnel {
     /// What others may look at while the device is at work.
     pub fn status(&self) -> TunnelStatus {
         self.status.clone()
+    }
+
+    /// By which others say later where the first peer is.
+    pub fn late_endpoints(&self) -> LateEndpoints {
+        self.late.clone()
     }
 
     /// Opens the tunnel to the first peer with an endpoint: sends handshakes to all of its endpoints until
@@ -400,6 +410,19 @@ impl UdpTunnel {
         }
     }
 
+    /// Places that were found since are tried as if they had been configured.
+    fn take_late_endpoints(&mut self, now: Instant) {
+        let found = self.late.take();
+        let Some(first) = found.first().copied() else { return };
+        let is_unknown = |peer: &&mut TunnelPeer| peer.configured && peer.candidates.is_empty();
+        let Some(peer) = self.peers.values_mut().find(is_unknown) else { return };
+        (peer.candidates, peer.retry_at) = (found, None);
+        if peer.endpoint.is_none() {
+            peer.endpoint = Some(first);
+            peer.new_path(now, self.socket.interface_mtu(first), self.cap);
+        }
+    }
+
     /// Timers of the protocol, probes of paths, peers that are gone.
     fn tick(&mut self, now: Instant) {
         if now >= self.next_tick {
@@ -422,6 +445,7 @@ impl UdpTunnel {
                     self.socket.send(&out);
                 }
             }
+            self.take_late_endpoints(now);
             if self.framing.is_some() {
                 self.reopen(now);
             }
