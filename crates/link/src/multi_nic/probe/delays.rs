@@ -103,6 +103,8 @@ struct DelaySample {
     at: Instant,
     delay: OneWayDelay,
     long: bool,
+    /// A short probe before which hardly anything was sent, as before those before it.
+    quiet: bool,
 }
 
 impl Delays {
@@ -160,7 +162,8 @@ impl Delays {
             }
             self.last = [Some(delay), self.last[0]];
         }
-        self.recent.push_back(DelaySample { at: now, delay, long });
+        let quiet = !long && self.quiet >= MIN_QUIET;
+        self.recent.push_back(DelaySample { at: now, delay, long, quiet });
         let old = |sample: &DelaySample| now.since(sample.at) > RECENT;
         while self.recent.len() > MAX_RECENT || self.recent.front().is_some_and(old) {
             self.recent.pop_front();
@@ -183,6 +186,12 @@ impl Delays {
         let short = self.recent.iter().rev().filter(|sample| !sample.long).take(probes);
         let newest = short.map(|sample| sample.delay).min();
         newest.zip(self.short.get()).map_or(Span::ZERO, |(newest, base)| newest.beyond(base))
+    }
+    /// By how much delays have differed of late while hardly anything was sent: the jitter of the path. None:
+    /// unknown.
+    pub(super) fn quiet_range(&self) -> Option<Span> {
+        let quiet = || self.recent.iter().filter(|sample| sample.quiet).map(|sample| sample.delay);
+        Some(quiet().max()?.beyond(quiet().min()?))
     }
     /// Mean variation of the delay between probes; with hardly any traffic, the highest of late times a half
     /// more.
