@@ -11,6 +11,8 @@
 #define MAX_LEARNED 32
 /* MEMORY is 1/32. */
 #define MEMORY_OF 32
+/* EXCESS_MEMORY is 1/8. */
+#define EXCESS_MEMORY_OF 8
 #define MAX_DISPERSION 64
 #define MAX_USUAL THOUSANDTHS(300)
 #define MIN_EXPLAINED 2
@@ -33,6 +35,8 @@ struct loss_sample {
 	u32 delivered;
 	/* There was no queue. */
 	u32 empty;
+	/* There was none, or no more than this connection keeps there. */
+	u32 is_short;
 	/* The part of what was sent that exceeded the delivery rate. */
 	u32 excess;
 };
@@ -56,12 +60,25 @@ struct loss_judge {
 	u32 before_total;
 	u32 after_lost;
 	u32 after_total;
+	/* What gave rise to the test. */
+	u32 trigger_lost;
+	u32 trigger_total;
+	/* The part that seems to exceed the delivery rate when no more than usual is lost. */
+	u32 usual_excess;
+	/* A policer was found: the part that was lost before, and the losses since, at windows that it let pass, in
+	 * 1/256 segment. */
+	u32 policer_part;
+	u32 policer_lost;
+	u32 policer_total;
 	u8 stage;
 	u8 lag;
 	u8 rounds;
 	u8 explained;
 	u8 after_overflow;
-	u8 unused[7];
+	u8 policer_lag;
+	u8 policer_known;
+	u8 policer_rounds;
+	u8 unused[4];
 };
 
 /* `lost` of `total` as a part. */
@@ -144,8 +161,8 @@ static __always_inline int loss_lower(struct loss_judge *l, u32 lost, u32 total)
 	l->stage = LOSS_LOWER;
 	l->lag = LOSS_LAG;
 	l->rounds = 0;
-	l->before_lost = lost;
-	l->before_total = total;
+	l->before_lost = l->trigger_lost = lost;
+	l->before_total = l->trigger_total = total;
 	l->after_lost = 0;
 	l->after_total = 0;
 	return LOSS_PERSISTENT;
@@ -185,9 +202,13 @@ __noinline int loss_go_on(struct loss_judge *l, u32 lost, u32 n, u32 empty)
 			}
 			return LOSS_USUAL;
 		}
+		if (!empty && stage == LOSS_SAME)
+			return LOSS_CONGESTION;
 		if (!empty || l->after_lost < MIN_LOSSES)
 			return LOSS_USUAL;
-		return loss_lower(l, l->before_lost + l->after_lost, l->before_total + l->after_total);
+		/* A sample that was chosen for its losses says too much of what the path loses. */
+		return loss_lower(l, l->before_lost - l->trigger_lost + l->after_lost,
+				  l->before_total - l->trigger_total + l->after_total);
 	}
 	is_long = l->rounds >= MAX_TEST_ROUNDS;
 	least = MIN_EXPECTED * (is_long ? 1 << LOSS_BITS : loss_dispersion(l));
@@ -202,6 +223,11 @@ __noinline int loss_go_on(struct loss_judge *l, u32 lost, u32 n, u32 empty)
 			loss_learn_sample(l, l->after_lost, l->after_total);
 			l->usual = part;
 		}
+		l->policer_known = 1;
+		l->policer_part = part_of(l->before_lost, l->before_total);
+		l->policer_lag = LOSS_LAG;
+		l->policer_rounds = 0;
+		l->policer_lost = l->policer_total = 0;
 		/* The next time it takes less to see it. */
 		l->explained = MIN_EXPLAINED - 1;
 		return LOSS_POLICED;
@@ -239,20 +265,66 @@ __noinline int loss_verdict(struct loss_judge *l, const struct loss_sample *samp
 	n = n ? n : 1;
 	chance = loss_chance(l, max64(l->usual, PART / 4 / (l->among ? l->among : 1)), l->among ? l->among : 1);
 	if (l->beyond <= chance && all <= (u64)MAX_USUAL * n) {
+		if (all <= usual) {
+			if (sample->excess >= l->usual_excess)
+				l->usual_excess += (sample->excess - l->usual_excess) / EXCESS_MEMORY_OF;
+			else
+				l->usual_excess -= (l->usual_excess - sample->excess) / EXCESS_MEMORY_OF;
+		}
 		if (sample->empty || all <= usual)
 			loss_learn_sample(l, lost, n);
 		return LOSS_USUAL;
 	}
 	l->beyond = 0;
 	l->among = 0;
-	explained = 2 * (u64)sample->excess * n >= all;
+	explained = 2 * less(sample->excess, l->usual_excess) * n >= all;
 	l->explained = explained && sample->empty ? l->explained + 1 : 0;
 	if (l->explained >= MIN_EXPLAINED && lost >= MIN_LOSSES)
 		return loss_lower(l, lost, n);
 	loss_lower(l, lost, n);
 	l->explained = explained && sample->empty;
 	l->stage = explained ? LOSS_DELIVERED : LOSS_SAME;
-	return explained || !sample->empty ? LOSS_CONGESTION : LOSS_WAITS;
+	return explained || !sample->is_short ? LOSS_CONGESTION : LOSS_WAITS;
+}
+
+/* A round trip's losses where a policer was found. `passes`: its window is one that the policer let pass. True:
+ * about as much is lost there as before it was found, so it was chance, and the path loses that.
+ */
+__noinline int loss_is_no_policer(struct loss_judge *l, u32 passes, u32 lost, u32 delivered)
+{
+	u64 expected, least = (u64)MIN_EXPECTED << LOSS_BITS, seen;
+	u32 n;
+
+	if (!l || !l->policer_known)
+		return 0;
+	if (!passes || l->policer_lag) {
+		l->policer_lag = passes ? l->policer_lag - 1 : LOSS_LAG;
+		return 0;
+	}
+	lost = min64(lost, MAX_COUNT);
+	n = lost + min64(delivered, MAX_COUNT);
+	l->policer_lost = min64(l->policer_lost + ((u64)lost << LOSS_BITS), 1U << 31);
+	l->policer_total = min64(l->policer_total + ((u64)n << LOSS_BITS), 1U << 31);
+	if (l->policer_rounds < 255)
+		l->policer_rounds++;
+	expected = (u64)l->policer_part * l->policer_total >> PART_BITS;
+	seen = l->policer_lost;
+	/* Others that come to a policer make it lose much for a few round trips. */
+	if (expected < least || l->policer_rounds < MAX_TEST_ROUNDS)
+		return 0;
+	if (seen * 2 < expected || seen >= expected * 2) {
+		l->policer_rounds /= 2;
+		l->policer_lost /= 2;
+		l->policer_total /= 2;
+		return 0;
+	}
+	l->policer_known = 0;
+	l->explained = 0;
+	lost = l->policer_lost >> LOSS_BITS;
+	n = l->policer_total >> LOSS_BITS;
+	loss_learn_sample(l, lost, n);
+	l->usual = part_of(l->policer_lost, l->policer_total);
+	return 1;
 }
 
 /* The same, where only a reason to come down counts. */

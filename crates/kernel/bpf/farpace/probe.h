@@ -14,6 +14,13 @@
 #define SHOWS 4
 #define LARGE(x) ((x) * 3 / 2)
 
+/* What has kept the window from growing was perhaps no queue: a rise is to tell, some round trips from now. */
+static __always_inline void probe_expect_room(struct farpace *f)
+{
+	f->room = farpace_alpha(f);
+	f->since_probe = 0;
+}
+
 /* By how much the window should be moved now; 0: not at all. `rises`: upwards. */
 static __always_inline u64 probe_due(struct farpace *f, bool *rises)
 {

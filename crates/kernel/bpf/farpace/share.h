@@ -22,6 +22,8 @@ struct share {
 	u64 w_max;
 	u64 w_est;
 	u64 w_prior;
+	/* The window that was too much for the policer. */
+	u64 policed_at;
 	/* Milliseconds. */
 	u32 k;
 	/* Others are known of. */
@@ -45,6 +47,7 @@ static __always_inline u64 share_show(struct share *s, u64 now, u64 w, u64 befor
 		s->k = 0;
 		s->known = 1;
 		s->policed = 0;
+		s->policed_at = 0;
 	}
 	s->seen = now;
 	return w;
@@ -73,7 +76,14 @@ static __always_inline u64 share_police(struct share *s, u64 now, u64 w)
 {
 	if (s->policed < MAX_POLICED)
 		s->policed++;
+	s->policed_at = w;
 	return share_cut(s, now, w, true);
+}
+
+/* There are no others, and there is no policer. */
+static __always_inline void share_end(struct share *s)
+{
+	*s = (struct share){};
 }
 
 static __always_inline u64 share_grow(struct share *s, u64 now, u32 rtt, u64 w)

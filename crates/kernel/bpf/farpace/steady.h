@@ -51,6 +51,7 @@ static __always_inline void farpace_loss_sample(const struct farpace *f, const s
 	sample->lost = round->lost;
 	sample->delivered = round->delivered;
 	sample->empty = queue == QUEUE_EMPTY;
+	sample->is_short = sample->empty || (queue == QUEUE_OWN && f->path.owns[0] <= farpace_alpha(f));
 	/* What ACKs wait on their way back is in flight, too. Without a queue round trips are longer by jitter
 	 * alone. */
 	rtt = sample->empty ? f->srtt : base + less(f->srtt, f->path.latest);
@@ -61,10 +62,21 @@ static __always_inline void farpace_loss_sample(const struct farpace *f, const s
 /* Beside others that know of congestion by losses alone. */
 static __always_inline void farpace_share_losses(struct farpace *f, u64 now, const struct round *round)
 {
+	bool overflows = loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked;
+
 	f->calm = 0;
 	f->probing = 0;
 	f->probed = 0;
-	if (loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked)
+	if (f->share.policed) {
+		bool passes = !overflows || f->w <= BETA(f->share.policed_at);
+
+		if (loss_is_no_policer(&f->loss, passes, round->lost, round->delivered)) {
+			f->w = max64(f->w, f->share.policed_at);
+			share_end(&f->share);
+			return;
+		}
+	}
+	if (overflows)
 		f->w = share_cut(&f->share, now, f->w, path_is_queue_high(&f->path) || f->share.policed);
 	else if (round->limited)
 		f->w = share_grow(&f->share, now, f->path.latest, f->w);
@@ -84,8 +96,12 @@ static __always_inline void farpace_follow_queue(struct farpace *f, const struct
 		f->calm = longer < 1000 ? longer : 1000;
 	else if (path_yields(&f->path, alpha))
 		f->calm = longer < CALM_ROUNDS + YIELDING ? longer : CALM_ROUNDS + YIELDING;
-	else
+	else {
+		/* It may be round trips that vary, and no queue. */
+		if (f->calm > CALM_ROUNDS)
+			probe_expect_room(f);
 		f->calm = 0;
+	}
 	if (!round->limited) {
 		/* A window that is not used says nothing, and is no reason for a queue. */
 		f->calm = 0;
@@ -121,6 +137,8 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 	case LOSS_CONGESTION:
 		farpace_cut_to_delivered(f);
 		f->probing = 0;
+		/* It may have been the path's loss. */
+		probe_expect_room(f);
 		return 0;
 	case LOSS_PERSISTENT:
 		/* What a window shows that is well below tells a policer's loss from the path's. */

@@ -23,6 +23,8 @@ const LAG: u32 = 2;
 const MAX_SAMPLES: f64 = 32.0;
 /// What is known of how losses vary is a mean over so many samples.
 const MEMORY: f64 = 1.0 / 32.0;
+/// The same of what seems to exceed the delivery rate.
+const EXCESS_MEMORY: f64 = 1.0 / 8.0;
 /// Below this sum of losses nothing is forgotten.
 const MIN_SINGLES: f64 = 1.0;
 /// The variance is at most so many times that of single losses, whatever was seen.
@@ -31,6 +33,8 @@ const MAX_DISPERSION: f64 = 64.0;
 const MAX_USUAL: f64 = 0.3;
 /// Losses of this part of those before are those before.
 const MIN_PERSISTING: f64 = 0.5;
+/// Losses of more than this part of those before have another cause.
+const MAX_PERSISTING: f64 = 2.0;
 /// What was sent beyond the delivery rate explains a loss if it is this part of it at least.
 const MIN_EXPLAINED_PART: f64 = 0.5;
 /// Times in a row that a loss was what was sent beyond the delivery rate, where there was no queue, until
@@ -73,6 +77,8 @@ pub struct LossSample {
     pub delivered: f64,
     /// There was no queue.
     pub empty: bool,
+    /// There was none, or no more than this connection keeps there.
+    pub short: bool,
     /// The part of what was sent that exceeded the delivery rate.
     pub excess: f64,
 }
@@ -130,6 +136,8 @@ struct LossTest {
     rounds: u32,
     /// Losses, of so many segments, before the window came down.
     before: (f64, f64),
+    /// Those of them that gave rise to the test. There were many of them, or there were no test.
+    trigger: (f64, f64),
     /// The same after that.
     after: (f64, f64),
     stage: LossStage,
@@ -147,16 +155,33 @@ enum LossStage {
     Lower,
 }
 
+/// Losses since a policer was found, at windows that it let pass.
+#[derive(Clone, Copy, Debug, Default)]
+struct PolicerTest {
+    /// The part that was lost before the window came down.
+    part: f64,
+    /// Round trips whose losses are those of a larger window.
+    lag: u32,
+    /// Round trips since then.
+    rounds: u32,
+    lost: f64,
+    total: f64,
+}
+
 /// What the path usually loses, and what more than that means.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossJudge {
     statistics: LossStatistics,
     lost: f64,
     total: f64,
+    /// The part that seems to exceed the delivery rate when no more than usual is lost: round trips that vary
+    /// make one.
+    usual_excess: f64,
     /// Losses beyond the usual in the last samples, and of how many segments.
     beyond: f64,
     among: f64,
     test: Option<LossTest>,
+    policer: Option<PolicerTest>,
     /// Times in a row that a loss without a queue was what was sent beyond the delivery rate.
     explained: u32,
     /// Beside others the window has just come down.
@@ -195,20 +220,24 @@ impl LossJudge {
             (self.beyond, self.among) = (0.0, 0.0);
         }
         if self.beyond <= self.statistics.chance(self.among.max(1.0)) && lost <= MAX_USUAL * n {
+            if lost <= self.statistics.usual * n {
+                self.usual_excess += (sample.excess - self.usual_excess) * EXCESS_MEMORY;
+            }
             if sample.empty || lost <= self.statistics.usual * n {
                 self.statistics.learn(lost, n);
             }
             return LossVerdict::Usual;
         }
         (self.beyond, self.among) = (0.0, 0.0);
-        let explained = sample.excess * n >= MIN_EXPLAINED_PART * lost;
+        let explained = (sample.excess - self.usual_excess) * n >= MIN_EXPLAINED_PART * lost;
         let stage = if explained { LossStage::Delivered } else { LossStage::Same };
         self.explained = if explained && sample.empty { self.explained + 1 } else { 0 };
         if self.explained >= MIN_EXPLAINED && lost >= MIN_LOSSES {
             return self.lower((lost, n));
         }
-        self.test = Some(LossTest { lag: LAG, before: (lost, n), stage, ..LossTest::default() });
-        if explained || !sample.empty { LossVerdict::Congestion } else { LossVerdict::Waits }
+        let trigger = (lost, n);
+        self.test = Some(LossTest { lag: LAG, before: trigger, trigger, stage, ..LossTest::default() });
+        if explained || !sample.short { LossVerdict::Congestion } else { LossVerdict::Waits }
     }
 
     /// A sample while a test is under way.
@@ -233,10 +262,15 @@ impl LossJudge {
                 }
                 return LossVerdict::Usual;
             }
+            if !sample.empty && test.stage == LossStage::Same {
+                return LossVerdict::Congestion;
+            }
             if !sample.empty || test.after.0 < MIN_LOSSES {
                 return LossVerdict::Usual;
             }
-            return self.lower((test.before.0 + test.after.0, test.before.1 + test.after.1));
+            // A sample that was chosen for its losses says too much of what the path loses.
+            let LossTest { before, trigger, after, .. } = test;
+            return self.lower((before.0 - trigger.0 + after.0, before.1 - trigger.1 + after.1));
         }
         // Bursts need more to be told from luck, but nobody is lucky for so long.
         let is_long = test.rounds >= MAX_ROUNDS;
@@ -253,6 +287,8 @@ impl LossJudge {
                 self.statistics.learn(test.after.0, test.after.1);
                 self.statistics.usual = part;
             }
+            let before = test.before.0 / test.before.1;
+            self.policer = Some(PolicerTest { part: before, lag: LAG, ..PolicerTest::default() });
             // The next time it takes less to see it.
             self.explained = MIN_EXPLAINED - 1;
             return LossVerdict::Policed;
@@ -275,6 +311,35 @@ impl LossJudge {
     /// Something else has changed the window: what a test would show says nothing.
     pub fn stop_test(&mut self) {
         self.test = None;
+    }
+
+    /// A round trip's losses where a policer was found. `passes`: its window is one that the policer let
+    /// pass. True: about as much is lost there as before it was found, so it was chance, and the path loses
+    /// that.
+    pub fn is_no_policer(&mut self, passes: bool, lost: f64, delivered: f64) -> bool {
+        let Some(test) = &mut self.policer else { return false };
+        if !passes || test.lag > 0 {
+            test.lag = if passes { test.lag - 1 } else { LAG };
+            return false;
+        }
+        test.lost += lost;
+        test.total += lost + delivered;
+        test.rounds += 1;
+        let expected = test.part * test.total;
+        // Others that come to a policer make it lose much for a few round trips.
+        if expected < MIN_EXPECTED || test.rounds < MAX_ROUNDS {
+            return false;
+        }
+        if !(MIN_PERSISTING..MAX_PERSISTING).contains(&(test.lost / expected)) {
+            (test.rounds, test.lost, test.total) = (test.rounds / 2, test.lost / 2.0, test.total / 2.0);
+            return false;
+        }
+        let (lost, n) = (test.lost, test.total);
+        self.policer = None;
+        self.explained = 0;
+        self.statistics.learn(lost, n);
+        self.statistics.usual = lost / n;
+        true
     }
 
     /// The same, where only a reason to come down counts.

@@ -101,6 +101,12 @@ impl Farpace {
         false
     }
 
+    /// What has kept the window from growing was perhaps no queue: a rise is to tell, some round trips from
+    /// now.
+    pub(super) fn expect_room(&mut self) {
+        (self.room, self.since_probe) = (self.alpha(), 0);
+    }
+
     /// By how much the window should be moved now; 0: not at all.
     fn due(&mut self) -> f64 {
         let (alpha, own) = (self.alpha(), self.path.own());

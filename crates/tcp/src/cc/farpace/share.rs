@@ -37,6 +37,8 @@ pub struct LossShare {
     w_prior: f64,
     /// Times that a policer was found, without one that was none in between; up to [`MAX_POLICED`].
     policed: u32,
+    /// The window that was too much for the policer.
+    policed_at: f64,
 }
 
 impl LossShare {
@@ -82,6 +84,7 @@ impl LossShare {
     /// What is lost at the window `w` is a policer's. Returns what is left of the window.
     pub fn police(&mut self, now: Instant, w: f64) -> f64 {
         self.policed = (self.policed + 1).min(MAX_POLICED);
+        self.policed_at = w;
         self.cut(now, w, true)
     }
 
@@ -90,9 +93,19 @@ impl LossShare {
         self.policed > 0
     }
 
+    /// The window that was too much for the policer.
+    pub fn policed_at(&self) -> f64 {
+        self.policed_at
+    }
+
     /// What is lost is the path's.
     pub fn forget_policer(&mut self) {
         self.policed = 0;
+    }
+
+    /// There are no others, and there is no policer.
+    pub fn end(&mut self) {
+        *self = LossShare::default();
     }
 
     /// A round trip of `rtt` without loss: the window after `w`.

@@ -52,6 +52,8 @@ impl Farpace {
             LossVerdict::Congestion => {
                 self.cut_to_delivered();
                 self.probe = None;
+                // It may have been the path's loss.
+                self.expect_room();
             }
             // What a window shows that is well below tells a policer's loss from the path's.
             LossVerdict::Persistent => {
@@ -83,14 +85,23 @@ impl Farpace {
         let rtt = if empty { self.srtt } else { base + (self.srtt - latest) };
         let through = round.bandwidth * rtt.as_secs_f64() / self.mss;
         let excess = (1.0 - through / self.path.window_before().max(1.0)).max(0.0);
-        LossSample { lost: round.lost, delivered: round.delivered, empty, excess }
+        let short = empty || queue == QueueEstimate::Own && self.path.own() <= self.alpha();
+        LossSample { lost: round.lost, delivered: round.delivered, empty, short, excess }
     }
 
     /// Beside others that know of congestion by losses alone.
     fn share_losses(&mut self, now: Instant, round: &Round) {
         self.calm = 0;
         (self.probe, self.probed) = (None, 0.0);
-        if self.loss.is_overflow(round.lost, round.delivered) || round.marked {
+        let overflows = self.loss.is_overflow(round.lost, round.delivered) || round.marked;
+        if self.share.is_policed() {
+            let passes = !overflows || self.w <= self.share.policed_at() * BETA;
+            if self.loss.is_no_policer(passes, round.lost, round.delivered) {
+                self.w = self.w.max(self.share.policed_at());
+                return self.share.end();
+            }
+        }
+        if overflows {
             let shown = self.path.is_queue_high() || self.share.is_policed();
             self.w = self.share.cut(now, self.w, shown);
         } else if round.limited {
@@ -106,7 +117,13 @@ impl Farpace {
         self.calm = match queue {
             QueueEstimate::Empty => longer,
             _ if self.path.yields(self.alpha()) => longer.min(CALM_ROUNDS + YIELD_ROUNDS),
-            _ => 0,
+            _ => {
+                if self.calm > CALM_ROUNDS {
+                    // It may be round trips that vary, and no queue.
+                    self.expect_room();
+                }
+                0
+            }
         };
         let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);
         let alpha = (self.alpha() * self.haste()).min(most);
