@@ -169,15 +169,18 @@ static __always_inline int loss_lower(struct loss_judge *l, u32 lost, u32 total)
 }
 
 /* A sample while a test is under way. */
-__noinline int loss_go_on(struct loss_judge *l, u32 lost, u32 n, u32 empty)
+__noinline int loss_go_on(struct loss_judge *l, u32 lost, u32 n, const struct loss_sample *sample)
 {
 	/* Losses before in those of so many segments as after, and losses after, both times `before_total`. */
 	u64 expected, left, least;
 	bool is_long, is_enough;
 	u32 part, stage;
+	bool empty, is_short;
 
-	if (!l)
+	if (!l || !sample)
 		return LOSS_USUAL;
+	empty = sample->empty;
+	is_short = sample->is_short;
 	stage = l->stage;
 	if (l->lag) {
 		l->lag--;
@@ -202,7 +205,7 @@ __noinline int loss_go_on(struct loss_judge *l, u32 lost, u32 n, u32 empty)
 			}
 			return LOSS_USUAL;
 		}
-		if (!empty && stage == LOSS_SAME)
+		if (!is_short && stage == LOSS_SAME)
 			return LOSS_CONGESTION;
 		if (!empty || l->after_lost < MIN_LOSSES)
 			return LOSS_USUAL;
@@ -257,7 +260,7 @@ __noinline int loss_verdict(struct loss_judge *l, const struct loss_sample *samp
 	l->lost = 0;
 	l->total = 0;
 	if (l->stage)
-		return loss_go_on(l, lost, n, sample->empty);
+		return loss_go_on(l, lost, n, sample);
 	usual = (u64)l->usual * n;
 	all = (u64)lost << PART_BITS;
 	l->beyond = less(l->beyond + all, usual + (u64)MARGIN * n);

@@ -11,6 +11,7 @@
 #define STAYS (4 * NSEC_PER_SEC)
 #define COMES_BACK 2
 #define MAX_POLICED 4
+#define MAX_BELOW 4
 #define SHARE_MIN_WINDOW (4 * SEG)
 /* 524 s: the cube stays below 2^60. */
 #define MAX_MS (1ULL << 19)
@@ -30,7 +31,8 @@ struct share {
 	u32 known;
 	/* Times that a policer was found, without one that was none in between. */
 	u32 policed;
-	u32 unused;
+	/* Losses in a row at windows that the policer let pass. */
+	u32 below;
 };
 
 static __always_inline bool share_holds(const struct share *s, u64 now)
@@ -48,6 +50,7 @@ static __always_inline u64 share_show(struct share *s, u64 now, u64 w, u64 befor
 		s->known = 1;
 		s->policed = 0;
 		s->policed_at = 0;
+		s->below = 0;
 	}
 	s->seen = now;
 	return w;
@@ -77,7 +80,23 @@ static __always_inline u64 share_police(struct share *s, u64 now, u64 w)
 	if (s->policed < MAX_POLICED)
 		s->policed++;
 	s->policed_at = w;
+	s->below = 0;
 	return share_cut(s, now, w, true);
+}
+
+/* A policer was found, and it let the window `w` pass. */
+static __always_inline bool share_is_below_policer(const struct share *s, u64 w)
+{
+	return s->policed && w <= BETA(s->policed_at);
+}
+
+/* Something was lost, `below` what the policer let pass or not. So many times in a row, and it is found again or it
+ * is none. */
+static __always_inline void share_doubt_policer(struct share *s, bool below)
+{
+	s->below = below ? s->below + 1 : 0;
+	if (s->below >= MAX_BELOW)
+		s->known = 0;
 }
 
 /* There are no others, and there is no policer. */

@@ -63,23 +63,23 @@ static __always_inline void farpace_loss_sample(const struct farpace *f, const s
 static __always_inline void farpace_share_losses(struct farpace *f, u64 now, const struct round *round)
 {
 	bool overflows = loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked;
+	bool below = share_is_below_policer(&f->share, f->w);
 
 	f->calm = 0;
 	f->probing = 0;
 	f->probed = 0;
-	if (f->share.policed) {
-		bool passes = !overflows || f->w <= BETA(f->share.policed_at);
-
-		if (loss_is_no_policer(&f->loss, passes, round->lost, round->delivered)) {
-			f->w = max64(f->w, f->share.policed_at);
-			share_end(&f->share);
-			return;
-		}
+	if (f->share.policed && loss_is_no_policer(&f->loss, below || !overflows, round->lost, round->delivered)) {
+		f->w = max64(f->w, f->share.policed_at);
+		share_end(&f->share);
+		return;
 	}
-	if (overflows)
-		f->w = share_cut(&f->share, now, f->w, path_is_queue_high(&f->path) || f->share.policed);
-	else if (round->limited)
+	if (overflows) {
+		f->w = share_cut(&f->share, now, f->w,
+				 path_is_queue_high(&f->path) || (f->share.policed && !below));
+		share_doubt_policer(&f->share, below);
+	} else if (round->limited) {
 		f->w = share_grow(&f->share, now, f->path.latest, f->w);
+	}
 }
 
 /* Toward the window that keeps alpha in the queue. */

@@ -262,7 +262,7 @@ impl LossJudge {
                 }
                 return LossVerdict::Usual;
             }
-            if !sample.empty && test.stage == LossStage::Same {
+            if !sample.short && test.stage == LossStage::Same {
                 return LossVerdict::Congestion;
             }
             if !sample.empty || test.after.0 < MIN_LOSSES {

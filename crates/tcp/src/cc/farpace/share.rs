@@ -21,6 +21,9 @@ const SHARE_TIME_K: f64 = 2.0;
 /// Each time that a policer is found again, it is taken to be there twice as long, so many times.
 const MAX_POLICED: u32 = 4;
 
+/// Losses in a row at windows that a policer let pass, after which it is not believed in.
+const MAX_BELOW: u32 = 4;
+
 /// The window beside others, as a function of the time since it was cut.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossShare {
@@ -39,6 +42,8 @@ pub struct LossShare {
     policed: u32,
     /// The window that was too much for the policer.
     policed_at: f64,
+    /// Losses in a row at windows that the policer let pass.
+    below: u32,
 }
 
 impl LossShare {
@@ -84,13 +89,27 @@ impl LossShare {
     /// What is lost at the window `w` is a policer's. Returns what is left of the window.
     pub fn police(&mut self, now: Instant, w: f64) -> f64 {
         self.policed = (self.policed + 1).min(MAX_POLICED);
-        self.policed_at = w;
+        (self.policed_at, self.below) = (w, 0);
         self.cut(now, w, true)
     }
 
     /// A policer was found.
     pub fn is_policed(&self) -> bool {
         self.policed > 0
+    }
+
+    /// A policer was found, and it let the window `w` pass.
+    pub fn is_below_policer(&self, w: f64) -> bool {
+        self.is_policed() && w <= self.policed_at * BETA
+    }
+
+    /// Something was lost, `below` what the policer let pass or not. So many times in a row, and it is found
+    /// again or it is none.
+    pub fn doubt_policer(&mut self, below: bool) {
+        self.below = if below { self.below + 1 } else { 0 };
+        if self.below >= MAX_BELOW {
+            self.cut = None;
+        }
     }
 
     /// The window that was too much for the policer.

@@ -94,16 +94,17 @@ impl Farpace {
         self.calm = 0;
         (self.probe, self.probed) = (None, 0.0);
         let overflows = self.loss.is_overflow(round.lost, round.delivered) || round.marked;
-        if self.share.is_policed() {
-            let passes = !overflows || self.w <= self.share.policed_at() * BETA;
-            if self.loss.is_no_policer(passes, round.lost, round.delivered) {
-                self.w = self.w.max(self.share.policed_at());
-                return self.share.end();
-            }
+        let below = self.share.is_below_policer(self.w);
+        if self.share.is_policed()
+            && self.loss.is_no_policer(below || !overflows, round.lost, round.delivered)
+        {
+            self.w = self.w.max(self.share.policed_at());
+            return self.share.end();
         }
         if overflows {
-            let shown = self.path.is_queue_high() || self.share.is_policed();
+            let shown = self.path.is_queue_high() || self.share.is_policed() && !below;
             self.w = self.share.cut(now, self.w, shown);
+            self.share.doubt_policer(below);
         } else if round.limited {
             let rtt = self.path.latest().unwrap_or_default();
             self.w = self.share.grow(now, rtt, self.w);

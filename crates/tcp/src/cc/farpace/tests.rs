@@ -1,5 +1,6 @@
 use super::loss::{LossJudge, LossSample, LossVerdict};
 use super::path::{PathModel, QueueEstimate};
+use super::share::LossShare;
 use super::train::PacketTrain;
 use super::*;
 use crate::cc::testing::{MSS, TestBottleneck};
@@ -248,6 +249,23 @@ fn a_policer_that_loses_below_its_rate_is_none() {
     let mut short = [0.0; 18];
     short[2..4].fill(15.0);
     assert_eq!(refuted(&short, true), None, "others come now and then");
+}
+
+/// Breaks: bursts of losses after one that passed for a policer keep the window down for minutes.
+#[test]
+fn losses_below_a_policer_end_it() {
+    let mut share = LossShare::default();
+    assert!(!share.is_below_policer(1.0), "there is none");
+    let left = share.police(ms(0), 10.0);
+    assert!(share.is_below_policer(left) && !share.is_below_policer(9.0));
+    for below in [true, true, true, false, true, true, true] {
+        share.doubt_policer(below);
+        assert!(share.holds(ms(10)));
+    }
+    share.doubt_policer(true);
+    assert!(!share.holds(ms(10)));
+    share.police(ms(20), 10.0);
+    assert!(share.holds(ms(15_000)) && !share.holds(ms(17_000)), "4 s, twice doubled");
 }
 
 /// Breaks: round trips that vary seem to show that more is sent than comes through, and each loss of the path
