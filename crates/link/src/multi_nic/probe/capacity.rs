@@ -103,8 +103,6 @@ pub(super) struct DelayState {
 struct CapacityLimit {
     capacity: f64,
     rate: f64,
-    /// Only a train has measured it: neither a queue nor losses have shown it.
-    by_train: bool,
     gain: f64,
     /// Probes sent earlier do not count for the current gain.
     gained_at: Instant,
@@ -173,7 +171,6 @@ impl Capacity {
             self.limit = Some(CapacityLimit {
                 capacity: rate,
                 rate,
-                by_train: true,
                 gain: 0.0,
                 gained_at: now,
                 hold_until: now,
@@ -183,21 +180,6 @@ impl Capacity {
                 flat_since: None,
                 cut: None,
             });
-        }
-    }
-    /// True if the path has a limit that only a train has measured.
-    pub(super) fn is_limited_by_train(&self) -> bool {
-        self.limit.is_some_and(|limit| limit.by_train)
-    }
-    /// What a train has measured may be jitter: the limit is at least `bound`; none: the nominal rate.
-    pub(super) fn raise_limit(&mut self, bound: Option<Rate>) {
-        let Some(bound) = bound.filter(|bound| *bound < self.nominal) else {
-            self.limit = None;
-            return;
-        };
-        let bound = bound.as_bytes_per_sec_f64();
-        if let Some(limit) = self.limit.as_mut().filter(|limit| limit.capacity < bound) {
-            (limit.capacity, limit.rate) = (bound, bound);
         }
     }
     /// The path has been interrupted.
@@ -304,7 +286,6 @@ impl Capacity {
         let limit = CapacityLimit {
             capacity: delivered,
             rate: delivered,
-            by_train: false,
             gain: 0.0,
             gained_at: now,
             hold_until: if lossy.is_some() { now + HOLD } else { now },
@@ -333,7 +314,6 @@ impl Capacity {
         }
         let mut rebase = false;
         if let Some(delivered) = lossy {
-            limit.by_train = false;
             limit.cut = Some((limit.capacity, self.loss));
             limit.hold_until = now + HOLD;
             limit.gain = 0.0;
@@ -341,7 +321,6 @@ impl Capacity {
             limit.shallow = !queued;
         } else if queued && pair.sent >= MIN_USE * limit.rate && pair.stretch > STRETCH {
             // Only a path that was really used has shown what it carries.
-            limit.by_train = false;
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(pair.delivered);
         }

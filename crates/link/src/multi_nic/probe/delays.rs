@@ -103,8 +103,6 @@ struct DelaySample {
     at: Instant,
     delay: OneWayDelay,
     long: bool,
-    /// A short probe before which hardly anything was sent, as before those before it.
-    quiet: bool,
 }
 
 impl Delays {
@@ -162,8 +160,7 @@ impl Delays {
             }
             self.last = [Some(delay), self.last[0]];
         }
-        let quiet = !long && self.quiet >= MIN_QUIET;
-        self.recent.push_back(DelaySample { at: now, delay, long, quiet });
+        self.recent.push_back(DelaySample { at: now, delay, long });
         let old = |sample: &DelaySample| now.since(sample.at) > RECENT;
         while self.recent.len() > MAX_RECENT || self.recent.front().is_some_and(old) {
             self.recent.pop_front();
@@ -186,12 +183,6 @@ impl Delays {
         let short = self.recent.iter().rev().filter(|sample| !sample.long).take(probes);
         let newest = short.map(|sample| sample.delay).min();
         newest.zip(self.short.get()).map_or(Span::ZERO, |(newest, base)| newest.beyond(base))
-    }
-    /// By how much delays have differed of late while hardly anything was sent: the jitter of the path. None:
-    /// unknown.
-    pub(super) fn quiet_range(&self) -> Option<Span> {
-        let quiet = || self.recent.iter().filter(|sample| sample.quiet).map(|sample| sample.delay);
-        Some(quiet().max()?.beyond(quiet().min()?))
     }
     /// Mean variation of the delay between probes; with hardly any traffic, the highest of late times a half
     /// more.

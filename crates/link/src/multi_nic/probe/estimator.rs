@@ -3,7 +3,6 @@
 use super::capacity::{Capacity, CapacitySample, DelayState};
 use super::delays::{DelayFit, Delays, OneWayDelay, relative};
 use super::message::{ProbeTraffic, ReorderCounts, Reply};
-use super::train::TrainResult;
 use crate::multi_nic::{PathDelay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
@@ -89,8 +88,6 @@ impl PathLoss {
 pub(super) struct Estimator {
     delays: Delays,
     capacity: Capacity,
-    /// The last train, if it has measured a limit that traffic has not shown.
-    train: Option<TrainResult>,
     assumed: PerByte,
     /// Smoothed round trip time and mean deviation, as in RFC 6298.
     rtt: Option<(Span, Span)>,
@@ -109,7 +106,6 @@ impl Estimator {
         Estimator {
             delays: Delays::new(assumed, nominal),
             capacity: Capacity::new(nominal),
-            train: None,
             assumed,
             rtt: None,
             rtts: [None; 2],
@@ -156,23 +152,11 @@ impl Estimator {
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
         }
-        self.judge_train();
         self.loss.add(probe.sent, reply.received, self.capacity.is_overloaded(now));
     }
-    /// A train has measured the path.
-    pub(super) fn found(&mut self, now: Instant, train: TrainResult) {
-        self.capacity.on_train(now, train.rate);
-        self.train = Some(train);
-        self.judge_train();
-    }
-    /// Judges the last train again by what is known of the jitter of the path.
-    fn judge_train(&mut self) {
-        let Some(train) = self.train else { return };
-        if !self.capacity.is_limited_by_train() {
-            self.train = None;
-        } else if let Some(jitter) = self.delays.quiet_range() {
-            self.capacity.raise_limit(train.bound(jitter));
-        }
+    /// A train has measured this rate, at most that of the NICs.
+    pub(super) fn found(&mut self, now: Instant, rate: Rate) {
+        self.capacity.on_train(now, rate);
     }
     /// True if a train should measure the path again. It is true once.
     pub(super) fn take_retest(&mut self, now: Instant) -> bool {
@@ -229,63 +213,5 @@ impl Estimator {
             self.delays.report(reply.reordered.harmful.wrapping_sub(reordered.harmful));
         }
         self.last = Some((reply.received, reply.reordered));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::delays::{LONG, SHORT};
-    use super::super::message::PathProbe;
-    use super::super::train::ProbeTrain;
-    use super::*;
-    use crate::multi_nic::NicId;
-
-    /// Breaks: a path of which only a train has shown a limit is not used for seconds, although jitter can
-    /// have stretched the train; or jitter that is too small for that lifts the limit.
-    #[test]
-    fn jitter_of_a_quiet_path_lifts_the_limit_of_a_train() {
-        let nominal = Rate::from_mbit(174);
-        let rate_after = |jitter: Span| {
-            let mut estimator = Estimator::new(nominal, PerByte::of(nominal));
-            let (mut train, mut traffic) = (ProbeTrain::new(nominal), ProbeTraffic::default());
-            for n in 0..16 {
-                traffic.add(LONG);
-                let sent_at = Instant::ZERO + nominal.time_for(LONG) * n;
-                train.on_reply(sent_at, Instant::ZERO + Span::from_micros(300) * n, traffic);
-            }
-            estimator.found(Instant::ZERO, train.take_result().expect("all frames have arrived"));
-            let measured = estimator.capacity.rate();
-            assert!((40..=42).contains(&(measured.bits_per_sec() / 1_000_000)), "{measured}");
-            for n in 1..14 {
-                traffic.add(SHORT);
-                let sent_at = Instant::ZERO + Span::from_millis(25) * n;
-                let probe = OutstandingProbe {
-                    seq: n as u32,
-                    sent_at,
-                    sent: traffic,
-                    long: false,
-                    train: false,
-                    behind: ByteCount::ZERO,
-                };
-                let late = if n.is_multiple_of(3) { jitter } else { Span::ZERO };
-                let reply = Reply {
-                    probe: PathProbe {
-                        nic: NicId(0),
-                        seq: n as u32,
-                        sent_at,
-                        sent: traffic,
-                        rtt: Span::ZERO,
-                    },
-                    arrived_at: sent_at + late,
-                    received: traffic,
-                    reordered: ReorderCounts::default(),
-                    resequence_time: Span::ZERO,
-                };
-                estimator.add(sent_at + Span::from_millis(10), &probe, &reply, Span::from_millis(25));
-            }
-            estimator.capacity.rate()
-        };
-        assert_eq!(rate_after(Span::from_millis(5)), nominal);
-        assert!(rate_after(Span::from_millis(1)) < Rate::from_mbit(80));
     }
 }

@@ -163,8 +163,8 @@ impl ProbedPath {
     /// Evaluates the train when all of its probes are answered or lost.
     fn conclude(&mut self, now: Instant) {
         let done = !self.wants_more() && !self.outstanding.iter().any(|probe| probe.train);
-        if let Some(result) = self.train.as_mut().filter(|_| done).and_then(ProbeTrain::take_result) {
-            self.estimator.found(now, result);
+        if let Some(rate) = self.train.as_mut().filter(|_| done).and_then(ProbeTrain::take_rate) {
+            self.estimator.found(now, rate);
         }
     }
     /// Handles the deadline: takes the path down if replies are overdue for too long.

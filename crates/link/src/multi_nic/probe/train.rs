@@ -25,32 +25,6 @@ struct TrainArrival {
     bytes: f64,
 }
 
-/// What a train has measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TrainResult {
-    /// The rate of the path if it has no jitter, at most the nominal one.
-    pub rate: Rate,
-    /// Bytes that arrived behind the first frame.
-    bytes: f64,
-    /// Seconds from the first arrival to the last one, and what they would be at the nominal rate.
-    took: f64,
-    least: f64,
-}
-
-impl TrainResult {
-    /// The greatest rate of the path that fits the train if delays vary by `jitter`; none: the train may be
-    /// that of a path of the nominal rate. Jitter that keeps the order of frames gathers them. So frames may
-    /// arrive closer together than they passed the slowest link, and the last one later than the first by
-    /// all of the jitter.
-    pub fn bound(&self, jitter: Span) -> Option<Rate> {
-        let at_least = self.took - jitter.as_secs_f64();
-        if at_least <= self.least {
-            return None;
-        }
-        Some(self.rate.max(Rate::from_bytes_per_sec_f64(self.bytes / at_least)))
-    }
-}
-
 /// A probe train.
 #[derive(Clone, Debug)]
 pub(super) struct ProbeTrain {
@@ -92,7 +66,7 @@ impl ProbeTrain {
     /// nominal one if frames arrive no slower than they left, or than a NIC of this rate sends: other frames
     /// of this host may leave between those of the train. None: too few have arrived, or it was returned
     /// before, or the frames left too far apart to tell.
-    pub fn take_result(&mut self) -> Option<TrainResult> {
+    pub fn take_rate(&mut self) -> Option<Rate> {
         let arrivals = std::mem::take(&mut self.arrivals);
         if arrivals.len() < MIN_FRAMES as usize {
             return None;
@@ -101,13 +75,10 @@ impl ProbeTrain {
         let (pace, error) = pace(&arrivals, |row| row.arrived);
         let pace = pace - MIN_STANDARD_ERRORS * error;
         let nominal = 1.0 / self.nominal.as_bytes_per_sec_f64();
-        let (bytes, took) = arrivals.last().map(|row| (row.bytes, row.arrived))?;
-        let least = bytes * left.max(nominal);
         if pace > MIN_STRETCH * left.max(nominal) {
-            let rate = Rate::from_bytes_per_sec_f64(1.0 / pace);
-            return Some(TrainResult { rate, bytes, took, least });
+            return Some(Rate::from_bytes_per_sec_f64(1.0 / pace));
         }
-        (left <= MAX_SPACING * nominal).then_some(TrainResult { rate: self.nominal, bytes, took, least })
+        (left <= MAX_SPACING * nominal).then_some(self.nominal)
     }
 }
 
@@ -159,8 +130,7 @@ mod tests {
             at = at.max(Instant::from_nanos(5) + pace * n + late);
             train.on_reply(Instant::from_nanos(9) + leaves * n, at, received);
         }
-        let rate = train.take_result().map(|result| result.rate);
-        let slower = rate.filter(|rate| *rate < Rate::from_mbit(1_000));
+        let slower = train.take_rate().filter(|rate| *rate < Rate::from_mbit(1_000));
         slower.map(|rate| rate.bits_per_sec() / 1_000_000)
     }
 
@@ -198,7 +168,7 @@ mod tests {
                 let at = Instant::ZERO + Rate::from_mbit(1_000).time_for(ByteCount::new(bytes)) * n;
                 train.on_reply(at, at, received);
             }
-            train.take_result().map(|result| result.rate)
+            train.take_rate()
         };
         assert_eq!(far_apart(1_538 + 126), Some(Rate::from_mbit(1_000)));
         assert_eq!(far_apart(1_538 * 2), None, "the path may be slower than its NICs");
@@ -206,46 +176,11 @@ mod tests {
         assert!((90..=100).contains(&slow), "{slow} Mbit/s");
     }
 
-    /// Breaks: a path with jitter that keeps the order of frames is taken for a slower one, because it
-    /// stretches a train; or a path that is far slower than its NICs is not, because it has jitter.
-    #[test]
-    fn jitter_that_can_have_stretched_a_train_bounds_what_it_tells() {
-        let result = |nic: u64, mbit: u64, jitter: Span, seed: u64| {
-            let mut train = ProbeTrain::new(Rate::from_mbit(nic));
-            let mut rng = RandomStream::new(seed, "jitter");
-            let each = |mbit| Rate::from_mbit(mbit).time_for(super::super::delays::LONG);
-            let (mut at, mut received, mut n) = (Instant::ZERO, ProbeTraffic::default(), 0);
-            while train.wants() {
-                train.on_sent();
-                n += 1;
-                received.add(super::super::delays::LONG);
-                let late = Span::from_nanos(rng.next_u64() % (jitter.as_nanos() + 1));
-                at = at.max(Instant::ZERO + each(mbit) * n + late);
-                train.on_reply(Instant::ZERO + each(nic) * n, at, received);
-            }
-            train.take_result().expect("all frames arrive")
-        };
-        let jitter = Span::from_micros(7_600);
-        let mut slow = 0;
-        for seed in 0..100 {
-            let of_jitter = result(174, 174, jitter, seed);
-            slow += u64::from(of_jitter.rate < Rate::from_mbit(100));
-            assert_eq!(of_jitter.bound(jitter), None, "seed {seed}");
-            let less = Span::from_millis(2);
-            let of_path = result(174, 10, less, seed);
-            let bound = of_path.bound(less).expect("the path is much slower").bits_per_sec() / 1_000_000;
-            assert!((10..=16).contains(&bound), "{bound} Mbit/s, seed {seed}");
-        }
-        assert!(slow >= 10, "jitter makes {slow} trains slow");
-        let plain = result(1_000, 100, Span::ZERO, 1);
-        assert_eq!(plain.bound(Span::ZERO), Some(plain.rate));
-    }
-
     /// Breaks: a train does not block a slow NIC for long.
     #[test]
     fn trains_on_slow_nics_are_short() {
         let frames = |mbit| ProbeTrain::new(Rate::from_mbit(mbit)).left;
         assert_eq!([1, 10, 50, 100, 100_000].map(frames), [4, 4, 16, 16, 16]);
-        assert_eq!(ProbeTrain::new(Rate::from_mbit(1)).take_result(), None, "no arrivals");
+        assert_eq!(ProbeTrain::new(Rate::from_mbit(1)).take_rate(), None, "no arrivals");
     }
 }
