@@ -50,7 +50,7 @@ fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
                     arrived_at,
                     received,
                     reordered: Default::default(),
-                    hold: Span::from_nanos(number),
+                    resequence_time: Span::from_nanos(number),
                 },
             );
         }
