@@ -91,12 +91,12 @@ fn paced_through_a_stall(spreads: bool) -> (Vec<Instant>, Driver) {
     (times, driver)
 }
 
-/// The maximum by which the frames of any interval exceed the rate.
-fn excess(times: &[Instant]) -> f64 {
+/// The maximum by which the frames of any interval exceed so many times the rate.
+fn excess(times: &[Instant], rate: f64) -> f64 {
     let from = |first: usize| {
         let began = times[first];
         times[first..].iter().enumerate().map(move |(n, at)| {
-            (n + 1) as f64 - at.duration_since(began).as_secs_f64() / INTERVAL.as_secs_f64()
+            (n + 1) as f64 - at.duration_since(began).as_secs_f64() / INTERVAL.as_secs_f64() * rate
         })
     };
     (0..times.len()).flat_map(from).fold(0.0, f64::max)
@@ -104,17 +104,17 @@ fn excess(times: &[Instant]) -> f64 {
 
 /// Breaks: after a stall a pacer does not send everything it has missed in one burst. The bound holds on a
 /// loaded machine, which can only add stalls: one frame by itself, one for the permitted lateness, and the
-/// error of the timers of the test.
+/// error of the timers of the test; besides 2 % over the rate, at which stalls are made up for.
 #[test]
 fn delayed_frames_never_leave_in_a_burst() {
     let (times, driver) = paced_through_a_stall(true);
-    let max = excess(&times);
+    let max = excess(&times, 1.02);
     assert!(max < 3.0, "{max} frames more than the rate allows");
     let stats = driver.stats();
     assert!(stats.stalls >= 1 && stats.stalled >= Span::from_millis(30), "{stats:?}");
     assert!(stats.made_up > Span::ZERO && stats.made_up <= stats.stalled, "{stats:?}");
     // Without the option, due frames leave at once: the clock of the emulator is that of the machine.
     let (times, driver) = paced_through_a_stall(false);
-    assert!(excess(&times) > 30.0, "{}", excess(&times));
+    assert!(excess(&times, 1.0) > 30.0, "{}", excess(&times, 1.0));
     assert_eq!(driver.stats().stalls, 0);
 }
