@@ -56,7 +56,8 @@ static __always_inline void farpace_loss_sample(const struct farpace *f, const s
 	 * alone. */
 	rtt = sample->empty ? f->srtt : base + less(f->srtt, f->path.latest);
 	through = segments_in(round->bandwidth, rtt, f->mss);
-	sample->excess = through < sent ? ((sent - through) << PART_BITS) / sent : 0;
+	/* A round trip that tells no rate tells no excess. */
+	sample->excess = round->bandwidth && through < sent ? ((sent - through) << PART_BITS) / sent : 0;
 }
 
 /* Beside others that know of congestion by losses alone. */
