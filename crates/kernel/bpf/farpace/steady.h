@@ -93,11 +93,11 @@ static __always_inline void farpace_follow_queue(struct farpace *f, const struct
 		return;
 	alpha = farpace_alpha(f);
 	longer = f->calm + 1;
-	if (queue == QUEUE_EMPTY)
+	if (queue == QUEUE_EMPTY) {
 		f->calm = longer < 1000 ? longer : 1000;
-	else if (path_yields(&f->path, alpha))
+	} else if (path_yields(&f->path, alpha)) {
 		f->calm = longer < CALM_ROUNDS + YIELDING ? longer : CALM_ROUNDS + YIELDING;
-	else {
+	} else {
 		/* It may be round trips that vary, and no queue. */
 		if (f->calm > CALM_ROUNDS)
 			probe_expect_room(f);
