@@ -1,11 +1,12 @@
 from os import PathLike
 from pathlib import Path
-from typing import Any, Callable, Iterable, Literal, Protocol
+from typing import Any, Callable, Iterable, Literal, Protocol, final
 
 from . import cc as cc
 
 __version__: str
 
+@final
 class Table:
     """A table that pandas, polars, pyarrow and duckdb take over without a copy."""
 
@@ -52,6 +53,7 @@ class Study:
     def points(self) -> Table: ...
     def flow(self, name: str) -> Table: ...
 
+@final
 class Window:
     """Congestion window and pacing rate of a connection, which a control sets."""
 
@@ -61,6 +63,7 @@ class Window:
     @property
     def mss_bytes(self) -> int: ...
 
+@final
 class AckSample:
     """What an ACK brought."""
 
@@ -107,6 +110,7 @@ class AckSample:
     @property
     def round_start(self) -> bool: ...
 
+@final
 class CongestionEvent:
     """Something that a control is told besides ACKs."""
 
@@ -125,7 +129,7 @@ class CongestionEvent:
     @property
     def idle_s(self) -> float | None: ...
 
-class HasOnAck(Protocol):
+class _HasOnAck(Protocol):
     """What a control must have; the other methods of `Control` may be absent."""
 
     def on_ack(self, window: Window, ack: AckSample, /) -> object: ...
@@ -143,7 +147,7 @@ def run(
     scenario: Scenario | str | PathLike[str] | dict[str, Any],
     *,
     trace: bool = False,
-    controls: dict[str, Callable[[], HasOnAck]] | None = None,
+    controls: dict[str, Callable[[], _HasOnAck]] | None = None,
     **set: Any,
 ) -> Result: ...
 def sweep(
