@@ -11,12 +11,12 @@ pub(super) struct ControlledEnd {
     flow: usize,
     /// The part of the flow's `mix`; none: the flow itself.
     part: Option<usize>,
-    side: Side,
+    side: ControlledSide,
     control: ExternalControl,
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum ControlledSide {
     Sender,
     Receiver,
 }
@@ -48,12 +48,12 @@ pub(super) fn put(scenario: &mut Scenario, taken: Vec<ControlledEnd>) {
     }
 }
 
-fn end(flow: &mut FlowSpec, part: Option<usize>, side: Side) -> Option<&mut Settings> {
+fn end(flow: &mut FlowSpec, part: Option<usize>, side: ControlledSide) -> Option<&mut Settings> {
     match (part, side) {
-        (None, Side::Sender) => Some(&mut flow.sender),
-        (None, Side::Receiver) => Some(&mut flow.receiver),
-        (Some(part), Side::Sender) => flow.mix.get_mut(part).map(|part| &mut part.sender),
-        (Some(part), Side::Receiver) => flow.mix.get_mut(part)?.receiver.as_mut(),
+        (None, ControlledSide::Sender) => Some(&mut flow.sender),
+        (None, ControlledSide::Receiver) => Some(&mut flow.receiver),
+        (Some(part), ControlledSide::Sender) => flow.mix.get_mut(part).map(|part| &mut part.sender),
+        (Some(part), ControlledSide::Receiver) => flow.mix.get_mut(part)?.receiver.as_mut(),
     }
 }
 
@@ -81,7 +81,7 @@ fn take_sides(
     controls: &[ExternalControl],
     taken: &mut Vec<ControlledEnd>,
 ) -> Result<(), ScenarioFault> {
-    for (key, side) in [("sender", Side::Sender), ("receiver", Side::Receiver)] {
+    for (key, side) in [("sender", ControlledSide::Sender), ("receiver", ControlledSide::Receiver)] {
         let Some(settings) = entry(node, key) else { continue };
         let Some(congestion) = settings.child(&DocumentStep::from("congestion")) else { continue };
         let DocumentValue::String(word) = &congestion.value else { continue };
