@@ -27,19 +27,21 @@ static __always_inline u32 farpace_window(const struct farpace *f)
 static __always_inline void farpace_end_round(struct farpace *f, const struct fp_ack *ack)
 {
 	struct round round = f->round;
+	u64 before;
 	u32 queue;
 
 	__builtin_memset(&f->round, 0, sizeof(f->round));
 	if (round.bandwidth)
 		f->bandwidth = round.bandwidth;
-	f->best = max64(f->best, round.bandwidth);
+	before = f->best;
+	f->best = max64(before, round.bandwidth);
 	if (round.delivered)
 		f->together = round.squares * SEG / round.delivered;
 	queue = path_end_round(&f->path, ack->now, f->w, farpace_alpha(f), f->best * 256 / f->mss);
 	if (f->phase == PHASE_STEADY)
 		farpace_follow(f, &round, queue, ack->now);
 	else
-		farpace_start_round(f, ack, &round, queue);
+		farpace_start_round(f, ack, &round, queue, before);
 	f->w = clamp64(f->w, MIN_WINDOW, MAX_WINDOW);
 }
 
@@ -125,7 +127,7 @@ static __always_inline u64 farpace_pacing(const struct farpace *f)
 		return max64(f->rate / 2, 1);
 	window = rate_of(max64(f->cwnd, SEG), f->srtt, f->mss);
 	fast = max64(PACE(window), 1);
-	if (f->phase == PHASE_DOUBLE || (u64)f->flight * SEG + MISSING >= f->cwnd)
+	if (f->phase == PHASE_DOUBLE || f->phase == PHASE_BEYOND || (u64)f->flight * SEG + MISSING >= f->cwnd)
 		return fast;
 	known = f->phase == PHASE_RAMP ? f->rate : f->best;
 	return clamp64(known, max64(window, 1), fast);

@@ -1,5 +1,6 @@
 /* The start: a train, longer trains at half of the rate that it said, half of it for a round trip, all of it. Where the
- * train says nothing, slow start. crates/tcp/src/cc/farpace/start.rs.
+ * ACKs of the train came bunched, on from there. Where it says nothing, slow start, with further trains meanwhile.
+ * crates/tcp/src/cc/farpace/start.rs.
  */
 #ifndef FARPACE_START_H
 #define FARPACE_START_H
@@ -11,6 +12,9 @@
 /* ARRIVES is 0.4. */
 #define ARRIVES(x) ((x) * 2 / 5)
 #define DOUBLED 2
+/* BEYOND is 1.25. */
+#define BEYOND_LESS_ONE(x) ((x) / 4)
+#define MAX_BEYOND 2
 
 /* The start is over: the window is what was delivered. */
 static __always_inline void farpace_settle(struct farpace *f)
@@ -47,6 +51,9 @@ static __always_inline void farpace_on_train(struct farpace *f, u32 delivered)
 {
 	u64 rate = train_rate(&f->train);
 
+	/* Less than the window delivers, and no queue: between its ACKs the line was idle. */
+	if (rate && farpace_holds(f, rate) <= f->w && f->path.owns[0] <= farpace_alpha(f))
+		rate = 0;
 	if (rate) {
 		farpace_jump(f, rate);
 	} else if (f->trains < MAX_TRAINS) {
@@ -85,7 +92,7 @@ __noinline int farpace_open(struct farpace *f, const struct fp_ack *ack)
 	if (!f || !ack)
 		return 0;
 	delivered = (u64)ack->delivered * SEG;
-	if (f->phase == PHASE_TRAIN || f->phase == PHASE_STEADY)
+	if ((f->phase == PHASE_TRAIN && !f->trains) || f->phase == PHASE_STEADY)
 		return 0;
 	if ((f->phase == PHASE_RAMP || f->phase == PHASE_TRAINS) && !f->started)
 		return 0;
@@ -97,15 +104,30 @@ __noinline int farpace_open(struct farpace *f, const struct fp_ack *ack)
 	else if (f->phase == PHASE_RAMP)
 		f->w = min64(f->w + delivered, max64(farpace_holds(f, f->rate), f->w));
 	else if (ack->cwnd_limited)
-		f->w = min64(f->w + delivered, MAX_WINDOW);
+		f->w = min64(f->w + (f->phase == PHASE_BEYOND ? BEYOND_LESS_ONE(delivered) : delivered), MAX_WINDOW);
 	return 0;
 }
 
-/* A round trip of the start is over. */
-__noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, const struct round *round, u32 queue)
+/* A round trip of slow start, or of what resembles it, is over; `before`: the highest rate of those before. */
+static __always_inline void farpace_judge_growth(struct farpace *f, const struct round *round, u32 queue, u64 before)
+{
+	/* MAX_GROWTH_LOSS is 0.1 of all, MIN_RATE_GROWTH 1.25. */
+	bool few = (u64)round->lost * 9 <= round->delivered;
+	bool grows = few && round->bandwidth >= before + before / 4;
+	struct loss_sample sample;
+
+	farpace_loss_sample(f, round, queue, &sample);
+	if (round->marked || (!grows && loss_is_congestion(&f->loss, &sample)))
+		farpace_settle(f);
+	else if (f->phase == PHASE_BEYOND && f->w >= f->beyond)
+		farpace_enter(f, PHASE_DOUBLE, true);
+}
+
+/* A round trip of the start is over; `before`: the highest rate of those before, bytes a second. */
+__noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, const struct round *round, u32 queue,
+				   u64 before)
 {
 	bool empty = queue == QUEUE_EMPTY;
-	struct loss_sample sample;
 
 	if (!f || !ack || !round)
 		return 0;
@@ -129,20 +151,30 @@ __noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, 
 		} else if (!empty || !loss_learn(&f->loss, round->lost, round->delivered) || round->marked) {
 			/* What half the rate loses, without a queue, is what the path loses. */
 			farpace_settle(f);
+		} else if (f->w >= farpace_holds(f, f->rate) && train_is_uneven(&f->train)) {
+			f->beyond = f->w * MAX_BEYOND;
+			farpace_enter(f, PHASE_BEYOND, true);
 		} else if (f->w >= farpace_holds(f, f->rate)) {
 			if (least_alpha(f->w) >= MAX_ALPHA)
 				f->limit = f->w;
 			farpace_enter(f, PHASE_STEADY, false);
 		}
 		break;
-	case PHASE_DOUBLE:
-		if (!f->started) {
-			f->started = 1;
-			break;
-		}
-		farpace_loss_sample(f, round, queue, &sample);
-		if (loss_is_congestion(&f->loss, &sample) || round->marked)
+	case PHASE_BEYOND:
+		if (!empty && f->path.owns[0] > farpace_alpha(f))
 			farpace_settle(f);
+		else
+			farpace_judge_growth(f, round, queue, before);
+		break;
+	case PHASE_TRAIN:
+		if (f->trains)
+			farpace_judge_growth(f, round, queue, before);
+		break;
+	case PHASE_DOUBLE:
+		if (f->started)
+			farpace_judge_growth(f, round, queue, before);
+		else
+			f->started = 1;
 		break;
 	}
 	return 0;

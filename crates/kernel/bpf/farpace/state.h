@@ -24,6 +24,7 @@ enum phase {
 	PHASE_TRAIN,
 	PHASE_TRAINS,
 	PHASE_RAMP,
+	PHASE_BEYOND,
 	PHASE_DOUBLE,
 	PHASE_STEADY,
 };
@@ -44,9 +45,10 @@ struct farpace {
 	/* The window that the model wants, and the one in force, segments. */
 	u64 w;
 	u64 cwnd;
-	/* Trains, Ramp: what the train said; Ramp: the window at half of it. */
+	/* Trains, Ramp: what the train said; Ramp: the window at half of it. Beyond: the window from which on it doubles. */
 	u64 rate;
 	u64 half;
+	u64 beyond;
 	/* Segments that an ACK tells of at once. */
 	u64 together;
 	/* The window that was too much last; 0: not known. */

@@ -9,11 +9,14 @@
 #define NEEDED_INTERVALS 2
 #define MAX_JUMP 16
 #define BUNCHED 2
+/* ACKs are one bunch where the time between them is so many times shorter than that between bunches. */
+#define BUNCH 8
 
 /* The ACKs of a flight. */
 struct train {
-	/* Bytes a second, one for each interval. */
-	u64 rates[ENOUGH_INTERVALS];
+	/* Bytes told at the end of each interval, and its nanoseconds. */
+	u64 told[ENOUGH_INTERVALS];
+	u64 gaps[ENOUGH_INTERVALS];
 	u64 first;
 	u64 last;
 	/* Bytes told by all ACKs but the first. */
@@ -41,6 +44,31 @@ static __always_inline void train_after(struct train *t, u32 delivered)
 	t->from = delivered;
 }
 
+/* Puts ACKs together that came as one bunch. */
+static __always_inline void train_add_interval(struct train *t, u64 told, u64 gap)
+{
+	u32 count = t->count, last = count - 1;
+
+	if (!count || count > ENOUGH_INTERVALS) {
+		if (!gap)
+			return;
+		t->told[0] = told;
+		t->gaps[0] = gap;
+		t->count = 1;
+	} else if (last < ENOUGH_INTERVALS && gap * BUNCH < t->gaps[last]) {
+		t->told[last] += told;
+		t->gaps[last] += gap;
+	} else if (!last && t->gaps[0] * BUNCH < gap) {
+		/* What came before was one bunch. */
+		t->told[0] = told;
+		t->gaps[0] = gap;
+	} else if (count < ENOUGH_INTERVALS) {
+		t->told[count] = told;
+		t->gaps[count] = gap;
+		t->count = count + 1;
+	}
+}
+
 /* An ACK; true when there is enough of them, or the next flight answers already. */
 static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *ack)
 {
@@ -54,14 +82,9 @@ static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *a
 	}
 	if (t->last) {
 		u64 told = (u64)ack->delivered * ack->mss;
-		u64 gap = less(ack->now, t->last);
-		u32 at = t->count;
 
 		t->after_first += told;
-		if (gap && at < ENOUGH_INTERVALS) {
-			t->rates[at] = rate_over(told, gap);
-			t->count = at + 1;
-		}
+		train_add_interval(t, told, less(ack->now, t->last));
 	}
 	if (!t->first)
 		t->first = ack->now;
@@ -72,7 +95,7 @@ static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *a
 /* The rate in bytes a second; 0 if the ACKs were too few. */
 __noinline u64 train_rate(struct train *t)
 {
-	u64 median, whole;
+	u64 rates[ENOUGH_INTERVALS], median, whole;
 	u32 count, below;
 
 	if (!t)
@@ -80,6 +103,8 @@ __noinline u64 train_rate(struct train *t)
 	count = t->count;
 	if (count < NEEDED_INTERVALS || count > ENOUGH_INTERVALS)
 		return 0;
+	for (u32 i = 0; i < ENOUGH_INTERVALS; i++)
+		rates[i] = rate_over(t->told[i], t->gaps[i]);
 	/* The upper median: of 2 to 4 values the one that count / 2 others are not above. */
 	median = 0;
 	for (u32 i = 0; i < ENOUGH_INTERVALS; i++) {
@@ -88,13 +113,31 @@ __noinline u64 train_rate(struct train *t)
 		below = 0;
 		for (u32 j = 0; j < ENOUGH_INTERVALS; j++)
 			if (j < count &&
-			    (t->rates[j] < t->rates[i] || (t->rates[j] == t->rates[i] && j < i)))
+			    (rates[j] < rates[i] || (rates[j] == rates[i] && j < i)))
 				below++;
 		if (below == count / 2)
-			median = t->rates[i];
+			median = rates[i];
 	}
 	whole = rate_over(t->after_first, less(t->last, t->first));
 	return min64(median, whole * BUNCHED);
+}
+
+/* Something else than the line made the distances of the ACKs. */
+__noinline int train_is_uneven(struct train *t)
+{
+	u64 least = ~0ULL, most = 0, rate;
+
+	if (!t)
+		return 0;
+	for (u32 i = 0; i < ENOUGH_INTERVALS; i++) {
+		if (i >= t->count)
+			break;
+		rate = rate_over(t->told[i], t->gaps[i]);
+		least = min64(least, rate);
+		most = max64(most, rate);
+	}
+	/* MAX_UNEVENNESS is 1.5. */
+	return t->count && most > least + least / 2;
 }
 
 /* A train of `length` segments, whose first ACK has come. */

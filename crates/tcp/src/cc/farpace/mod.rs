@@ -98,6 +98,12 @@ enum FarpacePhase {
         /// ACKs of the half come.
         clocked: bool,
     },
+    /// The window has reached what the train said, without a queue, and the train may have said too little:
+    /// the window grows by a part.
+    Beyond {
+        /// The window from which on it doubles.
+        most: f64,
+    },
     /// The train said nothing: the window doubles.
     Double {
         /// What the first burst lost is no longer counted.
@@ -214,9 +220,10 @@ impl Farpace {
         let known = match self.phase {
             FarpacePhase::Ramp { rate, .. } => rate,
             FarpacePhase::Steady => self.best,
-            FarpacePhase::Train | FarpacePhase::Trains { .. } | FarpacePhase::Double { .. } => {
-                return PACING_GAIN;
-            }
+            FarpacePhase::Train
+            | FarpacePhase::Trains { .. }
+            | FarpacePhase::Beyond { .. }
+            | FarpacePhase::Double { .. } => return PACING_GAIN,
         };
         if self.flight + MAX_MISSING >= self.cwnd {
             return PACING_GAIN;
@@ -229,7 +236,8 @@ impl Farpace {
         if round.bandwidth > 0.0 {
             self.bandwidth = round.bandwidth;
         }
-        self.best = self.best.max(round.bandwidth);
+        let before = self.best;
+        self.best = before.max(round.bandwidth);
         if round.delivered > 0.0 {
             self.together = round.squares / round.delivered;
         }
@@ -237,7 +245,7 @@ impl Farpace {
         if self.phase == FarpacePhase::Steady {
             self.follow(ack.now, &round, queue);
         } else {
-            self.start_round(ack, &round, queue);
+            self.start_round(ack, &round, queue, before);
         }
         self.w = self.w.clamp(MIN_WINDOW, f64::from(u32::MAX));
     }

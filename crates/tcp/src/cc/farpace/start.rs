@@ -1,5 +1,7 @@
 //! The start: a train, longer trains at half of the rate that it said, half of it for a round trip, all of
-//! it. Where the train says nothing, slow start.
+//! it. Where the ACKs of the train came bunched, it may have said too little: the window then grows on by a
+//! quarter a round trip until there is a queue, and doubles if it was far too little. Where the train says
+//! nothing, slow start, with further trains meanwhile.
 
 use super::path::QueueEstimate;
 use super::train::{self, PacketTrain, TrainPace};
@@ -12,11 +14,21 @@ const MAX_TRAINS: u32 = 2;
 const MIN_ARRIVAL: f64 = 0.4;
 /// What is left after the longest jump is no reason for another train up to this factor: ACKs do that.
 const MAX_ACK_GROWTH: f64 = 2.0;
+/// A round trip to which the window goes on beyond an uncertain rate has so much more than the one before.
+const BEYOND: f64 = 1.25;
+/// From so many times the uncertain rate on it doubles: the rate was no use.
+const MAX_BEYOND: f64 = 2.0;
+/// The path is not full while a round trip of slow start delivers so much faster than all before.
+const MIN_RATE_GROWTH: f64 = 1.25;
+/// The path is full where a larger part than this is lost, although the rate grows.
+const MAX_GROWTH_LOSS: f64 = 0.1;
 
 impl Farpace {
     /// The train has arrived, or what it says is no use.
     pub(super) fn on_train(&mut self, delivered: u64) {
-        self.phase = match self.train.rate(self.mss) {
+        // Less than the window delivers, and no queue: between its ACKs the line was idle.
+        let is_idle = |rate: &f64| self.holds(*rate) <= self.w && self.path.own() <= self.alpha();
+        self.phase = match self.train.rate(self.mss).filter(|rate| !is_idle(rate)) {
             Some(rate) => self.jump(rate),
             None if self.trains < MAX_TRAINS => {
                 self.trains += 1;
@@ -66,8 +78,8 @@ impl Farpace {
         match self.phase {
             FarpacePhase::Ramp { clocked: false, .. }
             | FarpacePhase::Trains { train: None, .. }
-            | FarpacePhase::Train
             | FarpacePhase::Steady => {}
+            FarpacePhase::Train if self.trains == 0 => {}
             // A train that leaves faster than the line makes a queue of its own. Its arrival tells more than
             // that queue.
             FarpacePhase::Trains { .. } => self.on_paced(ack),
@@ -75,15 +87,17 @@ impl Farpace {
             FarpacePhase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }
-            FarpacePhase::Double { .. } if ack.cwnd_limited => self.w += delivered,
-            FarpacePhase::Double { .. } => {}
+            FarpacePhase::Train | FarpacePhase::Double { .. } if ack.cwnd_limited => self.w += delivered,
+            FarpacePhase::Beyond { .. } if ack.cwnd_limited => self.w += delivered * (BEYOND - 1.0),
+            FarpacePhase::Train | FarpacePhase::Beyond { .. } | FarpacePhase::Double { .. } => {}
         }
     }
 
-    /// A round trip of the start is over.
-    pub(super) fn start_round(&mut self, ack: &AckSample, round: &Round, queue: QueueEstimate) {
+    /// A round trip of the start is over; `before`: the highest rate of those before, bytes a second.
+    pub(super) fn start_round(&mut self, ack: &AckSample, round: &Round, queue: QueueEstimate, before: f64) {
         match self.phase {
-            FarpacePhase::Train | FarpacePhase::Steady => {}
+            FarpacePhase::Steady => {}
+            FarpacePhase::Train if self.trains == 0 => {}
             FarpacePhase::Trains { .. } if round.marked => self.settle(),
             FarpacePhase::Trains { rate, train: None } => {
                 let delivered = ack.rate.map_or(0, |r| r.total_delivered);
@@ -106,6 +120,8 @@ impl Farpace {
                 let usual = queue == QueueEstimate::Empty && self.loss.learn(round.lost, round.delivered);
                 if !usual || round.marked {
                     self.settle();
+                } else if self.w >= self.holds(rate) && self.train.is_uneven() {
+                    self.phase = FarpacePhase::Beyond { most: self.w * MAX_BEYOND };
                 } else if self.w >= self.holds(rate) {
                     if least_alpha(self.w) >= MAX_ALPHA {
                         // A short queue does not hold what haste would add in the round trip until it is
@@ -116,10 +132,22 @@ impl Farpace {
                 }
             }
             FarpacePhase::Double { judged: false } => self.phase = FarpacePhase::Double { judged: true },
-            FarpacePhase::Double { judged: true } => {
+            FarpacePhase::Beyond { .. }
+                if queue != QueueEstimate::Empty && self.path.own() > self.alpha() =>
+            {
+                self.settle();
+            }
+            FarpacePhase::Train | FarpacePhase::Beyond { .. } | FarpacePhase::Double { judged: true } => {
+                // Where the rate grows with the window a few losses do not show that the path is full.
+                let few = round.lost <= MAX_GROWTH_LOSS * (round.lost + round.delivered);
+                let grows = few && round.bandwidth >= MIN_RATE_GROWTH * before;
                 let sample = self.loss_sample(round, queue);
-                if self.loss.is_congestion(&sample) || round.marked {
+                if round.marked || !grows && self.loss.is_congestion(&sample) {
                     self.settle();
+                } else if let FarpacePhase::Beyond { most } = self.phase
+                    && self.w >= most
+                {
+                    self.phase = FarpacePhase::Double { judged: true };
                 }
             }
         }

@@ -12,6 +12,10 @@ const MIN_INTERVALS: usize = 2;
 pub const MAX_JUMP: f64 = 16.0;
 /// The median may be faster than the whole train by this factor; beyond it ACKs came bunched.
 const MAX_BUNCHING: f64 = 2.0;
+/// ACKs are one bunch where the time between them is so many times shorter than that between bunches.
+const BUNCH: f64 = 8.0;
+/// Intervals of a train that passed nothing but a line differ by less than this factor.
+const MAX_UNEVENNESS: f64 = 1.5;
 
 /// The ACKs of a flight.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +28,8 @@ pub struct PacketTrain {
     last: Option<Instant>,
     /// Segments told by all ACKs but the first.
     after_first: f64,
-    /// Segments a second, one for each interval.
-    rates: Vec<f64>,
+    /// Segments told at the end of each interval, and its seconds.
+    intervals: Vec<(f64, f64)>,
 }
 
 impl PacketTrain {
@@ -46,27 +50,47 @@ impl PacketTrain {
         self.until.get_or_insert(rate.total_delivered);
         if let Some(last) = self.last {
             self.after_first += told;
-            let gap = ack.now.since(last);
-            if !gap.is_zero() {
-                self.rates.push(told / gap.as_secs_f64());
-            }
+            self.add_interval(told, ack.now.since(last).as_secs_f64());
         }
         self.first.get_or_insert(ack.now);
         self.last = Some(ack.now);
-        self.rates.len() >= MAX_INTERVALS
+        self.intervals.len() >= MAX_INTERVALS
+    }
+
+    /// Puts ACKs together that came as one bunch: a NIC hands over at once what has arrived since its last
+    /// interrupt, and the time between two bunches is that in which the later one arrived.
+    fn add_interval(&mut self, told: f64, gap: f64) {
+        match self.intervals.as_mut_slice() {
+            [] if gap <= 0.0 => {}
+            [.., last] if gap * BUNCH < last.1 => *last = (last.0 + told, last.1 + gap),
+            [first] if first.1 * BUNCH < gap => *first = (told, gap), // what came before was one bunch
+            _ => self.intervals.push((told, gap)),
+        }
     }
 
     /// The rate in bytes a second; none if the ACKs were too few.
     pub fn rate(&self, mss: f64) -> Option<f64> {
-        if self.rates.len() < MIN_INTERVALS {
+        if self.intervals.len() < MIN_INTERVALS {
             return None;
         }
-        let mut rates = self.rates.clone();
+        let mut rates: Vec<f64> = self.rates().collect();
         rates.sort_by(f64::total_cmp);
         let median = *rates.get(rates.len() / 2)?;
         let time = self.last?.since(self.first?).as_secs_f64();
         let whole = self.after_first / time.max(1e-9);
         Some(median.min(whole * MAX_BUNCHING) * mss)
+    }
+
+    /// Something else than the line made the distances of the ACKs: a NIC that gathers frames, other traffic,
+    /// a way back that varies. The rate may be far from that of the line.
+    pub fn is_uneven(&self) -> bool {
+        let least = self.rates().fold(f64::INFINITY, f64::min);
+        self.rates().any(|rate| rate > least * MAX_UNEVENNESS)
+    }
+
+    /// Segments a second in each interval.
+    fn rates(&self) -> impl Iterator<Item = f64> {
+        self.intervals.iter().map(|(told, seconds)| told / seconds)
     }
 }
 
@@ -100,5 +124,53 @@ impl TrainPace {
         let time = ack.now.since(self.first);
         // All at once: ACKs were gathered somewhere, and say nothing.
         Some(if time.is_zero() { 0.0 } else { self.told / time.as_secs_f64() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A train whose ACKs tell of so many segments each after so many microseconds.
+    fn train(acks: &[(f64, f64)]) -> PacketTrain {
+        let mut train = PacketTrain::default();
+        let mut now = Instant::ZERO;
+        train.first = Some(now);
+        for &(told, micros) in acks {
+            train.after_first += told;
+            train.add_interval(told, micros * 1e-6);
+            now += farpace_units::Span::from_nanos((micros * 1e3) as u64);
+        }
+        train.last = Some(now);
+        train
+    }
+
+    /// Breaks: behind NICs that gather frames a train tells half of the rate, or many times it: the ACKs of one
+    /// bunch belong to one interval.
+    #[test]
+    fn acks_of_a_bunch_are_one_interval() {
+        let even = train(&[(2.0, 240.0), (2.0, 240.0), (2.0, 240.0), (2.0, 240.0)]);
+        assert!(!even.is_uneven());
+        let rate = even.rate(1_000.0).unwrap();
+        // The same segments in bunches of two ACKs, at one instant or a few microseconds apart, wherever the
+        // flight begins.
+        for within in [0.0, 3.0] {
+            for first in [true, false] {
+                let (short, long) = ((2.0, within), (2.0, 480.0 - within));
+                let mut acks = vec![short, long, short, long, short, long];
+                if !first {
+                    acks.remove(0);
+                }
+                let bunched = train(&acks).rate(1_000.0).unwrap();
+                assert!((bunched / rate - 1.0).abs() < 0.02, "{within} {first}: {bunched} and {rate}");
+            }
+        }
+    }
+
+    /// Breaks: a rate that other traffic or a NIC has changed passes for that of the line.
+    #[test]
+    fn uneven_intervals_are_seen() {
+        assert!(train(&[(2.0, 240.0), (2.0, 400.0), (2.0, 240.0)]).is_uneven());
+        assert!(!train(&[(2.0, 240.0), (4.0, 500.0), (2.0, 250.0)]).is_uneven());
     }
 }
