@@ -19,6 +19,7 @@ mod trial;
 
 use knobs::Knobs;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -61,7 +62,7 @@ fn try_seed(seed: u64, broken: &Mutex<Broken>) -> Report {
     eprintln!("replay: FARPACE_SEED={seed} cargo test -p farpace-lab --test campaign");
     let (small, why) = shrink::shrink(&knobs, &failure);
     if std::env::var_os("FARPACE_TRACE").is_some() {
-        _ = std::panic::catch_unwind(|| trial::run(&small, true));
+        _ = std::panic::catch_unwind(AssertUnwindSafe(|| trial::run(&small, true)));
     }
     eprintln!("\nshrunken, at {}: {}\n{small}", why.place, why.text);
     eprintln!("as a scenario:\n{}", scenario::text(&small));

@@ -12,6 +12,8 @@ use crate::cc::AckSample;
 const MAX_TRAINS: u32 = 2;
 /// A train at half of the rate arrives at this part of the rate at least, or the rate was too high.
 const MIN_ARRIVAL: f64 = 0.4;
+/// The rate of a train and its round trip make this part of the window at least.
+const MIN_WAITED: f64 = 0.45;
 /// What is left after the longest jump is no reason for another train up to this factor: ACKs do that.
 const MAX_ACK_GROWTH: f64 = 2.0;
 /// A round trip to which the window goes on beyond an uncertain rate has so much more than the one before.
@@ -26,8 +28,10 @@ const MAX_GROWTH_LOSS: f64 = 0.1;
 impl Farpace {
     /// The train has arrived, or what it says is no use.
     pub(super) fn on_train(&mut self, delivered: u64) {
-        // Less than the window delivers, and no queue: between its ACKs the line was idle.
-        let is_idle = |rate: &f64| self.holds(*rate) <= self.w && self.path.own() <= self.alpha();
+        // In the median a flight has waited for half of itself. A rate at which it had waited longer than it did
+        // is none: between its ACKs the line was idle.
+        let rtt = self.path.latest().unwrap_or_default().as_secs_f64();
+        let is_idle = |rate: &f64| rate * rtt < MIN_WAITED * self.w * self.mss;
         self.phase = match self.train.rate(self.mss).filter(|rate| !is_idle(rate)) {
             Some(rate) => self.jump(rate),
             None if self.trains < MAX_TRAINS => {
