@@ -1,0 +1,153 @@
+//! The authors' worlds: named sets of assumptions about what a paper leaves open.
+//!
+//! A world is data beside its paper. It says of each assumption what the paper prints, to which number it is
+//! fitted if it is, and why it is plausible. Numbers that were used for a fit are marked; the others judge it.
+
+use crate::observe::{Setting, set};
+use farpace_report::{AssumedSetting, AssumedWorld};
+
+/// A named set of assumptions, under which all runs of a paper are made.
+#[derive(Debug)]
+pub struct PaperWorld {
+    /// Its name, for `--assume`.
+    pub name: &'static str,
+    /// What it assumes, in a sentence or two.
+    pub about: &'static str,
+    /// The assumptions.
+    pub settings: &'static [WorldSetting],
+    /// Rows whose printed numbers were used for the fit. What ends in `/` stands for all rows that begin so.
+    pub fitted: &'static [&'static str],
+}
+
+/// An assumption of a world.
+#[derive(Debug)]
+pub struct WorldSetting {
+    /// The part of a run that has the key. Each paper says which parts its runs have; a run without the part
+    /// is as it was. A choice of the paper that is no key of scenarios has the part [`CHOICE`].
+    pub part: &'static str,
+    /// The key within the part.
+    pub key: &'static str,
+    /// Its value as scenarios write it; empty: the key that the paper's runs give is not given.
+    pub value: &'static str,
+    /// What the paper prints about it.
+    pub printed: &'static str,
+    /// The printed number to which it is fitted; none: it is not.
+    pub fitted: Option<&'static str>,
+    /// Why it is plausible.
+    pub plausible: &'static str,
+}
+
+/// The part of what a paper decides in place of a scenario.
+pub const CHOICE: &str = "paper";
+
+impl PaperWorld {
+    /// The value of a choice that the paper has to make.
+    pub fn choice(&self, key: &str) -> Option<&'static str> {
+        self.settings.iter().find(|s| s.part == CHOICE && s.key == key).map(|s| s.value)
+    }
+    /// True if the printed number of this row was used for the fit.
+    pub fn is_fitted(&self, row: &str) -> bool {
+        let covers = |of: &&str| if of.ends_with('/') { row.starts_with(*of) } else { row == *of };
+        self.fitted.iter().any(|of| covers(&of))
+    }
+    /// For reports.
+    pub fn described(&self) -> AssumedWorld {
+        let setting = |s: &WorldSetting| AssumedSetting {
+            part: s.part.to_owned(),
+            key: s.key.to_owned(),
+            value: s.value.to_owned(),
+            printed: s.printed.to_owned(),
+            fitted: s.fitted.map(str::to_owned),
+            plausible: s.plausible.to_owned(),
+        };
+        AssumedWorld {
+            name: self.name.to_owned(),
+            about: self.about.to_owned(),
+            settings: self.settings.iter().map(setting).collect(),
+        }
+    }
+}
+
+/// A part of a run: its name for worlds, and the table of the scenario that it is.
+pub(crate) type RunPart<'a> = (&'a str, String);
+
+/// What all runs of a paper assume besides what their cases say: a world, and values from the user.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorldAssumptions {
+    pub world: Option<&'static PaperWorld>,
+    pub set: Vec<Setting>,
+}
+
+impl WorldAssumptions {
+    /// Values from the user alone.
+    pub fn literal(set: &[Setting]) -> Self {
+        WorldAssumptions { world: None, set: set.to_vec() }
+    }
+    /// The same values in a world.
+    pub fn within(&self, world: &'static PaperWorld) -> Self {
+        WorldAssumptions { world: Some(world), set: self.set.clone() }
+    }
+    /// Changes the settings of a run that has these parts.
+    pub fn apply(&self, settings: &mut Vec<Setting>, parts: &[RunPart<'_>]) {
+        for assumed in self.world.into_iter().flat_map(|world| world.settings) {
+            for (_, table) in parts.iter().filter(|(name, _)| *name == assumed.part) {
+                let key = format!("{table}.{}", assumed.key);
+                if assumed.value.is_empty() {
+                    settings.retain(|(given, _)| *given != key);
+                } else {
+                    settings.push(set(key, assumed.value));
+                }
+            }
+        }
+        settings.extend(self.set.iter().cloned());
+    }
+    /// Names the world and the values, for measurements that are kept.
+    pub fn inputs(&self) -> String {
+        let world = self.world.map(|world| (world.name, world.settings));
+        format!("{world:?} {:?}", self.set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTING: WorldSetting = WorldSetting {
+        part: "sender",
+        key: "abc",
+        value: "off",
+        printed: "nothing",
+        fitted: None,
+        plausible: "of the time",
+    };
+    static WORLD: PaperWorld = PaperWorld {
+        name: "test",
+        about: "",
+        settings: &[
+            SETTING,
+            WorldSetting { part: "host", key: "slow", value: "", ..SETTING },
+            WorldSetting { part: CHOICE, key: "window", value: "9", ..SETTING },
+        ],
+        fitted: &["a/", "b/c"],
+    };
+
+    /// Breaks: an assumption reaches runs that have no such part, or not all that have it, or a value from
+    /// the user does not win.
+    #[test]
+    fn settings_reach_the_parts_of_a_run() {
+        let assumed = WorldAssumptions::literal(&[set("x.abc", "user")]).within(&WORLD);
+        let mut settings = vec![set("x.slow", "1"), set("y.slow", "1")];
+        let parts = [("sender", "x".to_owned()), ("sender", "y".to_owned()), ("host", "y".to_owned())];
+        assumed.apply(&mut settings, &parts);
+        let expected = [set("x.slow", "1"), set("x.abc", "off"), set("y.abc", "off"), set("x.abc", "user")];
+        assert_eq!(settings, expected);
+        assert_eq!(WORLD.choice("window"), Some("9"));
+    }
+
+    /// Breaks: numbers that were used for a fit count as numbers that judge it.
+    #[test]
+    fn fitted_rows_are_known() {
+        assert!(WORLD.is_fitted("a/b") && WORLD.is_fitted("b/c"));
+        assert!(!WORLD.is_fitted("b/c/d") && !WORLD.is_fitted("a"));
+    }
+}
