@@ -78,7 +78,7 @@ fn side_by_side(comparison: &WorldComparison, page: &mut Page) {
         literal.text(),
         assumed.text()
     ));
-    page.table(&world.table()).table(&comparison.claim_table());
+    page.table(&comparison.summary_table()).table(&comparison.claim_table()).table(&world.table());
     for claim in comparison.claims.iter().filter(|claim| claim.world == Some(false)) {
         if let Some(evidence) = &claim.evidence {
             page.paragraph(&format!("In the world fails `{}`: {evidence}", claim.id));

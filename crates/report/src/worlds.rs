@@ -239,11 +239,37 @@ impl WorldComparison {
         }
         WorldComparison {
             world,
-            literal: PrintAgreement::of(literal, |_| false),
-            assumed: PrintAgreement::of(assumed, is_fitted),
+            literal: PrintAgreement::of(literal, &is_fitted),
+            assumed: PrintAgreement::of(assumed, &is_fitted),
             claims,
             numbers,
         }
+    }
+
+    /// How far each of both agrees with the paper.
+    pub fn summary_table(&self) -> Table {
+        let columns = ["", "literal", "in the world"].map(TableColumn::text).into();
+        let mut table = Table::new(&format!("Literal, and in the world `{}`", self.world.name), columns);
+        let part = |part: usize, of: usize| -> TableCell {
+            format!("{part} of {of} ({:.0} %)", part as f64 * 100.0 / of.max(1) as f64).into()
+        };
+        let (a, b) = (self.literal, self.assumed);
+        for (name, literal, world) in [
+            ("claims that hold", (a.claims_held, a.claims), (b.claims_held, b.claims)),
+            (
+                "printed numbers within 10 %",
+                (a.numbers_within_10_percent, a.numbers),
+                (b.numbers_within_10_percent, b.numbers),
+            ),
+            (
+                "those that were not used for the fit",
+                (a.judging_within_10_percent, a.judging),
+                (b.judging_within_10_percent, b.judging),
+            ),
+        ] {
+            table.row(vec![name.into(), part(literal.0, literal.1), part(world.0, world.1)]);
+        }
+        table
     }
 
     /// All claims with their verdicts.
@@ -335,8 +361,9 @@ mod tests {
         let counts = |a: PrintAgreement| {
             [a.numbers_within_10_percent, a.numbers, a.judging_within_10_percent, a.judging]
         };
-        assert_eq!(counts(both.literal), [1, 2, 1, 2]);
+        assert_eq!(counts(both.literal), [1, 2, 1, 1]);
         assert_eq!(counts(both.assumed), [1, 2, 0, 1]);
+        assert!(both.summary_table().to_text().contains("0 of 1 (0 %)"));
         assert!(both.claim_table().to_text().contains("fails"));
         assert!(both.number_table().to_text().contains("+9"));
         // What one of them lacks is listed, too.

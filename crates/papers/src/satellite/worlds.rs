@@ -22,22 +22,25 @@ const LINUX: WorldSetting = WorldSetting {
     plausible: "the Linux of 2006",
 };
 
-/// A key of the usual stack that Linux does not have.
-const NOT_OF_LINUX: WorldSetting =
-    WorldSetting { key: "slow_start_limit", value: "", printed: "nothing", ..LINUX };
-
 /// All of them, the best first.
 pub const WORLDS: &[PaperWorld] = &[PaperWorld {
     name: "two-systems",
-    about: "STAR and TCP-J filter their estimate, HSTCP and Scalable run on Linux, NewReno counts ACKs, \
-            access links carry 10 Mbit/s.",
+    about: "STAR and TCP-J filter their estimate, HSTCP and Scalable run on Linux, NewReno has no SACK and \
+            counts ACKs, CWS sets cwnd_reno to zero, access links carry 10 Mbit/s, and both windows fit the \
+            large queue.",
     settings: &[
         FILTER,
         WorldSetting { part: "tcp-j", ..FILTER },
+        WorldSetting {
+            part: "star",
+            key: "cws_reset",
+            value: "true",
+            printed: "cwnd = cwnd_reno + cwnd_abe (Fig. 1), and after a loss cwnd = cwnd_abe (Fig. 2)",
+            fitted: None,
+            plausible: "both equations hold only if cwnd_reno is zero after a loss",
+        },
         LINUX,
-        NOT_OF_LINUX,
         WorldSetting { part: "scalable", ..LINUX },
-        WorldSetting { part: "scalable", ..NOT_OF_LINUX },
         WorldSetting {
             part: "reno",
             key: "profile",
@@ -46,14 +49,29 @@ pub const WORLDS: &[PaperWorld] = &[PaperWorld {
             fitted: None,
             plausible: "NetBSD 1.6 has no SACK, and its NewReno grows with each ACK",
         },
-        WorldSetting { part: "reno", ..NOT_OF_LINUX },
+        WorldSetting {
+            part: "reno",
+            key: "slow_start_limit",
+            value: "",
+            printed: "nothing",
+            fitted: None,
+            plausible: "that profile counts ACKs by itself",
+        },
         WorldSetting {
             part: "access",
             key: "rate",
             value: "10 Mbit/s",
             printed: "nothing",
-            fitted: Some("two STAR flows behind 15 kB"),
+            fitted: Some("two STAR flows behind 15 kB (Fig. 11)"),
             plausible: "hosts of the time on an Ethernet of 10 Mbit/s",
+        },
+        WorldSetting {
+            part: "large-queue",
+            key: "queue",
+            value: "432 packets",
+            printed: "a queue of 625 kB",
+            fitted: Some("two STAR flows that lose nothing without errors (Fig. 10)"),
+            plausible: "625 kB of payload, a window, are 432 segments of 1448 B",
         },
     ],
     fitted: &["gain/tcp-j"],
