@@ -76,8 +76,8 @@ fn the_quick_reproduction_has_everything() {
     }
 }
 
-/// Breaks: the best world is not beside the literal runs, `--assume` gives other numbers than the default shows
-/// for that world, or literal numbers depend on it.
+/// Breaks: the best world is not beside the literal runs, `--assume` gives other numbers than the default
+/// shows for that world, or literal numbers depend on it.
 #[test]
 fn a_world_stands_beside_the_literal_runs() {
     let json = |more: &[&str]| -> Value {

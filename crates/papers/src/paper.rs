@@ -71,8 +71,8 @@ pub fn compared(literal: &Reproduction, world: &PaperWorld, assumed: &Reproducti
 fn side_by_side(comparison: &WorldComparison, page: &mut Page) {
     let WorldComparison { world, literal, assumed, .. } = comparison;
     page.heading("Literal, and in the authors' world").paragraph(&format!(
-        "What a paper leaves open is assumed: \"literal\" is what it prints and else the usual. The world `{}` \
-         assumes something else, which no paper prints. {} Literally {}. In this world {}.",
+        "What a paper leaves open is assumed: \"literal\" is what it prints and else the usual. The world \
+         `{}` assumes something else, which no paper prints. {} Literally {}. In this world {}.",
         world.name,
         world.about,
         literal.text(),

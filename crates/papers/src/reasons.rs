@@ -82,8 +82,8 @@ mod tests {
     /// Breaks: reasons of a world are taken for those of the literal reproduction.
     #[test]
     fn each_world_has_its_own_section() {
-        let document = "## Claims that fail\n\n* `a`: one.\n\n## Claims that fail in the world `w`\n\n* `b`: Open: \
-                        two.\n";
+        let document = "## Claims that fail\n\n* `a`: one.\n\n## Claims that fail in the world `w`\n\n\
+                        * `b`: Open: two.\n";
         let ids = |entries: Vec<(String, FailsIn, String)>| {
             entries.into_iter().map(|(id, _, reason)| format!("{id} {reason}")).collect::<Vec<_>>()
         };

@@ -1,7 +1,8 @@
 //! The authors' worlds: named sets of assumptions about what a paper leaves open.
 //!
 //! A world is data beside its paper. It says of each assumption what the paper prints, to which number it is
-//! fitted if it is, and why it is plausible. Numbers that were used for a fit are marked; the others judge it.
+//! fitted if it is, and why it is plausible. Numbers that were used for a fit are marked; the others judge
+//! it.
 
 use crate::observe::{Setting, set};
 use farpace_report::{AssumedSetting, AssumedWorld};

@@ -14,8 +14,8 @@ const QUEUE: WorldSetting = WorldSetting {
 /// All of them, the best first.
 pub const WORLDS: &[PaperWorld] = &[PaperWorld {
     name: "deep-bucket",
-    about: "The token bucket holds 1.04 MB, queues of NICs never overflow, and receivers acknowledge as Linux \
-            does.",
+    about: "The token bucket holds 1.04 MB, queues of NICs never overflow, and receivers acknowledge as \
+            Linux does.",
     settings: &[
         WorldSetting {
             part: "token-bucket",

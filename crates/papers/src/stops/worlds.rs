@@ -15,21 +15,36 @@ const PRINTED_WINDOW: WorldSetting = WorldSetting {
     plausible: "it is the window that Linux 2.6 announces from such a buffer; all runs have this one",
 };
 
+const PROCESSOR: WorldSetting = WorldSetting {
+    part: "sender-host",
+    key: "processor",
+    value: "{ send = \"2 us\", receive_ack = \"6 us\", receive = \"6 us\" }",
+    printed: "the kernel is busy for up to 100 ms while it repairs a loss",
+    fitted: Some("the best of four processors that were tried, by the claims that hold"),
+    plausible: "a host of 2006 that sends 500 Mbit/s and has time left",
+};
+
 /// All of them, the best first.
-pub const WORLDS: &[PaperWorld] = &[PaperWorld {
-    name: "sender-processor",
-    about: "The sending host's processor takes time for each frame, and the window is that of the printed \
-            buffers.",
-    settings: &[
-        PRINTED_WINDOW,
-        WorldSetting {
-            part: "sender-host",
-            key: "processor",
-            value: "{ send = \"4 us\", receive_ack = \"17 us\", receive = \"17 us\" }",
-            printed: "the kernel is busy for up to 100 ms while it repairs a loss",
-            fitted: Some("the mean time of 2.6.22, 21.3 s, and the rate of the fix, 483 Mbit/s"),
-            plausible: "4 and 17 us are about the time of a packet at 500 Mbit/s, what a host of 2006 needs",
-        },
-    ],
-    fitted: &["table2/window-1554/linux-2.6.22/time-mean", "table2/window-1554/aist-fix/goodput"],
-}];
+pub const WORLDS: &[PaperWorld] = &[
+    PaperWorld {
+        name: "light-processor",
+        about: "The sending host's processor takes 2 us for a frame that it sends and 6 us for one that it \
+                receives; windows are as literally.",
+        settings: &[PROCESSOR],
+        fitted: &[],
+    },
+    PaperWorld {
+        name: "sender-processor",
+        about: "The sending host's processor is the limit, and the window is that of the printed buffers.",
+        settings: &[
+            PRINTED_WINDOW,
+            WorldSetting {
+                value: "{ send = \"4 us\", receive_ack = \"17 us\", receive = \"17 us\" }",
+                fitted: Some("the mean time of 2.6.22, 21.3 s, and the rate of the fix, 483 Mbit/s"),
+                plausible: "4 and 17 us are about the time of a packet at 500 Mbit/s, what a host of 2006 needs",
+                ..PROCESSOR
+            },
+        ],
+        fitted: &["table2/window-1554/linux-2.6.22/time-mean", "table2/window-1554/aist-fix/goodput"],
+    },
+];
