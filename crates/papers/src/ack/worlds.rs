@@ -8,9 +8,9 @@ const FIVE: WorldSetting = WorldSetting {
     value: "7300 B",
     printed: "a receive window of 8760 B, six segments",
     fitted: Some("the 104 segments that were timed in 10 s"),
-    plausible: "BSD's sosend writes clusters of 2048 B and sleeps while less than that is free, so that at \
-                most five segments of a buffer of 8760 B are in flight; the lab has no clusters, and a window \
-                of five segments stands for them",
+    plausible: "BSD's sosend writes clusters of 2048 B and sleeps while less than that is free, so that \
+                at most five segments of a buffer of 8760 B are in flight; the lab has no clusters, and a \
+                window of five segments stands for them",
 };
 
 /// All of them, the best first.

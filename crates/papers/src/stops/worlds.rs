@@ -41,7 +41,7 @@ pub const WORLDS: &[PaperWorld] = &[
             WorldSetting {
                 value: "{ send = \"4 us\", receive_ack = \"17 us\", receive = \"17 us\" }",
                 fitted: Some("the mean time of 2.6.22, 21.3 s, and the rate of the fix, 483 Mbit/s"),
-                plausible: "4 and 17 us are about the time of a packet at 500 Mbit/s, what a host of 2006 needs",
+                plausible: "4 and 17 us are about the time of a packet at 500 Mbit/s, as of a host of 2006",
                 ..PROCESSOR
             },
         ],
