@@ -200,7 +200,7 @@ impl Run {
     /// A defect in an element, or a capture that could not be written.
     pub fn advance(&mut self, records: Option<&mut dyn RecordSink>) -> Result<RunProgress, RunError> {
         let start = self.now;
-        self.now = (start + self.bin).min(Instant::ZERO + self.scenario.duration);
+        self.now = self.bin_end();
         if let Some(sink) = records {
             let mut to = start;
             while to < self.now {
@@ -223,6 +223,26 @@ impl Run {
         }
         self.observer.check()?;
         Ok(self.progress())
+    }
+
+    /// Runs the world up to `to`, which is after the last bin and not after the end of the next one: what
+    /// controls and programs do until then has happened, and [`advance`](Run::advance) ends the bin.
+    ///
+    /// # Errors
+    /// A defect in an element.
+    pub fn advance_within_bin(&mut self, to: Instant) -> Result<(), RunError> {
+        self.run_until(to.clamp(self.now, self.bin_end()))
+    }
+
+    /// At the end of the last bin a flow had delivered everything, or its connection had ended. False if the
+    /// flow does not exist.
+    pub fn is_done(&self, flow: usize) -> bool {
+        self.flows.get(flow).is_some_and(|flow| flow.done)
+    }
+
+    /// When the next bin ends.
+    pub fn bin_end(&self) -> Instant {
+        (self.now + self.bin).min(Instant::ZERO + self.scenario.duration)
     }
 
     /// The samples of the last bin, one for each flow that has begun. A flow of a workload has none after the

@@ -6,9 +6,13 @@
 //! while they work.
 
 mod arguments;
+mod control;
+mod episode;
 mod run;
+mod stepped;
 mod study;
 mod table;
+mod window;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -40,6 +44,10 @@ fn _farpace(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<table::ArrowTable>()?;
     module.add_class::<run::RunHandle>()?;
+    module.add_class::<window::PyWindow>()?;
+    module.add_class::<control::PyAckSample>()?;
+    module.add_class::<control::PyCongestionEvent>()?;
+    module.add_class::<episode::PyEpisode>()?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::to_toml, module)?)?;
@@ -47,5 +55,6 @@ fn _farpace(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(study::sweep, module)?)?;
     module.add_function(wrap_pyfunction!(study::show, module)?)?;
     module.add_function(wrap_pyfunction!(study::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(arguments::seconds, module)?)?;
     module.add_function(wrap_pyfunction!(explain_json, module)?)
 }

@@ -1,11 +1,15 @@
 //! One run, and scenarios.
 
 use crate::arguments::PyScenario;
+use crate::control::{ControlFailure, external};
 use crate::failed;
 use crate::table::ArrowTable;
 use anyhow::{Context, Result};
 use farpace::run::{RunResult, run_scenario};
 use farpace_events::Record;
+use farpace_lab::scenario::{MixSpec, Scenario};
+use farpace_tcp::config::Settings;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -54,8 +58,11 @@ pub fn run(
     source: PyScenario,
     set: Vec<(String, String)>,
     trace: bool,
+    controls: Vec<(String, Py<PyAny>)>,
 ) -> PyResult<RunHandle> {
-    let scenario = source.scenario(&set).map_err(failed)?;
+    let failure = ControlFailure::default();
+    let scenario = source.controlled(&set, &external(py, &controls, &failure)?).map_err(failed)?;
+    refuse_unused(&scenario, controls.iter().map(|(name, _)| name))?;
     let mut signal = None;
     let made = py.detach(|| -> Result<RunResult> {
         let mut bins = 0u32;
@@ -64,11 +71,14 @@ pub fn run(
             if bins.is_multiple_of(ASK_EVERY) {
                 signal = Python::attach(|py| py.check_signals()).err();
             }
-            signal.is_none()
+            signal.is_none() && !failure.is_set()
         })
     });
     if let Some(signal) = signal {
         return Err(signal);
+    }
+    if let Some(error) = failure.take() {
+        return Err(error);
     }
     let RunResult { summary, records } = made.map_err(failed)?;
     let summary = serde_json::to_value(&summary).context("cannot write the summary").map_err(failed)?;
@@ -76,10 +86,29 @@ pub fn run(
     Ok(RunHandle { summary: summary.to_string(), flows, records, trace: OnceLock::new() })
 }
 
+/// A control that is given, and that no flow has, is a mistake.
+pub fn refuse_unused<'a>(scenario: &Scenario, names: impl Iterator<Item = &'a String>) -> PyResult<()> {
+    for name in names {
+        let is = |settings: &Settings| settings.external.as_ref().is_some_and(|own| own.name() == name);
+        let used = scenario.flows.iter().any(|flow| {
+            let of_mix = |part: &MixSpec| is(&part.sender) || part.receiver.as_ref().is_some_and(is);
+            is(&flow.sender) || is(&flow.receiver) || flow.mix.iter().any(of_mix)
+        });
+        if !used {
+            let first = scenario.flows.first().map_or("bulk", |flow| flow.name.as_str());
+            return Err(PyValueError::new_err(format!(
+                "no flow has the control `{name}`: set congestion = \"{name}\" in the sender of a flow, as \
+                 with **{{\"flows.{first}.sender.congestion\": \"{name}\"}}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Checks a scenario, and says in words what it means.
 #[pyfunction]
 pub fn check(source: PyScenario, set: Vec<(String, String)>) -> PyResult<String> {
-    source.scenario(&set).map(|scenario| farpace_lab::scenario::explain(&scenario)).map_err(failed)
+    source.check(&set).map(|scenario| farpace_lab::scenario::explain(&scenario)).map_err(failed)
 }
 
 /// A scenario given as JSON, as TOML.

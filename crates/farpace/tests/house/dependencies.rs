@@ -37,7 +37,7 @@ const HOUSE: [(&str, &[&str]); 22] = [
         ],
     ),
     // A module of Python, above the command, whose functions it gives to Python.
-    ("farpace-py", &["units", "events", "trace", "lab", "papers", "study", ""]),
+    ("farpace-py", &["units", "events", "trace", "tcp", "lab", "papers", "study", ""]),
     // It measures what it likes.
     (
         "farpace-bench",

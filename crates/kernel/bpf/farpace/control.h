@@ -30,7 +30,8 @@ static __always_inline void farpace_end_round(struct farpace *f, const struct fp
 	u32 queue;
 
 	__builtin_memset(&f->round, 0, sizeof(f->round));
-	f->bandwidth = round.bandwidth;
+	if (round.bandwidth)
+		f->bandwidth = round.bandwidth;
 	f->best = max64(f->best, round.bandwidth);
 	if (round.delivered)
 		f->together = round.squares * SEG / round.delivered;

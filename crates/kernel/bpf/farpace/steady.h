@@ -56,7 +56,8 @@ static __always_inline void farpace_loss_sample(const struct farpace *f, const s
 	 * alone. */
 	rtt = sample->empty ? f->srtt : base + less(f->srtt, f->path.latest);
 	through = segments_in(round->bandwidth, rtt, f->mss);
-	sample->excess = through < sent ? ((sent - through) << PART_BITS) / sent : 0;
+	/* A round trip that tells no rate tells no excess. */
+	sample->excess = round->bandwidth && through < sent ? ((sent - through) << PART_BITS) / sent : 0;
 }
 
 /* Beside others that know of congestion by losses alone. */
@@ -92,11 +93,11 @@ static __always_inline void farpace_follow_queue(struct farpace *f, const struct
 		return;
 	alpha = farpace_alpha(f);
 	longer = f->calm + 1;
-	if (queue == QUEUE_EMPTY)
+	if (queue == QUEUE_EMPTY) {
 		f->calm = longer < 1000 ? longer : 1000;
-	else if (path_yields(&f->path, alpha))
+	} else if (path_yields(&f->path, alpha)) {
 		f->calm = longer < CALM_ROUNDS + YIELDING ? longer : CALM_ROUNDS + YIELDING;
-	else {
+	} else {
 		/* It may be round trips that vary, and no queue. */
 		if (f->calm > CALM_ROUNDS)
 			probe_expect_room(f);

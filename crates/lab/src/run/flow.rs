@@ -9,6 +9,7 @@ use crate::silence::SilenceMeter;
 use farpace_events::Cause;
 use farpace_host::{ConnectionId, Host, ListenSettings};
 use farpace_path::world::ElementId;
+use farpace_tcp::config::Settings;
 use farpace_tcp::{Connection, ConnectionInspection};
 use farpace_units::{ByteCount, Instant};
 
@@ -62,8 +63,12 @@ impl Run {
         let flow = &self.scenario.flows[index];
         let named = |error| RunError::Settings { flow: flow.name.clone(), error };
         let problem = |problem: String| RunError::Flow { flow: flow.name.clone(), problem };
-        let sender_config = flow.sender.resolve().map_err(named)?;
-        let receiver_config = flow.receiver.resolve().map_err(named)?;
+        let config = |settings: &Settings| {
+            let mut config = settings.resolve().map_err(named)?;
+            config.external = config.external.map(|control| control.for_flow(&flow.name));
+            Ok::<_, RunError>(config)
+        };
+        let (sender_config, receiver_config) = (config(&flow.sender)?, config(&flow.receiver)?);
         let host = |name: &str| self.parts.host(name).ok_or_else(|| problem(format!("no host `{name}`")));
         let (from, to) = (host(&flow.from)?, host(&flow.to)?);
         let first = index == 0;

@@ -13,6 +13,7 @@ mod datagrams;
 mod document;
 mod error;
 mod explain;
+mod external;
 mod fault;
 mod figures;
 mod generate;
@@ -58,6 +59,7 @@ pub use workload::{
     StartsSpec,
 };
 
+use farpace_tcp::config::ExternalControl;
 use farpace_units::ByteCount;
 
 /// Longest scenario text that is read.
@@ -117,6 +119,20 @@ impl Scenario {
         overrides: &[(String, String)],
         beside: ReadBeside<'_>,
     ) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_controlled(text, name, overrides, beside, &[])
+    }
+
+    /// Reads a scenario in which `congestion` of a flow may name one of `controls`, besides our own.
+    ///
+    /// # Errors
+    /// As for [`parse_beside`](Scenario::parse_beside).
+    pub fn parse_controlled(
+        text: &str,
+        name: &str,
+        overrides: &[(String, String)],
+        beside: ReadBeside<'_>,
+        controls: &[ExternalControl],
+    ) -> Result<Scenario, ScenarioError> {
         let source = error::ScenarioText { name, text, overrides };
         let fail = |faults: Vec<fault::ScenarioFault>| source.explain(faults);
         if text.len() > MAX_TEXT.as_len() {
@@ -135,7 +151,9 @@ impl Scenario {
         for (i, (path, value)) in overrides.iter().enumerate() {
             set::apply(&mut root, i, path, value).map_err(|f| fail(vec![f]))?;
         }
+        let controlled = external::take(&mut root, controls).map_err(|f| fail(vec![f]))?;
         let mut scenario: Scenario = read::read(&root).map_err(|f| fail(vec![f]))?;
+        external::put(&mut scenario, controlled);
         let mut findings = check::read_files(&mut scenario, beside);
         if findings.is_empty() {
             findings = check::check(&scenario);

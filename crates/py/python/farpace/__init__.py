@@ -14,13 +14,29 @@ from __future__ import annotations
 import html as _html
 import json as _json
 import os as _os
+from collections.abc import Iterable as _Iterable
 from pathlib import Path as _Path
 from types import SimpleNamespace as _Options
 
 from . import _farpace, cc
-from ._farpace import Table, __version__
+from ._farpace import AckSample, CongestionEvent, Table, Window, __version__
 
-__all__ = ["Result", "Scenario", "Study", "Table", "__version__", "cc", "explain", "run", "schema", "sweep"]
+__all__ = [
+    "AckSample",
+    "CongestionEvent",
+    "Control",
+    "Result",
+    "Scenario",
+    "Study",
+    "Table",
+    "Window",
+    "__version__",
+    "cc",
+    "explain",
+    "run",
+    "schema",
+    "sweep",
+]
 
 
 def _value(value) -> str:
@@ -30,32 +46,46 @@ def _value(value) -> str:
     return _json.dumps(value)
 
 
+def _toml(scenario: dict) -> str:
+    return _farpace.to_toml(_json.dumps(scenario))
+
+
 def _settings(settings: dict) -> list[tuple[str, str]]:
     return [(path.replace("__", "."), _value(value)) for path, value in settings.items()]
 
 
 class Scenario:
-    """A scenario: TOML text, or a dictionary of the same form. It is checked when it is made; a mistake is a ``ValueError``
-    that says where it is and what would be right.
+    """A scenario: TOML text, or a dictionary of the same form. It is checked when it is made; a mistake is a
+    ``ValueError`` that says where it is and what would be right. ``controls`` are the names of congestion controls of your own that
+    flows have, and that are given when it is run.
     """
 
-    def __init__(self, content: str | dict, *, name: str = "scenario.toml", folder: str | _os.PathLike = ".", **set):
-        self.text = content if isinstance(content, str) else _farpace.to_toml(_json.dumps(content))
+    def __init__(
+        self,
+        content: str | dict,
+        *,
+        name: str = "scenario.toml",
+        folder: str | _os.PathLike = ".",
+        controls: _Iterable[str] = (),
+        **set,
+    ):
+        self.text = content if isinstance(content, str) else _toml(content)
         self.name = name
         self.folder = _os.fspath(folder)
+        self.controls = [str(control) for control in controls]
         self._set = _settings(set)
         self._words = _farpace.check(self, self._set)
 
     @classmethod
-    def from_file(cls, path: str | _os.PathLike, **set) -> Scenario:
+    def from_file(cls, path: str | _os.PathLike, *, controls: _Iterable[str] = (), **set) -> Scenario:
         """Reads a file; files that it names are looked for in its folder."""
         place = _Path(path)
-        return cls(place.read_text(encoding="utf-8"), name=str(path), folder=place.parent, **set)
+        return cls(place.read_text(encoding="utf-8"), name=str(path), folder=place.parent, controls=controls, **set)
 
     def set(self, **set) -> Scenario:
         """The same with values replaced."""
         other = object.__new__(Scenario)
-        other.text, other.name, other.folder = self.text, self.name, self.folder
+        other.text, other.name, other.folder, other.controls = self.text, self.name, self.folder, self.controls
         other._set = self._set + _settings(set)
         other._words = _farpace.check(other, other._set)
         return other
@@ -68,12 +98,25 @@ class Scenario:
         return f"<farpace.Scenario {self.name}>"
 
 
-def _scenario(scenario) -> Scenario:
-    if isinstance(scenario, Scenario):
-        return scenario
-    if isinstance(scenario, dict):
-        return Scenario(scenario)
-    return Scenario.from_file(scenario)
+def _scenario(scenario, controls: _Iterable[str] = ()) -> Scenario:
+    """A scenario from what a function was given; its flows may name ``controls``."""
+    if not isinstance(scenario, Scenario):
+        # Checked later, with values replaced.
+        made = object.__new__(Scenario)
+        if isinstance(scenario, dict):
+            made.text, made.name, made.folder = _toml(scenario), "scenario.toml", "."
+        else:
+            place = _Path(scenario)
+            made.text, made.name, made.folder = place.read_text("utf-8"), str(scenario), _os.fspath(place.parent)
+        made.controls, made._set = list(controls), []
+        return made
+    for name in scenario.controls:
+        if name not in controls:
+            raise ValueError(
+                f"the scenario has a congestion control of your own, `{name}`: run it with "
+                f'farpace.run(scenario, controls={{"{name}": ...}}); studies and comparisons take none'
+            )
+    return scenario
 
 
 class Result:
@@ -129,12 +172,45 @@ class Result:
         )
 
 
-def run(scenario, *, trace: bool = False, **set) -> Result:
+class Control:
+    """A congestion control in Python, to derive from. ``on_ack`` is what it must have. Each method gets the
+    connection's :class:`Window`, which it sets; nothing else changes the window.
+    """
+
+    def on_start(self, window: Window, event: CongestionEvent) -> None:
+        """The handshake is over; the window is the initial one (RFC 6928)."""
+
+    def on_ack(self, window: Window, ack: AckSample) -> None:
+        """An ACK has acknowledged or SACKed something, in whatever state; it comes after the other calls of the ACK."""
+        raise NotImplementedError(f"{type(self).__name__} has no on_ack(self, window, ack)")
+
+    def on_congestion(self, window: Window, event: CongestionEvent) -> None:
+        """A loss was found or a mark has come: ``event.kind`` is ``loss`` or ``ecn``. Once for a window of losses."""
+
+    def on_timeout(self, window: Window, event: CongestionEvent) -> None:
+        """The retransmission timer fired: all that was in flight counts as lost."""
+
+    def on_recovered(self, window: Window, event: CongestionEvent) -> None:
+        """What was lost has arrived."""
+
+    def on_undo(self, window: Window, event: CongestionEvent) -> None:
+        """The last loss or timeout was none."""
+
+    def on_idle(self, window: Window, event: CongestionEvent) -> None:
+        """It sends again after nothing was in flight for ``event.idle_s``."""
+
+
+def run(scenario, *, trace: bool = False, controls: dict | None = None, **set) -> Result:
     """Runs a scenario (a path, a dictionary, or a :class:`Scenario`) in virtual time. The lock of the interpreter is
     released meanwhile, so threads run in parallel. ``seed=7`` is a value of the scenario like any other.
+
+    ``controls`` are congestion controls of your own by the name that flows have as ``congestion``: classes, or
+    functions that return an object; one is made for each connection. See :class:`Control`. An exception that it raises
+    ends the run, and is raised here.
     """
-    source = _scenario(scenario)
-    return Result(_farpace.run(source, source._set + _settings(set), trace))
+    controls = dict(controls or {})
+    source = _scenario(scenario, controls)
+    return Result(_farpace.run(source, source._set + _settings(set), trace, list(controls.items())))
 
 
 class Study:

@@ -270,6 +270,9 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         SlowStart::new(config.slow_start_limit, hystart).with_fast_start(config.fast_start)
     };
     let quirks = config.quirks;
+    if let Some(external) = &config.external {
+        return external.make(seed);
+    }
     match config.congestion {
         Congestion::Reno if quirks.linux => Box::new(LinuxReno::default()),
         Congestion::Cubic if quirks.linux => Box::new(LinuxCubic::new(config.hystart)),

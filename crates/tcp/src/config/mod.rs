@@ -3,6 +3,7 @@
 mod ack_control;
 mod buffers;
 mod congestion;
+mod external;
 mod profiles;
 mod quirks;
 mod settings;
@@ -12,6 +13,7 @@ mod tuning;
 pub use ack_control::{AckControlMode, AckRequests, RequestRule, RequestRules};
 pub use buffers::{BufferSize, WindowGrowth};
 pub use congestion::Congestion;
+pub use external::{ExternalControl, ExternalOpening};
 pub use profiles::Profile;
 pub use quirks::{FirstWindow, Quirks, WindowUpdates};
 pub use settings::{Settings, SettingsError};
@@ -27,6 +29,8 @@ pub struct Config {
     pub recovery: Recovery,
     /// Congestion control.
     pub congestion: Congestion,
+    /// One that the program supplies, in its place.
+    pub external: Option<ExternalControl>,
     /// Timeout.
     pub rto: Rto,
     /// Smallest retransmission timeout (RFC 6298 §2.4; Linux 2.6 has its own floor).
@@ -110,6 +114,12 @@ impl Config {
     /// Where RFCs leave something open, or Linux departs from them, this is as Linux 6 does.
     pub const fn is_linux(&self) -> bool {
         self.quirks.linux
+    }
+
+    /// The congestion control follows a model of the path: it needs the modern recovery, and sizes the window
+    /// in every state.
+    pub const fn is_model_based(&self) -> bool {
+        self.external.is_some() || self.congestion.is_model_based()
     }
 
     /// The first congestion window for segments of `mss` bytes.

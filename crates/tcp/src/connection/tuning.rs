@@ -52,6 +52,7 @@ impl Connection {
     pub fn set_congestion(&mut self, now: Instant, config: &Config) {
         let own = self.own_config();
         own.congestion = config.congestion;
+        own.external.clone_from(&config.external);
         own.fast_start = config.fast_start;
         own.pacing = config.pacing;
         own.hystart = config.hystart;

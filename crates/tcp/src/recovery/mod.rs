@@ -137,7 +137,11 @@ impl Context<'_> {
     /// flight when it arrived. Call it when losses are marked: it tells congestion control of them.
     pub(crate) fn sample(&mut self, ack: &AckInput<'_>, done: &Acknowledged, before: Packets) -> AckSample {
         self.tell_losses(ack.now);
-        let mut rate = self.segments.take_rate_sample(ack.now, self.min_rtt.get());
+        // Where an ACK tells of several segments, the least round trip is one of first segments. A sample
+        // is taken over that of the last one, which may be shorter.
+        let last = done.last_sent_at.filter(|_| !done.retransmitted).map(|at| ack.now.since(at));
+        let least = self.min_rtt.get().map(|least| last.map_or(least, |last| least.min(last)));
+        let mut rate = self.segments.take_rate_sample(ack.now, least);
         if let Some(rate) = &mut rate {
             rate.rtt = rate.rtt.map(|rtt| self.of_all_paths(rtt));
         }
@@ -419,5 +423,77 @@ pub(crate) fn make(kind: config::Recovery, sack: bool) -> Box<dyn LossRecovery> 
         config::Recovery::Linux26(switches) => Box::new(Linux26Recovery::new(switches)),
         config::Recovery::Modern(switches) => Box::new(SackRecovery::new(switches)),
         config::Recovery::NewReno => Box::new(NewReno::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::PerAckReno;
+    use crate::rto::TcpClock;
+
+    fn us(n: u64) -> Instant {
+        Instant::ZERO + Span::from_micros(n)
+    }
+
+    fn ack(now: Instant, before: Seq, upto: Seq, snd_nxt: Seq, sack: &SackBlocks) -> AckInput<'_> {
+        AckInput {
+            now,
+            prior_snd_una: before,
+            snd_una: upto,
+            ack: upto,
+            snd_nxt,
+            sack,
+            tsecr: None,
+            tsval: None,
+            rtt_by_timestamp: None,
+            timed_at: None,
+            undelayed: None,
+            answers_probe: false,
+            has_data: false,
+            window_update: false,
+            ece: false,
+            marked: Packets::ZERO,
+            new_data_waiting: false,
+            unsent_in_window: false,
+            max_window: 1_000_000,
+            cwnd_limited: true,
+        }
+    }
+
+    /// Breaks: a paced sender has no delivery rate where ACKs tell of two segments: the least round trip is
+    /// that of a first segment, and the interval of a sample that of a second one, which is shorter.
+    #[test]
+    fn samples_over_pairs_of_paced_segments_have_a_rate() {
+        const MSS: u32 = 1_000;
+        let seq = |n: u64| Seq::new(n as u32 * MSS);
+        let mut segments = Segments::default();
+        segments.measure_rates();
+        let mut window = Window::new(Packets::new(100), None, Packets::MAX, config::Abc::Off, MSS);
+        let mut min_rtt = MinRtt::default();
+        let mut rto = RtoEstimator::new(config::Rto::Linux26, Span::ZERO, TcpClock::default());
+        // A segment each 100 us; the ACK of a pair comes 10 ms after its second one.
+        for n in 0..400 {
+            let now = us(n * 100);
+            if let Some(second) = n.checked_sub(100)
+                && second % 2 == 1
+            {
+                let sack = SackBlocks::default();
+                let input = ack(now, seq(second - 1), seq(second + 1), seq(n), &sack);
+                let mut cx = Context {
+                    segments: &mut segments,
+                    window: &mut window,
+                    cc: &mut PerAckReno,
+                    rto: &mut rto,
+                    min_rtt: &mut min_rtt,
+                    sack: true,
+                    causes: &mut Vec::new(),
+                };
+                let done = cx.drop_acknowledged(&input);
+                let rate = cx.sample(&input, &done, Packets::new(100)).rate.unwrap();
+                assert!(rate.rate.is_some(), "{rate:?}");
+            }
+            segments.push(seq(n), MSS, now);
+        }
     }
 }

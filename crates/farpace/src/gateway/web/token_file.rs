@@ -3,9 +3,8 @@
 
 use super::super::control::token_path_of;
 use anyhow::{Context, Result};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use farpace_live::write_private;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A file with a token, which is removed when this is dropped.
@@ -22,18 +21,9 @@ impl TokenFile {
     }
 
     fn write_to(path: PathBuf, token: &str) -> Result<Self> {
-        let shown = path.display().to_string();
-        let _ = fs::remove_file(&path); // of a killed process with the same number
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .with_context(|| format!("cannot write the token of the dashboard to {shown}"))?;
-        let kept = TokenFile(path);
-        writeln!(file, "{token}").with_context(|| format!("cannot write {shown}"))?;
-        Ok(kept)
+        write_private(&path, &format!("{token}\n"))
+            .with_context(|| format!("cannot write the token of the dashboard to {}", path.display()))?;
+        Ok(TokenFile(path))
     }
 
     /// Where it is.

@@ -10,6 +10,9 @@
 //! * If not, the window stays. A burst is over in the next round trips, and is learned.
 //! * If the loss goes on at the same window, the window falls to 0.7: the path goes on to lose as much,
 //!   which is learned, and a policer loses next to nothing.
+//!
+//! Chance can make that look like a policer, too. So losses at windows that it let pass are counted on
+//! ([`LossJudge::is_no_policer`]).
 
 /// Samples of fewer segments are put together.
 const MIN_SAMPLE: f64 = 20.0;

@@ -226,7 +226,9 @@ impl Farpace {
 
     fn end_round(&mut self, ack: &AckSample) {
         let round = std::mem::take(&mut self.round);
-        self.bandwidth = round.bandwidth;
+        if round.bandwidth > 0.0 {
+            self.bandwidth = round.bandwidth;
+        }
         self.best = self.best.max(round.bandwidth);
         if round.delivered > 0.0 {
             self.together = round.squares / round.delivered;

@@ -22,6 +22,7 @@ pub(super) const LINUX: ProfileDefaults = ProfileDefaults {
             restart_after_idle: true,
         }),
         congestion: Congestion::Cubic,
+        external: None,
         rto: Rto::Linux,
         delayed_ack: DelayedAck::Linux,
         // tcp_rmem up to 6.15, and tcp_wmem.

@@ -28,37 +28,41 @@ const K2622: Linux26 = Linux26 {
     ..K2617
 };
 
+/// First slow-start threshold with BIC of the first of them.
+const BIC_SSTHRESH: Packets = Packets::new(100);
+
 /// `linux-2.6.17`.
-pub(super) const LINUX_2_6_17: ProfileDefaults =
-    ProfileDefaults { bic_ssthresh: Some(Packets::new(100)), ..kernel(K2617) };
+pub(super) const LINUX_2_6_17: ProfileDefaults = kernel(K2617, Some(BIC_SSTHRESH));
 
 /// `linux-2.6.17+ab`.
-pub(super) const LINUX_2_6_17_AB: ProfileDefaults = ProfileDefaults {
-    bic_ssthresh: Some(Packets::new(100)),
-    ..kernel(Linux26 { abc: Abc::Fixed, sack_sort: SackSort::Ok, ..K2617 })
-};
+pub(super) const LINUX_2_6_17_AB: ProfileDefaults =
+    kernel(Linux26 { abc: Abc::Fixed, sack_sort: SackSort::Ok, ..K2617 }, Some(BIC_SSTHRESH));
 
 /// `linux-2.6.22`.
-pub(super) const LINUX_2_6_22: ProfileDefaults = kernel(K2622);
+pub(super) const LINUX_2_6_22: ProfileDefaults = kernel(K2622, None);
 
 /// `aist-fix`.
 pub(super) const AIST_FIX: ProfileDefaults =
-    kernel(Linux26 { hint: Hint::None, lost_rtx: LostRtx::NewBlocks, ..K2622 });
+    kernel(Linux26 { hint: Hint::None, lost_rtx: LostRtx::NewBlocks, ..K2622 }, None);
 
 /// `aist-fix-max-end`.
 pub(super) const AIST_FIX_MAX_END: ProfileDefaults =
-    kernel(Linux26 { hint: Hint::None, lost_rtx: LostRtx::MaxEnd, ..K2622 });
+    kernel(Linux26 { hint: Hint::None, lost_rtx: LostRtx::MaxEnd, ..K2622 }, None);
 
 /// `linux-2.6.24`.
-pub(super) const LINUX_2_6_24: ProfileDefaults =
-    kernel(Linux26 { lost_rtx: LostRtx::NewlySacked, reduction: Reduction::RateHalvingProgress, ..K2622 });
+pub(super) const LINUX_2_6_24: ProfileDefaults = kernel(
+    Linux26 { lost_rtx: LostRtx::NewlySacked, reduction: Reduction::RateHalvingProgress, ..K2622 },
+    None,
+);
 
 /// What these kernels have in common. The paper states windows, not autotuning.
-const fn kernel(switches: Linux26) -> ProfileDefaults {
+const fn kernel(switches: Linux26, bic_ssthresh: Option<Packets>) -> ProfileDefaults {
     ProfileDefaults {
+        bic_ssthresh,
         config: Config {
             recovery: Recovery::Linux26(switches),
             congestion: Congestion::Bic,
+            external: None,
             rto: Rto::Linux26,
             delayed_ack: DelayedAck::Linux26,
             receive_buffer: BufferSize::fixed(ByteCount::new(4_000_000)),

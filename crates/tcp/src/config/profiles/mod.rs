@@ -103,7 +103,7 @@ impl Profile {
     ///
     /// Congestion controls other than the profile's own may change some of it: see
     /// [`Settings`](crate::config::Settings).
-    pub const fn config(self) -> Config {
+    pub fn config(self) -> Config {
         self.defaults().config
     }
 

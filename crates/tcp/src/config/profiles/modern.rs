@@ -31,6 +31,7 @@ pub(super) const RACK_TLP: ProfileDefaults = ProfileDefaults {
     config: Config {
         recovery: Recovery::Modern(FULL),
         congestion: Congestion::Reno,
+        external: None,
         rto: Rto::Rfc6298,
         min_rto: Span::from_millis(200),
         delayed_ack: DelayedAck::Rfc5681,

@@ -5,8 +5,9 @@ mod overlay;
 mod validate;
 
 use super::{
-    Abc, AbeFilter, AckControlMode, Config, Congestion, DelayedAck, Detection, DsackScope, EcnMode, Hint,
-    LostRtx, MtuProbing, Profile, Reduction, RequestRule, Rto, SackSort, TimeoutProcedure,
+    Abc, AbeFilter, AckControlMode, Config, Congestion, DelayedAck, Detection, DsackScope, EcnMode,
+    ExternalControl, Hint, LostRtx, MtuProbing, Profile, Reduction, RequestRule, Rto, SackSort,
+    TimeoutProcedure,
 };
 use farpace_units::{Amount, ByteCount, Packets, Span};
 use schemars::JsonSchema;
@@ -21,6 +22,9 @@ pub struct Settings {
     /// Congestion control (default: cubic for modern and linux, farpace for farpace, bic for the historical
     /// profiles, else reno).
     pub congestion: Option<Congestion>,
+    /// A congestion control that the program supplies, in place of `congestion`. It cannot be written.
+    #[serde(skip)]
+    pub external: Option<ExternalControl>,
     /// Retransmission timeout.
     pub rto: Option<Rto>,
     /// Smallest retransmission timeout for rfc6298 (default 200 ms).

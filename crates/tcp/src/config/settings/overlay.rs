@@ -1,7 +1,7 @@
 //! What is set takes the place of the profile's own.
 
 use super::Settings;
-use crate::config::{Config, KeepAlive, Recovery};
+use crate::config::{Config, Congestion, KeepAlive, Recovery};
 use farpace_units::Span;
 
 impl Settings {
@@ -11,6 +11,7 @@ impl Settings {
         let Settings {
             profile: _,
             congestion,
+            external,
             rto,
             min_rto,
             delayed_ack,
@@ -64,6 +65,10 @@ impl Settings {
         } = self;
         self.overlay_recovery(&mut config.recovery);
         replace(&mut config.congestion, *congestion);
+        config.external.clone_from(external);
+        if external.is_some() {
+            config.congestion = Congestion::Reno; // nothing follows from it
+        }
         replace(&mut config.rto, *rto);
         replace(&mut config.min_rto, *min_rto);
         replace(&mut config.delayed_ack, *delayed_ack);

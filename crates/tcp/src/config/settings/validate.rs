@@ -95,17 +95,22 @@ impl Settings {
 
     fn validate_congestion(&self, config: &Config) -> Result<(), SettingsError> {
         let congestion = config.congestion;
-        if congestion.is_model_based() {
+        if config.is_model_based() {
             let modern = matches!(config.recovery, Recovery::Modern(_) | Recovery::Linux(_));
-            foreign(self.profile(), "modern", &[("congestion = bbr1, bbr3 or farpace", !modern)])?;
-            let paced = self.pacing != Some(false);
+            let key = match config.external {
+                Some(_) => "congestion = one of the program's own",
+                None => "congestion = bbr1, bbr3 or farpace",
+            };
+            foreign(self.profile(), "modern", &[(key, !modern)])?;
+            let paced = self.pacing != Some(false) || config.external.is_some();
             require(paced, "pacing", "true, or not given, for bbr1, bbr3 and farpace")?;
         }
         let slow_starts = "used with a congestion control that has the common slow start";
         for (key, given) in
             [("slow_start_limit", self.slow_start_limit.is_some()), ("hystart", self.hystart == Some(true))]
         {
-            require(congestion.slow_starts() || !given, key, slow_starts)?;
+            let has = congestion.slow_starts() && config.external.is_none();
+            require(has || !given, key, slow_starts)?;
         }
         for (key, given) in [
             ("abe_filter", self.abe_filter.is_some()),

@@ -1,0 +1,218 @@
+"""Congestion controls written in Python. Each test says what breaks if it fails."""
+
+import math
+
+import polars
+import pytest
+
+import farpace
+
+SCENARIO = {
+    "title": "Two hosts",
+    "duration": "20 s",
+    "hosts": {"a": {}, "b": {}},
+    "links": [{"name": "wan", "between": ["a", "b"], "rate": "100 Mbit/s", "delay": "5 ms", "queue": "125 kB"}],
+    "flows": [{"name": "bulk", "from": "a", "to": "b", "size": "20 MB", "sender": {"congestion": "mine"}}],
+}
+
+
+class Reno(farpace.Control):
+    """RFC 5681 by segments."""
+
+    ssthresh = math.inf
+
+    def on_ack(self, window, ack):
+        if ack.state == "recovery":
+            return
+        slow = window.cwnd_segments < self.ssthresh
+        window.cwnd_segments += ack.acked_segments / (1 if slow else window.cwnd_segments)
+
+    def on_congestion(self, window, event):
+        self.ssthresh = window.cwnd_segments = max(window.cwnd_segments / 2, 2)
+
+    def on_timeout(self, window, event):
+        self.ssthresh, window.cwnd_segments = max(window.cwnd_segments / 2, 2), 1
+
+
+def flow(result):
+    return result.summary["flows"][0]
+
+
+def test_a_control_in_python_steers_a_flow_and_repeats():
+    """Breaks: the bridge: another window than the control's, calls in another order, runs that do not repeat."""
+    result = farpace.run(SCENARIO, controls={"mine": Reno}, trace=True)
+    assert result.summary["status"] == "complete"
+    own = farpace.run(SCENARIO, flows__bulk__sender__congestion="reno")
+    assert flow(result)["goodput_bit_s"] == pytest.approx(flow(own)["goodput_bit_s"], rel=0.02)
+    again = farpace.run(SCENARIO, controls={"mine": Reno}, trace=True)
+    assert again.summary == result.summary
+    assert polars.DataFrame(again.trace).equals(polars.DataFrame(result.trace))
+
+
+def test_what_a_control_is_told():
+    """Breaks: numbers of an ACK or an event, their units, or who is told of what."""
+    seen = []
+
+    class Watcher(Reno):
+        def __init__(self):
+            self.kinds, self.delivered, self.lost, self.last_s, self.rounds = [], 0, 0, 0.0, 0
+            seen.append(self)
+
+        def on_start(self, window, event):
+            assert (event.kind, event.flow) == ("start", "bulk") and event.idle_s is None
+            assert event.rtt_s == pytest.approx(0.010, rel=0.01) and isinstance(event.seed, int)
+            assert (window.cwnd_segments, window.mss_bytes, window.pacing_rate_bit_s) == (10, 1448, None)
+            window.cwnd_bytes = 20 * 1448
+            assert window.cwnd_segments == 20
+            self.kinds.append(event.kind)
+
+        def on_ack(self, window, ack):
+            assert ack.now_s >= self.last_s and ack.now_ns == round(ack.now_s * 1e9)
+            assert ack.mss_bytes == 1448 and 0 <= ack.in_flight_segments <= ack.in_flight_before_segments + 1000
+            assert ack.rtt_s is None or 0.010 <= ack.min_rtt_s <= ack.rtt_s < 0.2
+            assert ack.state in ("open", "disorder", "recovery", "loss", "cwr")
+            assert not ack.ece and ack.marked_segments == 0
+            if ack.delivery_rate_bit_s is not None and self.rounds > 2:
+                assert ack.delivery_rate_bit_s < 110e6
+            self.last_s = ack.now_s
+            assert ack.total_delivered_segments == self.delivered + ack.delivered_segments
+            self.delivered += ack.delivered_segments
+            self.lost += ack.lost_segments
+            assert ack.round_count == self.rounds + ack.round_start
+            self.rounds = ack.round_count
+            super().on_ack(window, ack)
+
+        def on_congestion(self, window, event):
+            assert event.flight_segments > 10
+            self.kinds.append(event.kind)
+            super().on_congestion(window, event)
+
+        def on_recovered(self, window, event):
+            self.kinds.append(event.kind)
+
+    result = farpace.run(SCENARIO, controls={"mine": Watcher})
+    (watcher,) = seen
+    assert watcher.kinds[:3] == ["start", "loss", "recovered"]
+    # The last ACKs may come when everything has been delivered, and the run is over.
+    assert 0.99 < watcher.delivered / (20e6 / 1448) <= 1.01
+    assert watcher.lost == flow(result)["retransmissions"] and 20 < watcher.rounds < 1000
+
+
+def test_marks_reach_a_control():
+    """Breaks: on_congestion for marks (ECN), which no recovery goes with."""
+    kinds = []
+
+    class Marked(Reno):
+        def on_congestion(self, window, event):
+            kinds.append(event.kind)
+            super().on_congestion(window, event)
+
+    link = {**SCENARIO["links"][0], "queue": "500 kB", "aqm": {"codel": {"ecn": True}}}
+    flow = {**SCENARIO["flows"][0], "sender": {"congestion": "mine", "ecn": "on"}, "receiver": {"ecn": "on"}}
+    farpace.run({**SCENARIO, "links": [link], "flows": [flow]}, controls={"mine": Marked})
+    assert "ecn" in kinds
+
+
+def test_a_pacing_rate_holds():
+    """Breaks: the pacing rate of a control, or its unit."""
+
+    class Paced:
+        def on_ack(self, window, ack):
+            window.cwnd_segments, window.pacing_rate_bit_s = 500, 40e6
+
+    assert flow(farpace.run(SCENARIO, controls={"mine": Paced}))["goodput_bit_s"] == pytest.approx(40e6, rel=0.03)
+
+
+def test_a_control_that_never_opens_the_window():
+    """Breaks: a run with a window of nothing ends when its time is over."""
+
+    class Closed:
+        def on_ack(self, window, ack):
+            window.cwnd_segments = 0
+            assert window.cwnd_segments == 1
+
+    result = farpace.run(SCENARIO, controls={"mine": Closed}, duration="3 s")
+    assert result.summary["status"] != "complete" and flow(result)["delivered_bytes"] < 200_000
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1])
+def test_windows_and_rates_that_are_none(value):
+    """Breaks: a window or a rate that is no number reaches the engine, or the place of the mistake is not named."""
+
+    class Wrong(Reno):
+        def on_ack(self, window, ack):
+            window.cwnd_segments = value
+
+    with pytest.raises(ValueError, match="cwnd_segments = .*finite number of segments") as raised:
+        farpace.run(SCENARIO, controls={"mine": Wrong})
+    notes = " ".join(getattr(raised.value, "__notes__", []))
+    assert "on_ack of the control `mine` for flow `bulk`" in notes or not hasattr(raised.value, "add_note")
+
+    class WrongRate(Reno):
+        def on_start(self, window, event):
+            window.pacing_rate_bit_s = value
+
+    with pytest.raises(ValueError, match="pacing_rate_bit_s = .*1 to 1e15 bit/s"):
+        farpace.run(SCENARIO, controls={"mine": WrongRate})
+
+
+def test_exceptions_end_the_run():
+    """Breaks: an exception in a control, or in its making, which must be raised by run as it is, and soon."""
+    calls = []
+
+    class Mistake(Exception):
+        pass
+
+    class Failing(Reno):
+        def on_congestion(self, window, event):
+            calls.append(event.now_s)
+            raise Mistake("the model is wrong")
+
+    with pytest.raises(Mistake, match="the model is wrong"):
+        farpace.run(SCENARIO, controls={"mine": Failing})
+    assert len(calls) == 1
+
+    def fails():
+        raise KeyError("weights")
+
+    with pytest.raises(KeyError, match="weights"):
+        farpace.run(SCENARIO, controls={"mine": fails})
+
+
+def test_mistakes_in_names_help():
+    """Breaks: a control that is not one, not given, not used or named like another, without what would be right."""
+    with pytest.raises(ValueError, match='did you mean "mind"'):
+        farpace.run(SCENARIO, controls={"mind": Reno})
+    with pytest.raises(ValueError, match='unknown word "mine"'):
+        farpace.run(SCENARIO)
+    with pytest.raises(ValueError, match="no flow has the control `other`"):
+        farpace.run(SCENARIO, controls={"mine": Reno, "other": Reno})
+    with pytest.raises(ValueError, match="one of farpace's own"):
+        farpace.run(SCENARIO, controls={"mine": Reno, "cubic": Reno})
+    with pytest.raises(TypeError, match="is no class"):
+        farpace.run(SCENARIO, controls={"mine": 7})
+    with pytest.raises(TypeError, match="no method on_ack"):
+        farpace.run(SCENARIO, controls={"mine": object})
+    with pytest.raises(ValueError, match="modern"):
+        farpace.run(SCENARIO, controls={"mine": Reno}, flows__bulk__sender__profile="newreno")
+    kept = farpace.Scenario(SCENARIO, controls=["mine"])
+    assert farpace.run(kept, controls={"mine": Reno}).summary["status"] == "complete"
+    with pytest.raises(ValueError, match="congestion control of your own, `mine`"):
+        farpace.run(kept)
+
+
+def test_controls_by_share():
+    """Breaks: a control in the parts of a workload, with one object for each connection."""
+    made = []
+
+    class Counted(Reno):
+        def on_start(self, window, event):
+            made.append(event.flow)
+
+    bulk = {**SCENARIO["flows"][0], "count": 4, "size": "1 MB", "sender": {}}
+    bulk["mix"] = [
+        {"name": "own", "share": 0.5, "sender": {"congestion": "mine"}},
+        {"name": "cubic", "share": 0.5, "sender": {"congestion": "cubic"}},
+    ]
+    result = farpace.run({**SCENARIO, "flows": [bulk]}, controls={"mine": Counted})
+    assert result.summary["status"] == "complete" and len(made) == len(set(made)) == 2
