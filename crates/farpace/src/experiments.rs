@@ -92,6 +92,14 @@ pub fn make_beside<P: Paper>(
     form: OutputForm,
 ) -> Result<Made> {
     let plans = [Runner::plan(paper)?, Runner::plan(assumed)?];
+    if let Some(world) = assumed.world() {
+        let again = plans[1].iter().filter(|run| P::depends_on_world(&run.case)).count();
+        terminal::note(&format!(
+            "{} runs literally, then {again} in the world `{}`; --assume literal leaves the latter out.",
+            plans[0].len(),
+            world.name
+        ));
+    }
     make_report(args, dir, form, |runner| runner.run_beside(paper, assumed, plans, line))
 }
 
@@ -197,10 +205,12 @@ impl ProgressSink for RunBar {
         if finished > 0 {
             terminal::note(&format!("{finished} of {total} runs are finished from the last time."));
         }
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {msg}");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {eta} left  {msg}");
         self.0.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.0.set_length(total as u64);
         self.0.set_position(finished as u64);
+        // What was there, and the runs before these, say nothing about the time that is left.
+        self.0.reset_eta();
         self.0.set_draw_target(indicatif::ProgressDrawTarget::stderr());
         self.0.tick();
     }

@@ -72,11 +72,13 @@ fn side_by_side(comparison: &WorldComparison, page: &mut Page) {
     let WorldComparison { world, literal, assumed, .. } = comparison;
     page.heading("Literal, and in the authors' world").paragraph(&format!(
         "What a paper leaves open is assumed: \"literal\" is what it prints and else the usual. The world \
-         `{}` assumes something else, which no paper prints. {} Literally {}. In this world {}.",
+         `{}` assumes something else, which no paper prints. {} Literally {}. In this world {}. {} {}",
         world.name,
         world.about,
         literal.text(),
-        assumed.text()
+        assumed.text(),
+        comparison.verdict(),
+        world.result
     ));
     page.table(&comparison.summary_table()).table(&comparison.claim_table()).table(&world.table());
     for claim in comparison.claims.iter().filter(|claim| claim.world == Some(false)) {
@@ -113,10 +115,11 @@ pub fn report<P: Paper>(
     if let Some(world) = measured.of.world() {
         let agreement = PrintAgreement::of(&reproduction, |row| world.is_fitted(row));
         page.heading("The world that is assumed").paragraph(&format!(
-            "All runs are in the world `{}`. {} In it {}.",
+            "All runs are in the world `{}`. {} In it {}. {}",
             world.name,
             world.about,
-            agreement.text()
+            agreement.text(),
+            world.result
         ));
         page.table(&world.described().table());
     }
@@ -144,7 +147,7 @@ pub fn report<P: Paper>(
         None => format!("{}: {scope}, every byte compared", about.title),
     };
     let summary = Some(PaperSummary { about, verdict, table: P::key_table(measured) });
-    ExperimentReport { page, headline, json: ReportJson::Paper(reproduction), summary }
+    ExperimentReport { page, headline, json: ReportJson::Paper(Box::new(reproduction)), summary }
 }
 
 /// Rows of a paper under construction.

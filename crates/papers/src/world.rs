@@ -18,6 +18,10 @@ pub struct PaperWorld {
     pub settings: &'static [WorldSetting],
     /// Rows whose printed numbers were used for the fit. What ends in `/` stands for all rows that begin so.
     pub fitted: &'static [&'static str],
+    /// It was chosen by the claims that hold, so that they do not judge it.
+    pub fitted_to_claims: bool,
+    /// What came out in it, beside the literal runs.
+    pub result: &'static str,
 }
 
 /// An assumption of a world.
@@ -49,7 +53,7 @@ impl PaperWorld {
     /// True if the printed number of this row was used for the fit.
     pub fn is_fitted(&self, row: &str) -> bool {
         let covers = |of: &&str| if of.ends_with('/') { row.starts_with(*of) } else { row == *of };
-        self.fitted.iter().any(|of| covers(&of))
+        self.fitted.iter().any(covers)
     }
     /// For reports.
     pub fn described(&self) -> AssumedWorld {
@@ -64,6 +68,8 @@ impl PaperWorld {
         AssumedWorld {
             name: self.name.to_owned(),
             about: self.about.to_owned(),
+            fitted_to_claims: self.fitted_to_claims,
+            result: self.result.to_owned(),
             settings: self.settings.iter().map(setting).collect(),
         }
     }
@@ -130,6 +136,8 @@ mod tests {
             WorldSetting { part: CHOICE, key: "window", value: "9", ..SETTING },
         ],
         fitted: &["a/", "b/c"],
+        fitted_to_claims: false,
+        result: "",
     };
 
     /// Breaks: an assumption reaches runs that have no such part, or not all that have it, or a value from

@@ -2,6 +2,7 @@
 
 use crate::{Reproduction, ReproductionRow, Table, TableCell, TableColumn};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// A number agrees with the printed one up to this part of it.
 pub const AGREES: f64 = 0.1;
@@ -15,6 +16,10 @@ pub struct AssumedWorld {
     pub name: String,
     /// What it assumes, in a sentence or two.
     pub about: String,
+    /// It was chosen by the claims that hold, so that they do not judge it.
+    pub fitted_to_claims: bool,
+    /// What came out in it when it was found, beside the literal runs.
+    pub result: String,
     /// The assumptions.
     pub settings: Vec<AssumedSetting>,
 }
@@ -171,6 +176,8 @@ pub struct WorldComparison {
     pub literal: PrintAgreement,
     /// How far the one in the world agrees.
     pub assumed: PrintAgreement,
+    /// More claims hold in the world than literally.
+    pub better: bool,
     /// All claims of either.
     pub claims: Vec<ComparedClaim>,
     /// All printed numbers of either.
@@ -237,12 +244,24 @@ impl WorldComparison {
         for row in theirs.iter().filter(|row| !ours.iter().any(|r| r.id == row.id)) {
             numbers.push(number(row, [None, row.measured], is_fitted(&row.id)));
         }
-        WorldComparison {
-            world,
-            literal: PrintAgreement::of(literal, &is_fitted),
-            assumed: PrintAgreement::of(assumed, &is_fitted),
-            claims,
-            numbers,
+        let [literal, assumed] = [literal, assumed].map(|all| PrintAgreement::of(all, &is_fitted));
+        let better = assumed.claims_held > literal.claims_held;
+        WorldComparison { world, literal, assumed, better, claims, numbers }
+    }
+
+    /// Whether the world is better than the literal runs, in a sentence or two.
+    pub fn verdict(&self) -> &'static str {
+        match self.assumed.claims_held.cmp(&self.literal.claims_held) {
+            Ordering::Greater if self.world.fitted_to_claims => {
+                "More claims hold in this world than literally. It was chosen by them, so that they do not \
+                 judge it."
+            }
+            Ordering::Greater => "More claims hold in this world than literally.",
+            Ordering::Equal => {
+                "No world is better than the literal runs: in this one as many claims hold, and in no other \
+                 more."
+            }
+            Ordering::Less => "No world is better than the literal runs: in this one fewer claims hold.",
         }
     }
 
@@ -347,10 +366,16 @@ mod tests {
     }
 
     /// Breaks: claims and numbers of both columns are not found beside each other, or numbers that were used
-    /// for the fit judge it.
+    /// for the fit judge it, or a world counts as better in which not more claims hold.
     #[test]
     fn both_stand_side_by_side() {
-        let world = AssumedWorld { name: "w".into(), about: String::new(), settings: Vec::new() };
+        let world = AssumedWorld {
+            name: "w".into(),
+            about: String::new(),
+            fitted_to_claims: false,
+            result: String::new(),
+            settings: Vec::new(),
+        };
         let (literal, assumed) = (reproduction(1, [20.0, 0.4], false), reproduction(1, [10.9, 3.0], true));
         let both = WorldComparison::new(world, &literal, &assumed, |id| id == "w1/time");
         assert_eq!(both.claims.len(), 1);
@@ -366,6 +391,15 @@ mod tests {
         assert!(both.summary_table().to_text().contains("0 of 1 (0 %)"));
         assert!(both.claim_table().to_text().contains("fails"));
         assert!(both.number_table().to_text().contains("+9"));
+        assert!(both.better && both.verdict().starts_with("More claims hold"));
+        let fitted = AssumedWorld { fitted_to_claims: true, ..both.world.clone() };
+        let fitted = WorldComparison::new(fitted, &literal, &assumed, |_| false);
+        assert!(fitted.verdict().contains("do not judge"));
+        for (ours, says) in [(&literal, "as many"), (&assumed, "fewer")] {
+            let both = WorldComparison::new(both.world.clone(), ours, &literal, |_| false);
+            let verdict = both.verdict();
+            assert!(!both.better && verdict.starts_with("No world is better") && verdict.contains(says));
+        }
         // What one of them lacks is listed, too.
         let other = reproduction(2, [1.0, 1.0], true);
         let both = WorldComparison::new(both.world, &literal, &other, |_| false);

@@ -79,7 +79,8 @@ pub struct PaperArgs {
     #[serde(skip)]
     pub strict: bool,
     /// What is assumed where the paper says nothing: the name of a world for all runs, "literal", or "list"
-    /// for the worlds that exist [default: literal, with the best world beside it]
+    /// for the worlds that exist [default: literal, beside the world in which most claims
+    /// hold]
     #[arg(long, value_name = "WORLD")]
     pub assume: Option<String>,
     /// The options of every experiment.
@@ -148,7 +149,8 @@ fn list(about: &PaperInfo, as_json: bool) -> Result<ExitCode> {
     }
     let mut text = String::new();
     for world in about.worlds {
-        text += &format!("{}\n  {}\n\n{}\n", world.name, world.about, world.described().table().to_text());
+        let table = world.described().table().to_text();
+        text += &format!("{}\n  {}\n  {}\n\n{table}\n", world.name, world.about, world.result);
     }
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -37,4 +37,6 @@ pub const WORLDS: &[PaperWorld] = &[PaperWorld {
         },
     ],
     fitted: &["table5/token-bucket/1024kB/lost", "table5/token-bucket/4096kB/lost"],
+    fitted_to_claims: false,
+    result: "TODO",
 }];

@@ -75,4 +75,6 @@ pub const WORLDS: &[PaperWorld] = &[PaperWorld {
         },
     ],
     fitted: &["gain/tcp-j"],
+    fitted_to_claims: false,
+    result: "More claims hold: 8 of 14 with five seeds, literally 6. The numbers are not nearer.",
 }];
