@@ -84,7 +84,7 @@ fn bad_input_is_refused_at_once() {
         (vec!["--time", "1 ms"], "--time"),
         (vec!["--sets", "0"], "sets"),
         (vec!["--threads", "0"], "threads"),
-        (vec!["--assume", "no-such-world"], "deep-bucket"),
+        (vec!["--assume", "no-such-world"], "literal"),
         (vec!["--quick", "--full"], "--full"),
     ] {
         let (code, _, err) = run(dir.path(), &[&["papers", "pacing"], &more[..]].concat());

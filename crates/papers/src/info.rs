@@ -23,7 +23,7 @@ pub struct PaperInfo {
     pub single_run: &'static str,
     /// The text of `docs/papers/NAME.md`, which has the reasons of claims that fail.
     pub document: &'static str,
-    /// Assumptions under which more of it comes out, the best first.
+    /// Assumptions about what it leaves open; first the world in which most claims hold.
     pub worlds: &'static [PaperWorld],
 }
 

@@ -123,6 +123,9 @@ pub fn report<P: Paper>(
         ));
         page.table(&world.described().table());
     }
+    if about.worlds.is_empty() {
+        page.paragraph("No world of the authors was found that is better than the literal runs.");
+    }
     if let Some(comparison) = &reproduction.comparison {
         side_by_side(comparison, &mut page);
     }

@@ -127,8 +127,9 @@ fn make_paper<P: Paper>(
         },
         Some(LITERAL) => make(&paper),
         Some(name) => {
-            let names: Vec<&str> = P::ABOUT.worlds.iter().map(|world| world.name).collect();
-            let unknown = || anyhow!("there is no world `{name}`: {}, or {LITERAL}", names.join(", "));
+            let names: Vec<&str> =
+                P::ABOUT.worlds.iter().map(|world| world.name).chain([LITERAL, LIST]).collect();
+            let unknown = || anyhow!("there is no world `{name}`; this paper has: {}", names.join(", "));
             let world = P::ABOUT.world(name).ok_or_else(unknown)?;
             make(&paper.in_world(world, false)?)
         }
@@ -148,6 +149,9 @@ fn list(about: &PaperInfo, as_json: bool) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
+    if about.worlds.is_empty() {
+        text += "No world of the authors was found that is better than the literal runs.\n";
+    }
     for world in about.worlds {
         let table = world.described().table().to_text();
         text += &format!("{}\n  {}\n  {}\n\n{table}\n", world.name, world.about, world.result);

@@ -12,7 +12,6 @@ mod rows;
 mod scheduler;
 mod sensitivity;
 mod transfers;
-mod worlds;
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
@@ -274,7 +273,7 @@ impl Paper for PacingPaper {
         key_claims: &[],
         single_run: "farpace run scenarios/papers/pacing.toml --set links.line.queue=\"16 kB\" --out gap",
         document: include_str!("../../../../docs/papers/pacing.md"),
-        worlds: worlds::WORLDS,
+        worlds: &[],
     };
 
     fn world(&self) -> Option<&'static PaperWorld> {

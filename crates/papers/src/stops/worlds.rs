@@ -33,7 +33,8 @@ pub const WORLDS: &[PaperWorld] = &[
         settings: &[PROCESSOR],
         fitted: &[],
         fitted_to_claims: true,
-        result: "TODO",
+        result: "With the three phases by which it was chosen 10 of 11 claims hold, literally 8; fewer \
+                 printed numbers are within 10 %: 9 of 24, literally 12.",
     },
     PaperWorld {
         name: "sender-processor",
