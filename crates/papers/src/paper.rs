@@ -72,14 +72,13 @@ fn side_by_side(comparison: &WorldComparison, page: &mut Page) {
     let WorldComparison { world, literal, assumed, .. } = comparison;
     page.heading("Literal, and in the authors' world").paragraph(&format!(
         "What a paper leaves open is assumed: \"literal\" is what it prints and else the usual. The world \
-         `{}` assumes something else, which no paper prints. {} Literally {}. In this world {}. {} {}",
+         `{}` assumes something else, which no paper prints. {} Literally {}. In this world {}.",
         world.name,
         world.about,
         literal.text(),
-        assumed.text(),
-        comparison.verdict(),
-        world.result
+        assumed.text()
     ));
+    page.finding(&format!("{} {}", comparison.verdict(), world.result));
     page.table(&comparison.summary_table()).table(&comparison.claim_table()).table(&world.table());
     for claim in comparison.claims.iter().filter(|claim| claim.world == Some(false)) {
         if let Some(evidence) = &claim.evidence {
@@ -124,7 +123,7 @@ pub fn report<P: Paper>(
         page.table(&world.described().table());
     }
     if about.worlds.is_empty() {
-        page.paragraph("No world of the authors was found that is better than the literal runs.");
+        page.finding("No world of the authors is known that is better than the literal runs.");
     }
     if let Some(comparison) = &reproduction.comparison {
         side_by_side(comparison, &mut page);

@@ -150,7 +150,7 @@ fn list(about: &PaperInfo, as_json: bool) -> Result<ExitCode> {
     }
     let mut text = String::new();
     if about.worlds.is_empty() {
-        text += "No world of the authors was found that is better than the literal runs.\n";
+        text += "No world of the authors is known that is better than the literal runs.\n";
     }
     for world in about.worlds {
         let table = world.described().table().to_text();
