@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ack;
+mod assumptions;
 mod bulk;
 mod contender;
 pub mod controls;

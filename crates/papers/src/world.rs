@@ -4,7 +4,6 @@
 //! fitted if it is, and why it is plausible. Numbers that were used for a fit are marked; the others judge
 //! it.
 
-use crate::observe::{Setting, set};
 use farpace_report::{AssumedSetting, AssumedWorld};
 
 /// A named set of assumptions, under which all runs of a paper are made.
@@ -75,48 +74,8 @@ impl PaperWorld {
     }
 }
 
-/// A part of a run: its name for worlds, and the table of the scenario that it is.
-pub(crate) type RunPart<'a> = (&'a str, String);
-
-/// What all runs of a paper assume besides what their cases say: a world, and values from the user.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WorldAssumptions {
-    pub world: Option<&'static PaperWorld>,
-    pub set: Vec<Setting>,
-}
-
-impl WorldAssumptions {
-    /// Values from the user alone.
-    pub fn literal(set: &[Setting]) -> Self {
-        WorldAssumptions { world: None, set: set.to_vec() }
-    }
-    /// The same values in a world.
-    pub fn within(&self, world: &'static PaperWorld) -> Self {
-        WorldAssumptions { world: Some(world), set: self.set.clone() }
-    }
-    /// Changes the settings of a run that has these parts.
-    pub fn apply(&self, settings: &mut Vec<Setting>, parts: &[RunPart<'_>]) {
-        for assumed in self.world.into_iter().flat_map(|world| world.settings) {
-            for (_, table) in parts.iter().filter(|(name, _)| *name == assumed.part) {
-                let key = format!("{table}.{}", assumed.key);
-                if assumed.value.is_empty() {
-                    settings.retain(|(given, _)| *given != key);
-                } else {
-                    settings.push(set(key, assumed.value));
-                }
-            }
-        }
-        settings.extend(self.set.iter().cloned());
-    }
-    /// Names the world and the values, for measurements that are kept.
-    pub fn inputs(&self) -> String {
-        let world = self.world.map(|world| (world.name, world.settings));
-        format!("{world:?} {:?}", self.set)
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const SETTING: WorldSetting = WorldSetting {
@@ -127,7 +86,7 @@ mod tests {
         fitted: None,
         plausible: "of the time",
     };
-    static WORLD: PaperWorld = PaperWorld {
+    pub(crate) static WORLD: PaperWorld = PaperWorld {
         name: "test",
         about: "",
         settings: &[
@@ -140,23 +99,11 @@ mod tests {
         result: "",
     };
 
-    /// Breaks: an assumption reaches runs that have no such part, or not all that have it, or a value from
-    /// the user does not win.
-    #[test]
-    fn settings_reach_the_parts_of_a_run() {
-        let assumed = WorldAssumptions::literal(&[set("x.abc", "user")]).within(&WORLD);
-        let mut settings = vec![set("x.slow", "1"), set("y.slow", "1")];
-        let parts = [("sender", "x".to_owned()), ("sender", "y".to_owned()), ("host", "y".to_owned())];
-        assumed.apply(&mut settings, &parts);
-        let expected = [set("x.slow", "1"), set("x.abc", "off"), set("y.abc", "off"), set("x.abc", "user")];
-        assert_eq!(settings, expected);
-        assert_eq!(WORLD.choice("window"), Some("9"));
-    }
-
-    /// Breaks: numbers that were used for a fit count as numbers that judge it.
+    /// Breaks: numbers that were used for a fit count as numbers that judge it, or a choice is not found.
     #[test]
     fn fitted_rows_are_known() {
         assert!(WORLD.is_fitted("a/b") && WORLD.is_fitted("b/c"));
         assert!(!WORLD.is_fitted("b/c/d") && !WORLD.is_fitted("a"));
+        assert_eq!(WORLD.choice("window"), Some("9"));
     }
 }

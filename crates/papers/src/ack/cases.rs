@@ -1,8 +1,8 @@
 //! What is compared: paths, policies of asking, and other settings of the scenario.
 
+use crate::assumptions::{RunPart, WorldAssumptions};
 use crate::experiment::MeasureError;
 use crate::observe::{Setting, scenario, set};
-use crate::world::{RunPart, WorldAssumptions};
 use farpace_lab::scenario::Scenario;
 use farpace_units::Span;
 use std::fmt;

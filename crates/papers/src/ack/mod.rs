@@ -20,13 +20,14 @@ mod worlds;
 pub use estimators::EstimatorsOfAcks;
 pub use modern::ModernAcks;
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
 use crate::statistics::Summary;
-use crate::world::{PaperWorld, WorldAssumptions};
+use crate::world::PaperWorld;
 use cases::{AckCase, AskPolicy, DelaySplit, SCENARIO, sweep};
 use farpace_report::{Page, ReproductionClaim, Table};
 use published::TABLE_2;

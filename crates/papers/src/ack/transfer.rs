@@ -1,9 +1,9 @@
 //! One transfer: counters, round trips, and the repair of a lost tail.
 
 use super::cases::{AckCase, AckRunKind};
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{MeasureError, StopRequest};
 use crate::observe::{PaperObserver, data_segments, observe, verified};
-use crate::world::WorldAssumptions;
 use farpace_events::{Cause, Record, RecordDirection};
 use farpace_lab::scenario::{Direction, Scenario};
 use farpace_lab::{Inputs, Run, RunProgress};

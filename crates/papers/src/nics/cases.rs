@@ -1,8 +1,8 @@
 //! The runs over the paper's testbed, and what they have in common with all others.
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::MeasureError;
 use crate::observe::{Setting, scenario, set};
-use crate::world::WorldAssumptions;
 use farpace_lab::scenario::Scenario;
 use farpace_units::Span;
 use std::fmt;

@@ -15,12 +15,13 @@ mod sets;
 mod striped;
 mod worlds;
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
-use crate::world::{PaperWorld, WorldAssumptions};
+use crate::world::PaperWorld;
 use cases::{FIG_10, FILE, IDLE, NicsCase, NicsRunKind, RATIOS, TESTBED};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::Span;

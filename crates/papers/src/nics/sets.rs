@@ -290,7 +290,7 @@ fn reached(rates: &[(f64, f64)], from: f64, to: f64, mbit: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::WorldAssumptions;
+    use crate::assumptions::WorldAssumptions;
 
     /// Breaks: a case is refused by the scenario reader in the middle of a long measurement.
     #[test]

@@ -1,10 +1,10 @@
 //! One run over several NICs, and what came of it.
 
 use super::cases::{DATAGRAMS_BEGIN, NicsCase};
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{MeasureError, StopRequest};
 use crate::observe::{PaperObserver, data_segments, observe, verified};
 use crate::statistics::percentile;
-use crate::world::WorldAssumptions;
 use farpace_lab::{FlowSample, Inputs, Run, RunProgress};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use serde::{Deserialize, Serialize};

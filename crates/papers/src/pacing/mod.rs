@@ -13,12 +13,13 @@ mod scheduler;
 mod sensitivity;
 mod transfers;
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
-use crate::world::{PaperWorld, WorldAssumptions};
+use crate::world::PaperWorld;
 use classes::{FrameBins, LineCase, PacedClass, RandomSet};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::Span;

@@ -1,9 +1,9 @@
 //! TCP through a small FIFO: Table 5, Figs. 8 and 9.
 
 use super::scheduler::PacingMethod;
+use crate::assumptions::{RunPart, WorldAssumptions};
 use crate::experiment::{MeasureError, StopRequest};
 use crate::observe::{PaperObserver, Setting, observe, scenario, set, verified};
-use crate::world::{RunPart, WorldAssumptions};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run, RunProgress};
 use farpace_path::{DropReason, Meter};

@@ -1,11 +1,11 @@
 //! The satellite path with one or two flows, and numbers over the runs of a case.
 
+use crate::assumptions::{RunPart, WorldAssumptions};
 use crate::bulk::{BulkRun, FlowReading};
 use crate::contender::Contender;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::observe::{Setting, scenario, set};
 use crate::statistics::{Summary, jain};
-use crate::world::{RunPart, WorldAssumptions};
 use farpace_lab::scenario::Scenario;
 use farpace_units::{ByteCount, Span};
 use std::fmt;

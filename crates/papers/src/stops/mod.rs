@@ -11,12 +11,13 @@ mod rows;
 mod transfer;
 mod worlds;
 
+use crate::assumptions::{RunPart, WorldAssumptions};
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
 use crate::observe::{Setting, scenario, set};
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
-use crate::world::{PaperWorld, RunPart, WorldAssumptions};
+use crate::world::PaperWorld;
 use cases::{DEFECTS, KernelVariant, MAIN_WINDOW, PolicedCase, TABLE_2, WINDOWS};
 use farpace_lab::Payload;
 use farpace_lab::scenario::Scenario;
