@@ -4,7 +4,7 @@ use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::{interrupt, terminal};
 use anyhow::{Result, anyhow};
-use farpace_papers::{Experiment, ExperimentReport, MeasureError, ProgressSink, Runner};
+use farpace_papers::{Experiment, ExperimentReport, MeasureError, Paper, ProgressSink, Runner};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
@@ -77,6 +77,39 @@ pub fn make<E: Experiment>(
     form: OutputForm,
 ) -> Result<Made> {
     let plan = Runner::plan(experiment)?;
+    make_report(args, dir, form, |runner| runner.run(experiment, plan, line))
+}
+
+/// The same for a paper, literally and in the world of `assumed`, side by side.
+///
+/// # Errors
+/// As [`make`].
+pub fn make_beside<P: Paper>(
+    [paper, assumed]: [&P; 2],
+    line: &str,
+    args: &ExperimentArgs,
+    dir: &Path,
+    form: OutputForm,
+) -> Result<Made> {
+    let plans = [Runner::plan(paper)?, Runner::plan(assumed)?];
+    if let Some(world) = assumed.world() {
+        let again = plans[1].iter().filter(|run| P::depends_on_world(&run.case)).count();
+        terminal::note(&format!(
+            "{} runs literally, then {again} in the world `{}`; --assume literal leaves the latter out.",
+            plans[0].len(),
+            world.name
+        ));
+    }
+    make_report(args, dir, form, |runner| runner.run_beside(paper, assumed, plans, line))
+}
+
+/// Makes runs, prints the report and writes it.
+fn make_report(
+    args: &ExperimentArgs,
+    dir: &Path,
+    form: OutputForm,
+    run: impl FnOnce(&Runner<'_>) -> Result<ExperimentReport, MeasureError>,
+) -> Result<Made> {
     let out = OutDir::open(dir, &[REPORT.to_owned()])?;
     let bar = RunBar(ProgressBar::hidden());
     let runner = Runner {
@@ -86,7 +119,7 @@ pub fn make<E: Experiment>(
         kept: Some(dir.join(KEPT)),
         program: program(),
     };
-    let report = match runner.run(experiment, plan, line) {
+    let report = match run(&runner) {
         Ok(report) => report,
         Err(MeasureError::Interrupted) => {
             terminal::note(
@@ -172,10 +205,12 @@ impl ProgressSink for RunBar {
         if finished > 0 {
             terminal::note(&format!("{finished} of {total} runs are finished from the last time."));
         }
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {msg}");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {eta} left  {msg}");
         self.0.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.0.set_length(total as u64);
         self.0.set_position(finished as u64);
+        // What was there, and the runs before these, say nothing about the time that is left.
+        self.0.reset_eta();
         self.0.set_draw_target(indicatif::ProgressDrawTarget::stderr());
         self.0.tick();
     }

@@ -45,17 +45,27 @@ const RUNS: [(&str, &str); 5] = [
 /// list of keys. They run in a directory with `scenarios`, the directories of the runs above, `commands.tc`
 /// and `pacing.toml`. `ALL` stands for all scenario files. Commands that measure time or read the state of
 /// the machine are not here.
-const COMMANDS: [(&str, &str); 68] = [
-    ("papers-nics.json", r#"papers nics --quick --time "400 ms" --json --out out/nics"#),
-    ("papers-pacing.json", r#"papers pacing --quick --time "3 s" --sets 10 --json --out out/pacing"#),
+const COMMANDS: [(&str, &str); 72] = [
+    ("papers-nics.json", r#"papers nics --quick --time "400 ms" --assume literal --json --out out/nics"#),
+    (
+        "papers-pacing.json",
+        r#"papers pacing --quick --time "3 s" --sets 10 --assume literal --json --out out/pacing"#,
+    ),
     ("papers-ack-estimators.json", "papers ack --estimators --quick --json --out out/estimators"),
     (
         "papers-satellite.json",
-        r#"papers satellite --quick --seeds 1 --time "16 s" --json --out out/satellite"#,
+        r#"papers satellite --quick --seeds 1 --time "16 s" --assume literal --json --out out/satellite"#,
     ),
-    ("papers-stops.json", r#"papers stops --quick --set flows.bulk.size="10 MB" --json --out out/stops"#),
+    (
+        "papers-stops.json",
+        r#"papers stops --quick --set flows.bulk.size="10 MB" --assume literal --json --out out/stops"#,
+    ),
     ("papers-ack-today.json", "papers ack --today --quick --json --out out/today"),
-    ("papers-ack.json", "papers ack --quick --json --out out/ack"),
+    ("papers-ack.json", "papers ack --quick --assume literal --json --out out/ack"),
+    ("papers-beside.json", "papers ack --quick --json --out out/beside"),
+    ("papers-world.json", "papers ack --quick --assume five-segments --json --out out/world"),
+    ("papers-worlds.json", "papers ack --assume list --json"),
+    ("papers-worlds.txt", "papers ack --assume list"),
     (
         "papers-satellite-frontier.json",
         r#"papers satellite --frontier --only cubic,farpace --seeds 1 --time "4 s" --json --out out/frontier"#,

@@ -8,7 +8,7 @@ use common::run;
 use serde_json::Value;
 
 /// Short transfers.
-const SHORT: [&str; 5] = ["papers", "nics", "--quick", "--time", "400 ms"];
+const SHORT: [&str; 7] = ["papers", "nics", "--quick", "--assume", "literal", "--time", "400 ms"];
 
 fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
@@ -78,6 +78,7 @@ fn bad_input_is_refused_at_once() {
         (vec!["--set", "hosts.a.multi_nic.skipp=3"], "skipp"),
         (vec!["--time", "1 ms"], "--time"),
         (vec!["--threads", "0"], "threads"),
+        (vec!["--assume", "no-such-world"], "late-interrupts"),
     ] {
         let (code, _, err) = run(dir.path(), &[&["papers", "nics"], &more[..]].concat());
         assert_eq!(code, 2, "{more:?}: {err}");

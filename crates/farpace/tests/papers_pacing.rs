@@ -8,7 +8,8 @@ use common::run;
 use serde_json::Value;
 
 /// Short transfers: enough for the end of slow start.
-const SHORT: [&str; 7] = ["papers", "pacing", "--quick", "--time", "3 s", "--sets", "8"];
+const SHORT: [&str; 9] =
+    ["papers", "pacing", "--quick", "--time", "3 s", "--sets", "8", "--assume", "literal"];
 
 fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
@@ -83,6 +84,7 @@ fn bad_input_is_refused_at_once() {
         (vec!["--time", "1 ms"], "--time"),
         (vec!["--sets", "0"], "sets"),
         (vec!["--threads", "0"], "threads"),
+        (vec!["--assume", "no-such-world"], "literal"),
         (vec!["--quick", "--full"], "--full"),
     ] {
         let (code, _, err) = run(dir.path(), &[&["papers", "pacing"], &more[..]].concat());

@@ -21,7 +21,8 @@ fn keys(value: &Value) -> Vec<&str> {
 #[test]
 fn the_short_reproduction_has_everything() {
     let dir = tempfile::tempdir().unwrap();
-    let (code, out, err) = run(dir.path(), &[&SHORT[..], &["--quick", "--json"]].concat());
+    let (code, out, err) =
+        run(dir.path(), &[&SHORT[..], &["--quick", "--assume", "literal", "--json"]].concat());
     assert_eq!(code, 0, "{err}");
     let json: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(keys(&json), ["claims", "paper", "rows"]);
@@ -60,8 +61,8 @@ fn the_short_reproduction_has_everything() {
 fn threads_do_not_change_the_result() {
     let once = |threads: &str| {
         let dir = tempfile::tempdir().unwrap();
-        let short = ["papers", "satellite", "--seeds", "1", "--time", "4 s", "--threads", threads];
-        let (code, out, err) = run(dir.path(), &short);
+        let short = ["--seeds", "1", "--time", "4 s", "--assume", "literal", "--threads", threads];
+        let (code, out, err) = run(dir.path(), &[&["papers", "satellite"], &short[..]].concat());
         assert_eq!(code, 0, "{err}");
         let report = std::fs::read(dir.path().join("out/satellite/report.html")).unwrap();
         (out, report)
@@ -118,6 +119,8 @@ fn bad_input_is_refused_at_once() {
         (vec!["--only", "reno"], "--frontier"),
         (vec!["--frontier", "--only", "renno"], "renno"),
         (vec!["--frontier", "--quick"], "--quick"),
+        (vec!["--frontier", "--assume", "two-systems"], "--assume"),
+        (vec!["--assume", "no-such-world"], "two-systems"),
     ] {
         let (code, _, err) = run(dir.path(), &[&["papers", "satellite"], &more[..]].concat());
         assert_eq!(code, 2, "{more:?}: {err}");

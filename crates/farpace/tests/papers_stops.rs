@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A tenth of the paper's gigabyte: the first loss and what follows.
-const SMALL: [&str; 3] = ["--quick", "--set", "flows.bulk.size=100 MB"];
+const SMALL: [&str; 5] = ["--quick", "--set", "flows.bulk.size=100 MB", "--assume", "literal"];
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
@@ -100,7 +100,10 @@ fn a_real_file_is_sent() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, vec![7u8; 3_000_000]).unwrap();
-    let sent = stops(&dir.path().join("a"), &["--quick", "--payload", file.to_str().unwrap()]);
+    let sent = stops(
+        &dir.path().join("a"),
+        &["--quick", "--assume", "literal", "--payload", file.to_str().unwrap()],
+    );
     assert!(sent.status.success(), "{}", text(&sent.stderr));
     assert!(text(&sent.stdout).contains("transfers of 3 MB"), "{}", text(&sent.stdout));
     let made = stops(&dir.path().join("b"), &["--quick", "--set", "flows.bulk.size=2 MB", "--real-file"]);
@@ -119,6 +122,7 @@ fn bad_input_is_refused_at_once() {
         (vec!["--payload", "/no/such/file"], "/no/such/file"),
         (vec!["--set", "flows.bulk.sizee=1 GB"], "size"),
         (vec!["--threads", "0"], "threads"),
+        (vec!["--assume", "no-such-world"], "sender-processor"),
     ] {
         let done = stops(&dir.path().join("out"), &args);
         assert_eq!(done.status.code(), Some(2), "{args:?}");

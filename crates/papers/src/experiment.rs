@@ -148,6 +148,10 @@ impl<'a, E: Experiment> Measured<'a, E> {
     pub fn runs(&self, case: &E::Case) -> impl Iterator<Item = &E::Measurement> + Clone {
         self.cases.get(case).into_iter().flat_map(BTreeMap::values)
     }
+    /// A run of the plan.
+    pub fn run(&self, of: &CaseRun<E::Case>) -> Option<&E::Measurement> {
+        self.cases.get(&of.case)?.get(&of.number)
+    }
     /// The first run of a case.
     pub fn first(&self, case: &E::Case) -> Option<&E::Measurement> {
         self.runs(case).next()

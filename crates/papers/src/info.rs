@@ -1,5 +1,7 @@
 //! What is known of a paper before anything is measured.
 
+use crate::world::PaperWorld;
+
 /// What is known of a paper without a measurement.
 #[derive(Debug)]
 pub struct PaperInfo {
@@ -21,4 +23,13 @@ pub struct PaperInfo {
     pub single_run: &'static str,
     /// The text of `docs/papers/NAME.md`, which has the reasons of claims that fail.
     pub document: &'static str,
+    /// Assumptions about what it leaves open; first the world in which most claims hold.
+    pub worlds: &'static [PaperWorld],
+}
+
+impl PaperInfo {
+    /// The world of this name.
+    pub fn world(&self, name: &str) -> Option<&'static PaperWorld> {
+        self.worlds.iter().find(|world| world.name == name)
+    }
 }

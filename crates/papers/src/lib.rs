@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ack;
+mod assumptions;
 mod bulk;
 mod contender;
 pub mod controls;
@@ -30,6 +31,7 @@ pub mod statistics;
 pub mod stops;
 mod sweep;
 pub mod together;
+mod world;
 
 pub use bulk::endless;
 pub use contender::{chosen_controls, congestion_name};
@@ -38,6 +40,7 @@ pub use info::PaperInfo;
 pub use observe::Setting;
 pub use overview::Overview;
 pub use paper::{ClaimList, Paper, RowList};
-pub use reasons::{FailsIn, entries as reasons};
+pub use reasons::{FailsIn, entries as reasons, entries_in_world as reasons_in_world};
 pub use report::{ExperimentReport, PaperSummary, ReportJson};
 pub use runner::{ProgressSink, Runner};
+pub use world::{CHOICE, PaperWorld, WorldSetting};

@@ -1,19 +1,35 @@
 //! A published measurement: what [`Experiment`] has, and rows and claims.
 
-use crate::experiment::{Experiment, Measured};
+use crate::experiment::{Experiment, MeasureError, Measured};
 use crate::info::PaperInfo;
 use crate::reasons;
 use crate::report::{ExperimentReport, PaperSummary, ReportJson};
-use farpace_report::{Page, Reproduction, ReproductionClaim, ReproductionRow, Table};
+use crate::world::PaperWorld;
+use farpace_report::{
+    Page, PrintAgreement, Reproduction, ReproductionClaim, ReproductionRow, Table, WorldComparison,
+};
 use std::collections::BTreeMap;
 
 /// A published measurement that is made again.
 ///
 /// `document` and `single_run` of [`PaperInfo`] aside, everything a reader sees comes from these functions;
 /// the module `report` puts it together. None of them reads a file, writes or prints.
-pub trait Paper: Experiment {
+pub trait Paper: Experiment<Measurement: Clone> {
     /// What is known without a measurement.
     const ABOUT: &'static PaperInfo;
+
+    /// The world in which all runs are made; none: literally.
+    fn world(&self) -> Option<&'static PaperWorld>;
+    /// The same measurement in a world. If it is `brief`, it leaves out what no claim and no printed number
+    /// needs.
+    ///
+    /// # Errors
+    /// A scenario that the world and the values from the user make impossible.
+    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError>;
+    /// False if the runs of a case are the same in each world.
+    fn depends_on_world(_case: &Self::Case) -> bool {
+        true
+    }
 
     /// What was run, for the first line on a terminal.
     fn scope(measured: &Measured<'_, Self>) -> String;
@@ -31,13 +47,58 @@ pub trait Paper: Experiment {
     fn scenarios(measured: &Measured<'_, Self>) -> Vec<(String, String)>;
 }
 
-/// Puts the report of a paper together.
-pub fn report<P: Paper>(measured: &Measured<'_, P>, command: &str) -> ExperimentReport {
-    let about = P::ABOUT;
-    let (mut rows, mut claims) = (RowList::default(), ClaimList::new(about.document));
+/// Rows and claims of a paper, literally or in the world in which it was measured.
+pub fn reproduction<P: Paper>(measured: &Measured<'_, P>) -> Reproduction {
+    let (about, world) = (P::ABOUT, measured.of.world());
+    let (mut rows, mut claims) = (RowList::default(), ClaimList::new(about.document, world));
     P::rows(measured, &mut rows);
     P::claims(measured, &mut claims);
-    let reproduction = Reproduction { paper: about.citation.to_owned(), rows: rows.all, claims: claims.all };
+    Reproduction {
+        paper: about.citation.to_owned(),
+        rows: rows.all,
+        claims: claims.all,
+        assumed: world.map(PaperWorld::described),
+        comparison: None,
+    }
+}
+
+/// A literal reproduction beside the same one in a world.
+pub fn compared(literal: &Reproduction, world: &PaperWorld, assumed: &Reproduction) -> WorldComparison {
+    WorldComparison::new(world.described(), literal, assumed, |row| world.is_fitted(row))
+}
+
+/// The part of the page that shows both side by side.
+fn side_by_side(comparison: &WorldComparison, page: &mut Page) {
+    let WorldComparison { world, literal, assumed, .. } = comparison;
+    page.heading("Literal, and in the authors' world").paragraph(&format!(
+        "What a paper leaves open is assumed: \"literal\" is what it prints and else the usual. The world \
+         `{}` assumes something else, which no paper prints. {} Literally {}. In this world {}.",
+        world.name,
+        world.about,
+        literal.text(),
+        assumed.text()
+    ));
+    page.finding(&format!("{} {}", comparison.verdict(), world.result));
+    page.table(&comparison.summary_table()).table(&comparison.claim_table()).table(&world.table());
+    for claim in comparison.claims.iter().filter(|claim| claim.world == Some(false)) {
+        if let Some(evidence) = &claim.evidence {
+            page.paragraph(&format!("In the world fails `{}`: {evidence}", claim.id));
+        }
+    }
+    page.folded("Printed numbers, literal and in the world", |page| {
+        page.table(&comparison.number_table());
+    });
+}
+
+/// Puts the report of a paper together; with a comparison if it was measured in a world as well.
+pub fn report<P: Paper>(
+    measured: &Measured<'_, P>,
+    command: &str,
+    comparison: Option<WorldComparison>,
+) -> ExperimentReport {
+    let about = P::ABOUT;
+    let mut reproduction = reproduction(measured);
+    reproduction.comparison = comparison;
     let all = &reproduction.claims;
     let held = all.iter().filter(|claim| claim.holds).count();
     let is_key = |id: &str| about.key_claims.is_empty() || about.key_claims.contains(&id);
@@ -50,6 +111,23 @@ pub fn report<P: Paper>(measured: &Measured<'_, P>, command: &str) -> Experiment
     );
     let mut page = Page::new(about.title);
     page.verdict(&verdict, confirmed);
+    if let Some(world) = measured.of.world() {
+        let agreement = PrintAgreement::of(&reproduction, |row| world.is_fitted(row));
+        page.heading("The world that is assumed").paragraph(&format!(
+            "All runs are in the world `{}`. {} In it {}. {}",
+            world.name,
+            world.about,
+            agreement.text(),
+            world.result
+        ));
+        page.table(&world.described().table());
+    }
+    if about.worlds.is_empty() {
+        page.finding("No world of the authors is known that is better than the literal runs.");
+    }
+    if let Some(comparison) = &reproduction.comparison {
+        side_by_side(comparison, &mut page);
+    }
     P::body(measured, all, &mut page);
     page.heading("Assumptions");
     for assumption in reproduction.assumptions() {
@@ -65,9 +143,13 @@ pub fn report<P: Paper>(measured: &Measured<'_, P>, command: &str) -> Experiment
         page.details(&title, &text);
     }
     page.paragraph(&format!("Source: {}.", about.citation));
-    let headline = format!("{}: {}, every byte compared", about.title, P::scope(measured));
+    let scope = P::scope(measured);
+    let headline = match measured.of.world() {
+        Some(world) => format!("{} in the world {}: {scope}, every byte compared", about.title, world.name),
+        None => format!("{}: {scope}, every byte compared", about.title),
+    };
     let summary = Some(PaperSummary { about, verdict, table: P::key_table(measured) });
-    ExperimentReport { page, headline, json: ReportJson::Paper(reproduction), summary }
+    ExperimentReport { page, headline, json: ReportJson::Paper(Box::new(reproduction)), summary }
 }
 
 /// Rows of a paper under construction.
@@ -114,8 +196,8 @@ pub struct ClaimList {
 }
 
 impl ClaimList {
-    fn new(document: &str) -> Self {
-        ClaimList { all: Vec::new(), reasons: reasons::parse(document) }
+    fn new(document: &str, world: Option<&PaperWorld>) -> Self {
+        ClaimList { all: Vec::new(), reasons: reasons::parse(document, world.map(|world| world.name)) }
     }
     /// Adds a claim.
     pub fn add(

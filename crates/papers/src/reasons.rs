@@ -21,14 +21,28 @@ pub enum FailsIn {
     Full,
 }
 
-/// The reasons by id.
-pub(crate) fn parse(document: &str) -> BTreeMap<String, String> {
-    entries(document).into_iter().map(|(id, _, reason)| (id, reason)).collect()
+/// The reasons by id, of the literal reproduction or of a world.
+pub(crate) fn parse(document: &str, world: Option<&str>) -> BTreeMap<String, String> {
+    let entries = match world {
+        Some(world) => entries_in_world(document, world),
+        None => entries(document),
+    };
+    entries.into_iter().map(|(id, _, reason)| (id, reason)).collect()
 }
 
-/// Id, measurement and reason of each claim in `document`.
+/// Id, measurement and reason of each claim in `document` that fails literally.
 pub fn entries(document: &str) -> Vec<(String, FailsIn, String)> {
-    let section = document.split_once(HEADING).map_or("", |(_, rest)| rest);
+    entries_below(document, &format!("{HEADING}\n"))
+}
+
+/// The same of each claim that fails in a world. The reason of a claim that fails literally, too, begins with
+/// `Inconsistent:` if the paper contradicts itself, else with `Open:` and names what would decide it.
+pub fn entries_in_world(document: &str, world: &str) -> Vec<(String, FailsIn, String)> {
+    entries_below(document, &format!("{HEADING} in the world `{world}`\n"))
+}
+
+fn entries_below(document: &str, heading: &str) -> Vec<(String, FailsIn, String)> {
+    let section = document.split_once(heading).map_or("", |(_, rest)| rest);
     let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
     let mut entries = Vec::new();
     for item in section.split("\n* `").skip(1) {
@@ -63,5 +77,18 @@ mod tests {
             entry("c", FailsIn::Quick, "see [d: e](f)"),
         ];
         assert_eq!(entries(document), expected);
+    }
+
+    /// Breaks: reasons of a world are taken for those of the literal reproduction.
+    #[test]
+    fn each_world_has_its_own_section() {
+        let document = "## Claims that fail\n\n* `a`: one.\n\n## Claims that fail in the world `w`\n\n\
+                        * `b`: Open: two.\n";
+        let ids = |entries: Vec<(String, FailsIn, String)>| {
+            entries.into_iter().map(|(id, _, reason)| format!("{id} {reason}")).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(entries(document)), ["a one"]);
+        assert_eq!(ids(entries_in_world(document, "w")), ["b Open: two"]);
+        assert!(entries_in_world(document, "x").is_empty());
     }
 }

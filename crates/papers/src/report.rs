@@ -23,7 +23,7 @@ pub struct ExperimentReport {
 #[serde(untagged)]
 pub enum ReportJson {
     /// Rows and claims of a paper.
-    Paper(Reproduction),
+    Paper(Box<Reproduction>),
     /// An object of another form.
     Other(Value),
 }

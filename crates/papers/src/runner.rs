@@ -3,6 +3,7 @@
 
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::kept::{Kept, KeptRuns};
+use crate::paper::{self, Paper};
 use crate::report::ExperimentReport;
 use rayon::prelude::*;
 use std::path::PathBuf;
@@ -18,6 +19,9 @@ pub trait ProgressSink: Sync {
     /// No more runs are made.
     fn end(&self);
 }
+
+/// A run and what it gave.
+type RunAndMeasurement<E> = (CaseRun<<E as Experiment>::Case>, <E as Experiment>::Measurement);
 
 /// Makes the runs of experiments.
 pub struct Runner<'a> {
@@ -64,6 +68,37 @@ impl Runner<'_> {
         Ok(experiment.report(&measured, command))
     }
 
+    /// Makes the runs of a paper twice: literally, and in the world of `assumed`, which is the same paper
+    /// there. Both are in the report side by side. What does not depend on the world is measured once.
+    ///
+    /// # Errors
+    /// As [`run`](Runner::run).
+    pub fn run_beside<P: Paper>(
+        &self,
+        paper: &P,
+        assumed: &P,
+        plans: [Vec<CaseRun<P::Case>>; 2],
+        command: &str,
+    ) -> Result<ExperimentReport, MeasureError> {
+        let [plan, in_world] = plans;
+        let literal = self.measure(paper, plan)?;
+        paper.follow_up(&literal, self.stop)?;
+        let (mut known, mut rest) = (Vec::new(), Vec::new());
+        for run in in_world {
+            let measured = literal.run(&run).filter(|_| !P::depends_on_world(&run.case));
+            match measured {
+                Some(measured) => known.push((run, measured.clone())),
+                None => rest.push(run),
+            }
+        }
+        known.extend(self.measure_all(assumed, rest)?);
+        let reproduction = paper::reproduction(&Measured::new(assumed, known));
+        let comparison = assumed
+            .world()
+            .map(|world| paper::compared(&paper::reproduction(&literal), world, &reproduction));
+        Ok(paper::report(&literal, command, comparison))
+    }
+
     /// Removes the file of finished measurements. Call it when the report has been written.
     pub fn forget(&self) {
         if let Some(path) = &self.kept {
@@ -77,6 +112,14 @@ impl Runner<'_> {
         experiment: &'e E,
         plan: Vec<CaseRun<E::Case>>,
     ) -> Result<Measured<'e, E>, MeasureError> {
+        Ok(Measured::new(experiment, self.measure_all(experiment, plan)?))
+    }
+
+    fn measure_all<E: Experiment>(
+        &self,
+        experiment: &E,
+        plan: Vec<CaseRun<E::Case>>,
+    ) -> Result<Vec<RunAndMeasurement<E>>, MeasureError> {
         let inputs = format!("{} {}", self.program, experiment.inputs());
         let (kept, known) = match &self.kept {
             Some(path) => Kept::open(path, &inputs),
@@ -106,7 +149,7 @@ impl Runner<'_> {
         let pool = pool.map_err(|error| MeasureError::Invalid(format!("no threads: {error}")))?;
         let all: Vec<_> = pool.install(|| plan.into_par_iter().with_max_len(1).map(one).collect());
         self.progress.end();
-        Ok(Measured::new(experiment, all.into_iter().collect::<Result<Vec<_>, _>>()?))
+        all.into_iter().collect()
     }
 }
 

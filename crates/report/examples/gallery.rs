@@ -316,6 +316,8 @@ fn reproduction() -> Reproduction {
                 "linux-2.6.22 stopped for 1.2 s at 8.4 s in run 7",
             ),
         ],
+        assumed: None,
+        comparison: None,
     }
 }
 

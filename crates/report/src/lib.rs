@@ -26,6 +26,7 @@ mod scale;
 mod series;
 mod svg;
 mod table;
+mod worlds;
 
 pub use bins::{BinInterval, BinnedSeries};
 pub use chart::{Drawing, Figure};
@@ -46,3 +47,7 @@ pub use recorder::FlightRecorder;
 pub use reproduction::{Reproduction, ReproductionClaim, ReproductionRow};
 pub use series::{Reduced, SeriesBucket};
 pub use table::{Align, Table, TableCell, TableColumn};
+pub use worlds::{
+    AGREES, AssumedSetting, AssumedWorld, ComparedClaim, ComparedNumber, PrintAgreement, WorldComparison,
+    agrees,
+};

@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`Reproduction`].
 
-use crate::{Table, TableCell, TableColumn};
+use crate::{AssumedWorld, Table, TableCell, TableColumn, WorldComparison};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -15,6 +15,12 @@ pub struct Reproduction {
     pub rows: Vec<ReproductionRow>,
     /// Its claims.
     pub claims: Vec<ReproductionClaim>,
+    /// The assumptions under which rows and claims are, if they are not literal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<AssumedWorld>,
+    /// The same beside what comes out in a world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<WorldComparison>,
 }
 
 /// A value.
@@ -154,6 +160,8 @@ mod tests {
                 row("b", None, Some(f64::NAN), &["y", "x"]),
             ],
             claims: vec![claim],
+            assumed: None,
+            comparison: None,
         }
     }
 

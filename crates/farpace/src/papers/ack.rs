@@ -1,6 +1,6 @@
 //! `farpace papers ack`: its options.
 
-use super::{PaperArgs, exit_codes};
+use super::{PaperArgs, exit_codes, make_paper};
 use crate::experiments::{self, Made, OutputForm, command_line};
 use anyhow::Result;
 use farpace_papers::ack::{AckPaper, EstimatorsOfAcks, ModernAcks};
@@ -31,10 +31,10 @@ pub struct Args {
     #[arg(long)]
     pub quick: bool,
     /// Not the thesis: policies with modern paths and stacks, to out/ack-today
-    #[arg(long, conflicts_with_all = ["estimators", "strict"])]
+    #[arg(long, conflicts_with_all = ["estimators", "strict", "assume"])]
     pub today: bool,
     /// Not the thesis: estimators of the timeout, with and without confirmed samples, to out/ack-estimators
-    #[arg(long, conflicts_with = "strict")]
+    #[arg(long, conflicts_with_all = ["strict", "assume"])]
     pub estimators: bool,
     /// The options of every paper.
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(super) fn make(args: &Args, form: OutputForm) -> Result<Made> {
         }
         _ => {
             let paper = AckPaper::new(args.quick, &common.set);
-            experiments::make(&paper, &line, common, &common.dir("ack"), form)
+            make_paper(paper, &line, &args.paper, &common.dir("ack"), form)
         }
     }
 }

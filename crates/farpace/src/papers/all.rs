@@ -44,6 +44,9 @@ pub struct Args {
     /// Everything that each paper's own command does
     #[arg(long)]
     pub full: bool,
+    /// Also in the best world of each paper, side by side: it takes twice as long
+    #[arg(long)]
+    pub worlds: bool,
     /// Runs at a time [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -61,6 +64,9 @@ impl Args {
         let mut words = vec!["paper".into(), "--out".into(), dir.as_os_str().to_owned()];
         if !self.full {
             words.push("--quick".into());
+        }
+        if !self.worlds {
+            words.extend(["--assume".into(), "literal".into()]);
         }
         if let Some(threads) = self.threads {
             words.extend(["--threads".into(), threads.to_string().into()]);

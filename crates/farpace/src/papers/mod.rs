@@ -7,17 +7,26 @@ pub mod pacing;
 pub mod satellite;
 pub mod stops;
 
-use crate::experiments::{ExperimentArgs, OutputForm, end};
-use crate::interrupt;
-use anyhow::Result;
+use crate::experiments::{self, ExperimentArgs, Made, OutputForm, end};
+use crate::{interrupt, terminal};
+use anyhow::{Result, anyhow};
 use clap::Subcommand;
+use farpace_papers::ack::AckPaper;
+use farpace_papers::nics::NicsPaper;
+use farpace_papers::pacing::PacingPaper;
+use farpace_papers::satellite::SatellitePaper;
+use farpace_papers::stops::StopsPaper;
+use farpace_papers::{Paper, PaperInfo};
 use serde::Serialize;
+use serde_json::{Value, json};
+use std::path::Path;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 Examples:
   farpace papers all                 all of them, quickly, on one page
   farpace papers stops               one of them in full, with a report of its own
+  farpace papers nics --assume list  the worlds of this paper: named assumptions about its hosts
   farpace papers nics --json | jq '.claims[] | select(.holds | not)'";
 
 /// The arguments of `farpace papers`.
@@ -48,6 +57,20 @@ pub enum PaperCommand {
     Nics(nics::Args),
 }
 
+impl PaperCommand {
+    /// What is known of a single paper, and its options.
+    fn one(&self) -> Option<(&'static PaperInfo, &PaperArgs)> {
+        match self {
+            PaperCommand::All(_) => None,
+            PaperCommand::Stops(args) => Some((StopsPaper::ABOUT, &args.paper)),
+            PaperCommand::Satellite(args) => Some((SatellitePaper::ABOUT, &args.paper)),
+            PaperCommand::Ack(args) => Some((AckPaper::ABOUT, &args.paper)),
+            PaperCommand::Pacing(args) => Some((PacingPaper::ABOUT, &args.paper)),
+            PaperCommand::Nics(args) => Some((NicsPaper::ABOUT, &args.paper)),
+        }
+    }
+}
+
 /// Options of every paper.
 #[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct PaperArgs {
@@ -55,6 +78,11 @@ pub struct PaperArgs {
     #[arg(long)]
     #[serde(skip)]
     pub strict: bool,
+    /// What is assumed where the paper says nothing: the name of a world for all runs, "literal", or "list"
+    /// for the worlds that exist [default: literal, beside the world in which most claims
+    /// hold]
+    #[arg(long, value_name = "WORLD")]
+    pub assume: Option<String>,
     /// The options of every experiment.
     #[command(flatten)]
     #[serde(flatten)]
@@ -74,6 +102,64 @@ Exit codes:
 }
 use exit_codes;
 
+/// In place of a world's name: nothing is assumed but what the scenario says.
+const LITERAL: &str = "literal";
+/// In place of a world's name: the worlds are listed.
+const LIST: &str = "list";
+
+/// Makes a paper as `--assume` asks: literally with the best world beside it, literally alone, or in a world.
+fn make_paper<P: Paper>(
+    paper: P,
+    line: &str,
+    args: &PaperArgs,
+    dir: &Path,
+    form: OutputForm,
+) -> Result<Made> {
+    let common = &args.common;
+    let make = |paper: &P| experiments::make(paper, line, common, dir, form);
+    match args.assume.as_deref() {
+        None => match P::ABOUT.worlds.first() {
+            Some(world) => {
+                let assumed = paper.in_world(world, true)?;
+                experiments::make_beside([&paper, &assumed], line, common, dir, form)
+            }
+            None => make(&paper),
+        },
+        Some(LITERAL) => make(&paper),
+        Some(name) => {
+            let names: Vec<&str> =
+                P::ABOUT.worlds.iter().map(|world| world.name).chain([LITERAL, LIST]).collect();
+            let unknown = || anyhow!("there is no world `{name}`; this paper has: {}", names.join(", "));
+            let world = P::ABOUT.world(name).ok_or_else(unknown)?;
+            make(&paper.in_world(world, false)?)
+        }
+    }
+}
+
+/// Prints the worlds of a paper.
+fn list(about: &PaperInfo, as_json: bool) -> Result<ExitCode> {
+    if as_json {
+        let worlds: Vec<Value> = about
+            .worlds
+            .iter()
+            .map(|world| json!({ "world": world.described(), "fitted_rows": world.fitted }))
+            .collect();
+        let all = json!({ "format": "farpace-worlds/1", "paper": about.citation, "worlds": worlds });
+        terminal::print_json(&all)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    if about.worlds.is_empty() {
+        text += "No world of the authors is known that is better than the literal runs.\n";
+    }
+    for world in about.worlds {
+        let table = world.described().table().to_text();
+        text += &format!("{}\n  {}\n  {}\n\n{table}\n", world.name, world.about, world.result);
+    }
+    terminal::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// `farpace papers`.
 ///
 /// # Errors
@@ -81,6 +167,11 @@ use exit_codes;
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let form = |paper: &PaperArgs| OutputForm::of(paper.common.json);
+    if let Some((about, paper)) = args.paper.one()
+        && paper.assume.as_deref() == Some(LIST)
+    {
+        return list(about, paper.common.json);
+    }
     let (made, paper) = match &args.paper {
         PaperCommand::All(args) => return all::run(args),
         PaperCommand::Stops(args) => (stops::make(args, form(&args.paper))?, &args.paper),

@@ -1,7 +1,7 @@
 //! `farpace papers nics`: its options.
 
-use super::{PaperArgs, exit_codes};
-use crate::experiments::{self, Made, OutputForm, command_line};
+use super::{PaperArgs, exit_codes, make_paper};
+use crate::experiments::{Made, OutputForm, command_line};
 use anyhow::Result;
 use farpace_papers::nics::NicsPaper;
 use farpace_units::Span;
@@ -41,5 +41,5 @@ pub struct Args {
 pub(super) fn make(args: &Args, form: OutputForm) -> Result<Made> {
     let common = &args.paper.common;
     let paper = NicsPaper::new(args.quick, args.time, &common.set)?;
-    experiments::make(&paper, &command_line("papers nics", args), common, &common.dir("nics"), form)
+    make_paper(paper, &command_line("papers nics", args), &args.paper, &common.dir("nics"), form)
 }

@@ -1,7 +1,7 @@
 //! `farpace papers pacing`: its options.
 
-use super::{PaperArgs, exit_codes};
-use crate::experiments::{self, Made, OutputForm, command_line};
+use super::{PaperArgs, exit_codes, make_paper};
+use crate::experiments::{Made, OutputForm, command_line};
 use anyhow::Result;
 use farpace_papers::pacing::PacingPaper;
 use farpace_units::Span;
@@ -48,5 +48,5 @@ pub struct Args {
 pub(super) fn make(args: &Args, form: OutputForm) -> Result<Made> {
     let common = &args.paper.common;
     let paper = PacingPaper::new([args.quick, args.full], args.time, args.sets, &common.set)?;
-    experiments::make(&paper, &command_line("papers pacing", args), common, &common.dir("pacing"), form)
+    make_paper(paper, &command_line("papers pacing", args), &args.paper, &common.dir("pacing"), form)
 }

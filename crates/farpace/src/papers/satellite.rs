@@ -1,6 +1,6 @@
 //! `farpace papers satellite`: its options.
 
-use super::{PaperArgs, exit_codes};
+use super::{PaperArgs, exit_codes, make_paper};
 use crate::experiments::{self, Made, OutputForm, command_line};
 use anyhow::Result;
 use farpace_papers::satellite::{Frontier, SatellitePaper};
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     pub time: Option<Span>,
     /// Not the paper: every congestion control, on a modern stack, over the same grid
-    #[arg(long, conflicts_with_all = ["quick", "strict"])]
+    #[arg(long, conflicts_with_all = ["quick", "strict", "assume"])]
     pub frontier: bool,
     /// With --frontier: only these, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "frontier")]
@@ -58,5 +58,5 @@ pub(super) fn make(args: &Args, form: OutputForm) -> Result<Made> {
         return experiments::make(&frontier, &line, common, &dir, form);
     }
     let paper = SatellitePaper::new(args.quick, args.seeds, time, set)?;
-    experiments::make(&paper, &line, common, &dir, form)
+    make_paper(paper, &line, &args.paper, &dir, form)
 }

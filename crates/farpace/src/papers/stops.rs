@@ -1,7 +1,7 @@
 //! `farpace papers stops`: its options, and the bytes that runs send.
 
-use super::{PaperArgs, exit_codes};
-use crate::experiments::{self, Made, OutputForm, command_line};
+use super::{PaperArgs, exit_codes, make_paper};
+use crate::experiments::{Made, OutputForm, command_line};
 use crate::interrupt::Litter;
 use anyhow::{Context, Result, anyhow};
 use farpace_lab::Payload;
@@ -64,7 +64,7 @@ pub(super) fn make(args: &Args, form: OutputForm) -> Result<Made> {
         let flow = base.flows.first().ok_or_else(|| anyhow!("the scenario has no flow"))?;
         paper.send(real_file(&dir, base.seed, flow.size)?, format!("random {} {}", base.seed, flow.size));
     }
-    experiments::make(&paper, &command_line("papers stops", args), common, &dir, form)
+    make_paper(paper, &command_line("papers stops", args), &args.paper, &dir, form)
 }
 
 /// A file of `size` pseudo-random bytes that do not repeat, in memory. It has no name any more.

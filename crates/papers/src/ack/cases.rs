@@ -1,5 +1,6 @@
 //! What is compared: paths, policies of asking, and other settings of the scenario.
 
+use crate::assumptions::{RunPart, WorldAssumptions};
 use crate::experiment::MeasureError;
 use crate::observe::{Setting, scenario, set};
 use farpace_lab::scenario::Scenario;
@@ -166,11 +167,24 @@ impl AckCase {
     ///
     /// # Errors
     /// What the settings make impossible.
-    pub fn scenario(&self, phase: u64, more: &[Setting]) -> Result<Scenario, MeasureError> {
+    pub(crate) fn scenario(&self, phase: u64, more: &WorldAssumptions) -> Result<Scenario, MeasureError> {
         let start = STEP * phase;
         let mut all =
             vec![set("duration", (start + TIME).to_string()), set("flows.bulk.start", start.to_string())];
-        all.extend(self.settings.iter().chain(more).cloned());
+        all.extend(self.settings.iter().cloned());
+        let mut parts = vec![
+            ("sender-host", "hosts.a"),
+            ("receiver-host", "hosts.b"),
+            ("sender", "flows.bulk.sender"),
+            ("line", "links.line"),
+        ];
+        // A case that has a receive window of its own is about that.
+        if !self.settings.iter().any(|(key, _)| key == WINDOW) {
+            parts.push(("receiver", "flows.bulk.receiver"));
+        }
+        let parts: Vec<RunPart<'_>> =
+            parts.into_iter().map(|(name, table)| (name, table.to_owned())).collect();
+        more.apply(&mut all, &parts);
         scenario(SCENARIO, "scenarios/papers/ack.toml", &all)
     }
 }

@@ -15,16 +15,19 @@ mod page;
 mod published;
 mod rows;
 mod transfer;
+mod worlds;
 
 pub use estimators::EstimatorsOfAcks;
 pub use modern::ModernAcks;
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
 use crate::statistics::Summary;
+use crate::world::PaperWorld;
 use cases::{AckCase, AskPolicy, DelaySplit, SCENARIO, sweep};
 use farpace_report::{Page, ReproductionClaim, Table};
 use published::TABLE_2;
@@ -40,13 +43,15 @@ type MeasuredAcks<'a> = Measured<'a, AckPaper>;
 /// Transfers with six policies of asking for ACKs.
 pub struct AckPaper {
     quick: bool,
-    set: Vec<Setting>,
+    /// The sweep over what the thesis leaves open is made.
+    sweeps: bool,
+    assumed: WorldAssumptions,
 }
 
 impl AckPaper {
     /// The full or the quick measurement; `set` changes the scenario of all runs.
     pub fn new(quick: bool, set: &[Setting]) -> Self {
-        AckPaper { quick, set: set.to_vec() }
+        AckPaper { quick, sweeps: !quick, assumed: WorldAssumptions::literal(set) }
     }
     fn phases(&self) -> u64 {
         PHASES[usize::from(self.quick)]
@@ -65,7 +70,7 @@ impl Experiment for AckPaper {
             cases.extend([AskPolicy::None, AskPolicy::Rtt].map(|policy| AckCase::new(split, policy, true)));
             cases.extend(TABLE_2.iter().map(|row| row.case(split).with_four_in_flight()));
         }
-        if !self.quick {
+        if self.sweeps {
             cases.extend(sweep().into_iter().flat_map(|(_, _, cases)| cases));
         }
         let clocks = clocks::all().into_iter().map(|(.., case)| case);
@@ -75,20 +80,20 @@ impl Experiment for AckPaper {
         cases.into_iter().flat_map(runs).collect()
     }
     fn inputs(&self) -> String {
-        format!("{:?}", self.set)
+        self.assumed.inputs()
     }
     fn check(&self, case: &AckCase) -> Result<(), MeasureError> {
-        for flow in &case.scenario(0, &self.set)?.flows {
+        for flow in &case.scenario(0, &self.assumed)?.flows {
             let resolved = flow.sender.resolve().and(flow.receiver.resolve());
             resolved.map_err(|error| MeasureError::Invalid(format!("{case}: {error}")))?;
         }
         Ok(())
     }
     fn measure(&self, run: &CaseRun<AckCase>, stop: &StopRequest<'_>) -> Result<AckRun, MeasureError> {
-        transfer::measure(&run.case, run.number, &self.set, stop)
+        transfer::measure(&run.case, run.number, &self.assumed, stop)
     }
     fn report(&self, measured: &Measured<'_, Self>, command: &str) -> ExperimentReport {
-        report(measured, command)
+        report(measured, command, None)
     }
 }
 
@@ -107,7 +112,16 @@ impl Paper for AckPaper {
         key_claims: &[],
         single_run: "farpace run scenarios/papers/ack.toml --out cdl",
         document: include_str!("../../../../docs/papers/ack.md"),
+        worlds: worlds::WORLDS,
     };
+
+    fn world(&self) -> Option<&'static PaperWorld> {
+        self.assumed.world
+    }
+    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
+        let assumed = self.assumed.within(world);
+        Ok(AckPaper { quick: self.quick, sweeps: self.sweeps && !brief, assumed })
+    }
 
     fn scope(measured: &Measured<'_, Self>) -> String {
         format!("{} runs", measured.count())

@@ -1,8 +1,9 @@
 //! One transfer: counters, round trips, and the repair of a lost tail.
 
 use super::cases::{AckCase, AckRunKind};
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{MeasureError, StopRequest};
-use crate::observe::{PaperObserver, Setting, data_segments, observe, verified};
+use crate::observe::{PaperObserver, data_segments, observe, verified};
 use farpace_events::{Cause, Record, RecordDirection};
 use farpace_lab::scenario::{Direction, Scenario};
 use farpace_lab::{Inputs, Run, RunProgress};
@@ -56,13 +57,13 @@ pub struct RoundTripSummary {
 ///
 /// # Errors
 /// See [`MeasureError`].
-pub fn measure(
+pub(crate) fn measure(
     case: &AckCase,
     phase: u64,
-    set: &[Setting],
+    assumed: &WorldAssumptions,
     stop: &StopRequest<'_>,
 ) -> Result<AckRun, MeasureError> {
-    let scenario = case.scenario(phase, set)?;
+    let scenario = case.scenario(phase, assumed)?;
     match case.kind {
         AckRunKind::Transfer => run(&scenario, phase == 0, false, stop).map(|(m, _)| m),
         AckRunKind::RoundTrips => run(&scenario, false, true, stop).map(|(m, _)| m),
@@ -71,7 +72,7 @@ pub fn measure(
             let (lossless, whole) = run(&scenario, false, false, stop)?;
             let Some(whole) = whole else { return Ok(lossless) };
             let lossy = case.clone().with("links.lan-b.forward.outages", &outage(whole));
-            let (m, repaired) = run(&lossy.scenario(phase, set)?, false, false, stop)?;
+            let (m, repaired) = run(&lossy.scenario(phase, assumed)?, false, false, stop)?;
             Ok(AckRun { repaired: repaired.map(|at| at.since(whole).as_secs_f64()), ..m })
         }
     }

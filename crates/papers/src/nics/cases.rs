@@ -1,5 +1,6 @@
 //! The runs over the paper's testbed, and what they have in common with all others.
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::MeasureError;
 use crate::observe::{Setting, scenario, set};
 use farpace_lab::scenario::Scenario;
@@ -33,6 +34,13 @@ pub enum NicsRunKind {
     Wan,
     /// A NIC fails and returns.
     Failure,
+}
+
+impl NicsRunKind {
+    /// True for runs over the testbed of the paper.
+    pub const fn is_published(self) -> bool {
+        matches!(self, NicsRunKind::Published | NicsRunKind::Swept)
+    }
 }
 
 /// What frames cost the sending host, in microseconds.
@@ -150,12 +158,23 @@ impl NicsCase {
     ///
     /// # Errors
     /// What the settings make impossible.
-    pub fn scenario(&self, time: Span, more: &[Setting]) -> Result<Scenario, MeasureError> {
+    pub(crate) fn scenario(&self, time: Span, more: &WorldAssumptions) -> Result<Scenario, MeasureError> {
         let mut all = vec![set("duration", time.to_string())];
         if self.datagrams {
             all.push(set("flows.*.start", (time - AFTERWARDS).to_string()));
         }
-        all.extend(self.settings.iter().chain(more).cloned());
+        all.extend(self.settings.iter().cloned());
+        let parts = [
+            ("sender-host", "hosts.a"),
+            ("receiver-host", "hosts.b"),
+            ("wide-acks", "links.a-wide.backward"),
+            ("narrow-acks", "links.a-narrow.backward"),
+            ("wide-data", "links.b-wide.forward"),
+            ("narrow-data", "links.b-narrow.forward"),
+            ("sender", "flows.bulk.sender"),
+            ("receiver", "flows.bulk.receiver"),
+        ];
+        more.apply(&mut all, &parts.map(|(name, table)| (name, table.to_owned())));
         let name = if self.text.starts_with(TESTBED) { FILE } else { self.name.as_str() };
         scenario(&self.text, name, &all)
     }
@@ -215,12 +234,13 @@ mod tests {
     fn settings_reach_the_scenario() {
         let case = NicsCase::published("99.6/0.4", 18, IDLE).with("hosts.a.multi_nic.hold", "1 ms");
         let time = Span::from_secs(2);
-        let scenario = case.scenario(time, &[set("hosts.a.multi_nic.hops", "3")]).unwrap();
+        let scenario =
+            case.scenario(time, &WorldAssumptions::literal(&[set("hosts.a.multi_nic.hops", "3")])).unwrap();
         let config = scenario.multi_nic("a").unwrap();
         assert_eq!((config.skip, config.hold, config.hops), (Some(18), Span::from_millis(1), 3));
         assert_eq!(scenario.duration, time);
         assert_eq!(scenario.flows[0].sender.cwnd_floor.unwrap().get(), 19);
-        let udp = NicsCase::udp("90/10", IDLE).scenario(time, &[]).unwrap();
+        let udp = NicsCase::udp("90/10", IDLE).scenario(time, &WorldAssumptions::default()).unwrap();
         assert_eq!((udp.datagrams.len(), udp.flows[0].start), (1, time - AFTERWARDS));
     }
 }

@@ -13,12 +13,15 @@ mod rows;
 mod sensitivity;
 mod sets;
 mod striped;
+mod worlds;
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
+use crate::world::PaperWorld;
 use cases::{FIG_10, FILE, IDLE, NicsCase, NicsRunKind, RATIOS, TESTBED};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::Span;
@@ -39,8 +42,10 @@ pub struct NicsPaper {
     skips: Vec<u16>,
     /// Virtual time of the paper's transfers.
     time: Span,
-    /// Replaced values of the paper's scenario.
-    set: Vec<Setting>,
+    /// Other assumptions are measured as well.
+    sweeps: bool,
+    /// What is assumed of the paper's scenario.
+    assumed: WorldAssumptions,
     sets: Vec<NicSet>,
     orders: Vec<&'static str>,
 }
@@ -60,7 +65,8 @@ impl NicsPaper {
             quick,
             skips: if quick { FEW.into() } else { (0..=30).collect() },
             time,
-            set: set.to_vec(),
+            sweeps: !quick,
+            assumed: WorldAssumptions::literal(set),
             sets: if quick { vec![SWITCHED[0], WAN] } else { SWITCHED.into_iter().chain([WAN]).collect() },
             orders: if quick { vec!["earliest", "round-robin"] } else { ORDERS.into() },
         })
@@ -101,8 +107,8 @@ impl NicsPaper {
             NicsRunKind::Failure => [failure_time(self.quick), Span::ZERO],
         }
     }
-    fn set_of(&self, kind: NicsRunKind) -> &[Setting] {
-        if matches!(kind, NicsRunKind::Published | NicsRunKind::Swept) { &self.set } else { &[] }
+    fn assumed_of(&self, kind: NicsRunKind) -> WorldAssumptions {
+        if kind.is_published() { self.assumed.clone() } else { WorldAssumptions::default() }
     }
 }
 
@@ -113,7 +119,7 @@ impl Experiment for NicsPaper {
 
     fn plan(&self) -> Vec<CaseRun<NicsCase>> {
         let mut cases = self.extensions();
-        if !self.quick {
+        if self.sweeps {
             cases.extend(sensitivity::cases());
         }
         cases.extend(self.skips.iter().flat_map(|skip| [NicsCase::at_90(*skip), NicsCase::at_99(*skip)]));
@@ -126,17 +132,17 @@ impl Experiment for NicsPaper {
         cases.into_iter().map(|case| CaseRun { case, number: 1 }).collect()
     }
     fn inputs(&self) -> String {
-        format!("{} {} {:?}", self.quick, self.time, self.set)
+        format!("{} {} {}", self.quick, self.time, self.assumed.inputs())
     }
     fn check(&self, case: &NicsCase) -> Result<(), MeasureError> {
-        case.scenario(self.times(case.kind)[0], self.set_of(case.kind)).map(drop)
+        case.scenario(self.times(case.kind)[0], &self.assumed_of(case.kind)).map(drop)
     }
     fn measure(&self, run: &CaseRun<NicsCase>, stop: &StopRequest<'_>) -> Result<StripedRun, MeasureError> {
         let kind = run.case.kind;
-        striped::measure(&run.case, self.times(kind), self.set_of(kind), stop)
+        striped::measure(&run.case, self.times(kind), &self.assumed_of(kind), stop)
     }
     fn report(&self, measured: &Measured<'_, Self>, command: &str) -> ExperimentReport {
-        report(measured, command)
+        report(measured, command, None)
     }
 }
 
@@ -155,7 +161,26 @@ impl Paper for NicsPaper {
         key_claims: &[],
         single_run: "farpace run scenarios/papers/nics.toml --set hosts.a.multi_nic.skip=0 --out turns",
         document: include_str!("../../../../docs/papers/nics.md"),
+        worlds: worlds::WORLDS,
     };
+
+    fn world(&self) -> Option<&'static PaperWorld> {
+        self.assumed.world
+    }
+    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
+        Ok(NicsPaper {
+            quick: self.quick,
+            skips: self.skips.clone(),
+            time: self.time,
+            sweeps: self.sweeps && !brief,
+            assumed: self.assumed.within(world),
+            sets: self.sets.clone(),
+            orders: self.orders.clone(),
+        })
+    }
+    fn depends_on_world(case: &NicsCase) -> bool {
+        case.kind.is_published()
+    }
 
     fn scope(measured: &Measured<'_, Self>) -> String {
         format!("{} runs", measured.count())

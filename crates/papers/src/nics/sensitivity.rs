@@ -140,7 +140,8 @@ mod tests {
     #[test]
     fn every_case_has_a_scenario() {
         for case in cases() {
-            let scenario = case.scenario(Span::from_secs(10), &[]);
+            let scenario =
+                case.scenario(Span::from_secs(10), &crate::assumptions::WorldAssumptions::default());
             assert!(scenario.is_ok(), "{case}: {scenario:?}");
         }
     }

@@ -290,6 +290,7 @@ fn reached(rates: &[(f64, f64)], from: f64, to: f64, mbit: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assumptions::WorldAssumptions;
 
     /// Breaks: a case is refused by the scenario reader in the middle of a long measurement.
     #[test]
@@ -303,7 +304,7 @@ mod tests {
             cases.extend([set.single(), two, set.udp("earliest")]);
         }
         for case in cases {
-            let scenario = case.scenario(Span::from_secs(10), &[]);
+            let scenario = case.scenario(Span::from_secs(10), &WorldAssumptions::default());
             assert!(scenario.is_ok(), "{case}: {scenario:?}");
         }
     }

@@ -1,8 +1,9 @@
 //! One run over several NICs, and what came of it.
 
 use super::cases::{DATAGRAMS_BEGIN, NicsCase};
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{MeasureError, StopRequest};
-use crate::observe::{PaperObserver, Setting, data_segments, observe, verified};
+use crate::observe::{PaperObserver, data_segments, observe, verified};
 use crate::statistics::percentile;
 use farpace_lab::{FlowSample, Inputs, Run, RunProgress};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -55,13 +56,13 @@ impl StripedRun {
 ///
 /// # Errors
 /// See [`MeasureError`].
-pub fn measure(
+pub(crate) fn measure(
     case: &NicsCase,
     [time, skipped]: [Span; 2],
-    set: &[Setting],
+    assumed: &WorldAssumptions,
     stop: &StopRequest<'_>,
 ) -> Result<StripedRun, MeasureError> {
-    let scenario = case.scenario(time, set)?;
+    let scenario = case.scenario(time, assumed)?;
     let mut seen = SampleSums {
         from: Instant::ZERO + skipped,
         curves: case.curves,
@@ -166,7 +167,9 @@ mod tests {
     fn the_beginning_does_not_count() {
         let case =
             NicsCase::published("90/10", 0, IDLE).with("flows.bulk.receiver.window", "10 packets").drawn();
-        let from = |ms| measure(&case, [300, ms].map(Span::from_millis), &[], &|| false).unwrap();
+        let from = |ms| {
+            measure(&case, [300, ms].map(Span::from_millis), &WorldAssumptions::default(), &|| false).unwrap()
+        };
         let (all, later) = (from(0), from(100));
         assert_eq!((all.sent, &all.rates), (later.sent, &later.rates));
         let mean = |from: f64| {

@@ -13,11 +13,13 @@ mod scheduler;
 mod sensitivity;
 mod transfers;
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
+use crate::world::PaperWorld;
 use classes::{FrameBins, LineCase, PacedClass, RandomSet};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::Span;
@@ -99,7 +101,9 @@ pub struct PacingPaper {
     time: Span,
     /// Length of the transfers that go beyond the paper.
     extension_time: Span,
-    set: Vec<Setting>,
+    /// Transfers that only sensitivity tables need are made.
+    sweeps: bool,
+    assumed: WorldAssumptions,
 }
 
 impl PacingPaper {
@@ -121,7 +125,8 @@ impl PacingPaper {
         }
         let sets = sets.unwrap_or(SETS[usize::from(quick)]);
         let extension_time = if long { time } else { time.min(TIME[1]) };
-        Ok(PacingPaper { quick, sets, time, extension_time, set: set.to_vec() })
+        let assumed = WorldAssumptions::literal(set);
+        Ok(PacingPaper { quick, sets, time, extension_time, sweeps: !quick, assumed })
     }
 
     fn packets(&self) -> u64 {
@@ -217,7 +222,7 @@ impl Experiment for PacingPaper {
             TABLE_5.iter().flat_map(|pacer| FIFOS.map(|fifo| FifoCase::table_5(*pacer, fifo))).collect();
         transfers.extend(PAIRS.map(|[first, second]| FifoCase::pair(first, second)));
         transfers.extend(FIG_8.map(slow_start).into_iter().chain([large_bucket()]));
-        if !self.quick {
+        if self.sweeps {
             transfers.extend(sensitivity::cases());
         }
         let mut cases: Vec<PacingCase> = transfers.into_iter().map(PacingCase::Transfer).collect();
@@ -232,18 +237,18 @@ impl Experiment for PacingPaper {
         cases.into_iter().map(|case| CaseRun { case, number: 1 }).collect()
     }
     fn inputs(&self) -> String {
-        format!("{} {} {} {:?}", self.quick, self.time, self.extension_time, self.set)
+        format!("{} {} {} {}", self.quick, self.time, self.extension_time, self.assumed.inputs())
     }
     fn check(&self, case: &PacingCase) -> Result<(), MeasureError> {
         match case {
-            PacingCase::Transfer(case) => case.scenario(self.time_of(case), &self.set).map(drop),
+            PacingCase::Transfer(case) => case.scenario(self.time_of(case), &self.assumed).map(drop),
             _ => Ok(()),
         }
     }
     fn measure(&self, run: &CaseRun<PacingCase>, stop: &StopRequest<'_>) -> Result<PacingRun, MeasureError> {
         Ok(match &run.case {
             PacingCase::Transfer(case) => {
-                PacingRun::Transfer(case.measure(self.time_of(case), &self.set, stop)?)
+                PacingRun::Transfer(case.measure(self.time_of(case), &self.assumed, stop)?)
             }
             PacingCase::Sets(count) => PacingRun::Sets(classes::search(*count, stop)?),
             PacingCase::Lines(case) => PacingRun::Lines(case.measure(stop)?),
@@ -251,7 +256,7 @@ impl Experiment for PacingPaper {
         })
     }
     fn report(&self, measured: &Measured<'_, Self>, command: &str) -> ExperimentReport {
-        report(measured, command)
+        report(measured, command, None)
     }
 }
 
@@ -269,7 +274,21 @@ impl Paper for PacingPaper {
         key_claims: &[],
         single_run: "farpace run scenarios/papers/pacing.toml --set links.line.queue=\"16 kB\" --out gap",
         document: include_str!("../../../../docs/papers/pacing.md"),
+        worlds: &[],
     };
+
+    fn world(&self) -> Option<&'static PaperWorld> {
+        self.assumed.world
+    }
+    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
+        let assumed = self.assumed.within(world);
+        let (quick, sets, sweeps) = (self.quick, self.sets, self.sweeps && !brief);
+        let (time, extension_time) = (self.time, self.extension_time);
+        Ok(PacingPaper { quick, sets, time, extension_time, sweeps, assumed })
+    }
+    fn depends_on_world(case: &PacingCase) -> bool {
+        matches!(case, PacingCase::Transfer(_))
+    }
 
     fn scope(measured: &Measured<'_, Self>) -> String {
         format!("{} runs", measured.count())

@@ -157,7 +157,7 @@ fn transfers(m: &Measured<'_, PacingPaper>, rows: &mut RowList) {
         let text = format!("packets dropped by queues of the senders' own NICs, {first} + {second}");
         rows.add(format!("{id}/own-nic"), text, "packets", None, m.dropped_at_sender(&case), &TRANSFERS);
     }
-    if !m.of.quick {
+    if m.of.sweeps {
         for (label, cases) in sensitivity::modern() {
             let id = format!("beyond/{}", label.replace(", ", "-").replace(' ', "-").to_lowercase());
             cases.iter().for_each(|case| transfer(m, rows, &id, &label, case, None));

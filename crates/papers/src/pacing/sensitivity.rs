@@ -156,7 +156,8 @@ mod tests {
     #[test]
     fn every_case_has_a_scenario() {
         for case in cases() {
-            let scenario = case.scenario(Span::from_secs(1), &[]);
+            let scenario =
+                case.scenario(Span::from_secs(1), &crate::assumptions::WorldAssumptions::default());
             assert!(scenario.is_ok(), "{case}: {scenario:?}");
         }
         let all: Vec<FifoCase> = assumptions().cases().collect();

@@ -1,6 +1,7 @@
 //! TCP through a small FIFO: Table 5, Figs. 8 and 9.
 
 use super::scheduler::PacingMethod;
+use crate::assumptions::{RunPart, WorldAssumptions};
 use crate::experiment::{MeasureError, StopRequest};
 use crate::observe::{PaperObserver, Setting, observe, scenario, set, verified};
 use farpace_lab::scenario::Scenario;
@@ -78,7 +79,7 @@ impl FifoCase {
     ///
     /// # Errors
     /// What the settings make impossible.
-    pub fn scenario(&self, time: Span, more: &[Setting]) -> Result<Scenario, MeasureError> {
+    pub(crate) fn scenario(&self, time: Span, more: &WorldAssumptions) -> Result<Scenario, MeasureError> {
         let two = self.pacers.len() > 1;
         let (text, name, nics): (_, _, &[&str]) = if two {
             (TWO, "scenarios/papers/pacing-two.toml", &["nic1", "nic2"])
@@ -98,18 +99,46 @@ impl FifoCase {
             let key = format!("links.{nic}.forward");
             all.extend(table.map(|table| set(key, format!("{{ pacing = {table} }}"))));
         }
-        all.extend(self.settings.iter().chain(more).cloned());
+        all.extend(self.settings.iter().cloned());
+        more.apply(&mut all, &self.parts(nics, if two { &["first", "second"] } else { &["bulk"] }));
         scenario(text, name, &all)
+    }
+
+    /// The parts that worlds may change. What goes beyond the paper has none, and a bucket of a size of its
+    /// own keeps it.
+    fn parts(&self, nics: &[&str], flows: &[&str]) -> Vec<RunPart<'static>> {
+        if self.kind == FifoRunKind::Extension {
+            return Vec::new();
+        }
+        let own_burst = self.settings.iter().any(|(key, _)| key.ends_with(".burst"));
+        let mut parts = Vec::new();
+        for (nic, pacer) in nics.iter().zip(&self.pacers) {
+            let forward = format!("links.{nic}.forward");
+            if *pacer == PacingMethod::None {
+                parts.push(("unpaced-nic", forward));
+                continue;
+            }
+            let pacing = format!("{forward}.pacing");
+            if *pacer == PacingMethod::TokenBucket && !own_burst {
+                parts.push(("token-bucket", pacing.clone()));
+            }
+            parts.push(("paced-nic", pacing));
+        }
+        for flow in flows {
+            parts.push(("sender", format!("flows.{flow}.sender")));
+            parts.push(("receiver", format!("flows.{flow}.receiver")));
+        }
+        parts
     }
 
     /// Makes the run.
     ///
     /// # Errors
     /// See [`MeasureError`].
-    pub fn measure(
+    pub(crate) fn measure(
         &self,
         time: Span,
-        more: &[Setting],
+        more: &WorldAssumptions,
         stop: &StopRequest<'_>,
     ) -> Result<FifoTransfer, MeasureError> {
         let drawn = self.bin().is_some();
@@ -196,11 +225,11 @@ mod tests {
             PacingMethod::Fq,
             PacingMethod::Connection,
         ] {
-            let time = Span::from_secs(1);
+            let (time, literal) = (Span::from_secs(1), WorldAssumptions::default());
             let one = FifoCase::table_5(pacer, 16).with("flows.bulk.sender.profile", "linux-2.6.22");
-            let scenario = one.scenario(time, &[]);
+            let scenario = one.scenario(time, &literal);
             assert!(scenario.is_ok(), "{pacer}: {scenario:?}");
-            assert!(FifoCase::pair(pacer, PacingMethod::Edf).scenario(time, &[]).is_ok(), "{pacer}");
+            assert!(FifoCase::pair(pacer, PacingMethod::Edf).scenario(time, &literal).is_ok(), "{pacer}");
         }
     }
 }

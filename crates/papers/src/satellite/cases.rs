@@ -1,5 +1,6 @@
 //! The satellite path with one or two flows, and numbers over the runs of a case.
 
+use crate::assumptions::{RunPart, WorldAssumptions};
 use crate::bulk::{BulkRun, FlowReading};
 use crate::contender::Contender;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
@@ -113,13 +114,14 @@ impl fmt::Display for SatelliteCase {
 }
 
 /// What all runs over the path have in common.
+#[derive(Clone)]
 pub struct SatelliteRuns {
     /// Runs of each case that the seed changes.
     pub seeds: u64,
     /// Virtual time of each run.
     pub time: Span,
-    /// Replaced values of the scenarios.
-    pub set: Vec<Setting>,
+    /// A world, and replaced values of the scenarios.
+    pub assumed: WorldAssumptions,
     /// Every bin of the first run of each case is kept.
     pub readings: bool,
 }
@@ -131,7 +133,8 @@ impl SatelliteRuns {
         if time < Span::from_secs(4) || time > Span::from_secs(3600) {
             return Err(MeasureError::Invalid("--time must be from 4 s to 3600 s".into()));
         }
-        Ok(SatelliteRuns { seeds, time, set: set.to_vec(), readings })
+        let assumed = WorldAssumptions::literal(set);
+        Ok(SatelliteRuns { seeds, time, assumed, readings })
     }
     /// All runs of `cases`, each case once. Seeds count from 1.
     pub fn plan(&self, cases: impl IntoIterator<Item = SatelliteCase>) -> Vec<CaseRun<SatelliteCase>> {
@@ -178,7 +181,18 @@ impl SatelliteRuns {
             links.iter().map(|link| set(format!("links.{link}.rate"), format!("{} Mbit/s", case.access))),
         );
         all.extend(flows.iter().zip(&case.senders).flat_map(|(flow, sender)| sender.overrides(flow)));
-        all.extend(self.set.iter().cloned());
+        let mut parts: Vec<RunPart<'_>> = vec![("satellite", "links.satellite".to_owned())];
+        if case.queue == RouterQueue::Large {
+            parts.push(("large-queue", "links.satellite".to_owned()));
+        }
+        if case.access == ACCESS {
+            parts.extend(links.iter().map(|link| ("access", format!("links.{link}"))));
+        }
+        for (flow, sender) in flows.iter().zip(&case.senders) {
+            parts.push((&sender.name, format!("flows.{flow}.sender")));
+            parts.push(("receiver", format!("flows.{flow}.receiver")));
+        }
+        self.assumed.apply(&mut all, &parts);
         scenario(text, name, &all)
     }
     /// Makes one run.
@@ -195,7 +209,7 @@ impl SatelliteRuns {
     }
     /// What decides a measurement besides its case.
     pub fn inputs(&self) -> String {
-        format!("{} {:?} {}", self.time, self.set, self.readings)
+        format!("{} {} {}", self.time, self.assumed.inputs(), self.readings)
     }
 }
 

@@ -11,6 +11,7 @@ mod frontier;
 mod page;
 mod rows;
 mod sensitivity;
+mod worlds;
 
 pub use frontier::Frontier;
 
@@ -21,6 +22,7 @@ use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
+use crate::world::PaperWorld;
 use cases::{Ber, ONE, RouterQueue, SEGMENT, SatelliteCase, SatelliteRuns, TWO, WINDOW};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -62,6 +64,7 @@ fn pair(first: &str, second: &str, ber: Ber, queue: RouterQueue) -> SatelliteCas
 
 /// TCP-STAR and others over a satellite link.
 pub struct SatellitePaper {
+    /// Runs for sensitivity tables are left out.
     quick: bool,
     runs: SatelliteRuns,
 }
@@ -112,7 +115,7 @@ impl Experiment for SatellitePaper {
         self.runs.measure(run, stop)
     }
     fn report(&self, measured: &Measured<'_, Self>, command: &str) -> ExperimentReport {
-        report(measured, command)
+        report(measured, command, None)
     }
 }
 
@@ -132,7 +135,17 @@ impl Paper for SatellitePaper {
                      links.satellite.forward.bit_errors=1e-7 \
                      --out star",
         document: include_str!("../../../../docs/papers/satellite.md"),
+        worlds: worlds::WORLDS,
     };
+
+    fn world(&self) -> Option<&'static PaperWorld> {
+        self.runs.assumed.world
+    }
+    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
+        let mut runs = self.runs.clone();
+        runs.assumed = runs.assumed.within(world);
+        Ok(SatellitePaper { quick: self.quick || brief, runs })
+    }
 
     fn scope(measured: &Measured<'_, Self>) -> String {
         format!("{} runs of {} each", measured.count(), measured.of.runs.time)

@@ -1,7 +1,7 @@
 //! What the paper claims, what follows from it, and whether it came out. Nothing is tuned to hold.
 
 use super::StopsPaper;
-use super::cases::{KernelVariant as V, MAIN_WINDOW, SMALL_WINDOW, TABLE_2};
+use super::cases::{KernelVariant as V, SMALL_WINDOW, TABLE_2};
 use super::transfer::PolicedGroup;
 use crate::experiment::Measured;
 use crate::paper::ClaimList;
@@ -23,8 +23,9 @@ pub fn claims(m: &Stops<'_>, claims: &mut ClaimList) {
     sort_in_fix(m, claims);
     sort_alone(m, claims);
     one_pass_alone(m, claims);
+    let main = m.of.main;
     let (holds, says) =
-        compare(m, &[(V::FixMaxEnd, MAIN_WINDOW), (V::Linux2624, MAIN_WINDOW), (V::FixMaxEnd, SMALL_WINDOW)]);
+        compare(m, &[(V::FixMaxEnd, main), (V::Linux2624, main), (V::FixMaxEnd, SMALL_WINDOW)]);
     let text = "While no ACK is lost, the three ways to find lost retransmissions (remedies A and B of the \
                 paper, and \
                 that of 2.6.24) give the same transfer";
@@ -57,12 +58,12 @@ fn order(m: &Stops<'_>, window: u32, claims: &mut ClaimList) {
 }
 
 fn saturates(m: &Stops<'_>, claims: &mut ClaimList) {
-    let fix = m.main(V::Fix);
+    let (main, fix) = (m.of.main, m.main(V::Fix));
     let (runs, min, timeouts) = (fix.len(), fix.efficiency().min, fix.timeouts().max);
     let text = format!(
         "The fix saturates the policed rate: at least {SATURATED:.0} % of 500 Mbit/s in every run, without a \
          timeout \
-         (window {MAIN_WINDOW})"
+         (window {main})"
     );
     let says = format!(
         "least efficiency {min:.1} %, most timeouts {timeouts:.0}, of {runs} runs. The ceiling is 96.5 % \
@@ -131,13 +132,14 @@ fn pair<'m>(m: &'m Stops<'_>, with: V, without: V, window: u32) -> (PolicedGroup
 
 fn abc_alone(m: &Stops<'_>, claims: &mut ClaimList) {
     let (with, without) = pair(m, V::FixAbcBuggy, V::Fix, SMALL_WINDOW);
-    let (main, main_without) = pair(m, V::FixAbcBuggy, V::Fix, MAIN_WINDOW);
+    let main_window = m.of.main;
+    let (main, main_without) = pair(m, V::FixAbcBuggy, V::Fix, main_window);
     let small_window = |group: &PolicedGroup<'_>| group.over(|m| m.small_window).mean;
     let says = format!(
         "window {SMALL_WINDOW}, where the fix has timeouts ({:.0} per run): {:.1} s instead of {:.1} s, \
          longest \
          silence {} instead of {}, {:.1} s instead of {:.1} s at a window of 2 packets or less. At window \
-         {MAIN_WINDOW} there is no timeout, and no damage: {:.2} s and {:.2} s",
+         {main_window} there is no timeout, and no damage: {:.2} s and {:.2} s",
         with.timeouts().mean,
         with.time().mean,
         without.time().mean,
@@ -171,7 +173,7 @@ fn comparison(slower: bool) -> &'static str {
 
 fn sort_in_fix(m: &Stops<'_>, claims: &mut ClaimList) {
     let mut holds = false;
-    let says = [SMALL_WINDOW, MAIN_WINDOW].map(|window| {
+    let says = [SMALL_WINDOW, m.of.main].map(|window| {
         let (with, without) = pair(m, V::FixSortBuggy, V::Fix, window);
         holds |= slower_than_all(&with, &[m.deep(V::Fix, window)]);
         format!("window {window}: {:.2} s instead of {:.2} s", with.time().mean, without.time().mean)
@@ -182,11 +184,12 @@ fn sort_in_fix(m: &Stops<'_>, claims: &mut ClaimList) {
 }
 
 fn sort_alone(m: &Stops<'_>, claims: &mut ClaimList) {
-    let (with, without) = pair(m, V::Linux2624SortBuggy, V::Linux2624, MAIN_WINDOW);
+    let main = m.of.main;
+    let (with, without) = pair(m, V::Linux2624SortBuggy, V::Linux2624, main);
     let holds = slower_than_all(&with, &[V::Linux2624, V::Fix].map(|v| m.main(v)));
     let lost = |group: &PolicedGroup<'_>| group.over(|m| m.sent(Cause::LostRetransmission) as f64).mean;
     let says = format!(
-        "window {MAIN_WINDOW}: {:.2} s instead of {:.2} s, {:.1} instead of {:.1} Mbit/s{}. \
+        "window {main}: {:.2} s instead of {:.2} s, {:.1} instead of {:.1} Mbit/s{}. \
          Retransmissions that were found lost: {:.0} instead of {:.0}",
         with.time().mean,
         without.time().mean,
@@ -203,10 +206,11 @@ fn sort_alone(m: &Stops<'_>, claims: &mut ClaimList) {
 }
 
 fn one_pass_alone(m: &Stops<'_>, claims: &mut ClaimList) {
-    let (with, without) = pair(m, V::Linux2622, V::Fix, MAIN_WINDOW);
+    let main = m.of.main;
+    let (with, without) = pair(m, V::Linux2622, V::Fix, main);
     let slower = slower_than_all(&with, &[m.main(V::Fix)]);
     let says = format!(
-        "window {MAIN_WINDOW}: {:.1} timeouts instead of {:.1}, {:.1} s instead of {:.1} s, {:.0} instead of \
+        "window {main}: {:.1} timeouts instead of {:.1}, {:.1} s instead of {:.1} s, {:.0} instead of \
          {:.0} \
          Mbit/s{}. Fast retransmissions that were lost again come to light by the timer",
         with.timeouts().mean,

@@ -9,12 +9,15 @@ mod claims;
 mod page;
 mod rows;
 mod transfer;
+mod worlds;
 
+use crate::assumptions::{RunPart, WorldAssumptions};
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
 use crate::info::PaperInfo;
 use crate::observe::{Setting, scenario, set};
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
+use crate::world::PaperWorld;
 use cases::{DEFECTS, KernelVariant, MAIN_WINDOW, PolicedCase, TABLE_2, WINDOWS};
 use farpace_lab::Payload;
 use farpace_lab::scenario::Scenario;
@@ -36,10 +39,15 @@ const PHASE_STEP_US: u64 = 49;
 
 /// Transfers through a policer.
 pub struct StopsPaper {
+    quick: bool,
+    /// Phases of Table 2.
+    many: u32,
     /// Windows of Table 2.
     windows: Vec<u32>,
+    /// The window of the figures, which most claims are about.
+    main: u32,
     phases: BTreeMap<PolicedCase, BTreeSet<u64>>,
-    set: Vec<Setting>,
+    assumed: WorldAssumptions,
     /// In place of a pattern.
     payload: Option<Payload>,
     size: ByteCount,
@@ -55,13 +63,23 @@ impl StopsPaper {
     /// # Errors
     /// A scenario that `set` makes impossible.
     pub fn new(quick: bool, phases: Option<u32>, set: &[Setting]) -> Result<Self, MeasureError> {
-        let windows = if quick { vec![MAIN_WINDOW] } else { WINDOWS.to_vec() };
         let many = phases.unwrap_or(if quick { 3 } else { PHASES }).clamp(1, PHASES);
+        StopsPaper::assuming(quick, many, WorldAssumptions::literal(set))
+    }
+
+    fn assuming(quick: bool, many: u32, assumed: WorldAssumptions) -> Result<Self, MeasureError> {
+        let chosen = assumed.world.and_then(|world| world.choice(worlds::WINDOW));
+        let chosen = chosen.and_then(|window| window.parse().ok());
+        let main = chosen.unwrap_or(MAIN_WINDOW);
+        let windows = if quick || chosen.is_some() { vec![main] } else { WINDOWS.to_vec() };
         // Only an even number has the phase in the middle.
         let few = if many.is_multiple_of(2) { 2 } else { 1 };
         let table_2 = windows.iter().flat_map(|w| TABLE_2.map(|v| (PolicedCase::deep(v, *w), many)));
         let shallow = TABLE_2.map(|v| (PolicedCase::shallow(v), few));
-        let defects = DEFECTS.iter().flat_map(|(w, all)| all.iter().map(|v| PolicedCase::deep(*v, *w)));
+        // A world has one window.
+        let of = |window: u32| chosen.unwrap_or(window);
+        let defects =
+            DEFECTS.iter().flat_map(|(w, all)| all.iter().map(move |v| PolicedCase::deep(*v, of(*w))));
         let mut groups: BTreeMap<PolicedCase, BTreeSet<u64>> = BTreeMap::new();
         for (case, phases) in table_2.chain(shallow).chain(defects.map(|case| (case, few))) {
             // They are spread evenly, so that those of a small group are among those of a large one.
@@ -71,8 +89,18 @@ impl StopsPaper {
         let (payload, closeup) = (None, OnceLock::new());
         let source = String::new();
         let size = ByteCount::ZERO;
-        let mut paper =
-            StopsPaper { windows, phases: groups, set: set.to_vec(), payload, size, source, closeup };
+        let mut paper = StopsPaper {
+            quick,
+            many,
+            windows,
+            main,
+            phases: groups,
+            assumed,
+            payload,
+            size,
+            source,
+            closeup,
+        };
         paper.size = paper.base()?.flows.first().map_or(ByteCount::ZERO, |flow| flow.size);
         Ok(paper)
     }
@@ -89,7 +117,20 @@ impl StopsPaper {
     /// # Errors
     /// What `set` makes impossible.
     pub fn base(&self) -> Result<Scenario, MeasureError> {
-        scenario(SCENARIO, SCENARIO_NAME, &self.set)
+        let mut all = Vec::new();
+        self.assumed.apply(&mut all, &StopsPaper::parts());
+        scenario(SCENARIO, SCENARIO_NAME, &all)
+    }
+
+    /// The parts of all runs that worlds may change.
+    fn parts() -> [RunPart<'static>; 4] {
+        [
+            ("sender-host", "hosts.a"),
+            ("receiver-host", "hosts.b"),
+            ("sender", "flows.bulk.sender"),
+            ("receiver", "flows.bulk.receiver"),
+        ]
+        .map(|(name, table)| (name, table.to_owned()))
     }
 
     fn scenario(&self, case: PolicedCase, phase: u64) -> Result<Scenario, MeasureError> {
@@ -102,7 +143,7 @@ impl StopsPaper {
         ];
         let sender = case.variant.settings().iter();
         all.extend(sender.map(|(key, value)| set(format!("flows.bulk.sender.{key}"), *value)));
-        all.extend(self.set.iter().cloned());
+        self.assumed.apply(&mut all, &StopsPaper::parts());
         scenario(SCENARIO, SCENARIO_NAME, &all)
     }
 
@@ -124,7 +165,7 @@ impl Experiment for StopsPaper {
         runs.map(|(case, number)| CaseRun { case, number }).collect()
     }
     fn inputs(&self) -> String {
-        format!("{:?} {}", self.set, self.source)
+        format!("{} {}", self.assumed.inputs(), self.source)
     }
     fn check(&self, case: &PolicedCase) -> Result<(), MeasureError> {
         self.scenario(*case, 0).map(drop)
@@ -138,7 +179,7 @@ impl Experiment for StopsPaper {
     }
     /// Makes the typical transfer of 2.6.17 once more, with all records.
     fn follow_up(&self, measured: &Measured<'_, Self>, stop: &StopRequest<'_>) -> Result<(), MeasureError> {
-        let case = PolicedCase::deep(KernelVariant::Linux2617, MAIN_WINDOW);
+        let case = PolicedCase::deep(KernelVariant::Linux2617, self.main);
         let phase = measured.group(case).typical().unwrap_or(0);
         let closeup = Closeup::record(&self.scenario(case, phase)?, self.payload.clone(), phase, stop)?;
         // It is set once: a report is made of one measurement.
@@ -146,7 +187,7 @@ impl Experiment for StopsPaper {
         Ok(())
     }
     fn report(&self, measured: &Measured<'_, Self>, command: &str) -> ExperimentReport {
-        report(measured, command)
+        report(measured, command, None)
     }
 }
 
@@ -168,7 +209,19 @@ impl Paper for StopsPaper {
         single_run: "farpace run scenarios/papers/stops.toml --set flows.bulk.sender.profile=linux-2.6.17 \
                      --out stops-2.6.17",
         document: include_str!("../../../../docs/papers/stops.md"),
+        worlds: worlds::WORLDS,
     };
+
+    fn world(&self) -> Option<&'static PaperWorld> {
+        self.assumed.world
+    }
+    fn in_world(&self, world: &'static PaperWorld, _brief: bool) -> Result<Self, MeasureError> {
+        let mut paper = StopsPaper::assuming(self.quick, self.many, self.assumed.within(world))?;
+        if let Some(payload) = &self.payload {
+            paper.send(payload.clone(), self.source.clone());
+        }
+        Ok(paper)
+    }
 
     fn scope(measured: &Measured<'_, Self>) -> String {
         format!("{} transfers of {}", measured.count(), measured.of.size)
@@ -192,7 +245,7 @@ impl Paper for StopsPaper {
         page::body(measured, claims, page);
     }
     fn key_table(measured: &Measured<'_, Self>) -> Table {
-        page::table_2(measured, MAIN_WINDOW)
+        page::table_2(measured, measured.of.main)
     }
     fn scenarios(_: &Measured<'_, Self>) -> Vec<(String, String)> {
         vec![("The scenario that all transfers are made from".into(), SCENARIO.into())]

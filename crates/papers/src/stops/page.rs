@@ -1,6 +1,6 @@
 //! The report: text, tables and figures.
 
-use super::cases::{KernelVariant as V, MAIN_WINDOW, PolicedCase, SHALLOW, SMALL_WINDOW, TABLE_2, published};
+use super::cases::{KernelVariant as V, PolicedCase, SHALLOW, SMALL_WINDOW, TABLE_2, published};
 use super::transfer::{POLICED, PolicedGroup, PolicedTransfer};
 use super::{StopsPaper, rows};
 use crate::experiment::{MeasureError, Measured, StopRequest};
@@ -83,7 +83,7 @@ pub fn body(m: &Measured<'_, StopsPaper>, claims: &[ReproductionClaim], page: &m
         m.of.size,
     ));
     page.heading("The paper's Table 2, beside what was measured");
-    page.table(&table_2(m, MAIN_WINDOW)).figure(&compared(m));
+    page.table(&table_2(m, m.of.main)).figure(&compared(m));
     page.heading("A transfer that stops");
     typical(m, page);
     page.heading("With repairs").figure(&repaired(m));
@@ -98,7 +98,7 @@ pub fn body(m: &Measured<'_, StopsPaper>, claims: &[ReproductionClaim], page: &m
     for window in defects {
         page.table(&switches(m, window));
     }
-    let others: Vec<u32> = m.of.windows.iter().copied().filter(|w| *w != MAIN_WINDOW).collect();
+    let others: Vec<u32> = m.of.windows.iter().copied().filter(|w| *w != m.of.main).collect();
     if !others.is_empty() {
         page.heading("Other receive windows").paragraph(
             "The paper does not state its receive window, and the outcome depends on it. Its buffers of \
@@ -205,7 +205,7 @@ fn compared(m: &Measured<'_, StopsPaper>) -> Figure {
         ComparisonRow { label: variant.label(), values: [paper, Some(m.main(variant).time().with_range())] }
     });
     let (size, min) = (m.of.size, m.of.min_seconds());
-    let title = format!("Time for {size}, window of {MAIN_WINDOW} packets");
+    let title = format!("Time for {size}, window of {} packets", m.of.main);
     comparison(&title, "completion time (s)", &rows).figure(
         "figures/comparison.svg",
         &format!(
@@ -315,10 +315,11 @@ fn open_points(m: &Measured<'_, StopsPaper>) -> Table {
     let effects = [
         "None.".to_owned(),
         format!(
-            "The phase alone moves 2.6.17 from {} and the fix from {} (window {MAIN_WINDOW}). At window \
+            "The phase alone moves 2.6.17 from {} and the fix from {} (window {}). At window \
              {SMALL_WINDOW} it decides how many timeouts the fix has.",
             spread(V::Linux2617),
-            spread(V::Fix)
+            spread(V::Fix),
+            m.of.main
         ),
         "2.6.17 and 2.6.22 are faster here than they were; the paper's spread (26 to 103 s) is wider than \
          ours."

@@ -1,7 +1,7 @@
 //! One transfer through the policer, and numbers over the transfers of a case.
 
 use super::StopsPaper;
-use super::cases::{KernelVariant, MAIN_WINDOW, PolicedCase};
+use super::cases::{KernelVariant, PolicedCase};
 use crate::experiment::{MeasureError, Measured, StopRequest};
 use crate::observe::{PaperObserver, observe};
 use crate::statistics::Summary;
@@ -249,6 +249,6 @@ impl Measured<'_, StopsPaper> {
     }
     /// Those with the window of the figures.
     pub fn main(&self, variant: KernelVariant) -> PolicedGroup<'_> {
-        self.deep(variant, MAIN_WINDOW)
+        self.deep(variant, self.of.main)
     }
 }

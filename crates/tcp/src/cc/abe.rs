@@ -197,7 +197,7 @@ mod tests {
     use crate::cc::testing::{MSS, window};
 
     fn abe(filter: AbeFilter, first_interval: Span, careful: bool) -> Abe {
-        let mut abe = Abe::new(Settings { filter, first_interval, cap: None }, careful);
+        let mut abe = Abe::new(Settings { filter, first_interval, cap: None, reset: false }, careful);
         abe.on_established(Span::from_millis(500));
         abe
     }

@@ -10,7 +10,8 @@
 //! (`timeout = "aen"`).
 //!
 //! As printed, CWS undoes itself: the first ACK after it sets the window to `cwnd_reno + cwnd_abe` again, and
-//! nothing ever lowers `cwnd_reno`. The robust form repairs that: a loss halves `cwnd_reno`, the window is
+//! nothing ever lowers `cwnd_reno`. It can be read otherwise: if `cwnd` is `cwnd_abe`, `cwnd_reno` must be
+//! zero (`cws_reset`). The robust form repairs that: a loss halves `cwnd_reno`, the window is
 //! never more than `cap` times what was measured (unless Reno alone would have more), acknowledged segments
 //! count instead of ACKs, and the reduction goes through the recovery's own (PRR).
 
@@ -24,6 +25,8 @@ use farpace_units::{Instant, Packets, Rate};
 #[derive(Clone, Debug)]
 pub struct Star {
     robust: bool,
+    /// A loss sets cwnd_reno to zero.
+    resets: bool,
     cap: Option<f64>,
     abe: Abe,
     /// cwnd_reno, segments; zero before the first ACK.
@@ -50,6 +53,7 @@ impl Star {
     fn new(settings: Settings, robust: bool) -> Self {
         Star {
             robust,
+            resets: settings.reset,
             cap: settings.cap,
             abe: Abe::new(settings, robust),
             reno: 0.0,
@@ -100,6 +104,9 @@ impl CongestionControl for Star {
         let (ssthresh, target) = self.abe.set_windows(window);
         self.target = target;
         if !self.robust {
+            if self.resets {
+                self.reno = 0.0;
+            }
             return ssthresh;
         }
         self.reno = (self.reno / 2.0).max(1.0);
@@ -158,7 +165,7 @@ mod tests {
     use farpace_units::Span;
 
     fn settings() -> Settings {
-        Settings { filter: AbeFilter::None, first_interval: Span::from_millis(1), cap: None }
+        Settings { filter: AbeFilter::None, first_interval: Span::from_millis(1), cap: None, reset: false }
     }
 
     fn ack(star: &mut Star, w: &mut Window, ms: u64, most: u32) -> u32 {
@@ -198,6 +205,18 @@ mod tests {
         assert_eq!((ssthresh.get(), w.cwnd().get()), (500, 500));
         star.on_event(Instant::ZERO, &mut w, CongestionEvent::ExitRecovery);
         assert!(ack(&mut star, &mut w, 1, u32::MAX) >= 1_100);
+    }
+
+    /// Breaks: `cws_reset`: what CWS sets does not stay, because cwnd_reno is added to it again.
+    #[test]
+    fn a_loss_resets_reno() {
+        let mut w = window(600, 100);
+        let mut star = established(Star::literal(Settings { reset: true, ..settings() }), &mut w);
+        ack(&mut star, &mut w, 0, u32::MAX);
+        w.set_ssthresh(star.ssthresh(Instant::ZERO, &w, w.cwnd(), Cut::FastRetransmit));
+        star.on_event(Instant::ZERO, &mut w, CongestionEvent::ExitRecovery);
+        assert_eq!(w.cwnd().get(), 500);
+        assert!(ack(&mut star, &mut w, 1, u32::MAX) <= 501);
     }
 
     /// Breaks: the robust form: half of cwnd_reno goes, and the cap holds.

@@ -100,7 +100,12 @@ mod tests {
     /// Breaks: TCP-J's cure: a loss leaves the window at what was measured, and Reno goes on from there.
     #[test]
     fn a_loss_leaves_what_was_measured() {
-        let settings = Settings { filter: AbeFilter::None, first_interval: Span::from_millis(1), cap: None };
+        let settings = Settings {
+            filter: AbeFilter::None,
+            first_interval: Span::from_millis(1),
+            cap: None,
+            reset: false,
+        };
         let mut j = TcpJ::new(SlowStart::new(None, None), settings);
         let mut w = window(10, 2);
         j.on_event(Instant::ZERO, &mut w, CongestionEvent::Established(Span::from_millis(500)));

@@ -117,12 +117,20 @@ impl Congestion {
     pub(super) const fn abe(self) -> AbeConfig {
         match self {
             Congestion::StarRobust => {
-                AbeConfig { filter: AbeFilter::Tsw, first_interval: Span::ZERO, cap: Some(2.0) }
+                AbeConfig { filter: AbeFilter::Tsw, first_interval: Span::ZERO, cap: Some(2.0), reset: false }
             }
-            Congestion::TcpJ => {
-                AbeConfig { filter: AbeFilter::None, first_interval: Span::from_micros(1), cap: None }
-            }
-            _ => AbeConfig { filter: AbeFilter::None, first_interval: Span::from_millis(1), cap: None },
+            Congestion::TcpJ => AbeConfig {
+                filter: AbeFilter::None,
+                first_interval: Span::from_micros(1),
+                cap: None,
+                reset: false,
+            },
+            _ => AbeConfig {
+                filter: AbeFilter::None,
+                first_interval: Span::from_millis(1),
+                cap: None,
+                reset: false,
+            },
         }
     }
 

@@ -118,6 +118,9 @@ pub struct AbeConfig {
     /// The window is at most so many times the measured bandwidth-delay product (TCP-STAR); none: no such
     /// bound.
     pub cap: Option<f64>,
+    /// A loss sets the Reno part of the window to zero (TCP-STAR, read literally: `cwnd = cwnd_abe`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reset: bool,
 }
 
 /// What a retransmission timeout does first.

@@ -74,6 +74,7 @@ impl Settings {
             filter: self.abe_filter.unwrap_or(own.filter),
             first_interval: self.abe_first_interval.unwrap_or(own.first_interval),
             cap: self.abe_cap.or(own.cap).filter(|cap| *cap > 0.0),
+            reset: self.cws_reset.unwrap_or(own.reset),
         }
     }
 

@@ -125,7 +125,7 @@ pub struct Settings {
     /// HyStart++ in the first slow start (modern profiles; default: with cubic in the profiles modern and
     /// linux).
     pub hystart: Option<bool>,
-    /// Most segments by which one ACK raises the window in slow start (modern profiles; default: as many as
+    /// Most segments by which one ACK raises the window in slow start (not profile linux; default: as many as
     /// it acknowledges).
     pub slow_start_limit: Option<Packets>,
     /// How bandwidth samples become an estimate (tcp-j, star, star-robust; default: none, for star-robust
@@ -137,6 +137,9 @@ pub struct Settings {
     /// The window is at most so many times the measured bandwidth-delay product; 0: no such bound (star: 0,
     /// star-robust: 2).
     pub abe_cap: Option<f64>,
+    /// A loss sets the Reno part of the window to zero, as TCP-STAR's `cwnd = cwnd_abe` can be read (star;
+    /// default: false).
+    pub cws_reset: Option<bool>,
     /// Faster than doubling in the first slow start, while the window is far below what the first flight has
     /// told of the path (modern profiles, paced; default: with cubic in profile modern).
     pub fast_start: Option<bool>,

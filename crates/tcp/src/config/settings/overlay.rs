@@ -59,6 +59,7 @@ impl Settings {
             abe_filter: _,
             abe_first_interval: _,
             abe_cap: _,
+            cws_reset: _,
             fast_start: _,
             pacing: _,
         } = self;

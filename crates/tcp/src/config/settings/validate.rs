@@ -3,7 +3,8 @@
 use super::derive::payload;
 use super::{Settings, SettingsError};
 use crate::config::{
-    AckControlMode, Config, DelayedAck, MAX_MSS, MAX_WINDOW, MIN_MSS, Pacing, Profile, Recovery, Reduction,
+    AckControlMode, Config, Congestion, DelayedAck, MAX_MSS, MAX_WINDOW, MIN_MSS, Pacing, Profile, Recovery,
+    Reduction,
 };
 use farpace_units::{Packets, Span};
 
@@ -17,9 +18,11 @@ impl Settings {
         let (linux26, modern) = (self.linux26_switches(), self.modern_switches());
         let halving = matches!(self.reduction, Some(Reduction::RateHalving | Reduction::RateHalvingProgress));
         let reduction = ("reduction", self.reduction.is_some());
+        // The common slow start is that of all congestion controls that have none of their own.
+        let old: Vec<Given> = modern.into_iter().filter(|given| given.0 != "slow_start_limit").collect();
         match profile.config().recovery {
             Recovery::Linux26(_) => {
-                foreign(profile, "modern", &modern)?;
+                foreign(profile, "modern", &old)?;
                 require(!reduction.1 || halving, "reduction", "a kind of rate halving here")
             }
             Recovery::Linux(_) => {
@@ -36,7 +39,7 @@ impl Settings {
             }
             Recovery::NewReno => {
                 foreign(profile, "linux-2.6", &linux26)?;
-                foreign(profile, "modern", &modern)?;
+                foreign(profile, "modern", &old)?;
                 foreign(profile, "linux-2.6", &[reduction])
             }
         }
@@ -116,6 +119,8 @@ impl Settings {
         ] {
             require(congestion.has_abe() || !given, key, "used with tcp-j, star or star-robust")?;
         }
+        let resets = congestion == Congestion::Star || self.cws_reset.is_none();
+        require(resets, "cws_reset", "used with star")?;
         let fast_start = self.fast_start != Some(true) || config.pacing == Pacing::Growth;
         require(fast_start, "fast_start", "used with cubic in profile modern, and with pacing")
     }
