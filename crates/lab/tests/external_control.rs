@@ -127,7 +127,8 @@ fn external_controls_size_windows() {
 #[test]
 fn unknown_names_are_refused() {
     let (control, _) = twenty();
-    let error = parse(&SCENARIO.replace("\"twenty\"", "\"twentj\""), &[control.clone()]).unwrap_err();
+    let error =
+        parse(&SCENARIO.replace("\"twenty\"", "\"twentj\""), std::slice::from_ref(&control)).unwrap_err();
     assert!(error.contains("did you mean \"twenty\"?") && error.contains("cubic"), "{error}");
     let error = parse(SCENARIO, &[]).unwrap_err();
     assert!(error.contains("unknown word \"twenty\""), "{error}");
