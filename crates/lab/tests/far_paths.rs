@@ -117,8 +117,8 @@ fn neighbours_on_short_paths_get_their_share() {
     assert!(unfair.is_empty(), "percent of the first: {unfair:.1?}");
 }
 
-/// Mbit/s of `farpace` in so many seconds from its SYN on, over 50 Mbit/s and such a delay in ms; `ways`: keys of
-/// the link.
+/// Mbit/s of `farpace` in so many seconds from its SYN on, over 50 Mbit/s and such a delay in ms; `ways`:
+/// keys of the link.
 fn rate_over(seed: u64, seconds: u64, delay: u64, ways: &str) -> f64 {
     let text = format!(
         r#"
@@ -180,8 +180,8 @@ fn random_losses_do_not_look_like_a_policer_for_long() {
 }
 
 /// Breaks: the start between hosts whose NICs gather frames, which is most of them. The first flight comes as
-/// one bunch or two, so its ACKs tell no rate, or half of it, and a lost packet in it must not stop the window
-/// at ten segments.
+/// one bunch or two, so its ACKs tell no rate, or half of it. A lost packet in it must not stop the window at
+/// ten segments.
 #[test]
 fn a_start_between_bunches_takes_no_longer_than_slow_start() {
     // Interrupts both ways, loss, and the least Mbit/s in 3 s of 50 over 100 ms. CUBIC has 38 without a loss.

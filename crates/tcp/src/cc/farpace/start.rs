@@ -28,8 +28,8 @@ const MAX_GROWTH_LOSS: f64 = 0.1;
 impl Farpace {
     /// The train has arrived, or what it says is no use.
     pub(super) fn on_train(&mut self, delivered: u64) {
-        // In the median a flight has waited for half of itself. A rate at which it had waited longer than it did
-        // is none: between its ACKs the line was idle.
+        // In the median a flight has waited for half of itself. A rate at which it had waited longer than it
+        // did is none: between its ACKs the line was idle.
         let rtt = self.path.latest().unwrap_or_default().as_secs_f64();
         let is_idle = |rate: &f64| rate * rtt < MIN_WAITED * self.w * self.mss;
         self.phase = match self.train.rate(self.mss).filter(|rate| !is_idle(rate)) {

@@ -347,9 +347,9 @@ fn it_keeps_the_queue_short_on_short_paths() {
     assert!(f64::from(b.window.cwnd().get()) >= b.bdp());
 }
 
-/// Breaks: ACKs for dozens of segments at once, from receivers and modems that save them: without as many more
-/// in flight the line runs empty between two ACKs. The queue holds no more than these, as many of a probe, and
-/// the part of a bunch that comes when a probe is over; and they are not taken for a longer path.
+/// Breaks: ACKs for dozens of segments at once, from receivers and modems that save them. Without as many
+/// more in flight the line runs empty between two ACKs. The queue holds no more than these, as many of a
+/// probe, and the part of a bunch that comes when a probe is over. They are not taken for a longer path.
 #[test]
 fn it_fills_the_line_with_few_acks() {
     for (bunch, rtt) in [(3_500, 42), (4_000, 39), (4_000, 40), (4_100, 41), (4_300, 42), (4_600, 41)] {

@@ -145,8 +145,8 @@ mod tests {
         train
     }
 
-    /// Breaks: behind NICs that gather frames a train tells half of the rate, or many times it: the ACKs of one
-    /// bunch belong to one interval.
+    /// Breaks: behind NICs that gather frames a train tells half of the rate, or many times it. The ACKs of
+    /// one bunch belong to one interval.
     #[test]
     fn acks_of_a_bunch_are_one_interval() {
         let even = train(&[(2.0, 240.0), (2.0, 240.0), (2.0, 240.0), (2.0, 240.0)]);
