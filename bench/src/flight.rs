@@ -119,26 +119,10 @@ impl Flight {
         let prior_snd_una = self.snd_una;
         self.snd_una = self.snd_una.later(ack);
         let input = AckInput {
-            now: self.now,
-            prior_snd_una,
-            snd_una: self.snd_una,
             ack,
-            snd_nxt: self.snd_nxt,
-            sack,
-            tsecr: None,
-            tsval: None,
-            rtt_by_timestamp: None,
-            timed_at: None,
-            undelayed: None,
-            answers_probe: false,
-            has_data: false,
-            window_update: false,
-            ece: false,
-            marked: Packets::ZERO,
             new_data_waiting: true,
-            unsent_in_window: false,
             max_window: 1 << 30,
-            cwnd_limited: true,
+            ..AckInput::of(self.now, prior_snd_una, self.snd_una, self.snd_nxt, sack)
         };
         let (recovery, mut cx) = self.parts();
         recovery.on_ack(&input, &mut cx);

@@ -88,27 +88,11 @@ impl Sender {
         self.now += Span::from_millis(1);
         let sack: SackBlocks =
             blocks.iter().map(|&(a, b)| SackBlock { start: packet(a), end: packet(b) }).collect();
+        let [before, una, next] = [self.una, ack.max(self.una), self.next].map(packet);
         let input = AckInput {
-            now: self.now,
-            prior_snd_una: packet(self.una),
-            snd_una: packet(ack.max(self.una)),
             ack: packet(ack),
-            snd_nxt: packet(self.next),
-            sack: &sack,
-            tsecr: None,
-            tsval: None,
-            rtt_by_timestamp: None,
-            timed_at: None,
-            undelayed: None,
-            answers_probe: false,
-            has_data: false,
-            window_update: false,
-            ece: false,
-            marked: Packets::ZERO,
             new_data_waiting: true,
-            unsent_in_window: false,
-            max_window: 1 << 20,
-            cwnd_limited: true,
+            ..AckInput::of(self.now, before, una, next, &sack)
         };
         let (recovery, mut cx) = self.parts();
         recovery.on_ack(&input, &mut cx);

@@ -65,6 +65,41 @@ pub struct AckInput<'a> {
     pub cwnd_limited: bool,
 }
 
+impl<'a> AckInput<'a> {
+    /// An ACK with SACK blocks and nothing else, whose SEG.ACK is `snd_una`, while the window holds data
+    /// back: for tests and benchmarks.
+    pub const fn of(
+        now: Instant,
+        prior_snd_una: Seq,
+        snd_una: Seq,
+        snd_nxt: Seq,
+        sack: &'a SackBlocks,
+    ) -> Self {
+        AckInput {
+            now,
+            prior_snd_una,
+            snd_una,
+            ack: snd_una,
+            snd_nxt,
+            sack,
+            tsecr: None,
+            tsval: None,
+            rtt_by_timestamp: None,
+            timed_at: None,
+            undelayed: None,
+            answers_probe: false,
+            has_data: false,
+            window_update: false,
+            ece: false,
+            marked: Packets::ZERO,
+            new_data_waiting: false,
+            unsent_in_window: false,
+            max_window: 1 << 20,
+            cwnd_limited: true,
+        }
+    }
+}
+
 /// What recovery may change: the connection owns it, recovery decides.
 pub struct Context<'a> {
     /// The retransmission queue.
@@ -436,31 +471,6 @@ mod tests {
         Instant::ZERO + Span::from_micros(n)
     }
 
-    fn ack(now: Instant, before: Seq, upto: Seq, snd_nxt: Seq, sack: &SackBlocks) -> AckInput<'_> {
-        AckInput {
-            now,
-            prior_snd_una: before,
-            snd_una: upto,
-            ack: upto,
-            snd_nxt,
-            sack,
-            tsecr: None,
-            tsval: None,
-            rtt_by_timestamp: None,
-            timed_at: None,
-            undelayed: None,
-            answers_probe: false,
-            has_data: false,
-            window_update: false,
-            ece: false,
-            marked: Packets::ZERO,
-            new_data_waiting: false,
-            unsent_in_window: false,
-            max_window: 1_000_000,
-            cwnd_limited: true,
-        }
-    }
-
     /// Breaks: a paced sender has no delivery rate where ACKs tell of two segments: the least round trip is
     /// that of a first segment, and the interval of a sample that of a second one, which is shorter.
     #[test]
@@ -479,7 +489,7 @@ mod tests {
                 && second % 2 == 1
             {
                 let sack = SackBlocks::default();
-                let input = ack(now, seq(second - 1), seq(second + 1), seq(n), &sack);
+                let input = AckInput::of(now, seq(second - 1), seq(second + 1), seq(n), &sack);
                 let mut cx = Context {
                     segments: &mut segments,
                     window: &mut window,

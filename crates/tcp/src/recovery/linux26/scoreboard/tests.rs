@@ -426,28 +426,8 @@ impl Pair {
         let old = self.rng.chance(0.05);
         let ack = if old { prior - self.rng.below(200_000) as u32 } else { self.una };
         let sack = self.blocks();
-        let input = AckInput {
-            now: self.now,
-            prior_snd_una: prior,
-            snd_una: if old { prior } else { self.una },
-            ack,
-            snd_nxt: self.next,
-            sack: &sack,
-            tsecr: None,
-            tsval: None,
-            rtt_by_timestamp: None,
-            timed_at: None,
-            undelayed: None,
-            answers_probe: false,
-            has_data: false,
-            window_update: false,
-            ece: false,
-            marked: Packets::ZERO,
-            new_data_waiting: false,
-            unsent_in_window: false,
-            max_window: 100_000,
-            cwnd_limited: true,
-        };
+        let una = if old { prior } else { self.una };
+        let input = AckInput { ack, ..AckInput::of(self.now, prior, una, self.next, &sack) };
         self.una = input.snd_una;
         let literal = self.literal.sacktag(&input);
         let news = self.ours.update_scoreboard(

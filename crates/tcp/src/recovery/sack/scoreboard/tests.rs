@@ -7,28 +7,7 @@ const MSS: u32 = 100;
 const ISS: Seq = Seq::new(u32::MAX - 1500); // the numbers wrap on the way
 
 fn ack<'a>(sack: &'a SackBlocks, una: Seq, nxt: Seq) -> AckInput<'a> {
-    AckInput {
-        now: Instant::ZERO,
-        prior_snd_una: una,
-        snd_una: una,
-        ack: una,
-        snd_nxt: nxt,
-        sack,
-        tsecr: None,
-        tsval: None,
-        rtt_by_timestamp: None,
-        timed_at: None,
-        undelayed: None,
-        answers_probe: false,
-        has_data: false,
-        window_update: false,
-        ece: false,
-        marked: Packets::ZERO,
-        new_data_waiting: false,
-        unsent_in_window: false,
-        max_window: 1 << 20,
-        cwnd_limited: true,
-    }
+    AckInput::of(Instant::ZERO, una, una, nxt, sack)
 }
 
 fn block(from: u32, to: u32) -> SackBlock {
