@@ -12,8 +12,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The methods that a control may have.
-const METHODS: [&str; 7] =
-    ["on_start", "on_ack", "on_congestion", "on_timeout", "on_recovered", "on_undo", "on_idle"];
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ControlMethod {
+    Start,
+    Ack,
+    Congestion,
+    Timeout,
+    Recovered,
+    Undo,
+    Idle,
+}
+
+impl ControlMethod {
+    const ALL: [Self; 7] =
+        [Self::Start, Self::Ack, Self::Congestion, Self::Timeout, Self::Recovered, Self::Undo, Self::Idle];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "on_start",
+            Self::Ack => "on_ack",
+            Self::Congestion => "on_congestion",
+            Self::Timeout => "on_timeout",
+            Self::Recovered => "on_recovered",
+            Self::Undo => "on_undo",
+            Self::Idle => "on_idle",
+        }
+    }
+}
 
 /// The first error that code in Python raised during a run.
 #[derive(Clone, Default)]
@@ -284,7 +309,7 @@ impl PyCongestionEvent {
 
 /// What is called of a control.
 struct ControlCallbacks {
-    methods: [Option<Py<PyAny>>; METHODS.len()],
+    methods: [Option<Py<PyAny>>; ControlMethod::ALL.len()],
     window: Py<PyWindow>,
 }
 
@@ -292,12 +317,11 @@ impl ControlCallbacks {
     fn new(make: &Py<PyAny>, name: &str) -> PyResult<Self> {
         Python::attach(|py| {
             let object = make.bind(py).call0()?;
-            let method = |name: &str| object.getattr_opt(name).map(|found| found.map(Bound::unbind));
-            let mut methods = [const { None }; METHODS.len()];
-            for (place, name) in methods.iter_mut().zip(METHODS) {
-                *place = method(name)?;
+            let mut methods = [const { None }; ControlMethod::ALL.len()];
+            for method in ControlMethod::ALL {
+                methods[method as usize] = object.getattr_opt(method.name())?.map(Bound::unbind);
             }
-            if methods[1].is_none() {
+            if methods[ControlMethod::Ack as usize].is_none() {
                 let class = object.get_type().name()?;
                 return Err(PyTypeError::new_err(format!(
                     "the control `{name}` (a `{class}`) has no method on_ack(self, window, ack)"
@@ -305,6 +329,10 @@ impl ControlCallbacks {
             }
             Ok(ControlCallbacks { methods, window: Py::new(py, PyWindow::closed())? })
         })
+    }
+
+    fn method(&self, method: ControlMethod) -> Option<&Py<PyAny>> {
+        self.methods[method as usize].as_ref()
     }
 }
 
@@ -344,7 +372,7 @@ impl PyControl {
     }
 
     /// Calls a method with the window and what it is about, and takes over what it has made of the window.
-    fn call<T>(&mut self, now: Instant, window: &mut Window, method: usize, about: T)
+    fn call<T>(&mut self, now: Instant, window: &mut Window, method: ControlMethod, about: T)
     where
         T: for<'py> IntoPyObject<'py>,
     {
@@ -352,14 +380,17 @@ impl PyControl {
             return;
         }
         let Some(callbacks) = &self.callbacks else { return };
-        let Some(call) = &callbacks.methods[method] else { return };
+        let Some(call) = callbacks.method(method) else { return };
         let made = Python::attach(|py| -> PyResult<PyWindow> {
             let shown = callbacks.window.bind(py);
             shown.try_borrow_mut()?.follow(window);
             call.call1(py, (shown, about)).inspect_err(|error| {
                 let note = format!(
                     "raised in {} of the control `{}` for flow `{}` at {} of virtual time",
-                    METHODS[method], self.name, self.flow, now
+                    method.name(),
+                    self.name,
+                    self.flow,
+                    now
                 );
                 // Python 3.10 has no notes.
                 _ = error.value(py).call_method1("add_note", (note,));
@@ -376,33 +407,35 @@ impl PyControl {
         }
     }
 
-    fn tell(&mut self, now: Instant, window: &mut Window, kind: &'static str, time: Option<Span>) {
-        let method = match kind {
-            "start" => 0,
-            "loss" | "ecn" => 2,
-            "timeout" => 3,
-            "recovered" => 4,
-            "undo" => 5,
-            _ => 6,
-        };
-        if self.callbacks.as_ref().is_none_or(|callbacks| callbacks.methods[method].is_none()) {
+    fn tell(&mut self, now: Instant, window: &mut Window, method: ControlMethod, time: Option<Span>) {
+        if self.callbacks.as_ref().is_none_or(|callbacks| callbacks.method(method).is_none()) {
             return;
         }
-        let flight = match kind {
-            "loss" | "ecn" | "timeout" => self.cut.map(|(_, flight)| flight),
+        let kind = match (method, self.cut) {
+            (ControlMethod::Congestion, Some((Cut::Ecn, _))) => "ecn",
+            (ControlMethod::Congestion, _) => "loss",
+            _ => method.name().trim_start_matches("on_"),
+        };
+        let flight = match method {
+            ControlMethod::Congestion | ControlMethod::Timeout => self.cut.map(|(_, flight)| flight),
             _ => None,
         };
         let flow = self.flow.clone();
         let event = PyCongestionEvent { now, kind, flow, seed: self.seed, flight, time };
         self.call(now, window, method, event);
     }
+
+    /// The same of a reduction, which has been told now.
+    fn tell_cut(&mut self, now: Instant, window: &mut Window, method: ControlMethod) {
+        self.tell(now, window, method, None);
+        self.cut = None;
+    }
 }
 
 impl CongestionControl for PyControl {
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
         if let Some((Cut::Ecn, _)) = self.cut {
-            self.tell(ack.now, window, "ecn", None);
-            self.cut = None;
+            self.tell_cut(ack.now, window, ControlMethod::Congestion);
         }
         let mut round_start = false;
         if let Some(rate) = ack.rate
@@ -413,7 +446,7 @@ impl CongestionControl for PyControl {
             round_start = true;
         }
         let sample = PyAckSample { ack: *ack, round_count: self.round_count, round_start };
-        self.call(ack.now, window, 1, sample);
+        self.call(ack.now, window, ControlMethod::Ack, sample);
     }
 
     /// Nothing cuts the window but the control: the threshold stays.
@@ -432,18 +465,12 @@ impl CongestionControl for PyControl {
 
     fn on_event(&mut self, now: Instant, window: &mut Window, event: CongestionEvent) {
         match event {
-            CongestionEvent::Established(rtt) => self.tell(now, window, "start", Some(rtt)),
-            CongestionEvent::EnterRecovery => {
-                self.tell(now, window, "loss", None);
-                self.cut = None;
-            }
-            CongestionEvent::EnterLoss => {
-                self.tell(now, window, "timeout", None);
-                self.cut = None;
-            }
-            CongestionEvent::ExitRecovery => self.tell(now, window, "recovered", None),
-            CongestionEvent::Undo => self.tell(now, window, "undo", None),
-            CongestionEvent::Restart(idle) => self.tell(now, window, "idle", Some(idle)),
+            CongestionEvent::Established(rtt) => self.tell(now, window, ControlMethod::Start, Some(rtt)),
+            CongestionEvent::EnterRecovery => self.tell_cut(now, window, ControlMethod::Congestion),
+            CongestionEvent::EnterLoss => self.tell_cut(now, window, ControlMethod::Timeout),
+            CongestionEvent::ExitRecovery => self.tell(now, window, ControlMethod::Recovered, None),
+            CongestionEvent::Undo => self.tell(now, window, ControlMethod::Undo, None),
+            CongestionEvent::Restart(idle) => self.tell(now, window, ControlMethod::Idle, Some(idle)),
         }
     }
 

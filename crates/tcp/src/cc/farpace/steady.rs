@@ -85,9 +85,10 @@ impl Farpace {
         let rtt = if empty { self.srtt } else { base + (self.srtt - latest) };
         let through = round.bandwidth * rtt.as_secs_f64() / self.mss;
         // A round trip that tells no rate tells no excess.
-        let excess = match round.bandwidth > 0.0 {
-            true => (1.0 - through / self.path.window_before().max(1.0)).max(0.0),
-            false => 0.0,
+        let excess = if round.bandwidth > 0.0 {
+            (1.0 - through / self.path.window_before().max(1.0)).max(0.0)
+        } else {
+            0.0
         };
         let short = empty || queue == QueueEstimate::Own && self.path.own() <= self.alpha();
         LossSample { lost: round.lost, delivered: round.delivered, empty, short, excess }

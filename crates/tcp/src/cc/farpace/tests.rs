@@ -363,7 +363,6 @@ fn it_fills_the_line_with_few_acks() {
         });
         let used = (b.sent() - sent) as f64 / (b.bdp() * 10.0 / b.rtt.as_secs_f64());
         assert!(used > 0.98, "{bunch} us, {rtt} ms: {used}");
-        // Of about 2.7 bunches on any of these paths.
         let of_bunch = b.bdp() * b.bunch.as_secs_f64() / b.rtt.as_secs_f64();
         assert!(most < 3.0 * of_bunch, "{bunch} us, {rtt} ms: {most} with {of_bunch} in a bunch");
         assert!(b.cc.path.base() < b.rtt + Span::from_millis(1), "{:?}", b.cc.path.base());
