@@ -27,7 +27,7 @@ fn run(scenario: &Scenario, inputs: Inputs) -> (RunOutcome, Vec<Record>) {
 /// have their effect.
 #[test]
 fn the_gallery_arrives_intact() {
-    let cases: [(&str, &[DropReason]); 9] = [
+    let cases: [(&str, &[DropReason]); 10] = [
         ("gallery/lossy.toml", &[DropReason::Loss]),
         ("gallery/impaired.toml", &[DropReason::BadChecksum]),
         ("gallery/small-queue.toml", &[DropReason::QueueFull]),
@@ -36,6 +36,7 @@ fn the_gallery_arrives_intact() {
         ("gallery/leo.toml", &[]),
         ("gallery/aqm.toml", &[]),
         ("gallery/thinned-acks.toml", &[DropReason::AckThinned]),
+        ("gallery/interrupts.toml", &[]),
         ("gallery/firewall.toml", &[]),
     ];
     for (file, expected) in cases {
