@@ -197,3 +197,20 @@ fn a_start_between_bunches_takes_no_longer_than_slow_start() {
         }
     }
 }
+
+/// Breaks: transfers between busy hosts, which take what has come up to some milliseconds late. What is late
+/// comes at once: many ACKs are one sample, and their round trip is no queue. If the start takes them for one
+/// all the same, the window must not stay below what it took for the limit.
+#[test]
+fn late_hosts_make_no_queue() {
+    // How late the hosts are, loss, and the least Mbit/s in 8 s of 50 over 100 ms.
+    for (late, loss, least) in [("5 ms", 0.0, 38.0), ("5 ms", 0.01, 34.0), ("20 ms", 0.01, 28.0)] {
+        for seed in 2..=7 {
+            let gathers = format!(r#"interrupts = {{ delay = "200 us", jitter = "{late}", frames = 64 }}"#);
+            let ways = format!("forward = {{ loss = {loss}, {gathers} }}\nbackward = {{ {gathers} }}");
+            let rate = rate_over(seed, 8, 50, &ways);
+            println!("{late}, loss {loss}, seed {seed}: {rate:.0} Mbit/s");
+            assert!(rate > least, "{late}, loss {loss}, seed {seed}: {rate:.1} of 50 Mbit/s");
+        }
+    }
+}

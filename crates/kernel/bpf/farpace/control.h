@@ -35,8 +35,7 @@ static __always_inline void farpace_end_round(struct farpace *f, const struct fp
 		f->bandwidth = round.bandwidth;
 	before = f->best;
 	f->best = max64(before, round.bandwidth);
-	if (round.delivered)
-		f->together = round.squares * SEG / round.delivered;
+	aggregation_end_round(&f->aggregation);
 	queue = path_end_round(&f->path, ack->now, f->w, farpace_alpha(f), f->best * 256 / f->mss);
 	if (f->phase == PHASE_STEADY)
 		farpace_follow(f, &round, queue, ack->now);
@@ -62,8 +61,8 @@ __noinline int farpace_on_ack(struct farpace *f, const struct fp_ack *ack)
 	if (ack->has_rate)
 		f->round.bandwidth = max64(f->round.bandwidth, min64(ack->rate, MAX_RATE));
 	f->flight = ack->in_flight;
+	aggregation_on_ack(&f->aggregation, ack->now, ack->delivered, max64(f->best, f->round.bandwidth), f->mss);
 	f->round.delivered += ack->delivered;
-	f->round.squares += (u64)ack->delivered * ack->delivered;
 	f->round.lost += ack->lost;
 	f->round.limited |= ack->cwnd_limited;
 	f->round.marked |= ack->ece;

@@ -31,6 +31,7 @@
 #define FORGETS 64
 #define FILLING_OF 50
 #define FILLING_SAMPLES 8
+#define FILLING_TIME_OF 16
 
 #define MIN_ALPHA (3 * SEG)
 #define ALPHA_SHARE_OF 200
@@ -48,6 +49,8 @@ struct path {
 	u32 current;
 	u32 before;
 	u64 since;
+	/* When the first of the samples in a row that were high came. */
+	u64 high_since;
 	/* Segments, the newest first. */
 	u64 windows[5];
 	u64 owns[4];
@@ -229,14 +232,16 @@ static __always_inline bool path_yields(const struct path *p, u64 alpha)
 }
 
 /* A single round trip; true if it and those before show that the queue fills. */
-static __always_inline bool path_is_filling(struct path *p, u32 rtt, u64 w, u64 alpha)
+static __always_inline bool path_is_filling(struct path *p, u64 now, u32 rtt, u64 w, u64 alpha)
 {
 	u64 base = path_base(p);
 	u64 excess = less(rtt, base);
 	bool high = excess * FILLING_OF > base && w * excess > 2 * alpha * base;
 
 	p->high = high ? p->high + 1 : 0;
-	return p->high >= FILLING_SAMPLES;
+	if (p->high <= 1)
+		p->high_since = now;
+	return p->high >= FILLING_SAMPLES && less(now, p->high_since) >= base * 1000 / FILLING_TIME_OF;
 }
 
 /* The path itself has become longer: a step, and then nothing moves. `previous` is 0 where no step can be seen. */

@@ -29,6 +29,13 @@ static __always_inline void farpace_settle(struct farpace *f)
 	farpace_enter(f, PHASE_STEADY, false);
 }
 
+/* The start is over, because there is a queue. */
+static __always_inline void farpace_settle_by_queue(struct farpace *f)
+{
+	farpace_settle(f);
+	f->limit_by_queue = 1;
+}
+
 /* As much of half the rate as a train of the present length can vouch for. */
 static __always_inline void farpace_jump(struct farpace *f, u64 rate)
 {
@@ -99,8 +106,8 @@ __noinline int farpace_open(struct farpace *f, const struct fp_ack *ack)
 	/* A train that leaves faster than the line makes a queue of its own. Its arrival tells more than that queue. */
 	if (f->phase == PHASE_TRAINS)
 		farpace_on_paced(f, ack);
-	else if (f->rtt && path_is_filling(&f->path, f->rtt, f->w, farpace_alpha(f)))
-		farpace_settle(f);
+	else if (f->rtt && path_is_filling(&f->path, ack->now, f->rtt, f->w, farpace_alpha(f)))
+		farpace_settle_by_queue(f);
 	else if (f->phase == PHASE_RAMP)
 		f->w = min64(f->w + delivered, max64(farpace_holds(f, f->rate), f->w));
 	else if (ack->cwnd_limited)
@@ -162,7 +169,7 @@ __noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, 
 		break;
 	case PHASE_BEYOND:
 		if (!empty && f->path.owns[0] > farpace_alpha(f))
-			farpace_settle(f);
+			farpace_settle_by_queue(f);
 		else
 			farpace_judge_growth(f, round, queue, before);
 		break;

@@ -2,6 +2,7 @@
 #ifndef FARPACE_STATE_H
 #define FARPACE_STATE_H
 
+#include "aggregation.h"
 #include "loss.h"
 #include "path.h"
 #include "share.h"
@@ -31,7 +32,6 @@ enum phase {
 
 /* What a round trip brought. */
 struct round {
-	u64 squares;
 	u64 bandwidth;
 	u32 delivered;
 	u32 lost;
@@ -49,8 +49,7 @@ struct farpace {
 	u64 rate;
 	u64 half;
 	u64 beyond;
-	/* Segments that an ACK tells of at once. */
-	u64 together;
+	struct aggregation aggregation;
 	/* The window that was too much last; 0: not known. */
 	u64 limit;
 	u64 bandwidth;
@@ -93,7 +92,9 @@ struct farpace {
 	u8 phase;
 	/* Trains: a train is under way. Ramp: ACKs of the half come. Double: what the first burst lost is no longer counted. */
 	u8 started;
-	u8 unused[6];
+	/* A queue told the limit, and not losses. */
+	u8 limit_by_queue;
+	u8 unused[5];
 };
 
 /* So many times the movement of round trips as a part of the empty path's, at most `most`. */
@@ -114,7 +115,7 @@ static __always_inline u64 farpace_alpha(const struct farpace *f)
 {
 	u64 jitter = part_of_window(f->w, movement_part(&f->path, JITTER, PART / MAX_JITTER_OF));
 
-	return max64(max64(least_alpha(f->w), min64(f->together + SEG, f->w / MAX_TOGETHER_OF)), jitter);
+	return max64(max64(least_alpha(f->w), min64(f->aggregation.together + SEG, f->w / MAX_TOGETHER_OF)), jitter);
 }
 
 /* Segments that the empty path holds at so many bytes a second. */

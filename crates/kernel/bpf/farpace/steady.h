@@ -6,6 +6,7 @@
 #include "state.h"
 
 #define CALM_ROUNDS 2
+#define LIMIT_ROUNDS 8
 #define YIELDING 1
 #define MAX_GROWTH_OF 4
 #define BETA_MARK(x) ((x) * 17 / 20)
@@ -14,6 +15,7 @@ static __always_inline void farpace_cut_to_delivered(struct farpace *f)
 {
 	if (f->bandwidth) {
 		f->limit = min64(farpace_holds(f, f->bandwidth), f->w);
+		f->limit_by_queue = 0;
 		f->w = max64(min64(f->w, DRAIN(f->limit)), MIN_WINDOW);
 	}
 	f->calm = 0;
@@ -108,6 +110,8 @@ static __always_inline void farpace_follow_queue(struct farpace *f, const struct
 		f->calm = 0;
 		return;
 	}
+	if (f->limit_by_queue && f->calm >= LIMIT_ROUNDS)
+		f->limit = 0;
 	most = max64(f->w / MAX_GROWTH_OF, MIN_ALPHA);
 	alpha = farpace_hasty_alpha(f, alpha, most);
 	farpace_toward(f, f->w * path_base(&f->path) / f->path.latest + alpha);

@@ -28,6 +28,7 @@
 //!
 //! Timeouts are AEN's business (`timeout = "aen"`); one that was right opens the window again from a quarter.
 
+mod aggregation;
 mod loss;
 mod path;
 mod probe;
@@ -42,6 +43,7 @@ mod way_back;
 use super::rounds::PacketRounds;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
 use crate::window::Window;
+use aggregation::AckAggregation;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use loss::LossJudge;
 use path::PathModel;
@@ -117,8 +119,6 @@ enum FarpacePhase {
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     delivered: f64,
-    /// The sum of the squares of what each ACK delivered.
-    squares: f64,
     lost: f64,
     /// The highest delivery rate, bytes a second.
     bandwidth: f64,
@@ -146,8 +146,7 @@ pub struct Farpace {
     way_back: WayBack,
     /// The latest round trip, without what its ACK has waited for.
     rtt: Option<Span>,
-    /// Segments that an ACK tells of at once; the mean over segments, not over ACKs.
-    together: f64,
+    aggregation: AckAggregation,
     /// Round trips without a queue.
     calm: u32,
     /// The window beside others.
@@ -162,6 +161,8 @@ pub struct Farpace {
     room: f64,
     /// The window that was too much last; zero: not known.
     limit: f64,
+    /// A queue told so, and not losses.
+    limit_by_queue: bool,
     /// The bandwidth of the last round trip, bytes a second.
     bandwidth: f64,
     /// The highest of all.
@@ -200,7 +201,7 @@ impl Farpace {
     /// ACKs (draft-ietf-ccwg-bbr §5.5.9: extra_acked). With an ACK for each pair this is no more than the
     /// least alpha.
     fn alpha(&self) -> f64 {
-        let together = (self.together + 1.0).min(self.w * MAX_AGGREGATION);
+        let together = (self.aggregation.together() + 1.0).min(self.w * MAX_AGGREGATION);
         // Round trips that move by themselves look like a queue: as much is none.
         let rtt = self.path.base().as_secs_f64().max(1e-9);
         let jitter = (JITTER_MOVEMENTS * self.path.movement() / rtt).min(MAX_JITTER) * self.w;
@@ -238,9 +239,7 @@ impl Farpace {
         }
         let before = self.best;
         self.best = before.max(round.bandwidth);
-        if round.delivered > 0.0 {
-            self.together = round.squares / round.delivered;
-        }
+        self.aggregation.end_round();
         let queue = self.path.end_round(ack.now, self.w, self.alpha(), self.best / self.mss);
         if self.phase == FarpacePhase::Steady {
             self.follow(ack.now, &round, queue);
@@ -267,8 +266,9 @@ impl CongestionControl for Farpace {
         self.round.bandwidth = self.round.bandwidth.max(rate);
         self.flight = f64::from(ack.in_flight.get());
         let delivered = f64::from(ack.delivered.get());
+        let known = self.best.max(self.round.bandwidth) / self.mss;
+        self.aggregation.on_ack(ack.now, delivered, known);
         self.round.delivered += delivered;
-        self.round.squares += delivered * delivered;
         self.round.lost += f64::from(ack.lost.get());
         self.round.limited |= ack.cwnd_limited;
         self.round.marked |= ack.ece;

@@ -51,6 +51,8 @@ const QUEUE_MEMORY: u64 = 64;
 /// A queue fills when samples exceed the base by this part of it, so many in a row: samples scatter more than
 /// medians.
 const FILLING: (f64, usize) = (0.02, 8);
+/// They come in no less than this part of the base: a host that was busy gives many late samples at once.
+const MIN_FILLING_TIME: u64 = 16;
 
 /// Whose queue it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +81,9 @@ pub struct PathModel {
     since: Instant,
     /// The least median is one of few samples.
     provisional: bool,
-    /// Samples in a row that were high.
+    /// Samples in a row that were high, and when the first of them came.
     high: usize,
+    high_since: Instant,
     /// The windows of the last round trips: a window that grew makes a step of its own.
     windows: [f64; 5],
     /// Our part of the queue in the last round trips.
@@ -230,12 +233,15 @@ impl PathModel {
     }
 
     /// A single round trip; true if it and those before show that the queue fills.
-    pub fn is_filling(&mut self, rtt: Span, w: f64, alpha: f64) -> bool {
+    pub fn is_filling(&mut self, now: Instant, rtt: Span, w: f64, alpha: f64) -> bool {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
         let high = excess > FILLING.0 * long && w * excess > 2.0 * alpha * long;
         self.high = if high { self.high + 1 } else { 0 };
-        self.high >= FILLING.1
+        if self.high <= 1 {
+            self.high_since = now;
+        }
+        self.high >= FILLING.1 && now.since(self.high_since) >= self.base() / MIN_FILLING_TIME
     }
 
     /// A round trip is over; the window is `w`, what this connection wants to keep in the queue `alpha`

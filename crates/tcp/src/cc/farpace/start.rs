@@ -87,7 +87,9 @@ impl Farpace {
             // A train that leaves faster than the line makes a queue of its own. Its arrival tells more than
             // that queue.
             FarpacePhase::Trains { .. } => self.on_paced(ack),
-            _ if self.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
+            _ if self.rtt.is_some_and(|rtt| self.path.is_filling(ack.now, rtt, self.w, alpha)) => {
+                self.settle()
+            }
             FarpacePhase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }
@@ -139,7 +141,7 @@ impl Farpace {
             FarpacePhase::Beyond { .. }
                 if queue != QueueEstimate::Empty && self.path.own() > self.alpha() =>
             {
-                self.settle();
+                self.settle_by_queue();
             }
             FarpacePhase::Train | FarpacePhase::Beyond { .. } | FarpacePhase::Double { judged: true } => {
                 // Where the rate grows with the window a few losses do not show that the path is full.
@@ -155,6 +157,12 @@ impl Farpace {
                 }
             }
         }
+    }
+
+    /// The start is over, because there is a queue.
+    fn settle_by_queue(&mut self) {
+        self.settle();
+        self.limit_by_queue = true;
     }
 
     /// The start is over: the window is what was delivered.

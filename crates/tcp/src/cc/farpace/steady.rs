@@ -12,6 +12,9 @@ const CALM_ROUNDS: u32 = 2;
 const YIELD_ROUNDS: u32 = 1;
 /// Within these parts of the limit that was found last, the window grows by alpha only.
 const LIMIT_ZONE: (f64, f64) = (0.9, 1.1);
+/// If a queue has told so, so many round trips without a queue there show that it is no limit, or no longer.
+/// Behind a queue that is too short to be seen there never is one.
+const LIMIT_ROUNDS: u32 = 8;
 /// Most that a window grows by in a round trip when it is doubling alpha.
 const MAX_GROWTH: f64 = 0.25;
 /// What a congestion mark leaves: it comes from a short queue (RFC 8511).
@@ -20,6 +23,7 @@ impl Farpace {
     pub(super) fn cut_to_delivered(&mut self) {
         if self.bandwidth > 0.0 {
             self.limit = self.holds(self.bandwidth).min(self.w);
+            self.limit_by_queue = false;
             self.w = self.w.min(self.limit * DRAIN).max(MIN_WINDOW);
         }
         self.calm = 0;
@@ -131,6 +135,9 @@ impl Farpace {
                 0
             }
         };
+        if self.limit_by_queue && self.calm >= LIMIT_ROUNDS {
+            self.limit = 0.0;
+        }
         let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);
         let alpha = (self.alpha() * self.haste()).min(most);
         let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;

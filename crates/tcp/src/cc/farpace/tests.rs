@@ -64,10 +64,14 @@ fn own_queue() {
     // 400 · 1/501 = 0.8 segments; 400 · 4/504 = 3.2.
     assert_eq!(round(&mut path, 20, 501_000), QueueEstimate::Empty);
     assert_eq!(round(&mut path, 21, 504_000), QueueEstimate::Own);
-    let mut filling =
-        |ms| (0..8).map(|_| path.is_filling(Span::from_millis(ms), 400.0, 3.0)).collect::<Vec<_>>();
-    assert_eq!(filling(505), [false; 8], "samples scatter");
-    assert_eq!(filling(515)[6..], [false, true], "eight in a row");
+    let mut filling = |rtt, apart: u64| {
+        let sample = |n: u64| path.is_filling(ms(n * apart), Span::from_millis(rtt), 400.0, 3.0);
+        (0..8).map(sample).collect::<Vec<_>>()
+    };
+    assert_eq!(filling(505, 5), [false; 8], "samples scatter");
+    assert_eq!(filling(515, 5)[6..], [false, true], "eight in a row");
+    assert_eq!(filling(500, 5), [false; 8]);
+    assert_eq!(filling(515, 4), [false; 8], "eight that came at once after a late interrupt");
 }
 
 /// Breaks: with several NICs, where a little must wait for the first before the second is used, the window
