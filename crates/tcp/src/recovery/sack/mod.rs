@@ -133,12 +133,16 @@ impl SackRecovery {
         let echo = EchoedTimestamp { now: ack.now, age: ack.rtt_by_timestamp, clock, min_rtt };
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
         let mut news = AckDelta { advanced: ack.snd_una.after(ack.prior_snd_una), ..AckDelta::default() };
+        // The receiver echoes the timestamp of the segment that began where it waited (RFC 7323 §4.3). Of what
+        // lies beyond, the echo says nothing; it is as old as the hole.
+        let beyond = EchoedTimestamp { age: None, ..echo };
         let rack = &mut self.rack;
         let acknowledged = cx.drop_acknowledged_each(ack, |row, tags, rows| {
             if !tags.any(Tags::SACKED) {
                 news.acked += rows;
                 news.see(row, tags, point);
-                rack.on_delivered(row, tags, &echo);
+                let awaited = row.seq.before_eq(ack.prior_snd_una);
+                rack.on_delivered(row, tags, if awaited { &echo } else { &beyond });
             }
         });
         self.scoreboard.advance(ack.snd_una);
@@ -146,7 +150,7 @@ impl SackRecovery {
             self.scoreboard.take(ack, cx.segments, |row, tags| {
                 news.sacked += 1;
                 news.see(row, tags, point);
-                rack.on_delivered(row, tags, &echo);
+                rack.on_delivered(row, tags, &beyond);
             });
         }
         if acknowledged.packets.is_zero()

@@ -81,7 +81,7 @@ pub struct Rack {
 pub struct EchoedTimestamp {
     /// Arrival of the ACK.
     pub now: Instant,
-    /// Age of the echoed timestamp, in whole ticks of its clock.
+    /// Age of the echoed timestamp, in whole ticks of its clock; none if the echo is not of the segment.
     pub age: Option<Span>,
     /// That clock.
     pub clock: TcpClock,
