@@ -63,8 +63,9 @@ static __always_inline void farpace_on_train(struct farpace *f, u32 delivered)
 		rate = 0;
 	if (rate) {
 		farpace_jump(f, rate);
-	} else if (f->trains < MAX_TRAINS) {
-		f->trains++;
+	} else if (f->trains < MAX_TRAINS || !f->train.limited) {
+		/* What programs say to each other before the data is no train. */
+		f->trains += f->train.limited;
 		train_after(&f->train, delivered);
 	} else {
 		farpace_enter(f, PHASE_DOUBLE, false);

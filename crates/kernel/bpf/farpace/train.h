@@ -25,7 +25,9 @@ struct train {
 	u32 until;
 	u32 count;
 	u8 has_until;
-	u8 unused[3];
+	/* The window held data back. */
+	u8 limited;
+	u8 unused[2];
 };
 
 /* A train that leaves at a chosen rate. */
@@ -80,6 +82,7 @@ static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *a
 		t->has_until = 1;
 		t->until = ack->total_delivered;
 	}
+	t->limited |= ack->cwnd_limited;
 	if (t->last) {
 		u64 told = (u64)ack->delivered * ack->mss;
 

@@ -34,8 +34,9 @@ impl Farpace {
         let is_idle = |rate: &f64| rate * rtt < MIN_WAITED * self.w * self.mss;
         self.phase = match self.train.rate(self.mss).filter(|rate| !is_idle(rate)) {
             Some(rate) => self.jump(rate),
-            None if self.trains < MAX_TRAINS => {
-                self.trains += 1;
+            // What programs say to each other before the data is no train.
+            None if self.trains < MAX_TRAINS || !self.train.is_whole() => {
+                self.trains += u32::from(self.train.is_whole());
                 self.train = PacketTrain::after(delivered);
                 return;
             }

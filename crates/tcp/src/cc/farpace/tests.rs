@@ -3,7 +3,7 @@ use super::path::{PathModel, QueueEstimate};
 use super::share::LossShare;
 use super::train::PacketTrain;
 use super::*;
-use crate::cc::testing::{MSS, TestBottleneck};
+use crate::cc::testing::{MSS, TestBottleneck, window};
 use crate::segments::RateSample;
 
 const SEC: Span = Span::from_secs(1);
@@ -316,6 +316,25 @@ fn it_starts_fast() {
     assert!(f64::from(b.window.cwnd().get()) > 0.95 * b.bdp(), "{} of {}", b.window.cwnd(), b.bdp());
     assert!(f64::from(b.window.cwnd().get()) < 1.1 * b.bdp());
     assert_eq!(b.drops, 0);
+}
+
+/// Breaks: the start of each transfer that a few messages precede: they pass for trains that told nothing, and
+/// the data itself begins in slow start.
+#[test]
+fn messages_are_no_train() {
+    let trains = |limited| {
+        let (mut control, mut window) = (Farpace::default(), window(10, u32::MAX));
+        for i in 0..4 {
+            let ack = ack(100 * i, 1, i, i + 1);
+            control.on_ack(
+                &mut window,
+                &AckSample { rtt: Some(Span::from_millis(100)), cwnd_limited: limited, ..ack },
+            );
+        }
+        (control.phase, control.trains)
+    };
+    assert_eq!(trains(false), (FarpacePhase::Train, 0));
+    assert_eq!(trains(true).1, 2, "whole windows");
 }
 
 /// Breaks: the short queue: full rate with a few segments waiting, whatever the buffer.

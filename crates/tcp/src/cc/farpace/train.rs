@@ -26,6 +26,8 @@ pub struct PacketTrain {
     until: Option<u64>,
     first: Option<Instant>,
     last: Option<Instant>,
+    /// The window held data back.
+    limited: bool,
     /// Segments told by all ACKs but the first.
     after_first: f64,
     /// Segments told at the end of each interval, and its seconds.
@@ -48,6 +50,7 @@ impl PacketTrain {
             return true;
         }
         self.until.get_or_insert(rate.total_delivered);
+        self.limited |= ack.cwnd_limited;
         if let Some(last) = self.last {
             self.after_first += told;
             self.add_interval(told, ack.now.since(last).as_secs_f64());
@@ -79,6 +82,11 @@ impl PacketTrain {
         let time = self.last?.since(self.first?).as_secs_f64();
         let whole = self.after_first / time.max(1e-9);
         Some(median.min(whole * MAX_BUNCHING) * mss)
+    }
+
+    /// The flight was a whole window, and not the few segments that a program had to send.
+    pub fn is_whole(&self) -> bool {
+        self.limited
     }
 
     /// Something else than the line made the distances of the ACKs: a NIC that gathers frames, other traffic,
