@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How fast one file crosses paths, by farpace's tunnel and by others: scp, rsync over ssh, wireguard-go with the kernel's TCP, and the
-kernel's TCP alone (CUBIC, BBR, in the clear); and bytes of memory for ten seconds: farpace perf through the tunnel, iperf3 in the
-clear (CUBIC).
+"""How fast one file crosses paths, by farpace's tunnel, by its TLS (over the kernel's BBR), and by others: scp, rsync over ssh,
+wireguard-go with the kernel's TCP, and the kernel's TCP alone (CUBIC, BBR, in the clear); and bytes of memory for ten seconds: farpace
+perf through the tunnel, iperf3 in the clear (CUBIC).
 
     bench/tunnel/run.py target/release/farpace                     all paths and contenders
     bench/tunnel/run.py target/release/farpace --path long --runs 3
@@ -115,6 +115,8 @@ class Site:
         return json.loads(out)["elapsed_s"]
 
     def tunnel(self, stack):
+        # TLS runs over the kernel's TCP: the same control for each run, and one that bears losses.
+        self.tcp("bbr")
         return self.send(None, ["--listen", f"{self.address}:7077"], ["--stack", stack])
 
     def clear(self, congestion, address=None):
