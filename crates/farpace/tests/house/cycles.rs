@@ -15,7 +15,6 @@ const EXCEPTIONS: &[&str] = &[
     "farpace-live: socket::bridge socket::datagram socket::datagram_bridge socket::duplex socket::list \
      socket::pipe socket::registry socket::shared",
     "farpace-transfer: content exclude fault limits line message path pipeline place",
-    "farpace: run::summary run::words",
 ];
 
 type Module = Vec<String>;
