@@ -14,7 +14,6 @@ const EXCEPTIONS: &[&str] = &[
      time_wait",
     "farpace-live: socket::bridge socket::datagram socket::datagram_bridge socket::duplex socket::list \
      socket::pipe socket::registry socket::shared",
-    "farpace-transfer: content exclude fault limits line message path pipeline place",
 ];
 
 type Module = Vec<String>;
