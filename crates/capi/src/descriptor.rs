@@ -23,7 +23,7 @@
 //! polls at this moment may see `POLLIN` alone, and `POLLRDHUP`, `POLLHUP` or `POLLERR` when it polls again.
 
 use crate::ffi::{aside, has_hung_up};
-use crate::home::Links;
+use crate::links::Links;
 use farpace_live::socket::{Readiness, ReadinessWatch};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;

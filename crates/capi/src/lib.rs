@@ -11,10 +11,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "threads and clocks, as in `farpace-live`")]
 
+mod creation;
 mod descriptor;
 mod ffi;
 mod home;
+mod links;
 mod place;
+mod reaper;
 mod share;
 mod socket;
 mod table;

@@ -2,6 +2,7 @@
 
 use crate::ffi::{borrowed, options};
 use crate::home::Home;
+use crate::reaper;
 use farpace_host::LocalLink;
 use farpace_live::DeviceError;
 use farpace_live::device::udp_tunnel::WireguardFile;
@@ -137,8 +138,10 @@ impl InterfaceConfig {
             offered.map_err(|error| ConfigRefusal(Errno::EACCES, error.to_string()))?;
         }
         let private = descriptors().difference(&before).copied().filter(|fd| is_private(*fd)).collect();
-        Home::new(stack, None, options, &self.words, private)
-            .map_err(|error| ConfigRefusal(error, "no descriptors or threads are left".to_owned()))
+        let none = |error| ConfigRefusal(error, "no descriptors or threads are left".to_owned());
+        let home = Home::new(stack, None, options, &self.words, private).map_err(none)?;
+        reaper::start(&home).map_err(none)?;
+        Ok(home)
     }
 
     fn device(&self) -> Result<(Box<dyn Device>, bool), ConfigRefusal> {

@@ -1,18 +1,15 @@
-//! Sockets of a C program, with their descriptors.
+//! Sockets of a C program: one of a stack of this process, or one of another process.
 
-use crate::descriptor::{DescriptorEnds, Mirror, no_fork, pair};
-use crate::ffi::{flags_of, identity, put_at};
+use crate::descriptor::DescriptorEnds;
+use crate::ffi::identity;
 use crate::home::{Home, WaitFor, clock};
 use crate::share::remote::Remote;
-use crate::table;
 use farpace_live::socket::posix::{self, ReceivedMessage, SendTo};
 use farpace_units::Instant;
-use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
-use nix::sys::socket::SockFlag;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,42 +32,6 @@ pub struct LocalBinding {
 }
 
 impl LocalBinding {
-    /// Creates a socket, and its first descriptor.
-    pub fn open(
-        home: Arc<Home>,
-        inner: Arc<posix::PosixSocket>,
-        flags: SockFlag,
-    ) -> nix::Result<(OwnedFd, Arc<CapiSocket>)> {
-        let links = home.links.clone();
-        let still = no_fork();
-        let (user, link) = pair(flags)?;
-        let inode = identity(user.as_raw_fd()).ok_or(Errno::EMFILE)?;
-        links.notice(&link, inode)?;
-        let ends = Arc::new(DescriptorEnds::new(inode, link));
-        let socket =
-            Arc::new(CapiSocket::Here(LocalBinding { home, inner: inner.clone(), ends: ends.clone() }));
-        table::enter(inode, socket.clone());
-        drop(still);
-        inner.watch(Box::new(Mirror::new(ends, links)));
-        Ok((user, socket))
-    }
-
-    /// Before connect(2): the pair that represented the former connection cannot represent another, so the
-    /// descriptor gets a new file.
-    pub fn renew(&self, socket: &Arc<CapiSocket>, flags: SockFlag) -> nix::Result<Option<OwnedFd>> {
-        if !self.inner.is_unwatched() || !self.inner.is_idle() {
-            return Ok(None);
-        }
-        let still = no_fork();
-        let (user, link) = pair(flags | SockFlag::SOCK_CLOEXEC)?;
-        let inode = identity(user.as_raw_fd()).ok_or(Errno::EBADF)?;
-        self.home.links.notice(&link, inode)?;
-        table::moved(socket, self.ends.inode(), inode, || self.ends.replace(inode, link));
-        drop(still);
-        self.inner.watch(Box::new(Mirror::new(self.ends.clone(), self.home.links.clone())));
-        Ok(Some(user))
-    }
-
     /// True if the descriptor still belongs to this socket.
     pub fn is_at(&self, fd: RawFd) -> bool {
         identity(fd) == Some(self.ends.inode())
@@ -87,28 +48,6 @@ impl LocalBinding {
 }
 
 impl CapiSocket {
-    /// Creates a descriptor for a new socket, with the number `at` if given.
-    pub fn open(
-        home: Arc<Home>,
-        inner: Arc<posix::PosixSocket>,
-        flags: SockFlag,
-        at: Option<RawFd>,
-    ) -> nix::Result<RawFd> {
-        let (mut user, socket) = LocalBinding::open(home, inner, flags)?;
-        if let Some(at) = at {
-            user = put_at(user, at, flags.contains(SockFlag::SOCK_CLOEXEC))?;
-        }
-        let fd = user.into_raw_fd();
-        table::put(fd, &socket);
-        Ok(fd)
-    }
-    /// Creates a descriptor for a socket on the stack of another process.
-    pub fn open_there(remote: Remote) -> RawFd {
-        let fd = remote.fd();
-        table::put(fd, &Arc::new(CapiSocket::There(remote)));
-        fd
-    }
-
     /// The socket, if it is on a stack of this process.
     pub const fn here(&self) -> Option<&LocalBinding> {
         match self {
@@ -145,34 +84,6 @@ impl CapiSocket {
         match self {
             CapiSocket::Here(local) => local.inner.listen(backlog),
             CapiSocket::There(remote) => remote.listen(backlog),
-        }
-    }
-    /// accept4(2).
-    pub fn accept(&self, flags: SockFlag) -> nix::Result<(RawFd, SocketAddr)> {
-        match self {
-            CapiSocket::Here(local) => {
-                let (inner, from) = local.inner.accept()?;
-                Ok((CapiSocket::open(local.home.clone(), inner, flags, None)?, from))
-            }
-            CapiSocket::There(remote) => {
-                let (fd, from) = remote.accept(flags)?;
-                Ok((CapiSocket::open_there(remote.copy(fd)), from))
-            }
-        }
-    }
-    /// connect(2) through the descriptor `fd`: `EINPROGRESS` until the connection is established.
-    pub fn connect(self: &Arc<Self>, fd: RawFd, to: &[u8]) -> nix::Result<()> {
-        match &**self {
-            CapiSocket::Here(local) => {
-                // Several descriptors would all need a new file. Then none of them represents the connection.
-                let alone = local.ends.users() == 1;
-                let flags = flags_of(fd)?;
-                if let Some(user) = alone.then(|| local.renew(self, flags)).transpose()?.flatten() {
-                    let _ = put_at(user, fd, flags.contains(SockFlag::SOCK_CLOEXEC))?.into_raw_fd();
-                }
-                local.inner.connect(to)
-            }
-            CapiSocket::There(remote) => remote.connect(to),
         }
     }
     /// True while a connection is being opened.

@@ -2,11 +2,11 @@
 
 use crate::home::Home;
 use crate::share::remote::Remote;
+use crate::share::server::is_shared;
 use crate::socket::CapiSocket;
 use nix::errno::Errno;
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The sockets of this process.
@@ -20,9 +20,6 @@ pub struct HandleTable {
 
 static TABLE: RwLock<HandleTable> =
     RwLock::new(HandleTable { descriptors: BTreeMap::new(), files: BTreeMap::new() });
-/// Other processes may have descriptors of sockets of this one.
-static SHARED: AtomicBool = AtomicBool::new(false);
-
 fn read() -> RwLockReadGuard<'static, HandleTable> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -30,14 +27,6 @@ fn write() -> RwLockWriteGuard<'static, HandleTable> {
     TABLE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a socket may exist after this process has closed it.
-pub fn share_all() {
-    SHARED.store(true, Ordering::Release);
-}
-/// See [`share_all`].
-pub fn is_shared() -> bool {
-    SHARED.load(Ordering::Acquire)
-}
 /// The table, locked for writing.
 pub fn hold() -> RwLockWriteGuard<'static, HandleTable> {
     write()

@@ -4,11 +4,12 @@
 //! congestion window, get their cause from what bounds that window: the path that is full, slow start, or
 //! the last loss.
 
-use crate::cause::{Cause, Policing, policing};
-use crate::control::median;
+use crate::cause::Cause;
 use crate::flow::{Stall, Wait};
 use crate::losses::{self, Pattern};
-use crate::view::{Vantage, View};
+use crate::policing::{Policing, policing};
+use crate::statistics::median;
+use crate::view::{Stretch, Vantage, View};
 use farpace_units::{Instant, Span};
 
 /// Time by cause, and what it rests on.
@@ -476,7 +477,7 @@ fn brief_queues(view: &View<'_>) -> bool {
 }
 
 /// The program writes less than the path takes: short segments, and times that no ACK explains.
-fn app_paced(stretch: &crate::view::Stretch) -> bool {
+fn app_paced(stretch: &Stretch) -> bool {
     let slice = &stretch.slice;
     let waited = slice.waited(Wait::Ack) + slice.waited(Wait::Sender);
     let own = slice.waited(Wait::Sender) + slice.waited(Wait::Program);

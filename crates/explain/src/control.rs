@@ -1,6 +1,7 @@
 //! Which congestion control the sender runs.
 
 use crate::flow::Wait;
+use crate::statistics::median;
 use crate::view::{Vantage, View};
 use farpace_units::Span;
 
@@ -172,10 +173,4 @@ fn paced(view: &View<'_>) -> Option<Control> {
             share * 100.0
         ),
     })
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.retain(|v| v.is_finite());
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }

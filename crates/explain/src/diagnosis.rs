@@ -1,34 +1,16 @@
 //! The verdict on one direction of a connection.
 
+use crate::attributed_view::AttributedView;
 use crate::cause::{Cause, Kind};
 use crate::control::{self, Control};
+use crate::evidence;
+use crate::finding::Finding;
 use crate::flow::{Flow, Side};
 use crate::view::{Vantage, View};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// A fault that takes less than this share of the time is told, but does not make a transfer unhealthy.
 pub const MIN_SHARE: f64 = 0.05;
-
-/// What one cause has done, with the evidence.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// The cause.
-    pub cause: Cause,
-    /// Time it cost.
-    pub time: Span,
-    /// How sure that is, 0 to 1.
-    pub confidence: f64,
-    /// What was seen, in words.
-    pub evidence: String,
-    /// Some of the frames that show it, in order.
-    pub frames: Vec<u64>,
-    /// A Wireshark display filter that shows them.
-    pub filter: String,
-    /// What would help here.
-    pub cure: String,
-    /// When it first mattered.
-    pub first: Option<Instant>,
-}
 
 /// Time by cause.
 #[derive(Clone, Copy, Debug)]
@@ -94,14 +76,16 @@ impl Diagnosis {
 
 /// Says why what `side` sent took the time it took.
 pub fn diagnose(flow: &Flow, side: Side) -> Diagnosis {
-    let view = View::new(flow, side);
+    let transfer = AttributedView::new(flow, side);
+    let AttributedView { view, time } = &transfer;
     let mut shares: Vec<Share> = Cause::ALL
         .iter()
-        .map(|cause| Share { cause: *cause, time: view.time.of(*cause) })
+        .map(|cause| Share { cause: *cause, time: time.of(*cause) })
         .filter(|s| !s.time.is_zero())
         .collect();
     shares.sort_by(|a, b| b.time.cmp(&a.time).then(a.cause.cmp(&b.cause)));
-    let mut findings: Vec<Finding> = Cause::ALL.iter().filter_map(|cause| cause.find(&view)).collect();
+    let mut findings: Vec<Finding> =
+        Cause::ALL.iter().filter_map(|cause| evidence::find(*cause, &transfer)).collect();
     findings.sort_by(|a, b| b.time.cmp(&a.time).then(a.cause.cmp(&b.cause)));
     let dominant = shares.first().map_or(Cause::Unknown, |s| s.cause);
     let confidence = findings.iter().find(|f| f.cause == dominant).map_or(0.5, |f| f.confidence);
@@ -124,8 +108,8 @@ pub fn diagnose(flow: &Flow, side: Side) -> Diagnosis {
         dominant,
         confidence,
         healthy,
-        unknowable: unknowable(&view),
-        control: control::identify(&view),
+        unknowable: unknowable(view),
+        control: control::identify(view),
         shares,
         findings,
     }

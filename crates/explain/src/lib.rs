@@ -7,23 +7,31 @@
 
 #![forbid(unsafe_code)]
 
+mod attributed_view;
 mod attribution;
 pub mod cause;
 mod control;
 mod diagnosis;
+mod evidence;
 mod filter;
+mod finding;
 pub mod flow;
 pub mod frame;
 pub mod input;
 mod losses;
 pub mod pair;
+mod policing;
 pub mod reproduce;
+mod statistics;
 mod view;
 pub mod words;
 
+pub use attributed_view::AttributedView;
 pub use attribution::Attribution;
 pub use control::Control;
-pub use diagnosis::{Diagnosis, Finding, MIN_SHARE, Share, diagnose};
+pub use diagnosis::{Diagnosis, MIN_SHARE, Share, diagnose};
 pub use filter::{FilterError, FlowFilter};
+pub use finding::Finding;
 pub use losses::Pattern;
+pub use policing::{Policing, policing};
 pub use view::{Episode, Stretch, Vantage, View};

@@ -1,7 +1,9 @@
 //! How losses lie: what kind of loss a transfer suffers from.
 
-use crate::cause::{Cause, Policing};
+use crate::cause::Cause;
 use crate::flow::Trigger;
+use crate::policing::Policing;
+use crate::statistics::median;
 use crate::view::{Episode, Vantage, View};
 use farpace_units::Span;
 
@@ -74,16 +76,9 @@ impl Pattern {
     }
 }
 
-/// Mean length of runs of lost segments.
-pub(crate) fn mean_run(view: &View<'_>) -> f64 {
-    let real = view.episodes.iter().filter(|e| !e.spurious);
-    let (losses, runs) = real.fold((0.0, 0.0), |(l, r), e| (l + f64::from(e.losses), r + f64::from(e.runs)));
-    if runs > 0.0 { losses / runs } else { 0.0 }
-}
-
 fn same_place(episodes: &[&Episode]) -> bool {
     let places: Vec<f64> = episodes.iter().map(|e| e.first_burst).collect();
-    let usual = crate::control::median(places.clone());
+    let usual = median(places.clone());
     let near = places.iter().filter(|p| (**p - usual).abs() <= (0.15 * usual).max(1.5)).count();
     episodes.len() >= 5 && (4.0..100.0).contains(&usual) && near * 10 >= episodes.len() * 8
 }

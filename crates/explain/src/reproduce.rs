@@ -1,5 +1,6 @@
 //! The path of a capture as a scenario for the lab, and the same with a cure.
 
+use crate::attributed_view::AttributedView;
 use crate::cause::Cause;
 use crate::flow::{Stall, Wait};
 use crate::losses;
@@ -49,15 +50,16 @@ struct Cure {
 }
 
 /// Makes the scenarios. None if the lab has no cure for the cause, or the path is not known.
-pub fn reproduce(view: &View<'_>, cause: Cause) -> Option<ReproducedFlow> {
-    let measured = measure(view, cause)?;
-    let cure = cure(view, cause, &measured)?;
-    let as_measured = write(&measured, None, view);
-    let cured = write(&measured, Some(&cure), view);
+pub fn reproduce(transfer: &AttributedView<'_>, cause: Cause) -> Option<ReproducedFlow> {
+    let measured = measure(transfer, cause)?;
+    let cure = cure(transfer, cause, &measured)?;
+    let as_measured = write(&measured, None, &transfer.view);
+    let cured = write(&measured, Some(&cure), &transfer.view);
     Some(ReproducedFlow { as_measured, cured, change: cure.change.to_owned(), cause, bytes: measured.bytes })
 }
 
-fn measure(view: &View<'_>, cause: Cause) -> Option<MeasuredPath> {
+fn measure(transfer: &AttributedView<'_>, cause: Cause) -> Option<MeasuredPath> {
+    let AttributedView { view, time } = transfer;
     let bytes = view.half.acknowledged();
     if view.base.is_zero() || bytes < 10 * u64::from(view.mss) || view.capacity <= 0.0 {
         return None;
@@ -68,7 +70,7 @@ fn measure(view: &View<'_>, cause: Cause) -> Option<MeasuredPath> {
     // stands for it.
     let hidden =
         !matches!(cause, Cause::Congestion | Cause::Outage | Cause::SpuriousTimeout | Cause::TailLoss)
-            && view.time.of(Cause::Congestion) * 10 < view.duration();
+            && time.of(Cause::Congestion) * 10 < view.duration();
     let rate = if hidden { line_rate(view).unwrap_or(seen * 4.0).max(seen) } else { seen };
     let queue = match cause {
         Cause::SmallQueue => (view.deep.as_secs_f64() * rate / 8.0).max(5.0 * 1514.0) as u64,
@@ -87,7 +89,7 @@ fn measure(view: &View<'_>, cause: Cause) -> Option<MeasuredPath> {
         backward: String::new(),
         access: String::new(),
     };
-    impair(view, cause, &mut m);
+    impair(transfer, cause, &mut m);
     Some(m)
 }
 
@@ -116,11 +118,12 @@ fn sender(view: &View<'_>) -> String {
 }
 
 /// What stands in the way.
-fn impair(view: &View<'_>, cause: Cause, m: &mut MeasuredPath) {
+fn impair(transfer: &AttributedView<'_>, cause: Cause, m: &mut MeasuredPath) {
+    let AttributedView { view, time } = transfer;
     let rate = view.loss_rate();
     match cause {
-        Cause::Policer | Cause::Linux2617 | Cause::LostRetransmission if view.time.policing.is_some() => {
-            if let Some(p) = &view.time.policing {
+        Cause::Policer | Cause::Linux2617 | Cause::LostRetransmission if time.policing.is_some() => {
+            if let Some(p) = &time.policing {
                 let ip = p.rate.bits_per_sec() as f64 * f64::from(view.mss + 52) / f64::from(view.mss);
                 let _ = writeln!(
                     m.forward,
@@ -133,7 +136,7 @@ fn impair(view: &View<'_>, cause: Cause, m: &mut MeasuredPath) {
             }
         }
         Cause::BurstLoss => {
-            let run = view.time.pattern.run.max(1.5);
+            let run = time.pattern.run.max(1.5);
             let end = (1.0 / run).clamp(0.02, 1.0);
             let begin = (rate / run).clamp(1e-6, 0.2);
             let _ = writeln!(m.forward, "burst_loss = {{ begin = {begin:.7}, end = {end:.4} }}");
@@ -147,7 +150,7 @@ fn impair(view: &View<'_>, cause: Cause, m: &mut MeasuredPath) {
             let extra = view.half.lateness.1.max(view.base / 4).as_secs_f64() * 1e3;
             let _ = writeln!(m.forward, "reorder = {{ chance = {chance:.6}, extra = \"{extra:.2} ms\" }}");
         }
-        Cause::Outage | Cause::SpuriousTimeout => m.forward.push_str(&events(view, cause)),
+        Cause::Outage | Cause::SpuriousTimeout => m.forward.push_str(&events(transfer, cause)),
         _ => {}
     }
     let counts = &view.half.counts;
@@ -173,14 +176,14 @@ fn impair(view: &View<'_>, cause: Cause, m: &mut MeasuredPath) {
 }
 
 /// The stalls of a cause as outages.
-fn events(view: &View<'_>, cause: Cause) -> String {
+fn events(transfer: &AttributedView<'_>, cause: Cause) -> String {
     let mut stalls: Vec<&Stall> =
-        view.stalls_of(cause).filter(|s| s.wait == Wait::Timer || s.wait == Wait::Ack).collect();
+        transfer.stalls_of(cause).filter(|s| s.wait == Wait::Timer || s.wait == Wait::Ack).collect();
     stalls.sort_by_key(|s| s.start);
     let mut texts: Vec<String> = Vec::new();
     let mut free = 0.0f64;
     for stall in stalls.iter().take(MAX_EVENTS) {
-        let at = (stall.start.since(view.start).as_secs_f64() * 1e3).max(free);
+        let at = (stall.start.since(transfer.view.start).as_secs_f64() * 1e3).max(free);
         // A timer of twice the last is what ended it; on average half of its time was the outage.
         let lasts = (stall.duration().as_secs_f64() * 1e3 * 0.7).max(1.0);
         free = at + lasts + 1.0;
@@ -190,7 +193,8 @@ fn events(view: &View<'_>, cause: Cause) -> String {
 }
 
 /// What the lab can do about it.
-fn cure(view: &View<'_>, cause: Cause, m: &MeasuredPath) -> Option<Cure> {
+fn cure(transfer: &AttributedView<'_>, cause: Cause, m: &MeasuredPath) -> Option<Cure> {
+    let AttributedView { view, time } = transfer;
     let none = Cure { change: "", sender: None, receiver: None, access: None };
     let plain = "profile = \"linux\"\n".to_owned();
     let farpace = "profile = \"farpace\"\n".to_owned();
@@ -208,7 +212,7 @@ fn cure(view: &View<'_>, cause: Cause, m: &MeasuredPath) -> Option<Cure> {
             Cure { change: "a send buffer that is autotuned", sender: Some(sender), ..none }
         }
         Cause::Policer => {
-            let policed = view.time.policing.as_ref()?;
+            let policed = time.policing.as_ref()?;
             // Frames with their check sequences, as pacing counts, two per cent below the policed rate.
             let frame = f64::from(view.mss + 70) / f64::from(view.mss);
             let rate = policed.rate.bits_per_sec() as f64 * frame * 0.98 / 1e3;

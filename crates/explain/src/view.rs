@@ -1,9 +1,6 @@
-//! One direction of a connection as a whole: what the causes look at.
+//! One direction of a connection as a whole: what is said of it before the time gets its causes.
 
-use crate::attribution::{self, Attribution};
-use crate::cause::Cause;
-use crate::diagnosis::Finding;
-use crate::flow::{Flow, FlowLoss, Half, Side, Slice, Stall, Trigger, Wait};
+use crate::flow::{Flow, FlowLoss, Half, Side, Slice, Trigger, Wait};
 use farpace_units::{Instant, Span};
 
 /// Where the capture was taken.
@@ -117,8 +114,6 @@ pub struct View<'a> {
     pub deep: Span,
     /// The same for queues between the sender and the capture point alone.
     pub deep_near: Span,
-    /// Where the time went.
-    pub time: Attribution,
 }
 
 impl<'a> View<'a> {
@@ -147,7 +142,6 @@ impl<'a> View<'a> {
             capacity: 0.0,
             deep: Span::ZERO,
             deep_near: Span::ZERO,
-            time: Attribution::default(),
         };
         view.capacity = capacity(&view.stretches, base);
         view.stretches = stretches(half, view.capacity, mss);
@@ -156,7 +150,6 @@ impl<'a> View<'a> {
         view.deep_near =
             deep(view.stretches.iter().filter(|s| s.slice.near.n > 0).map(|s| s.slice.near.max - near));
         view.episodes = episodes(half.losses.kept(), base, mss);
-        view.time = attribution::attribute(&view);
         view
     }
 
@@ -186,6 +179,14 @@ impl<'a> View<'a> {
         let lost = self.losses().count() as f64 * self.half.losses.stride() as f64;
         let sent = (self.half.counts.data_segments as f64).max(1.0);
         lost / sent.max(self.segments())
+    }
+
+    /// Mean length of runs of lost segments.
+    pub(crate) fn mean_run(&self) -> f64 {
+        let real = self.episodes.iter().filter(|e| !e.spurious);
+        let (losses, runs) =
+            real.fold((0.0, 0.0), |(l, r), e| (l + f64::from(e.losses), r + f64::from(e.runs)));
+        if runs > 0.0 { losses / runs } else { 0.0 }
     }
 
     /// Segments of full size that the payload makes: super-segments count as what they become.
@@ -376,106 +377,4 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
         });
     }
     all
-}
-
-/// What causes tell with.
-impl View<'_> {
-    /// A finding with the cause's time and its usual cure.
-    pub(crate) fn finding(
-        &self,
-        cause: Cause,
-        confidence: f64,
-        evidence: String,
-        frames: Vec<u64>,
-    ) -> Finding {
-        let mut frames = frames;
-        frames.sort_unstable();
-        frames.dedup();
-        let filter = match View::frames_filter(&frames) {
-            none if none.is_empty() => self.filter(),
-            some => some,
-        };
-        Finding {
-            cause,
-            time: self.time.of(cause),
-            confidence,
-            evidence,
-            filter,
-            first: self.first_of(cause),
-            frames,
-            cure: cause.info().cure.to_owned(),
-        }
-    }
-
-    /// True if a cause took enough time to be told.
-    pub(crate) fn matters(&self, cause: Cause) -> bool {
-        self.time.of(cause) * 100 >= self.duration() && !self.time.of(cause).is_zero()
-    }
-
-    /// Stalls of a cause.
-    pub(crate) fn stalls_of(&self, cause: Cause) -> impl Iterator<Item = &Stall> {
-        let stalls = self.half.stalls.kept().iter().zip(&self.time.stalls);
-        stalls.filter(move |(_, c)| **c == cause).map(|(s, _)| s)
-    }
-
-    /// Episodes of a cause.
-    pub(crate) fn episodes_of(&self, cause: Cause) -> impl Iterator<Item = &Episode> {
-        self.episodes.iter().zip(&self.time.classes).filter(move |(_, c)| **c == cause).map(|(e, _)| e)
-    }
-
-    /// Frames before and after the longest stalls of a cause.
-    pub(crate) fn stall_frames(&self, cause: Cause) -> Vec<u64> {
-        let mut stalls: Vec<&Stall> = self.stalls_of(cause).collect();
-        stalls.sort_by_key(|s| std::cmp::Reverse(s.duration()));
-        let mut frames: Vec<u64> =
-            stalls.iter().take(8).flat_map(|s| [s.first_frame, s.last_frame]).collect();
-        frames.sort_unstable();
-        frames
-    }
-
-    /// Frames of losses of a cause: as sent, and as sent again.
-    pub(crate) fn loss_frames(&self, cause: Cause) -> Vec<u64> {
-        let mut frames: Vec<u64> =
-            self.episodes_of(cause).take(10).flat_map(|e| [e.frames.0, e.frames.1]).collect();
-        frames.sort_unstable();
-        frames
-    }
-
-    /// First and last frames of the stretches of a cause.
-    pub(crate) fn stretch_frames(&self, cause: Cause) -> Vec<u64> {
-        let of = self.stretches.iter().zip(&self.time.labels).filter(|(_, c)| **c == cause);
-        let mut frames: Vec<u64> = of.take(8).map(|(s, _)| s.slice.first_frame).filter(|f| *f > 0).collect();
-        frames.dedup();
-        frames
-    }
-
-    fn first_of(&self, cause: Cause) -> Option<Instant> {
-        let stall = self.stalls_of(cause).map(|s| s.start).min();
-        let episode = self.episodes_of(cause).map(|e| e.start).min();
-        let label = self.stretches.iter().zip(&self.time.labels).find(|(_, c)| **c == cause);
-        [stall, episode, label.map(|(s, _)| s.slice.start)].into_iter().flatten().min()
-    }
-
-    /// Longest of the stalls of a cause, and how many there were.
-    pub(crate) fn stalled(&self, cause: Cause) -> (usize, Span) {
-        self.stalls_of(cause).fold((0, Span::ZERO), |(n, most), s| (n + 1, most.max(s.duration())))
-    }
-}
-
-/// Stalls nearer to each other than this have no period.
-const MIN_PERIOD: Span = Span::from_secs(2);
-
-impl View<'_> {
-    /// The period of a cause's stalls, if they come regularly.
-    pub(crate) fn period_of(&self, cause: Cause) -> Option<Span> {
-        let mut starts: Vec<Instant> = self.stalls_of(cause).map(|s| s.start).collect();
-        starts.sort_unstable();
-        let gaps: Vec<Span> =
-            starts.windows(2).map(|w| w[1].since(w[0])).filter(|g| *g > MIN_PERIOD).collect();
-        if gaps.len() < 2 {
-            return None;
-        }
-        let mean = gaps.iter().fold(Span::ZERO, |sum, g| sum + *g) / gaps.len() as u64;
-        gaps.iter().all(|g| g.abs_diff(mean) < mean / 6).then_some(mean)
-    }
 }

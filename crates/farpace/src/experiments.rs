@@ -135,7 +135,7 @@ fn make_report(
     };
     match form {
         OutputForm::Json => terminal::print_json(&report.json)?,
-        OutputForm::Text => terminal::print(&report.text())?,
+        OutputForm::Text => terminal::print(&report.text(terminal::width()))?,
         OutputForm::Nothing => {}
     }
     out.write(REPORT, report.page.render().as_bytes())?;

@@ -1,7 +1,9 @@
 //! What commands say to the person at the terminal, and how the process ends.
 
-use std::io::{self, Write};
+use farpace_report::Table;
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use textwrap::{Options, WordSplitter};
 
 /// Everything went well.
 pub const OK: u8 = 0;
@@ -40,12 +42,33 @@ pub fn note(line: &str) {
 
 /// Shows a line on a terminal over the one before; elsewhere nothing.
 pub fn show_over(line: &str) {
-    use std::io::IsTerminal as _;
     let mut out = io::stderr().lock();
     if out.is_terminal() {
         // The rest of the line is erased.
         let _ = write!(out, "\r{line}\x1b[K");
     }
+}
+
+/// Columns of the terminal that standard output is; none if it is none, as for tests.
+pub fn width() -> Option<usize> {
+    let out = io::stdout();
+    if cfg!(test) || !out.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(out).ok()?;
+    (size.ws_col > 0).then(|| size.ws_col.into())
+}
+
+/// A table as text, no wider than the terminal that standard output is.
+pub fn table(table: &Table) -> String {
+    width().map_or_else(|| table.to_text(), |width| table.to_text_within(width))
+}
+
+/// Running text in lines of at most `max_width` columns, and no wider than the terminal, broken at spaces.
+pub fn fill(text: &str, max_width: usize) -> String {
+    let width = width().map_or(max_width, |width| width.min(max_width));
+    let options = Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(&text.split_whitespace().collect::<Vec<_>>().join(" "), options)
 }
 
 /// Prints to standard output. A reader who has gone away (`| head`) is no error.
@@ -102,6 +125,14 @@ mod tests {
         fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
             Some(&self.0)
         }
+    }
+
+    /// Breaks: sentences on a terminal break in the middle of words, or not at all.
+    #[test]
+    fn sentences_are_wrapped_at_spaces() {
+        let text = fill(&"star-robust ".repeat(60), 96);
+        assert!(text.lines().all(|l| l.chars().count() <= 96 && l.ends_with("star-robust")));
+        assert_eq!(text.split_whitespace().count(), 60);
     }
 
     /// Breaks: what the system says stands twice in a line, or a cause is not said.

@@ -1,6 +1,6 @@
 //! What uses a connection.
 
-use crate::connections::ConnectionId;
+use crate::connection_id::ConnectionId;
 use farpace_tcp::{Connection, ConnectionEvent};
 use farpace_units::Instant;
 use std::any::Any;

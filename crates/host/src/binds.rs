@@ -2,8 +2,6 @@
 //! Linux has them.
 
 use crate::FIRST_EPHEMERAL;
-use crate::host::Host;
-use crate::secret::{Purpose, Tuple};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use thiserror::Error;
@@ -84,7 +82,7 @@ pub enum PortError {
     NoneLeft,
 }
 
-/// A socket that is bound. It never means another one after [`Host::unbind`].
+/// A socket that is bound. It never means another one after [`Host::unbind`](crate::Host::unbind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BindId {
     pub(crate) port: u16,
@@ -163,7 +161,8 @@ impl Binds {
         self.by_port.contains_key(&port)
     }
 
-    fn add(&mut self, bind: Bind) -> Result<BindId, PortError> {
+    /// Binds a socket, if there is nobody whom it does not bear.
+    pub fn add(&mut self, bind: Bind) -> Result<BindId, PortError> {
         if self.count >= MAX_BOUND {
             return Err(PortError::NoneLeft);
         }
@@ -175,6 +174,31 @@ impl Binds {
         let bound = BoundPort { number: self.made, bind, listening: false };
         self.by_port.entry(bind.port).or_default().push(bound);
         Ok(BindId { port: bind.port, number: self.made })
+    }
+
+    /// The same at a port that nobody has: the first from that on which `random` chooses.
+    pub fn add_anywhere(&mut self, bind: Bind, random: u64) -> Result<BindId, PortError> {
+        let count = u64::from(u16::MAX - FIRST_EPHEMERAL) + 1;
+        let port = |n: u64| FIRST_EPHEMERAL + ((random % count + n) % count) as u16;
+        let free = (0..count).map(port).find(|port| self.is_free(*port));
+        self.add(Bind { port: free.ok_or(PortError::NoneLeft)?, ..bind })
+    }
+
+    /// Sockets that were ever bound.
+    pub const fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Where a socket is bound; none: it is not any more.
+    pub fn bound(&mut self, id: BindId) -> Option<SocketAddr> {
+        self.get(id).map(|bound| SocketAddr::new(bound.bind.address, bound.bind.port))
+    }
+
+    /// Changes whom a bound socket bears beside it.
+    pub fn set_reuse(&mut self, id: BindId, reuse_address: bool, reuse_port: bool) {
+        if let Some(bound) = self.get(id) {
+            (bound.bind.reuse_address, bound.bind.reuse_port) = (reuse_address, reuse_port);
+        }
     }
 
     fn get(&mut self, id: BindId) -> Option<&mut BoundPort> {
@@ -203,7 +227,8 @@ impl Binds {
         }
     }
 
-    fn remove(&mut self, id: BindId) {
+    /// The socket is closed.
+    pub fn remove(&mut self, id: BindId) {
         let Some(at_port) = self.by_port.get_mut(&id.port) else { return };
         let before = at_port.len();
         at_port.retain(|bound| bound.number != id.number);
@@ -211,46 +236,6 @@ impl Binds {
         if at_port.is_empty() {
             self.by_port.remove(&id.port);
         }
-    }
-}
-
-impl Host {
-    /// Gives a TCP socket a local port, alone or beside others that share it.
-    ///
-    /// # Errors
-    /// See [`PortError`].
-    pub fn bind(&mut self, bind: Bind) -> Result<BindId, PortError> {
-        let known = bind.address.is_unspecified() || bind.any_address || self.internet.is_ours(bind.address);
-        if !known {
-            return Err(PortError::NotOurs(bind.address));
-        }
-        if bind.port != 0 {
-            return self.binds.add(bind);
-        }
-        let nobody = Tuple { local: bind.address, remote: bind.address, local_port: 0, remote_port: 0 };
-        let first = self.secret.hash(Purpose::Port, &nobody, self.binds.made);
-        let count = u64::from(u16::MAX - FIRST_EPHEMERAL) + 1;
-        let port = |n: u64| FIRST_EPHEMERAL + ((first % count + n) % count) as u16;
-        let free = (0..count).map(port).find(|port| self.binds.is_free(*port));
-        self.binds.add(Bind { port: free.ok_or(PortError::NoneLeft)?, ..bind })
-    }
-
-    /// Where a socket is bound; none: it is not any more.
-    pub fn bound(&mut self, id: BindId) -> Option<SocketAddr> {
-        self.binds.get(id).map(|bound| SocketAddr::new(bound.bind.address, bound.bind.port))
-    }
-
-    /// Changes whom a bound socket bears beside it.
-    pub fn set_reuse(&mut self, id: BindId, reuse_address: bool, reuse_port: bool) {
-        if let Some(bound) = self.binds.get(id) {
-            (bound.bind.reuse_address, bound.bind.reuse_port) = (reuse_address, reuse_port);
-        }
-    }
-
-    /// The socket is closed: its port is free for others, and nobody listens there.
-    pub fn unbind(&mut self, id: BindId) {
-        self.stop_listening_on(id);
-        self.binds.remove(id);
     }
 }
 

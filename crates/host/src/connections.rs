@@ -2,6 +2,7 @@
 
 use crate::application::Application;
 use crate::binds::BindId;
+use crate::connection_id::ConnectionId;
 use crate::index::TupleIndex;
 use crate::secret::Tuple;
 use farpace_tcp::Connection;
@@ -15,14 +16,6 @@ pub const MAX_CONNECTIONS: usize = 1 << 20;
 /// Closed connections that stay for inspection, unless a host is told otherwise
 /// ([`Host::keep_closed`](crate::Host::keep_closed)); of more, the oldest are forgotten.
 pub const DEFAULT_CLOSED_KEPT: usize = 64;
-
-/// A connection of a host; stays valid for a while after the connection has closed (see
-/// [`DEFAULT_CLOSED_KEPT`]), and never means another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ConnectionId {
-    slot: usize,
-    generation: u32,
-}
 
 /// A connection and what belongs to it.
 pub(crate) struct ConnectionEntry {

@@ -1,16 +1,14 @@
 //! UDP at a host: programs with sockets, and how their datagrams come and go.
 
 use crate::binds::Bind;
-use crate::host::Host;
 use crate::internet::Internet;
-use crate::ip::icmp::{IcmpError, SoftError};
-use crate::ip::udp::{BindError, Delivery, IpFields, SendError, UdpDatagram, UdpId, UdpSockets};
-use crate::secret::{Purpose, Tuple};
+use crate::ip::icmp::SoftError;
+use crate::ip::udp::{BindError, IpFields, SendError, UdpDatagram, UdpId, UdpSockets};
 use bytes::Bytes;
-use farpace_path::{Cx, DropReason};
-use farpace_units::{ByteCount, Instant, Span};
+use farpace_path::Cx;
+use farpace_units::{Instant, Span};
+use farpace_wire::Below;
 use farpace_wire::udp::UdpHeader;
-use farpace_wire::{Below, Packet};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -85,12 +83,68 @@ impl DatagramPrograms {
         self.timers.first().map(|(at, _)| *at)
     }
 
+    /// The sockets, to look at.
+    pub const fn sockets(&self) -> &UdpSockets {
+        &self.sockets
+    }
+
     /// The sockets, for what comes in.
-    pub fn sockets(&mut self) -> &mut UdpSockets {
+    pub fn sockets_mut(&mut self) -> &mut UdpSockets {
         &mut self.sockets
     }
 
-    fn run(&mut self, now: Instant, id: UdpId) {
+    /// Opens a socket for `program`; at a port that `random` chooses, if `bind` names none.
+    pub fn open(
+        &mut self,
+        bind: Bind,
+        random: u64,
+        program: Box<dyn DatagramProgram>,
+    ) -> Result<UdpId, BindError> {
+        let id =
+            if bind.port == 0 { self.sockets.bind_any(bind, random)? } else { self.sockets.bind(bind)? };
+        let due = program.deadline();
+        if let Some(at) = due {
+            self.timers.insert((at, id));
+        }
+        self.programs.insert(id, RunningProgram { program, due });
+        Ok(id)
+    }
+
+    /// Closes a socket and ends its program.
+    pub fn close(&mut self, id: UdpId) {
+        if let Some(at) = self.programs.remove(&id).and_then(|running| running.due) {
+            self.timers.remove(&(at, id));
+        }
+        self.sockets.close(id);
+    }
+
+    /// The program of a socket.
+    pub fn program(&self, id: UdpId) -> Option<&dyn DatagramProgram> {
+        Some(self.programs.get(&id)?.program.as_ref())
+    }
+
+    /// Calls the programs whose time has come.
+    pub fn run_due(&mut self, internet: &mut Internet, cx: &mut Cx<'_>) {
+        while let Some(&(at, id)) = self.timers.first()
+            && at <= cx.now()
+        {
+            self.run(cx.now(), id);
+        }
+        self.run_ready(internet, cx);
+    }
+
+    /// Calls the programs that have something to read, and sends what there is to send.
+    pub fn run_ready(&mut self, internet: &mut Internet, cx: &mut Cx<'_>) {
+        while let Some(id) = self.sockets.poll_ready() {
+            self.run(cx.now(), id);
+        }
+        while let Some(datagram) = self.sockets.poll_transmit() {
+            send(internet, datagram, cx);
+        }
+    }
+
+    /// Calls the program of a socket.
+    pub fn run(&mut self, now: Instant, id: UdpId) {
         let Some(running) = self.programs.get_mut(&id) else { return };
         running.program.run(now, &mut UdpSocket { sockets: &mut self.sockets, id, now });
         // A program that wants to be called at once would be called for ever.
@@ -100,135 +154,6 @@ impl DatagramPrograms {
         }
         if let Some(at) = due {
             self.timers.insert((at, id));
-        }
-    }
-}
-
-impl Host {
-    /// Opens a UDP socket at `port` (0: at any free one) of all addresses of the family of `like`, for
-    /// `program`.
-    ///
-    /// # Errors
-    /// The port is taken, or there are too many.
-    pub fn open_udp(
-        &mut self,
-        like: IpAddr,
-        port: u16,
-        program: Box<dyn DatagramProgram>,
-    ) -> Result<UdpId, BindError> {
-        let all = if like.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-        self.open_udp_at(Bind::alone(all, port), program)
-    }
-
-    /// The same where `bind` says.
-    ///
-    /// # Errors
-    /// The port is taken and not shared, the address is not the host's, or there are too many sockets.
-    pub fn open_udp_at(&mut self, bind: Bind, program: Box<dyn DatagramProgram>) -> Result<UdpId, BindError> {
-        if !(bind.address.is_unspecified() || bind.any_address || self.internet.is_ours(bind.address)) {
-            return Err(BindError::NotOurs(bind.address));
-        }
-        let sockets = &mut self.datagrams.sockets;
-        let id = if bind.port == 0 {
-            let nobody = Tuple { local: bind.address, remote: bind.address, local_port: 0, remote_port: 0 };
-            sockets.bind_any(bind, self.secret.hash(Purpose::Port, &nobody, sockets.len() as u64))?
-        } else {
-            sockets.bind(bind)?
-        };
-        let due = program.deadline();
-        if let Some(at) = due {
-            self.datagrams.timers.insert((at, id));
-        }
-        self.datagrams.programs.insert(id, RunningProgram { program, due });
-        Ok(id)
-    }
-
-    /// Closes a UDP socket and ends its program.
-    pub fn close_udp(&mut self, id: UdpId) {
-        if let Some(at) = self.datagrams.programs.remove(&id).and_then(|running| running.due) {
-            self.datagrams.timers.remove(&(at, id));
-        }
-        self.datagrams.sockets.close(id);
-    }
-
-    /// From now on a UDP socket hears `remote` alone, and others can have its port; none: it hears everybody
-    /// again.
-    ///
-    /// # Errors
-    /// See [`UdpSockets::connect`].
-    pub fn connect_udp(&mut self, id: UdpId, remote: Option<SocketAddr>) -> Result<(), SendError> {
-        match remote {
-            Some(remote) => self.datagrams.sockets.connect(id, remote),
-            None => {
-                self.datagrams.sockets.disconnect(id);
-                Ok(())
-            }
-        }
-    }
-
-    /// What may wait in a UDP socket to be read.
-    pub fn set_udp_buffer(&mut self, id: UdpId, buffer: ByteCount) {
-        self.datagrams.sockets.set_receive_buffer(id, buffer);
-    }
-
-    /// Changes whom a UDP socket bears beside it at its port.
-    pub fn set_udp_reuse(&mut self, id: UdpId, reuse_address: bool, reuse_port: bool) {
-        self.datagrams.sockets.set_reuse(id, reuse_address, reuse_port);
-    }
-
-    /// The UDP sockets, to look at.
-    pub fn udp(&self) -> &UdpSockets {
-        &self.datagrams.sockets
-    }
-
-    /// Calls the program of a UDP socket between datagrams, and sends what it has to send then.
-    pub fn run_udp(&mut self, id: UdpId, cx: &mut Cx<'_>) {
-        self.datagrams.run(cx.now(), id);
-        self.run_ready(cx);
-    }
-
-    /// Where a UDP socket is; the address is unspecified if it is at all of them.
-    pub fn udp_local(&self, id: UdpId) -> Option<SocketAddr> {
-        self.datagrams.sockets.local(id)
-    }
-
-    /// The program of a UDP socket, if it is a `T`.
-    pub fn datagram_program<T: DatagramProgram>(&self, id: UdpId) -> Option<&T> {
-        let program: &dyn Any = self.datagrams.programs.get(&id)?.program.as_ref();
-        program.downcast_ref()
-    }
-
-    /// A UDP datagram for one of our addresses.
-    pub(crate) fn on_udp(&mut self, packet: Packet, cx: &mut Cx<'_>) {
-        match self.datagrams.sockets.on_packet(cx.now(), &packet) {
-            Delivery::Queued(_) => cx.consume(packet),
-            Delivery::Full(_) => cx.drop(packet, DropReason::HostLimit),
-            Delivery::Malformed => cx.drop(packet, DropReason::Malformed),
-            Delivery::NoSocket => {
-                self.internet.complain(IcmpError::PortUnreachable, &packet, cx);
-                cx.drop(packet, DropReason::NoListener);
-            }
-        }
-        self.run_ready(cx);
-    }
-
-    /// Calls the programs whose time has come.
-    pub(crate) fn wake_datagrams(&mut self, cx: &mut Cx<'_>) {
-        while let Some(&(at, id)) = self.datagrams.timers.first()
-            && at <= cx.now()
-        {
-            self.datagrams.run(cx.now(), id);
-        }
-        self.run_ready(cx);
-    }
-
-    /// Calls the programs that have something to read, and sends what there is to send.
-    pub(crate) fn run_ready(&mut self, cx: &mut Cx<'_>) {
-        while let Some(id) = self.datagrams.sockets.poll_ready() {
-            self.datagrams.run(cx.now(), id);
-        }
-        while let Some(datagram) = self.datagrams.sockets.poll_transmit() {
-            send(&mut self.internet, datagram, cx);
         }
     }
 }

@@ -1,8 +1,16 @@
-//! The host: from frames to connections and back.
+//! The host: from frames to connections and back. What its methods in `host/` are about, they say by name.
+
+mod binding;
+mod frames;
+mod memory;
+mod orphans;
+mod time_wait;
+mod udp;
 
 use crate::application::{Application, SocketEnds};
 use crate::binds::{Bind, BindId, Binds, PortError};
-use crate::connections::{ConnectionEntry, ConnectionId, Connections, ServicePlan};
+use crate::connection_id::ConnectionId;
+use crate::connections::{ConnectionEntry, Connections, ServicePlan};
 use crate::datagrams::DatagramPrograms;
 use crate::internet::{Internet, LocalLink, fitted, is_host};
 use crate::isn::{isn, timestamp_offset};

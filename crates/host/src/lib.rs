@@ -4,13 +4,16 @@
 //! A host never reads a clock or opens a socket. The lab runs it in virtual time, stations of `farpace-live`
 //! in real time.
 //!
-//! Start reading at [`Host`]; then `arrival.rs` (what becomes of a segment) and `listener.rs` (who gets in).
+//! Start reading at [`Host`], the methods of which stand in `host/` by what they are about; then `arrival.rs`
+//! (what becomes of a segment) and `listener.rs` (who gets in). The parts that a host consists of do not know
+//! it.
 
 #![forbid(unsafe_code)]
 
 mod application;
 mod arrival;
 mod binds;
+mod connection_id;
 mod connections;
 mod cookies;
 mod datagrams;
@@ -32,7 +35,8 @@ mod timers;
 pub use application::{Application, SocketEnds};
 pub use arrival::MAX_RESETS_PER_SECOND;
 pub use binds::{Bind, BindId, MAX_BOUND, PortError};
-pub use connections::{ConnectionId, DEFAULT_CLOSED_KEPT, MAX_CONNECTIONS};
+pub use connection_id::ConnectionId;
+pub use connections::{DEFAULT_CLOSED_KEPT, MAX_CONNECTIONS};
 pub use cookies::{COOKIE_LIFETIME, COOKIE_PERIOD};
 pub use datagrams::{DatagramProgram, UdpSocket};
 pub use host::{ConnectError, Host, LocalAddress};

@@ -2,7 +2,7 @@
 
 use crate::application::SocketEnds;
 use crate::binds::BindId;
-use crate::connections::ConnectionId;
+use crate::connection_id::ConnectionId;
 use crate::host::Host;
 use farpace_tcp::{Connection, ConnectionState};
 use std::net::SocketAddr;

@@ -12,13 +12,12 @@
 //! held: so the most that is ever held is the limit, and a segment for each connection.
 
 use crate::connections::ConnectionEntry;
-use crate::host::Host;
 use farpace_tcp::{ConnectionMemory, ConnectionState, Pressure};
 use farpace_units::ByteCount;
 use std::collections::BTreeSet;
 
-/// Limit of a host that was not told one ([`Host::set_memory_limit`]). Who runs hosts on a machine knows a
-/// better one: a quarter of its memory.
+/// Limit of a host that was not told one ([`Host::set_memory_limit`](crate::Host::set_memory_limit)). Who
+/// runs hosts on a machine knows a better one: a quarter of its memory.
 pub const DEFAULT_MEMORY: ByteCount = ByteCount::new(16 << 30);
 /// Least limit: a few connections with small buffers.
 pub const MIN_MEMORY: ByteCount = ByteCount::new(64 << 10);
@@ -143,6 +142,27 @@ fn weight(memory: &ConnectionMemory) -> u64 {
 }
 
 impl HostBudget {
+    /// Connections may hold so much; [`MIN_MEMORY`] at least.
+    pub fn set_limit(&mut self, limit: ByteCount) {
+        self.limit = limit.max(MIN_MEMORY).get();
+        self.judge();
+    }
+
+    /// What connections hold, and what was done about it.
+    pub fn memory_use(&self) -> MemoryUse {
+        MemoryUse {
+            held: ByteCount::new(self.held),
+            peak: ByteCount::new(self.peak),
+            limit: ByteCount::new(self.limit),
+            level: self.level,
+            growth_stopped: self.growth_stopped,
+            held_to_share: self.held_to_share,
+            connections_refused: self.connections_refused,
+            segments_refused: self.segments_refused,
+            closed_windows: self.closed.len(),
+        }
+    }
+
     /// Books what the connection in `slot` holds.
     pub fn weigh(&mut self, slot: usize, entry: &mut ConnectionEntry) {
         let over = entry.connection.state() == ConnectionState::Closed;
@@ -229,32 +249,5 @@ impl HostBudget {
     /// These connections. Each is to be serviced.
     pub fn take_closed(&mut self) -> BTreeSet<usize> {
         std::mem::take(&mut self.closed)
-    }
-}
-
-impl Host {
-    /// Its connections may hold so much ([`DEFAULT_MEMORY`] at first, [`MIN_MEMORY`] at least). Buffers of
-    /// connections that begin from now on reach at most a quarter of it by autotuning.
-    pub fn set_memory_limit(&mut self, limit: ByteCount) {
-        self.budget.limit = limit.max(MIN_MEMORY).get();
-        self.budget.judge();
-        self.internet.limits.buffer = Some(self.budget.largest_buffer());
-        self.listeners.forget_templates();
-    }
-
-    /// What its connections hold, and what was done about it.
-    pub fn memory(&self) -> MemoryUse {
-        let b = &self.budget;
-        MemoryUse {
-            held: ByteCount::new(b.held),
-            peak: ByteCount::new(b.peak),
-            limit: ByteCount::new(b.limit),
-            level: b.level,
-            growth_stopped: b.growth_stopped,
-            held_to_share: b.held_to_share,
-            connections_refused: b.connections_refused,
-            segments_refused: b.segments_refused,
-            closed_windows: b.closed.len(),
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! The table of connections in TIME-WAIT: a row for each, and nothing else.
 
-use crate::host::Host;
 use crate::secret::{Purpose, Secret, Tuple};
 use farpace_tcp::{Ports, Segment, TimeWait, TimeWaitOutcome};
 use farpace_units::{Instant, Seq, Span};
@@ -128,6 +127,50 @@ impl TimeWaits {
         !self.index.is_empty() && self.find(hash(secret, tuple), tuple).is_some()
     }
 
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Connections that found the table full.
+    pub const fn ended_early(&self) -> u64 {
+        self.ended_early
+    }
+
+    /// A connection has nothing left but its wait. False: the table is full.
+    pub fn keep(&mut self, secret: &Secret, tuple: &Tuple, wait: TimeWait, reuse_address: bool) -> bool {
+        self.insert(hash(secret, tuple), tuple, wait, reuse_address)
+    }
+
+    /// A segment whose ends may be those of a row. `listens`: asked whether somebody listens there.
+    /// `ended` is told of the row, if it is gone.
+    pub fn on_segment(
+        &mut self,
+        secret: &Secret,
+        now: Instant,
+        tuple: &Tuple,
+        segment: &Segment,
+        listens: impl FnOnce() -> bool,
+        ended: impl FnOnce(Tuple, bool),
+    ) -> TimeWaitArrival {
+        let Some(at) = self.find(hash(secret, tuple), tuple) else { return TimeWaitArrival::Unknown };
+        let listened = listens();
+        let row = self.row_mut(at);
+        let arrival = if listened && row.wait.may_be_reused_by(segment) {
+            TimeWaitArrival::Reused(row.wait.next_iss_floor())
+        } else {
+            let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
+            match row.wait.on_segment(now, ports, segment) {
+                TimeWaitOutcome::Ignored => return TimeWaitArrival::Done,
+                TimeWaitOutcome::Answer(header) => return TimeWaitArrival::Answered(header),
+                TimeWaitOutcome::Ended => TimeWaitArrival::Done,
+            }
+        };
+        let (tuple, reuse_address) = self.end(at);
+        ended(tuple, reuse_address);
+        arrival
+    }
+
     /// False: the table is full.
     fn insert(&mut self, hash: u32, tuple: &Tuple, wait: TimeWait, reuse_address: bool) -> bool {
         let row = TimeWaitRow {
@@ -185,7 +228,7 @@ impl TimeWaits {
     }
 
     /// Ends the rows whose time has come, and tells of each.
-    fn expire(&mut self, now: Instant, mut ended: impl FnMut(Tuple, bool)) {
+    pub fn expire(&mut self, now: Instant, mut ended: impl FnMut(Tuple, bool)) {
         while let Some(first) = self.ends.first_entry()
             && first.key().saturating_mul(TICK.as_nanos()) <= now.as_nanos()
         {
@@ -211,65 +254,9 @@ impl TimeWaits {
         }
     }
 
-    fn next(&self) -> Option<Instant> {
+    /// When the next rows end.
+    pub fn next(&self) -> Option<Instant> {
         let (tick, _) = self.ends.first_key_value()?;
         Some(Instant::from_nanos(tick.saturating_mul(TICK.as_nanos())))
-    }
-}
-
-impl Host {
-    /// Connections in TIME-WAIT that are rows of the table. Those that something is to be read from, or that
-    /// make records, are not.
-    pub fn time_waits(&self) -> usize {
-        self.time_waits.index.len()
-    }
-
-    /// Connections that ended without TIME-WAIT because there were [`MAX_TIME_WAIT`] already.
-    pub const fn time_waits_ended_early(&self) -> u64 {
-        self.time_waits.ended_early
-    }
-
-    /// A connection has nothing left but its wait. True: it is in the table.
-    pub(crate) fn keep_time_wait(&mut self, tuple: &Tuple, wait: TimeWait, reuse_address: bool) -> bool {
-        let hash = hash(&self.secret, tuple);
-        self.time_waits.insert(hash, tuple, wait, reuse_address)
-    }
-
-    /// Rows whose time has come end.
-    pub(crate) fn end_time_waits(&mut self, now: Instant) {
-        let binds = &mut self.binds;
-        self.time_waits.expire(now, |tuple, reuse_address| {
-            binds.leave(tuple.local_port, tuple.local, reuse_address);
-        });
-    }
-
-    /// When the next rows end.
-    pub(crate) fn time_wait_deadline(&self) -> Option<Instant> {
-        self.time_waits.next()
-    }
-
-    /// A segment whose ends may be those of a row.
-    pub(crate) fn on_time_wait(&mut self, now: Instant, tuple: &Tuple, segment: &Segment) -> TimeWaitArrival {
-        let hash = hash(&self.secret, tuple);
-        let Some(at) = self.time_waits.find(hash, tuple) else { return TimeWaitArrival::Unknown };
-        let listened = self.listeners.has(tuple);
-        let row = self.time_waits.row_mut(at);
-        if listened && row.wait.may_be_reused_by(segment) {
-            let floor = row.wait.next_iss_floor();
-            self.leave_time_wait(at);
-            return TimeWaitArrival::Reused(floor);
-        }
-        let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
-        match row.wait.on_segment(now, ports, segment) {
-            TimeWaitOutcome::Ignored => {}
-            TimeWaitOutcome::Answer(header) => return TimeWaitArrival::Answered(header),
-            TimeWaitOutcome::Ended => self.leave_time_wait(at),
-        }
-        TimeWaitArrival::Done
-    }
-
-    fn leave_time_wait(&mut self, at: u32) {
-        let (tuple, reuse_address) = self.time_waits.end(at);
-        self.binds.leave(tuple.local_port, tuple.local, reuse_address);
     }
 }

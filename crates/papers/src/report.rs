@@ -44,9 +44,10 @@ impl ExperimentReport {
     pub fn new(page: Page, headline: impl Into<String>, json: Value) -> Self {
         ExperimentReport { page, headline: headline.into(), json: ReportJson::Other(json), summary: None }
     }
-    /// Everything for a terminal.
-    pub fn text(&self) -> String {
-        format!("{}\n\n{}", self.headline, self.page.to_text())
+    /// Everything for a terminal with `width` columns; none: no table is wrapped.
+    pub fn text(&self, width: Option<usize>) -> String {
+        let page = width.map_or_else(|| self.page.to_text(), |width| self.page.to_text_within(width));
+        format!("{}\n\n{page}", self.headline)
     }
     /// Rows and claims, if this is a paper.
     pub fn reproduction(&self) -> Option<&Reproduction> {

@@ -5,13 +5,10 @@
 
 use crate::explore;
 use crate::svg::{Colour, escape};
+use crate::text_block::{TextBlock, TextParagraph, text};
 use crate::{Figure, Reproduction, ReproductionClaim, Table};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use textwrap::Options;
-
-/// Columns of the text for a terminal.
-const TEXT_WIDTH: usize = 110;
 
 /// A page under construction. Everything given to it is text and is escaped; only figures are markup, and
 /// they come from this crate.
@@ -21,7 +18,7 @@ const TEXT_WIDTH: usize = 110;
 pub struct Page {
     title: String,
     body: Vec<PageBlock>,
-    text: String,
+    text: Vec<TextBlock>,
     /// All figures over time have one clock; else those under one heading.
     one_clock: bool,
     /// The latest heading, until something under it goes to the terminal too.
@@ -40,13 +37,7 @@ enum PageBlock {
 impl Page {
     /// A page with a title.
     pub fn new(title: &str) -> Self {
-        Page {
-            title: title.to_owned(),
-            body: Vec::new(),
-            text: String::new(),
-            one_clock: false,
-            heading: None,
-        }
+        Page { title: title.to_owned(), body: Vec::new(), text: Vec::new(), one_clock: false, heading: None }
     }
 
     /// Time 0 is the same in all figures, so that their time axes may move together across headings.
@@ -56,8 +47,13 @@ impl Page {
     }
 
     /// The page for a terminal: its findings, tables and claims under their headings.
-    pub fn to_text(&self) -> &str {
-        &self.text
+    pub fn to_text(&self) -> String {
+        text(&self.text, None)
+    }
+
+    /// The same for a terminal with `width` columns.
+    pub fn to_text_within(&self, width: usize) -> String {
+        text(&self.text, Some(width))
     }
 
     /// The figures, in order.
@@ -71,20 +67,14 @@ impl Page {
     /// Adds everything of another page but its title.
     pub fn append(&mut self, page: &Page) -> &mut Self {
         self.body.extend(page.body.iter().cloned());
-        self.add_text(&page.text);
+        self.add_text(page.text.iter().cloned());
         self
     }
 
-    /// Adds a block of lines for a terminal, below the latest heading.
-    fn add_text(&mut self, block: &str) {
-        for part in
-            self.heading.take().map(|heading| heading + "\n").iter().map(String::as_str).chain([block])
-        {
-            if !self.text.is_empty() && !part.is_empty() {
-                self.text.push('\n');
-            }
-            self.text.push_str(part);
-        }
+    /// Adds blocks for a terminal, below the latest heading.
+    fn add_text(&mut self, blocks: impl IntoIterator<Item = TextBlock>) {
+        self.text.extend(self.heading.take().map(TextBlock::Heading));
+        self.text.extend(blocks);
     }
 
     fn add(&mut self, html: &str) -> &mut Self {
@@ -112,7 +102,8 @@ impl Page {
 
     /// A paragraph that says what came out. A terminal shows it too.
     pub fn finding(&mut self, text: &str) -> &mut Self {
-        self.add_text(&(textwrap::fill(text, TEXT_WIDTH) + "\n"));
+        let paragraph = TextParagraph { text: text.to_owned(), indents: [""; 2] };
+        self.add_text([TextBlock::Paragraphs(vec![paragraph])]);
         self.paragraph(text)
     }
 
@@ -136,7 +127,7 @@ impl Page {
         if table.is_empty() {
             return self;
         }
-        self.add_text(&table.to_text());
+        self.add_text([TextBlock::Table(table.clone())]);
         self.wide_table(table)
     }
 
@@ -154,15 +145,13 @@ impl Page {
     /// Claims with verdicts and evidence.
     pub fn claims(&mut self, claims: &[ReproductionClaim]) -> &mut Self {
         let mut html = String::from("<ul class=\"claims\">");
-        let mut text = String::new();
+        let mut paragraphs = Vec::new();
         for claim in claims {
-            for (line, indents) in [
+            for (text, indents) in [
                 (format!("{}  {}", claim.verdict(), claim.text), ["  ", "         "]),
                 (claim.evidence.clone(), ["         "; 2]),
             ] {
-                let [first, rest] = indents;
-                let options = Options::new(TEXT_WIDTH).initial_indent(first).subsequent_indent(rest);
-                text.push_str(&(textwrap::fill(&line, options) + "\n"));
+                paragraphs.push(TextParagraph { text, indents });
             }
             let (class, sign) = if claim.holds { ("good", "✓") } else { ("bad", "✗") };
             let _ = write!(
@@ -175,7 +164,7 @@ impl Page {
             );
         }
         html.push_str("</ul>");
-        self.add_text(&text);
+        self.add_text([TextBlock::Paragraphs(paragraphs)]);
         self.add(&html)
     }
 

@@ -26,6 +26,7 @@ mod scale;
 mod series;
 mod svg;
 mod table;
+mod text_block;
 mod worlds;
 
 pub use bins::{BinInterval, BinnedSeries};

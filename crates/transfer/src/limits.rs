@@ -1,6 +1,6 @@
 //! Limits on everything that a peer controls.
 
-use crate::place::MinFree;
+use crate::min_free::MinFree;
 use std::time::Duration;
 
 /// Maximum length of a data frame.

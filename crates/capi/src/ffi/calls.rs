@@ -5,6 +5,8 @@
 use super::memory::{self, borrowed};
 use super::wait::{call, end_of, is_nonblocking, wait};
 use super::{answer, done};
+use crate::creation::{accept, connect};
+use crate::share::server::is_shared;
 use crate::table;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
@@ -35,7 +37,7 @@ pub extern "C" fn fp_listen(fd: c_int, backlog: c_int) -> c_int {
 pub extern "C" fn fp_accept4(fd: c_int, at: *mut c_void, len: *mut socklen_t, flags: c_int) -> c_int {
     answer(|| {
         let flags = SockFlag::from_bits(flags).ok_or(Errno::EINVAL)?;
-        let (accepted, from) = call(fd, PollFlags::POLLIN, 0, |socket| socket.accept(flags))?;
+        let (accepted, from) = call(fd, PollFlags::POLLIN, 0, |socket| accept(socket, flags))?;
         if !at.is_null() {
             memory::write_address(Some(from), at, len)?;
         }
@@ -55,7 +57,7 @@ pub extern "C" fn fp_connect(fd: c_int, to: *const c_void, len: socklen_t) -> c_
     done(|| {
         let socket = table::get(fd)?;
         let blocking = !is_nonblocking(fd)?;
-        match socket.connect(fd, memory::address(to, len)?) {
+        match connect(&socket, fd, memory::address(to, len)?) {
             Err(Errno::EINPROGRESS | Errno::EALREADY) if blocking => {}
             other => return other,
         }
@@ -91,7 +93,7 @@ pub extern "C" fn fp_shutdown(fd: c_int, how: c_int) -> c_int {
 pub extern "C" fn fp_close(fd: c_int) -> c_int {
     done(|| {
         let socket = table::get(fd)?;
-        if table::is_shared() || socket.here().is_none() {
+        if is_shared() || socket.here().is_none() {
             // The last of all processes closes it.
             table::strike(fd, &socket);
             let closed = nix::unistd::close(fd);

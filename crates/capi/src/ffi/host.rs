@@ -6,6 +6,7 @@ use super::driven_host::Driven;
 use super::{answer, done, guarded, memory, stack};
 use crate::home::{Home, Now, WaitFor};
 use crate::place::ConfigRefusal;
+use crate::reaper::reap;
 use farpace_host::is_host_address;
 use farpace_live::socket::Stack;
 use farpace_units::{ByteCount, Instant};
@@ -173,7 +174,7 @@ pub extern "C" fn farpace_host_output_at(
 ) -> ssize_t {
     answer(|| {
         let host = memory::borrow(host)?;
-        host.home.reap(0);
+        reap(&host.home, 0);
         let into = memory::bytes_mut(buffer.cast(), cap)?;
         let (len, at) = host.engine.output(into, Instant::from_nanos(now_ns))?;
         if !sent_ns.is_null() && len > 0 {

@@ -3,11 +3,12 @@
 #![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
 
 use super::{answer, done, guarded, memory, watch_forks};
+use crate::creation::{self, open_there};
 use crate::home::Home;
 use crate::place::{ConfigRefusal, InterfaceConfig};
+use crate::reaper::is_used;
 use crate::share::remote::{self, Remote};
 use crate::share::server::{MIN_RENDEZVOUS_FD, rendezvous_name};
-use crate::socket::CapiSocket;
 use crate::table;
 use farpace_live::socket::{OptionsError, SocketOptions, posix};
 use nix::errno::Errno;
@@ -92,7 +93,11 @@ pub extern "C" fn fp_stack_open(words: *const c_char) -> *mut FpStack {
 }
 
 fn give(place: impl FnOnce() -> Result<InterfaceConfig, ConfigRefusal>) -> *mut FpStack {
-    let made = guarded(|| place()?.open());
+    let made = guarded(|| {
+        let home = place()?.open()?;
+        watch_forks();
+        Ok(home)
+    });
     match made.unwrap_or_else(|| Err(ConfigRefusal(Errno::EIO, "a bug of farpace".to_owned()))) {
         Ok(home) => {
             *last() = Some(home.clone());
@@ -170,7 +175,7 @@ pub extern "C" fn fp_stack_wait(stack: *const FpStack, milliseconds: c_int) -> c
             table::lose(fd, &socket);
         }
         let until = u64::try_from(milliseconds).ok().map(|n| Instant::now() + Duration::from_millis(n));
-        while home.is_used() {
+        while is_used(home) {
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(Errno::ETIMEDOUT);
             }
@@ -204,7 +209,7 @@ pub extern "C" fn fp_stack_join(words: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_socket_inherited(fd: c_int) -> c_int {
     done(|| {
-        CapiSocket::open_there(Remote::know(fd)?);
+        open_there(Remote::know(fd)?);
         Ok(())
     })
 }
@@ -279,11 +284,11 @@ fn open_at(
     let kind = kind & KINDS;
     let home = match home {
         None if remote::is_remote() => {
-            return Ok(CapiSocket::open_there(Remote::socket(at, domain, kind, protocol, flags)?));
+            return Ok(open_there(Remote::socket(at, domain, kind, protocol, flags)?));
         }
         None => last().clone().ok_or(Errno::ENETDOWN)?,
         Some(home) => home,
     };
     let inner = posix::PosixSocket::new(home.stack.clone(), domain, kind, protocol, home.options.clone())?;
-    CapiSocket::open(home, inner, flags, at)
+    creation::open(home, inner, flags, at)
 }

@@ -5,9 +5,10 @@
 //! other process sends requests to the owner (`remote.rs`) over a channel, which it gets through the
 //! rendezvous socket, a descriptor that all of them inherit. A request carries the descriptor of its socket.
 //! So every process with the descriptor can use the socket, and no other. The owner answers at once
-//! (`server.rs`) and never waits. Waiting calls use poll(2) on their own copy of the descriptor, whose state
-//! is the same in all processes. `frame.rs` is the encoding.
+//! (`server.rs`, `requests.rs`) and never waits. Waiting calls use poll(2) on their own copy of the
+//! descriptor, whose state is the same in all processes. `frame.rs` is the encoding.
 
 pub mod frame;
 pub mod remote;
+pub mod requests;
 pub mod server;

@@ -1,12 +1,7 @@
-//! The owner's side: the rendezvous socket, the channels, and the requests of other processes.
+//! The owner's side: the rendezvous socket, and the channels by which requests of other processes come.
 
-use super::frame::{MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op, ShareFrame};
-use crate::descriptor::acting;
-use crate::ffi::{aside, guarded, has_hung_up, identity, owned};
-use crate::home::Home;
-use crate::socket::{CapiSocket, LocalBinding};
-use crate::table;
-use farpace_live::socket::posix::{self, AncillaryMessage, SendTo, encode_address};
+use super::frame::{MAX_FRAME, Op, ShareFrame};
+use crate::ffi::{aside, guarded, has_hung_up, owned};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -17,7 +12,8 @@ use nix::sys::socket::{
 use std::collections::BTreeMap;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The rendezvous socket has a number from here on in all processes, above those of programs.
 pub const MIN_RENDEZVOUS_FD: RawFd = 900;
@@ -28,6 +24,18 @@ pub const RENDEZVOUS_PREFIX: &[u8] = b"farpace-stack-";
 const MAX_CHANNELS: usize = 4096;
 /// Maximum number of descriptors per request; all but the first are closed.
 const MAX_RIGHTS: usize = 4;
+
+/// Other processes may have descriptors of sockets of this one.
+static SHARED: AtomicBool = AtomicBool::new(false);
+
+/// From now on a socket may exist after this process has closed it.
+pub fn note_shared() {
+    SHARED.store(true, Ordering::Release);
+}
+/// See [`note_shared`].
+pub fn is_shared() -> bool {
+    SHARED.load(Ordering::Acquire)
+}
 
 /// The rendezvous socket and the channels of a stack.
 pub struct ShareServer {
@@ -107,8 +115,13 @@ impl ShareServer {
         }
     }
 
-    /// Answers one request of a channel.
-    pub fn serve(&self, home: &Arc<Home>, channel: RawFd) {
+    /// Answers one request of a channel, with what `answer` says to it. The descriptor is that of the socket
+    /// which the request is about.
+    pub fn serve(
+        &self,
+        channel: RawFd,
+        answer: impl FnOnce(Op, &ShareFrame<'_>, Option<&OwnedFd>) -> nix::Result<ServerAnswer>,
+    ) {
         let mut channels = locked(&self.channels);
         let Some(end) = channels.get(&channel) else { return };
         let mut buffer = locked(&self.buffer);
@@ -118,7 +131,7 @@ impl ShareServer {
         let done = request.and_then(|request| {
             let op = Op::of(request.word)?;
             let subject = rights.first();
-            let answer = guarded(|| act(home, op, &request, subject)).unwrap_or(Err(Errno::EIO));
+            let answer = guarded(|| answer(op, &request, subject)).unwrap_or(Err(Errno::EIO));
             let answer = answer
                 .unwrap_or_else(|error| ServerAnswer { error: error as u32, ..ServerAnswer::default() });
             answer.send(end).ok()
@@ -151,17 +164,24 @@ fn take(from: &OwnedFd, into: &mut [u8]) -> (Option<usize>, Vec<OwnedFd>) {
 
 /// An answer.
 #[derive(Default)]
-struct ServerAnswer {
-    error: u32,
-    numbers: [i64; 4],
-    name: Option<Vec<u8>>,
-    control: Vec<u8>,
-    data: Vec<u8>,
-    descriptor: Option<OwnedFd>,
+pub struct ServerAnswer {
+    /// The error number; 0: none.
+    pub error: u32,
+    /// Results, by operation.
+    pub numbers: [i64; 4],
+    /// An address.
+    pub name: Option<Vec<u8>>,
+    /// Ancillary data.
+    pub control: Vec<u8>,
+    /// Data.
+    pub data: Vec<u8>,
+    /// A descriptor of a new socket.
+    pub descriptor: Option<OwnedFd>,
 }
 
 impl ServerAnswer {
-    fn number(number: impl Into<i64>) -> Self {
+    /// An answer that is one number.
+    pub fn number(number: impl Into<i64>) -> Self {
         ServerAnswer { numbers: [number.into(), 0, 0, 0], ..ServerAnswer::default() }
     }
     fn send(&self, to: &OwnedFd) -> nix::Result<()> {
@@ -173,125 +193,5 @@ impl ServerAnswer {
         let parts = [IoSlice::new(&head), IoSlice::new(data)];
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         sendmsg::<()>(to.as_raw_fd(), &parts, control, flags, None).map(drop)
-    }
-}
-
-fn small(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-fn millis(time: Option<std::time::Duration>) -> i64 {
-    time.map_or(-1, |time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// Performs a requested operation.
-fn act(
-    home: &Arc<Home>,
-    op: Op,
-    request: &ShareFrame<'_>,
-    subject: Option<&OwnedFd>,
-) -> nix::Result<ServerAnswer> {
-    if op == Op::Socket {
-        let inner = posix::PosixSocket::new(
-            home.stack.clone(),
-            request.int(0),
-            request.int(1),
-            request.int(2),
-            home.options.clone(),
-        )?;
-        let user = LocalBinding::open(home.clone(), inner, SockFlag::SOCK_CLOEXEC)?.0;
-        return Ok(ServerAnswer { descriptor: Some(user), ..ServerAnswer::default() });
-    }
-    let subject = subject.ok_or(Errno::EBADF)?;
-    let inode = identity(subject.as_raw_fd()).ok_or(Errno::EBADF)?;
-    let socket = table::of_file(inode).ok_or(Errno::EBADF)?;
-    let CapiSocket::Here(local) = &*socket else { return Err(Errno::EBADF) };
-    acting(inode, subject.as_raw_fd(), || act_on(&socket, local, op, request))
-}
-
-fn act_on(
-    socket: &Arc<CapiSocket>,
-    local: &LocalBinding,
-    op: Op,
-    request: &ShareFrame<'_>,
-) -> nix::Result<ServerAnswer> {
-    let inner = &local.inner;
-    let name = request.name.unwrap_or_default();
-    let nothing = |()| ServerAnswer::default();
-    match op {
-        Op::Socket => Err(Errno::EINVAL),
-        Op::Know => Ok(ServerAnswer::number(inner.is_datagram())),
-        Op::Bind => inner.bind(name).map(nothing),
-        Op::Listen => inner.listen(request.int(0)).map(nothing),
-        Op::Accept => {
-            let (accepted, from) = inner.accept()?;
-            let flags = SockFlag::from_bits_truncate(request.int(0)) | SockFlag::SOCK_CLOEXEC;
-            let user = LocalBinding::open(local.home.clone(), accepted, flags)?.0;
-            Ok(ServerAnswer {
-                name: Some(encode_address(from)),
-                descriptor: Some(user),
-                ..ServerAnswer::default()
-            })
-        }
-        Op::Connect => {
-            let descriptor = local.renew(socket, SockFlag::from_bits_truncate(request.int(0)))?;
-            let error = inner.connect(name).map_or_else(|error| error as u32, |()| 0);
-            Ok(ServerAnswer { error, descriptor, ..ServerAnswer::default() })
-        }
-        Op::Shutdown => inner.shutdown(request.int(0)).map(nothing),
-        Op::Local => {
-            Ok(ServerAnswer { name: Some(encode_address(inner.local())), ..ServerAnswer::default() })
-        }
-        Op::Peer => Ok(ServerAnswer { name: Some(encode_address(inner.peer()?)), ..ServerAnswer::default() }),
-        Op::Available => inner.available().map(|n| ServerAnswer::number(small(n))),
-        Op::Unacknowledged => {
-            let (all, unsent) = inner.unacknowledged()?;
-            Ok(ServerAnswer { numbers: [small(all), small(unsent), 0, 0], ..ServerAnswer::default() })
-        }
-        Op::AtMark => Ok(ServerAnswer::number(inner.is_at_mark())),
-        Op::Receive => {
-            let mut data = vec![0; usize::try_from(request.int(0)).unwrap_or(0).min(MAX_DATA)];
-            let got = inner.receive(&mut [IoSliceMut::new(&mut data)], request.int(1))?;
-            data.truncate(got.copied);
-            Ok(ServerAnswer {
-                error: 0,
-                numbers: [small(got.len), got.flags.into(), small(inner.low_water()), 0],
-                name: got.from.map(encode_address),
-                control: AncillaryMessage::write_all(&got.control, MAX_CONTROL).0,
-                data,
-                descriptor: None,
-            })
-        }
-        Op::Send => {
-            let control = AncillaryMessage::read_all(request.control)?;
-            let message = SendTo { to: request.name, control, flags: request.int(0) };
-            let sent = inner.send(&[IoSlice::new(request.data)], &message)?;
-            Ok(ServerAnswer::number(small(sent)))
-        }
-        Op::SetOption => {
-            let value = (request.numbers[2] != 0).then_some(request.data);
-            inner.set_option(request.int(0), request.int(1), value).map(nothing)
-        }
-        Op::Option => {
-            let mut data = inner.option(request.int(0), request.int(1), request.int(2))?;
-            data.truncate(MAX_VALUE);
-            Ok(ServerAnswer { data, ..ServerAnswer::default() })
-        }
-        Op::TakeError => Ok(ServerAnswer::number(inner.take_error())),
-        Op::State => {
-            let ended = inner.readiness().read_ended || inner.is_over();
-            let bits = i64::from(inner.is_connecting()) | i64::from(ended) << 1;
-            let numbers = [
-                bits,
-                millis(inner.receive_timeout()),
-                millis(inner.send_timeout()),
-                small(inner.low_water()),
-            ];
-            Ok(ServerAnswer { numbers, ..ServerAnswer::default() })
-        }
-        Op::ReportOpen => Ok(ServerAnswer::number(inner.report_open())),
-        Op::ForgetFailed => {
-            inner.forget_failed();
-            Ok(ServerAnswer::default())
-        }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::cause::Cause;
 use crate::control::Control;
-use crate::diagnosis::{Diagnosis, Finding, Share};
+use crate::diagnosis::{Diagnosis, Share};
+use crate::finding::Finding;
 use crate::flow::Side;
 use crate::view::Vantage;
 use crate::words::seconds;

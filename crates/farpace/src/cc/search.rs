@@ -157,7 +157,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         terminal::print_json(&report.json)?;
     } else {
-        terminal::print(&report.text())?;
+        terminal::print(&report.text(terminal::width()))?;
     }
     out.write(REPORT, report.page.render().as_bytes())?;
     for figure in report.page.figures() {

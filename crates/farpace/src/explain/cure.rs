@@ -2,7 +2,7 @@
 
 use super::Transfer;
 use anyhow::{Context, Result};
-use farpace_explain::View;
+use farpace_explain::AttributedView;
 use farpace_explain::flow::Flow;
 use farpace_explain::reproduce::{ReproducedFlow, reproduce};
 use farpace_lab::scenario::Scenario;
@@ -44,8 +44,8 @@ impl Cured {
 /// A scenario that the lab refuses: a defect.
 pub(crate) fn run(flow: &Flow, transfer: &Transfer, number: usize) -> Result<Option<Cured>> {
     let d = &transfer.diagnosis;
-    let view = View::new(flow, d.side);
-    let Some(scenarios) = reproduce(&view, d.dominant) else { return Ok(None) };
+    let attributed = AttributedView::new(flow, d.side);
+    let Some(scenarios) = reproduce(&attributed, d.dominant) else { return Ok(None) };
     let whole = d.bytes.get().max(1);
     let share = scenarios.bytes as f64 / whole as f64;
     let captured = Span::from_nanos((d.duration().as_nanos() as f64 * share) as u64);

@@ -1,6 +1,7 @@
 //! Verdicts for the other commands: the same engine of reasons, on records or readings instead of a capture.
 
 use super::{json, words};
+use crate::terminal;
 use farpace_explain::input::RecordFollower;
 use farpace_explain::{Diagnosis, diagnose};
 use farpace_report::Page;
@@ -36,7 +37,7 @@ pub(crate) fn text(reasons: &[FlowReason]) -> String {
     let mut text = String::new();
     for FlowReason { name, diagnosis } in reasons {
         let _ = write!(text, "\nWhy {name} took its time\n{}\n\n", words::fill(&words::paragraph(diagnosis)));
-        text.push_str(&words::times(diagnosis).to_text());
+        text.push_str(&terminal::table(&words::times(diagnosis)));
         for (n, finding) in words::told(diagnosis).enumerate() {
             // Records have no numbers in a capture.
             let mut finding = finding.clone();

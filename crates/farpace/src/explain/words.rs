@@ -3,6 +3,7 @@
 use super::Transfer;
 use super::cure::Cured;
 use super::input::{Examined, Source};
+use crate::terminal;
 use farpace_explain::cause::{Cause, Kind};
 use farpace_explain::pair::{Between, Pair};
 use farpace_explain::words::seconds;
@@ -20,7 +21,7 @@ pub(crate) fn text(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair
         for transfer in &examined.transfers {
             let d = &transfer.diagnosis;
             let _ = write!(text, "\n{}\n{}\n\n", title(transfer), fill(&paragraph(d)));
-            text.push_str(&times(d).to_text());
+            text.push_str(&terminal::table(&times(d)));
             for (n, finding) in told(d).enumerate() {
                 let _ = write!(text, "\n{}", event(n + 1, finding, d));
             }
@@ -228,22 +229,7 @@ pub(crate) fn control(d: &Diagnosis) -> String {
 
 /// Lines of at most a hundred columns.
 pub(crate) fn fill(text: &str) -> String {
-    const WIDTH: usize = 100;
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let len = word.chars().count();
-        if column > 0 && column + 1 + len > WIDTH {
-            out.push('\n');
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += len;
-    }
-    out
+    terminal::fill(text, 100)
 }
 
 fn capital(text: &str) -> String {

@@ -1,6 +1,7 @@
 //! What classes in the kernel do, for `farpace kernel status`.
 
 use crate::stopwatch::Stopwatch;
+use crate::terminal;
 use farpace_kernel::{ClassCounters, ClassDevice, class_devices};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{ByteCount, Rate, Span};
@@ -94,7 +95,7 @@ impl ClassLooks {
                 us((class.left > 0).then_some(class.late.most)),
             ]);
         }
-        table.to_text()
+        terminal::table(&table)
     }
 
     /// For JSON: a device each.

@@ -122,7 +122,7 @@ fn text(found: &KernelConnections, policy: Option<PolicyCounters>) -> String {
             u64::from(status.retransmissions).into(),
         ]);
     }
-    let mut text = table.to_text();
+    let mut text = terminal::table(&table);
     let _ = write!(text, "\n{} connections, {} since it was loaded", found.rows.len(), found.begun);
     if found.without_state > 0 {
         let _ = write!(text, ", {} without memory for their state", found.without_state);

@@ -147,7 +147,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     } else {
         let reasons =
             results.of(Backend::Lab).next().map_or(String::new(), |run| reasons::text(&run.reasons));
-        terminal::print(&(results.table(&plan).to_text() + &reasons))?;
+        terminal::print(&(terminal::table(&results.table(&plan)) + &reasons))?;
     }
     for warning in results.warnings() {
         terminal::note(&warning);

@@ -175,7 +175,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode> {
     }
     match labs.is_empty() {
         true => terminal::print("There is no lab.\n")?,
-        false => terminal::print(&table.to_text())?,
+        false => terminal::print(&terminal::table(&table))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -198,7 +198,7 @@ impl OrderOutcome {
                 (*late as u64).into(),
             ]);
         }
-        let mut text = table.to_text();
+        let mut text = terminal::table(&table);
         if shown < self.arrived.len() {
             text += &format!("and {} more (--all shows them)\n", self.arrived.len() - shown);
         }
@@ -225,7 +225,7 @@ impl OrderOutcome {
             row.extend(skips.then(|| u64::from(*skip).into()));
             table.row(row);
         }
-        text += &table.to_text();
+        text += &terminal::table(&table);
         let sum: f64 = args.paths.iter().map(|path| path.rate.as_mbit_f64()).sum();
         text += &format!(
             "\nArrived: {} after {:.3} ms. While they left, the lines carried {:.1} of {sum:.1} Mbit/s.\n\

@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             farpace_report::TableCell::Number(share(*rate) * 100.0, Some(2)),
         ]);
     }
-    terminal::print(&table.to_text())?;
+    terminal::print(&terminal::table(&table))?;
     for (j, rate) in args.theirs.iter().enumerate().filter(|(j, _)| paths.iter().all(|(_, to, _)| to != j)) {
         terminal::print(&format!("Nobody sends to the neighbour's NIC {j} ({rate}).\n"))?;
     }

@@ -110,12 +110,12 @@ fn as_text(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> String {
         plan.full_frame_wire_len,
         micros(plan.link_rate.time_for(plan.full_frame_wire_len)),
     );
-    text += &classes(plan).to_text();
+    text += &terminal::table(&classes(plan));
     text += "\n";
     if config.filters.is_empty() {
         text += "No filters.\n";
     } else {
-        text += &filters(config, plan).to_text();
+        text += &terminal::table(&filters(config, plan));
     }
     let rest = plan.classes.iter().find(|class| class.is_default).map_or("", |class| class.name.as_str());
     text += &format!("Packets that no filter matches go to {rest}.\n\n");

@@ -123,7 +123,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         terminal::print_json(&overview.json())?;
     } else {
-        terminal::print(&overview.summary().to_text())?;
+        terminal::print(&terminal::table(&overview.summary()))?;
     }
     terminal::say_where(&args.out.join("index.html"), args.json)?;
     Ok(ExitCode::SUCCESS)

@@ -153,7 +153,7 @@ fn list(about: &PaperInfo, as_json: bool) -> Result<ExitCode> {
         text += "No world of the authors is known that is better than the literal runs.\n";
     }
     for world in about.worlds {
-        let table = world.described().table().to_text();
+        let table = terminal::table(&world.described().table());
         text += &format!("{}\n  {}\n  {}\n\n{table}\n", world.name, world.about, world.result);
     }
     terminal::print(&text)?;

@@ -1,6 +1,7 @@
 //! What has come of a network in real time.
 
 use super::watch::{Metered, RealtimeWatch};
+use crate::terminal;
 use farpace_live::Driver;
 use farpace_path::world::World;
 use farpace_report::{Table, TableColumn, number};
@@ -134,7 +135,7 @@ impl RealtimeSummary {
                 number(d.peak_bit_s as f64 / 1e6).into(),
             ]);
         }
-        let mut text = table.to_text();
+        let mut text = terminal::table(&table);
         if !self.drops.is_empty() {
             let columns = vec![
                 TableColumn::text("place"),
@@ -149,7 +150,7 @@ impl RealtimeSummary {
                     drop.packets.to_string().into(),
                 ]);
             }
-            text = text + "\n" + &table.to_text();
+            text = text + "\n" + &terminal::table(&table);
         }
         let a = &self.accuracy;
         text += &format!(

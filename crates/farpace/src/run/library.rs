@@ -1,6 +1,7 @@
 //! `farpace run` as a function, for programs that want its numbers and no files.
 
 use super::input::Input;
+use super::summarize::summarize;
 use super::summary::RunSummary;
 use super::watch::RunWatch;
 use anyhow::{Result, bail};
@@ -56,5 +57,5 @@ pub fn run_scenario(
     watch.finish();
     let outcome = run.finish()?;
     let input = Input::of_library(scenario, file, set);
-    Ok(RunResult { summary: RunSummary::new(&input, &outcome, &watch, false), records: kept.0 })
+    Ok(RunResult { summary: summarize(&input, &outcome, &watch, false), records: kept.0 })
 }

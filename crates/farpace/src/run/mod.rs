@@ -1,7 +1,7 @@
 //! `farpace run`: a scenario from its file to a summary, a trace, captures and a report.
 //!
-//! Start reading at [`run`]; `input` is what goes in, `watch` looks on, `summary` is what came of it, `words`
-//! says it, `page` shows it.
+//! Start reading at [`run`]; `input` is what goes in, `watch` looks on, `summary` is what came of it and
+//! `summarize` makes it, `words` says it, `page` shows it.
 
 mod classes;
 mod input;
@@ -11,6 +11,7 @@ mod pace;
 mod pacing;
 mod page;
 mod progress;
+mod summarize;
 mod summary;
 mod tables;
 mod trace;
@@ -34,6 +35,7 @@ use input::Input;
 use progress::ProgressLine;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use summarize::summarize;
 use trace::TraceSink;
 use watch::RunWatch;
 
@@ -218,7 +220,7 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
     let meters = meters.collect();
     let outcome = run.finish().map_err(place)?;
     let trace = trace.map_or(Ok(()), TraceSink::finish);
-    let mut summary = RunSummary::new(input, &outcome, &watch, interrupted);
+    let mut summary = summarize(input, &outcome, &watch, interrupted);
     let names: Vec<String> = summary.flows.iter().map(|flow| flow.name.clone()).collect();
     let reasons = follower.map_or_else(Vec::new, |follower| reasons::of_records(follower, &names));
     summary.explain = input.explain.then(|| reasons::to_json(&reasons));

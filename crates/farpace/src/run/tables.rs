@@ -2,12 +2,13 @@
 
 use super::summary::{FlowSummary, RunSummary, Status};
 use super::{classes, nics, pacing, words};
+use crate::terminal;
 use farpace_report::{Table, TableCell, TableColumn, number};
 use farpace_units::Span;
 use std::path::Path;
 
-/// Columns of running text on a terminal.
-const WIDTH: usize = 96;
+/// Most columns of running text on a terminal.
+const MAX_WIDTH: usize = 96;
 
 /// Everything for a terminal.
 pub fn text(summary: &RunSummary) -> String {
@@ -31,7 +32,8 @@ pub fn text(summary: &RunSummary) -> String {
         ));
     }
     out.push_str("\n\n");
-    out.push_str(&wrapped(&printable(&summary.verdict)));
+    out.push_str(&terminal::fill(&printable(&summary.verdict), MAX_WIDTH));
+    out.push('\n');
     let tables = [
         flows(summary),
         classes::table(&summary.classes),
@@ -43,7 +45,7 @@ pub fn text(summary: &RunSummary) -> String {
     ];
     for table in tables.into_iter().filter(|t| !t.is_empty()) {
         out.push('\n');
-        out.push_str(&table.to_text());
+        out.push_str(&terminal::table(&table));
     }
     out
 }
@@ -155,36 +157,4 @@ fn seconds(span: Span) -> TableCell {
 /// Without control characters, which could steer a terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Lines of at most [`WIDTH`] columns, broken at spaces.
-fn wrapped(text: &str) -> String {
-    let (mut out, mut column) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > WIDTH {
-            out.push('\n');
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += width;
-    }
-    out.push('\n');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Breaks: sentences on a terminal break in the middle of words, or not at all.
-    #[test]
-    fn sentences_are_wrapped_at_spaces() {
-        let text = wrapped(&"word ".repeat(60));
-        assert!(text.lines().all(|l| l.chars().count() <= WIDTH && !l.starts_with(' ')));
-        assert_eq!(text.split_whitespace().count(), 60);
-    }
 }

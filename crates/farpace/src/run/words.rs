@@ -2,9 +2,7 @@
 
 use super::summary::{BottleneckSummary, FlowSummary, RunSummary, Status};
 use super::watch::RunTime;
-use farpace_lab::FlowOutcome;
 use farpace_report::number;
-use farpace_tcp::CloseReason;
 use farpace_units::{ByteCount, Instant, Span};
 
 /// Goodput from this share of the possible on fills the path.
@@ -105,20 +103,6 @@ fn outcome(flow: &FlowSummary) -> String {
             span(flow.elapsed)
         ),
     }
-}
-
-/// Why a flow is not complete, without a full stop; none if it is.
-pub fn incomplete(outcome: &FlowOutcome) -> Option<String> {
-    let why = match outcome.sender_ended {
-        _ if outcome.completed.is_some() => return None,
-        Some(CloseReason::Reset) => "the receiver reset the connection",
-        Some(CloseReason::TimedOut) => "the sender gave up, nobody answered for too long",
-        Some(CloseReason::Unreachable) => "the network said that the receiver cannot be reached",
-        Some(CloseReason::Aborted) => "the sending program ended the connection",
-        Some(CloseReason::Finished) => "the connection was closed before all had arrived",
-        None => "the run ended before the transfer did",
-    };
-    Some(why.to_owned())
 }
 
 /// What limited the transfer.

@@ -3,9 +3,9 @@
 //!
 //! One task at a time may wait per direction of a stream, per listener, and per direction of a UDP socket.
 
-use super::datagram::UdpSocket;
-use super::listener::Listener;
-use super::options::Options;
+use super::datagram::LiveUdpSocket;
+use super::listener::LiveListener;
+use super::options::SocketOptions;
 use super::shared::IoDirection;
 use super::stack::Stack;
 use super::stream::Stream;
@@ -60,14 +60,14 @@ impl Stack {
     ///
     /// # Errors
     /// As [`connect`](Stack::connect).
-    pub async fn connect_async(&self, to: SocketAddr, options: &Options) -> io::Result<Stream> {
+    pub async fn connect_async(&self, to: SocketAddr, options: &SocketOptions) -> io::Result<Stream> {
         let stream = self.begin_connect(to, options)?;
         poll_fn(|cx| stream.pipe().shared.poll(IoDirection::Out, cx)).await;
         stream.take_error().map_or(Ok(stream), Err)
     }
 }
 
-impl Listener {
+impl LiveListener {
     /// Accepts the next connection, with the address of its peer.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Listener {
     }
 }
 
-impl UdpSocket {
+impl LiveUdpSocket {
     /// Receives the next datagram, with the address of its sender. The part that does not fit into `buffer`
     /// is discarded.
     ///

@@ -1,25 +1,22 @@
 //! UDP sockets for programs.
 
 use super::datagram_bridge::DatagramBridge;
+use super::datagram_wire::{DatagramWire, MAX_INCOMING, MAX_OUTGOING, OutgoingDatagram};
 use super::engine::{Engine, call_host};
-use super::registry::{Interrupt, Registry};
-use super::shared::{IoDirection, Readiness, ReadinessWatch, Ready, SharedState, deadline};
+use super::registry::Registry;
+use super::shared::{IoDirection, Readiness, ReadinessWatch, deadline};
+#[cfg(feature = "tokio")]
+use super::{datagram_wire::DatagramQueue, shared::SharedState};
 use bytes::Bytes;
 use farpace_host::Bind;
 use farpace_host::ip::udp::{BindError, IpFields, MAX_PAYLOAD, UdpDatagram, UdpId};
 use farpace_units::ByteCount;
 use nix::errno::Errno;
-use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// Maximum number of unread datagrams in the program's part of a socket; the host's part holds more.
-const MAX_INCOMING: usize = 256;
-/// Maximum number of datagrams to send; beyond it sending waits.
-const MAX_OUTGOING: usize = 256;
 
 /// A UDP socket of a stack. Dropping it closes it.
 pub struct LiveUdpSocket {
@@ -31,121 +28,11 @@ pub struct LiveUdpSocket {
     timeout: Mutex<Option<Duration>>,
 }
 
-/// The state that a socket and the driver share.
-pub(super) struct DatagramWire {
-    pub shared: SharedState<DatagramQueue>,
-    engine: Arc<dyn Engine>,
-    registry: Arc<Registry>,
-    place: u64,
-}
-
-#[derive(Default)]
-pub(super) struct DatagramQueue {
-    incoming: VecDeque<UdpDatagram>,
-    pub outgoing: VecDeque<OutgoingDatagram>,
-    pub kicked: bool,
-    /// The host's socket has more datagrams than were moved.
-    starved: bool,
-    arrivals: u64,
-    reads: u64,
-    /// The program reads no more, or writes no more.
-    read_shutdown: bool,
-    write_shutdown: bool,
-    pub closed: bool,
-    /// The error that ended the socket.
-    pub error: Option<Errno>,
-    /// A pending error of the network; reported once.
-    pub soft_error: Option<Errno>,
-}
-
-/// A datagram to send.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutgoingDatagram {
-    /// Destination.
-    pub to: SocketAddr,
-    /// Source address of the host; none: that of the socket, or selected by the host.
-    pub from: Option<IpAddr>,
-    /// Fields of its IP header.
-    pub ip: IpFields,
-    /// Payload.
-    pub payload: Bytes,
-}
-
-impl DatagramQueue {
-    pub fn has_room(&mut self) -> bool {
-        self.starved = self.incoming.len() >= MAX_INCOMING;
-        !self.starved
-    }
-    pub fn push(&mut self, datagram: UdpDatagram) {
-        self.incoming.push_back(datagram);
-        self.arrivals += 1;
-    }
-}
-
-impl Ready for DatagramQueue {
-    fn readiness(&self) -> Readiness {
-        let failed = self.error.is_some();
-        let has_soft_error = self.soft_error.is_some();
-        Readiness {
-            readable: failed
-                || has_soft_error
-                || self.closed
-                || self.read_shutdown
-                || !self.incoming.is_empty(),
-            writable: failed || has_soft_error || self.closed || self.outgoing.len() < MAX_OUTGOING,
-            read_ended: self.closed || self.read_shutdown,
-            over: self.closed || (self.read_shutdown && self.write_shutdown),
-            // A temporary error leaves the socket open, and must not look like its end.
-            failed,
-            urgent: false,
-            arrivals: self.arrivals + u64::from(has_soft_error),
-            reads: self.reads,
-        }
-    }
-}
-
-impl Interrupt for DatagramWire {
-    fn interrupt(&self) {
-        self.shared.interrupt();
-    }
-}
-
-impl Drop for DatagramWire {
-    fn drop(&mut self) {
-        self.registry.leave(self.place);
-    }
-}
-
-impl DatagramWire {
-    /// Bytes to read, and bytes to send.
-    pub fn waiting(&self) -> (usize, usize) {
-        self.shared.with(|box_| {
-            let outgoing = box_.outgoing.iter().map(|datagram| datagram.payload.len()).sum();
-            (box_.incoming.iter().map(|datagram| datagram.payload.len()).sum(), outgoing)
-        })
-    }
-    fn kick(self: &Arc<Self>, id: UdpId) {
-        let ended = self.engine.run(Box::new(move |host, cx| host.run_udp(id, cx))).is_err();
-        if ended {
-            self.shared.with(|box_| (box_.closed, box_.error) = (true, Some(Errno::ENETDOWN)));
-        }
-    }
-}
-
 impl LiveUdpSocket {
     pub(super) fn open(engine: &Arc<dyn Engine>, registry: &Arc<Registry>, bind: Bind) -> io::Result<Self> {
-        let place = registry.reserve();
-        let (engine, registry) = (engine.clone(), registry.clone());
-        let wire = Arc::new(DatagramWire {
-            shared: SharedState::new(DatagramQueue::default()),
-            engine,
-            registry,
-            place,
-        });
-        let weak: Weak<dyn Interrupt> = Arc::<DatagramWire>::downgrade(&wire);
-        wire.registry.enter(place, weak);
+        let wire = DatagramWire::new(engine, registry);
         let bridge = DatagramBridge(wire.clone());
-        let opened = call_host(&*wire.engine, move |host, _| {
+        let opened = call_host(wire.engine(), move |host, _| {
             let id = host.open_udp_at(bind, Box::new(bridge)).map_err(|error| match error {
                 BindError::Taken(_) => Errno::EADDRINUSE,
                 BindError::NotOurs(_) | BindError::Zero | BindError::NoneLeft => Errno::EADDRNOTAVAIL,
@@ -313,7 +200,7 @@ impl LiveUdpSocket {
         let id = self.id;
         // If the host cannot connect it, the host's socket still receives from all, and others are filtered
         // here; an ended stack has closed the socket.
-        let _ = self.wire.engine.run(Box::new(move |host, _| _ = host.connect_udp(id, remote)));
+        let _ = self.wire.engine().run(Box::new(move |host, _| _ = host.connect_udp(id, remote)));
     }
     /// The connected peer.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
@@ -330,13 +217,16 @@ impl LiveUdpSocket {
     /// Sets the receive buffer, in bytes.
     pub fn set_receive_buffer(&self, bytes: u64) {
         let id = self.id;
-        let _ = self.wire.engine.run(Box::new(move |host, _| host.set_udp_buffer(id, ByteCount::new(bytes))));
+        let _ =
+            self.wire.engine().run(Box::new(move |host, _| host.set_udp_buffer(id, ByteCount::new(bytes))));
     }
     /// Changes SO_REUSEADDR and SO_REUSEPORT.
     pub fn set_reuse(&self, reuse_address: bool, reuse_port: bool) {
         let id = self.id;
-        let _ =
-            self.wire.engine.run(Box::new(move |host, _| host.set_udp_reuse(id, reuse_address, reuse_port)));
+        let _ = self
+            .wire
+            .engine()
+            .run(Box::new(move |host, _| host.set_udp_reuse(id, reuse_address, reuse_port)));
     }
     /// Ends one or both directions for the program; nothing is sent.
     pub fn shutdown(&self, how: Shutdown) {
@@ -393,6 +283,6 @@ impl Drop for LiveUdpSocket {
     fn drop(&mut self) {
         let id = self.id;
         // An ended engine has closed it.
-        let _ = self.wire.engine.run(Box::new(move |host, _| host.close_udp(id)));
+        let _ = self.wire.engine().run(Box::new(move |host, _| host.close_udp(id)));
     }
 }

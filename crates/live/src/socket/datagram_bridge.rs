@@ -1,6 +1,6 @@
 //! The driver's side of a UDP socket.
 
-use super::datagram::{DatagramWire, OutgoingDatagram};
+use super::datagram_wire::{DatagramWire, OutgoingDatagram};
 use farpace_host::DatagramProgram;
 use farpace_host::ip::icmp::SoftError;
 use farpace_units::Instant;

@@ -3,15 +3,12 @@
 use super::bridge::Bridge;
 use super::datagram_bridge::DatagramBridge;
 use super::posix::TcpInfo;
+use super::registry::Backlogs;
 use super::snapshot::ConnectionSnapshot;
-use farpace_host::{BindId, Host};
+use farpace_host::Host;
 use farpace_units::Instant;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-
-/// Number of connections that wait at a listener, and its backlog.
-pub(crate) type Backlogs = BTreeMap<BindId, (usize, usize)>;
 
 /// Maximum number of sockets in a list. Further sockets are only counted.
 pub const MAX_ROWS: usize = 4096;

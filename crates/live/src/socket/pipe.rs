@@ -1,8 +1,8 @@
 //! The program's side of a stream: reads and writes that do not wait. Waiting is in `shared.rs`.
 
-use super::bridge::pump;
 use super::duplex::{CloseMode, DuplexPhase, SMALL_WRITE, StreamDuplex, WriteFlags};
 use super::engine::{Engine, ended};
+use super::pump::pump;
 use super::registry::{Interrupt, Registry};
 use super::shared::SharedState;
 use bytes::{Bytes, BytesMut};

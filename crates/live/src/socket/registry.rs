@@ -1,33 +1,8 @@
 //! All sockets of a stack, to interrupt the calls that wait in them.
 
-use super::list::Backlogs;
 use farpace_host::BindId;
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
-use thiserror::Error;
-
-/// A waiting call was interrupted by [`Stack::interrupt`](super::Stack::interrupt) or
-/// [`Stream::interrupt`](super::Stream::interrupt).
-///
-/// It is contained in an [`io::Error`] of kind `Other`: functions of the standard library retry after kind
-/// `Interrupted`, and would wait forever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the call was interrupted")]
-pub struct Interrupted;
-
-impl Interrupted {
-    /// True if `error` contains it.
-    pub fn is(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Interrupted>())
-    }
-}
-
-impl From<Interrupted> for io::Error {
-    fn from(interrupted: Interrupted) -> Self {
-        io::Error::other(interrupted)
-    }
-}
 
 /// A socket in which threads may wait.
 pub(super) trait Interrupt: Send + Sync {
@@ -41,6 +16,9 @@ pub(super) trait Interrupt: Send + Sync {
 
 /// A further call on an interrupt.
 pub(super) type RegistryCall = Box<dyn Fn() + Send + Sync>;
+
+/// Number of connections that wait at a listener, and its backlog.
+pub(crate) type Backlogs = BTreeMap<BindId, (usize, usize)>;
 
 /// The sockets of a stack.
 #[derive(Default)]

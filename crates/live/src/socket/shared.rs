@@ -1,6 +1,6 @@
 //! State shared by two threads, and waiting for it.
 
-use super::registry::Interrupted;
+use super::interrupted::Interrupted;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};

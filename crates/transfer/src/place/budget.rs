@@ -3,6 +3,7 @@
 use super::os;
 use crate::fault::{Code, TransferFault};
 use crate::limits::{LOOK_AT_DISK, MIN_FREE_FOR_STRANGERS};
+use crate::min_free::MinFree;
 use farpace_units::ByteCount;
 use rustix::fs as sys;
 use std::fs::File;
@@ -14,15 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const UNIT: u64 = 4_096;
 /// Shorter holes count as data.
 const SHORT_HOLE: u64 = 65_536;
-
-/// Minimum free space of a file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MinFree {
-    /// In bytes.
-    Bytes(ByteCount),
-    /// In percent of its bytes, and of its inodes; at most 100.
-    Percent(u8),
-}
 
 /// The rest of a budget.
 #[derive(Debug, Default)]
@@ -75,13 +67,7 @@ impl StorageBudget {
         let Some(limit) = limit else { return Ok(()) };
         let disk = sys::fstatvfs(on).map_err(|errno| os(errno, "cannot see how much is free"))?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize).saturating_sub(more);
-        let (bytes, names) = match limit {
-            MinFree::Bytes(bytes) => (bytes.get(), 0),
-            MinFree::Percent(percent) => {
-                let of = |all: u64| all / 100 * u64::from(percent.min(100));
-                (of(disk.f_blocks.saturating_mul(disk.f_frsize)), of(disk.f_files))
-            }
-        };
+        let (bytes, names) = limit.of(disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_files);
         // Some file systems do not count inodes.
         if free < bytes || (disk.f_files > 0 && disk.f_favail < names) {
             return Err(TransferFault::new(

@@ -17,6 +17,7 @@ use crate::fault::{Code, TransferFault};
 use crate::limits::MAX_PARTIALS;
 use crate::line::LineState;
 use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict};
+use crate::min_free::MinFree;
 use crate::path::RelPath;
 use crate::pipeline::{PartialPrefix, hash_prefix};
 use budget::{BudgetAccount, StorageBudget};
@@ -32,7 +33,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-pub use budget::MinFree;
 pub(crate) use mark::Stranger;
 pub(crate) use partial::Partial;
 

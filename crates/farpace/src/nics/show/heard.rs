@@ -82,7 +82,7 @@ fn to_text(observer: &ArpObserver, first: Instant) -> String {
     let mut text = if observer.hosts().is_empty() {
         "No ARP and no neighbour discovery: no host has said where it is.\n".to_owned()
     } else {
-        table.to_text()
+        terminal::table(&table)
     };
     for (address, heard) in observer.hosts() {
         for (why, times) in &heard.refused {
@@ -110,7 +110,7 @@ fn to_text(observer: &ArpObserver, first: Instant) -> String {
             ]);
         }
         text += "\n";
-        text += &table.to_text();
+        text += &terminal::table(&table);
     }
     if observer.left_out() > 0 {
         text += &format!("{} messages of further hosts and paths are left out.\n", observer.left_out());

@@ -103,7 +103,7 @@ fn host_text(host: &str, nics: &MultiNic) -> String {
             ]);
         }
     }
-    text += &if any { table.to_text() } else { "  knows of no neighbour\n".to_owned() };
+    text += &if any { terminal::table(&table) } else { "  knows of no neighbour\n".to_owned() };
     for (why, times) in &announcer.stats().refused {
         text += &format!("  {times} lists were not believed: {why}\n");
     }

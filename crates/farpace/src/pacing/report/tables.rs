@@ -3,6 +3,7 @@
 use super::input::ExaminedCapture;
 use super::words;
 use crate::run::words::grouped;
+use crate::terminal;
 use farpace_link::proof::{FlowProof, PerPackets};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::Rate;
@@ -19,7 +20,7 @@ pub fn text(all: &[ExaminedCapture]) -> String {
             out.push_str(&format!("  {}\n", printable(&note)));
         }
         for table in [flows(examined), rates(examined), trains(examined)].iter().filter(|t| !t.is_empty()) {
-            out.push_str(&format!("\n{}", table.to_text()));
+            out.push_str(&format!("\n{}", terminal::table(table)));
         }
         if let Some(rest) = rest(examined) {
             out.push_str(&format!("\n{rest}\n"));

@@ -1,0 +1,33 @@
+//! The path was full.
+
+use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::seconds;
+
+pub(super) const INFO: Info = Info {
+    id: "congestion",
+    title: "path full (congestion)",
+    what: "The path carried as much as it can: its bottleneck had a queue.",
+    cure: "this is the rate of the path; if others share it, that is their part. Long queues: AQM \
+           (fq_codel, CAKE) at the bottleneck, or bbr or farpace at the sender",
+    kind: Kind::Limit,
+};
+
+pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
+    if !transfer.matters(Cause::Congestion) {
+        return None;
+    }
+    let losses: u32 = transfer.episodes_of(Cause::Congestion).map(|e| e.losses).sum();
+    let evidence = format!(
+        "the queue added up to {} to a round trip of {}; {:.2} Mbit/s were delivered at best; {losses} \
+         segments were lost while the \
+         queue was long",
+        seconds(transfer.view.deep),
+        seconds(transfer.view.base),
+        transfer.view.capacity * 8.0 / 1e6
+    );
+    let mut frames = transfer.loss_frames(Cause::Congestion);
+    if frames.is_empty() {
+        frames = transfer.stretch_frames(Cause::Congestion);
+    }
+    Some(transfer.finding(Cause::Congestion, 0.85, evidence, frames))
+}

@@ -1,0 +1,34 @@
+//! A token bucket that drops what exceeds its rate (Flach et al., SIGCOMM 2016).
+
+use super::{AttributedView, Cause, Finding, Info, Kind};
+use farpace_units::Rate;
+
+pub(super) const INFO: Info = Info {
+    id: "policer",
+    title: "policer",
+    what: "A token bucket on the path drops whatever exceeds its rate, without a queue that would slow \
+           the sender down.",
+    cure: "pace below the policed rate: `farpace pacing up`, `pacing` in a scenario, or `tc qdisc add dev \
+           IFACE root fq \
+           maxrate RATE`; congestion control bbr or farpace reacts less to such losses",
+    kind: Kind::Fault,
+};
+
+pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
+    let policing = transfer.time.policing.as_ref()?;
+    let wire = f64::from(transfer.view.mss + 52) / f64::from(transfer.view.mss);
+    let ip_rate = Rate::from_bytes_per_sec_f64(policing.rate.as_bytes_per_sec_f64() * wire);
+    let losses: Vec<_> = transfer.view.losses().collect();
+    let evidence = format!(
+        "{} losses fit a token bucket of {:.2} Mbit/s (IP) that held {} kB at the first loss; no queue \
+         grew before them",
+        losses.len() as u64 * transfer.view.half.losses.stride(),
+        ip_rate.as_mbit_f64(),
+        policing.burst / 1_000,
+    );
+    let frames = losses.iter().take(20).map(|l| l.frame).collect();
+    let mut finding = transfer.finding(Cause::Policer, policing.confidence, evidence, frames);
+    finding.first = Some(policing.since);
+    finding.cure = format!("pace at {:.2} Mbit/s of IP packets: {}", ip_rate.as_mbit_f64() * 0.98, INFO.cure);
+    Some(finding)
+}

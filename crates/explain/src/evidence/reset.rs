@@ -1,0 +1,33 @@
+//! The connection was reset.
+
+use super::{AttributedView, Cause, Finding, Info, Kind};
+
+pub(super) const INFO: Info = Info {
+    id: "reset",
+    title: "reset",
+    what: "The connection was ended by a reset before both ends had closed it.",
+    cure: "if the sender of the reset is a box: its idle timers and its state table (keep-alives help); \
+           if it is the host: the program that closed while data came",
+    kind: Kind::Fault,
+};
+
+pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
+    let reset = transfer.view.flow.resets.iter().find(|r| r.in_use || r.refused)?;
+    let from = reset.from.name();
+    let evidence = if reset.refused {
+        format!("frame {}: the {from} refused the connection", reset.frame)
+    } else if reset.ttl_differs > 1 {
+        format!(
+            "frame {}: a reset that says it comes from the {from}, with a time to live that differs by {} \
+             from the {from}'s other \
+             segments: something between has sent it",
+            reset.frame, reset.ttl_differs
+        )
+    } else {
+        format!("frame {}: the {from} reset the connection while it was in use", reset.frame)
+    };
+    let sure = if reset.ttl_differs > 1 { 0.8 } else { 0.9 };
+    let mut finding = transfer.finding(Cause::Reset, sure, evidence, vec![reset.frame]);
+    finding.first = Some(reset.time);
+    Some(finding)
+}

@@ -1,0 +1,38 @@
+//! The sending program had nothing to send.
+
+use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::flow::Wait;
+use crate::words::seconds;
+
+pub(super) const INFO: Info = Info {
+    id: "sender_application",
+    title: "sender application",
+    what: "The sending program wrote less than the path could carry, or paused.",
+    cure: "the program on the sending side: larger writes, no pauses between them, reading ahead from its \
+           disk or database; no setting of TCP helps",
+    kind: Kind::Limit,
+};
+
+pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
+    if !transfer.matters(Cause::SenderApplication) {
+        return None;
+    }
+    let counts = &transfer.view.half.counts;
+    let idle = transfer.view.waited(Wait::Program);
+    let (pauses, longest) = transfer.stalled(Cause::SenderApplication);
+    let evidence = format!(
+        "everything was acknowledged and nothing to send for {} ({pauses} pauses of more than two round \
+         trips, the longest {}); {} of {} \
+         segments were shorter than full ones",
+        seconds(idle),
+        seconds(longest),
+        counts.short_segments,
+        counts.data_segments
+    );
+    let idle_share = idle.as_secs_f64() / transfer.time.of(Cause::SenderApplication).as_secs_f64().max(1e-9);
+    let mut frames = transfer.stall_frames(Cause::SenderApplication);
+    if frames.is_empty() {
+        frames = transfer.stretch_frames(Cause::SenderApplication);
+    }
+    Some(transfer.finding(Cause::SenderApplication, 0.7 + 0.25 * idle_share.min(1.0), evidence, frames))
+}

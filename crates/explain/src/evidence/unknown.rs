@@ -1,0 +1,20 @@
+//! What the capture does not tell.
+
+use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::seconds;
+
+pub(super) const INFO: Info = Info {
+    id: "unknown",
+    title: "unknown",
+    what: "The capture does not tell what the sender waited for.",
+    cure: "a capture at the sender, with the handshake, and 128 bytes of each packet",
+    kind: Kind::Limit,
+};
+
+pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
+    if !transfer.matters(Cause::Unknown) {
+        return None;
+    }
+    let evidence = format!("{} are not explained", seconds(transfer.time.of(Cause::Unknown)));
+    Some(transfer.finding(Cause::Unknown, 0.3, evidence, Vec::new()))
+}

@@ -1,0 +1,221 @@
+//! Segments of the sender: new data, and numbers that were passed over.
+
+use super::{Half, ORIGIN, PeerState};
+use crate::flow::loss::Pass;
+use crate::flow::outstanding::Range;
+use crate::frame::{CapturedSegment, Flags};
+use farpace_units::{Instant, Span};
+
+impl Half {
+    /// A segment of this direction's sender.
+    pub(in crate::flow) fn sent(&mut self, segment: &CapturedSegment, peer: &PeerState) {
+        let now = segment.time;
+        self.counts.segments += 1;
+        self.out.earn();
+        if segment.flags.has(Flags::SYN) {
+            return;
+        }
+        if self.first_seq.is_none() {
+            self.begin_in_the_middle(segment);
+        }
+        if let Some(sample) = self.log.echoed(now, segment.options.timestamps)
+            && segment.len > 0
+        {
+            self.trips.near.add(sample);
+            if let Some(slice) = self.timeline.last() {
+                slice.near.add(sample);
+            }
+        }
+        if segment.damaged == Some(true) {
+            self.counts.damaged += 1;
+            self.first_damaged.get_or_insert(segment.frame);
+            // It never reached the receiver's TCP, whatever it says.
+            return;
+        }
+        if segment.flags.has(Flags::FIN) {
+            self.fin.get_or_insert((now, segment.frame));
+        }
+        if segment.len > 0 {
+            self.data(segment, peer);
+        }
+    }
+
+    fn begin_in_the_middle(&mut self, segment: &CapturedSegment) {
+        self.first_seq = Some(segment.seq);
+        for place in [&mut self.nxt, &mut self.una, &mut self.delivered_to, &mut self.sack_high] {
+            *place = ORIGIN;
+        }
+        self.edge = self.edge.max(ORIGIN);
+        self.log.known.una = ORIGIN;
+    }
+
+    fn data(&mut self, segment: &CapturedSegment, peer: &PeerState) {
+        let now = segment.time;
+        let start = self.offset(segment.seq);
+        let end = start + u64::from(segment.len);
+        let len = segment.len;
+        self.log.advance(now, self.nxt, u64::from(len.min(self.full())));
+        // Window probes of one byte and keep-alives are no data.
+        if len <= 1 && (end <= self.una || self.edge <= start) {
+            self.counts.keep_alives += 1;
+            return;
+        }
+        self.counts.data_segments += 1;
+        self.counts.bytes += u64::from(len);
+        match segment.ecn {
+            3 => {
+                self.counts.marked += 1;
+                self.counts.ecn_capable += 1;
+            }
+            1 | 2 => self.counts.ecn_capable += 1,
+            _ => {}
+        }
+        let full = self.full();
+        let short = !len.is_multiple_of(full) && !segment.flags.has(Flags::FIN);
+        self.note_burst(now, len);
+        self.ids.see(segment.ip_id);
+        let wait = self.attribute(segment, start, end, peer);
+        self.last_excess = self.log.one_way.excess().unwrap_or_default();
+        let round = self.round();
+        let known = self.log.known;
+        let flight = self.nxt.max(end).saturating_sub(known.una).saturating_sub(known.sacked);
+        let window = known.edge.saturating_sub(known.una);
+        let slice = self.timeline.at(now, round);
+        if slice.first_frame == 0 {
+            slice.first_frame = segment.frame;
+        }
+        slice.last_frame = segment.frame;
+        slice.segments += 1;
+        slice.short += u32::from(short);
+        slice.flight = slice.flight.max(flight);
+        if known.edge > 0 {
+            slice.window = slice.window.min(window);
+        }
+        if short {
+            self.counts.short_segments += 1;
+        }
+        let (passed, queued) = (self.counts.bytes - u64::from(len), self.queued());
+        self.passes.add(Pass { time: now, frame: segment.frame, passed, burst: self.burst, queued, len });
+        let new_from = start.max(self.nxt);
+        if start < self.nxt {
+            self.again(segment, start, end.min(self.nxt), wait);
+        } else if start > self.nxt && self.nxt > ORIGIN.min(self.una) {
+            self.hole(segment, start);
+        }
+        if end > new_from {
+            self.counts.largest = self.counts.largest.max(len);
+            // A segment may also be short because it fills the window.
+            self.last_short = short && self.log.known.edge > end;
+            if let Some(slice) = self.timeline.last() {
+                slice.sent += end - new_from;
+            }
+            self.push_new(segment, new_from, end, flight);
+        }
+        if self.first_data.is_none() {
+            self.asked = peer.spoke;
+        }
+        self.first_data.get_or_insert((now, segment.frame));
+        self.last_data = Some((now, segment.frame));
+        self.after_timeout.sent += u64::from(len.div_ceil(full));
+    }
+
+    fn push_new(&mut self, segment: &CapturedSegment, start: u64, end: u64, flight: u64) {
+        let now = segment.time;
+        let tsval = segment.options.timestamps.map(|(value, _)| value);
+        let long = u64::from(segment.len) * 2 > u64::from(self.full());
+        self.by_size[0][usize::from(long)] += 1;
+        let passed = self.counts.bytes - u64::from(segment.len);
+        self.out.push(Range {
+            start,
+            end,
+            first: now,
+            last: now,
+            frame: segment.frame,
+            last_frame: segment.frame,
+            sent: 1,
+            hole: false,
+            sacked: false,
+            tsval,
+            first_tsval: tsval,
+            ip_id: segment.ip_id,
+            burst: self.burst,
+            nxt: end,
+            passed,
+            loss: 0,
+            flight: u32::try_from(flight).unwrap_or(u32::MAX),
+            silence: Span::ZERO,
+            queued: self.near_queue(),
+        });
+        self.nxt = end;
+    }
+
+    /// Delay in queues as the newest samples have it.
+    fn queued(&self) -> Span {
+        let far = self.far_last - self.trips.far.min;
+        far + self.near_queue()
+    }
+
+    fn near_queue(&self) -> Span {
+        let least =
+            if self.trips.near.n > 0 { self.trips.near.min } else { self.log.base.unwrap_or_default() };
+        self.log.distance() - least
+    }
+
+    /// Counts packets that leave back to back: at more than twice the rate at which the bottleneck takes
+    /// them.
+    fn note_burst(&mut self, now: Instant, len: u32) {
+        if let Some((last, _)) = self.last_data {
+            let gap = now.since(last).as_nanos() as f64;
+            let per_byte = gap / f64::from(len.max(1));
+            let round = self.round().as_nanos() as f64;
+            // Behind the bottleneck, trains have its rate; before it, they are faster.
+            let faster = if self.log.distance() < self.far_recent { 0.5 } else { 1.5 };
+            let close = if self.line > 0.0 { per_byte < self.line * faster } else { gap * 32.0 < round };
+            self.burst_before = self.burst;
+            // A super-segment is a burst by itself.
+            let more = (len / self.full().max(1)).clamp(1, 255) as u8;
+            self.burst = if close { self.burst.saturating_add(more) } else { more - 1 };
+        }
+        let at = (8 - self.burst.leading_zeros()).min(8) as usize;
+        self.bursts[at] += 1;
+    }
+
+    /// Numbers were passed over.
+    fn hole(&mut self, segment: &CapturedSegment, start: u64) {
+        let now = segment.time;
+        let tsval = segment.options.timestamps.map(|(value, _)| value);
+        let full = u64::from(self.full());
+        let missing = start - self.nxt;
+        self.counts.holes += missing.div_ceil(full);
+        let mut at = self.nxt;
+        // A range for each segment that must be missing, so that each can come by itself; a long hole stays
+        // one.
+        let step = if missing > full * 256 { missing } else { full };
+        while at < start {
+            let end = (at + step).min(start);
+            self.out.push(Range {
+                start: at,
+                end,
+                first: now,
+                last: now,
+                frame: segment.frame,
+                last_frame: segment.frame,
+                sent: 0,
+                hole: true,
+                sacked: false,
+                tsval,
+                first_tsval: None,
+                ip_id: segment.ip_id,
+                burst: self.burst_before.saturating_add(1),
+                nxt: start,
+                passed: self.counts.bytes - u64::from(segment.len),
+                loss: 0,
+                flight: u32::try_from(self.nxt.saturating_sub(self.log.known.una)).unwrap_or(u32::MAX),
+                silence: self.recent_silence,
+                queued: self.near_queue(),
+            });
+            at = end;
+        }
+        self.nxt = start;
+    }
+}

@@ -1,0 +1,139 @@
+//! What the sender waited for between two segments.
+
+use super::{DELAYED_ACK, Half, PeerState};
+use crate::flow::stall::Stall;
+use crate::flow::timeline::{Slice, Wait};
+use crate::frame::CapturedSegment;
+use farpace_units::Span;
+
+/// A program that pauses does so for longer.
+const MIN_PAUSE: Span = Span::from_micros(200);
+/// The least timers that senders have.
+const MIN_TIMER: Span = Span::from_millis(5);
+
+impl Half {
+    /// Says what the sender waited for since its last segment.
+    pub(super) fn attribute(
+        &mut self,
+        segment: &CapturedSegment,
+        start: u64,
+        end: u64,
+        peer: &PeerState,
+    ) -> Wait {
+        let now = segment.time;
+        let Some((last, last_frame)) = self.last_data else { return Wait::Connect };
+        let gap = now.since(last);
+        let known = self.log.known;
+        let near = self.log.distance();
+        let arrived = known.time + near;
+        let since_ack = now.since(arrived.max(last));
+        let resent = start < self.nxt;
+        let round = self.round();
+        let outstanding = self.nxt.saturating_sub(known.una);
+        if gap > round * 3 / 2 || now.since(self.silence_ended) > round * 2 {
+            self.recent_silence = gap;
+            self.silence_ended = now;
+        }
+        let mut waits = [Span::ZERO; Wait::COUNT];
+
+        let timer = MIN_TIMER.max(round * 3 / 5);
+        // A lone segment's ACK may be delayed.
+        let timeout = if outstanding <= 2 * u64::from(self.full()) { DELAYED_ACK[1] } else { DELAYED_ACK[0] };
+        let shut = self.log.shut.filter(|_| !resent && known.edge > 0);
+        let closed = if shut.is_some_and(|s| s.zero) { Wait::ZeroWindow } else { Wait::Window };
+        // The segment left early in the pause, or others left in it that did not come to the capture point.
+        let pause = round * 3 / 2 + MIN_TIMER;
+        let later = self.log.one_way.excess().unwrap_or_default() - self.last_excess;
+        let held_on_path = gap > pause && later * 2 >= gap;
+        let lost_before = outstanding == 0 && gap > pause && self.ids.missing() > 0;
+        let shut_for = shut.map_or(Span::ZERO, |s| s.until.unwrap_or(now).since(last)).min(gap);
+        if held_on_path {
+            waits[Wait::Ack as usize] += gap;
+        } else if lost_before {
+            waits[Wait::Timer as usize] += gap;
+        } else if shut.is_some() {
+            // Until the window opened; then as long as the sender took.
+            waits[closed as usize] += shut_for;
+            waits[Wait::Sender as usize] += gap - shut_for;
+        } else if outstanding == 0 && !resent {
+            // All was acknowledged when this left.
+            let mut idle = now.since(arrived.max(last));
+            // Who had more to send would have sent it when the ACK came: nothing was there since the last
+            // segment.
+            if idle > near / 4 + MIN_PAUSE {
+                idle = gap;
+            }
+            let before = gap - idle;
+            let spoke = peer.spoke.filter(|t| *t + near > last).map(|t| (t + near).since(last));
+            let peer_time = spoke.unwrap_or_default().min(idle);
+            waits[Wait::Peer as usize] += peer_time;
+            waits[Wait::Program as usize] += idle - peer_time;
+            waits[if self.delayed { Wait::DelayedAck } else { Wait::Ack } as usize] += before;
+        } else if resent && since_ack >= timer && (start <= known.una.max(self.una) || end >= self.nxt) {
+            waits[Wait::Timer as usize] += gap;
+        } else if !resent && self.last_short && since_ack > MIN_PAUSE.max(gap / 16) {
+            // The last segment was short: there was nothing more to send.
+            waits[Wait::Program as usize] += gap;
+        } else if !resent && since_ack >= round * 3 / 2 + timeout {
+            // No ACK for what is outstanding, for so long: what goes out now is a probe.
+            waits[Wait::Timer as usize] += gap;
+        } else {
+            // The window is full once this is sent.
+            let pressed =
+                known.edge.saturating_sub(self.nxt + u64::from(segment.len)) < u64::from(self.full());
+            let waited_for_ack = gap - since_ack;
+            let kind = if !resent && known.edge > 0 && pressed {
+                Wait::Window
+            } else if self.delayed && waited_for_ack >= DELAYED_ACK[0] {
+                Wait::DelayedAck
+            } else {
+                Wait::Ack
+            };
+            waits[kind as usize] += waited_for_ack;
+            waits[Wait::Sender as usize] += since_ack;
+        }
+        if !waits[Wait::Timer as usize].is_zero() {
+            self.last_timer = now;
+        }
+        let mut most = 0;
+        for (at, span) in waits.iter().enumerate() {
+            if *span > waits[most] {
+                most = at;
+            }
+        }
+        let wait = Wait::ALL[most];
+        // With many segments under way, nothing for more than a round trip is a pause; with few, ACKs may
+        // be delayed.
+        let many = outstanding >= 8 * u64::from(self.full());
+        let threshold = if many { round * 6 / 5 + Span::from_millis(10) } else { round * 2 };
+        if gap > threshold.max(Span::from_millis(20)) {
+            let head = self.out.front();
+            self.stalls.add(Stall {
+                start: last,
+                end: now,
+                first_frame: last_frame,
+                last_frame: segment.frame,
+                wait,
+                outstanding,
+                round,
+                sacked: known.sacked,
+                segments: self.out.len() as u32,
+                head_sent: head.map_or(0, |r| r.sent),
+                spurious: false,
+                heard: known.time > last,
+                overlooked: head.is_some_and(|r| r.sent > 1 && self.sack_high > r.nxt),
+                loss: 0,
+                tail: lost_before || end >= self.nxt && start > known.una,
+                unseen: if lost_before { self.ids.missing() } else { 0 },
+                len: segment.len,
+                upstream: head.is_some_and(|r| r.hole),
+            });
+        }
+        let slice: &mut Slice = self.timeline.at(last, Span::MAX);
+        for (to, from) in slice.waits.iter_mut().zip(waits) {
+            *to += from;
+        }
+        slice.end = slice.end.max(now);
+        wait
+    }
+}
