@@ -5,7 +5,7 @@ use crate::error::StudyError;
 use crate::folder::StudyFolder;
 use crate::plan::{MAX_RUNS, StudyPlan, point_key, run_key, short_digest};
 use crate::record::{Measurement, RunRecord, RunStatus};
-use crate::runner::{MIN_SEEDS, Shard, StudyEnd};
+use crate::shard::Shard;
 use crate::simulate::{RunVerdict, Simulate, record};
 use crate::statistics::goodput;
 use crate::template::ScenarioTemplate;
@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
+/// Fewest seeds of a point before early stopping: an interval of two runs says nothing.
+pub const MIN_SEEDS: u64 = 3;
 /// Points whose runs are planned together.
 const CHUNK: usize = 16 * 1024;
 
@@ -99,6 +101,19 @@ pub struct QueueOptions<'a> {
     pub restart: bool,
     /// Version and commit of farpace. Runs of another one are not used.
     pub version: &'a str,
+}
+
+/// How a study has come out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StudyEnd {
+    /// Runs made now.
+    pub made: u64,
+    /// Runs that were there already.
+    pub reused: u64,
+    /// Runs not made because their point was exact enough.
+    pub spared: u64,
+    /// The sink ended it before all runs were made.
+    pub interrupted: bool,
 }
 
 /// One point and the key of its content.

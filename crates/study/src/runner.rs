@@ -2,18 +2,14 @@
 
 use crate::error::StudyError;
 use crate::plan::StudyPlan;
-use crate::queue::{PlannedRun, QueueOptions, StudyQueue, made};
+use crate::queue::{PlannedRun, QueueOptions, StudyEnd, StudyQueue, made};
 use crate::record::{RunRecord, RunStatus};
+use crate::shard::Shard;
 use crate::simulate::{RunVerdict, Simulate, record};
 use rayon::prelude::*;
-use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// Fewest seeds of a point before early stopping: an interval of two runs says nothing.
-pub const MIN_SEEDS: u64 = 3;
 
 /// Hears how far a study is, and says when it is to end.
 pub trait StudySink: Sync {
@@ -25,42 +21,6 @@ pub trait StudySink: Sync {
     fn spared(&self, runs: u64);
     /// A run begins. The answer says, when asked, whether it goes on.
     fn clock(&self) -> Box<dyn Fn() -> RunVerdict + '_>;
-}
-
-/// One part of several of a study, for clusters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    /// From 1.
-    pub number: u32,
-    /// How many there are.
-    pub of: u32,
-}
-
-impl FromStr for Shard {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no shard: write 3/16, from 1/16 to 16/16");
-        let (number, of) = text.split_once('/').ok_or_else(wrong)?;
-        let shard = Shard {
-            number: number.trim().parse().map_err(|_| wrong())?,
-            of: of.trim().parse().map_err(|_| wrong())?,
-        };
-        if shard.number == 0 || shard.number > shard.of { Err(wrong()) } else { Ok(shard) }
-    }
-}
-
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.number, self.of)
-    }
-}
-
-impl Shard {
-    /// True if the run or point with this key is in the shard.
-    pub(crate) fn has(self, key: &str) -> bool {
-        let bits = key.get(..15).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
-        bits % u64::from(self.of) == u64::from(self.number - 1)
-    }
 }
 
 /// How to make the runs.
@@ -75,19 +35,6 @@ pub struct RunOptions<'a> {
     pub simulate: Simulate<'a>,
     /// Version and commit of farpace. Runs of another one are not used.
     pub version: &'a str,
-}
-
-/// How a study has come out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StudyEnd {
-    /// Runs made now.
-    pub made: u64,
-    /// Runs that were there already.
-    pub reused: u64,
-    /// Runs not made because their point was exact enough.
-    pub spared: u64,
-    /// The sink ended it before all runs were made.
-    pub interrupted: bool,
 }
 
 /// Makes one run of the first point with the first seed, for an estimate of time. It is not kept.
