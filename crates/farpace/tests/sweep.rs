@@ -11,6 +11,7 @@ mod common;
 use common::{LOSSY, farpace, names, run, with_scenario};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -174,4 +175,99 @@ fn a_run_above_its_limit_is_a_row() {
     assert!(json["bad_runs"][0]["reason"].as_str().unwrap().contains("of at most 60 s of virtual time"));
     let (code, out, _) = run(dir.path(), &sweep(&["--retry", "--json"]));
     assert_eq!((code, &serde_json::from_str::<Value>(&out).unwrap()["status"]["complete"]), (0, &3.into()));
+}
+
+/// A program in place of Python that does what these lines say for `-c` (which packages are there) and `-m`
+/// (work).
+fn with_python(dir: &Path, probe: &str, work: &str) {
+    let file = dir.join("python");
+    std::fs::write(&file, format!("#!/bin/sh\ncase $1 in\n-c) {probe} ;;\n-m) {work} ;;\nesac\n")).unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// What an interpreter says that has all.
+fn complete_probe() -> String {
+    format!(r#"echo '{{"missing": [], "build": "{}"}}'"#, farpace::sweep::version())
+}
+
+/// Breaks: `--ray` without what it needs: the command does not say what is missing or how to get it, or
+/// leaves a folder behind.
+#[test]
+fn what_a_cluster_needs_is_said_first() {
+    let dir = with_scenario(LOSSY);
+    let words = sweep(&["--ray", "auto", "--python", "./python"]);
+    let fails = |expected: &[&str]| {
+        let (code, out, error) = run(dir.path(), &words);
+        assert!(code == 2 && out.is_empty() && expected.iter().all(|e| error.contains(e)), "{error}");
+        assert!(!dir.path().join("study").exists());
+    };
+    fails(&["there is no `./python`", "apt-get install python3", "--python"]);
+    with_python(dir.path(), r#"echo '{"missing": ["farpace", "ray"], "build": null}'"#, "exit 9");
+    fails(&["`./python` has no farpace", "./python -m pip install './crates/py[ray]'"]);
+    with_python(dir.path(), r#"echo '{"missing": ["ray"], "build": "1"}'"#, "exit 9");
+    fails(&["`./python` has no ray: ./python -m pip install ray"]);
+    with_python(dir.path(), r#"echo '{"missing": [], "build": "0.0.1 (older)"}'"#, "exit 9");
+    fails(&["has farpace 0.0.1 (older), and this is", "--force-reinstall"]);
+    with_python(dir.path(), "echo 'ImportError: no such library' >&2; exit 1", "exit 9");
+    fails(&["`./python` cannot load farpace: ImportError: no such library"]);
+    let (code, _, error) = run(dir.path(), &sweep(&["--python", "python3"]));
+    assert!(code == 2 && error.contains("--ray"), "{error}");
+}
+
+/// Breaks: the conversation of `--ray` with the program that talks to the cluster: runs that are handed out
+/// twice or get lost, its errors, and what was finished before one.
+#[test]
+fn runs_go_to_a_cluster_and_come_back() {
+    let dir = with_scenario(LOSSY);
+    let words = sweep(&["--ray", "auto", "--python", "./python", "--json"]);
+    let record = r#""seed":3,"values":[],"status":"crashed","reason":"no cluster""#;
+    let measured = r#""measured":{"ended_s":0,"events":0,"flows":[]}"#;
+    let key = r#"$(echo "$runs" | sed 's/.*"run":"\([0-9a-f]*\)".*/\1/')"#;
+    let crashed = format!(r#"printf '{{"add":[{{"run":"%s",{record},{measured}}}]}}\n' "{key}""#);
+    let take = r#"printf '{"take":1}\n'; read -r runs"#;
+    // One run, and then an error: it is kept.
+    let failed = r#"printf '{"failed":"there is no cluster at auto"}\n'"#;
+    with_python(dir.path(), &complete_probe(), &format!("read -r order; {take}; {crashed}; {failed}"));
+    let (code, _, error) = run(dir.path(), &words);
+    assert!(code == 2 && error.contains("there is no cluster at auto"), "{error}");
+    for (work, expected) in [
+        ("exit 3", "`./python -m farpace.ray` ended early: exit status: 3"),
+        ("echo hello", "something else than it should"),
+        (&format!("read -r order; {take}"), "1 runs did not come back"),
+    ] {
+        with_python(dir.path(), &complete_probe(), work);
+        let (code, _, error) = run(dir.path(), &words);
+        assert!(code == 2 && error.contains(expected), "{work}: {error}");
+    }
+    let all = format!(r#"read -r order; {take}; while [ "$runs" != "[]" ]; do {crashed}; {take}; done"#);
+    with_python(dir.path(), &complete_probe(), &all);
+    let (code, out, error) = run(dir.path(), &words);
+    assert!(code == 1 && error.contains("1 of 3 runs are there already"), "{error}");
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&json["runs"], &json["status"]["crashed"]), (&3.into(), &3.into()));
+    // Nothing is left: nobody is asked.
+    with_python(dir.path(), &complete_probe(), "exit 9");
+    assert_eq!(run(dir.path(), &words).0, 1);
+    let (code, out, error) = run(dir.path(), &sweep(&["--retry", "--json"]));
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &json["status"]["complete"]), (0, &3.into()), "{error}");
+}
+
+/// Breaks: Ctrl-C during a sweep on a cluster: the program that talks to it goes on, or finished runs are
+/// lost.
+#[test]
+fn an_interrupted_sweep_ends_on_the_cluster_too() {
+    let dir = with_scenario(LOSSY);
+    let words = sweep(&["--ray", "auto", "--python", "./python"]);
+    let work = "trap 'echo withdrawn >withdrawn; exit 130' INT; read -r order; echo >began; \
+                while :; do sleep 0.05; done";
+    with_python(dir.path(), &complete_probe(), work);
+    let child = farpace(dir.path(), &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !dir.path().join("began").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_to_string(dir.path().join("withdrawn")).unwrap(), "withdrawn\n");
 }

@@ -6,6 +6,7 @@
 //! while they work.
 
 mod arguments;
+mod cluster;
 mod control;
 mod episode;
 mod run;
@@ -53,6 +54,9 @@ fn _farpace(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::to_toml, module)?)?;
     module.add_function(wrap_pyfunction!(run::schema, module)?)?;
     module.add_function(wrap_pyfunction!(study::sweep, module)?)?;
+    module.add_class::<cluster::PyStudyQueue>()?;
+    module.add_function(wrap_pyfunction!(cluster::make_planned, module)?)?;
+    module.add_function(wrap_pyfunction!(cluster::build, module)?)?;
     module.add_function(wrap_pyfunction!(study::show, module)?)?;
     module.add_function(wrap_pyfunction!(study::compare, module)?)?;
     module.add_function(wrap_pyfunction!(arguments::seconds, module)?)?;

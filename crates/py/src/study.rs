@@ -7,8 +7,8 @@ use anyhow::{Context, anyhow};
 use farpace_papers::controls::ControlComparison;
 use farpace_papers::{ProgressSink, Runner, chosen_controls};
 use farpace_study::{
-    Metric, PlanSpec, RunOptions, RunRecord, RunVerdict, ScenarioSource, StoredStudy, StudyPlan, StudySink,
-    json, shard_folder, simulate, summarize,
+    Metric, PlanSpec, RunOptions, RunRecord, RunVerdict, ScenarioSource, Shard, StoredStudy, StudyError,
+    StudyPlan, StudySink, json, shard_folder, simulate, summarize,
 };
 use farpace_units::Span;
 use pyo3::prelude::*;
@@ -22,7 +22,7 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// Lets `work` run in a thread without the interpreter's lock, and tells it to stop when Ctrl-C is pressed:
 /// only the main thread of Python hears that.
-fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + Send) -> PyResult<T> {
+pub fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + Send) -> PyResult<T> {
     let (done, wait) = channel();
     let (result, signal) = py.detach(move || {
         let stop = AtomicBool::new(false);
@@ -80,26 +80,41 @@ pub struct SweepOptions {
     stop_at: Option<f64>,
     jobs: Option<usize>,
     shard: Option<String>,
-    retry: bool,
-    restart: bool,
+    /// Runs that crashed, failed or were overdue are made again.
+    pub retry: bool,
+    /// All runs that are there are forgotten.
+    pub restart: bool,
+}
+
+impl SweepOptions {
+    /// What is to be run.
+    pub fn plan(&self, source: PyScenario) -> Result<StudyPlan, StudyError> {
+        let set = self.set.clone();
+        let source = ScenarioSource { name: source.name, text: source.text, folder: source.folder, set };
+        let (vary, samples) = (self.vary.clone(), self.samples.clone());
+        let spec = PlanSpec { vary, seeds: self.seeds, samples, stop_at: self.stop_at, first_seed: 0 };
+        StudyPlan::new(source, spec)
+    }
+
+    /// The part of the study, and the folder of it.
+    pub fn place(&self) -> PyResult<(Option<Shard>, PathBuf)> {
+        let shard = self.shard.as_ref().map(|text| text.parse()).transpose();
+        let shard = shard.map_err(|error: String| failed(anyhow!(error)))?;
+        Ok((shard, shard.map_or_else(|| self.out.clone(), |shard| shard_folder(&self.out, shard))))
+    }
 }
 
 /// Makes the runs of a study that its folder does not have yet. Returns the folder.
 #[pyfunction]
 pub fn sweep(py: Python<'_>, source: PyScenario, options: SweepOptions) -> PyResult<PathBuf> {
-    let o = options;
-    let source = ScenarioSource { name: source.name, text: source.text, folder: source.folder, set: o.set };
-    let spec =
-        PlanSpec { vary: o.vary, seeds: o.seeds, samples: o.samples, stop_at: o.stop_at, first_seed: 0 };
-    let shard =
-        o.shard.map(|text| text.parse()).transpose().map_err(|error: String| failed(anyhow!(error)))?;
-    let folder = shard.map_or_else(|| o.out.clone(), |shard| shard_folder(&o.out, shard));
+    let (shard, folder) = options.place()?;
     let made = interruptible(py, |stop| {
-        let plan = StudyPlan::new(source, spec)?;
+        let plan = options.plan(source)?;
         let version = farpace::sweep::version();
-        let options =
+        let o = &options;
+        let local =
             RunOptions { threads: o.jobs, shard, retry: o.retry, simulate: &simulate, version: &version };
-        farpace_study::run(&plan, &folder, o.restart, &options, &Quiet(stop))
+        farpace_study::run(&plan, &folder, o.restart, &local, &Quiet(stop))
     })?;
     made.map_err(|error| failed(anyhow!(error)))?;
     Ok(folder)

@@ -117,6 +117,11 @@ impl StudyFolder {
         Ok(folder)
     }
 
+    /// Version and commit of farpace that its runs are made with.
+    pub fn version(&self) -> &str {
+        &self.provenance.farpace
+    }
+
     /// The run of this key; none if it is not made.
     pub fn get(&self, run: &str) -> Option<&RunRecord> {
         self.records.get(run)

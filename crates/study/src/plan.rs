@@ -4,6 +4,7 @@ use crate::axis::Axis;
 use crate::error::StudyError;
 use crate::grid::Grid;
 use crate::sample::Sampling;
+use crate::template::ScenarioTemplate;
 use farpace_lab::scenario::{MAX_TEXT, Scenario};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -64,8 +65,7 @@ pub struct StudyPlan {
     /// Where the scenario came from.
     pub source: ScenarioSource,
     grid: Grid,
-    /// The scenario that the points are made from, with all defaults, as text.
-    base: String,
+    template: ScenarioTemplate,
 }
 
 impl StudyPlan {
@@ -92,22 +92,10 @@ impl StudyPlan {
         base.seed = 0;
         let base = base.to_toml().map_err(|error| StudyError::Invalid(error.to_string()))?;
         let grid = spec.grid()?;
-        let plan = StudyPlan { spec, source, grid, base };
-        plan.check_values()?;
-        Ok(plan)
-    }
-
-    /// Each value with the first ones of all other axes.
-    fn check_values(&self) -> Result<(), StudyError> {
-        let first = self.grid.point(0);
-        for (axis, values) in self.grid.values().iter().enumerate() {
-            for value in values {
-                let mut point = first.clone();
-                point[axis].clone_from(value);
-                self.scenario(&point).map_err(StudyError::Scenario)?;
-            }
-        }
-        self.scenario(&first).map(|_| ()).map_err(StudyError::Scenario)
+        let paths = grid.paths().map(str::to_owned).collect();
+        let mut template = ScenarioTemplate::new(&source.name, base, paths);
+        template.check(checked(&grid), &beside)?;
+        Ok(StudyPlan { spec, source, grid, template })
     }
 
     /// The points.
@@ -131,22 +119,37 @@ impl StudyPlan {
     /// # Errors
     /// Values that are impossible together; the text says why.
     pub fn scenario(&self, point: &[String]) -> Result<Scenario, String> {
-        let set: Vec<(String, String)> =
-            self.grid.paths().map(str::to_owned).zip(point.iter().cloned()).collect();
-        let beside = |name: &str| read_beside(&self.source.folder.join(name));
-        Scenario::parse_beside(&self.base, &self.source.name, &set, &beside)
-            .map_err(|error| error.to_string().replace("in --set ", "in --vary "))
+        self.template.scenario(point)
+    }
+
+    /// What points are made from.
+    pub fn template(&self) -> &ScenarioTemplate {
+        &self.template
     }
 
     /// Identifies the scenario, whatever its words and comments.
     pub fn digest(&self) -> String {
-        short_digest(self.base.as_bytes())
+        short_digest(self.base().as_bytes())
     }
 
     /// The scenario as text, with all defaults.
     pub fn base(&self) -> &str {
-        &self.base
+        self.template.base()
     }
+}
+
+/// The points that a plan is checked with: each value with the first ones of all other axes.
+fn checked(grid: &Grid) -> impl Iterator<Item = Vec<String>> + '_ {
+    let first = grid.point(0);
+    let each = grid.values().iter().enumerate().flat_map(move |(axis, values)| {
+        let first = first.clone();
+        values.iter().map(move |value| {
+            let mut point = first.clone();
+            point[axis].clone_from(value);
+            point
+        })
+    });
+    each.chain(std::iter::once(grid.point(0)))
 }
 
 /// Identifies the runs of a scenario by all that they depend on, but the seed.

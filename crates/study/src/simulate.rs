@@ -1,6 +1,5 @@
 //! One run of a study.
 
-use crate::plan::run_key;
 use crate::record::{FlowRecord, Measurement, RunRecord, RunStatus};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run, RunOutcome, VerifyError};
@@ -113,7 +112,7 @@ fn measurement(
 pub(crate) fn record(
     simulate: Simulate<'_>,
     scenario: &Scenario,
-    (point, seed): (&str, u64),
+    (run, seed): (&str, u64),
     verdict: &dyn Fn() -> RunVerdict,
 ) -> Option<RunRecord> {
     let made = catch_unwind(AssertUnwindSafe(|| simulate(scenario, seed, verdict)));
@@ -139,5 +138,5 @@ pub(crate) fn record(
             (RunStatus::Crashed, Some(text), Measurement::default())
         }
     };
-    Some(RunRecord { run: run_key(point, seed), seed, values: Vec::new(), status, reason, measured })
+    Some(RunRecord { run: run.to_owned(), seed, values: Vec::new(), status, reason, measured })
 }

@@ -4,9 +4,9 @@
 
 use farpace_lab::scenario::Scenario;
 use farpace_study::{
-    Measurement, PlanSpec, RunEnd, RunOptions, RunRecord, RunStatus, RunVerdict, ScenarioSource, Shard,
-    StoredStudy, StudyEnd, StudyError, StudyPage, StudyPlan, StudySink, csv_text, json, merge, run,
-    shard_folder, simulate, summarize,
+    Measurement, PlanSpec, QueueOptions, RunEnd, RunOptions, RunOrder, RunRecord, RunStatus, RunVerdict,
+    ScenarioSource, Shard, StoredStudy, StudyEnd, StudyError, StudyPage, StudyPlan, StudyQueue, StudySink,
+    csv_text, json, merge, run, shard_folder, simulate, summarize,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,6 +114,43 @@ fn the_same_study_is_the_same_file() {
         StoredStudy::read(&broken).unwrap().provenance.digest
     );
     assert!(!broken.join("journal").exists());
+}
+
+/// Breaks: runs that are made elsewhere: an order that lacks something, here the contents of files; rows that
+/// depend on the order in which they come back; records that nobody waits for.
+#[test]
+fn runs_may_be_made_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, rate) in [("slow.csv", "5 Mbit/s"), ("fast.csv", "15 Mbit/s")] {
+        let text = format!("at,rate,delay\n0 s,20 Mbit/s,\n100 ms,{rate},\n");
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let (name, folder) = ("small.toml".into(), dir.path().to_owned());
+    let source = ScenarioSource { name, text: SCENARIO.into(), folder, set: Vec::new() };
+    let vary =
+        vec![DELAYS.to_owned(), "links.wan.forward.schedule={file=\"slow.csv\"},{file=\"fast.csv\"}".into()];
+    let plan = StudyPlan::new(source, PlanSpec { vary, seeds: 3, ..PlanSpec::default() }).unwrap();
+    let [here, there] = ["here", "there"].map(|name| dir.path().join(name));
+    assert_eq!(make(&plan, &here, 2).made, 18);
+    std::fs::remove_file(dir.path().join("slow.csv")).unwrap();
+    let queued = QueueOptions { version: "test", ..QueueOptions::default() };
+    let mut queue = StudyQueue::open(&plan, &there, queued).unwrap();
+    let order: RunOrder = serde_json::from_slice(&serde_json::to_vec(&queue.order()).unwrap()).unwrap();
+    let mut batches = Vec::new();
+    while queue.has_ready() {
+        batches.push(queue.take(5));
+    }
+    assert_eq!((batches.len(), queue.outstanding()), (4, 18));
+    let begin = || -> Option<Box<dyn Fn() -> RunVerdict>> { Some(Box::new(|| RunVerdict::GoOn)) };
+    for batch in batches.iter().rev() {
+        for record in order.make(batch, &simulate, &begin).into_iter().rev() {
+            assert!(queue.add(record.clone()).unwrap());
+            assert!(!queue.add(record).unwrap(), "twice");
+        }
+    }
+    assert!(queue.take(1).is_empty() && queue.outstanding() == 0);
+    assert_eq!(queue.commit().unwrap(), StudyEnd { made: 18, ..StudyEnd::default() });
+    assert_eq!(data(&there), data(&here));
 }
 
 /// Breaks: a killed process loses its runs, or a half-written one passes for a whole.

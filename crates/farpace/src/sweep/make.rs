@@ -1,14 +1,15 @@
 //! The sweep itself: from words to a plan, and from a plan to runs.
 
 use super::progress::{SweepProgress, duration};
+use super::ray::{self, RayCluster};
 use super::show;
 use crate::scenario::{parse_set, read_text};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_study::{
-    MAX_RUNS, PlanSpec, RunOptions, Sampling, ScenarioSource, Shard, StoredStudy, StudyEnd, StudyPlan, probe,
-    shard_folder, simulate,
+    MAX_RUNS, PlanSpec, QueueOptions, RunOptions, Sampling, ScenarioSource, Shard, StoredStudy, StudyEnd,
+    StudyPlan, probe, shard_folder, simulate,
 };
 use farpace_units::Span;
 use std::io::IsTerminal;
@@ -51,6 +52,12 @@ pub struct SweepArgs {
     /// Only part I of N, in the folder shard-I-of-N below --out
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    /// Make the runs on a Ray cluster: auto (the one of this machine), or HOST:PORT of its head
+    #[arg(long, value_name = "ADDRESS")]
+    ray: Option<String>,
+    /// The Python with farpace and ray, for --ray [default: python3]
+    #[arg(long, value_name = "FILE", requires = "ray")]
+    python: Option<PathBuf>,
     /// Runs at a time [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -97,6 +104,15 @@ pub(super) fn make(args: &SweepArgs) -> Result<ExitCode> {
     interrupt::install();
     let plan = plan(args, scenario)?;
     let limit = Duration::from_nanos(args.run_limit.as_nanos());
+    let cluster = args.ray.as_deref().map(|address| RayCluster {
+        address,
+        python: ray::python(args.python.as_ref()),
+        jobs: args.jobs,
+        run_limit: limit,
+    });
+    if let Some(cluster) = &cluster {
+        cluster.check()?;
+    }
     let sink = SweepProgress::new(args.quiet, limit);
     if plan.runs() > ASK_RUNS && !ask(args, &plan, &sink)? {
         return Ok(ExitCode::from(terminal::INTERRUPTED));
@@ -104,14 +120,18 @@ pub(super) fn make(args: &SweepArgs) -> Result<ExitCode> {
     let name = scenario.file_stem().unwrap_or_default();
     let study = args.out.clone().unwrap_or_else(|| Path::new("out/sweep").join(name));
     let folder = args.shard.map_or_else(|| study.clone(), |shard| shard_folder(&study, shard));
-    let options = RunOptions {
-        threads: args.jobs.map(usize::from),
-        shard: args.shard,
-        retry: args.retry,
-        simulate: &simulate,
-        version: &version(),
+    let (version, shard, retry) = (version(), args.shard, args.retry);
+    let end = match &cluster {
+        None => {
+            let threads = args.jobs.map(usize::from);
+            let options = RunOptions { threads, shard, retry, simulate: &simulate, version: &version };
+            farpace_study::run(&plan, &folder, args.restart, &options, &sink).map_err(anyhow::Error::from)
+        }
+        Some(cluster) => {
+            let options = QueueOptions { shard, retry, restart: args.restart, version: &version };
+            cluster.run(&plan, &folder, options, &sink)
+        }
     };
-    let end = farpace_study::run(&plan, &folder, args.restart, &options, &sink);
     sink.clear();
     let end = end?;
     let stored = StoredStudy::read(&folder)?;
@@ -156,13 +176,15 @@ fn ask(args: &SweepArgs, plan: &StudyPlan, sink: &SweepProgress) -> Result<bool>
         return Ok(false);
     }
     let (one, runs) = (stopwatch.elapsed(), plan.runs());
-    let cores = args.jobs.map_or_else(available, u64::from);
+    // What a cluster has is not known yet.
+    let cores = args.jobs.map_or_else(|| if args.ray.is_some() { 1 } else { available() }, u64::from);
     let of = args.shard.map_or(1, |shard| u64::from(shard.of));
     let all = one.as_secs_f64() * runs as f64 / (cores * of) as f64;
     let said = format!(
-        "{runs} runs{} take about {} on {cores} cores, if all are like the first ({})",
+        "{runs} runs{} take about {} on {cores} {}, if all are like the first ({})",
         if of > 1 { format!(" in {of} shards") } else { String::new() },
         duration(all),
+        if cores == 1 { "core" } else { "cores" },
         duration(one.as_secs_f64())
     );
     if runs > MAX_RUNS {

@@ -1,11 +1,13 @@
 //! `farpace sweep`: many runs of a scenario with varied values and seeds, in a folder that grows.
 //!
 //! Start reading at [`run`]; `make` is the sweep itself, `show` its tables and page, `progress` what is said
-//! meanwhile.
+//! meanwhile, `ray` and `worker` are the two ends of a study on a cluster.
 
 mod make;
 mod progress;
+mod ray;
 mod show;
+mod worker;
 
 use crate::terminal;
 use anyhow::Result;
@@ -15,6 +17,7 @@ use std::process::ExitCode;
 
 pub use make::{SweepArgs, version};
 pub use show::ShowArgs;
+pub use worker::{WorkerLimits, make_runs};
 
 const AFTER_HELP: &str = "\
 Values behind --vary, separated by commas:
@@ -35,6 +38,7 @@ Examples:
       --samples sobol:256
   farpace sweep wan.toml --vary links.wan.delay=5ms,50ms --seeds 1000 --out study --shard 3/16
   farpace sweep merge study --out study
+  farpace sweep wan.toml --vary links.wan.delay=5ms,50ms --seeds 1000 --out study --ray 10.0.0.1:6379
   farpace sweep show study --x links.wan.delay --metric goodput
 
 Exit codes:

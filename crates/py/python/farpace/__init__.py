@@ -15,6 +15,7 @@ import html as _html
 import json as _json
 import os as _os
 from collections.abc import Iterable as _Iterable
+from math import inf as _inf
 from pathlib import Path as _Path
 from types import SimpleNamespace as _Options
 
@@ -260,11 +261,20 @@ def sweep(
     shard: str | None = None,
     retry: bool = False,
     restart: bool = False,
+    backend: str = "local",
+    address: str | None = None,
     **set,
 ) -> Study:
     """Runs a scenario many times, as ``farpace sweep`` does and into the same folder. ``vary`` has lists of values or
     ranges like ``"5ms..300ms*7"`` by path. Runs that are there are not made again.
+
+    ``backend="ray"`` makes the runs on a Ray cluster: that of ``address`` (``HOST:PORT``), or the one to which this
+    program is connected, or the one of this machine. The rows are the same.
     """
+    if backend not in ("local", "ray"):
+        raise ValueError(f"there is no backend {backend!r}: there are 'local' and 'ray'")
+    if backend == "local" and address is not None:
+        raise ValueError("an address is one of a Ray cluster: say backend=\"ray\" too")
     source = _scenario(scenario)
     options = _Options(
         set=source._set + _settings(set),
@@ -278,7 +288,15 @@ def sweep(
         retry=retry,
         restart=restart,
     )
-    return Study(_farpace.sweep(source, options))
+    if backend == "local":
+        return Study(_farpace.sweep(source, options))
+    try:
+        from . import ray as _cluster
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ModuleNotFoundError("backend=\"ray\" needs Ray: pip install 'farpace[ray]'", name="ray") from None
+    return Study(_cluster.sweep(source, options, address=address, run_limit_s=_inf))
 
 
 def explain(*files: str | _os.PathLike) -> dict:

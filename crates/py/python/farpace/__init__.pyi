@@ -162,6 +162,8 @@ def sweep(
     shard: str | None = None,
     retry: bool = False,
     restart: bool = False,
+    backend: Literal["local", "ray"] = "local",
+    address: str | None = None,
     **set: Any,
 ) -> Study: ...
 def explain(*files: str | PathLike[str]) -> dict[str, Any]: ...

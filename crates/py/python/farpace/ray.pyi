@@ -1,0 +1,2 @@
+def main() -> int:
+    """What `farpace sweep --ray` starts."""
