@@ -45,6 +45,7 @@ fmt-check:
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p farpace-live --features tokio --all-targets --locked -- -D warnings
 	@tools/test-kernel clippy
 
 doc:

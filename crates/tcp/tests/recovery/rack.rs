@@ -92,8 +92,8 @@ fn a_lost_retransmission() {
 }
 
 /// Breaks: the same at the end of the data, where only other retransmissions follow the lost one. What is
-/// SACKed beyond a hole echoes the timestamp of a segment before the hole (RFC 7323 §4.3), which says nothing
-/// of the segment: without this each lost retransmission of the last round trip waits for a timeout.
+/// SACKed beyond a hole echoes the timestamp of a segment before it (RFC 7323 §4.3), which says nothing of
+/// the segment: without this each lost retransmission of the last round trip waits for a timeout.
 #[test]
 fn a_lost_retransmission_at_the_end() {
     let mut s = timestamped(&rack());

@@ -318,8 +318,8 @@ fn it_starts_fast() {
     assert_eq!(b.drops, 0);
 }
 
-/// Breaks: the start of each transfer that a few messages precede: they pass for trains that told nothing, and
-/// the data itself begins in slow start.
+/// Breaks: the start of each transfer that a few messages precede: they pass for trains that told nothing,
+/// and the data itself begins in slow start.
 #[test]
 fn messages_are_no_train() {
     let trains = |limited| {

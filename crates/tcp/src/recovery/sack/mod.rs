@@ -133,8 +133,8 @@ impl SackRecovery {
         let echo = EchoedTimestamp { now: ack.now, age: ack.rtt_by_timestamp, clock, min_rtt };
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
         let mut news = AckDelta { advanced: ack.snd_una.after(ack.prior_snd_una), ..AckDelta::default() };
-        // The receiver echoes the timestamp of the segment that began where it waited (RFC 7323 §4.3). Of what
-        // lies beyond, the echo says nothing; it is as old as the hole.
+        // The receiver echoes the timestamp of the segment that it waited for (RFC 7323 §4.3). Of what lies
+        // beyond, the echo says nothing; it is as old as the hole.
         let beyond = EchoedTimestamp { age: None, ..echo };
         let rack = &mut self.rack;
         let acknowledged = cx.drop_acknowledged_each(ack, |row, tags, rows| {
