@@ -15,6 +15,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// What Python sees as `bytes`.
+type Bytes = Cow<'static, [u8]>;
+
 /// The runs of a study that its folder does not have yet.
 #[pyclass(frozen, name = "StudyQueue")]
 pub struct PyStudyQueue {
@@ -69,7 +72,7 @@ impl PyStudyQueue {
 
     /// What workers need.
     #[getter]
-    fn order(&self, py: Python<'_>) -> PyResult<Cow<'static, [u8]>> {
+    fn order(&self, py: Python<'_>) -> PyResult<Bytes> {
         self.with(py, |queue| Ok(Cow::Owned(serde_json::to_vec(&queue.order())?)))
     }
 
@@ -79,7 +82,7 @@ impl PyStudyQueue {
     }
 
     /// The next runs, at most so many; None if there are none now.
-    fn take(&self, py: Python<'_>, most: usize) -> PyResult<Option<Cow<'static, [u8]>>> {
+    fn take(&self, py: Python<'_>, most: usize) -> PyResult<Option<Bytes>> {
         self.with(py, |queue| {
             let runs = queue.take(most);
             Ok(if runs.is_empty() { None } else { Some(Cow::Owned(serde_json::to_vec(&runs)?)) })
@@ -115,7 +118,7 @@ pub fn make_planned(
     runs: &[u8],
     run_s: f64,
     batch_s: f64,
-) -> PyResult<(Cow<'static, [u8]>, Option<Cow<'static, [u8]>>)> {
+) -> PyResult<(Bytes, Option<Bytes>)> {
     let limit = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     let limits = WorkerLimits { run: limit(run_s), batch: limit(batch_s) };
     let made = interruptible(py, |stop| -> anyhow::Result<_> {

@@ -32,19 +32,6 @@ fn three_sacked_segments_are_proof() {
     );
 }
 
-/// Breaks: an ACK that tells of two new blocks, as after ACKs that were lost or thinned, passes for
-/// reordering, because the upper block comes first (RFC 2018 §4): losses then wait for a quarter round trip.
-#[test]
-fn two_new_blocks_are_no_reordering() {
-    let mut s = sending(&rack(), 10_000, 10);
-    s.run(
-        "20         < . 1 ack 1001 sack 2001-4001
-         20         < . 1 ack 1001 sack 7001-9001,2001-6001
-         20  > . 1001+1000 ack 1 why fast_retransmit
-         20  > . 6001+1000 ack 1 why fast_retransmit",
-    );
-}
-
 /// Breaks: RFC 8985 §6.2 step 3: reordering that was seen keeps segments from being sent again too early.
 #[test]
 fn reordering_is_learned() {

@@ -134,8 +134,10 @@ impl SackRecovery {
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
         let mut news = AckDelta { advanced: ack.snd_una.after(ack.prior_snd_una), ..AckDelta::default() };
         // The receiver echoes the timestamp of the segment that it waited for (RFC 7323 §4.3). Of what lies
-        // beyond, the echo says nothing; it is as old as the hole.
-        let beyond = EchoedTimestamp { age: None, ..echo };
+        // beyond, the echo says nothing; it is as old as the hole. Where segments come out of order it keeps
+        // late originals from passing for copies all the same.
+        let age = echo.age.filter(|_| self.rack.reordering_seen());
+        let beyond = EchoedTimestamp { age, ..echo };
         let rack = &mut self.rack;
         let acknowledged = cx.drop_acknowledged_each(ack, |row, tags, rows| {
             if !tags.any(Tags::SACKED) {

@@ -150,6 +150,11 @@ impl Rack {
         }
     }
 
+    /// Segments have arrived out of order.
+    pub fn reordering_seen(&self) -> bool {
+        self.reordering_seen
+    }
+
     /// A retransmission proved to be in vain: segments do arrive out of order here.
     pub fn on_spurious(&mut self) {
         self.reordering_seen = true;

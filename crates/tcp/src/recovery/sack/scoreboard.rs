@@ -80,11 +80,11 @@ impl Scoreboard {
         segments: &mut Segments,
         mut see: impl FnMut(&SegmentRow, Tags),
     ) {
-        // The second and the third block mostly repeat what the last ACK said. After ACKs that were lost or
-        // thinned they tell news, too; what is above them must not make these look late.
-        let mut blocks: SackBlocks = ack.sack.iter().filter(|b| !self.last.contains(b)).copied().collect();
-        blocks.sort_unstable_by_key(|block| block.start.distance(ack.snd_una));
-        for block in &blocks {
+        for block in ack.sack {
+            // The second and the third block mostly repeat what the last ACK said.
+            if self.last.contains(block) {
+                continue;
+            }
             let sane = block.start.before(block.end)
                 && block.end.before_eq(ack.snd_nxt)
                 && block.end.after(ack.snd_una);
