@@ -89,7 +89,7 @@ impl Farpace {
             // that queue.
             FarpacePhase::Trains { .. } => self.on_paced(ack),
             _ if self.rtt.is_some_and(|rtt| self.path.is_filling(ack.now, rtt, self.w, alpha)) => {
-                self.settle()
+                self.settle_by_queue();
             }
             FarpacePhase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));

@@ -337,6 +337,18 @@ fn messages_are_no_train() {
     assert_eq!(trains(true).1, 2, "whole windows");
 }
 
+/// Breaks: a start that a late host has ended keeps its window for long near what was delivered until then:
+/// the limit that a queue told must be known as such, to be forgotten when there is no queue.
+#[test]
+fn a_queue_that_ends_the_start_tells_the_limit() {
+    let (mut control, mut window) = (Farpace::default(), window(100, u32::MAX));
+    let at_rtt = |at, rtt_ms| AckSample { rtt: Some(Span::from_millis(rtt_ms)), ..ack(at, 1, 0, at) };
+    control.phase = FarpacePhase::Double { judged: true };
+    control.path.adopt(Span::from_millis(100));
+    (0..8).for_each(|n| control.on_ack(&mut window, &at_rtt(2 * n, 200)));
+    assert!(control.phase == FarpacePhase::Steady && control.limit_by_queue);
+}
+
 /// Breaks: the short queue: full rate with a few segments waiting, whatever the buffer.
 #[test]
 fn it_keeps_the_queue_short() {
