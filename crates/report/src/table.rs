@@ -231,7 +231,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
+    pub(super) fn table() -> Table {
         let mut t = Table::new("Times", vec![TableColumn::text("profile"), TableColumn::number("time", "s")]);
         t.row(vec!["linux-2.6.17".into(), 52.4.into()]);
         t.row(vec!["速い\u{1b}[2J".into(), TableCell::Number(1234.0, Some(1))]);

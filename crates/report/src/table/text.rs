@@ -153,16 +153,9 @@ fn without_padding(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::table;
     use super::*;
     use proptest::prelude::*;
-
-    fn table() -> Table {
-        let mut t = Table::new("Times", vec![TableColumn::text("profile"), TableColumn::number("time", "s")]);
-        t.row(vec!["linux-2.6.17".into(), 52.4.into()]);
-        t.row(vec!["速い\u{1b}[2J".into(), TableCell::Number(1234.0, Some(1))]);
-        t.row(vec!["none".into()]);
-        t
-    }
 
     /// Breaks: columns on a terminal are aligned, and escape sequences are removed.
     #[test]
