@@ -4,7 +4,7 @@
 //! alone, one client at a time, each for [`MAX_SERVICE`] at most.
 
 use super::snapshot::Snapshot;
-use crate::http::{HostRule, HttpRequest, HttpResponse, HttpRules, HttpServer};
+use crate::http::{self, HostRule, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use anyhow::{Context, Result, bail};
 use farpace_live::Handle;
 use farpace_live::system::state_folder;
@@ -182,8 +182,8 @@ fn serve_metrics(address: SocketAddr, asker: Asker) -> Result<()> {
             None => HttpResponse::text(404, "see /metrics\n"),
         }
     };
-    // Monitors find it by any name, and it has no other methods.
-    let rules = HttpRules { name: "metrics", hosts: HostRule::Any, other_method: 404 };
+    let rules =
+        HttpRules { name: "metrics", hosts: HostRule::AddressOr(http::own_name()), other_method: 404 };
     server.serve(rules, answer).context("cannot start a thread")
 }
 

@@ -16,6 +16,8 @@ pub enum HostRule {
     Any,
     /// Names of the loopback interface: `localhost`, 127.0.0.0/8 and `[::1]`, with any port.
     Local,
+    /// Any address, `localhost`, and this name, with any port. A page of a stranger has another name.
+    AddressOr(String),
     /// This host and port.
     Exactly(String),
 }
@@ -27,21 +29,43 @@ impl HostRule {
             HostRule::Any => None,
             HostRule::Local if host.is_some_and(is_local_name) => None,
             HostRule::Local => Some("ask by a name of this host: localhost\n"),
+            HostRule::AddressOr(own) if host.is_some_and(|host| is_address_or(host, own)) => None,
+            HostRule::AddressOr(_) => Some("ask by an address of this host, or by its own name (hostname)\n"),
             HostRule::Exactly(own) if host == Some(own.as_str()) => None,
             HostRule::Exactly(_) => Some("wrong host\n"),
         }
     }
 }
 
-/// True for names of the loopback interface, with or without a port.
-fn is_local_name(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
+/// The name of this host, as `hostname` prints it; empty if it has none.
+pub fn own_name() -> String {
+    nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default()
+}
+
+/// A host without its port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
-    };
-    let is_loopback = |ip: IpAddr| ip.is_loopback();
-    let inside = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || inside.parse().is_ok_and(is_loopback)
+    }
+}
+
+/// The address that a name is, if it is one; of IPv6 with brackets.
+fn address_of(name: &str) -> Option<IpAddr> {
+    name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name).parse().ok()
+}
+
+/// True for names of the loopback interface, with or without a port.
+fn is_local_name(host: &str) -> bool {
+    let name = without_port(host);
+    name.eq_ignore_ascii_case("localhost") || address_of(name).is_some_and(|ip| ip.is_loopback())
+}
+
+/// True for any address, `localhost` and `own`, with or without a port.
+fn is_address_or(host: &str, own: &str) -> bool {
+    let name = without_port(host);
+    let is_own = !own.is_empty() && name.eq_ignore_ascii_case(own);
+    is_own || is_local_name(host) || address_of(name).is_some()
 }
 
 /// A new secret: 128 random bits, as 32 hexadecimal digits.
@@ -111,6 +135,24 @@ mod tests {
         assert_eq!(own.refusal(Some("127.0.0.1:8080")), None);
         assert!(own.refusal(Some("127.0.0.1:8081")).is_some() && own.refusal(None).is_some());
         assert_eq!(HostRule::Any.refusal(None), None);
+    }
+
+    /// Breaks: a monitor cannot ask by an address, or a page of a stranger reads metrics through the browser of
+    /// somebody in this network.
+    #[test]
+    fn addresses_and_the_own_name_are_answered() {
+        let rule = HostRule::AddressOr("router.example".to_owned());
+        let own =
+            ["192.0.2.1:9745", "[2001:db8::1]:9745", "localhost", "router.example:9745", "Router.Example"];
+        for host in own {
+            assert_eq!(rule.refusal(Some(host)), None, "{host}");
+        }
+        for host in ["evil.example", "router.example.evil.example", "192.0.2.1.evil.example:9745", ""] {
+            assert!(rule.refusal(Some(host)).is_some(), "{host}");
+        }
+        assert!(rule.refusal(None).is_some());
+        // A host without a name has none that is empty.
+        assert!(HostRule::AddressOr(String::new()).refusal(Some("")).is_some());
     }
 
     /// Breaks: a secret can be left out, or guessed by another one.

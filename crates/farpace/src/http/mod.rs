@@ -2,22 +2,24 @@
 //!
 //! It answers one GET request for each connection, and reads no body, whatever `Content-Length` or
 //! `Transfer-Encoding` say: the connection ends after the answer. A stranger can make it hold
-//! [`MAX_CONNECTIONS`] threads with a head of [`MAX_HEAD`](request::MAX_HEAD) bytes each, and no more: a head
-//! that is not whole within [`MAX_HEAD_TIME`], and a reader that stops reading for [`MAX_WRITE_TIME`], lose
-//! their connection.
+//! [`MAX_CONNECTIONS`](places::MAX_CONNECTIONS) threads with a head of [`MAX_HEAD`](request::MAX_HEAD) bytes
+//! each, and as many that are about to end: a head that is not whole within [`MAX_HEAD_TIME`], or when a new
+//! connection needs the place, and a reader that stops reading for [`MAX_WRITE_TIME`], lose their connection.
 //!
-//! `request` reads heads, `access` judges who asks, `response` writes answers; this file has the
-//! connections.
+//! `request` reads heads, `access` judges who asks, `response` writes answers, `places` has the number of
+//! connections; this file has a connection from its beginning to its end.
 
 #![allow(clippy::disallowed_methods, reason = "it serves in real time")]
 
 mod access;
+mod places;
 mod request;
 mod response;
 #[cfg(test)]
 mod tests;
 
-pub use access::{HostRule, is_same, secret, without_secret};
+pub use access::{HostRule, is_same, own_name, secret, without_secret};
+use places::{ConnectionPlace, HttpPlaces};
 pub use request::HttpRequest;
 pub use response::{HttpBody, HttpResponse, HttpWriter};
 
@@ -25,11 +27,8 @@ use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Connections of a server at once at most. More are closed when they are accepted.
-const MAX_CONNECTIONS: usize = 64;
 /// Time for a whole head at most.
 const MAX_HEAD_TIME: Duration = Duration::from_secs(5);
 /// Time in which a client takes [`PIECE`](response::PIECE) bytes of an answer at least.
@@ -81,22 +80,6 @@ struct HttpSite {
     answer: Box<dyn Fn(&HttpRequest) -> HttpResponse + Send + Sync>,
 }
 
-/// A place among the connections of a server; it is free again when this is dropped.
-struct ConnectionPlace(Arc<AtomicUsize>);
-
-impl ConnectionPlace {
-    fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = ConnectionPlace(open.clone());
-        (open.fetch_add(1, Ordering::SeqCst) < MAX_CONNECTIONS).then_some(place)
-    }
-}
-
-impl Drop for ConnectionPlace {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 impl HttpServer {
     /// Listens at an address; port 0 is a free one.
     ///
@@ -126,56 +109,57 @@ impl HttpServer {
         self.serve_with(HttpTimeouts::default(), rules, answer).map(drop)
     }
 
-    /// As [`HttpServer::serve`], with other timeouts. Returns the number of open connections, which goes on
-    /// to change.
+    /// As [`HttpServer::serve`], with other timeouts. Returns the places of its connections.
     fn serve_with(
         self,
         timeouts: HttpTimeouts,
         rules: HttpRules,
         answer: impl Fn(&HttpRequest) -> HttpResponse + Send + Sync + 'static,
-    ) -> io::Result<Arc<AtomicUsize>> {
+    ) -> io::Result<Arc<HttpPlaces>> {
         let name = rules.name.to_owned();
         let site = Arc::new(HttpSite { rules, timeouts, answer: Box::new(answer) });
-        let open = Arc::new(AtomicUsize::new(0));
-        let counted = open.clone();
+        let places = Arc::new(HttpPlaces::default());
+        let taken = places.clone();
         let accept = move || {
             loop {
                 match self.listener.accept() {
-                    Ok((stream, _)) => site.begin(stream, &counted),
+                    Ok((stream, _)) => site.begin(stream, &taken),
                     Err(_) => std::thread::sleep(ACCEPT_PAUSE),
                 }
             }
         };
         std::thread::Builder::new().name(name).spawn(accept)?;
-        Ok(open)
+        Ok(places)
     }
 }
 
 impl HttpSite {
     /// Serves a connection in a thread of its own. Without a place or a thread it is closed.
-    fn begin(self: &Arc<Self>, stream: TcpStream, open: &Arc<AtomicUsize>) {
-        let Some(place) = ConnectionPlace::take(open) else { return };
+    fn begin(self: &Arc<Self>, stream: TcpStream, places: &Arc<HttpPlaces>) {
+        let Some(place) = places.take(stream) else { return };
         let site = self.clone();
+        // The place is free when the connection has ended. An error of a client does not matter here.
         let work = move || {
-            // In this order: the place is free when the connection has ended.
-            let (_place, stream) = (place, stream);
-            // An error of a client does not matter here.
-            let _ = site.converse(&stream);
+            let _ = site.converse(&place);
         };
         let _ = std::thread::Builder::new().name(self.rules.name.to_owned()).spawn(work);
     }
 
     /// Reads a request, answers it, and ends the connection.
-    fn converse(&self, stream: &TcpStream) -> io::Result<()> {
+    fn converse(&self, place: &ConnectionPlace) -> io::Result<()> {
+        let stream = &*place.stream;
         stream.set_nodelay(true)?;
         setsockopt(stream, sockopt::SndBuf, &SEND_BUFFER)?;
         // A reader that stops, or is gone, while the send buffer has room.
         setsockopt(stream, sockopt::TcpUserTimeout, &(self.timeouts.write.as_millis() as u32))?;
-        let response = match request::read(stream, self.timeouts.head)? {
+        let request = request::read(stream, self.timeouts.head)?;
+        place.answers();
+        let response = match request {
             Ok(request) => self.judge(&request),
             Err(status) => HttpResponse::text(status, "no request that is understood here\n"),
         };
         response.send(&mut HttpWriter::new(stream, self.timeouts.write))?;
+        place.waits();
         linger(stream)
     }
 

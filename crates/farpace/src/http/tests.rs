@@ -1,6 +1,7 @@
 //! A server under hostile requests. No test waits for a time to pass: what must happen is waited for, and a
 //! client that would wait for ever fails after [`STEP_TIMEOUT`].
 
+use super::places::{MAX_CLOSING, MAX_CONNECTIONS};
 use super::*;
 use std::io::Write;
 use std::sync::Mutex;
@@ -16,7 +17,7 @@ const LONG_ANSWER: usize = 64 << 20;
 /// A server, which goes on to the end of the tests.
 struct TestSite {
     at: SocketAddr,
-    open: Arc<AtomicUsize>,
+    places: Arc<HttpPlaces>,
     /// What was asked.
     asked: Arc<Mutex<Vec<String>>>,
     /// How long answers ended.
@@ -37,7 +38,9 @@ impl TestSite {
                 "/long" => {
                     let ended = ended.clone();
                     let write = move |out: &mut HttpWriter<'_>| {
-                        let written = out.write_all(&vec![b'x'; LONG_ANSWER]);
+                        let piece = [b'x'; 64 << 10];
+                        let mut pieces = 0..LONG_ANSWER / piece.len();
+                        let written = pieces.try_for_each(|_| out.write_all(&piece));
                         let kind = written.as_ref().map_err(io::Error::kind).copied();
                         let _ = ended.send(kind.map_err(io::Error::from));
                         written
@@ -48,8 +51,8 @@ impl TestSite {
             }
         };
         let rules = HttpRules { name: "test", hosts, other_method: 405 };
-        let open = server.serve_with(timeouts, rules, answer).unwrap();
-        TestSite { at, open, asked, ends }
+        let places = server.serve_with(timeouts, rules, answer).unwrap();
+        TestSite { at, places, asked, ends }
     }
 
     fn new() -> Self {
@@ -84,8 +87,8 @@ impl TestSite {
     /// Waits until so many connections are open.
     fn wait_for_open(&self, count: usize) {
         let since = Instant::now();
-        while self.open.load(Ordering::SeqCst) != count {
-            assert!(since.elapsed() < STEP_TIMEOUT, "{} are open", self.open.load(Ordering::SeqCst));
+        while self.places.open() != count {
+            assert!(since.elapsed() < STEP_TIMEOUT, "{} are open", self.places.open());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -197,16 +200,11 @@ fn places_are_bounded_and_given_back() {
     for _ in 0..2 {
         let mut all: Vec<_> = (0..MAX_CONNECTIONS).map(|_| site.connect()).collect();
         site.wait_for_open(MAX_CONNECTIONS);
-        for _ in 0..3 {
-            let mut more = site.connect();
-            let _ = more.write_all(get("/").as_bytes());
-            assert!(all_of(&mut more).is_empty(), "65 connections");
-        }
-        // They are served still, and one place is enough for all who come.
-        let mut first = all.remove(0);
-        first.write_all(get("/").as_bytes()).unwrap();
-        assert!(all_of(&mut first).ends_with(b"fine\n"));
-        drop(first);
+        // The last one is served still, and one place is enough for all who come.
+        let mut last = all.pop().unwrap();
+        last.write_all(get("/").as_bytes()).unwrap();
+        assert!(all_of(&mut last).ends_with(b"fine\n"));
+        drop(last);
         for _ in 0..3 {
             site.wait_for_open(MAX_CONNECTIONS - 1);
             site.assert_alive();
@@ -214,6 +212,49 @@ fn places_are_bounded_and_given_back() {
         drop(all);
         site.wait_for_open(0);
     }
+}
+
+/// Breaks: strangers that connect and send nothing, or part of a head, keep others out.
+#[test]
+fn who_sends_no_request_gives_way() {
+    let site = TestSite::new();
+    let mut silent: Vec<_> = (0..MAX_CONNECTIONS).map(|_| site.connect()).collect();
+    silent[0].write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    site.wait_for_open(MAX_CONNECTIONS);
+    let before = MAX_CONNECTIONS + MAX_CLOSING;
+    for mut oldest in silent.drain(..3) {
+        site.assert_alive();
+        assert!(all_of(&mut oldest).is_empty(), "the oldest one goes");
+        assert!(site.places.open() <= before);
+    }
+    // Those that came later have their places.
+    site.wait_for_open(MAX_CONNECTIONS - 3);
+    let mut last = silent.pop().unwrap();
+    last.write_all(get("/").as_bytes()).unwrap();
+    assert!(all_of(&mut last).ends_with(b"fine\n"));
+}
+
+/// Breaks: a connection whose answer is under way gives way, or more than the limit are answered at once.
+#[test]
+fn who_is_being_answered_keeps_its_place() {
+    let site = TestSite::new();
+    let ask = |_| {
+        let mut stream = site.connect();
+        stream.write_all(get("/long").as_bytes()).unwrap();
+        // The answer has begun.
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 1);
+        stream
+    };
+    let mut all: Vec<_> = (0..MAX_CONNECTIONS).map(ask).collect();
+    for _ in 0..3 {
+        let mut more = site.connect();
+        let _ = more.write_all(get("/").as_bytes());
+        assert!(all_of(&mut more).is_empty(), "more than the limit");
+    }
+    let mut first = all.remove(0);
+    assert!(all_of(&mut first).len() > LONG_ANSWER, "its answer is whole");
+    site.wait_for_open(MAX_CONNECTIONS - 1);
+    site.assert_alive();
 }
 
 /// Breaks: an error of the program ends the server, or takes a place away for ever.
