@@ -124,6 +124,8 @@ fn said() -> impl Strategy<Value = Said> {
         path().prop_map(|path| TransferMessage::Seal { path, mode: 0o700, modified: FileTime::default() }),
         Just(TransferMessage::Finish),
         Just(TransferMessage::Busy),
+        (0..6_u64).prop_map(|index| TransferMessage::Ahead { index }),
+        Just(TransferMessage::Withdraw),
         Just(TransferMessage::Failed(fault())),
         Just(TransferMessage::Summary { entries: 9, bytes: 9, roots: 9, sender: [5; 32] }),
     ];

@@ -19,6 +19,9 @@ pub const MAX_TEXT: usize = 1_000;
 pub const MAX_OFFER: usize = 1_024;
 /// Maximum number of entries in a transfer.
 pub const MAX_ENTRIES: u64 = 16_000_000;
+/// Maximum number of bytes of a file that are sent before the receiver's verdict is known. They fill the
+/// first flight of a connection; if the verdict is another one, they were sent for nothing.
+pub const MAX_AHEAD: u64 = 128 << 10;
 /// Number of open offers: the one whose files are being sent, and the next.
 pub const OPEN_OFFERS: usize = 2;
 /// Maximum number of incomplete directories: those of the open offers, and the parents of the first one.

@@ -118,6 +118,14 @@ pub enum TransferMessage {
         /// 0, or the offset of the verdict to resume.
         offset: u64,
     },
+    /// S, once, after the first offer: the content of its first file follows from the beginning, before the
+    /// verdict is known. With verdict [`Send`](FileVerdict::Send) this is as [`Begin`](Self::Begin).
+    Ahead {
+        /// Index of the entry.
+        index: u64,
+    },
+    /// S: the verdict is another one. What came since [`Ahead`](Self::Ahead) is of no use.
+    Withdraw,
     /// S: zeros of the file, which need not be stored.
     Hole {
         /// Bytes.
@@ -237,6 +245,11 @@ impl TransferMessage {
                 15
             }
             TransferMessage::Busy => BUSY,
+            TransferMessage::Ahead { index } => {
+                put64(&mut to, *index);
+                17
+            }
+            TransferMessage::Withdraw => 18,
         };
         (kind, to)
     }
@@ -278,6 +291,8 @@ impl TransferMessage {
             },
             15 => TransferMessage::Failed(from.fault()?),
             BUSY => TransferMessage::Busy,
+            17 => TransferMessage::Ahead { index: from.u64()? },
+            18 => TransferMessage::Withdraw,
             _ => return Err("a message of a type that is not known"),
         };
         if from.0.is_empty() { Ok(message) } else { Err("a message is longer than it should be") }

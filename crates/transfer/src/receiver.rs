@@ -4,7 +4,7 @@ use crate::content::ContentHasher;
 use crate::fault::{Code, TransferError, TransferFault, TransferProblem};
 use crate::frame::{FrameReader, FrameWriter, IncomingFrame};
 use crate::handshake::{Role, shake};
-use crate::limits::{BLOCKS, MAX_ENTRIES, MAX_RESUMED, MAX_UNSEALED, OPEN_OFFERS, QUEUE};
+use crate::limits::{BLOCKS, MAX_AHEAD, MAX_ENTRIES, MAX_RESUMED, MAX_UNSEALED, OPEN_OFFERS, QUEUE};
 use crate::line::{FramedStream, LineState, LineTimes, Session};
 use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict, Hash, TransferMessage};
 use crate::path::RelPath;
@@ -166,6 +166,8 @@ struct Offers {
     /// If directories lose what the sender does not have: names in each that is not complete. None: too many
     /// to remember.
     names: BTreeMap<RelPath, Option<BTreeSet<OsString>>>,
+    /// What may come ahead of its verdict: the first file of the first offer, and whether it is to be sent.
+    ahead: Option<(u64, bool)>,
 }
 
 impl Offers {
@@ -193,7 +195,10 @@ impl Offers {
 
 /// The file that is coming in.
 struct Current {
+    /// Bytes that may still come.
     left: u64,
+    /// It came ahead of its verdict, which is another one: its bytes are of no use.
+    is_useless: bool,
 }
 
 struct ReceiveJob<'a> {
@@ -290,7 +295,9 @@ impl ReceiveJob<'_> {
                 IncomingFrame::Message(message) => message,
                 IncomingFrame::Data(len) => {
                     busy = None;
-                    take(&mut current, len as u64)?;
+                    if take(&mut current, len as u64)?.is_useless {
+                        continue;
+                    }
                     shared.bytes.fetch_add(len as u64, Ordering::Relaxed);
                     pass(ReceiverStep::Block(block, len))?;
                     block = pool.recv().map_err(|_| TransferError::Closed)?;
@@ -311,33 +318,40 @@ impl ReceiveJob<'_> {
                     let answers = self.judge(&mut offers, *all, peer, first, entries, out)?;
                     say(out, &answers)?;
                 }
+                TransferMessage::Ahead { index } => {
+                    if current.is_some() {
+                        return Err(TransferError::Protocol("a file begins within another"));
+                    }
+                    // Once: a sender cannot have us take useless bytes for ever.
+                    match offers.ahead.take() {
+                        Some((first, true)) if first == index => {
+                            let begun = self.begin(&mut offers, index, 0, peer)?;
+                            current = Some(begun.0);
+                            pass(begun.1)?;
+                        }
+                        Some((first, false)) if first == index => {
+                            current = Some(Current { left: MAX_AHEAD, is_useless: true });
+                        }
+                        _ => return Err(TransferError::Protocol("what comes ahead is another file")),
+                    }
+                }
+                TransferMessage::Withdraw => {
+                    if !current.take().is_some_and(|current| current.is_useless) {
+                        return Err(TransferError::Protocol("nothing to withdraw"));
+                    }
+                }
                 TransferMessage::Begin { index, offset } => {
                     if current.is_some() {
                         return Err(TransferError::Protocol("a file begins within another"));
                     }
-                    let wanted = offers.open.iter_mut().find_map(|(open, _)| open.remove(&index));
-                    let wanted = wanted.ok_or(TransferError::Protocol("a file that was not asked for"))?;
-                    let may = wanted.resumed.as_ref().map_or(0, |resumed| resumed.offset);
-                    let EntryKind::File { size } = wanted.entry.kind else {
-                        return Err(TransferError::Protocol("the content of what is no file"));
-                    };
-                    if offset != 0 && offset != may {
-                        return Err(TransferError::Protocol("a file begins at a wrong place"));
-                    }
-                    let mut progress = shared.progress();
-                    progress.name = wanted.entry.path.to_string();
-                    progress.spared = progress.spared.saturating_add(offset);
-                    drop(progress);
-                    current = Some(Current { left: size.saturating_sub(offset) });
-                    pass(ReceiverStep::Begin {
-                        index,
-                        wanted: Box::new(wanted),
-                        peer: peer.clone(),
-                        offset,
-                    })?;
+                    let begun = self.begin(&mut offers, index, offset, peer)?;
+                    current = Some(begun.0);
+                    pass(begun.1)?;
                 }
                 TransferMessage::Hole { len } => {
-                    take(&mut current, len)?;
+                    if take(&mut current, len)?.is_useless {
+                        continue;
+                    }
                     let mut progress = shared.progress();
                     progress.spared = progress.spared.saturating_add(len);
                     drop(progress);
@@ -345,13 +359,15 @@ impl ReceiveJob<'_> {
                 }
                 TransferMessage::End { hash } => {
                     match current.take() {
-                        Some(Current { left: 0 }) => {}
+                        Some(Current { left: 0, is_useless: false }) => {}
                         _ => return Err(TransferError::Protocol("a file ends too early")),
                     }
                     pass(ReceiverStep::End(hash))?;
                 }
                 TransferMessage::Abandon(fault) => {
-                    current.take().ok_or(TransferError::Protocol("nothing to abandon"))?;
+                    if current.take().is_none_or(|current| current.is_useless) {
+                        return Err(TransferError::Protocol("nothing to abandon"));
+                    }
                     pass(ReceiverStep::Abandon(fault))?;
                 }
                 TransferMessage::Seal { path, mode, modified } => match offers.unsealed.remove(&path) {
@@ -369,6 +385,32 @@ impl ReceiveJob<'_> {
                 _ => return Err(TransferError::Protocol("a message that only receivers send, or too late")),
             }
         }
+    }
+
+    /// Begins with a file that was asked for.
+    fn begin(
+        &self,
+        offers: &mut Offers,
+        index: u64,
+        offset: u64,
+        peer: &Peer,
+    ) -> Result<(Current, ReceiverStep), TransferError> {
+        let wanted = offers.open.iter_mut().find_map(|(open, _)| open.remove(&index));
+        let wanted = wanted.ok_or(TransferError::Protocol("a file that was not asked for"))?;
+        let may = wanted.resumed.as_ref().map_or(0, |resumed| resumed.offset);
+        let EntryKind::File { size } = wanted.entry.kind else {
+            return Err(TransferError::Protocol("the content of what is no file"));
+        };
+        if offset != 0 && offset != may {
+            return Err(TransferError::Protocol("a file begins at a wrong place"));
+        }
+        let mut progress = self.shared.progress();
+        progress.name = wanted.entry.path.to_string();
+        progress.spared = progress.spared.saturating_add(offset);
+        drop(progress);
+        let current = Current { left: size.saturating_sub(offset), is_useless: false };
+        let (wanted, peer) = (Box::new(wanted), peer.clone());
+        Ok((current, ReceiverStep::Begin { index, wanted, peer, offset }))
     }
 
     /// The first message says what there will be, and who sends it.
@@ -422,7 +464,12 @@ impl ReceiveJob<'_> {
             }
             offers.last = Some(entry.path.clone());
             let (path, kind) = (entry.path.clone(), entry.kind.clone());
+            let is_first_file =
+                matches!(kind, EntryKind::File { .. }) && first == 0 && offers.ahead.is_none();
             let judged = self.place.judge(entry, peer, resumed < MAX_RESUMED, self.shared, &mut keep_waiting);
+            if is_first_file {
+                offers.ahead = Some((index, judged.verdict == FileVerdict::Send));
+            }
             if let FileVerdict::Refused(fault) = &judged.verdict {
                 self.problem(path.to_string(), fault.clone());
             }
@@ -620,11 +667,11 @@ impl Writing {
 }
 
 /// Takes so many bytes of what the file at hand still needs.
-fn take(current: &mut Option<Current>, len: u64) -> Result<(), TransferError> {
+fn take(current: &mut Option<Current>, len: u64) -> Result<&Current, TransferError> {
     let current = current.as_mut().ok_or(TransferError::Protocol("data without a file"))?;
     current.left =
         current.left.checked_sub(len).ok_or(TransferError::Protocol("more data than the file has"))?;
-    Ok(())
+    Ok(current)
 }
 
 /// Hashes what was heard and passes it on.

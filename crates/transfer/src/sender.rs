@@ -3,9 +3,9 @@
 
 use crate::content::ContentHasher;
 use crate::fault::{Code, TransferError, TransferFault, TransferProblem};
-use crate::frame::{FrameReader, FrameWriter, IncomingFrame};
-use crate::handshake::{Role, shake};
-use crate::limits::{BLOCKS, MAX_CONTROL, MAX_DATA, MAX_OFFER, OPEN_OFFERS, QUEUE};
+use crate::frame::{FrameWriter, IncomingFrame};
+use crate::handshake::{AwaitedFrames, Role, greet};
+use crate::limits::{BLOCKS, MAX_AHEAD, MAX_CONTROL, MAX_DATA, MAX_OFFER, OPEN_OFFERS, QUEUE};
 use crate::line::{FramedStream, LineProgress, LineState, LineTimes, Session};
 use crate::message::{EntryKind, FileEntry, FileVerdict, TransferMessage, entry_len};
 use crate::pipeline::{Extent, extent, hash_prefix, is_sparse};
@@ -39,7 +39,7 @@ pub struct SendReport {
     pub files: u64,
     /// Files that were there already, with the same bytes.
     pub unchanged: u64,
-    /// Bytes of files that went over the line.
+    /// Bytes of files that went over the line and were of use.
     pub bytes: u64,
     /// Bytes that did not have to, because they were there.
     pub spared: u64,
@@ -68,6 +68,12 @@ enum SenderStep {
         hasher: Box<ContentHasher>,
         name: String,
     },
+    /// As `Begin` from the beginning of the file, before its verdict is known.
+    Ahead {
+        index: u64,
+        name: String,
+    },
+    Withdraw,
     Block(Vec<u8>, usize),
     Hole(u64),
     /// All was read.
@@ -173,8 +179,7 @@ impl SendJob<'_> {
     ) -> Result<(), TransferError> {
         let shared = self.shared;
         let (reader, writer) = (BufReader::new(reader), BufWriter::with_capacity(256 * 1024, writer));
-        let (mut frames, mut out) = shake(reader, writer, session, Role::Sends, &shared.moved)?;
-        shared.ready.store(true, Ordering::Relaxed);
+        let (awaited, mut out) = greet(reader, writer, session, Role::Sends, &shared.moved)?;
         out.message(&summary)?;
         let (steps, read) = sync_channel(QUEUE);
         let (hashed, ready) = sync_channel(QUEUE);
@@ -189,7 +194,7 @@ impl SendJob<'_> {
             scope.spawn(move || hash_steps(&read, &hashed, shared));
             scope.spawn(move || {
                 // All that the receiver says, until it is done.
-                let heard = self.hear(&mut frames, answer);
+                let heard = self.hear(awaited, session, answer);
                 if heard.is_err() {
                     shared.hang_up();
                 }
@@ -210,7 +215,12 @@ impl SendJob<'_> {
             match (sent, heard) {
                 (Ok(()), heard) => heard,
                 // What the receiver says is nearer to the cause than that writing failed.
-                (Err(_), Err(error @ (TransferError::Peer(_) | TransferError::Protocol(_)))) => Err(error),
+                (
+                    Err(_),
+                    Err(
+                        error @ (TransferError::Peer(_) | TransferError::Protocol(_) | TransferError::Own(_)),
+                    ),
+                ) => Err(error),
                 (Err(error), _) => Err(error),
             }
         })
@@ -218,9 +228,12 @@ impl SendJob<'_> {
 
     fn hear<R: Read>(
         &self,
-        frames: &mut FrameReader<'_, R>,
+        awaited: AwaitedFrames<'_, R>,
+        session: &Session<'_>,
         answer: Sender<Vec<FileVerdict>>,
     ) -> Result<(), TransferError> {
+        let mut frames = awaited.wait(session)?;
+        self.shared.ready.store(true, Ordering::Relaxed);
         let names: Vec<&FileEntry> = self
             .sources
             .iter()
@@ -284,6 +297,8 @@ impl SendJob<'_> {
     ) -> Result<(), TransferError> {
         let shared = self.shared;
         let mut throttle = limit.map(Throttle::new);
+        // Bytes and holes that may turn out to be of no use.
+        let mut ahead = (0, 0);
         let mut spoke = Instant::now();
         loop {
             if shared.stopped() {
@@ -332,6 +347,7 @@ impl SendJob<'_> {
                         shared.moved.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                         shared.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                     }
+                    ahead.0 += len as u64;
                     let _ = give_back.send(block);
                 }
                 SenderStep::Offer { first, entries } => {
@@ -344,7 +360,20 @@ impl SendJob<'_> {
                     drop(progress);
                     out.message(&TransferMessage::Begin { index, offset })?;
                 }
+                SenderStep::Ahead { index, name } => {
+                    ahead = (0, 0);
+                    shared.progress().name = name;
+                    out.message(&TransferMessage::Ahead { index })?;
+                }
+                SenderStep::Withdraw => {
+                    shared.bytes.fetch_sub(ahead.0, Ordering::Relaxed);
+                    let mut progress = shared.progress();
+                    progress.spared = progress.spared.saturating_sub(ahead.1);
+                    drop(progress);
+                    out.message(&TransferMessage::Withdraw)?;
+                }
                 SenderStep::Hole(len) => {
+                    ahead.1 += len;
                     shared.progress().spared += len;
                     out.message(&TransferMessage::Hole { len })?;
                 }
@@ -379,8 +408,10 @@ impl SendJob<'_> {
             let entries: Vec<_> = entries.collect();
             if entries.is_empty() { Some(()) } else { out.send(SenderStep::Offer { first, entries }).ok() }
         };
+        let mut ahead = None;
         if let Some(first) = offers.peek() {
             offer(*first)?;
+            ahead = self.read_ahead(*first, out, pool)?;
         }
         while let Some((mut index, sources)) = offers.next() {
             if let Some(next) = offers.peek() {
@@ -396,7 +427,17 @@ impl SendJob<'_> {
             for source in sources {
                 match source {
                     SourceTree::Entry { entry, from } => {
-                        self.read_entry(index, entry, from, verdicts.next()?, out, pool)?;
+                        let verdict = verdicts.next()?;
+                        match ahead.take_if(|ahead| ahead.index == index) {
+                            Some(ahead) if verdict == FileVerdict::Send => {
+                                self.read_rest(entry, ahead, out, pool)?;
+                            }
+                            Some(_) => {
+                                out.send(SenderStep::Withdraw).ok()?;
+                                self.read_entry(index, entry, from, verdict, out, pool)?;
+                            }
+                            None => self.read_entry(index, entry, from, verdict, out, pool)?,
+                        }
                         index += 1;
                     }
                     SourceTree::Seal { path, mode, modified } => {
@@ -408,6 +449,48 @@ impl SendJob<'_> {
             }
         }
         out.send(SenderStep::Finish).ok()
+    }
+
+    /// Begins with the first file of the first offer before its verdict is known, so that the first round
+    /// trip carries data. `None`: nobody takes the steps; none within: there is nothing to begin with.
+    fn read_ahead(
+        &self,
+        (first, sources): (u64, &[SourceTree]),
+        out: &SyncSender<SenderStep>,
+        pool: &Receiver<Vec<u8>>,
+    ) -> Option<Option<FileAhead>> {
+        let entries = sources.iter().filter_map(|source| match source {
+            SourceTree::Entry { entry, from } => Some((entry, from)),
+            SourceTree::Seal { .. } => None,
+        });
+        let found = (first..).zip(entries).find_map(|(index, (entry, from))| match entry.kind {
+            EntryKind::File { size } => Some((index, entry, from, size)),
+            _ => None,
+        });
+        let Some((index, entry, from, size)) = found.filter(|(.., size)| *size > 0 && !self.dry_run) else {
+            return Some(None);
+        };
+        let Some(file) = open(from).ok().filter(|file| is_same(file, entry)) else { return Some(None) };
+        out.send(SenderStep::Ahead { index, name: entry.path.to_string() }).ok()?;
+        let until = size.min(MAX_AHEAD);
+        let read = self.read_content(&file, 0, until, out, pool)?;
+        Some(Some(FileAhead { index, file, read: read.map(|()| until) }))
+    }
+
+    /// Goes on with a file that was begun before its verdict was known. `None`: nobody takes the steps.
+    fn read_rest(
+        &self,
+        entry: &FileEntry,
+        ahead: FileAhead,
+        out: &SyncSender<SenderStep>,
+        pool: &Receiver<Vec<u8>>,
+    ) -> Option<()> {
+        let EntryKind::File { size } = entry.kind else { return None };
+        let read = match ahead.read {
+            Ok(at) => self.read_content(&ahead.file, at, size, out, pool)?,
+            Err(fault) => Err(fault),
+        };
+        out.send(ending(read, &ahead.file, entry)).ok()
     }
 
     /// `None`: nobody takes the steps.
@@ -440,13 +523,7 @@ impl SendJob<'_> {
             Ok(file) => file,
             Err(fault) => return skip(fault),
         };
-        let is_same = || {
-            let metadata = file.metadata();
-            metadata.is_ok_and(|m| m.is_file() && m.len() == size && modified(&m) == entry.modified)
-        };
-        let changed =
-            || TransferFault::new(Code::Changed, "it changed while it was being sent; send it again");
-        if !is_same() {
+        if !is_same(&file, entry) {
             return skip(changed());
         }
         let check = |len| hash_prefix(&file, len, self.shared, || true);
@@ -490,28 +567,24 @@ impl SendJob<'_> {
         }
         out.send(SenderStep::Begin { index, offset, hasher: Box::new(hasher), name: name.clone() }).ok()?;
         let read = self.read_content(&file, offset, size, out, pool)?;
-        let ending = match read {
-            Ok(()) if is_same() => SenderStep::End,
-            Ok(()) => SenderStep::Abandon(changed()),
-            Err(fault) => SenderStep::Abandon(fault),
-        };
-        out.send(ending).ok()
+        out.send(ending(read, &file, entry)).ok()
     }
 
-    /// `None`: nobody takes the steps. An error: the file cannot be read to its end.
+    /// Reads a file from `offset` to `end`. `None`: nobody takes the steps. An error: it cannot be read so
+    /// far.
     fn read_content(
         &self,
         file: &File,
         offset: u64,
-        size: u64,
+        end: u64,
         out: &SyncSender<SenderStep>,
         pool: &Receiver<Vec<u8>>,
     ) -> Option<Result<(), TransferFault>> {
-        let _ = sys::fadvise(file, offset, NonZeroU64::new(size), Advice::Sequential);
+        let _ = sys::fadvise(file, offset, NonZeroU64::new(end), Advice::Sequential);
         let sparse = is_sparse(file);
         let mut at = offset;
-        while at < size {
-            let until = match extent(file, sparse, at, size) {
+        while at < end {
+            let until = match extent(file, sparse, at, end) {
                 Extent::Hole(until) => {
                     out.send(SenderStep::Hole(until - at)).ok()?;
                     at = until;
@@ -541,6 +614,34 @@ impl SendJob<'_> {
             }
         }
         Some(Ok(()))
+    }
+}
+
+/// A file whose content is under way before its verdict is known.
+struct FileAhead {
+    index: u64,
+    file: File,
+    /// How far it was read.
+    read: Result<u64, TransferFault>,
+}
+
+/// True while a file is what was offered.
+fn is_same(file: &File, entry: &FileEntry) -> bool {
+    let EntryKind::File { size } = entry.kind else { return false };
+    let metadata = file.metadata();
+    metadata.is_ok_and(|m| m.is_file() && m.len() == size && modified(&m) == entry.modified)
+}
+
+fn changed() -> TransferFault {
+    TransferFault::new(Code::Changed, "it changed while it was being sent; send it again")
+}
+
+/// How a file ends whose content was read, or not.
+fn ending(read: Result<(), TransferFault>, file: &File, entry: &FileEntry) -> SenderStep {
+    match read {
+        Ok(()) if is_same(file, entry) => SenderStep::End,
+        Ok(()) => SenderStep::Abandon(changed()),
+        Err(fault) => SenderStep::Abandon(fault),
     }
 }
 
@@ -578,6 +679,7 @@ fn hash_steps(read: &Receiver<SenderStep>, out: &SyncSender<SenderStep>, shared:
     for mut step in read {
         match &mut step {
             SenderStep::Begin { hasher: begun, .. } => hasher = std::mem::take(&mut **begun),
+            SenderStep::Ahead { .. } => hasher = ContentHasher::default(),
             SenderStep::Block(block, len) => {
                 shared.hash.on(|| hasher.update(block.get(..*len).unwrap_or_default()));
             }

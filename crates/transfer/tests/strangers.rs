@@ -199,6 +199,53 @@ fn no_more_comes_than_was_offered() {
     }
 }
 
+/// Breaks: a peer has a receiver take useless bytes without end, or what came ahead of another verdict
+/// becomes part of a file.
+#[test]
+fn what_comes_ahead_is_bounded_and_thrown_away() {
+    let useless = vec![1; 1 << 16];
+    let refused = |lie: &(dyn Fn(&mut Liar<'_>) + Sync)| {
+        let to = tempfile::tempdir().unwrap();
+        fs::write(to.path().join("a"), "ours").unwrap();
+        let place = Destination::new(to.path(), policy()).unwrap();
+        let received = attack(&place, b"t", [0; 32], TIMEOUTS, |liar| {
+            assert!(matches!(liar.offer_one(file("a", 1 << 20)), FileVerdict::Refused(_)));
+            lie(liar);
+            let _ = liar.hear();
+        });
+        assert_eq!(fs::read_to_string(to.path().join("a")).unwrap(), "ours");
+        assert_eq!(fs::read_dir(to.path()).unwrap().count(), 1, "nothing else is there");
+        match received {
+            Err(TransferError::Protocol(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    let ahead = || TransferMessage::Ahead { index: 0 };
+    let too_much = |liar: &mut Liar<'_>| {
+        liar.say(ahead());
+        (0..3).for_each(|_| liar.data(&useless));
+    };
+    assert_eq!(refused(&too_much), "more data than the file has");
+    let again = |liar: &mut Liar<'_>| {
+        for _ in 0..2 {
+            liar.say(ahead());
+            liar.data(&useless);
+            liar.say(TransferMessage::Withdraw);
+        }
+    };
+    assert_eq!(refused(&again), "what comes ahead is another file");
+    let ended = |liar: &mut Liar<'_>| {
+        liar.say(ahead());
+        liar.data(&useless);
+        liar.say(TransferMessage::End { hash: hash(&useless) });
+    };
+    assert_eq!(refused(&ended), "a file ends too early");
+    let other = |liar: &mut Liar<'_>| liar.say(TransferMessage::Ahead { index: 1 });
+    assert_eq!(refused(&other), "what comes ahead is another file");
+    let nothing = |liar: &mut Liar<'_>| liar.say(TransferMessage::Withdraw);
+    assert_eq!(refused(&nothing), "nothing to withdraw");
+}
+
 /// Breaks: whoever offers the same name with sizes 1, 2, 3 ... reads what somebody else has sent, from its
 /// hashes.
 #[test]

@@ -134,6 +134,64 @@ fn what_is_there_is_neither_sent_nor_replaced() {
     assert_eq!(fs::read(to.path().join("b")).unwrap(), noise(100_000, "x"));
 }
 
+/// Breaks: a sender over an encrypted line waits for round trips that it does not need. On a satellite link
+/// each is half a second.
+#[test]
+fn the_first_flight_has_the_beginning_of_the_content() {
+    let from = tempfile::tempdir().unwrap();
+    let path = from.path().join("note");
+    let content = noise(10_000, "note");
+    fs::write(&path, &content).unwrap();
+    let (a, mut b) = UnixStream::pair().unwrap();
+    b.set_read_timeout(Some(TIMEOUTS.idle)).unwrap();
+    let walk = walk(&[path]).unwrap();
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let session = Session { secured: true, timeouts: TIMEOUTS, ..Session::default() };
+            send(line(a), &session, walk, None)
+        });
+        // Nothing has been said to it.
+        let mut heard = Vec::new();
+        let mut room = [0; 4096];
+        while !heard.ends_with(&content) {
+            let n = b.read(&mut room).expect("it says more before it is answered");
+            assert!(n > 0);
+            heard.extend_from_slice(&room[..n]);
+        }
+        assert!(heard.starts_with(b"farpace\n"));
+        drop(b);
+        assert!(matches!(sender.join().unwrap(), Err(TransferError::Closed | TransferError::Line(_))));
+    });
+}
+
+/// Breaks: what was sent before the verdict stays in a file that is resumed, replaced, or sent from the
+/// beginning, or counts as sent.
+#[test]
+fn what_was_sent_ahead_counts_only_where_it_was_of_use() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // Shorter and longer than what is sent ahead, and one with a hole where that ends.
+    for (name, len) in [("a", 1_000), ("b", 128 << 10), ("c", 1 << 20)] {
+        fs::write(from.path().join(name), noise(len, name)).unwrap();
+    }
+    let holes = fs::File::create(from.path().join("d")).unwrap();
+    holes.write_all_at(&noise(50_000, "d"), 0).unwrap();
+    holes.write_all_at(&noise(50_000, "e"), 400_000).unwrap();
+    for name in ["a", "b", "c", "d"] {
+        let (path, there) = ([from.path().join(name)], to.path().join(name));
+        let content = fs::read(&path[0]).unwrap();
+        let first = Trial::default().run(&path, to.path()).0.unwrap();
+        assert_eq!((first.files, first.bytes + first.spared), (1, content.len() as u64), "{name}");
+        assert_eq!(fs::read(&there).unwrap(), content);
+        let again = Trial::default().run(&path, to.path()).0.unwrap();
+        assert_eq!((again.unchanged, again.bytes, again.spared), (1, 0, content.len() as u64), "{name}");
+        fs::write(&there, noise(content.len(), "other")).unwrap();
+        let policy = WritePolicy { overwrite: true, ..WritePolicy::default() };
+        let replaced = Trial { policy, ..Trial::default() }.run(&path, to.path()).0.unwrap();
+        assert_eq!((replaced.files, replaced.bytes + replaced.spared), (1, content.len() as u64), "{name}");
+        assert_eq!(fs::read(&there).unwrap(), content);
+    }
+}
+
 /// Breaks: an interrupted transfer begins anew, or is put together wrongly.
 #[test]
 fn an_interrupted_transfer_is_resumed() {

@@ -98,7 +98,7 @@ pub fn reach(
     let given_up = Arc::new(AtomicBool::new(false));
     let (tell, hear) = channel();
     if ways.udp {
-        try_udp(ticket, &addresses, given_up.clone(), tell.clone());
+        try_udp(ticket, &addresses, via.is_empty(), given_up.clone(), tell.clone());
     }
     if ways.tcp {
         for at in &addresses {
@@ -161,7 +161,14 @@ pub fn reach(
     found
 }
 
-fn try_udp(ticket: &Ticket, addresses: &[SocketAddr], given_up: Arc<AtomicBool>, tell: Sender<WayResult>) {
+/// `at_once`: before it is known how long packets may be. Several paths need to know that first.
+fn try_udp(
+    ticket: &Ticket,
+    addresses: &[SocketAddr],
+    at_once: bool,
+    given_up: Arc<AtomicBool>,
+    tell: Sender<WayResult>,
+) {
     let open = |ticket: &Ticket| -> Result<UdpTunnel> {
         // Another key where both ends would have the same address inside.
         let mut key = SecretKey::generate().context("no random numbers")?;
@@ -175,7 +182,11 @@ fn try_udp(ticket: &Ticket, addresses: &[SocketAddr], given_up: Arc<AtomicBool>,
     let device = open(ticket);
     let work = move || {
         let found = device.and_then(|mut device| {
-            let dialled = device.dial(UDP_TIME, &|| given_up.load(Ordering::Relaxed))?;
+            let stop = || given_up.load(Ordering::Relaxed);
+            let dialled = match at_once {
+                true => device.dial_at_once(UDP_TIME, &stop),
+                false => device.dial(UDP_TIME, &stop),
+            }?;
             Ok((Box::new(device), dialled))
         });
         let _ = tell.send(WayResult::Udp(found));
@@ -216,7 +227,7 @@ fn tunnel(
     via: &[Via],
     places: &[SocketAddr],
 ) -> Result<ReachedEnd> {
-    let Dialled { endpoint, mtu, rtt } = dialled;
+    let Dialled { endpoint, rtt, .. } = dialled;
     let (own, status) = (device.addresses().to_vec(), device.status());
     let stack = Stack::on_device(Box::new(device), &own, Wait::Sleep)?;
     let at: IpAddr = ticket.key().inner_address().into();
@@ -224,8 +235,7 @@ fn tunnel(
     let (stack, status, why, lease) = if via.is_empty() {
         let rtt =
             rtt.map_or(String::new(), |rtt| format!(", round trip {} ms", number(rtt.as_secs_f64() * 1e3)));
-        let why =
-            format!("farpace's TCP in a WireGuard tunnel over UDP to {endpoint}, packets of {mtu} B{rtt}");
+        let why = format!("farpace's TCP in a WireGuard tunnel over UDP to {endpoint}{rtt}");
         (stack, vec![("udp".to_owned(), status)], why, None)
     } else {
         let keys = (ticket.key(), ticket.preshared());

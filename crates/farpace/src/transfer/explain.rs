@@ -99,6 +99,12 @@ impl Watcher {
             let _ = stream.tune(move |connection| connection.set_rate_cap(Some(rate)));
         }
     }
+    /// The receiver has said that it has everything.
+    pub fn delivered(&self) {
+        if let TransferProbe::Farpace(stream) = &self.probe {
+            stream.set_delivered();
+        }
+    }
     /// Looks.
     pub fn read_now(&self) {
         let mut path = self.path.lock().unwrap_or_else(PoisonError::into_inner);

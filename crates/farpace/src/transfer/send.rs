@@ -197,7 +197,10 @@ pub(super) fn over(
     let result = send(line, &session, found, how.limit);
     display.clear();
     match result {
-        Ok(sent) => outcome::sent(&sent, how, stack, how.limit, watcher.path()),
+        Ok(sent) => {
+            watcher.delivered();
+            outcome::sent(&sent, how, stack, how.limit, watcher.path())
+        }
         Err(error) => Ok(outcome::failure(&error, &peer)),
     }
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Closes a stream as in BSD (SO_LINGER): without `linger` in the background; with zero by a reset; otherwise
-/// it waits up to this time for the peer to acknowledge everything. True: the peer has, or the close did not
-/// wait.
-pub(super) fn leave(pipe: &Arc<Pipe>, linger: Option<Duration>) -> bool {
+/// it waits up to this time for the peer to acknowledge everything, or, if that is known to be `delivered`,
+/// for the peer's FIN. True: the peer has, or the close did not wait.
+pub(super) fn leave(pipe: &Arc<Pipe>, linger: Option<Duration>, delivered: bool) -> bool {
     match linger {
         None => {
             pipe.leave(CloseMode::Close);
@@ -27,10 +27,16 @@ pub(super) fn leave(pipe: &Arc<Pipe>, linger: Option<Duration>) -> bool {
             pipe.leave(CloseMode::Close);
             let end = deadline(Some(time));
             loop {
-                let (done, over) =
-                    pipe.shared.with(|duplex| (duplex.flushed, duplex.phase == DuplexPhase::Over));
+                let (done, ended, over) = pipe
+                    .shared
+                    .with(|duplex| (duplex.flushed, duplex.peer_closed, duplex.phase == DuplexPhase::Over));
                 if done || over {
                     return done;
+                }
+                if delivered && ended {
+                    // The FIN and the ACK of the peer's leave meanwhile.
+                    std::thread::sleep(POLL_INTERVAL);
+                    return true;
                 }
                 if end.is_some_and(|end| Instant::now() >= end) {
                     return false;

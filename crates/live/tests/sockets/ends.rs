@@ -3,7 +3,7 @@
 use crate::pair::{A, B, pair, pattern, stacks};
 use farpace_live::socket::SocketOptions;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Shutdown};
 use std::time::{Duration, Instant};
 
 fn read(stream: &farpace_live::socket::Stream) -> std::io::Result<usize> {
@@ -112,6 +112,22 @@ fn lingering_waits_for_the_peer() {
     drop(p.here);
     assert_eq!(read(&p.there).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!(p.a.call(|host, _| host.open_connections()).unwrap(), 0, "no TIME-WAIT");
+}
+
+/// Breaks: a program whose peer has said that it has everything waits a round trip more, or leaves before the
+/// peer's FIN is acknowledged, which the peer then sends again and again.
+#[test]
+fn after_delivery_the_peers_fin_is_enough() {
+    let p = pair(&SocketOptions::default());
+    (&p.here).write_all(b"all").unwrap();
+    assert_eq!(read(&p.there).unwrap(), 3);
+    p.here.set_linger(Some(Duration::from_secs(20)));
+    p.here.set_delivered();
+    p.there.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read(&p.here).unwrap(), 0);
+    // Nothing is acknowledged any more.
+    p.b.stop().unwrap();
+    p.here.close().expect("it does not wait for an ACK of its FIN");
 }
 
 /// Breaks: a connection to a silent peer ends after the user timeout.

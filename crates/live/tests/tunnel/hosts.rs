@@ -1,6 +1,6 @@
 //! Hosts of ours at both ends.
 
-use crate::pair::{client, client_by, options, server, server_with, until};
+use crate::pair::{client, client_at_once_by, client_by, options, server, server_with, until};
 use crate::relay::Relay;
 use farpace_live::socket::Stack;
 use std::io::{Read, Write};
@@ -64,6 +64,33 @@ fn streams_cross_in_packets_of_ethernets_size() {
     let (stack, dialled, _) = client_by(&server, relay.at);
     assert_eq!(dialled.mtu, 1_420, "of the sizes that are tried, the largest that passes: 1480 with IPv4");
     echo(&stack, &server.stack, server.inside, 3_000_000);
+}
+
+/// Breaks: a connection that is opened before it is known how long packets may be sends some that vanish, and
+/// waits for its timers.
+#[test]
+fn a_tunnel_is_of_use_before_its_mtu_is_known() {
+    // A busy machine can make a timer fire, but not each time.
+    assert!((0..4).any(|_| timeouts_before_the_mtu_is_known() == 0), "a timer has to be waited for");
+}
+
+/// Retransmission timeouts of both ends of a connection that begins at once.
+fn timeouts_before_the_mtu_is_known() -> u64 {
+    let server = server();
+    let relay = Relay::to(server.at);
+    relay.rule(|datagram| if datagram.len() <= 1_452 { vec![datagram.to_vec()] } else { vec![] });
+    let (stack, dialled, status) = client_at_once_by(&server, relay.at);
+    assert!(dialled.mtu > 9_000, "what can leave this machine: {dialled:?}");
+    let listener = server.stack.listen((server.inside, 0), &options()).unwrap();
+    let mut here = stack.connect(listener.local_addr(), &options()).unwrap();
+    let (mut there, _) = listener.accept().unwrap();
+    let data = vec![7; 100_000];
+    here.write_all(&data).unwrap();
+    there.read_exact(&mut vec![0; data.len()]).unwrap();
+    there.write_all(&data).unwrap();
+    here.read_exact(&mut vec![0; data.len()]).unwrap();
+    until("the length is known", || status.peers().iter().any(|peer| peer.mtu == 1_420));
+    [&here, &there].map(|stream| stream.inspect().unwrap().counters.timeouts).iter().sum()
 }
 
 /// Breaks: two clients of one end take each other's packets.

@@ -62,6 +62,14 @@ pub fn client_by(server: &Server, at: SocketAddr) -> (Stack, Dialled, TunnelStat
     (Stack::on_device(Box::new(device), &[inside], Wait::Sleep).unwrap(), dialled, status)
 }
 
+/// The same, before it is known how long packets may be.
+pub fn client_at_once_by(server: &Server, at: SocketAddr) -> (Stack, Dialled, TunnelStatus) {
+    let mut device = UdpTunnel::open(&client_config(server, at)).unwrap();
+    let dialled = device.dial_at_once(Duration::from_secs(10), &|| false).unwrap();
+    let (status, inside) = (device.status(), device.addresses()[0]);
+    (Stack::on_device(Box::new(device), &[inside], Wait::Sleep).unwrap(), dialled, status)
+}
+
 pub fn client(server: &Server) -> (Stack, Dialled, TunnelStatus) {
     client_by(server, server.at)
 }

@@ -37,6 +37,8 @@ fn message() -> impl Strategy<Value = TransferMessage> {
         Just(TransferMessage::Ready),
         Just(TransferMessage::Finish),
         Just(TransferMessage::Busy),
+        any::<u64>().prop_map(|index| TransferMessage::Ahead { index }),
+        Just(TransferMessage::Withdraw),
         (0..MAX_ENTRIES, 0..MAX_SIZE, any::<u32>(), any::<Hash>()).prop_map(
             |(entries, bytes, roots, sender)| TransferMessage::Summary { entries, bytes, roots, sender }
         ),

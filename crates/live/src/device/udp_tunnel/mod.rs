@@ -160,9 +160,10 @@ pub enum DialError {
 pub struct Dialled {
     /// Where the other end is.
     pub endpoint: SocketAddr,
-    /// The longest packet inside that passes, in bytes.
+    /// The longest packet inside that passes, in bytes; after [`UdpTunnel::dial_at_once`] the longest that
+    /// can leave this machine.
     pub mtu: u16,
-    /// The round trip of a probe; none: it answers none.
+    /// The round trip of a probe or of the handshake; none: it answers no probes, or a handshake was lost.
     pub rtt: Option<Duration>,
 }
 
@@ -343,6 +344,26 @@ impl UdpTunnel {
     /// # Errors
     /// See [`DialError`].
     pub fn dial(&mut self, within: Duration, stop: &dyn Fn() -> bool) -> Result<Dialled, DialError> {
+        self.dial_until(within, stop, true)
+    }
+
+    /// As [`UdpTunnel::dial`], but a round trip earlier: it does not wait until it is known how long packets
+    /// may be. By the time an answer to a first packet inside comes that is known, and both hosts are told
+    /// of what is too long, as a router tells it (ICMP). For peers that are farpace, too: hosts behind others
+    /// know the device's MTU alone.
+    ///
+    /// # Errors
+    /// See [`DialError`].
+    pub fn dial_at_once(&mut self, within: Duration, stop: &dyn Fn() -> bool) -> Result<Dialled, DialError> {
+        self.dial_until(within, stop, false)
+    }
+
+    fn dial_until(
+        &mut self,
+        within: Duration,
+        stop: &dyn Fn() -> bool,
+        with_mtu: bool,
+    ) -> Result<Dialled, DialError> {
         let begun = self.clock.now();
         let end = begun + Span::from_nanos(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
         let Some(index) = self.dialled else {
@@ -352,17 +373,26 @@ impl UdpTunnel {
             )));
         };
         let mut strays = Vec::new();
+        let mut attempts = 0;
         loop {
             let now = self.clock.now();
             self.receive(usize::MAX, &mut strays)?;
             // There is no host yet that could hear them.
             strays.clear();
             let Some(peer) = self.peers.get_mut(&index) else { return Err(DialError::Interrupted) };
-            if let (true, Some(endpoint)) = (peer.is_ready() && peer.pmtu.is_settled(), peer.endpoint) {
-                self.info.mtu = peer.pmtu.mtu();
-                self.info.super_segment = super_segment(self.info.mtu);
-                let rtt = peer.pmtu.rtt().map(|rtt| Duration::from_nanos(rtt.as_nanos()));
-                return Ok(Dialled { endpoint, mtu: self.info.mtu, rtt });
+            let span = |rtt: Span| Duration::from_nanos(rtt.as_nanos());
+            match peer.endpoint.filter(|_| peer.is_ready()) {
+                Some(endpoint) if peer.pmtu.is_settled() => {
+                    self.info.mtu = peer.pmtu.mtu();
+                    self.info.super_segment = super_segment(self.info.mtu);
+                    return Ok(Dialled { endpoint, mtu: self.info.mtu, rtt: peer.pmtu.rtt().map(span) });
+                }
+                Some(endpoint) if !with_mtu => {
+                    // As of RTTs in TCP, that of a handshake that was sent again is not known (Karn).
+                    let rtt = (attempts == 1).then(|| span(now.since(begun)));
+                    return Ok(Dialled { endpoint, mtu: self.info.mtu, rtt });
+                }
+                _ => {}
             }
             if stop() {
                 return Err(DialError::Interrupted);
@@ -375,6 +405,7 @@ impl UdpTunnel {
             if !peer.is_ready() && peer.retry_at.is_none_or(|(at, _)| now >= at) {
                 peer.attempt(now);
                 self.initiate(index);
+                attempts += 1;
             }
             let left = self.due_in().unwrap_or(TICK).min(Span::from_millis(20)).max(Span::from_millis(1));
             let mut fds = [PollFd::new(self.fd(), PollFlags::POLLIN)];

@@ -15,8 +15,9 @@ pub(super) const OVERHEAD: usize = 32;
 const OUTER_V4: u16 = 28;
 const OUTER_V6: u16 = 48;
 /// After this a handshake that is not answered is begun anew while a tunnel is being opened; it doubles each
-/// time. (The protocol's own time, for later handshakes, is 5 s.)
-const FIRST_RETRY: Span = Span::from_millis(250);
+/// time. (The protocol's own time, for later handshakes, is 5 s.) An answer to any but the last two is of no
+/// use, so a path by a geostationary satellite must have its answer before the third.
+const FIRST_RETRY: Span = Span::from_millis(400);
 /// What a peer without a route or an endpoint is taken to reach.
 const USUAL_MTU: u16 = 1_500;
 

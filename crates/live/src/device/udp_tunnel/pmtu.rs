@@ -115,6 +115,11 @@ impl Pmtu {
             self.current.max(UNPROBED.min(self.max))
         }
     }
+    /// The longest packet that may be sent now; none while nothing is known of the path. During a search it
+    /// is the longest that was answered, so that none is sent that may vanish.
+    pub fn limit(&self) -> Option<u16> {
+        (self.answered || self.is_settled()).then(|| self.mtu())
+    }
     /// True when the search is over.
     pub const fn is_settled(&self) -> bool {
         !matches!(self.phase, PmtuPhase::Search { .. })

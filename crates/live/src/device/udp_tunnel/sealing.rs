@@ -85,8 +85,8 @@ impl SealedBatch {
         }
         let header = packet.headers_from_ip().len();
         let longest = header + packet.segment_size().map_or(packet.payload().len(), usize::from);
-        if longest > usize::from(peer.pmtu.mtu()) && peer.pmtu.is_settled() {
-            return PutOutcome::TooLong(peer.pmtu.mtu());
+        if let Some(limit) = peer.pmtu.limit().filter(|limit| longest > usize::from(*limit)) {
+            return PutOutcome::TooLong(limit);
         }
         let mut part = packet.clone();
         for number in first.. {
