@@ -216,7 +216,8 @@ impl Listeners {
             cookies_until: None,
             templates: [None, None],
         };
-        self.by_port.entry(id.port).or_default().push(listener);
+        // A port has one listener for each address: seldom more than one.
+        self.by_port.entry(id.port).or_insert_with(|| Vec::with_capacity(1)).push(listener);
     }
 
     /// Ends one. True if there was one.

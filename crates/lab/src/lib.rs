@@ -9,6 +9,7 @@
 //! Unsafe code is denied in the whole workspace. Here it is not forbidden, because one module maps files into
 //! memory (`payload/map.rs`).
 
+mod awaited;
 mod boundary_network;
 pub mod checks;
 mod datagrams;

@@ -1,8 +1,10 @@
 //! The programs on the hosts of the lab: one sends a payload, one checks it. Either may take its time.
 
+use crate::awaited::{AwaitedAt, AwaitedFlows};
 use crate::payload::{Payload, Verifier};
 use crate::scenario::PortionsSpec;
-use farpace_host::Application;
+use farpace_host::{Application, ConnectionId, SocketEnds};
+use farpace_path::world::ElementId;
 use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
 use farpace_units::{ByteCount, Instant};
 
@@ -120,6 +122,9 @@ impl Application for SendingProgram {
 
 /// Receives a payload and compares every byte; closes when the sender has.
 pub(crate) struct ReceivingProgram {
+    awaited: AwaitedFlows,
+    /// Where it was listened.
+    host: ElementId,
     /// None for a connection that was not expected: it is reset.
     pub verifier: Option<Verifier>,
     /// When the last byte arrived.
@@ -131,13 +136,16 @@ pub(crate) struct ReceivingProgram {
 }
 
 impl ReceivingProgram {
-    pub fn new(verifier: Option<Verifier>, portions: Option<PortionsSpec>) -> Self {
+    /// For any of the flows that are waited for at a host.
+    pub fn new(awaited: AwaitedFlows, host: ElementId) -> Self {
         ReceivingProgram {
-            verifier,
+            awaited,
+            host,
+            verifier: None,
             completed: None,
             ended: None,
             closing: false,
-            allowance: portions.map(Allowance::new),
+            allowance: None,
         }
     }
 
@@ -178,6 +186,15 @@ impl ReceivingProgram {
 }
 
 impl Application for ReceivingProgram {
+    fn on_begin(&mut self, id: ConnectionId, ends: SocketEnds) {
+        let (port, from_port) = (ends.local.port(), Some(ends.remote.port()));
+        let found = self.awaited.take(AwaitedAt { host: self.host, port, from_port }, id);
+        if let Some(flow) = found {
+            self.verifier = Some(flow.verifier);
+            self.allowance = flow.reads.map(Allowance::new);
+        }
+    }
+
     fn on_event(&mut self, now: Instant, connection: &mut Connection, event: ConnectionEvent) {
         if self.verifier.is_none() {
             return connection.abort();

@@ -6,6 +6,7 @@ mod portions;
 
 pub use flow::FlowSample;
 
+use crate::awaited::AwaitedFlows;
 use crate::hosts::HostKind;
 use crate::network;
 use crate::network_error::NetworkError;
@@ -21,10 +22,11 @@ use farpace_events::RecordSink;
 use farpace_host::Host;
 use farpace_link::multi_nic::MultiNic;
 use farpace_path::Meter;
-use farpace_path::world::{World, WorldError};
-use farpace_tcp::config::SettingsError;
+use farpace_path::world::{ElementId, World, WorldError};
+use farpace_tcp::config::{Settings, SettingsError};
 use farpace_units::{ByteCount, Instant, Span};
 use flow::FlowRun;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -109,6 +111,10 @@ pub struct Run {
     portions: bool,
     /// What the flows of workloads send.
     shared_pattern: Option<Payload>,
+    /// What the receiving hosts wait for.
+    awaited: AwaitedFlows,
+    /// What listens at each port of a receiving host.
+    listening: BTreeMap<(ElementId, u16), Settings>,
 }
 
 impl Run {
@@ -123,7 +129,7 @@ impl Run {
         let mut run = Run {
             world,
             observer: RunObserver::default(),
-            flows: Vec::new(),
+            flows: Vec::with_capacity(scenario.flows.len()),
             datagrams: Vec::new(),
             parts,
             bin: scenario.trace.bin.max(Span::from_nanos(1)),
@@ -132,8 +138,13 @@ impl Run {
             records: inputs.records,
             portions: scenario.flows.iter().any(|flow| flow.writes.is_some() || flow.reads.is_some()),
             shared_pattern: None,
+            awaited: AwaitedFlows::default(),
+            listening: BTreeMap::new(),
             scenario,
         };
+        if run.scenario.source_port(0).is_some() {
+            run.observer.tell_sources();
+        }
         for index in 0..run.scenario.flows.len() {
             run.add_flow(index, seed, &inputs)?;
         }
@@ -218,6 +229,7 @@ impl Run {
             self.run_until(self.now)?;
         }
         self.samples.clear();
+        self.note_accepted();
         for index in 0..self.flows.len() {
             self.sample(index, start);
         }
@@ -295,7 +307,8 @@ impl Run {
     /// A packet that is missing, or a file that could not be written.
     pub fn finish(mut self) -> Result<RunOutcome, RunError> {
         self.world.check()?;
-        let mut flows = Vec::new();
+        self.note_accepted();
+        let mut flows = Vec::with_capacity(self.flows.len());
         for index in 0..self.flows.len() {
             flows.push(self.flow_outcome(index));
         }

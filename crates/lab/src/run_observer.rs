@@ -61,8 +61,10 @@ pub(crate) struct RunObserver {
     /// By [`WireId`].
     wires: Vec<RunTaps>,
     meters: Vec<(String, Meter)>,
-    /// Of each meter: how long the data for each TCP port has waited.
-    waits: Vec<BTreeMap<u16, WaitMeter>>,
+    /// Of each meter: how long the data for each TCP port has waited, by source port if `by_source`.
+    waits: Vec<BTreeMap<(u16, Option<u16>), WaitMeter>>,
+    /// Flows share ports of receivers: the ports of senders tell them apart.
+    by_source: bool,
     counts: Vec<Count>,
     captures: Vec<PointCapture>,
     drops: Option<PointCapture>,
@@ -84,10 +86,16 @@ impl RunObserver {
         self.waits.push(BTreeMap::new());
     }
 
-    /// How long data for TCP port `port` of the metered host `name` has waited in queues.
-    pub fn waits(&self, name: &str, port: u16) -> Option<&WaitMeter> {
+    /// The data of flows is told apart by their source ports too.
+    pub fn tell_sources(&mut self) {
+        self.by_source = true;
+    }
+
+    /// How long data for TCP port `port` of the metered host `name` has waited in queues, if sources are told
+    /// apart that from `from_port`. It is told once.
+    pub fn take_waits(&mut self, name: &str, port: u16, from_port: Option<u16>) -> Option<WaitMeter> {
         let meter = self.meters.iter().position(|(metered, _)| metered == name)?;
-        self.waits.get(meter)?.get(&port)
+        self.waits.get_mut(meter)?.remove(&(port, from_port))
     }
 
     /// From now on the frames of `wire` are counted.
@@ -189,7 +197,9 @@ impl Observer for RunObserver {
             && !packet.payload().is_empty()
             && let Ok(segment) = packet.tcp()
         {
-            waits.entry(segment.header().dst_port).or_default().record(packet.queued());
+            let header = segment.header();
+            let ports = (header.dst_port, self.by_source.then_some(header.src_port));
+            waits.entry(ports).or_default().record(packet.queued());
         }
         if let Some(count) = taps.count.and_then(|i| self.counts.get_mut(i)) {
             count.frames += 1;

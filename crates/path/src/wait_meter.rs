@@ -4,13 +4,12 @@ use farpace_units::Span;
 
 /// Buckets of an octave: a percentile is at most a 32nd too long.
 const PARTS: u32 = 32;
-/// Buckets for all spans of 64 bits.
-const BUCKETS: usize = 61 * PARTS as usize;
-
 /// Counts waits of packets, in buckets whose width grows with the wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitMeter {
-    /// Empty before the first packet.
+    /// The first bucket that is kept.
+    first: usize,
+    /// The buckets from there to the last one with a packet: few, for a short flow.
     buckets: Vec<u64>,
     packets: u64,
     total_ns: u128,
@@ -20,8 +19,20 @@ pub struct WaitMeter {
 impl WaitMeter {
     /// A packet has waited so long.
     pub fn record(&mut self, wait: Span) {
-        self.buckets.resize(BUCKETS, 0);
-        if let Some(bucket) = self.buckets.get_mut(bucket(wait)) {
+        let at = bucket(wait);
+        if self.buckets.is_empty() {
+            self.first = at;
+        } else if at < self.first {
+            self.buckets.splice(..0, std::iter::repeat_n(0, self.first - at));
+            self.first = at;
+        }
+        let place = at - self.first;
+        if place >= self.buckets.len() {
+            // Exactly: there may be thousands of meters, and none has more than 2,000 buckets.
+            self.buckets.reserve_exact(place + 1 - self.buckets.len());
+            self.buckets.resize(place + 1, 0);
+        }
+        if let Some(bucket) = self.buckets.get_mut(place) {
             *bucket += 1;
         }
         self.packets += 1;
@@ -47,7 +58,7 @@ impl WaitMeter {
     pub fn percentile(&self, percent: f64) -> Span {
         let wanted = (self.packets as f64 * percent / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0;
-        for (n, packets) in self.buckets.iter().enumerate() {
+        for (n, packets) in (self.first..).zip(&self.buckets) {
             seen += packets;
             if seen >= wanted {
                 return bucket_end(n).min(self.longest);

@@ -1,24 +1,26 @@
 //! The flows of a run: their connections, samples and outcomes.
 
 use super::{Inputs, Run, RunError};
+use crate::awaited::{AwaitedAt, AwaitedFlow};
 use crate::outcome::FlowOutcome;
 use crate::payload::{Payload, Verifier};
 use crate::programs::{ReceivingProgram, SendingProgram};
 use crate::queueing::PathQueues;
 use crate::silence::SilenceMeter;
 use farpace_events::Cause;
-use farpace_host::{ConnectionId, Host, ListenSettings};
+use farpace_host::{Application, ConnectionId, Host, ListenSettings};
 use farpace_path::world::ElementId;
 use farpace_tcp::config::Settings;
 use farpace_tcp::{Connection, ConnectionInspection};
 use farpace_units::{ByteCount, Instant};
+use std::collections::btree_map::Entry;
 
 /// Places between the patterns of two flows: a prime.
 const PLACES: u64 = 104_729;
 
 /// The connection of a port that listens.
-pub(super) fn receiving(host: &Host, port: u16) -> Option<(ConnectionId, &Connection)> {
-    host.connections().find(|(_, c)| c.ports().local == port)
+fn receiving(host: &Host, port: u16) -> Option<ConnectionId> {
+    host.connections().find(|(_, c)| c.ports().local == port).map(|(id, _)| id)
 }
 
 /// A sample of a flow at the end of a bin.
@@ -89,27 +91,41 @@ impl Run {
         let (port, start) = (self.scenario.port(index), Instant::ZERO + flow.start);
         let address = self.world.element::<Host>(to).map(Host::address);
         let address = address.ok_or_else(|| problem("the receiver is not a host".into()))?;
-        let mut expected = Some(verifier);
         let size = payload.len();
+        let from_port = self.scenario.source_port(index);
+        let receiver_settings = flow.receiver.clone();
         let log_as = inputs.records.then_some(index as u32);
         let rtt = self.scenario.base_rtt(flow);
         let full = self.scenario.packets_in(self.bin, flow);
         let queues = PathQueues::of(&self.world, &self.scenario, &self.parts, flow);
         let (name, reads, is_drawn) = (flow.name.clone(), flow.reads, flow.class.is_some());
-        let listener = self.world.element_mut::<Host>(to);
-        listener
-            .ok_or_else(|| RunError::Flow {
-                flow: name.clone(),
-                problem: "the receiver is not a host".into(),
-            })?
-            .listen(port, ListenSettings::new(receiver_config), move || {
-                Box::new(ReceivingProgram::new(expected.take(), reads))
-            })
-            .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
+        self.awaited
+            .expect(AwaitedAt { host: to, port, from_port }, AwaitedFlow { flow: index, verifier, reads });
+        let problem = |problem: String| RunError::Flow { flow: name.clone(), problem };
+        match self.listening.entry((to, port)) {
+            Entry::Occupied(there) if from_port.is_none() || *there.get() != receiver_settings => {
+                let shared = "so many flows share ports, and those of a port need the same settings of the \
+                              receiver; use more hosts that receive, or fewer flows";
+                let taken = format!("port {port} is in use");
+                return Err(problem(if from_port.is_some() { shared.to_owned() } else { taken }));
+            }
+            Entry::Occupied(_) => {}
+            Entry::Vacant(free) => {
+                let host = self.world.element_mut::<Host>(to);
+                let host = host.ok_or_else(|| problem("the receiver is not a host".into()))?;
+                let awaited = self.awaited.clone();
+                let program =
+                    move || -> Box<dyn Application> { Box::new(ReceivingProgram::new(awaited.clone(), to)) };
+                let listening = host.listen(port, ListenSettings::new(receiver_config), program);
+                listening.map_err(|error| problem(error.to_string()))?;
+                free.insert(receiver_settings);
+            }
+        }
         let opener = self.world.element_mut::<Host>(from);
         let sender = opener
             .ok_or_else(|| RunError::Flow { flow: name.clone(), problem: "the sender is not a host".into() })?
-            .connect(
+            .connect_from(
+                from_port,
                 start,
                 address,
                 port,
@@ -137,6 +153,15 @@ impl Run {
         Ok(())
     }
 
+    /// Flows learn which connections their receivers have accepted.
+    pub(super) fn note_accepted(&mut self) {
+        for (flow, id) in self.awaited.accepted() {
+            if let Some(flow) = self.flows.get_mut(flow) {
+                flow.receiver = Some(id);
+            }
+        }
+    }
+
     /// Samples a flow at the end of a bin that began at `bin_start`.
     pub(super) fn sample(&mut self, index: usize, bin_start: Instant) {
         let flow = &mut self.flows[index];
@@ -149,8 +174,9 @@ impl Run {
         if self.now < flow.start || flow.done && flow.is_drawn {
             return;
         }
-        if flow.receiver.is_none() {
-            flow.receiver = receiving(to, flow.port).map(|(id, _)| id);
+        // Of few flows the connection counts from its SYN on. Among thousands it would be looked for long.
+        if flow.receiver.is_none() && !flow.is_drawn {
+            flow.receiver = receiving(to, flow.port);
         }
         let Some(sender) = from.connection(flow.sender) else { return };
         let sent = Cause::ALL.iter().zip(sender.counters().sent);
@@ -211,7 +237,9 @@ impl Run {
             }
         }
         let end = completed.unwrap_or(self.now);
-        let queued = self.observer.waits(self.world.name(flow.to), flow.port).cloned().unwrap_or_default();
+        let name = self.world.name(flow.to);
+        let queued = self.observer.take_waits(name, flow.port, self.scenario.source_port(index));
+        let queued = queued.unwrap_or_default();
         FlowOutcome {
             name: flow.name.clone(),
             start: flow.start,

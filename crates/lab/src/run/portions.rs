@@ -1,6 +1,5 @@
 //! Programs that take their time: they are woken when a portion is due.
 
-use super::flow::receiving;
 use super::{Run, RunError};
 use crate::programs::{ReceivingProgram, SendingProgram};
 use farpace_host::Host;
@@ -14,6 +13,7 @@ impl Run {
             let due = (0..self.flows.len()).filter_map(|flow| self.wake_at(flow)).min();
             let Some(due) = due.filter(|due| *due <= until) else { break };
             self.world.run_until(due, &mut self.observer)?;
+            self.note_accepted();
             for flow in 0..self.flows.len() {
                 if self.wake_at(flow).is_some_and(|at| at <= due) {
                     self.wake(flow, due)?;
@@ -30,16 +30,15 @@ impl Run {
         let host = |id| self.world.element::<Host>(id);
         let sender =
             spec.writes.and_then(|_| host(flow.from)?.application::<SendingProgram>(flow.sender)?.wake_at());
-        let receiver = spec.reads.and_then(|_| {
-            let (id, _) = receiving(host(flow.to)?, flow.port)?;
-            host(flow.to)?.application::<ReceivingProgram>(id)?.wake_at()
-        });
+        let receiver = spec
+            .reads
+            .and_then(|_| host(flow.to)?.application::<ReceivingProgram>(flow.receiver?)?.wake_at());
         sender.into_iter().chain(receiver).min()
     }
 
     fn wake(&mut self, index: usize, now: Instant) -> Result<(), RunError> {
         let Some(flow) = self.flows.get(index) else { return Ok(()) };
-        let (from, to, sender, port) = (flow.from, flow.to, flow.sender, flow.port);
+        let (from, to, sender, receiver) = (flow.from, flow.to, flow.sender, flow.receiver);
         self.world.call::<Host, _>(from, &mut self.observer, |host, cx| {
             host.with_application(sender, cx, |program: &mut SendingProgram, connection| {
                 program.wake(now);
@@ -47,7 +46,7 @@ impl Run {
             });
         })?;
         self.world.call::<Host, _>(to, &mut self.observer, |host, cx| {
-            if let Some((id, _)) = receiving(host, port) {
+            if let Some(id) = receiver {
                 host.with_application(id, cx, |program: &mut ReceivingProgram, connection| {
                     program.wake(now);
                     program.read(now, connection);

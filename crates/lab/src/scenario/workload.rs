@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most flows of a scenario, with those that `count` makes.
-pub const MAX_DRAWN_FLOWS: usize = 10_000;
+pub const MAX_DRAWN_FLOWS: usize = 100_000;
 /// Most points of a table of sizes, and most start times.
 pub const MAX_WORKLOAD_POINTS: usize = 10_000;
 
@@ -310,8 +310,23 @@ impl Scenario {
     /// from `seed`. Flows that start after the end of the run are left out.
     pub fn drawn(&self, seed: u64) -> Scenario {
         let flows = self.flows.iter().flat_map(|flow| flow.drawn(seed));
-        let flows = flows.filter(|flow| flow.class.is_none() || flow.start < self.duration).collect();
-        Scenario { flows, ..self.clone() }
+        let flows = flows.filter(|flow| flow.class.is_none() || flow.start < self.duration);
+        let mut drawn = Vec::with_capacity(self.flows.iter().map(FlowSpec::flows).sum());
+        drawn.extend(flows);
+        // Field by field: the entries, of which there may be thousands, are not cloned in vain.
+        Scenario {
+            title: self.title.clone(),
+            description: self.description.clone(),
+            seed: self.seed,
+            duration: self.duration,
+            trace: self.trace.clone(),
+            hosts: self.hosts.clone(),
+            routers: self.routers.clone(),
+            switches: self.switches.clone(),
+            links: self.links.clone(),
+            flows: drawn,
+            datagrams: self.datagrams.clone(),
+        }
     }
 }
 

@@ -72,10 +72,24 @@ fn is_zero(size: &ByteCount) -> bool {
     size.is_zero()
 }
 
+/// The first port that a receiver listens on, and how many there are.
+const FIRST_PORT: u16 = 5_001;
+const FLOW_PORTS: usize = 60_000;
+/// The first port that a sender connects from where flows share ports of receivers.
+const FIRST_SOURCE_PORT: u16 = 1_024;
+
 impl Scenario {
-    /// The port the receiver of flow `index` listens on.
+    /// The port the receiver of flow `index` listens on. Beyond 60,000 flows, several share one.
     pub fn port(&self, index: usize) -> u16 {
-        let automatic = u16::try_from(index).unwrap_or(u16::MAX).saturating_add(5_001);
+        let automatic = FIRST_PORT.saturating_add(u16::try_from(index % FLOW_PORTS).unwrap_or(u16::MAX));
         self.flows.get(index).and_then(|f| f.port).unwrap_or(automatic)
+    }
+
+    /// The port the sender of flow `index` connects from, if flows share ports of receivers; otherwise its host
+    /// chooses.
+    pub fn source_port(&self, index: usize) -> Option<u16> {
+        let shares = self.flows.len() > FLOW_PORTS;
+        shares
+            .then(|| FIRST_SOURCE_PORT.saturating_add(u16::try_from(index / FLOW_PORTS).unwrap_or(u16::MAX)))
     }
 }
