@@ -244,9 +244,14 @@ pub extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     given!(fd, library => (library.shutdown)(fd, how), real::shutdown(fd, how))
 }
 
-/// close(2).
+/// close(2). Unsafe, as Rust's own declaration of it is.
 #[unsafe(no_mangle)]
-pub extern "C" fn close(fd: c_int) -> c_int {
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    close_descriptor(fd)
+}
+
+/// What `close` does.
+fn close_descriptor(fd: c_int) -> c_int {
     if fd >= MIN_RENDEZVOUS_FD && fd == rendezvous() {
         // The connection to the stack for executed programs: some programs close all descriptors that they do
         // not know.
@@ -280,7 +285,7 @@ pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_in
             .into_iter()
             .filter(|fd| owner(*fd) != DescriptorOwner::Parent)
             .for_each(|fd| {
-                close(fd);
+                close_descriptor(fd);
             });
     }
     let rendezvous = rendezvous();
@@ -336,7 +341,7 @@ pub extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
             dup2(null, fd);
         }
         if null > 2 {
-            close(null);
+            close_descriptor(null);
         }
     }
     0
@@ -394,9 +399,14 @@ pub extern "C" fn setsockopt(
     })
 }
 
-/// read(2).
+/// read(2). Unsafe, as Rust's own declaration of it is.
 #[unsafe(no_mangle)]
-pub extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+    read_into(fd, buffer, len)
+}
+
+/// What `read` does.
+fn read_into(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
     given!(fd, library => (library.recv)(fd, buffer, len, 0), real::read(fd, buffer, len))
 }
 
@@ -431,7 +441,7 @@ pub extern "C" fn recvfrom(
 #[unsafe(no_mangle)]
 pub extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t {
     if len <= room && library_for(fd).is_some() {
-        return read(fd, buffer, len);
+        return read_into(fd, buffer, len);
     }
     real::__read_chk(fd, buffer, len, room)
 }
@@ -468,9 +478,9 @@ pub extern "C" fn __recvfrom_chk(
     real::__recvfrom_chk(fd, buffer, len, room, flags, at, at_len)
 }
 
-/// write(2).
+/// write(2). Unsafe, as Rust's own declaration of it is.
 #[unsafe(no_mangle)]
-pub extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
+pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
     given!(fd, library => (library.send)(fd, buffer, len, 0), real::write(fd, buffer, len))
 }
 
@@ -558,7 +568,7 @@ fn dup_to(fd: c_int, at: c_int, flags: c_int, real: impl FnOnce() -> c_int) -> c
     }
     given!(fd, library => accepted((library.dup3)(fd, at, flags)), {
         if owner(at) == DescriptorOwner::Farpace && real::fcntl(fd, libc::F_GETFD, 0) >= 0 {
-            close(at);
+            close_descriptor(at);
         }
         copied(fd, real())
     })
