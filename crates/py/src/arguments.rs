@@ -38,13 +38,20 @@ impl PyScenario {
 
     /// Reads it with the congestion controls that its flows may name.
     pub fn controlled(&self, set: &[(String, String)], controls: &[ExternalControl]) -> Result<Scenario> {
-        if let Some(own) = controls.iter().find(|c| Congestion::ALL.iter().any(|own| own.name() == c.name()))
-        {
-            bail!("`{}` is one of farpace's own congestion controls: give yours another name", own.name());
-        }
+        refuse_own_names(controls)?;
         let beside = |name: &str| read_beside(&self.folder.join(name));
         Scenario::parse_controlled(&self.text, &self.name, set, &beside, controls)
             .map_err(|error| anyhow!("{error}"))
+    }
+}
+
+/// A control of a program cannot have the name of one of farpace's.
+pub fn refuse_own_names(controls: &[ExternalControl]) -> Result<()> {
+    match controls.iter().find(|c| Congestion::ALL.iter().any(|own| own.name() == c.name())) {
+        Some(own) => {
+            bail!("`{}` is one of farpace's own congestion controls: give yours another name", own.name())
+        }
+        None => Ok(()),
     }
 }
 

@@ -50,7 +50,7 @@ impl PyStudyQueue {
         let (shard, folder) = options.place()?;
         let (retry, restart) = (options.retry, options.restart);
         let queue = py.detach(|| -> anyhow::Result<StudyQueue> {
-            let plan = options.plan(source)?;
+            let plan = options.plan(source, Vec::new())?;
             let version = farpace::sweep::version();
             let queued = QueueOptions { shard, retry, restart, version: &version };
             Ok(StudyQueue::open(&plan, &folder, queued)?)

@@ -1,15 +1,18 @@
 //! Studies, and all congestion controls on one path.
 
-use crate::arguments::PyScenario;
+use crate::arguments::{PyScenario, refuse_own_names};
+use crate::control::{ControlFailure, external};
 use crate::failed;
 use crate::table::{ArrowTable, PointColumn};
 use anyhow::{Context, anyhow};
+use farpace_lab::scenario::Scenario;
 use farpace_papers::controls::ControlComparison;
 use farpace_papers::{ProgressSink, Runner, chosen_controls};
 use farpace_study::{
-    Metric, PlanSpec, RunOptions, RunRecord, RunVerdict, ScenarioSource, Shard, StoredStudy, StudyError,
-    StudyPlan, StudySink, json, shard_folder, simulate, summarize,
+    Metric, PlanSpec, RunEnd, RunOptions, RunRecord, RunVerdict, ScenarioSource, Shard, StoredStudy,
+    StudyError, StudyPlan, StudySink, json, shard_folder, simulate, summarize,
 };
+use farpace_tcp::config::ExternalControl;
 use farpace_units::Span;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -87,13 +90,13 @@ pub struct SweepOptions {
 }
 
 impl SweepOptions {
-    /// What is to be run.
-    pub fn plan(&self, source: PyScenario) -> Result<StudyPlan, StudyError> {
+    /// What is to be run, with controls that flows may name.
+    pub fn plan(&self, source: PyScenario, controls: Vec<ExternalControl>) -> Result<StudyPlan, StudyError> {
         let set = self.set.clone();
         let source = ScenarioSource { name: source.name, text: source.text, folder: source.folder, set };
         let (vary, samples) = (self.vary.clone(), self.samples.clone());
         let spec = PlanSpec { vary, seeds: self.seeds, samples, stop_at: self.stop_at, first_seed: 0 };
-        StudyPlan::new(source, spec)
+        StudyPlan::controlled(source, spec, controls)
     }
 
     /// The part of the study, and the folder of it.
@@ -104,18 +107,51 @@ impl SweepOptions {
     }
 }
 
-/// Makes the runs of a study that its folder does not have yet. Returns the folder.
+/// A congestion control: its name, what makes it, and what identifies that.
+type VersionedControl = (String, Py<PyAny>, String);
+
+/// Makes the runs of a study that its folder does not have yet. Returns the folder. The first error of a
+/// control ends the study.
 #[pyfunction]
-pub fn sweep(py: Python<'_>, source: PyScenario, options: SweepOptions) -> PyResult<PathBuf> {
+pub fn sweep(
+    py: Python<'_>,
+    source: PyScenario,
+    options: SweepOptions,
+    controls: Vec<VersionedControl>,
+) -> PyResult<PathBuf> {
     let (shard, folder) = options.place()?;
+    let failure = ControlFailure::default();
+    let named: Vec<_> = controls.iter().map(|(name, make, _)| (name.clone(), make.clone_ref(py))).collect();
+    let versions = controls.iter().map(|(.., version)| version);
+    let external = external(py, &named, &failure)?.into_iter().zip(versions);
+    let external: Vec<_> = external.map(|(control, version)| control.with_version(version)).collect();
+    refuse_own_names(&external).map_err(failed)?;
+    // An error of a control is no property of the path: it ends the study as Ctrl-C does.
+    let simulate_controlled = |scenario: &Scenario, seed: u64, verdict: &dyn Fn() -> RunVerdict| {
+        let verdict = || if failure.is_set() { RunVerdict::Stop } else { verdict() };
+        let made = simulate(scenario, seed, &verdict);
+        if failure.is_set() { Err(RunEnd::Stopped) } else { made }
+    };
     let made = interruptible(py, |stop| {
-        let plan = options.plan(source)?;
+        let plan = options.plan(source, external)?;
+        if let Some((name, ..)) = controls.iter().find(|(name, ..)| !plan.uses_control(name)) {
+            let why = format!("no flow has the control `{name}`, and no value of `vary` is its name");
+            return Err(StudyError::Invalid(why));
+        }
         let version = farpace::sweep::version();
         let o = &options;
-        let local =
-            RunOptions { threads: o.jobs, shard, retry: o.retry, simulate: &simulate, version: &version };
+        let local = RunOptions {
+            threads: o.jobs,
+            shard,
+            retry: o.retry,
+            simulate: &simulate_controlled,
+            version: &version,
+        };
         farpace_study::run(&plan, &folder, o.restart, &local, &Quiet(stop))
     })?;
+    if let Some(error) = failure.take() {
+        return Err(error);
+    }
     made.map_err(|error| failed(anyhow!(error)))?;
     Ok(folder)
 }

@@ -216,3 +216,47 @@ def test_controls_by_share():
     ]
     result = farpace.run({**SCENARIO, "flows": [bulk]}, controls={"mine": Counted})
     assert result.summary["status"] == "complete" and len(made) == len(set(made)) == 2
+
+
+def test_a_study_compares_a_control_with_others(tmp_path):
+    """Breaks: controls of one's own in studies: as values beside others, kept runs of another code, errors that
+    are lost."""
+    short = SCENARIO | {"flows": [SCENARIO["flows"][0] | {"size": "1 MB"}]}
+    vary = {"flows.bulk.sender.congestion": ["mine", "cubic"]}
+
+    def study(control, **more):
+        return farpace.sweep(short, vary, out=tmp_path / "study", seeds=2, controls={"mine": control}, **more)
+
+    rows = polars.read_parquet(study(Reno).data_set)
+    assert sorted(rows["congestion"].to_list()) == ["cubic", "cubic", "mine", "mine"]
+    assert set(rows["status"]) == {"complete"}
+    made = []
+
+    class Counted(Reno):
+        def __init__(self):
+            made.append(self)
+
+    study(Counted)
+    assert len(made) == 2, "other code, so its runs are made again, and those of cubic are not"
+    study(Counted)
+    assert len(made) == 2, "the same code, so its runs are there"
+
+    class Slower(Counted):
+        def on_congestion(self, window, event):
+            self.ssthresh = window.cwnd_segments = max(window.cwnd_segments / 4, 2)
+
+    study(Slower)
+    assert len(made) == 4
+
+    class Broken(Reno):
+        def on_ack(self, window, ack):
+            raise KeyError("mine is broken")
+
+    with pytest.raises(KeyError, match="mine is broken"):
+        study(Broken)
+    with pytest.raises(ValueError, match="no flow has the control `other`"):
+        farpace.sweep(short, vary, out=tmp_path / "other", controls={"mine": Reno, "other": Reno})
+    with pytest.raises(ValueError, match="this machine alone"):
+        study(Reno, backend="ray")
+    with pytest.raises(ValueError, match="controls="):
+        farpace.sweep(farpace.Scenario(short, controls=["mine"]), vary, out=tmp_path / "none")

@@ -6,7 +6,9 @@ use crate::grid::Grid;
 use crate::sample::Sampling;
 use crate::template::ScenarioTemplate;
 use farpace_lab::scenario::{MAX_TEXT, Scenario};
+use farpace_tcp::config::ExternalControl;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -73,7 +75,21 @@ impl StudyPlan {
     ///
     /// # Errors
     /// See [`StudyError`]. An unknown key is named with the nearest one.
-    pub fn new(source: ScenarioSource, mut spec: PlanSpec) -> Result<StudyPlan, StudyError> {
+    pub fn new(source: ScenarioSource, spec: PlanSpec) -> Result<StudyPlan, StudyError> {
+        StudyPlan::controlled(source, spec, Vec::new())
+    }
+
+    /// The same with congestion controls of the program's own, which flows may name. Runs are told apart by
+    /// their versions. Such a study stays in this process: its [template](Self::template) travels without
+    /// them.
+    ///
+    /// # Errors
+    /// As [`StudyPlan::new`].
+    pub fn controlled(
+        source: ScenarioSource,
+        mut spec: PlanSpec,
+        controls: Vec<ExternalControl>,
+    ) -> Result<StudyPlan, StudyError> {
         if spec.seeds == 0 || spec.seeds > MAX_SEEDS {
             return Err(StudyError::Invalid(format!("--seeds must be from 1 to {MAX_SEEDS}")));
         }
@@ -83,7 +99,8 @@ impl StudyPlan {
             return Err(StudyError::Invalid("--stop-at must be above 0 % and below 100 %".into()));
         }
         let beside = |name: &str| read_beside(&source.folder.join(name));
-        let mut base = Scenario::parse_beside(&source.text, &source.name, &source.set, &beside)
+        let (text, name, set) = (&source.text, &source.name, &source.set);
+        let mut base = Scenario::parse_controlled(text, name, set, &beside, &controls)
             .map_err(|error| StudyError::Scenario(error.to_string()))?;
         spec.first_seed = base.seed;
         // Words change no run.
@@ -93,7 +110,7 @@ impl StudyPlan {
         let base = base.to_toml().map_err(|error| StudyError::Invalid(error.to_string()))?;
         let grid = spec.grid()?;
         let paths = grid.paths().map(str::to_owned).collect();
-        let mut template = ScenarioTemplate::new(&source.name, base, paths);
+        let mut template = ScenarioTemplate::new(&source.name, base, paths, controls);
         template.check(checked(&grid), &beside)?;
         Ok(StudyPlan { spec, source, grid, template })
     }
@@ -120,6 +137,15 @@ impl StudyPlan {
     /// Values that are impossible together; the text says why.
     pub fn scenario(&self, point: &[String]) -> Result<Scenario, String> {
         self.template.scenario(point)
+    }
+
+    /// True if flows have this control of the program's own, or get it as a value that is varied.
+    pub fn uses_control(&self, name: &str) -> bool {
+        let is_value = self.grid.values().iter().flatten().any(|value| value == name);
+        is_value
+            || self
+                .scenario(&self.grid.point(0))
+                .is_ok_and(|made| externals(&made).any(|own| own.name() == name))
     }
 
     /// What points are made from.
@@ -158,7 +184,18 @@ fn checked(grid: &Grid) -> impl Iterator<Item = Vec<String>> + '_ {
 /// A scenario that cannot be written as TOML.
 pub(crate) fn point_key(version: &str, scenario: &Scenario) -> Result<String, String> {
     let text = scenario.to_toml().map_err(|error| error.to_string())?;
-    Ok(short_digest(format!("{version}\n{text}").as_bytes()))
+    let versions: BTreeSet<String> = externals(scenario).map(|own| own.version().to_owned()).collect();
+    let versions: String = versions.iter().map(|own| format!("\n{own}")).collect();
+    Ok(short_digest(format!("{version}\n{text}{versions}").as_bytes()))
+}
+
+/// The controls of the program's own that flows of a scenario have.
+fn externals(scenario: &Scenario) -> impl Iterator<Item = &ExternalControl> {
+    let settings = scenario.flows.iter().flat_map(|flow| {
+        let parts = flow.mix.iter().flat_map(|part| part.receiver.iter().chain([&part.sender]));
+        parts.chain([&flow.sender, &flow.receiver])
+    });
+    settings.filter_map(|settings| settings.external.as_ref())
 }
 
 /// Identifies a run.

@@ -4,6 +4,7 @@ use crate::record::{FlowRecord, Measurement, RunRecord, RunStatus};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run, RunOutcome, VerifyError};
 use farpace_papers::congestion_name;
+use farpace_tcp::config::Config;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Whether a run goes on.
@@ -87,7 +88,7 @@ fn measurement(
             from: spec.from.clone(),
             to: spec.to.clone(),
             profile: spec.sender.profile.unwrap_or_default().name().to_owned(),
-            congestion: config.map(|c| congestion_name(c.congestion)).unwrap_or_default(),
+            congestion: config.map(|c| named_congestion(&c)).unwrap_or_default(),
             start_s: flow.start.as_secs_f64(),
             size_bytes: flow.size.get(),
             delivered_bytes: flow.delivered.get(),
@@ -106,6 +107,14 @@ fn measurement(
         }
     });
     Measurement { ended_s: outcome.ended.as_secs_f64(), events: outcome.events, flows: flows.collect() }
+}
+
+/// The name of a flow's control: that of the program's own, if it has one.
+fn named_congestion(config: &Config) -> String {
+    match &config.external {
+        Some(own) => own.name().to_owned(),
+        None => congestion_name(config.congestion),
+    }
 }
 
 /// Makes one run and notes whatever comes of it; none if the study is to end.

@@ -2,6 +2,7 @@
 
 use crate::error::StudyError;
 use farpace_lab::scenario::{ReadBeside, Scenario};
+use farpace_tcp::config::ExternalControl;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,12 +18,15 @@ pub struct ScenarioTemplate {
     paths: Vec<String>,
     /// Contents of the files that varied values name.
     files: BTreeMap<String, String>,
+    /// Congestion controls of the program's own. They do not travel.
+    #[serde(skip)]
+    controls: Vec<ExternalControl>,
 }
 
 impl ScenarioTemplate {
     /// A template whose files are known after [`check`](Self::check).
-    pub(crate) fn new(name: &str, base: String, paths: Vec<String>) -> Self {
-        ScenarioTemplate { name: name.to_owned(), base, paths, files: BTreeMap::new() }
+    pub(crate) fn new(name: &str, base: String, paths: Vec<String>, controls: Vec<ExternalControl>) -> Self {
+        ScenarioTemplate { name: name.to_owned(), base, paths, files: BTreeMap::new(), controls }
     }
 
     /// Makes the scenario of each of these points, and keeps what their files contain.
@@ -62,7 +66,7 @@ impl ScenarioTemplate {
 
     fn made(&self, point: &[String], beside: ReadBeside<'_>) -> Result<Scenario, String> {
         let set: Vec<(String, String)> = self.paths.iter().cloned().zip(point.iter().cloned()).collect();
-        Scenario::parse_beside(&self.base, &self.name, &set, beside)
+        Scenario::parse_controlled(&self.base, &self.name, &set, beside, &self.controls)
             .map_err(|error| error.to_string().replace("in --set ", "in --vary "))
     }
 

@@ -11,9 +11,11 @@ a dictionary: ``farpace.run("wan.toml", **{"flows.*.sender.congestion": "bbr3"})
 
 from __future__ import annotations
 
+import hashlib as _hashlib
 import html as _html
 import json as _json
 import os as _os
+import types as _types
 from collections.abc import Iterable as _Iterable
 from math import inf as _inf
 from pathlib import Path as _Path
@@ -115,7 +117,7 @@ def _scenario(scenario, controls: _Iterable[str] = ()) -> Scenario:
         if name not in controls:
             raise ValueError(
                 f"the scenario has a congestion control of your own, `{name}`: run it with "
-                f'farpace.run(scenario, controls={{"{name}": ...}}); studies and comparisons take none'
+                f'controls={{"{name}": ...}} to farpace.run or farpace.sweep; comparisons take none'
             )
     return scenario
 
@@ -249,6 +251,43 @@ def _vary(path: str, values) -> str:
     return f"{path.replace('__', '.')}={words}"
 
 
+def _code_digest(make) -> str:
+    """Identifies the code of a class with its methods, or of a function with what it closes over."""
+    digest = _hashlib.sha256()
+    seen = set()
+
+    def add(thing) -> None:
+        if id(thing) in seen:
+            return
+        code = getattr(thing, "__code__", thing)
+        if isinstance(code, _types.CodeType):
+            digest.update(code.co_code)
+            digest.update(repr(code.co_names).encode())
+            for constant in code.co_consts:
+                add(constant)
+        elif isinstance(thing, property):
+            for part in (thing.fget, thing.fset):
+                add(part)
+        elif isinstance(thing, (staticmethod, classmethod)):
+            add(thing.__func__)
+        elif isinstance(thing, type):
+            seen.add(id(thing))
+            for base in thing.__mro__[:-1]:
+                for name, value in sorted(vars(base).items(), key=lambda item: item[0]):
+                    if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__"):
+                        digest.update(name.encode())
+                        add(value)
+        elif isinstance(thing, (int, float, complex, str, bytes, bool, tuple, frozenset, type(None))):
+            digest.update(repr(thing).encode())
+
+    add(make)
+    for value in getattr(make, "__defaults__", None) or ():
+        add(value)
+    for cell in getattr(make, "__closure__", None) or ():
+        add(cell.cell_contents)
+    return digest.hexdigest()[:32]
+
+
 def sweep(
     scenario,
     vary: dict,
@@ -263,10 +302,15 @@ def sweep(
     restart: bool = False,
     backend: str = "local",
     address: str | None = None,
+    controls: dict | None = None,
     **set,
 ) -> Study:
     """Runs a scenario many times, as ``farpace sweep`` does and into the same folder. ``vary`` has lists of values or
     ranges like ``"5ms..300ms*7"`` by path. Runs that are there are not made again.
+
+    ``controls`` are congestion controls of your own, as in :func:`run`; ``vary`` may have their names beside those of
+    others. When the code of their methods changes, their runs are made again; of code that these call, and of values
+    that they read elsewhere, farpace knows nothing: say ``restart=True`` then. They run on this machine alone.
 
     ``backend="ray"`` makes the runs on a Ray cluster: that of ``address`` (``HOST:PORT``), or the one to which this
     program is connected, or the one of this machine. The rows are the same.
@@ -275,7 +319,10 @@ def sweep(
         raise ValueError(f"there is no backend {backend!r}: there are 'local' and 'ray'")
     if backend == "local" and address is not None:
         raise ValueError("an address is one of a Ray cluster: say backend=\"ray\" too")
-    source = _scenario(scenario)
+    controls = dict(controls or {})
+    if backend == "ray" and controls:
+        raise ValueError("controls in Python run on this machine alone: leave out backend=\"ray\"")
+    source = _scenario(scenario, controls)
     options = _Options(
         set=source._set + _settings(set),
         vary=[_vary(path, values) for path, values in vary.items()],
@@ -289,7 +336,8 @@ def sweep(
         restart=restart,
     )
     if backend == "local":
-        return Study(_farpace.sweep(source, options))
+        versioned = [(name, make, _code_digest(make)) for name, make in controls.items()]
+        return Study(_farpace.sweep(source, options, versioned))
     try:
         from . import ray as _cluster
     except ModuleNotFoundError as error:

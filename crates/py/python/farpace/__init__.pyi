@@ -164,6 +164,7 @@ def sweep(
     restart: bool = False,
     backend: Literal["local", "ray"] = "local",
     address: str | None = None,
+    controls: dict[str, Callable[[], _HasOnAck]] | None = None,
     **set: Any,
 ) -> Study: ...
 def explain(*files: str | PathLike[str]) -> dict[str, Any]: ...

@@ -22,8 +22,11 @@ type MakeControl = dyn Fn(ExternalOpening<'_>) -> Box<dyn CongestionControl> + S
 #[derive(Clone)]
 pub struct ExternalControl(Arc<ExternalParts>);
 
+#[derive(Clone)]
 struct ExternalParts {
     name: String,
+    /// Identifies what makes it.
+    version: String,
     flow: String,
     make: Arc<MakeControl>,
 }
@@ -36,24 +39,33 @@ impl ExternalControl {
     ) -> Self {
         ExternalControl(Arc::new(ExternalParts {
             name: name.to_owned(),
+            version: String::new(),
             flow: String::new(),
             make: Arc::new(make),
         }))
     }
 
+    /// The same with words that are others when it behaves in another way: by them, results that are kept are
+    /// told from results of another version.
+    #[must_use]
+    pub fn with_version(&self, version: &str) -> Self {
+        ExternalControl(Arc::new(ExternalParts { version: version.to_owned(), ..(*self.0).clone() }))
+    }
+
     /// The same for the connections of one flow.
     #[must_use]
     pub fn for_flow(&self, flow: &str) -> Self {
-        ExternalControl(Arc::new(ExternalParts {
-            name: self.0.name.clone(),
-            flow: flow.to_owned(),
-            make: Arc::clone(&self.0.make),
-        }))
+        ExternalControl(Arc::new(ExternalParts { flow: flow.to_owned(), ..(*self.0).clone() }))
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// What [`with_version`](Self::with_version) has said; empty at first.
+    pub fn version(&self) -> &str {
+        &self.0.version
     }
 
     pub(crate) fn make(&self, seed: u32) -> Box<dyn CongestionControl> {
