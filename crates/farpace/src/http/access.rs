@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(HostRule::Any.refusal(None), None);
     }
 
-    /// Breaks: a monitor cannot ask by an address, or a page of a stranger reads metrics through the browser of
-    /// somebody in this network.
+    /// Breaks: a monitor cannot ask by an address, or a page of a stranger reads metrics through the browser
+    /// of somebody in this network.
     #[test]
     fn addresses_and_the_own_name_are_answered() {
         let rule = HostRule::AddressOr("router.example".to_owned());

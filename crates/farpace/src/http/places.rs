@@ -1,7 +1,7 @@
 //! Places of connections: so many at once, and who gives way when all are taken.
 //!
-//! A connection that the server waits for, because its head is not whole or its answer is out, gives its place
-//! to a new one. So clients that send no request cannot keep others out.
+//! A connection that the server waits for, because its head is not whole or its answer is out, gives its
+//! place to a new one. So clients that send no request cannot keep others out.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
@@ -59,8 +59,8 @@ impl HttpPlaces {
         self.table().taken.len()
     }
 
-    /// A place for a new connection. If all are taken, the oldest connection that waits is closed for it; none
-    /// if all are being answered.
+    /// A place for a new connection. If all are taken, the oldest connection that waits is closed for it;
+    /// none if all are being answered.
     pub(super) fn take(self: &Arc<Self>, stream: TcpStream) -> Option<ConnectionPlace> {
         let mut table = self.table();
         let closing = table.count(PlaceStage::Closing);

@@ -28,7 +28,7 @@ const HOUSE: [(&str, &[&str]); 22] = [
     ("farpace-report", &["units", "events"]),
     ("farpace-explain", &["units", "wire", "events", "trace"]),
     ("farpace-papers", &["units", "events", "tcp", "path", "link", "lab", "report"]),
-    ("farpace-study", &["units", "lab", "report", "papers"]),
+    ("farpace-study", &["units", "tcp", "lab", "report", "papers"]),
     (
         "farpace",
         &[

@@ -21,7 +21,7 @@ const WIDE_LINES: &[&str] = &[
     "crates/report: 3",
     "crates/tcp: 14",
     "crates/trace: 3",
-    "crates/transfer: 5",
+    "crates/transfer: 4",
     "crates/units: 1",
     "crates/wire: 28",
     "fuzz/fuzz_targets: 2",

@@ -85,8 +85,8 @@ impl Scenario {
         self.flows.get(index).and_then(|f| f.port).unwrap_or(automatic)
     }
 
-    /// The port the sender of flow `index` connects from, if flows share ports of receivers; otherwise its host
-    /// chooses.
+    /// The port the sender of flow `index` connects from, if flows share ports of receivers; otherwise its
+    /// host chooses.
     pub fn source_port(&self, index: usize) -> Option<u16> {
         let shares = self.flows.len() > FLOW_PORTS;
         shares
