@@ -163,6 +163,9 @@ fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
     }
 }
 
+/// Segments that no burst of losses takes all of.
+const WHOLE_FLIGHT: u64 = 60;
+
 /// Why timeouts were needed.
 fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     let half = view.half;
@@ -178,6 +181,14 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     };
     let lost: Vec<usize> = (0..view.episodes.len()).filter(related).collect();
     let class = |i: &usize| time.classes.get(*i).copied().unwrap_or(Cause::Unknown);
+    // Nothing of a whole flight arrived, and nothing of what followed: that is longer than any burst.
+    let unheard = group.iter().skip(1).all(|s| !s.heard);
+    let flight = first.outstanding.max(u64::from(first.unseen) * u64::from(view.mss));
+    let whole = first.sacked == 0 && flight >= WHOLE_FLIGHT * u64::from(view.mss);
+    let long = group.len() >= 2 || first.unseen > 0 && first.duration() > losses::tail_repair(first.round);
+    if whole && unheard && long && !group.iter().all(|s| s.spurious) {
+        return Cause::Outage;
+    }
     // Where losses come in bursts, timers that fire again and again are part of it.
     if time.pattern.fast >= 4 && time.pattern.main == Some(Cause::BurstLoss) {
         return Cause::BurstLoss;
@@ -185,7 +196,7 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     if lost.iter().any(|i| class(i) == Cause::Outage) {
         return Cause::Outage;
     }
-    if losses::crawls(view) {
+    if losses::crawls(view) && !(unheard && group.len() >= 3) {
         return Cause::Linux2617;
     }
     // All that was sent for longer than one timeout takes was lost before the capture point.
@@ -193,8 +204,7 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
         return Cause::Outage;
     }
     let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
-    let unheard = group.len() >= 3 || group.len() == 2 && !chance;
-    if unheard && group.iter().skip(1).all(|s| !s.heard) {
+    if unheard && (group.len() >= 3 || group.len() == 2 && !chance) {
         return Cause::Outage;
     }
     if lost.is_empty() && group.iter().any(|s| s.spurious) {
@@ -214,6 +224,9 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     }
 }
 
+/// A program that reads at once leaves less than this share unread when it is acknowledged.
+const MIN_UNREAD: f64 = 0.2;
+
 /// What a full receive window means.
 fn window(view: &View<'_>) -> Cause {
     let half = view.half;
@@ -228,7 +241,10 @@ fn window(view: &View<'_>) -> Cause {
     offered.sort_by(f64::total_cmp);
     let low = offered.get(offered.len() / 10).copied().unwrap_or_default();
     let usual = median(offered);
-    if low < 0.5 * half.largest_window as f64 && usual < 0.7 * half.largest_window as f64
+    // What an ACK acknowledges and does not add to the window has not been read yet.
+    let unread = half.counts.unread_bytes as f64 > MIN_UNREAD * half.acknowledged() as f64;
+    if unread
+        || low < 0.5 * half.largest_window as f64 && usual < 0.7 * half.largest_window as f64
         || half.counts.zero_windows > 2 && view.waited(Wait::ZeroWindow) * 4 > view.waited(Wait::Window)
     {
         return Cause::ReceiverApplication;
@@ -355,7 +371,9 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
         view.vantage == Vantage::Sender && view.deep_near > threshold && view.deep_near * 10 > view.deep * 6;
     for (at, stretch) in view.stretches.iter().enumerate() {
         let slice = &stretch.slice;
-        while let Some(e) = view.episodes.get(episode).filter(|e| e.resent <= slice.end) {
+        // What was found lost at the end of a slice did not bound it.
+        let middle = slice.start + slice.duration() / 2;
+        while let Some(e) = view.episodes.get(episode).filter(|e| e.resent <= middle) {
             let class = time.classes.get(episode).copied().unwrap_or(Cause::Unknown);
             // Spurious retransmissions that modern senders undo bound nothing for long.
             if !e.spurious || class != Cause::SpuriousTimeout {
@@ -380,7 +398,34 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
         labels.push(label);
     }
     settle(view, &mut labels);
+    crawl(view, &mut labels);
     labels
+}
+
+/// Round trips in a row in which a sender with SACK does no more than send a few segments again.
+const MIN_CRAWL: usize = 16;
+
+/// Linux 2.6.15 to 2.6.17 lets its window sink to a segment or two while it recovers with SACK, and repairs
+/// as many in a round trip, however much is outstanding.
+fn crawl(view: &View<'_>, labels: &mut [Cause]) {
+    if view.half.counts.sack_acks == 0 {
+        return;
+    }
+    let crawls = |s: &Stretch| {
+        let slice = &s.slice;
+        let rounds = (slice.duration().as_secs_f64() / view.base.as_secs_f64().max(1e-6)).max(1.0);
+        let few = f64::from(slice.segments) <= 3.0 * rounds && slice.segments > 0;
+        few && slice.resent >= slice.sent && slice.flight > 8 * u64::from(view.mss)
+    };
+    let mut from = 0;
+    while from < labels.len() {
+        let run = view.stretches.iter().skip(from).take_while(|s| crawls(s)).count();
+        let to = (from + run).min(labels.len());
+        if run >= MIN_CRAWL {
+            labels[from..to].fill(Cause::Linux2617);
+        }
+        from = to + 1;
+    }
 }
 
 /// A window that fills the path at some time is not bounded by a buffer at others.
@@ -449,8 +494,6 @@ fn is_steady(view: &View<'_>) -> bool {
     let quiet = rest.iter().filter(|s| s.queued.is_some_and(|q| q <= view.threshold())).count();
     let wait = |wait| rest.iter().fold(Span::ZERO, |sum, s| sum + s.slice.waited(wait));
     let (acks, own, idle) = (wait(Wait::Ack), wait(Wait::Sender), wait(Wait::Program));
-    // A program that is woken when the buffer has room is a little late each time, but does not pause.
-    let paused = view.half.stalls.kept().iter().any(|s| s.wait == Wait::Program);
     // Who fills a buffer sends full segments.
     let (short, all) =
         rest.iter().fold((0, 0), |(short, all), s| (short + s.slice.short, all + s.slice.segments));
@@ -458,8 +501,8 @@ fn is_steady(view: &View<'_>) -> bool {
         && short * 6 < all.max(1)
         && quiet * 2 >= n
         && acks >= own
-        && idle <= acks * 3 / 2
-        && (idle * 10 <= acks || !paused)
+        // Who fills a buffer has always something to send.
+        && idle * 12 <= acks + own + idle
 }
 
 /// A queue that comes and goes within a round trip: senders that probe keep the path full without a
@@ -545,6 +588,12 @@ fn uncut(
     if later < view.base * 3 + Span::from_millis(2) {
         return last.unwrap_or(Cause::SlowStart);
     }
+    // It had filled the window at some time in this slice, and nearly does at its peak.
+    let pressed = slice.waited(Wait::Window) + slice.waited(Wait::ZeroWindow);
+    let close = slice.window < u64::MAX && own >= 0.9 * slice.window as f64;
+    if close && pressed * 5 > slice.duration() {
+        return window(view);
+    }
     // Constant flight, no queue, no loss: something at the sender.
     let sender = slice.waited(Wait::Sender);
     let acks = slice.waited(Wait::Ack);
@@ -556,6 +605,14 @@ fn uncut(
     let share = if view.vantage == Vantage::Sender { 4 } else { 3 };
     if !steady && sender * share > sender + acks {
         return if even(view) { Cause::SenderProcessor } else { Cause::SenderApplication };
+    }
+    // Nearly all of the offered window is used.
+    if close {
+        return window(view);
+    }
+    // A buffer that held more before holds it again.
+    if !steady && slice.short > 0 && record >= own * 1.3 + mss {
+        return Cause::SenderApplication;
     }
     Cause::SendBuffer
 }

@@ -5,7 +5,7 @@ use crate::flow::Trigger;
 use crate::policing::Policing;
 use crate::statistics::median;
 use crate::view::{Episode, Vantage, View};
-use farpace_units::Span;
+use farpace_units::{Instant, Span};
 
 /// What all losses of a transfer have in common.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Pattern {
     pub run: f64,
     /// Mean position in bursts of lost segments over that of all.
     pub burst: f64,
+    /// Share of episodes that lie behind the beginning of a burst.
+    pub late: f64,
     /// The largest delay in queues at a loss.
     pub queue: Span,
     /// Share of episodes while queues were long.
@@ -30,8 +32,13 @@ pub struct Pattern {
     pub same_place: bool,
     /// How likely chance alone would put all losses as near to the beginning as they are.
     pub early: f64,
-    /// Standard deviation over mean of the flight at which losses came.
-    pub flight_spread: f64,
+    /// How likely chance alone would put each episode as far behind the beginning of a burst as they all are.
+    pub behind: f64,
+    /// The flight was about the same when losses came, and varied more at other times.
+    pub same_flight: bool,
+    /// The delay in the queue was the same at all losses, and hardly larger at other times: a queue that was
+    /// full.
+    pub same_queue: bool,
     /// The commonest cause.
     pub main: Option<Cause>,
 }
@@ -45,6 +52,7 @@ impl Pattern {
             return Pattern::default();
         }
         let queued = real.iter().filter(|e| is_queued(view, e)).count() as f64 / real.len() as f64;
+        let early = early(view, &real);
         // What losses have in common is asked of those that no queue explains.
         let rest: Vec<&Episode> = real.iter().copied().filter(|e| !is_queued(view, e)).collect();
         let real = if rest.is_empty() { real } else { rest };
@@ -61,13 +69,16 @@ impl Pattern {
         let per_round = losses / (view.duration().as_secs_f64() / view.base.as_secs_f64().max(1e-4)).max(1.0);
         Pattern {
             clumped: weighted >= 4.0 && weighted > 4.0 * per_round,
-            early: early(view, &real),
+            early,
+            behind: behind(view, &real),
             same_place: same_place(&real),
-            flight_spread: spread(&real),
+            same_flight: same_flight(view, &real),
+            same_queue: same_queue(view, &real),
             episodes: real.len(),
             pervasive: real.len() >= 4,
             run: losses / runs.max(1.0),
             burst: (lost_burst + 0.5) / (usual + 0.5),
+            late: real.iter().filter(|e| e.burst >= MIN_POSITION).count() as f64 / real.len() as f64,
             queue: real.iter().map(|e| e.queued).max().unwrap_or_default(),
             queued,
             fast: real.iter().filter(|e| e.timeouts == 0).count(),
@@ -76,6 +87,18 @@ impl Pattern {
     }
 }
 
+/// What chance does so rarely is no chance: the product of two likelihoods.
+const MAX_CHANCE: f64 = 0.01;
+/// A queue takes a few packets of a burst before it overflows.
+const MIN_POSITION: f64 = 2.5;
+/// Most of what it drops lies behind these.
+const MIN_LATE: f64 = 0.51;
+/// Delays in a queue that are the same, and the least that is measured well enough for that.
+const SAME_QUEUE: f64 = 0.15;
+const MIN_QUEUE: Span = Span::from_micros(200);
+/// The flight at losses varies by no more.
+const MAX_SPREAD: f64 = 0.15;
+
 fn same_place(episodes: &[&Episode]) -> bool {
     let places: Vec<f64> = episodes.iter().map(|e| e.first_burst).collect();
     let usual = median(places.clone());
@@ -83,21 +106,55 @@ fn same_place(episodes: &[&Episode]) -> bool {
     episodes.len() >= 5 && (4.0..100.0).contains(&usual) && near * 10 >= episodes.len() * 8
 }
 
-/// The share of the data that had passed before the last loss, to the power of the number of losses;
+/// The share of the data that had passed before the last loss, to the power of the number of runs of losses;
 /// nothing if most losses belong to the first flights.
 fn early(view: &View<'_>, episodes: &[&Episode]) -> f64 {
     let bytes = (view.half.counts.bytes as f64).max(1.0);
     let share = |e: &Episode| e.passed as f64 / bytes;
     let last = episodes.iter().map(|e| share(e)).fold(0.0, f64::max);
-    let all: u32 = episodes.iter().map(|e| e.losses).sum();
-    let first: u32 = episodes.iter().filter(|e| share(e) < 0.02).map(|e| e.losses).sum();
+    // Losses in a row tell as much as one.
+    let all: u32 = episodes.iter().map(|e| e.runs).sum();
+    let first: u32 = episodes.iter().filter(|e| share(e) < 0.02).map(|e| e.runs).sum();
     if first >= 3 && first * 5 >= all * 3 { 0.0 } else { libm::pow(last, f64::from(all)) }
 }
 
-/// How evenly high the flight was when losses came: a limit that is always the same, or chance.
-fn spread(episodes: &[&Episode]) -> f64 {
-    let flights: Vec<f64> =
-        episodes.iter().skip(1).map(|e| f64::from(e.flight)).filter(|f| *f > 0.0).collect();
+/// The share of segments that lie as far behind the beginning of a burst as all episodes do, to the power of
+/// their number. A full queue has been busy for all that it holds: what it drops follows so many that came at
+/// the rate of the line.
+fn behind(view: &View<'_>, episodes: &[&Episode]) -> f64 {
+    let least = episodes.iter().map(|e| e.first_burst).fold(f64::INFINITY, f64::min);
+    if least < MIN_POSITION {
+        return 1.0;
+    }
+    let bucket = (8 - (least as u8).leading_zeros()).min(8) as usize;
+    let all: u64 = view.half.bursts.iter().sum();
+    let there: u64 = view.half.bursts.iter().skip(bucket).sum();
+    libm::pow(there as f64 / (all as f64).max(1.0), episodes.len() as f64)
+}
+
+/// How evenly high the flight was when losses came: a limit that is always the same, or chance. Where it
+/// varies as little at other times, it tells nothing.
+fn same_flight(view: &View<'_>, episodes: &[&Episode]) -> bool {
+    let at_losses = spread(episodes.iter().skip(1).map(|e| f64::from(e.flight)));
+    let since = episodes.get(1).map_or(Instant::ZERO, |e| e.start);
+    let others = view.stretches.iter().filter(|s| s.slice.start >= since);
+    at_losses < MAX_SPREAD && at_losses * 2.0 < spread(others.map(|s| s.slice.flight as f64))
+}
+
+/// What stands in a full queue takes the same time to leave it at every loss.
+fn same_queue(view: &View<'_>, episodes: &[&Episode]) -> bool {
+    let delays: Vec<f64> = episodes.iter().map(|e| e.queued.as_secs_f64()).collect();
+    let usual = median(delays.clone());
+    let near = delays.iter().filter(|d| (**d - usual).abs() <= SAME_QUEUE * usual).count();
+    delays.len() >= 2
+        && usual >= MIN_QUEUE.as_secs_f64()
+        && near * 10 >= delays.len() * 8
+        && view.deep.as_secs_f64() <= 1.5 * usual
+}
+
+/// Standard deviation over mean; infinite for fewer than five.
+fn spread(flights: impl Iterator<Item = f64>) -> f64 {
+    let flights: Vec<f64> = flights.filter(|f| *f > 0.0).collect();
     if flights.len() < 5 {
         return f64::INFINITY;
     }
@@ -155,18 +212,18 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
     if long && pattern.queued >= 0.3 && pattern.run < 2.2 {
         return Cause::Congestion;
     }
-    if !long && pattern.burst > 1.8 && (pattern.episodes >= 2 || e.losses >= 3) {
+    if !long && pattern.burst > 1.8 && pattern.late >= MIN_LATE && (pattern.episodes >= 2 || e.losses >= 3) {
         return Cause::SmallQueue;
     }
-    if !long && pattern.same_place {
+    if !long && (pattern.same_place || pattern.same_queue) {
         return Cause::SmallQueue;
     }
     // The first bursts overflow a queue that later ones, which are spread, do not.
     let tail = pattern.run < 2.2 || e.first_burst >= 4.0;
-    if !long && tail && pattern.early < 0.01 {
+    if !long && tail && pattern.early * pattern.behind < MAX_CHANCE {
         return Cause::SmallQueue;
     }
-    if !long && pattern.run < 2.2 && (pattern.clumped || pattern.flight_spread < 0.15) {
+    if !long && pattern.run < 2.2 && (pattern.clumped || pattern.same_flight) {
         return Cause::SmallQueue;
     }
     if pattern.run >= 2.2 || (!pattern.pervasive && e.run >= 4) {

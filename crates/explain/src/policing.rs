@@ -7,15 +7,31 @@ use farpace_units::{Instant, Rate, Span};
 /// Losses and segments that got through that are needed.
 const MIN_LOSSES: usize = 10;
 const MIN_PASSES: usize = 30;
-/// What a bucket must explain: see [`Fit`].
-const MIN_FULL: f64 = 0.45;
-const MAX_OVER: f64 = 0.05;
-const MIN_APART: f64 = 0.2;
-const MIN_SURE: f64 = 0.9;
+/// Round trips with losses that are needed, and those without which a fit has to be perfect.
+const MIN_ROUNDS: usize = 2;
+const FEW_ROUNDS: usize = 3;
+/// What a bucket must explain, see [`Fit`]: always, where passes lie far below losses, and where many runs of
+/// losses agree.
+const MIN_FULL: f64 = 0.9;
+const MAX_OVER: f64 = 0.015;
+const MIN_APART: f64 = 0.35;
+const FAR_APART: f64 = 0.7;
+const MIN_SUM: f64 = 1.5;
+const MANY_RUNS: f64 = 60.0;
+const MIN_FULL_OF_MANY: f64 = 0.65;
+const MIN_APART_OF_MANY: f64 = 0.5;
+/// The least bucket, in segments.
+const MIN_DEPTH: f64 = 3.5;
+/// Losses of an episode that shows the rate by itself.
+const MIN_EPISODE: usize = 8;
 /// Rates that are tried, from this share of the best rate seen to the last.
-const RATES: usize = 28;
+const RATES: usize = 45;
 const FIRST_RATE: f64 = 0.7;
-const LAST_RATE: f64 = 1.25;
+const LAST_RATE: f64 = 1.6;
+/// Then so many on each side of the best, each time over a range that is narrower by their number: the level
+/// is the sum over the whole transfer, in which a small error of the rate grows.
+const FINER: i32 = 6;
+const TIMES_FINER: i32 = 2;
 
 /// What a policer looks like from outside.
 #[derive(Clone, Debug)]
@@ -48,6 +64,18 @@ impl Fit {
     fn score(&self) -> f64 {
         self.full - 3.0 * self.over + 0.4 * self.apart
     }
+
+    /// Chance does not make losses lie so, in so many runs and round trips.
+    fn convinces(&self, runs: f64, rounds: usize) -> bool {
+        if self.over > MAX_OVER {
+            return false;
+        }
+        let many = runs >= MANY_RUNS && self.full >= MIN_FULL_OF_MANY && self.apart >= MIN_APART_OF_MANY;
+        let far = self.full.min(self.apart) >= FAR_APART && self.full + self.apart >= MIN_SUM;
+        let all = self.full >= MIN_FULL && self.apart >= MIN_APART || far;
+        let perfect = self.full >= 0.95 && self.apart >= 0.85;
+        if rounds < FEW_ROUNDS { perfect } else { all || many }
+    }
 }
 
 /// A segment that passed the bucket, or was lost in it.
@@ -70,26 +98,18 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
     }
     losses.sort_by_key(|l| l.sent);
     let first = *losses.first()?;
-    if rounds(&losses, view.base) < 3 {
+    let rounds = rounds(&losses, view.base);
+    // Losses in a row tell as much as one.
+    let runs = losses.len() as f64 / view.mean_run().max(1.0);
+    if rounds < MIN_ROUNDS || runs < MIN_LOSSES as f64 {
         return None;
     }
     let points = points(view, &losses);
     if points.iter().filter(|p| !p.lost).count() < MIN_PASSES {
         return None;
     }
-    // Once the bucket is empty, its rate is the most that gets through.
-    let usual_best = capacity_since(&view.stretches, view.base, first.resent);
-    if usual_best <= 0.0 {
-        return None;
-    }
-    let fits = (0..=RATES).filter_map(|n| {
-        let share = FIRST_RATE + (LAST_RATE - FIRST_RATE) * n as f64 / RATES as f64;
-        fit(&points, usual_best * share, f64::from(view.mss))
-    });
-    let best = fits.max_by(|a, b| a.score().total_cmp(&b.score()))?;
-    // A bucket of the depth of a few segments is a queue, or nothing at all.
-    let sure = best.full + 0.6 * best.apart - 3.0 * best.over;
-    if best.full < MIN_FULL || best.over > MAX_OVER || best.apart < MIN_APART || sure < MIN_SURE {
+    let best = best_fit(view, &points, first)?;
+    if !best.convinces(runs, rounds) {
         return None;
     }
     // A queue of that depth would have delayed what stood in it.
@@ -102,12 +122,8 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
     let real = view.episodes.iter().filter(|e| !e.spurious);
     let (deep, all) =
         real.fold((0, 0), |(deep, all), e| (deep + usize::from(e.queued * 2 > view.deep), all + 1));
-    if usual > 0.6 * delay || usual > 0.12 * delay && deep * 10 > all * 6 {
-        return None;
-    }
-    // A bucket lets some through between those it drops; a burst of losses does not.
-    let runs = view.mean_run();
-    if runs > 2.2 && best.apart < 0.6 {
+    let share = if all < 5 { 0.3 } else { 0.12 };
+    if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 {
         return None;
     }
     Some(Policing {
@@ -116,6 +132,45 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
         since: first.sent,
         confidence: (0.3 + 0.4 * best.full + 0.3 * best.apart).min(0.97),
     })
+}
+
+/// The rate that explains the losses best.
+fn best_fit(view: &View<'_>, points: &[Point], first: &FlowLoss) -> Option<Fit> {
+    let mss = f64::from(view.mss);
+    // Once the bucket is empty, its rate is the most that gets through; and what gets through between the
+    // losses of one episode.
+    let usual = capacity_since(&view.stretches, view.base, first.resent);
+    let mut tried: Vec<f64> = (0..=RATES)
+        .map(|n| usual * (FIRST_RATE + (LAST_RATE - FIRST_RATE) * n as f64 / RATES as f64))
+        .collect();
+    tried.extend(episode_rates(view, points));
+    let better = |a: &Fit, b: &Fit| a.score().total_cmp(&b.score());
+    let rates = tried.into_iter().filter(|rate| *rate > 0.0);
+    let mut best = rates.filter_map(|rate| fit(points, rate, mss)).max_by(better)?;
+    let mut step = (LAST_RATE - FIRST_RATE) / RATES as f64;
+    for _ in 0..TIMES_FINER {
+        let middle = best.rate;
+        let near = (-FINER..=FINER).map(|n| middle * (1.0 + step * f64::from(n) / f64::from(FINER)));
+        best = near.filter_map(|rate| fit(points, rate, mss)).max_by(better).unwrap_or(best);
+        step /= f64::from(FINER);
+    }
+    Some(best)
+}
+
+/// What got through between the first and the last loss of each large episode, over the time.
+fn episode_rates(view: &View<'_>, points: &[Point]) -> Vec<f64> {
+    let rate = |start: f64, end: f64| {
+        let lost: Vec<&Point> =
+            points.iter().filter(|p| p.lost && p.time >= start && p.time <= end).collect();
+        let (first, last) = (lost.first()?, lost.last()?);
+        let time = last.time - first.time;
+        (lost.len() >= MIN_EPISODE && time > 0.0).then(|| (last.passed - first.passed) / time)
+    };
+    let mut large: Vec<_> = view.episodes.iter().filter(|e| !e.spurious).collect();
+    large.sort_by_key(|e| std::cmp::Reverse(e.losses));
+    // What a hole hides may have been lost a little earlier.
+    let start = |at: Instant| at.as_secs_f64() - view.base.as_secs_f64() / 2.0;
+    large.iter().take(3).filter_map(|e| rate(start(e.start), e.end.as_secs_f64())).collect()
 }
 
 /// Round trips in which something was lost.
@@ -149,7 +204,8 @@ fn points(view: &View<'_>, losses: &[&FlowLoss]) -> Vec<Point> {
         let n = losses.partition_point(|l| l.sent < at);
         seen.saturating_sub(lost_by_then.get(n).copied().unwrap_or(all)) as f64
     };
-    let lost: std::collections::BTreeSet<u64> = losses.iter().map(|l| l.frame).filter(|f| *f > 0).collect();
+    let lost: std::collections::BTreeSet<u64> =
+        losses.iter().filter(|l| !l.upstream).map(|l| l.frame).filter(|f| *f > 0).collect();
     let mut points: Vec<Point> = view
         .half
         .passes
@@ -158,13 +214,33 @@ fn points(view: &View<'_>, losses: &[&FlowLoss]) -> Vec<Point> {
         .filter(|p| !lost.contains(&p.frame))
         .map(|p| Point { time: p.time.as_secs_f64(), passed: through(p.time, p.passed), lost: false })
         .collect();
-    points.extend(losses.iter().map(|l| Point {
-        time: l.sent.as_secs_f64(),
+    points.extend(losses.iter().zip(times(view, losses)).map(|(l, time)| Point {
+        time,
         passed: through(l.sent, l.passed),
         lost: true,
     }));
     points.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.passed.total_cmp(&b.passed)));
     points
+}
+
+/// When each loss would have passed, in seconds. What was lost before the capture point came after the
+/// segment before it, at the distance of segments that follow each other, and before the one that showed the
+/// hole.
+fn times(view: &View<'_>, losses: &[&FlowLoss]) -> Vec<f64> {
+    let byte = view.half.line_rate().map_or(0.0, |rate| 1.0 / rate);
+    let mut times = Vec::with_capacity(losses.len());
+    let mut from = 0;
+    while let Some(first) = losses.get(from) {
+        let hole = losses[from..].iter().take_while(|l| l.upstream && l.frame == first.frame).count().max(1);
+        let (before, seen) = (first.before.as_secs_f64(), first.sent.as_secs_f64());
+        for at in 0..hole {
+            let even = (seen - before) * (at + 1) as f64 / (hole + 1) as f64;
+            let close = byte * f64::from(first.len) * (at + 1) as f64;
+            times.push(if first.upstream { before + close.min(even) } else { seen });
+        }
+        from += hole;
+    }
+    times
 }
 
 fn fit(points: &[Point], rate: f64, mss: f64) -> Option<Fit> {
@@ -178,10 +254,10 @@ fn fit(points: &[Point], rate: f64, mss: f64) -> Option<Fit> {
     at_losses.sort_by(f64::total_cmp);
     at_passes.sort_by(f64::total_cmp);
     let depth = *at_losses.get(at_losses.len() / 2)?;
-    if depth < 6.0 * mss {
+    if depth < MIN_DEPTH * mss {
         return None;
     }
-    let slack = (4.0 * mss).max(0.2 * depth);
+    let slack = (4.0 * mss).min(0.5 * depth).max(0.2 * depth);
     let full =
         at_losses.iter().filter(|l| (**l - depth).abs() <= slack).count() as f64 / at_losses.len() as f64;
     let over = at_passes.len() - at_passes.partition_point(|l| *l <= depth + slack);

@@ -14,7 +14,7 @@ pub(super) const INFO: Info = Info {
 
 pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     if !crate::losses::crawls(&transfer.view) {
-        return None;
+        return recovery(transfer);
     }
     let after = transfer.view.half.after_timeout;
     let overlooked = transfer.view.half.counts.overlooked;
@@ -30,4 +30,19 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let mut frames = transfer.stall_frames(Cause::Linux2617);
     frames.extend(after.frames.iter().flat_map(|(a, b)| [*a, *b]));
     Some(transfer.finding(Cause::Linux2617, 0.85, evidence, frames))
+}
+
+/// It crawled in fast recovery, without a timeout.
+fn recovery(transfer: &AttributedView<'_>) -> Option<Finding> {
+    if !transfer.matters(Cause::Linux2617) {
+        return None;
+    }
+    let evidence = format!(
+        "for {} not more than three segments were sent again in a round trip of {}, although SACKs told \
+         of many losses: the window sinks to a segment in recovery",
+        seconds(transfer.time.of(Cause::Linux2617)),
+        seconds(transfer.view.base)
+    );
+    let frames = transfer.stretch_frames(Cause::Linux2617);
+    Some(transfer.finding(Cause::Linux2617, 0.7, evidence, frames))
 }

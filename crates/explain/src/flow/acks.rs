@@ -29,6 +29,8 @@ pub(super) struct AckLog {
     coming: VecDeque<Ack>,
     /// The newest ACK that has reached the sender.
     pub known: Ack,
+    /// When the first ACK of new data since the last segment reached the sender; none if none has.
+    pub released: Option<Instant>,
     /// The window was shut when the last segment had been sent.
     pub shut: Option<Shut>,
     echoes: VecDeque<(u32, Instant)>,
@@ -125,7 +127,11 @@ impl AckLog {
         let room = |ack: &Ack| ack.edge >= nxt + len;
         self.shut = (self.known.edge > 0 && !room(&self.known))
             .then_some(Shut { until: None, zero: self.known.edge <= self.known.una });
+        self.released = None;
         while let Some(ack) = self.coming.front().filter(|ack| ack.time + distance <= now) {
+            if ack.una > self.known.una && self.released.is_none() {
+                self.released = Some(ack.time + distance);
+            }
             self.known = *ack;
             if let Some(shut) = &mut self.shut {
                 shut.zero |= ack.edge <= ack.una;

@@ -22,6 +22,9 @@ pub struct FlowLoss {
     pub(super) id: u64,
     /// When it was sent first; if it was lost before the capture point, when the hole was seen.
     pub sent: Instant,
+    /// If it was lost before the capture point, when the last segment passed before the hole was seen; else
+    /// as `sent`.
+    pub before: Instant,
     /// The frame of the first transmission; if it was lost before the capture point, that which showed the
     /// hole.
     pub frame: u64,

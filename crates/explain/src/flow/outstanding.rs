@@ -48,6 +48,8 @@ pub(super) struct Range {
     pub queued: Span,
     /// Of a hole: how long nothing had come before it was seen.
     pub silence: Span,
+    /// Of a hole: when the segment before it passed.
+    pub before: Instant,
 }
 
 impl Range {
@@ -198,6 +200,7 @@ mod tests {
             flight: 0,
             queued: Span::ZERO,
             silence: Span::ZERO,
+            before: Instant::ZERO,
         }
     }
 

@@ -14,8 +14,11 @@ const MIN_TIME: Span = Span::from_millis(100);
 pub(super) struct OneWay {
     first: Option<(Instant, u32)>,
     rate: Option<f64>,
-    /// The least of `time - stamp` seen, in seconds.
-    least: Option<f64>,
+    /// The least of `time - stamp` seen, in seconds, for each rate: the queue may stand before the rate is
+    /// known.
+    least: [f64; RATES.len()],
+    /// Which rate it is.
+    known: usize,
     now: f64,
 }
 
@@ -31,14 +34,19 @@ impl OneWay {
             return;
         }
         let elapsed = now.since(since);
+        let offset = |rate: f64| elapsed.as_secs_f64() - f64::from(ticks) / rate;
+        let possible = |at: &usize| self.rate.is_none() || *at == self.known;
+        for at in (0..RATES.len()).filter(possible) {
+            self.least[at] = self.least[at].min(offset(RATES[at]));
+        }
         if self.rate.is_none() && ticks >= MIN_TICKS && elapsed >= MIN_TIME {
             let measured = f64::from(ticks) / elapsed.as_secs_f64();
-            self.rate = RATES.into_iter().find(|rate| (measured / rate - 1.0).abs() < 0.2);
+            let found = RATES.into_iter().position(|rate| (measured / rate - 1.0).abs() < 0.2);
+            self.known = found.unwrap_or_default();
+            self.rate = found.and_then(|at| RATES.get(at)).copied();
         }
         let Some(rate) = self.rate else { return };
-        let offset = elapsed.as_secs_f64() - f64::from(ticks) / rate;
-        self.now = offset;
-        self.least = Some(self.least.map_or(offset, |least| least.min(offset)));
+        self.now = offset(rate);
     }
 
     /// Ticks per second, once it is known.
@@ -49,7 +57,7 @@ impl OneWay {
     /// By how much the delay exceeds the least one, a tick included; none if the clock is not known.
     pub fn excess(&self) -> Option<Span> {
         let rate = self.rate?;
-        let excess = (self.now - self.least?).max(0.0) + 1.0 / rate;
+        let excess = (self.now - self.least.get(self.known)?).max(0.0) + 1.0 / rate;
         Some(Span::from_nanos((excess * 1e9) as u64))
     }
 }

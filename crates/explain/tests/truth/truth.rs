@@ -98,8 +98,10 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
         .unwrap_or(Instant::FAR_FUTURE);
     let mut cut: Option<Cause> = None;
     let mut last_cut = Instant::ZERO;
+    // What the last cut took the place of, and when the receive window was full.
+    let mut before_cut: Option<Cause> = None;
+    let mut window: Option<(Instant, Cause)> = None;
     let mut connected = false;
-    let end = rows.iter().rposition(|r| r.direction == RecordDirection::Received && r.snd_una == r.snd_nxt);
     let last_data =
         rows.iter().rposition(|r| r.direction == RecordDirection::Sent && r.len.get() > 0).unwrap_or(0);
     let done = rows[last_data].seq + u32::try_from(rows[last_data].len.get()).unwrap();
@@ -110,7 +112,7 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
                 && r.snd_una.after_eq(done)
                 && r.time >= rows[last_data].time
         })
-        .or(end)
+        // A transfer that was given up ends with its last record.
         .unwrap_or(rows.len() - 1);
     for at in 0..end {
         let (row, next) = (&rows[at], &rows[at + 1]);
@@ -119,13 +121,15 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
             Some(Why::CutFastRetransmit | Why::CutTimeout | Why::CutEcn | Why::CutTailLoss)
         ) {
             let class = class_of(seen, last_cut, row.time, row.snd_una, base);
+            before_cut = cut;
             cut = Some(class);
             last_cut = row.time;
         }
         if matches!(row.cause, Some(Why::Undo | Why::UndoTimestamp | Why::UndoDsack | Why::UndoFRto))
             && has(Cause::SpuriousTimeout)
         {
-            cut = None;
+            // The window is again as it was.
+            cut = before_cut;
         }
         let span = next.time.since(row.time);
         if span.is_zero() {
@@ -139,7 +143,15 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
             truth.add(if again && has(Cause::SynLoss) { Cause::SynLoss } else { Cause::Connect }, span);
             continue;
         }
-        let cause = limit(seen, rows, at, cut, first_policed, base);
+        let cause = match (limit(seen, rows, at, cut, first_policed, base), window) {
+            (cause @ (Cause::ReceiverApplication | Cause::ReceiveWindow | Cause::WindowScale), _) => {
+                window = Some((next.time, cause));
+                cause
+            }
+            // A paced sender leaves a part of the window open for a moment.
+            (Cause::SlowStart, Some((at, by))) if has_room(row) && row.time.since(at) < base => by,
+            (cause, _) => cause,
+        };
         if cause == Cause::TailLoss {
             // Its repair takes a round trip more.
             cut = Some(cause);
@@ -147,6 +159,11 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
         truth.add(cause, span);
     }
     truth
+}
+
+/// The congestion window is not what holds the sender back.
+fn has_room(row: &Record) -> bool {
+    row.cwnd.get() > row.in_flight.get() + row.in_flight.get() / 3 + 2
 }
 
 /// Why the window was cut at `now`: by what was dropped since the last cut.
@@ -237,8 +254,12 @@ fn limit(
             .iter()
             .rev()
             .find(|d| d.data && d.time <= row.time + base && Seq::new(d.seq).after_eq(head));
-        return match dropped.or(any) {
-            Some(d) => reason(seen, &d.reason),
+        // Its retransmission was lost as well.
+        let again =
+            dropped.is_some_and(|d| seen.drops.iter().filter(|o| o.data && o.seq == d.seq).count() > 1);
+        return match dropped.or(any).map(|d| reason(seen, &d.reason)) {
+            Some(Cause::TailLoss) if again => Cause::LostRetransmission,
+            Some(cause) => cause,
             None => {
                 let acks = |d: &&Drop| !d.data && d.time <= next.time && d.time + span + base >= row.time;
                 seen.drops.iter().rev().find(acks).map_or(Cause::SpuriousTimeout, |d| reason(seen, &d.reason))
@@ -256,7 +277,9 @@ fn limit(
     }
     let outstanding = row.snd_nxt.bytes_since(row.snd_una);
     let window = row.rwnd.get();
-    let full = u64::from(outstanding) + u64::from(seen.mss) > window;
+    // Some senders do not fill the last part of it with less than a burst.
+    let close = u64::from(outstanding) + window / 8 > window && has_room(row);
+    let full = u64::from(outstanding) + u64::from(seen.mss) > window || close;
     if seen.case.send_buffer.is_some_and(|buffer| outstanding + seen.mss >= buffer) {
         return Cause::SendBuffer;
     }
@@ -278,7 +301,9 @@ fn limit(
         // Not bound by the window.
         return Cause::SendBuffer;
     }
-    if row.time >= first_policed && has(Cause::Policer) {
+    // Unless the window was cut last for something else.
+    let other = matches!(cut, Some(Cause::RandomLoss | Cause::BurstLoss | Cause::Outage));
+    if row.time >= first_policed && has(Cause::Policer) && !other {
         return Cause::Policer;
     }
     if has(Cause::Linux2617) && row.time >= first_policed {
@@ -288,17 +313,22 @@ fn limit(
             Cause::Policer
         };
     }
-    if has(Cause::SenderProcessor) && row.srtt > base + base / 8 + Span::from_millis(1) {
+    let first = rows[..=at].partition_point(|r| r.time + base < row.time);
+    let delivered = f64::from(row.snd_una.bytes_since(rows[first].snd_una)) / base.as_secs_f64().max(1e-6);
+    // The sender's own queue has stood for a round trip.
+    let own = |r: &Record| r.srtt > base + base / 8 + Span::from_millis(1);
+    if has(Cause::SenderProcessor) && own(row) && own(&rows[first]) {
         return Cause::SenderProcessor;
     }
     // The line is busy, if only with a short queue.
-    let first = rows[..=at].partition_point(|r| r.time + base < row.time);
-    let delivered = f64::from(row.snd_una.bytes_since(rows[first].snd_una));
-    let busy = delivered / base.as_secs_f64().max(1e-6) >= 0.9 * seen.line;
+    let busy = delivered >= 0.9 * seen.line;
     if busy && !(has(Cause::SmallQueue) && cut.is_some()) && cut != Some(Cause::Policer) {
         return Cause::Congestion;
     }
-    if queued > Span::from_micros(300) + base / 20 && !(has(Cause::SmallQueue) && cut.is_some()) {
+    // It has stood for a round trip: a burst that the line takes a moment for is no full path.
+    let round = seen.queue.partition_point(|(t, _)| *t + base < row.time);
+    let stood = seen.queue.get(round..queue).and_then(|q| q.iter().map(|(_, q)| *q).min()).unwrap_or(queued);
+    if stood.min(queued) > Span::from_micros(300) + base / 20 && !(has(Cause::SmallQueue) && cut.is_some()) {
         return Cause::Congestion;
     }
     match cut {

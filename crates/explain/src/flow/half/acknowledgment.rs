@@ -74,6 +74,10 @@ impl Half {
         {
             self.counts.duplicate_acks += 1;
         }
+        // Across a loss much is acknowledged at once, which was read before.
+        if advanced > 0 && self.sacked == 0 {
+            self.counts.unread_bytes += advanced - edge.saturating_sub(self.edge).min(advanced);
+        }
         self.edge = if advanced > 0 || ack == before { edge } else { self.edge };
         self.take_sack(segment, ack, before);
         let gained = advanced

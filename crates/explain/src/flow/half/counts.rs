@@ -47,6 +47,9 @@ pub struct Counts {
     pub missing_acks: u64,
     /// ACKs whose IP identification follows on.
     pub numbered_acks: u64,
+    /// Bytes by which ACKs of new data did not move the right edge of the window on: they lay in the
+    /// receiver's buffer.
+    pub unread_bytes: u64,
     /// Segments shorter than full ones that were not the last.
     pub short_segments: u64,
     /// Window probes and keep-alives.

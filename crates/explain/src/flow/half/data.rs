@@ -71,7 +71,9 @@ impl Half {
             _ => {}
         }
         let full = self.full();
-        let short = !len.is_multiple_of(full) && !segment.flags.has(Flags::FIN);
+        // Where large segments vanish, the largest that arrive are full.
+        let most = if self.largest_delivered > 0 { full.min(self.largest_delivered) } else { full };
+        let short = !len.is_multiple_of(full) && !len.is_multiple_of(most) && !segment.flags.has(Flags::FIN);
         self.note_burst(now, len);
         self.ids.see(segment.ip_id);
         let wait = self.attribute(segment, start, end, peer);
@@ -144,6 +146,7 @@ impl Half {
             loss: 0,
             flight: u32::try_from(flight).unwrap_or(u32::MAX),
             silence: Span::ZERO,
+            before: now,
             queued: self.near_queue(),
         });
         self.nxt = end;
@@ -206,12 +209,14 @@ impl Half {
                 tsval,
                 first_tsval: None,
                 ip_id: segment.ip_id,
-                burst: self.burst_before.saturating_add(1),
+                // After a packet that came alone, it came alone.
+                burst: if self.burst_before > 0 { self.burst_before.saturating_add(1) } else { 0 },
                 nxt: start,
                 passed: self.counts.bytes - u64::from(segment.len),
                 loss: 0,
                 flight: u32::try_from(self.nxt.saturating_sub(self.log.known.una)).unwrap_or(u32::MAX),
                 silence: self.recent_silence,
+                before: self.last_data.map_or(now, |(time, _)| time),
                 queued: self.near_queue(),
             });
             at = end;

@@ -75,6 +75,7 @@ impl Half {
                 added.push(FlowLoss {
                     id: 0,
                     sent: range.first,
+                    before: range.before,
                     frame: range.frame,
                     resent: now,
                     resent_frame: segment.frame,
@@ -117,6 +118,7 @@ impl Half {
             added.push(FlowLoss {
                 id: 0,
                 sent: range.last,
+                before: range.last,
                 frame: range.last_frame,
                 resent: now,
                 resent_frame: segment.frame,
@@ -166,6 +168,7 @@ impl Half {
             let id = self.losses.add(FlowLoss {
                 id: 0,
                 sent: now,
+                before: now,
                 frame: segment.frame,
                 resent: now,
                 resent_frame: segment.frame,

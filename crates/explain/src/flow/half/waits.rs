@@ -27,6 +27,8 @@ impl Half {
         let near = self.log.distance();
         let arrived = known.time + near;
         let since_ack = now.since(arrived.max(last));
+        // Since the first ACK that would have released something.
+        let since_release = self.log.released.map_or(since_ack, |at| now.since(at.max(last)));
         let resent = start < self.nxt;
         let round = self.round();
         let outstanding = self.nxt.saturating_sub(known.una);
@@ -34,6 +36,10 @@ impl Half {
             self.recent_silence = gap;
             self.silence_ended = now;
         }
+        // Most of the flight was acknowledged meanwhile. A full send buffer is filled again before that:
+        // Linux wakes the program when a third of it is free.
+        let recent = self.timeline.slices().iter().rev().take(2).map(|s| s.flight).max();
+        let drained = outstanding * 5 < recent.unwrap_or_default() * 2;
         let mut waits = [Span::ZERO; Wait::COUNT];
 
         let timer = MIN_TIMER.max(round * 3 / 5);
@@ -71,8 +77,11 @@ impl Half {
             waits[if self.delayed { Wait::DelayedAck } else { Wait::Ack } as usize] += before;
         } else if resent && since_ack >= timer && (start <= known.una.max(self.una) || end >= self.nxt) {
             waits[Wait::Timer as usize] += gap;
-        } else if !resent && self.last_short && since_ack > MIN_PAUSE.max(gap / 16) {
-            // The last segment was short: there was nothing more to send.
+        } else if !resent
+            && self.last_short
+            && (since_ack > MIN_PAUSE.max(gap / 16) || drained && since_release > MIN_PAUSE.max(gap / 16))
+        {
+            // The last segment was short, and ACKs released nothing: there was nothing more to send.
             waits[Wait::Program as usize] += gap;
         } else if !resent && since_ack >= round * 3 / 2 + timeout {
             // No ACK for what is outstanding, for so long: what goes out now is a probe.
