@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// The name of a report.
 pub const REPORT: &str = "report.html";
 /// The name of the file for finished measurements.
-const KEPT: &str = ".farpace-measured";
+pub const KEPT: &str = ".farpace-measured";
 
 /// Options of every command that makes an experiment.
 #[derive(Clone, Debug, Default, Serialize, clap::Args)]
@@ -198,7 +198,7 @@ pub fn command_line(name: &str, args: &impl Serialize) -> String {
 }
 
 /// A bar on standard error, if that is a terminal.
-struct RunBar(ProgressBar);
+pub struct RunBar(pub ProgressBar);
 
 impl ProgressSink for RunBar {
     fn begin(&self, total: usize, finished: usize) {

@@ -1,5 +1,6 @@
 //! What is known of a paper before anything is measured.
 
+use crate::plausible::PlausibleKey;
 use crate::world::PaperWorld;
 
 /// What is known of a paper without a measurement.
@@ -25,6 +26,8 @@ pub struct PaperInfo {
     pub document: &'static str,
     /// Assumptions about what it leaves open; first the world in which most claims hold.
     pub worlds: &'static [PaperWorld],
+    /// Keys about which it leaves something open, each with a plausible range.
+    pub plausible: &'static [PlausibleKey],
 }
 
 impl PaperInfo {

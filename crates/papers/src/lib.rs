@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ack;
+pub mod assumption_search;
 mod assumptions;
 mod bulk;
 mod contender;
@@ -22,6 +23,7 @@ mod observe;
 mod overview;
 pub mod pacing;
 mod paper;
+mod plausible;
 mod reasons;
 mod report;
 mod runner;
@@ -33,6 +35,7 @@ mod sweep;
 pub mod together;
 mod world;
 
+pub use assumptions::{PointSetting, WorldAssumptions};
 pub use bulk::endless;
 pub use contender::{chosen_controls, congestion_name};
 pub use experiment::{CaseRun, Experiment, MeasureError, Measured, RunsOfCase, StopRequest};
@@ -40,6 +43,7 @@ pub use info::PaperInfo;
 pub use observe::Setting;
 pub use overview::Overview;
 pub use paper::{ClaimList, Paper, RowList};
+pub use plausible::{PlausibleKey, SCENARIO};
 pub use reasons::{FailsIn, entries as reasons, entries_in_world as reasons_in_world};
 pub use report::{ExperimentReport, PaperSummary, ReportJson};
 pub use runner::{ProgressSink, Runner};

@@ -1,5 +1,6 @@
 //! A published measurement: what [`Experiment`] has, and rows and claims.
 
+use crate::assumptions::WorldAssumptions;
 use crate::experiment::{Experiment, MeasureError, Measured};
 use crate::info::PaperInfo;
 use crate::reasons;
@@ -18,14 +19,25 @@ pub trait Paper: Experiment<Measurement: Clone> {
     /// What is known without a measurement.
     const ABOUT: &'static PaperInfo;
 
+    /// What all runs assume.
+    fn assumed(&self) -> &WorldAssumptions;
+    /// The same measurement with other assumptions. If it is `brief`, it leaves out what no claim and no
+    /// printed number needs.
+    ///
+    /// # Errors
+    /// A scenario that the assumptions make impossible.
+    fn assuming(&self, assumed: WorldAssumptions, brief: bool) -> Result<Self, MeasureError>;
     /// The world in which all runs are made; none: literally.
-    fn world(&self) -> Option<&'static PaperWorld>;
-    /// The same measurement in a world. If it is `brief`, it leaves out what no claim and no printed number
-    /// needs.
+    fn world(&self) -> Option<&'static PaperWorld> {
+        self.assumed().world
+    }
+    /// The same measurement in a world; as [`assuming`](Paper::assuming).
     ///
     /// # Errors
     /// A scenario that the world and the values from the user make impossible.
-    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError>;
+    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
+        self.assuming(self.assumed().within(world), brief)
+    }
     /// False if the runs of a case are the same in each world.
     fn depends_on_world(_case: &Self::Case) -> bool {
         true

@@ -115,7 +115,7 @@ impl Runner<'_> {
         Ok(Measured::new(experiment, self.measure_all(experiment, plan)?))
     }
 
-    fn measure_all<E: Experiment>(
+    pub(crate) fn measure_all<E: Experiment>(
         &self,
         experiment: &E,
         plan: Vec<CaseRun<E::Case>>,

@@ -5,6 +5,7 @@ pub mod all;
 pub mod nics;
 pub mod pacing;
 pub mod satellite;
+mod search;
 pub mod stops;
 
 use crate::experiments::{self, ExperimentArgs, Made, OutputForm, end};
@@ -16,7 +17,8 @@ use farpace_papers::nics::NicsPaper;
 use farpace_papers::pacing::PacingPaper;
 use farpace_papers::satellite::SatellitePaper;
 use farpace_papers::stops::StopsPaper;
-use farpace_papers::{Paper, PaperInfo};
+use farpace_papers::{Paper, PaperInfo, PaperWorld};
+use farpace_units::Span;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -27,6 +29,8 @@ Examples:
   farpace papers all                 all of them, quickly, on one page
   farpace papers stops               one of them in full, with a report of its own
   farpace papers nics --assume list  the worlds of this paper: named assumptions about its hosts
+  farpace papers nics --search list  the keys that it leaves open, with plausible ranges
+  farpace papers nics --quick --search wide-acks.interrupts.delay,sender-host.processor.receive_ack
   farpace papers nics --json | jq '.claims[] | select(.holds | not)'";
 
 /// The arguments of `farpace papers`.
@@ -83,6 +87,26 @@ pub struct PaperArgs {
     /// hold]
     #[arg(long, value_name = "WORLD")]
     pub assume: Option<String>,
+    /// What the printed numbers imply about the hosts: the paper over plausible ranges of keys that it leaves
+    /// open. KEY or KEY=RANGE, as in --vary of farpace sweep; may be repeated. "list" for keys and ranges
+    #[arg(long, value_name = "KEYS")]
+    #[serde(serialize_with = "search::as_options")]
+    pub search: Vec<String>,
+    /// With --search: points [default: 32; with --budget as many as it has time for]
+    #[arg(long, value_name = "N", requires = "search")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub points: Option<u64>,
+    /// With --search: how points are drawn: sobol, lhs (Latin hypercube) or grid (all combinations) [default:
+    /// sobol]
+    #[arg(long, value_name = "KIND", requires = "search")]
+    pub sampling: Option<search::PointSampling>,
+    /// With --search: begin no point after this time, as in 10min
+    #[arg(long, value_name = "TIME", requires = "search")]
+    pub budget: Option<Span>,
+    /// With --search: rows whose printed numbers choose points, separated by commas; the others judge. What
+    /// ends in / stands for all rows that begin so [default: every second one]
+    #[arg(long, value_name = "ROWS", value_delimiter = ',', requires = "search")]
+    pub fit: Vec<String>,
     /// The options of every experiment.
     #[command(flatten)]
     #[serde(flatten)]
@@ -116,6 +140,13 @@ fn make_paper<P: Paper>(
     form: OutputForm,
 ) -> Result<Made> {
     let common = &args.common;
+    if !args.search.is_empty() {
+        let paper = match args.assume.as_deref() {
+            None | Some(LITERAL) => paper,
+            Some(name) => paper.in_world(world::<P>(name)?, true)?,
+        };
+        return search::make(&paper, line, args, form);
+    }
     let make = |paper: &P| experiments::make(paper, line, common, dir, form);
     match args.assume.as_deref() {
         None => match P::ABOUT.worlds.first() {
@@ -126,14 +157,15 @@ fn make_paper<P: Paper>(
             None => make(&paper),
         },
         Some(LITERAL) => make(&paper),
-        Some(name) => {
-            let names: Vec<&str> =
-                P::ABOUT.worlds.iter().map(|world| world.name).chain([LITERAL, LIST]).collect();
-            let unknown = || anyhow!("there is no world `{name}`; this paper has: {}", names.join(", "));
-            let world = P::ABOUT.world(name).ok_or_else(unknown)?;
-            make(&paper.in_world(world, false)?)
-        }
+        Some(name) => make(&paper.in_world(world::<P>(name)?, false)?),
     }
+}
+
+/// The world of this name.
+fn world<P: Paper>(name: &str) -> Result<&'static PaperWorld> {
+    let names: Vec<&str> = P::ABOUT.worlds.iter().map(|world| world.name).chain([LITERAL, LIST]).collect();
+    let unknown = || anyhow!("there is no world `{name}`; this paper has: {}", names.join(", "));
+    P::ABOUT.world(name).ok_or_else(unknown)
 }
 
 /// Prints the worlds of a paper.
@@ -171,6 +203,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         && paper.assume.as_deref() == Some(LIST)
     {
         return list(about, paper.common.json);
+    }
+    if let Some((about, paper)) = args.paper.one()
+        && paper.search == [LIST]
+    {
+        return search::list(about, paper.common.json);
     }
     let (made, paper) = match &args.paper {
         PaperCommand::All(args) => return all::run(args),

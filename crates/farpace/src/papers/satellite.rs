@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     pub time: Option<Span>,
     /// Not the paper: every congestion control, on a modern stack, over the same grid
-    #[arg(long, conflicts_with_all = ["quick", "strict", "assume"])]
+    #[arg(long, conflicts_with_all = ["quick", "strict", "assume", "search"])]
     pub frontier: bool,
     /// With --frontier: only these, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "frontier")]

@@ -9,6 +9,8 @@ mod ray;
 mod show;
 mod worker;
 
+pub(crate) use progress::duration;
+
 use crate::terminal;
 use anyhow::Result;
 use farpace_study::merge;

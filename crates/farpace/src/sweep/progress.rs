@@ -102,7 +102,7 @@ impl StudySink for SweepProgress {
 }
 
 /// A time in the largest unit that fits, with about three digits.
-pub(super) fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     const UNITS: [(f64, &str); 6] = [
         (365.25 * 86_400.0, "years"),
         (86_400.0, "days"),

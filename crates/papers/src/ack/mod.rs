@@ -27,7 +27,6 @@ use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
 use crate::statistics::Summary;
-use crate::world::PaperWorld;
 use cases::{AckCase, AskPolicy, DelaySplit, SCENARIO, sweep};
 use farpace_report::{Page, ReproductionClaim, Table};
 use published::TABLE_2;
@@ -113,13 +112,13 @@ impl Paper for AckPaper {
         single_run: "farpace run scenarios/papers/ack.toml --out cdl",
         document: include_str!("../../../../docs/papers/ack.md"),
         worlds: worlds::WORLDS,
+        plausible: worlds::PLAUSIBLE,
     };
 
-    fn world(&self) -> Option<&'static PaperWorld> {
-        self.assumed.world
+    fn assumed(&self) -> &WorldAssumptions {
+        &self.assumed
     }
-    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
-        let assumed = self.assumed.within(world);
+    fn assuming(&self, assumed: WorldAssumptions, brief: bool) -> Result<Self, MeasureError> {
         Ok(AckPaper { quick: self.quick, sweeps: self.sweeps && !brief, assumed })
     }
 

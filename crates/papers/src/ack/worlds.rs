@@ -1,5 +1,6 @@
 //! Worlds of the thesis on CDL.
 
+use crate::plausible::PlausibleKey;
 use crate::world::{PaperWorld, WorldSetting};
 
 const FIVE: WorldSetting = WorldSetting {
@@ -35,5 +36,33 @@ pub const WORLDS: &[PaperWorld] = &[
         fitted: &["table5.1/none/bytes", "table5.2/none/bytes"],
         fitted_to_claims: false,
         result: "Worse than literally: the claim on samples without CDL (`srtt-nearer`) is lost.",
+    },
+];
+
+/// What it leaves open.
+pub const PLAUSIBLE: &[PlausibleKey] = &[
+    PlausibleKey {
+        part: "receiver",
+        key: "receive_buffer",
+        range: "5840B..8760B",
+        reason: "8760 B are printed; clusters of 2048 B and low-water marks leave four to six segments of it",
+    },
+    PlausibleKey {
+        part: "line",
+        key: "forward.delay",
+        range: "20ms..30ms",
+        reason: "a line of 512 kbit/s is printed, not its length; its round trip without load is about 50 ms",
+    },
+    PlausibleKey {
+        part: "line",
+        key: "overhead",
+        range: "0B..24B",
+        reason: "what the line adds to a packet is not printed; HDLC, PPP and frames of ATM differ by this",
+    },
+    PlausibleKey {
+        part: "sender-host",
+        key: "processor.send",
+        range: "10us..500us",
+        reason: "a 486 or Pentium of the time took this long for a frame",
     },
 ];

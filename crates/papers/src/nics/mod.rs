@@ -21,7 +21,6 @@ use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
-use crate::world::PaperWorld;
 use cases::{FIG_10, FILE, IDLE, NicsCase, NicsRunKind, RATIOS, TESTBED};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::Span;
@@ -162,18 +161,19 @@ impl Paper for NicsPaper {
         single_run: "farpace run scenarios/papers/nics.toml --set hosts.a.multi_nic.skip=0 --out turns",
         document: include_str!("../../../../docs/papers/nics.md"),
         worlds: worlds::WORLDS,
+        plausible: worlds::PLAUSIBLE,
     };
 
-    fn world(&self) -> Option<&'static PaperWorld> {
-        self.assumed.world
+    fn assumed(&self) -> &WorldAssumptions {
+        &self.assumed
     }
-    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
+    fn assuming(&self, assumed: WorldAssumptions, brief: bool) -> Result<Self, MeasureError> {
         Ok(NicsPaper {
             quick: self.quick,
             skips: self.skips.clone(),
             time: self.time,
             sweeps: self.sweeps && !brief,
-            assumed: self.assumed.within(world),
+            assumed,
             sets: self.sets.clone(),
             orders: self.orders.clone(),
         })

@@ -12,6 +12,7 @@ mod rows;
 mod scheduler;
 mod sensitivity;
 mod transfers;
+mod worlds;
 
 use crate::assumptions::WorldAssumptions;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
@@ -19,7 +20,6 @@ use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
-use crate::world::PaperWorld;
 use classes::{FrameBins, LineCase, PacedClass, RandomSet};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::Span;
@@ -275,13 +275,13 @@ impl Paper for PacingPaper {
         single_run: "farpace run scenarios/papers/pacing.toml --set links.line.queue=\"16 kB\" --out gap",
         document: include_str!("../../../../docs/papers/pacing.md"),
         worlds: &[],
+        plausible: worlds::PLAUSIBLE,
     };
 
-    fn world(&self) -> Option<&'static PaperWorld> {
-        self.assumed.world
+    fn assumed(&self) -> &WorldAssumptions {
+        &self.assumed
     }
-    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
-        let assumed = self.assumed.within(world);
+    fn assuming(&self, assumed: WorldAssumptions, brief: bool) -> Result<Self, MeasureError> {
         let (quick, sets, sweeps) = (self.quick, self.sets, self.sweeps && !brief);
         let (time, extension_time) = (self.time, self.extension_time);
         Ok(PacingPaper { quick, sets, time, extension_time, sweeps, assumed })

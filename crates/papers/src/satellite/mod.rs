@@ -15,6 +15,7 @@ mod worlds;
 
 pub use frontier::Frontier;
 
+use crate::assumptions::WorldAssumptions;
 use crate::bulk::{BulkRun, FlowReading};
 use crate::contender::Contender;
 use crate::experiment::{CaseRun, Experiment, MeasureError, Measured, StopRequest};
@@ -22,7 +23,6 @@ use crate::info::PaperInfo;
 use crate::observe::Setting;
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
-use crate::world::PaperWorld;
 use cases::{Ber, ONE, RouterQueue, SEGMENT, SatelliteCase, SatelliteRuns, TWO, WINDOW};
 use farpace_report::{Page, ReproductionClaim, Table};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -136,14 +136,14 @@ impl Paper for SatellitePaper {
                      --out star",
         document: include_str!("../../../../docs/papers/satellite.md"),
         worlds: worlds::WORLDS,
+        plausible: worlds::PLAUSIBLE,
     };
 
-    fn world(&self) -> Option<&'static PaperWorld> {
-        self.runs.assumed.world
+    fn assumed(&self) -> &WorldAssumptions {
+        &self.runs.assumed
     }
-    fn in_world(&self, world: &'static PaperWorld, brief: bool) -> Result<Self, MeasureError> {
-        let mut runs = self.runs.clone();
-        runs.assumed = runs.assumed.within(world);
+    fn assuming(&self, assumed: WorldAssumptions, brief: bool) -> Result<Self, MeasureError> {
+        let runs = SatelliteRuns { assumed, ..self.runs.clone() };
         Ok(SatellitePaper { quick: self.quick || brief, runs })
     }
 

@@ -1,5 +1,6 @@
 //! Worlds of the paper on TCP-STAR.
 
+use crate::plausible::PlausibleKey;
 use crate::world::{PaperWorld, WorldSetting};
 
 /// A filter in STAR's and TCP-J's estimator.
@@ -78,3 +79,39 @@ pub const WORLDS: &[PaperWorld] = &[PaperWorld {
     fitted_to_claims: false,
     result: "More claims hold: 8 of 14 with five seeds, literally 6. The numbers are not nearer.",
 }];
+
+/// What it leaves open.
+pub const PLAUSIBLE: &[PlausibleKey] = &[
+    PlausibleKey {
+        part: "star",
+        key: "abe_filter",
+        range: "none,ewma-ack,tustin",
+        reason: "the estimate is printed without a filter; systems of the time smoothed",
+    },
+    PlausibleKey { part: "tcp-j", key: "abe_filter", range: "none,ewma-ack,tustin", reason: "as for STAR" },
+    PlausibleKey {
+        part: "star",
+        key: "cws_reset",
+        range: "false,true",
+        reason: "two printed equations hold together only if CWS resets the Reno part",
+    },
+    PlausibleKey {
+        part: "highspeed",
+        key: "profile",
+        range: "rfc6675,linux-2.6.17",
+        reason: "footnote 2: it ran on Linux; the version is not printed",
+    },
+    PlausibleKey { part: "scalable", key: "profile", range: "rfc6675,linux-2.6.17", reason: "as for HSTCP" },
+    PlausibleKey {
+        part: "access",
+        key: "rate",
+        range: "10Mbit/s..1000Mbit/s*log",
+        reason: "Ethernets of 10, 100 and 1000 Mbit/s were in use; none is printed",
+    },
+    PlausibleKey {
+        part: "large-queue",
+        key: "queue",
+        range: "400 packets..500 packets",
+        reason: "625 kB are 412 frames of 1514 B, or 432 segments, and queues were counted in packets",
+    },
+];

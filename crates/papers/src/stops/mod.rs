@@ -17,7 +17,6 @@ use crate::info::PaperInfo;
 use crate::observe::{Setting, scenario, set};
 use crate::paper::{ClaimList, Paper, RowList, report};
 use crate::report::ExperimentReport;
-use crate::world::PaperWorld;
 use cases::{DEFECTS, KernelVariant, MAIN_WINDOW, PolicedCase, TABLE_2, WINDOWS};
 use farpace_lab::Payload;
 use farpace_lab::scenario::Scenario;
@@ -64,12 +63,13 @@ impl StopsPaper {
     /// A scenario that `set` makes impossible.
     pub fn new(quick: bool, phases: Option<u32>, set: &[Setting]) -> Result<Self, MeasureError> {
         let many = phases.unwrap_or(if quick { 3 } else { PHASES }).clamp(1, PHASES);
-        StopsPaper::assuming(quick, many, WorldAssumptions::literal(set))
+        StopsPaper::with(quick, many, WorldAssumptions::literal(set))
     }
 
-    fn assuming(quick: bool, many: u32, assumed: WorldAssumptions) -> Result<Self, MeasureError> {
-        let chosen = assumed.world.and_then(|world| world.choice(worlds::WINDOW));
-        let chosen = chosen.and_then(|window| window.parse().ok());
+    fn with(quick: bool, many: u32, assumed: WorldAssumptions) -> Result<Self, MeasureError> {
+        let chosen = assumed.choice(worlds::WINDOW).map(str::parse::<u32>).transpose();
+        let wrong = |_| MeasureError::Invalid("paper.window is a whole number of packets".into());
+        let chosen = chosen.map_err(wrong)?;
         let main = chosen.unwrap_or(MAIN_WINDOW);
         let windows = if quick || chosen.is_some() { vec![main] } else { WINDOWS.to_vec() };
         // Only an even number has the phase in the middle.
@@ -210,13 +210,14 @@ impl Paper for StopsPaper {
                      --out stops-2.6.17",
         document: include_str!("../../../../docs/papers/stops.md"),
         worlds: worlds::WORLDS,
+        plausible: worlds::PLAUSIBLE,
     };
 
-    fn world(&self) -> Option<&'static PaperWorld> {
-        self.assumed.world
+    fn assumed(&self) -> &WorldAssumptions {
+        &self.assumed
     }
-    fn in_world(&self, world: &'static PaperWorld, _brief: bool) -> Result<Self, MeasureError> {
-        let mut paper = StopsPaper::assuming(self.quick, self.many, self.assumed.within(world))?;
+    fn assuming(&self, assumed: WorldAssumptions, _brief: bool) -> Result<Self, MeasureError> {
+        let mut paper = StopsPaper::with(self.quick, self.many, assumed)?;
         if let Some(payload) = &self.payload {
             paper.send(payload.clone(), self.source.clone());
         }
