@@ -74,6 +74,8 @@ causes! {
     CutEcn = "cut_ecn",
     /// Window reduced because a tail loss probe repaired a loss (RFC 8985 §7.4.2).
     CutTailLoss = "cut_tail_loss",
+    /// Window reduced because the transmit queue of the own host was full.
+    CutTransmitQueue = "cut_transmit_queue",
     /// A reduction undone: the retransmission was spurious.
     Undo = "undo",
     /// A reduction undone because of a timestamp (Eifel, RFC 3522).

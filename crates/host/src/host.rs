@@ -23,9 +23,11 @@ use crate::secret::{Purpose, Secret, Tuple};
 use crate::time_wait::TimeWaits;
 use crate::timers::Timers;
 use farpace_events::Record;
-use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
+use farpace_path::{Cx, Element, Inspection, Port, PortFrames, TransmitQueue};
 use farpace_tcp::config::{Config, Tuning};
-use farpace_tcp::{Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Ports, Segment, Transmit};
+use farpace_tcp::{
+    Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Ports, Segment, Transmit, TransmitRoom,
+};
 use farpace_units::{ByteCount, Instant, Rate};
 use farpace_wire::{Below, Departures, MacAddr, Packet};
 use std::any::Any;
@@ -36,6 +38,9 @@ use thiserror::Error;
 
 /// Segments taken from a connection at a time.
 const BATCH: usize = 64;
+/// Bytes of a frame before its TCP header: Ethernet and IP.
+const BELOW_IPV4: u64 = 14 + 20;
+const BELOW_IPV6: u64 = 14 + 40;
 
 /// Why a connection cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -183,6 +188,13 @@ impl Host {
     /// [depart](Packet::depart) when they leave the machine, as lines do, or drop them.
     pub fn know_departures(&mut self) {
         self.knows_departures = true;
+    }
+
+    /// From now on connections ask `queue` for room before they send. Without room they keep the segment, and
+    /// their window comes down ([`Connection::set_transmit_room`]). What the queue is of has to tell it what it
+    /// holds.
+    pub fn ask_queue(&mut self, queue: TransmitQueue) {
+        self.internet.transmit_queue = Some(queue);
     }
 
     /// Takes packets that a device has handed up together. Each connection among them is serviced once, at
@@ -592,6 +604,12 @@ impl Host {
                 if let Some(application) = &mut entry.application {
                     application.on_event(now, &mut entry.connection, event);
                 }
+            }
+            if let Some(queue) = &self.internet.transmit_queue {
+                let (packets, bytes) = queue.room(now);
+                let below = if entry.tuple.local.is_ipv4() { BELOW_IPV4 } else { BELOW_IPV6 };
+                let room = TransmitRoom { packets, bytes: bytes.get(), below };
+                entry.connection.set_transmit_room(Some(room));
             }
             let sent = entry.connection.poll_transmit(now, &mut self.batch, BATCH);
             let loss_tolerant = entry.connection.loss_tolerant();

@@ -5,7 +5,7 @@ use crate::ip::fragments::{FragmentDrop, FragmentReassembly};
 use crate::ip::icmp::{ErrorSource, IcmpError};
 use crate::ip::neighbours::{NeighbourAction, Neighbours, Resolved};
 use crate::secret::Tuple;
-use farpace_path::{Cx, DropReason, Port};
+use farpace_path::{Cx, DropReason, Port, TransmitQueue};
 use farpace_tcp::config::{Config, MIN_MSS};
 use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::ipv4::IPV4_LEN;
@@ -82,6 +82,8 @@ pub(crate) struct Internet {
     fragments: FragmentReassembly,
     errors: ErrorSource,
     ident: u32,
+    /// The queue below, if it is asked for room.
+    pub transmit_queue: Option<TransmitQueue>,
     /// Segments that could not be delivered on the link: whose, and their numbers.
     pub given_up: Vec<(Tuple, Seq)>,
 }
@@ -97,6 +99,7 @@ impl Internet {
             fragments: FragmentReassembly::default(),
             errors: ErrorSource::default(),
             ident,
+            transmit_queue: None,
             given_up: Vec::new(),
         }
     }
@@ -137,6 +140,9 @@ impl Internet {
     /// Sends `packet`, which was made for `to`, or lets it wait until the MAC address is known.
     pub fn send(&mut self, packet: Packet, to: IpAddr, cx: &mut Cx<'_>) {
         cx.made();
+        if let Some(queue) = &self.transmit_queue {
+            queue.sent(cx.now(), packet.len());
+        }
         let Some((link, neighbours)) = &mut self.resolving else { return cx.emit(Port(0), packet) };
         match neighbours.resolve(cx.now(), link.next_hop(to), packet) {
             Resolved::Known(mac, mut packet) => {

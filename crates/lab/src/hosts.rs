@@ -8,7 +8,7 @@ use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
 use farpace_link::pacing::PacingConfig;
 use farpace_path::world::World;
-use farpace_path::{BoundaryPort, Port, Processor};
+use farpace_path::{BoundaryPort, Port, Processor, TransmitQueue};
 use farpace_units::{Instant, RandomStream};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +65,10 @@ fn add_host(
     if scenario.links.iter().any(|link| scenario.leads_to_switch(link, name)) {
         host.share_link();
     }
+    let transmit_queue = scenario.transmit_queue(name).map(TransmitQueue::new);
+    if let Some(queue) = &transmit_queue {
+        host.ask_queue(queue.clone());
+    }
     if resolving.contains(name) {
         host.join_link(mac, LocalLink::default());
     }
@@ -87,7 +91,7 @@ fn add_host(
         world.connect(bottom, (id, Port(0)))?;
         (layer, bottom) = (Some(id), (id, Port(1)));
     }
-    Ok(HostElements { host, mac, multi_nic: layer, bottom })
+    Ok(HostElements { host, mac, multi_nic: layer, bottom, transmit_queue })
 }
 
 /// The NICs of a host whose first has the address `mac`.

@@ -3,14 +3,20 @@
 use crate::network_error::NetworkError;
 use crate::scenario::{Direction, ElementRefusal, ImpairmentPosition, LinkSpec, ResolvedDirection};
 use farpace_path::world::{End, World};
-use farpace_path::{Duplex, Element, LinkDirection, ManagedLinkDirection, Port};
+use farpace_path::{Duplex, Element, LinkDirection, ManagedLinkDirection, Port, TransmitQueue};
 
 /// Adds the elements of `link` and connects them. Returns the ends at its first and second node.
 ///
 /// Packets that travel forward meet the elements from left to right, packets that travel backward from right
 /// to left. So the chain is: impairments before the forward queue, impairments after the backward delay, the
 /// link itself, impairments after the forward delay, impairments before the backward queue.
-pub(crate) fn build(world: &mut World, link: &LinkSpec) -> Result<[End; 2], NetworkError> {
+///
+/// `asked`: the hosts at the entrances of both directions that ask the queues there for room.
+pub(crate) fn build(
+    world: &mut World,
+    link: &LinkSpec,
+    asked: [Option<TransmitQueue>; 2],
+) -> Result<[End; 2], NetworkError> {
     let [forward, backward] = Direction::BOTH.map(|direction| link.direction(direction));
     let mut ids = Vec::new();
     let mut add = |name: String, element: Result<Box<dyn Element>, ElementRefusal>| {
@@ -30,7 +36,7 @@ pub(crate) fn build(world: &mut World, link: &LinkSpec) -> Result<[End; 2], Netw
     for (name, element) in elements(&backward, ImpairmentPosition::AfterDelay).into_iter().rev() {
         add(name, element)?;
     }
-    add(link.name.clone(), link_element(&forward, &backward))?;
+    add(link.name.clone(), link_element(&forward, &backward, asked))?;
     for (name, element) in elements(&forward, ImpairmentPosition::AfterDelay) {
         add(name, element)?;
     }
@@ -49,10 +55,14 @@ pub(crate) fn build(world: &mut World, link: &LinkSpec) -> Result<[End; 2], Netw
 fn link_element(
     forward: &ResolvedDirection<'_>,
     backward: &ResolvedDirection<'_>,
+    [ahead, behind]: [Option<TransmitQueue>; 2],
 ) -> Result<Box<dyn Element>, ElementRefusal> {
     if !forward.is_managed() && !backward.is_managed() {
-        let [forward, backward] = [forward, backward].map(|d| LinkDirection::new(d.link()));
-        return Ok(Box::new(Duplex::new(forward?, backward?)));
+        // A NIC that paces has the queue itself.
+        let made = |d: &ResolvedDirection<'_>, asked: Option<TransmitQueue>| {
+            LinkDirection::new(d.link()).map(|link| link.asked_by(asked.filter(|_| d.pacing.is_none())))
+        };
+        return Ok(Box::new(Duplex::new(made(forward, ahead)?, made(backward, behind)?)));
     }
     let managed = |d: &ResolvedDirection<'_>| -> Result<ManagedLinkDirection, ElementRefusal> {
         let managed = ManagedLinkDirection::new(d.discipline()?, d.link_schedule()?, d.framing());

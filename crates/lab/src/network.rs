@@ -21,7 +21,11 @@ pub(crate) fn build(scenario: &Scenario, seed: u64, ends: HostKind) -> Result<(W
     let forwarders = add_forwarders(&mut world, scenario, &ports, &hosts)?;
     let mut parts = Parts { hosts, links: Vec::new(), nodes: Vec::new(), pacing_nics: Vec::new() };
     for (index, link) in scenario.links.iter().enumerate() {
-        let chain = link_chain::build(&mut world, link)?;
+        let asked = Direction::BOTH.map(|direction| {
+            let host = parts.hosts.get(link.direction(direction).from);
+            host.and_then(|host| host.transmit_queue.clone())
+        });
+        let chain = link_chain::build(&mut world, link, asked.clone())?;
         let node = |end: usize| {
             let name = link.between[end].as_str();
             let port = ports[&(name, index)];
@@ -35,7 +39,14 @@ pub(crate) fn build(scenario: &Scenario, seed: u64, ends: HostKind) -> Result<(W
         for direction in Direction::BOTH {
             let end = direction.entrance();
             let resolved = link.direction(direction);
-            nics[end] = pacing_nics::connect(&mut world, link, &resolved, nodes[end], chain[end])?;
+            nics[end] = pacing_nics::connect(
+                &mut world,
+                link,
+                &resolved,
+                nodes[end],
+                chain[end],
+                asked[end].clone(),
+            )?;
         }
         parts.links.push(chain);
         parts.nodes.push(nodes.map(|(end, _)| end));

@@ -6,7 +6,7 @@ use crate::parts::Parts;
 use crate::scenario::{Direction, Hop, LinkSpec, ResolvedDirection, Scenario};
 use farpace_link::nic::PacingNic;
 use farpace_path::world::{ElementId, End, World};
-use farpace_path::{Duplex, Port};
+use farpace_path::{Duplex, Port, TransmitQueue};
 use farpace_units::Span;
 
 /// A paced NIC as an element: what its node sends passes [`PacingNic`], what it receives passes untouched.
@@ -25,6 +25,7 @@ pub(crate) fn connect(
     direction: &ResolvedDirection<'_>,
     (node, number): (End, u16),
     link_end: End,
+    asked: Option<TransmitQueue>,
 ) -> Result<Option<ElementId>, NetworkError> {
     let Some(config) = direction.pacing else {
         world.connect(node, link_end)?;
@@ -33,7 +34,7 @@ pub(crate) fn connect(
     let refuse = |error| NetworkError::Element { link: link.name.clone(), error };
     let rate = direction.rate.ok_or_else(|| refuse("pacing needs a rate".into()))?;
     let nic = PacingNic::new(config, rate, Span::ZERO).map_err(|error| refuse(error.into()))?;
-    let element: PacingNicElement = Duplex::new(Some(nic), None);
+    let element: PacingNicElement = Duplex::new(Some(nic.asked_by(asked)), None);
     let name = format!("{}.nic{}", direction.from, number);
     let id = world.add(&name, Box::new(element))?;
     world.connect(node, (id, NODE_PORT))?;

@@ -1,8 +1,8 @@
 //! The parts of a network in its world, for meters, captures and counters.
 
 use crate::scenario::{Hop, TapPlace};
-use farpace_path::Port;
 use farpace_path::world::{ElementId, End, World};
+use farpace_path::{Port, TransmitQueue};
 use farpace_wire::MacAddr;
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub(crate) struct HostElements {
     pub multi_nic: Option<ElementId>,
     /// The element at the bottom, and the port of its first link.
     pub bottom: End,
+    /// The queue below the stack, if that asks it for room.
+    pub transmit_queue: Option<TransmitQueue>,
 }
 
 impl HostElements {

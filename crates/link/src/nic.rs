@@ -3,7 +3,7 @@
 use crate::pacing::{
     ConfigError, EnqueueRefusal, GapFrames, NamedStats, Next, Pacer, PacingConfig, wire_len,
 };
-use farpace_path::{Backlog, Cx, DropReason, ElementDirection, Inspection, Port};
+use farpace_path::{Backlog, Cx, DropReason, ElementDirection, Inspection, Port, TransmitQueue};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
@@ -49,6 +49,8 @@ pub struct PacingNic {
     next_fetch: NextFetch,
     /// Frames in transmission or propagation, with their arrival times at the far end, in order.
     in_flight: VecDeque<(Instant, Packet)>,
+    /// The host asks it for room.
+    asked: Option<TransmitQueue>,
     stats: NicStats,
 }
 
@@ -78,8 +80,15 @@ impl PacingNic {
             mac: None,
             next_fetch: NextFetch::Idle,
             in_flight: VecDeque::new(),
+            asked: None,
             stats: NicStats::default(),
         })
+    }
+    /// The queue of the only class is the transmit queue of the host, which asks it for room.
+    #[must_use]
+    pub fn asked_by(mut self, host: Option<TransmitQueue>) -> Self {
+        self.asked = host;
+        self
     }
     /// The counters.
     pub const fn stats(&self) -> &NicStats {
@@ -97,6 +106,14 @@ impl PacingNic {
     /// that is in transmission.
     pub fn drains_in(&self, now: Instant) -> Span {
         self.link.rate().time_for(self.pacer.backlog().bytes) + self.link.busy_until().since(now)
+    }
+
+    /// Tells the host what waits.
+    fn tell_host(&self) {
+        if let Some(host) = &self.asked {
+            let waiting = self.pacer.backlog();
+            host.holds(waiting.packets, waiting.bytes);
+        }
     }
 
     /// Fetches and transmits frames until the transmitter is busy or the pacer has nothing to send now.
@@ -156,6 +173,9 @@ impl ElementDirection for PacingNic {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         self.mac.get_or_insert(packet.macs().0);
+        if let Some(host) = &self.asked {
+            host.came(packet.len());
+        }
         if let Err(refused) = self.pacer.enqueue(cx.now(), packet) {
             self.stats.drops += 1;
             let why = match refused.why {
@@ -170,11 +190,15 @@ impl ElementDirection for PacingNic {
         let waiting = self.pacer.backlog();
         self.stats.peak_packets = self.stats.peak_packets.max(waiting.packets);
         self.stats.peak_bytes = self.stats.peak_bytes.max(waiting.bytes);
+        self.tell_host();
         self.arrive(out, cx);
     }
     fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
         match self.next_fetch {
-            NextFetch::Wait(at) | NextFetch::Busy(at) if at <= cx.now() => self.work(cx),
+            NextFetch::Wait(at) | NextFetch::Busy(at) if at <= cx.now() => {
+                self.work(cx);
+                self.tell_host();
+            }
             _ => {}
         }
         self.arrive(out, cx);

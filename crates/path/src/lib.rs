@@ -42,6 +42,7 @@ mod router;
 mod schedule;
 mod switch;
 mod tcp_edit;
+mod transmit_queue;
 mod wait_meter;
 pub mod world;
 
@@ -82,4 +83,5 @@ pub use reorder::{Reorder, ReorderDirection};
 pub use router::{Router, RouterError, Routes};
 pub use schedule::{RateStep, Schedule, ScheduleError};
 pub use switch::{Hub, Switch};
+pub use transmit_queue::TransmitQueue;
 pub use wait_meter::WaitMeter;

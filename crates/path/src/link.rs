@@ -1,6 +1,6 @@
 //! A link: in each direction a queue, a rate, and a propagation delay.
 
-use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port, QueueLimit};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port, QueueLimit, TransmitQueue};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
@@ -105,6 +105,8 @@ pub struct LinkDirection {
     departed: usize,
     /// Bytes of those that have not.
     queued_bytes: u64,
+    /// The host at the near end asks it for room.
+    asked: Option<TransmitQueue>,
     stats: LinkStats,
 }
 
@@ -138,8 +140,16 @@ impl LinkDirection {
             next_arrival: Instant::FAR_FUTURE,
             departed: 0,
             queued_bytes: 0,
+            asked: None,
             stats: LinkStats::default(),
         })
+    }
+    /// The queue is the transmit queue of the host at the near end, which asks it for room. Its limit is that
+    /// of this link.
+    #[must_use]
+    pub fn asked_by(mut self, host: Option<TransmitQueue>) -> Self {
+        self.asked = host;
+        self
     }
     /// The configuration.
     pub const fn config(&self) -> &LinkConfig {
@@ -208,6 +218,9 @@ impl ElementDirection for LinkDirection {
         let packets = self.queued_packets() + 1;
         if bytes > self.max_bytes || packets > self.max_packets {
             self.stats.drops += 1;
+            if let Some(host) = &self.asked {
+                host.came(packet.len());
+            }
             cx.drop(packet, DropReason::QueueFull);
             return;
         }
@@ -221,6 +234,9 @@ impl ElementDirection for LinkDirection {
             }
             _ => now,
         };
+        if let Some(host) = &self.asked {
+            host.took(now, packet.len(), departure);
+        }
         let arrival = departure + self.config.delay;
         if self.inside.is_empty() {
             self.next_arrival = arrival;

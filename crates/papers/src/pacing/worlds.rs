@@ -8,13 +8,15 @@ pub const PLAUSIBLE: &[PlausibleKey] = &[
         part: "token-bucket",
         key: "burst",
         range: "64kB..2MB*log",
-        reason: "the bucket of the token bucket is not printed; the paper's bursts of 180 ms of a full bucket need about 1 MB",
+        reason: "the bucket of the token bucket is not printed; the paper's bursts of 180 ms of a \
+                 full bucket need about 1 MB",
     },
     PlausibleKey {
         part: "paced-nic",
         key: "limit",
         range: "1000 packets..20000 packets*log",
-        reason: "the limit of the queue is not printed; 1000 packets are the default, and 10,000 the tuned value of other papers",
+        reason: "the limit of the queue is not printed; 1000 packets are the default, and 10,000 the \
+                 tuned value of other papers",
     },
     PlausibleKey {
         part: "unpaced-nic",

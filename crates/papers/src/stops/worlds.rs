@@ -61,19 +61,22 @@ pub const PLAUSIBLE: &[PlausibleKey] = &[
         part: CHOICE,
         key: "window",
         range: "1400..3000*17",
-        reason: "a buffer of 3,000,000 bytes is printed; what it announces depends on how much of it the system keeps for overhead, a quarter to nothing, and on the units",
+        reason: "a buffer of 3,000,000 bytes is printed; what it announces depends on how much of it \
+                 the system keeps for overhead, a quarter to nothing, and on the units",
     },
     PlausibleKey {
         part: "sender-host",
         key: "processor.send",
         range: "1us..6us",
-        reason: "hosts of 2006 sent 160,000 to 1,000,000 frames in a second; the paper's sends 500 Mbit/s, one frame in 24 us",
+        reason: "hosts of 2006 sent 160,000 to 1,000,000 frames in a second; the paper's sends 500 \
+                 Mbit/s, one frame in 24 us",
     },
     PlausibleKey {
         part: "sender-host",
         key: "processor.receive_ack",
         range: "2us..20us",
-        reason: "more than the time of a frame at 500 Mbit/s would limit the rate by itself; less than 2 us was not possible with interrupts",
+        reason: "more than the time of a frame at 500 Mbit/s would limit the rate by itself; less \
+                 than 2 us was not possible with interrupts",
     },
     PlausibleKey {
         part: SCENARIO,

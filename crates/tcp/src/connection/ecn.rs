@@ -287,7 +287,14 @@ impl Connection {
     /// Reductions of the call under way make the next data carry CWR.
     pub(super) fn tell_reductions(&mut self) {
         let cut = |c: &Cause| {
-            matches!(c, Cause::CutFastRetransmit | Cause::CutTimeout | Cause::CutEcn | Cause::CutTailLoss)
+            matches!(
+                c,
+                Cause::CutFastRetransmit
+                    | Cause::CutTimeout
+                    | Cause::CutEcn
+                    | Cause::CutTailLoss
+                    | Cause::CutTransmitQueue
+            )
         };
         if self.flight.causes.iter().any(cut) {
             self.ecn.on_cut();

@@ -92,6 +92,7 @@ impl Connection {
             options,
         };
         self.counters.sent[cause as usize] += 1;
+        self.use_queue(payload.len());
         if !payload.is_empty() {
             self.counters.data_segments_sent += 1;
             self.counters.bytes_sent += ByteCount::of_len(payload.len());

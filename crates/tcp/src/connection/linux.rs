@@ -336,6 +336,10 @@ impl Connection {
                 return Transmit::Blocked(Blocked::Pacing);
             }
             let limit = if self.pacer.paces() { mss } else { limit }.min(len);
+            let limit = match self.queue_takes_of(now, limit, self.linux.mss) {
+                0 if limit > 0 => return Transmit::Blocked(Blocked::TransmitQueue),
+                taken => taken,
+            };
             self.linux.burst = Some((limit, limit > mss, false));
             begun = true;
             if probe {

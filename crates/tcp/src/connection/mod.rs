@@ -30,6 +30,7 @@ mod time_wait;
 mod timers;
 mod timestamps;
 mod transmit;
+mod transmit_queue;
 mod tuning;
 mod unsent;
 mod urgent;
@@ -66,6 +67,7 @@ pub use resume::ResumedConnection;
 pub use statistics::LimitTimes;
 pub use timers::Reason;
 pub use transmit::{Blocked, Transmit};
+pub use transmit_queue::TransmitRoom;
 pub use view::{
     CauseCounts, CloseReason, ConnectionEvent, ConnectionInspection, ConnectionMemory, ConnectionState,
     Counters,
@@ -132,6 +134,7 @@ pub struct Connection {
     persist: timers::Persist,
     cork: cork::Cork,
     pacer: pacer::ConnectionPacer,
+    transmit_queue: transmit_queue::TransmitQueueState,
     linux: linux::LinuxOutput,
     keep_alive: keep_alive::KeepAliveState,
     opened_at: Instant,
@@ -191,6 +194,7 @@ impl Connection {
             persist: timers::Persist::default(),
             cork: cork::Cork::default(),
             pacer,
+            transmit_queue: transmit_queue::TransmitQueueState::default(),
             linux: linux::LinuxOutput::default(),
             keep_alive: keep_alive::KeepAliveState::new(now),
             opened_at: now,

@@ -34,6 +34,8 @@ pub enum Reason {
     TimeWait,
     /// The next segment may leave.
     Pacing,
+    /// The transmit queue of the host was full, and nothing is outstanding: it is tried again.
+    TransmitQueue,
 }
 
 /// The persist timer: backs off like the retransmission timer.
@@ -77,6 +79,7 @@ impl Connection {
         consider(self.orphan_deadline(), Reason::Orphan);
         consider(self.time_wait_deadline(), Reason::TimeWait);
         consider(self.pacer.deadline(), Reason::Pacing);
+        consider(self.retry_deadline(), Reason::TransmitQueue);
         (next.0 != Instant::FAR_FUTURE).then_some(next)
     }
 
@@ -93,6 +96,9 @@ impl Connection {
         if due(self.pacer.deadline()) {
             self.pacer.release();
             self.linux.looks_again();
+        }
+        if due(self.retry_deadline()) {
+            self.on_retry();
         }
         if due(self.user_deadline()) {
             self.on_user_timeout(now);

@@ -34,6 +34,8 @@ pub enum Blocked {
     Nagle,
     /// The pacing rate; the deadline says until when.
     Pacing,
+    /// The transmit queue of the host is full.
+    TransmitQueue,
 }
 
 impl Connection {
@@ -131,8 +133,9 @@ impl Connection {
                 continue;
             }
             match self.next_new_segment(now) {
-                Ok(len) if self.may_leave(now, len) => self.send_new(now, out, len),
-                Ok(_) => break Transmit::Blocked(Blocked::Pacing),
+                Ok(len) if !self.may_leave(now, len) => break Transmit::Blocked(Blocked::Pacing),
+                Ok(len) if self.queue_takes(now, len) => self.send_new(now, out, len),
+                Ok(_) => break Transmit::Blocked(Blocked::TransmitQueue),
                 Err(None) => break self.ran_out(),
                 Err(Some(why)) => break Transmit::Blocked(why),
             }
@@ -210,7 +213,7 @@ impl Connection {
         if self.flight.segments.waits_inside(grant.index) {
             return false; // it has yet to leave: a second copy would wait behind the first
         }
-        if !self.may_leave(now, row.len) {
+        if !self.may_leave(now, row.len) || !self.queue_takes(now, row.len) {
             return false;
         }
         if self.is_probing() && row.len > self.snd.mss + 1 {
@@ -496,6 +499,7 @@ impl Connection {
         let limit = self.config.super_segment.min(MAX_SUPER_SEGMENT);
         let alone = len != self.snd.mss
             || limit < 2 * len
+            || self.asks_queue()
             || self.ack.requester.asks()
             || self.ack.requester.answers() != RequestForm::None
             || self.urgent_pointer(self.snd.nxt).is_some()

@@ -391,6 +391,9 @@ pub trait LossRecovery: Send {
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant>;
     /// A segment was sent.
     fn on_sent(&mut self, sent: &SentKind, segments: &Segments);
+    /// The transmit queue of the host had no room for a segment: the window comes down as for a congestion
+    /// mark, once a round trip.
+    fn on_transmit_queue_full(&mut self, now: Instant, snd_una: Seq, snd_nxt: Seq, cx: &mut Context<'_>);
     /// The retransmission timer fired. Afterwards the head of the queue is sent again.
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>);
     /// Recovery's own next deadline, and which timer it is. Pure.

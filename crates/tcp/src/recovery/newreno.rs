@@ -118,6 +118,13 @@ impl LossRecovery for NewReno {
         self.timed_out &= sent.fresh;
     }
 
+    fn on_transmit_queue_full(&mut self, now: Instant, _: Seq, snd_nxt: Seq, cx: &mut Context<'_>) {
+        let flight = cx.segments.packets_out().max(Packets::new(1));
+        self.enter_cwr(snd_nxt, cx, |cx| {
+            cx.reduce_to(cx.window.cwnd().min(flight));
+            cx.cut_because(now, Cut::FastRetransmit, Cause::CutTransmitQueue);
+        });
+    }
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         if self.state != RecoveryState::Loss {
             Self::cut(expiry.now, Cut::Timeout, cx);
@@ -172,12 +179,18 @@ impl LossRecovery for NewReno {
 impl NewReno {
     /// A congestion mark cuts the window once per round trip, and nothing is sent again.
     fn on_mark(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) {
-        let may = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
-        if ack.ece && may {
-            Self::cut(ack.now, Cut::Ecn, cx);
+        if ack.ece {
+            self.enter_cwr(ack.snd_nxt, cx, |cx| Self::cut(ack.now, Cut::Ecn, cx));
+        }
+    }
+
+    /// The window comes down by `cut` and to its threshold, unless it is coming down already.
+    fn enter_cwr(&mut self, snd_nxt: Seq, cx: &mut Context<'_>, cut: impl FnOnce(&mut Context<'_>)) {
+        if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+            cut(cx);
             cx.reduce_to(cx.window.ssthresh());
             cx.window.cwnd_cnt = 0;
-            self.cwr_end = ack.snd_nxt;
+            self.cwr_end = snd_nxt;
             self.state = RecoveryState::Cwr;
         }
     }

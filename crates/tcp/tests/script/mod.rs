@@ -26,7 +26,7 @@ use super::common::{drain, expire};
 use bytes::Bytes;
 use farpace_events::Cause;
 use farpace_tcp::config::{MtuProbing, Profile, Settings};
-use farpace_tcp::{Connection, Ecn, OutgoingSegment, PathError, Ports, Segment};
+use farpace_tcp::{Connection, Ecn, OutgoingSegment, PathError, Ports, Segment, TransmitRoom};
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::Unreachable;
 use farpace_wire::tcp::{
@@ -257,6 +257,13 @@ impl Script {
             "abort" => c.abort(),
             "end_orphan" => c.end_orphan(self.now),
             "departed" => c.set_departed(number()),
+            "room" => {
+                c.set_transmit_room(Some(TransmitRoom {
+                    packets: number().into(),
+                    bytes: 1 << 20,
+                    below: 34,
+                }));
+            }
             "quiet" => {}
             "state" => assert_eq!(format!("{:?}", seen.state), argument, "`{line}`"),
             "recovery" => assert_eq!(format!("{:?}", seen.recovery), argument, "`{line}`"),

@@ -22,6 +22,7 @@ mod path;
 mod receiving;
 mod resuming;
 mod sending;
+mod transmit_queue;
 mod urgent;
 
 use farpace_tcp::config::Settings;

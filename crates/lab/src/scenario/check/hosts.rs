@@ -1,4 +1,4 @@
-//! Rules of hosts: addresses, memory, processors.
+//! Rules of hosts: addresses, memory, processors, transmit queues.
 
 use super::super::document::DocumentStep;
 use super::{Checker, steps};
@@ -10,6 +10,27 @@ use std::net::IpAddr;
 pub(in super::super) const MAX_HOST_TIME: Span = Span::from_secs(1);
 
 impl Checker<'_> {
+    /// A queue that is asked for room is between the host and its link, and there is one.
+    pub(super) fn transmit_queues(&mut self) {
+        for (name, host) in self.s.hosts.iter().filter(|(_, host)| host.transmit_queue) {
+            let path = steps!["hosts", name.as_str(), "transmit_queue"];
+            let direction = self.s.nics(name).first().and_then(|hop| self.s.direction(*hop));
+            let problem = match direction {
+                _ if host.multi_nic.is_some() => "a host with several NICs has several queues",
+                _ if host.processor.is_some() => "a processor is between TCP and the queue",
+                Some(direction) if direction.is_managed() => {
+                    "a managed queue, or one with a schedule, is not asked"
+                }
+                Some(direction) if direction.pacing.is_some_and(|pacing| pacing.classes.len() != 1) => {
+                    "the pacing NIC has a queue for each class, and only one can be asked"
+                }
+                Some(_) => continue,
+                None => "the host has no link",
+            };
+            self.value(path, problem.to_owned()).hint("leave it out");
+        }
+    }
+
     /// Addresses and memory.
     pub(super) fn hosts(&mut self) {
         let mut taken: BTreeMap<IpAddr, &str> = BTreeMap::new();

@@ -50,6 +50,7 @@ pub(super) fn check(scenario: &Scenario) -> Vec<CheckFinding> {
     if checker.found.len() == known_so_far {
         checker.topology();
         checker.nics();
+        checker.transmit_queues();
         checker.paced_paths();
     }
     checker.trace();

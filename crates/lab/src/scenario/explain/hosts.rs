@@ -1,4 +1,4 @@
-//! The properties of hosts: several NICs, processors.
+//! The properties of hosts: several NICs, processors, transmit queues.
 
 use super::super::figures::ETHERNET_HEADER;
 use super::super::number::{rate, time};
@@ -12,7 +12,9 @@ const FULL: ByteCount = ByteCount::new(1_514);
 
 /// The hosts with properties worth mentioning.
 pub(super) fn write(page: &mut ExplainPage, s: &Scenario) {
-    let mut listed = s.hosts.iter().filter(|(_, host)| host.multi_nic.is_some() || host.processor.is_some());
+    let has_any =
+        |host: &HostSpec| host.multi_nic.is_some() || host.processor.is_some() || host.transmit_queue;
+    let mut listed = s.hosts.iter().filter(|(_, host)| has_any(host));
     if listed.clone().next().is_none() {
         return;
     }
@@ -43,6 +45,10 @@ fn write_host(page: &mut ExplainPage, s: &Scenario, name: &str, host: &HostSpec)
         );
         page.item(2, &order(config));
         page.item(2, &neighbours(config));
+    }
+    if host.transmit_queue {
+        let words = "asks the queue of its NIC for room: a segment that finds it full is kept, not lost.";
+        page.item(1, &format!("TCP of {name} {words}"));
     }
     if let Some(p) = &host.processor {
         let p = p.config();

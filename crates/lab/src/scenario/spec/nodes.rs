@@ -3,6 +3,7 @@
 use super::super::processor::ProcessorSpec;
 use super::Scenario;
 use farpace_link::multi_nic::MultiNicConfig;
+use farpace_path::QueueLimit;
 use farpace_units::ByteCount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,10 @@ pub struct HostSpec {
     pub memory: Option<ByteCount>,
     /// The time that frames take in the host; omitted: none.
     pub processor: Option<ProcessorSpec>,
+    /// The queue of its NIC is its transmit queue: TCP asks it for room, and where it is full keeps the segment
+    /// and brings its window down (Linux: NET_XMIT_DROP). Otherwise what finds it full is lost.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub transmit_queue: bool,
 }
 
 /// A router: it forwards. It takes no time and has no keys of its own: rates, queues and policers belong to
@@ -52,6 +57,16 @@ pub enum SwitchKind {
 }
 
 impl Scenario {
+    /// The limit of the transmit queue that TCP of this host asks for room; none: it asks none.
+    pub fn transmit_queue(&self, host: &str) -> Option<QueueLimit> {
+        self.hosts.get(host).filter(|host| host.transmit_queue)?;
+        let direction = self.direction(*self.nics(host).first()?)?;
+        Some(match direction.pacing {
+            Some(pacing) => pacing.classes.first().and_then(|class| class.limit).unwrap_or(pacing.limit),
+            None => direction.queue,
+        })
+    }
+
     /// All routers and switches: their table, their kind in words, and their names.
     pub(in super::super) fn forwarders(&self) -> impl Iterator<Item = (&'static str, &'static str, &String)> {
         let routers = self.routers.keys().map(|name| ("routers", "router", name));

@@ -18,6 +18,7 @@ use super::{
     AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Pushed, RecoveryTimer, Resegmented, SendView,
     SentKind, Tallies,
 };
+use crate::cc::Cut;
 use crate::config::Linux;
 use crate::segments::{Segments, Tags};
 use farpace_events::{Cause, RecoveryState};
@@ -84,6 +85,8 @@ pub struct LinuxRecovery {
     timeouts: u32,
     timer: Timer,
     resend: Resend,
+    /// The transmit queue had no room for the head: it stays due.
+    refused: bool,
     /// The loss probe may send new data beyond the window.
     probe_new: bool,
     usage: Usage,
@@ -110,6 +113,7 @@ impl LinuxRecovery {
             timeouts: 0,
             timer: Timer::default(),
             resend: Resend::Nothing,
+            refused: false,
             probe_new: false,
             usage: Usage::default(),
             tallies: Tallies::default(),
@@ -216,6 +220,10 @@ impl LossRecovery for LinuxRecovery {
         self.resend != Resend::Probe
     }
 
+    fn on_transmit_queue_full(&mut self, now: Instant, _: Seq, snd_nxt: Seq, cx: &mut Context<'_>) {
+        self.refused = self.resend == Resend::Head;
+        self.enter_cwr(now, snd_nxt, Cut::FastRetransmit, Cause::CutTransmitQueue, cx);
+    }
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         self.enter_loss(expiry, cx);
         self.resend = Resend::Head;
@@ -258,6 +266,7 @@ impl LossRecovery for LinuxRecovery {
                 self.frto = false;
                 self.resend = Resend::Lost;
             }
+            Resend::Head if std::mem::take(&mut self.refused) => {}
             _ => self.resend = Resend::Nothing,
         }
     }

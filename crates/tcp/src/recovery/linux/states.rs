@@ -144,7 +144,7 @@ impl LinuxRecovery {
             self.undo.stamp = None;
         }
         if flags.ece {
-            self.enter_cwr(ack.now, ack.snd_nxt, cx);
+            self.enter_cwr(ack.now, ack.snd_nxt, Cut::Ecn, Cause::CutEcn, cx);
         }
         if self.state != RecoveryState::Cwr {
             self.try_keep_open(ack.snd_nxt, cx);
@@ -160,11 +160,18 @@ impl LinuxRecovery {
         }
     }
 
-    fn enter_cwr(&mut self, now: Instant, snd_nxt: Seq, cx: &mut Context<'_>) {
+    pub(super) fn enter_cwr(
+        &mut self,
+        now: Instant,
+        snd_nxt: Seq,
+        cut: Cut,
+        cause: Cause,
+        cx: &mut Context<'_>,
+    ) {
         self.prior_ssthresh = None;
         if self.state < RecoveryState::Cwr {
             self.undo.marker = None;
-            self.begin_reduction(now, snd_nxt, Cut::Ecn, Cause::CutEcn, cx);
+            self.begin_reduction(now, snd_nxt, cut, cause, cx);
             self.state = RecoveryState::Cwr;
         }
     }

@@ -7,11 +7,11 @@ mod states;
 mod undo;
 
 use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, SentKind};
-use crate::cc::AckSample;
+use crate::cc::{AckSample, Cut};
 use crate::config::{self, Abc, LostRtx};
 use crate::segments::{Segments, Tags};
 use farpace_events::{Cause, RecoveryState};
-use farpace_units::{Packets, Seq};
+use farpace_units::{Instant, Packets, Seq};
 use farpace_wire::tcp::SackBlock;
 
 /// Greatest degree of reordering that is learned.
@@ -177,6 +177,10 @@ impl LossRecovery for Linux26Recovery {
         }
     }
 
+    fn on_transmit_queue_full(&mut self, now: Instant, _: Seq, snd_nxt: Seq, cx: &mut Context<'_>) {
+        // tcp_enter_cwr
+        self.enter_cwr(now, snd_nxt, Cut::FastRetransmit, Cause::CutTransmitQueue, cx);
+    }
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         // A SACKed head that times out: the receiver has dropped it (RFC 2018 §8).
         let forget = cx.segments.tags(0).any(Tags::SACKED);

@@ -188,7 +188,7 @@ impl Linux26Recovery {
             self.retrans_stamp = None;
         }
         if flags.ece {
-            self.enter_cwr(ack.now, ack.snd_nxt, cx);
+            self.enter_cwr(ack.now, ack.snd_nxt, Cut::Ecn, Cause::CutEcn, cx);
         }
         if self.state == RecoveryState::Cwr {
             self.cwnd_down(cx);
@@ -205,12 +205,19 @@ impl Linux26Recovery {
         self.moderate_cwnd(cx);
     }
 
-    fn enter_cwr(&mut self, now: Instant, snd_nxt: Seq, cx: &mut Context<'_>) {
+    pub(super) fn enter_cwr(
+        &mut self,
+        now: Instant,
+        snd_nxt: Seq,
+        cut: Cut,
+        cause: Cause,
+        cx: &mut Context<'_>,
+    ) {
         self.prior_ssthresh = None;
         cx.window.bytes_acked = 0;
         if self.state < RecoveryState::Cwr {
             self.undo_marker = None;
-            cx.cut(now, Cut::Ecn);
+            cx.cut_because(now, cut, cause);
             let most = cx.segments.in_flight() + Packets::new(1);
             cx.window.set_cwnd(cx.window.cwnd().min(most));
             cx.window.cwnd_cnt = 0;

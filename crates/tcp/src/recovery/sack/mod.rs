@@ -19,6 +19,7 @@ use super::{
     AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, RecoveryTimer, Resegmented, SendView,
     SentKind,
 };
+use crate::cc::Cut;
 use crate::config::{Detection, Modern, Reduction, TimeoutProcedure};
 use crate::segments::{SegmentRow, Segments, Tags};
 use aen::Aen;
@@ -310,6 +311,13 @@ impl LossRecovery for SackRecovery {
         }
     }
 
+    fn on_transmit_queue_full(&mut self, now: Instant, _: Seq, snd_nxt: Seq, cx: &mut Context<'_>) {
+        if !matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+            return;
+        }
+        cx.cut_because(now, Cut::FastRetransmit, Cause::CutTransmitQueue);
+        self.begin_cwr(snd_nxt, Packets::ZERO, cx);
+    }
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         // RFC 2018 §8: a SACKed head that times out was dropped by the receiver.
         let forget = cx.segments.tags(0).any(Tags::SACKED);

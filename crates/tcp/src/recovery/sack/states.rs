@@ -135,8 +135,13 @@ impl SackRecovery {
             return;
         }
         self.cut(ack.now, Cut::Ecn, ack.snd_una, cx);
+        self.begin_cwr(ack.snd_nxt, delivered, cx);
+    }
+
+    /// The window comes down to its threshold, and nothing is sent again.
+    pub(super) fn begin_cwr(&mut self, snd_nxt: Seq, delivered: Packets, cx: &mut Context<'_>) {
         self.undo = None; // the network has said it itself
-        self.begin_reduction(ack.snd_nxt, delivered, cx);
+        self.begin_reduction(snd_nxt, delivered, cx);
         self.state = RecoveryState::Cwr;
     }
 
