@@ -23,7 +23,7 @@ use crate::secret::{Purpose, Secret, Tuple};
 use crate::time_wait::TimeWaits;
 use crate::timers::Timers;
 use farpace_events::Record;
-use farpace_path::{Cx, Element, Inspection, Port, PortFrames, TransmitQueue};
+use farpace_path::{Cx, Element, Inspection, Port, PortFrames, ProcessorWork, TransmitQueue};
 use farpace_tcp::config::{Config, Tuning};
 use farpace_tcp::{
     Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Ports, Segment, Transmit, TransmitRoom,
@@ -125,6 +125,8 @@ pub struct Host {
     says_rates: bool,
     /// Connections know which of their packets have left the queues below.
     knows_departures: bool,
+    /// The processor below is charged for what connections search.
+    processor: Option<ProcessorWork>,
     batch: Vec<OutgoingSegment>,
     /// That of the latest connection.
     config: Option<Arc<Config>>,
@@ -157,6 +159,7 @@ impl Host {
             touched: None,
             says_rates: false,
             knows_departures: false,
+            processor: None,
             batch: Vec::with_capacity(BATCH),
             config: None,
         }
@@ -195,6 +198,12 @@ impl Host {
     /// holds.
     pub fn ask_queue(&mut self, queue: TransmitQueue) {
         self.internet.transmit_queue = Some(queue);
+    }
+
+    /// From now on `work` is told what connections search for ACKs ([`Connection::take_visited`]), so that the
+    /// processor below takes its time for it.
+    pub fn charge_processor(&mut self, work: ProcessorWork) {
+        self.processor = Some(work);
     }
 
     /// Takes packets that a device has handed up together. Each connection among them is serviced once, at
@@ -598,6 +607,9 @@ impl Host {
         let Some(entry) = self.connections.at(slot) else { return false };
         let now = cx.now();
         entry.note_departures();
+        if let Some(work) = &self.processor {
+            work.visited(now, entry.connection.take_visited());
+        }
         entry.connection.set_pressure(pressure);
         loop {
             while let Some(event) = entry.connection.poll_event() {

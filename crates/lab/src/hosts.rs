@@ -8,7 +8,7 @@ use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
 use farpace_link::pacing::PacingConfig;
 use farpace_path::world::World;
-use farpace_path::{BoundaryPort, Port, Processor, TransmitQueue};
+use farpace_path::{BoundaryPort, Port, Processor, ProcessorWork, TransmitQueue};
 use farpace_units::{Instant, RandomStream};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +65,10 @@ fn add_host(
     if scenario.links.iter().any(|link| scenario.leads_to_switch(link, name)) {
         host.share_link();
     }
+    let work = ProcessorWork::default();
+    if processor.is_some_and(|processor| !processor.per_entry.is_zero()) {
+        host.charge_processor(work.clone());
+    }
     let transmit_queue = scenario.transmit_queue(name).map(TransmitQueue::new);
     if let Some(queue) = &transmit_queue {
         host.ask_queue(queue.clone());
@@ -78,7 +82,10 @@ fn add_host(
     };
     let mut bottom = (host, Port(0));
     if let Some(processor) = processor {
-        let id = world.add(&format!("{name}.processor"), Box::new(Processor::new(processor.config())))?;
+        let id = world.add(
+            &format!("{name}.processor"),
+            Box::new(Processor::new(processor.config()).charged_for(work)),
+        )?;
         world.connect(bottom, (id, Port(0)))?;
         bottom = (id, Port(1));
     }

@@ -73,7 +73,7 @@ pub use outage::{Outage, OutageDirection, OutageError};
 pub use policer::{PolicedBytes, Policer, PolicerConfig, PolicerDirection, PolicerError, PolicerStats};
 pub use port_frames::{PortFrames, ends_at_port};
 pub use prefix::Prefix;
-pub use processor::{Processor, ProcessorConfig};
+pub use processor::{Processor, ProcessorConfig, ProcessorWork};
 pub use queue::{
     Backlog, CoDel, CoDelConfig, DropTail, FqCoDel, FqCoDelConfig, QueueDiscipline, QueueError, Red,
     RedConfig,

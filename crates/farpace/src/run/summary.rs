@@ -184,6 +184,9 @@ pub struct FlowSummary {
     pub retransmissions: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Times that the transmit queue of the sending host had no room for a segment, which was kept.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub transmit_queue_full: u64,
     /// Window cuts, undone cuts and renegings, by cause.
     pub window_changes: BTreeMap<&'static str, u64>,
     /// The receiver's acknowledgments.
@@ -192,6 +195,11 @@ pub struct FlowSummary {
     pub silence: SilenceSummary,
     /// Where the time went.
     pub spent: RunTime,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The narrowest place of a path.

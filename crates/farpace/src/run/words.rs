@@ -55,6 +55,12 @@ pub fn flow_verdict(flow: &FlowSummary) -> String {
             n => format!(", with {}.", counted(n, "timeout", "timeouts")),
         });
     }
+    if flow.transmit_queue_full > 0 {
+        text.push_str(&format!(
+            " The transmit queue of its host was full {}: that is no loss, but brings the window down.",
+            counted(flow.transmit_queue_full, "time", "times")
+        ));
+    }
     text.push_str(&asking(flow));
     text
 }

@@ -22,16 +22,25 @@ pub struct ProcessorSpec {
     /// Time for each byte of a frame, in addition.
     #[serde(default)]
     pub per_byte: Span,
+    /// Time for each entry of the retransmission queue that recovery visits for an ACK, as in the linear searches
+    /// of Linux 2.6.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub per_entry: Span,
     /// The queue before it, in each direction. A frame that finds it full is dropped.
     #[serde(default)]
     pub queue: QueueLimit,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_zero(span: &Span) -> bool {
+    span.is_zero()
+}
+
 impl ProcessorSpec {
     /// As an element is made from it.
     pub fn config(&self) -> path::ProcessorConfig {
-        let ProcessorSpec { send, receive, receive_ack, per_byte, queue } = *self;
+        let ProcessorSpec { send, receive, receive_ack, per_byte, per_entry, queue } = *self;
         let receive_ack = receive_ack.unwrap_or(receive);
-        path::ProcessorConfig { send, receive, receive_ack, per_byte, queue }
+        path::ProcessorConfig { send, receive, receive_ack, per_byte, per_entry, queue }
     }
 }

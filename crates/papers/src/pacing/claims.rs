@@ -132,7 +132,11 @@ fn undisturbed(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
 fn by_fifo(m: &MeasuredPacing<'_>, pacer: PacingMethod, paper: Option<&PublishedFifos>) -> Vec<String> {
     let one = |(i, fifo): (usize, &u32)| {
         let case = FifoCase::table_5(pacer, *fifo);
-        let ours = format!("{:.1}/{}", m.goodput(&case), m.lost(&case));
+        let mut ours = format!("{:.1}/{}", m.goodput(&case), m.lost(&case));
+        let own = m.dropped_at_sender(&case);
+        if own > 0.0 {
+            ours += &format!(" and {own} in the queue of its own NIC");
+        }
         match paper.and_then(|p| p.get(i)) {
             Some((goodput, lost)) => format!("{fifo} kB {goodput}/{lost} | {ours}"),
             None => format!("{fifo} kB {ours}"),
@@ -144,7 +148,9 @@ fn by_fifo(m: &MeasuredPacing<'_>, pacer: PacingMethod, paper: Option<&Published
 fn fifos(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let goodput = |pacer| FIFOS.map(|fifo| m.goodput(&FifoCase::table_5(pacer, fifo)));
     let lost = |pacer| FIFOS.map(|fifo| m.lost(&FifoCase::table_5(pacer, fifo)));
-    let none = |pacer| lost(pacer).iter().all(|lost| *lost == 0.0);
+    // What the sender's own NIC drops is lost as well.
+    let own = |pacer| FIFOS.map(|fifo| m.dropped_at_sender(&FifoCase::table_5(pacer, fifo)));
+    let none = |pacer| lost(pacer).iter().chain(&own(pacer)).all(|lost| *lost == 0.0);
     let mut says = by_fifo(m, PacingMethod::Psp, Some(&PSPACER));
     says.push(format!("edf: {}", by_fifo(m, PacingMethod::Edf, None).join(", ")));
     let text = "A paced sender loses nothing, whatever the FIFO (Table 5; Mbit/s / lost, paper | measured)";
@@ -203,13 +209,13 @@ fn pairs(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
             "{first} + {second}: {} Mbit/s, {lost} lost, {own} dropped by queues of the senders' own NICs",
             each.join(" + ")
         );
-        (goodput, lost, text)
+        (goodput, [lost, own], text)
     };
     let mut holds = true;
     let says = EXACT.map(|pacer| {
         let (goodput, lost, text) = pair(pacer, pacer);
         // Slow start takes some seconds of each.
-        holds &= lost == 0.0 && goodput.len() == 2 && goodput.iter().all(|g| *g >= SHARE * 0.95);
+        holds &= lost == [0.0, 0.0] && goodput.len() == 2 && goodput.iter().all(|g| *g >= SHARE * 0.95);
         text
     });
     let text = "Two paced flows of 200 Mbit/s stay there through a FIFO of 32 kB, 400 in all, and lose \
@@ -217,7 +223,7 @@ fn pairs(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
                 least 95 % of the 190.8 Mbit/s of payload each, slow start included)";
     claims.add("paced-pair", text, holds, says);
 
-    let (of_buckets, lost, says) = pair(PacingMethod::TokenBucket, PacingMethod::TokenBucket);
+    let (of_buckets, [lost, _], says) = pair(PacingMethod::TokenBucket, PacingMethod::TokenBucket);
     let both = later_frames(m, &FifoCase::pair(PacingMethod::TokenBucket, PacingMethod::TokenBucket));
     let says = [says, format!("frames behind the FIFO {both:.1} Mbit/s in all")];
     let text = "Two token buckets of 200 Mbit/s lose, and do not have 200 Mbit/s in all (Fig. 9b)";

@@ -134,6 +134,8 @@ fn transfer(
     let (goodput, lost) = (paper.map(|p| p.0), paper.map(|p| p.1 as f64));
     rows.add(id("goodput"), name("goodput"), "Mbit/s", goodput, m.goodput(case), &TRANSFERS);
     rows.add(id("lost"), name("packets lost"), "packets", lost, m.lost(case), &TRANSFERS);
+    let own = name("packets dropped by the queue of the sender's own NIC");
+    rows.add(id("own-nic"), own, "packets", None, m.dropped_at_sender(case), &TRANSFERS);
 }
 
 fn transfers(m: &Measured<'_, PacingPaper>, rows: &mut RowList) {

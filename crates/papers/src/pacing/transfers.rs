@@ -124,6 +124,8 @@ impl FifoCase {
             }
             parts.push(("paced-nic", pacing));
         }
+        let hosts: &[&str] = if flows.len() > 1 { &["a1", "a2"] } else { &["a"] };
+        parts.extend(hosts.iter().map(|host| ("sender-host", format!("hosts.{host}"))));
         for flow in flows {
             parts.push(("sender", format!("flows.{flow}.sender")));
             parts.push(("receiver", format!("flows.{flow}.receiver")));

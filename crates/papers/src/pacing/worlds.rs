@@ -30,4 +30,11 @@ pub const PLAUSIBLE: &[PlausibleKey] = &[
         range: "linux-2.6,linux,none",
         reason: "the receiver's version is not printed",
     },
+    PlausibleKey {
+        part: "sender-host",
+        key: "transmit_queue",
+        range: "false,true",
+        reason: "Linux 2.6.11 keeps what its transmit queue refuses and brings its window down; whether the \
+                 paper counts that as a loss is not printed",
+    },
 ];

@@ -457,6 +457,12 @@ impl Connection {
         self.ports
     }
 
+    /// Entries of the retransmission queue that recovery has visited for ACKs since the last call: what a
+    /// processor has to do besides taking the segment.
+    pub fn take_visited(&mut self) -> u64 {
+        self.flight.recovery.take_visited()
+    }
+
     /// What happened so far.
     pub fn counters(&self) -> &Counters {
         &self.counters

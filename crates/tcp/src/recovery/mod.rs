@@ -387,6 +387,11 @@ pub enum RecoveryTimer {
 pub trait LossRecovery: Send {
     /// An acknowledgment has arrived.
     fn on_ack(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckOutcome;
+    /// Entries of the retransmission queue that ACKs have made it visit since the last call, of a recovery that
+    /// searches a list as its kernel does; others report none.
+    fn take_visited(&mut self) -> u64 {
+        0
+    }
     /// A segment to send again now, if one may be.
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant>;
     /// A segment was sent.

@@ -45,6 +45,8 @@ pub struct Linux26Recovery {
     hint: Option<usize>,
     /// The next retransmission is the timeout's.
     timed_out: bool,
+    /// Entries of the queue that the kernel would have visited to read SACK blocks.
+    visited: u64,
 }
 
 /// What an ACK meant, found out step by step (the kernel's FLAG_ bits).
@@ -80,6 +82,7 @@ impl Linux26Recovery {
             cache: [SackBlock::default(); 4],
             hint: None,
             timed_out: false,
+            visited: 0,
         }
     }
 
@@ -144,6 +147,10 @@ impl LossRecovery for Linux26Recovery {
         }
         let reneged = dubious && self.run_state_machine(ack, flags, done.packets, cx);
         AckOutcome { acknowledged: done, reneged }
+    }
+
+    fn take_visited(&mut self) -> u64 {
+        std::mem::take(&mut self.visited)
     }
 
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant> {

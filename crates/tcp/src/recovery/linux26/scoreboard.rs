@@ -150,6 +150,7 @@ impl Linux26Recovery {
     ) -> usize {
         let queued = cx.segments.len();
         let stop = cx.segments.index_at_or_after(block.end).clamp(from.min(queued), queued);
+        self.visited += (stop - from.min(stop)) as u64;
         let covered = self.covered(block, from, stop, cx);
         if duplicate && let Some(marker) = self.undo_marker {
             let retransmitted = |i: &usize| {
@@ -243,6 +244,10 @@ impl Linux26Recovery {
             LostRtx::NewlySacked => tally.newly_sacked_end,
         };
         let Some(received) = received else { return };
+        if self.state == RecoveryState::Recovery {
+            // The kernel looks at each entry up to there.
+            self.visited += cx.segments.index_at_or_after(received) as u64;
+        }
         if self.state != RecoveryState::Recovery
             || !cx.segments.retransmission_older_than(0, queued, received)
         {
