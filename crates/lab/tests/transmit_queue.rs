@@ -46,10 +46,13 @@ const FIFO: &str = r#"queue = "25 packets""#;
 /// It holds one frame.
 const ONE_FRAME: &str = r#"queue = "1514 B""#;
 const SMALL_FIFO: &str = r#"queue = "40 kB""#;
-const PACED: &str = r#"pacing = { scheduler = "edf", limit = "25 packets", default = "all", classes = [{ name = "all", rate = "10 Mbit/s" }] }"#;
+const PACED: &str = concat!(
+    r#"pacing = { scheduler = "edf", limit = "25 packets", default = "all", "#,
+    r#"classes = [{ name = "all", rate = "10 Mbit/s" }] }"#
+);
 
-/// Breaks: packets that find the own host's queue full are lost and sent again, with some recovery, or with some
-/// kind of queue; or the window does not come down, or the transfer does.
+/// Breaks: packets that find the own host's queue full are lost and sent again, with some recovery, or
+/// with some kind of queue; or the window does not come down, or the transfer does.
 #[test]
 fn nothing_is_lost_in_the_own_host() {
     for profile in ["newreno", "rfc6675", "linux-2.6.17", "linux-2.6.24", "modern", "linux", "farpace"] {
@@ -97,13 +100,29 @@ fn what_cannot_be_asked_is_refused() {
         (ASKED, "aqm = { codel = {} }", "managed"),
         (
             ASKED,
-            r#"pacing = { default = "x", classes = [{ name = "x", rate = "1 Mbit/s" }, { name = "y", rate = "1 Mbit/s" }] }"#,
+            concat!(
+                r#"pacing = { default = "x", classes = [{ name = "x", rate = "1 Mbit/s" }, "#,
+                r#"{ name = "y", rate = "1 Mbit/s" }] }"#
+            ),
             "queue for each class",
         ),
     ] {
         let text = format!(
-            "title = \"t\"\n[hosts.a]\n{host}\n[hosts.b]\n[[links]]\nname = \"nic\"\nbetween = [\"a\", \"b\"]\n\
-             rate = \"20 Mbit/s\"\nforward = {{ {nic} }}\n[[flows]]\nfrom = \"a\"\nto = \"b\"\nsize = \"1 kB\"\nname = \"f\"\n"
+            r#"title = "t"
+[hosts.a]
+{host}
+[hosts.b]
+[[links]]
+name = "nic"
+between = ["a", "b"]
+rate = "20 Mbit/s"
+forward = {{ {nic} }}
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+size = "1 kB"
+"#
         );
         let error = Scenario::parse(&text, "t.toml").map(drop).unwrap_err().to_string();
         assert!(error.contains(says) && error.contains("transmit_queue"), "{error}");

@@ -89,7 +89,8 @@ fn finished_points_are_kept() {
     assert_eq!(searched(2, 9, Some(&kept)), (all, 0));
 }
 
-/// Breaks: a number that chooses points counts as one that judges, or a name that stands for nothing is taken.
+/// Breaks: a number that chooses points counts as one that judges, or a name that stands for nothing is
+/// taken.
 #[test]
 fn the_numbers_of_the_fit_are_marked() {
     let (paper, counter) = (paper(), Counter::default());

@@ -23,8 +23,8 @@ pub struct ProcessorConfig {
     pub queue: QueueLimit,
 }
 
-/// Work that the stack above a [`Processor`] has done and the processor has yet to be charged for. Clones are the
-/// same work.
+/// Work that the stack above a [`Processor`] has done and the processor has yet to be charged for. Clones
+/// are the same work.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessorWork(Arc<Mutex<PendingWork>>);
 

@@ -5,8 +5,8 @@ use farpace_units::{ByteCount, Instant};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a host and the queue of its NIC both know. The queue says what it holds; the host asks for room before
-/// it sends, and says what it has sent, so that the queue never drops what there was room for.
+/// What a host and the queue of its NIC both know. The queue says what it holds; the host asks for room
+/// before it sends, and says what it has sent, so that the queue never drops what there was room for.
 #[derive(Clone, Debug)]
 pub struct TransmitQueue(Arc<Mutex<TransmitQueueContents>>);
 

@@ -254,7 +254,8 @@ fn grid(keys: &[SearchedKey], args: &PaperArgs) -> Result<(Grid, String)> {
         }
         PointSampling::Grid if args.points.is_some() => {
             bail!(
-                "--sampling grid has all combinations, and no --points: say *N behind a range, as in 1us..9us*5"
+                "--sampling grid has all combinations, and no --points: say *N behind a range, \
+                 as in 1us..9us*5"
             )
         }
         PointSampling::Grid => None,

@@ -22,8 +22,8 @@ pub struct ProcessorSpec {
     /// Time for each byte of a frame, in addition.
     #[serde(default)]
     pub per_byte: Span,
-    /// Time for each entry of the retransmission queue that recovery visits for an ACK, as in the linear searches
-    /// of Linux 2.6.
+    /// Time for each entry of the retransmission queue that recovery visits for an ACK, as in the linear
+    /// searches of Linux 2.6.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub per_entry: Span,
     /// The queue before it, in each direction. A frame that finds it full is dropped.

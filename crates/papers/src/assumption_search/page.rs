@@ -65,8 +65,8 @@ impl SearchedPaper<'_> {
             self.world.map_or("literally".to_owned(), |world| format!("in the world `{}`", world.name));
         let failed = self.points.len() - all.scores.len();
         let mut text = format!(
-            "{} of {} points over {} keys ({}); point 0 is the paper {base}. Of {} claims {} hold at point 0, \
-             and at most {} at one point. Of {} printed numbers {} are within 10 % at point 0, each of {} at \
+            "{} of {} points over {} keys ({}); point 0 is the paper {base}. Of {} claims {} hold \
+             at point 0, and at most {} at one point. Of {} printed numbers {} are within 10 % at point 0, each of {} at \
              some point, and at most {} at one point.",
             self.points.len(),
             self.planned,
@@ -254,8 +254,8 @@ fn shown(effect: &KeyEffect) -> String {
 fn number_table(all: &TradeOffs) -> Table {
     let mut table = Table::with(
         "",
-        "number | unit | paper [] | point 0 [] | smallest [] | largest [] | nearest [] | at point [] | within \
-         10 % | used for",
+        "number | unit | paper [] | point 0 [] | smallest [] | largest [] | nearest [] | \
+         at point [] | within 10 % | used for",
     );
     for n in &all.numbers {
         table.row(cells![

@@ -350,8 +350,8 @@ mod tests {
         TradeOffs::new(&[key("level"), key("word")], &reference, &points, |id| id.starts_with("fit/"))
     }
 
-    /// Breaks: how far a number can be reached, at which point it is nearest, and how many points a claim has;
-    /// a point without a result counts, or shifts the places of the others.
+    /// Breaks: how far a number can be reached, at which point it is nearest, and how many points a claim
+    /// has; a point without a result counts, or shifts the places of the others.
     #[test]
     fn reach() {
         let all = tried();

@@ -82,8 +82,8 @@ pub const PLAUSIBLE: &[PlausibleKey] = &[
         part: "sender-host",
         key: "processor.per_entry",
         range: "0ns..100ns",
-        reason: "the kernel is busy for up to 100 ms while it repairs a loss; an entry of a list that is not in \
-                 the cache took 50 to 100 ns in 2006",
+        reason: "the kernel is busy for up to 100 ms while it repairs a loss; an entry of a list that \
+                 is not in the cache took 50 to 100 ns in 2006",
     },
     PlausibleKey {
         part: SCENARIO,

@@ -1,6 +1,6 @@
-//! The transmit queue of the host: a full one is no loss. The segment stays where it is, the window comes down
-//! as for a congestion mark, and the segment leaves with the next ACK, or after a while if none will come
-//! (Linux: NET_XMIT_DROP and `tcp_enter_cwr` in `__tcp_transmit_skb`, TCP_RESOURCE_PROBE_INTERVAL).
+//! The transmit queue of the host: a full one is no loss. The segment stays where it is, the window comes
+//! down as for a congestion mark, and the segment leaves with the next ACK, or after a while if none will
+//! come (Linux: NET_XMIT_DROP and `tcp_enter_cwr` in `__tcp_transmit_skb`, TCP_RESOURCE_PROBE_INTERVAL).
 
 use super::Connection;
 use farpace_units::{Instant, Span};
@@ -68,8 +68,8 @@ impl Connection {
         0
     }
 
-    /// Most bytes of the frame of a segment with `len` bytes of payload. What has all of its options has no more
-    /// than a full one.
+    /// Most bytes of the frame of a segment with `len` bytes of payload. What has all of its options has
+    /// no more than a full one.
     fn frame(&self, len: u64, below: u64) -> u64 {
         let full = u64::from(self.snd.mss) + u64::from(self.ts.option_bytes());
         below + HEADER + (len + MAX_OPTIONS).min(full.max(len))

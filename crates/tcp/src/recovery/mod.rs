@@ -387,8 +387,8 @@ pub enum RecoveryTimer {
 pub trait LossRecovery: Send {
     /// An acknowledgment has arrived.
     fn on_ack(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckOutcome;
-    /// Entries of the retransmission queue that ACKs have made it visit since the last call, of a recovery that
-    /// searches a list as its kernel does; others report none.
+    /// Entries of the retransmission queue that ACKs have made it visit since the last call, of a
+    /// recovery that searches a list as its kernel does; others report none.
     fn take_visited(&mut self) -> u64 {
         0
     }

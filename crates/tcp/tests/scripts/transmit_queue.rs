@@ -12,8 +12,8 @@ fn schemes() -> [Settings; 4] {
     [plain(), of(Profile::Rfc6675), of(Profile::Linux2624), of(Profile::Linux)]
 }
 
-/// Breaks: what the queue refuses counts as sent, and is repaired as a loss; or the sender goes on as if nothing
-/// had happened, or cuts its window more than once.
+/// Breaks: what the queue refuses counts as sent, and is repaired as a loss; or the sender goes on as if
+/// nothing had happened, or cuts its window more than once.
 #[test]
 fn a_refused_segment_is_kept_and_the_window_comes_down() {
     for settings in schemes() {

@@ -23,8 +23,8 @@ pub struct HostSpec {
     pub memory: Option<ByteCount>,
     /// The time that frames take in the host; omitted: none.
     pub processor: Option<ProcessorSpec>,
-    /// The queue of its NIC is its transmit queue: TCP asks it for room, and where it is full keeps the segment
-    /// and brings its window down (Linux: NET_XMIT_DROP). Otherwise what finds it full is lost.
+    /// The queue of its NIC is its transmit queue: TCP asks it for room, and where it is full keeps the
+    /// segment and brings its window down (Linux: NET_XMIT_DROP). Otherwise what finds it full is lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub transmit_queue: bool,
 }
