@@ -66,8 +66,8 @@ impl SearchedPaper<'_> {
         let failed = self.points.len() - all.scores.len();
         let mut text = format!(
             "{} of {} points over {} keys ({}); point 0 is the paper {base}. Of {} claims {} hold \
-             at point 0, and at most {} at one point. Of {} printed numbers {} are within 10 % at point 0, each of {} at \
-             some point, and at most {} at one point.",
+             at point 0, and at most {} at one point. Of {} printed numbers {} are within 10 % at point 0, \
+             each of {} at some point, and at most {} at one point.",
             self.points.len(),
             self.planned,
             self.keys.len(),
