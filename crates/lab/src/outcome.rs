@@ -109,6 +109,8 @@ pub struct FlowOutcome {
     pub bottleneck: Option<Rate>,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Times that the sender's transmit queue had no room for a segment, which was kept.
+    pub transmit_queue_full: u64,
     /// All counters of the sending connection.
     pub counters: Counters,
     /// All counters of the receiving connection.

@@ -59,7 +59,7 @@ fn nothing_is_lost_in_the_own_host() {
         for nic in [FIFO, SMALL_FIFO, PACED] {
             let asked = outcome(profile, ASKED, nic);
             assert_eq!(asked.drops, [], "{profile}, {nic}");
-            let full: u64 = asked.flows.iter().map(|flow| flow.counters.transmit_queue_full).sum();
+            let full: u64 = asked.flows.iter().map(|flow| flow.transmit_queue_full).sum();
             for flow in &asked.flows {
                 assert!(flow.is_intact(), "{profile}, {nic}: {:?}", flow.verified);
                 assert_eq!(flow.retransmissions(), 0, "{profile}, {nic}");
@@ -88,7 +88,7 @@ fn a_full_queue_brings_the_window_down() {
     let asked = outcome("linux-2.6.24", ASKED, FIFO);
     let cuts: u64 =
         asked.flows.iter().map(|flow| flow.counters.window_changes.of(Cause::CutTransmitQueue)).sum();
-    let full: u64 = asked.flows.iter().map(|flow| flow.counters.transmit_queue_full).sum();
+    let full: u64 = asked.flows.iter().map(|flow| flow.transmit_queue_full).sum();
     assert!(cuts > 0 && cuts <= full, "{cuts} cuts, {full} times full");
 }
 

@@ -160,6 +160,7 @@ fn try_every_element(arrivals: &Arrivals, p: f64, ns: u64, limit: u32) {
         receive: span * 2,
         receive_ack: span / 2,
         per_byte: min * (ns % 9),
+        per_entry: Span::ZERO,
         queue: direction.queue,
     };
     same_twice(|| Processor::new(costs), arrivals);
@@ -188,6 +189,7 @@ fn try_ordered_elements(arrivals: &Arrivals, ns: u64) {
         receive: span / 3,
         receive_ack: span * 2,
         per_byte: Span::ZERO,
+        per_entry: Span::ZERO,
         queue: direction.queue,
     };
     let mut processor = Harness::new(Processor::new(costs));

@@ -122,7 +122,7 @@ mod tests {
         // Something on the way has lost it.
         queue.sent(at(30), len);
         assert_eq!([packets(&queue, 30), packets(&queue, 31)], [2, 3]);
-        queue.holds(2, len * 2);
+        queue.holds(2, len + len);
         assert_eq!(packets(&queue, 31), 1);
     }
 

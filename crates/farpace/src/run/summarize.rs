@@ -119,7 +119,7 @@ fn summarize_flow(
         sent: counted(&outcome.counters.sent),
         retransmissions: outcome.retransmissions(),
         timeouts: outcome.timeouts,
-        transmit_queue_full: outcome.counters.transmit_queue_full,
+        transmit_queue_full: outcome.transmit_queue_full,
         window_changes: counted(&outcome.counters.window_changes.all()),
         acks: AckSummary {
             sent: Cause::ALL

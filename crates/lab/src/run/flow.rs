@@ -218,6 +218,7 @@ impl Run {
         let spec = &self.scenario.flows[index];
         let sender = self.world.element::<Host>(flow.from).and_then(|h| h.connection(flow.sender));
         let counters = sender.map(|c| c.counters().clone()).unwrap_or_default();
+        let transmit_queue_full = sender.map_or(0, Connection::transmit_queue_full);
         let sender_ended = self
             .world
             .element::<Host>(flow.from)
@@ -251,6 +252,7 @@ impl Run {
             sender_ended,
             bottleneck: self.scenario.bottleneck(spec).map(|b| b.rate),
             timeouts: counters.timeouts,
+            transmit_queue_full,
             counters,
             receiver,
             queued,

@@ -115,8 +115,6 @@ pub struct Counters {
     pub window_changes: CauseCounts,
     /// Times that the retransmission timer found its segment in the host, where it waited to leave.
     pub found_inside: u64,
-    /// Times that the host's transmit queue had no room for a segment, which was kept.
-    pub transmit_queue_full: u64,
     /// Payload bytes sent, retransmissions included.
     pub bytes_sent: ByteCount,
     /// Of them, those that had been sent before.
@@ -156,7 +154,6 @@ impl Default for Counters {
             sent: [0; SENT_CAUSES],
             timeouts: 0,
             found_inside: 0,
-            transmit_queue_full: 0,
             window_changes: CauseCounts::default(),
             bytes_sent: ByteCount::ZERO,
             bytes_sent_again: ByteCount::ZERO,
