@@ -1,5 +1,6 @@
 //! The host: from frames to connections and back. What its methods in `host/` are about, they say by name.
 
+mod below;
 mod binding;
 mod frames;
 mod memory;
@@ -23,11 +24,9 @@ use crate::secret::{Purpose, Secret, Tuple};
 use crate::time_wait::TimeWaits;
 use crate::timers::Timers;
 use farpace_events::Record;
-use farpace_path::{Cx, Element, Inspection, Port, PortFrames, ProcessorWork, TransmitQueue};
+use farpace_path::{Cx, Element, Inspection, Port, PortFrames, ProcessorWork};
 use farpace_tcp::config::{Config, Tuning};
-use farpace_tcp::{
-    Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Ports, Segment, Transmit, TransmitRoom,
-};
+use farpace_tcp::{Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Ports, Segment, Transmit};
 use farpace_units::{ByteCount, Instant, Rate};
 use farpace_wire::{Below, Departures, MacAddr, Packet};
 use std::any::Any;
@@ -38,9 +37,6 @@ use thiserror::Error;
 
 /// Segments taken from a connection at a time.
 const BATCH: usize = 64;
-/// Bytes of a frame before its TCP header: Ethernet and IP.
-const BELOW_IPV4: u64 = 14 + 20;
-const BELOW_IPV6: u64 = 14 + 40;
 
 /// Why a connection cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -191,19 +187,6 @@ impl Host {
     /// [depart](Packet::depart) when they leave the machine, as lines do, or drop them.
     pub fn know_departures(&mut self) {
         self.knows_departures = true;
-    }
-
-    /// From now on connections ask `queue` for room before they send. Without room they keep the segment, and
-    /// their window comes down ([`Connection::set_transmit_room`]). What the queue is of has to tell it
-    /// what it holds.
-    pub fn ask_queue(&mut self, queue: TransmitQueue) {
-        self.internet.transmit_queue = Some(queue);
-    }
-
-    /// From now on `work` is told what connections search for ACKs ([`Connection::take_visited`]), so
-    /// that the processor below takes its time for it.
-    pub fn charge_processor(&mut self, work: ProcessorWork) {
-        self.processor = Some(work);
     }
 
     /// Takes packets that a device has handed up together. Each connection among them is serviced once, at
@@ -618,10 +601,7 @@ impl Host {
                 }
             }
             if let Some(queue) = &self.internet.transmit_queue {
-                let (packets, bytes) = queue.room(now);
-                let below = if entry.tuple.local.is_ipv4() { BELOW_IPV4 } else { BELOW_IPV6 };
-                let room = TransmitRoom { packets, bytes: bytes.get(), below };
-                entry.connection.set_transmit_room(Some(room));
+                entry.connection.set_transmit_room(Some(below::room(queue, now, entry.tuple.local)));
             }
             let sent = entry.connection.poll_transmit(now, &mut self.batch, BATCH);
             let loss_tolerant = entry.connection.loss_tolerant();
