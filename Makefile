@@ -22,7 +22,7 @@ run: build ## make all five papers again, let their cures meet, and write one pa
 	@tools/run
 
 quick: fmt-check ## formatting, lints and unit tests: what a change needs while you write it
-	$(CARGO) clippy --workspace --locked -- -D warnings
+	$(CARGO) clippy --workspace --locked -- $$(tools/deny-warnings)
 	$(CARGO) test --workspace --locked --lib --no-fail-fast -- --skip in_real_time
 
 # The tests come last, so that the log ends with their summaries.
@@ -44,12 +44,12 @@ fmt-check:
 	$(CARGO) fmt --all -- --check
 
 clippy:
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy -p farpace-live --features tokio --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked -- $$(tools/deny-warnings)
+	$(CARGO) clippy -p farpace-live --features tokio --all-targets --locked -- $$(tools/deny-warnings)
 	@tools/test-kernel clippy
 
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	RUSTDOCFLAGS="$$(tools/deny-warnings)" $(CARGO) doc --workspace --no-deps --locked
 
 # The fuzz targets are a workspace of their own, which nothing else would compile.
 fuzz-check:
