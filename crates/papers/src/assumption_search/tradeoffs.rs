@@ -240,7 +240,8 @@ fn compared(groups: &[(String, Vec<bool>)], measured: &[Option<f64>]) -> Option<
     );
     // The variance of both groups together: a group in which all agree would have none.
     let overall = (low.0 * low.2 + high.0 * high.2) / (low.2 + high.2);
-    let between = (low.0 - overall).powi(2) * low.2 + (high.0 - overall).powi(2) * high.2;
+    let squared = |mean: f64| (mean - overall) * (mean - overall);
+    let between = squared(low.0) * low.2 + squared(high.0) * high.2;
     let variance = (low.1 + high.1 + between) / (low.2 + high.2 - 1.0).max(1.0);
     let standard_error = (variance * (1.0 / low.2 + 1.0 / high.2)).sqrt();
     let clear = high.0 - low.0 > CLEAR * standard_error;
