@@ -16,7 +16,8 @@ pub enum HostRule {
     Any,
     /// Names of the loopback interface: `localhost`, 127.0.0.0/8 and `[::1]`, with any port.
     Local,
-    /// Any address, `localhost`, and this name, with any port. A page of a stranger has another name.
+    /// Any address, `localhost`, and this name, with any port, or none (HTTP/1.0): a browser always says one,
+    /// and a page of a stranger has another name.
     AddressOr(String),
     /// This host and port.
     Exactly(String),
@@ -29,7 +30,7 @@ impl HostRule {
             HostRule::Any => None,
             HostRule::Local if host.is_some_and(is_local_name) => None,
             HostRule::Local => Some("ask by a name of this host: localhost\n"),
-            HostRule::AddressOr(own) if host.is_some_and(|host| is_address_or(host, own)) => None,
+            HostRule::AddressOr(own) if host.is_none_or(|host| is_address_or(host, own)) => None,
             HostRule::AddressOr(_) => Some("ask by an address of this host, or by its own name (hostname)\n"),
             HostRule::Exactly(own) if host == Some(own.as_str()) => None,
             HostRule::Exactly(_) => Some("wrong host\n"),
@@ -150,7 +151,8 @@ mod tests {
         for host in ["evil.example", "router.example.evil.example", "192.0.2.1.evil.example:9745", ""] {
             assert!(rule.refusal(Some(host)).is_some(), "{host}");
         }
-        assert!(rule.refusal(None).is_some());
+        // Simple monitors speak HTTP/1.0.
+        assert_eq!(rule.refusal(None), None);
         // A host without a name has none that is empty.
         assert!(HostRule::AddressOr(String::new()).refusal(Some("")).is_some());
     }

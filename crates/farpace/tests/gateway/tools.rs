@@ -78,6 +78,10 @@ fn metrics_are_served_at_their_path_alone() {
     let _more: Vec<_> = (0..5).map(|_| net.connect(&listener)).collect();
     assert_eq!(get("GET /metrics").lines().count(), lines, "as many lines, whatever the traffic");
     assert!(get("GET /").contains("404") && get("POST /metrics").contains("404"));
+    // The page of a stranger whose name leads here.
+    let by = |host: &str| get(&format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nX-Was:"));
+    assert!(by("evil.example").contains("403"));
+    assert_eq!(by("127.0.0.1:9745").lines().count(), lines);
     gateway.end();
 }
 
