@@ -49,7 +49,7 @@ fn mistakes_are_refused_at_once() {
 #[test]
 fn too_many_points_are_refused_with_their_time() {
     let dir = tempfile::tempdir().unwrap();
-    let many = ["--search", "paper.window", "--points", "5000"];
+    let many = ["--search", "links.wan.backward.loss", "--points", "5000"];
     let done = search("stops", dir.path(), &[&TINY[..], &many].concat());
     assert_eq!(done.status.code(), Some(2));
     let said = text(&done.stderr);
