@@ -33,7 +33,6 @@ pub(crate) fn key_name(part: &str, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ack::AckPaper;
     use crate::assumptions::PointSetting;
     use crate::nics::NicsPaper;

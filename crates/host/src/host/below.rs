@@ -12,14 +12,15 @@ const BELOW_IPV6: u64 = 14 + 40;
 
 impl Host {
     /// From now on connections ask `queue` for room before they send. Without room they keep the segment, and
-    /// their window comes down ([`Connection::set_transmit_room`]). What the queue is of has to tell it
-    /// what it holds.
+    /// their window comes down ([`set_transmit_room`](farpace_tcp::Connection::set_transmit_room)). What the
+    /// queue is of has to tell it what it holds.
     pub fn ask_queue(&mut self, queue: TransmitQueue) {
         self.internet.transmit_queue = Some(queue);
     }
 
-    /// From now on `work` is told what connections search for ACKs ([`Connection::take_visited`]), so
-    /// that the processor below takes its time for it.
+    /// From now on `work` is told what connections search for ACKs
+    /// ([`take_visited`](farpace_tcp::Connection::take_visited)), so that the processor below takes its time
+    /// for it.
     pub fn charge_processor(&mut self, work: ProcessorWork) {
         self.processor = Some(work);
     }

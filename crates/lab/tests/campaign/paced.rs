@@ -171,7 +171,7 @@ impl Paced {
 
 /// One direction of a link, with a pacing NIC or without.
 pub enum LinkTransmitter {
-    Plain(path::LinkDirection),
+    Plain(Box<path::LinkDirection>),
     Paced(Box<PacingNic>),
 }
 
@@ -181,7 +181,7 @@ impl LinkTransmitter {
             Some(paced) => LinkTransmitter::Paced(Box::new(
                 PacingNic::new(&paced.config, direction.rate, direction.delay).expect("as drawn"),
             )),
-            None => LinkTransmitter::Plain(
+            None => LinkTransmitter::Plain(Box::new(
                 path::LinkDirection::new(path::LinkConfig {
                     rate: Some(direction.rate),
                     delay: direction.delay,
@@ -189,7 +189,7 @@ impl LinkTransmitter {
                     framing: path::Framing::ETHERNET,
                 })
                 .expect("rates and queues above nothing"),
-            ),
+            )),
         }
     }
 }
