@@ -227,7 +227,8 @@ fn who_sends_no_request_gives_way() {
         let mut oldest = silent.pop_front().unwrap();
         assert!(all_of(&mut oldest).is_empty(), "the oldest one goes");
         assert!(site.places.open() <= MAX_CONNECTIONS + MAX_CLOSING);
-        // All places are taken again when what was answered has left.
+        // What was answered has left: all places are taken again.
+        site.wait_for_open(MAX_CONNECTIONS - 1);
         silent.push_back(site.connect());
     }
     // Those that came later have their places.
