@@ -49,7 +49,9 @@ pub fn machine(what: &str) -> Option<Namespace> {
 /// A command on a machine, in a folder.
 pub fn command(on: &Namespace, words: &[&str], folder: &Path) -> Command {
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", on.name()]).args(words).current_dir(folder);
+    // A shell starts its background jobs with SIGINT ignored. Programs inherit that, and Python keeps it.
+    command.args(["netns", "exec", on.name(), "env", "--default-signal=INT"]);
+    command.args(words).current_dir(folder);
     // Its output must not wait in a buffer for more of it.
     command.env("PYTHONUNBUFFERED", "1").env_remove("http_proxy").env_remove("HTTP_PROXY");
     command
