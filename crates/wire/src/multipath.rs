@@ -1,6 +1,6 @@
 //! What a layer that sends a connection over several paths tells its transport.
 
-use farpace_units::Span;
+use farpace_units::{Rate, Span};
 use std::num::NonZeroU32;
 
 /// The paths to a peer together, as a transport sees them: their round trip, and how far they reorder. A
@@ -21,6 +21,9 @@ use std::num::NonZeroU32;
 pub struct MultipathInfo {
     base_rtt_us: NonZeroU32,
     reordering_us: u16,
+    moves: u8,
+    paths: u8,
+    rate_kbit: u32,
 }
 
 impl MultipathInfo {
@@ -33,7 +36,34 @@ impl MultipathInfo {
         MultipathInfo {
             base_rtt_us: NonZeroU32::new(micros).unwrap_or(NonZeroU32::MIN),
             reordering_us: u16::try_from(reordering.as_micros()).unwrap_or(u16::MAX),
+            moves: 0,
+            paths: 0,
+            rate_kbit: 0,
         }
+    }
+    /// The same with the number of paths in use, what they carry together, and how often packets have moved
+    /// to another path that carries most, modulo 256.
+    #[must_use]
+    pub fn with_paths(self, paths: usize, rate: Rate, moves: u8) -> MultipathInfo {
+        MultipathInfo {
+            moves,
+            paths: u8::try_from(paths).unwrap_or(u8::MAX),
+            rate_kbit: u32::try_from(rate.bits_per_sec() / 1_000).unwrap_or(u32::MAX),
+            ..self
+        }
+    }
+    /// How often packets have moved to another path that carries most, modulo 256. What a transport has
+    /// learned of the path before is of little use on it.
+    pub const fn moves(self) -> u8 {
+        self.moves
+    }
+    /// Packets go by more than one path.
+    pub const fn is_several(self) -> bool {
+        self.paths > 1
+    }
+    /// What the paths carry together, as far as it is known, with a resolution of 1 kbit/s.
+    pub fn rate(self) -> Rate {
+        Rate::from_bits_per_sec(u64::from(self.rate_kbit) * 1_000)
     }
     /// The round trip of all paths together, without queues.
     pub const fn base_rtt(self) -> Span {

@@ -41,7 +41,7 @@ mod segment;
 pub use config::{MultiNicConfig, OrderKind, Resequence};
 use flow::flow_of;
 pub use layer::{MAX_PRIORITY_FRAMES, MultiNic, MultiNicStats};
-pub use nic_paths::{NeighbourId, Nic, NicId, NicPath, NicPaths, NicSpec, PathDelay, PerByte};
+pub use nic_paths::{NeighbourId, Nic, NicId, NicPath, NicPaths, NicSpec, PathDelay, PerByte, Sends};
 pub use observer::{Late, ReorderObserver};
 pub use order::{
     Earliest, FlowHash, FlowId, MAX_SKIPPED, QueuedFrame, Restraint, RoundRobin, SendOrder, Skip,

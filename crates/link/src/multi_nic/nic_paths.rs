@@ -20,6 +20,10 @@ const MAX_LONGER: Span = Span::from_millis(10);
 /// So much jitter, or a 16th of its round trip, may a path have that is used beside others without order at
 /// the receiver.
 const MAX_SPREAD: Span = Span::from_millis(1);
+/// Acknowledgments are at most so small a part of the data that they answer, on the widest path.
+const MAX_ACK_DIVISOR: u64 = 16;
+/// Another path takes the place of one in use if it is so many times better.
+const MIN_BETTER: f64 = 1.25;
 /// A loss rate below is hardly any.
 const MIN_LOSS: f64 = 1e-5;
 
@@ -187,31 +191,72 @@ pub struct NicPath {
     pub free: Instant,
 }
 
-/// The paths, by index, that a transport should have whose peer does not put frames in order: beginning with
-/// the best alone, each that adds something and is about as long, because jitter and what waits for its turn
-/// look like losses and queues there.
-fn worth_it(paths: &[(usize, NicPath)], loss_tolerant: bool) -> Vec<usize> {
-    let mut kept: Vec<(usize, NicPath)> = Vec::new();
+/// What transports send to a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sends {
+    /// Hardly anything but acknowledgments.
+    Acks,
+    /// Data of transports that take losses for congestion.
+    LossSensitive,
+    /// Data of others, or nothing yet.
+    LossTolerant,
+}
+
+/// A path that a transport could have whose peer does not put frames in order.
+#[derive(Clone, Copy)]
+struct Candidate {
+    /// Its index.
+    at: usize,
+    path: NicPath,
+    /// It is in use.
+    in_use: bool,
+}
+
+/// The candidates, by index, that the transport should have: beginning with the best alone, each that adds
+/// something and is about as long, because jitter and what waits for its turn look like losses and queues
+/// there.
+///
+/// Frames that move to a shorter path overtake those before, and rates are estimates. So a path that is in
+/// use stays unless another one is better by [`MIN_BETTER`].
+fn worth_it(paths: &[Candidate], sends: Sends) -> Vec<usize> {
+    if sends == Sends::Acks {
+        return shortest(paths).into_iter().collect();
+    }
+    let loss_tolerant = sends == Sends::LossTolerant;
+    let mut kept: Vec<Candidate> = Vec::new();
     let (mut best, mut shortest, mut longest) = (0.0, Span::ZERO, Span::MAX);
     loop {
-        let more = paths.iter().filter(|(at, path)| {
+        let more = paths.iter().filter(|Candidate { at, path, .. }| {
             let steady = path.spread <= MAX_SPREAD.max(path.base_rtt / 16);
             let alike = (shortest..=longest).contains(&path.base_rtt) && (kept.is_empty() || steady);
-            alike && kept.iter().all(|(other, _)| other != at)
+            alike && kept.iter().all(|other| other.at != *at)
         });
-        let with =
-            more.map(|one| (carried(kept.iter().chain([one]).map(|(_, path)| path), loss_tolerant), one));
-        match with.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
-            Some((rate, one)) if rate > best => {
+        let with = more
+            .map(|one| (carried(kept.iter().chain([one]).map(|one| &one.path), loss_tolerant), one))
+            .map(|(rate, one)| (rate, if one.in_use { rate * MIN_BETTER } else { rate }, one));
+        match with.max_by(|(_, a, _), (_, b, _)| a.total_cmp(b)) {
+            Some((rate, _, one)) if rate > best => {
                 best = rate;
                 kept.push(*one);
-                let rtt = kept.iter().map(|(_, path)| path.base_rtt).max().unwrap_or_default();
+                let rtt = kept.iter().map(|one| one.path.base_rtt).max().unwrap_or_default();
                 longest = longest.min(rtt + rtt / 2 + MAX_LONGER);
                 shortest = shortest.max(rtt / 2 - MAX_LONGER.min(rtt / 2));
             }
-            _ => return kept.into_iter().map(|(at, _)| at).collect(),
+            _ => return kept.into_iter().map(|one| one.at).collect(),
         }
     }
+}
+
+/// The path with the shortest round trip that carries acknowledgments easily: the window of who waits for
+/// them brings most in a short round trip.
+fn shortest(paths: &[Candidate]) -> Option<usize> {
+    let widest = paths.iter().map(|one| one.path.rate.bits_per_sec()).max()?;
+    let wide = paths.iter().filter(|one| one.path.rate.bits_per_sec() >= widest / MAX_ACK_DIVISOR);
+    let rtt = |one: &Candidate| match one.path.base_rtt {
+        Span::ZERO => f64::INFINITY,
+        rtt => rtt.as_secs_f64() / if one.in_use { MIN_BETTER } else { 1.0 },
+    };
+    wide.min_by(|a, b| rtt(a).total_cmp(&rtt(b))).map(|one| one.at)
 }
 
 /// Bytes per second that a transport gets of these paths together: their rates, or what its window carries
@@ -364,14 +409,16 @@ impl NicPaths {
     /// third of the rate.
     ///
     /// Where the neighbour does not put frames in order, losses are not repaired. If the transport takes them
-    /// for congestion (`loss_tolerant` is false), paths are disabled with which its window would carry less.
-    pub fn select(&mut self, neighbour: NeighbourId, resequence_time: Option<Span>, loss_tolerant: bool) {
+    /// for congestion, paths are disabled with which its window would carry less. If it sends only
+    /// acknowledgments, they take the shortest path.
+    pub fn select(&mut self, neighbour: NeighbourId, resequence_time: Option<Span>, sends: Sends) {
         let Some(paths) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
         let nics = &self.nics;
         let working = |at: usize, path: &NicPath| path.up && nics.get(at).is_some_and(|nic| nic.up);
         let each = || paths.iter().enumerate().filter_map(|(at, path)| Some((at, path.as_ref()?)));
         let widest = each().filter(|(at, path)| working(*at, path)).max_by_key(|(_, path)| path.rate);
         let widest = widest.map(|(_, path)| (path.rate, path.delay.of(FULL_FRAME)));
+        let disabled = paths.map(|path| path.is_some_and(|path| path.disabled));
         for path in paths.iter_mut().flatten() {
             let own = path.delay.of(FULL_FRAME);
             let thin = widest.filter(|(rate, delay)| {
@@ -384,14 +431,13 @@ impl NicPaths {
                 if held { (false, added) } else { (!added.is_zero(), Span::ZERO) };
         }
         if resequence_time.is_none() {
-            let used: Vec<(usize, NicPath)> = paths
-                .iter()
-                .enumerate()
-                .filter_map(|(at, path)| Some((at, (*path)?)))
-                .filter(|(at, path)| working(*at, path) && !path.disabled)
-                .collect();
-            let kept = worth_it(&used, loss_tolerant);
-            for (at, _) in used {
+            let candidate = |(at, path): (usize, &Option<NicPath>)| {
+                let path = (*path).filter(|path| working(at, path) && !path.disabled)?;
+                Some(Candidate { at, path, in_use: !disabled.get(at).copied().unwrap_or(false) })
+            };
+            let used: Vec<Candidate> = paths.iter().enumerate().filter_map(candidate).collect();
+            let kept = worth_it(&used, sends);
+            for Candidate { at, .. } in used {
                 if let Some(Some(path)) = paths.get_mut(at) {
                     path.disabled = !kept.contains(&at);
                 }
@@ -412,18 +458,35 @@ impl NicPaths {
             Some((NicId(at as u8), path))
         })
     }
-    /// The round trip of the paths to `neighbour` together, without queues, as a transport sees it whose
-    /// frames arrive in order, or are put in order: that of the longest path. What the clock of the neighbour
-    /// says makes it no longer than round trips that the own clock has measured. Some time for queues that
-    /// stand while all paths are used is included. None: fewer than two paths work, or have been measured.
+    /// What the paths to `neighbour` carry together, how many there are, and which of them carries most; none:
+    /// none works.
+    pub fn carried(&self, neighbour: NeighbourId) -> Option<(Rate, usize, NicId)> {
+        let (widest, _) = self.working(neighbour).max_by_key(|(_, path)| path.rate)?;
+        let each = || self.working(neighbour).map(|(_, path)| path.rate.bits_per_sec());
+        Some((Rate::from_bits_per_sec(each().fold(0, u64::saturating_add)), each().count(), widest))
+    }
+    /// The round trip of the paths to `neighbour` in use, without queues, as a transport sees it whose frames
+    /// arrive in order, or are put in order: that of the longest path. What the clock of the neighbour says
+    /// makes it no longer than round trips that the own clock has measured. Some time for queues that stand
+    /// while several paths are used is included. None: fewer than two paths work, used or not, or none that
+    /// is used has been measured.
     pub fn base_rtt(&self, neighbour: NeighbourId) -> Option<Span> {
-        let known = || self.working(neighbour).map(|(_, path)| path).filter(|path| !path.base_rtt.is_zero());
+        let paths = self.neighbours.get(neighbour.0 as usize)?;
+        let works = |(at, path): (usize, &Option<NicPath>)| {
+            (*path).filter(|path| path.up && self.nics.get(at).is_some_and(|nic| nic.up))
+        };
+        let working = || paths.iter().enumerate().filter_map(works);
+        let known = || working().filter(|path| !path.base_rtt.is_zero());
+        let used = || known().filter(NicPath::is_used);
         let delay = |path: &NicPath| path.delay.of(FULL_FRAME);
         // The way back is that of the shortest path, whichever NIC a frame left by.
-        let common = known().map(|path| path.base_rtt - delay(path).min(path.base_rtt)).min()?;
-        let longest = known().map(|path| delay(path) + path.spread).max()?;
-        let base = (common + longest).min(known().map(|path| path.longest_rtt).max()?);
-        (known().count() > 1).then(|| base + MIN_STANDING_QUEUE + base / STANDING_QUEUE_DIVISOR)
+        let common = known().map(|path| path.base_rtt - delay(&path).min(path.base_rtt)).min()?;
+        let several = used().count() > 1;
+        let spread = |path: &NicPath| if several { path.spread } else { Span::ZERO };
+        let longest = used().map(|path| delay(&path) + spread(&path)).max()?;
+        let base = (common + longest).min(used().map(|path| path.longest_rtt).max()?);
+        let queue = if several { MIN_STANDING_QUEUE + base / STANDING_QUEUE_DIVISOR } else { Span::ZERO };
+        (working().count() > 1).then(|| base + queue)
     }
     /// True if `nic` can begin to send at `now`.
     #[inline]
@@ -525,11 +588,11 @@ mod tests {
             ("few losses", &[(100, 20, 0, 0.0), (50, 20, 0, 1e-5)], &[0, 1], &[0, 1]),
         ];
         for (name, list, takes, tolerates) in table {
-            for (loss_tolerant, expected) in [(false, takes), (true, tolerates)] {
+            for (sends, expected) in [(Sends::LossSensitive, takes), (Sends::LossTolerant, tolerates)] {
                 let mut paths = paths_of(list);
-                paths.select(ID, None, loss_tolerant);
-                assert_eq!(used(&paths), expected, "{name}, loss tolerant: {loss_tolerant}");
-                paths.select(ID, None, loss_tolerant);
+                paths.select(ID, None, sends);
+                assert_eq!(used(&paths), expected, "{name}, {sends:?}");
+                paths.select(ID, None, sends);
                 assert_eq!(used(&paths), expected, "{name}, again");
             }
         }
@@ -537,14 +600,43 @@ mod tests {
         let mut paths = paths_of(&[(30, 20, 0, 0.0), (100, 30, 0, 0.0)]);
         for (mbit, expected) in [(30, &[0, 1][..]), (24, &[1]), (30, &[1]), (34, &[0, 1])] {
             paths.path_mut(ID, NicId(0)).expect("there is one").set_rate(Rate::from_mbit(mbit));
-            paths.select(ID, None, true);
+            paths.select(ID, None, Sends::LossTolerant);
             assert_eq!(used(&paths), expected, "{mbit} Mbit/s");
         }
         // If the best path fails, the next one counts.
         let mut paths = paths_of(&[(100, 20, 0, 0.0), (50, 80, 0, 0.0)]);
         paths.path_mut(ID, NicId(0)).expect("there is one").up = false;
-        paths.select(ID, None, true);
+        paths.select(ID, None, Sends::LossTolerant);
         assert_eq!(used(&paths), [1]);
+    }
+
+    /// Breaks: frames go to and fro between paths whose estimates move, each time out of order; or never to a
+    /// path that is better.
+    #[test]
+    fn a_path_in_use_stays_unless_another_is_better_by_a_quarter() {
+        let mut paths = paths_of(&[(100, 20, 0, 0.0), (90, 200, 0, 0.0)]);
+        for (mbit, expected) in [(90, &[0][..]), (120, &[0]), (130, &[1]), (90, &[1]), (79, &[0])] {
+            paths.path_mut(ID, NicId(1)).expect("there is one").set_rate(Rate::from_mbit(mbit));
+            paths.select(ID, None, Sends::LossSensitive);
+            assert_eq!(used(&paths), expected, "{mbit} Mbit/s");
+        }
+    }
+
+    /// Breaks: acknowledgments take the widest path, and the round trip is that of a longer path than the
+    /// data takes; or a path that they fill.
+    #[test]
+    fn acknowledgments_take_the_shortest_path_that_carries_them() {
+        for (list, expected) in [
+            (&[(172, 39, 0, 0.0), (75, 9, 0, 0.001), (10, 11, 0, 0.0)][..], &[1][..]),
+            (&[(172, 39, 0, 0.0), (10, 9, 0, 0.0)], &[0]),
+            (&[(172, 39, 0, 0.0), (75, 0, 0, 0.0)], &[0]),
+        ] {
+            let mut paths = paths_of(list);
+            paths.select(ID, None, Sends::Acks);
+            assert_eq!(used(&paths), expected, "{list:?}");
+            paths.select(ID, None, Sends::LossTolerant);
+            assert!(used(&paths).contains(&0), "{list:?}");
+        }
     }
 
     /// Breaks: a transport is told the wrong round trip of all paths, or the clock of a hostile neighbour can

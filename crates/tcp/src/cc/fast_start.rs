@@ -139,7 +139,7 @@ impl FastStart {
             return false;
         }
         // A flight tells the rate of the path that it took, and the window is to fill all of them.
-        if !ack.base_of_paths.is_zero() {
+        if ack.several_paths {
             return false;
         }
         let acked = ack.acked.get();

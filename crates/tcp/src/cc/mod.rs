@@ -104,6 +104,8 @@ pub struct AckSample {
     /// The empty path's round trip is no shorter, because packets go over several paths; zero: there is one
     /// path. `rtt`, `min_rtt` and that in `rate` are at least as long; `srtt` is as measured.
     pub base_of_paths: Span,
+    /// Packets go over more than one path.
+    pub several_paths: bool,
     /// Smoothed round trip; zero before the first sample.
     pub srtt: Span,
     /// Bytes of a full segment.
@@ -143,6 +145,7 @@ impl AckSample {
             rtt: None,
             min_rtt: None,
             base_of_paths: Span::ZERO,
+            several_paths: false,
             srtt: Span::ZERO,
             mss: 1448,
             max_window: u32::MAX,

@@ -56,6 +56,7 @@ impl Connection {
             }
         }
         self.notice_empty_line(now);
+        self.follow_path(now);
         let prior_snd_una = self.snd.una;
         let marked = if h.ack.after_eq(prior_snd_una) {
             self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment))

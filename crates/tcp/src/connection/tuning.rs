@@ -3,11 +3,31 @@
 use super::{Connection, ConnectionState};
 use crate::cc;
 use crate::config::{Config, KeepAlive};
-use farpace_events::Cause;
-use farpace_units::{ByteCount, Instant, Rate, Span};
+use crate::rto::RttSample;
+use farpace_events::{Cause, RecoveryState};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use std::sync::Arc;
 
 impl Connection {
+    /// A layer below has moved packets to another path. If that holds more than the window, what congestion
+    /// control knows of the path before is of no use: it begins again, with the window of now. (RFC 9000
+    /// section 9.4 begins with the initial window; here the layer has measured the path.)
+    pub(super) fn follow_path(&mut self, now: Instant) {
+        if self.flight.recovery.state() != RecoveryState::Open {
+            return;
+        }
+        let Some(holds) = self.flight.min_rtt.take_moved() else { return };
+        let rtt = self.flight.min_rtt.base_of_paths();
+        let (snd_una, snd_nxt) = (self.snd.una, self.snd.nxt);
+        self.flight.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
+        self.flight.min_rtt.raise(rtt);
+        let window = u64::from(self.flight.window.cwnd().get()) * u64::from(self.flight.window.mss());
+        if holds.get() > window {
+            self.begin_congestion_control(now);
+            self.flight.window.set_ssthresh(Packets::MAX);
+        }
+    }
+
     /// Its configuration, to change it: no other connection's changes with it.
     fn own_config(&mut self) -> &mut Config {
         Arc::make_mut(&mut self.config)
@@ -58,6 +78,10 @@ impl Connection {
         own.hystart = config.hystart;
         own.slow_start_limit = config.slow_start_limit;
         own.abe = config.abe;
+        self.begin_congestion_control(now);
+    }
+    /// A congestion control that knows nothing yet, with the window of now.
+    fn begin_congestion_control(&mut self, now: Instant) {
         self.flight.cc = cc::make(&self.config, self.snd.iss.get());
         if self.flight.cc.wants_rates() {
             self.flight.segments.measure_rates();

@@ -191,6 +191,7 @@ impl Context<'_> {
             in_flight: self.segments.in_flight(),
             min_rtt: self.min_rtt.get().map(|rtt| self.of_all_paths(rtt)),
             base_of_paths: self.min_rtt.base_of_paths(),
+            several_paths: self.min_rtt.is_several(),
             srtt: self.rto.srtt(),
             mss: self.window.mss(),
             max_window: ack.max_window,

@@ -1,6 +1,6 @@
 //! The least round trip of late: what the path takes when its queues are empty.
 
-use farpace_units::{Instant, Span};
+use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::MultipathInfo;
 
 /// How long a sample counts. Long, so that queues of our own making do not hide the path (RFC 8985 §6.2 step
@@ -17,6 +17,10 @@ pub struct MinRtt {
     /// `any`.
     reordering_us: u16,
     base_us: u32,
+    moves: u8,
+    several: bool,
+    /// What the path carries to which packets have moved, until it is taken.
+    moved: Option<Rate>,
 }
 
 impl MinRtt {
@@ -61,6 +65,21 @@ impl MinRtt {
         self.base_us = info.map_or(0, |info| u32::try_from(micros(info.base_rtt())).unwrap_or(u32::MAX));
         self.reordering_us =
             info.map_or(0, |info| u16::try_from(micros(info.reordering())).unwrap_or(u16::MAX));
+        self.several = info.is_some_and(MultipathInfo::is_several);
+        if let Some(info) = info.filter(|info| info.moves() != self.moves) {
+            self.moves = info.moves();
+            self.moved = Some(info.rate());
+        }
+    }
+
+    /// After packets have moved to another path, once: what that holds when it is empty.
+    pub fn take_moved(&mut self) -> Option<ByteCount> {
+        self.moved.take().map(|rate| rate.bytes_in(self.base_of_paths()))
+    }
+
+    /// Packets go by more than one path.
+    pub const fn is_several(&self) -> bool {
+        self.several
     }
 
     /// A shorter round trip is that of some of several paths, and not that of all; zero: there is one path.

@@ -2,7 +2,8 @@
 
 use crate::script::{Script, linux, plain};
 use farpace_tcp::config::{MtuProbing, Profile, Settings};
-use farpace_units::{Packets, Span};
+use farpace_units::{Packets, Rate, Span};
+use farpace_wire::MultipathInfo;
 
 fn windowed(initial: u32, settings: Settings) -> Settings {
     Settings { initial_window: Some(Packets::new(initial)), ..settings }
@@ -321,4 +322,50 @@ fn a_lost_probe_with_rack() {
          30  ! ssthresh 4294967295",
     );
     assert!(s.connection.inspect().cwnd >= Packets::new(9));
+}
+
+/// Breaks: a layer with several paths moves packets to one that holds far more, and the window creeps there
+/// from what the path before held; or each move makes it double, to a path that holds less as well.
+#[test]
+fn packets_move_to_another_path() {
+    let mut s = Script::established(&windowed(4, plain()), 60_000);
+    s.run(
+        "10  ! write 20000
+         10  > . 1+1000 ack 1
+         10  > . 1001+1000 ack 1
+         10  > . 2001+1000 ack 1
+         10  > . 3001+1000 ack 1
+         20         < . 1 ack 1
+         20  > . 4001+1000 ack 1
+         21         < . 1 ack 1
+         21  > . 5001+1000 ack 1
+         22         < . 1 ack 1
+         22  > . 1+1000 ack 1 why fast_retransmit
+         22  ! ssthresh 2
+         32         < . 1 ack 6001
+         32  > . 6001+1000 ack 1
+         32  > . 7001+1000 ack 1
+         32  ! recovery Open",
+    );
+    let path = |rtt, rate, moves| {
+        let info = MultipathInfo::new(Span::from_millis(rtt), Span::ZERO);
+        Some(info.with_paths(1, Rate::from_mbit(rate), moves))
+    };
+    s.connection.set_paths(path(1, 1, 1));
+    s.run(
+        "42         < . 1 ack 7001
+         42  > . 8001+1000 ack 1
+         42  > . 9001+1000 ack 1
+         42  ! ssthresh 2",
+    );
+    let before = s.connection.inspect().cwnd;
+    s.connection.set_paths(path(200, 100, 2));
+    s.run(
+        "43         < . 1 ack 8001
+         43  > . 10001+1000 ack 1
+         43  > . 11001+1000 ack 1
+         43  ! ssthresh 4294967295",
+    );
+    assert_eq!(s.connection.inspect().cwnd, before + Packets::new(1), "slow start from the window of before");
+    assert!(s.connection.inspect().rto > Span::from_millis(200), "the timer waits for the longer path");
 }

@@ -3,7 +3,7 @@
 use super::MultiNic;
 use crate::multi_nic::arp::{AnnouncerAction, ConflictAction, Learned};
 use crate::multi_nic::probe::{PathEstimate, PathTo, Prober};
-use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, NicPaths, OrderKind, PathDelay, pair};
+use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, NicPaths, OrderKind, PathDelay, Sends, pair};
 use farpace_path::Cx;
 use farpace_units::{Instant, Span};
 use farpace_wire::{MacAddr, MultipathInfo, NicFlags, NicKind, NicList, Packet};
@@ -45,16 +45,72 @@ struct NeighbourNics {
     flags: NicFlags,
     /// How long it holds frames; zero: unknown.
     resequence_time: Span,
-    /// When a transport that takes losses for congestion last sent data to it, if it puts no frames in order.
-    loss_sensitive_at: Option<Instant>,
+    /// What transports send to it, if it puts no frames in order.
+    recent: RecentFrames,
     /// What the transport is told of the paths to it; none: there is one path.
     info: Option<MultipathInfo>,
+    /// How often frames have moved to another path that carries most, modulo 256.
+    moves: u8,
 }
 
 /// For how long a neighbour holds frames that does not tell.
 const DEFAULT_RESEQUENCE_TIME: Span = Span::from_millis(10);
-/// A transport that takes losses for congestion is considered for so long after its last frame.
-const SENSITIVE_TIME: Span = Span::from_secs(2);
+/// How long frames count, at least; some count for twice that.
+const COUNTING_TIME: Span = Span::from_secs(1);
+/// Data counts if one in so many frames has data, and transports that take losses for congestion if one in so
+/// many frames with data is theirs.
+const MIN_PART: u64 = 8;
+/// Fewer frames may be those of a handshake.
+const MIN_ACKS: u64 = 16;
+
+/// How many frames of TCP were sent of late: by whether they have data, and of whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct TransportFrames {
+    acks: u64,
+    sensitive: u64,
+    tolerant: u64,
+}
+
+/// What transports have sent to a neighbour of late.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct RecentFrames {
+    /// Since `begun`, and in the time before.
+    counts: [TransportFrames; 2],
+    begun: Instant,
+}
+
+impl RecentFrames {
+    /// A frame of TCP is to be sent; see [`MultiNicNeighbours::on_tcp`].
+    fn add(&mut self, now: Instant, loss_sensitive: Option<bool>) {
+        let passed = now.since(self.begun);
+        if passed >= COUNTING_TIME {
+            let before = if passed < COUNTING_TIME * 2 { self.counts[0] } else { Default::default() };
+            (self.counts, self.begun) = ([Default::default(), before], now);
+        }
+        let counts = &mut self.counts[0];
+        *match loss_sensitive {
+            None => &mut counts.acks,
+            Some(true) => &mut counts.sensitive,
+            Some(false) => &mut counts.tolerant,
+        } += 1;
+    }
+    /// What they are.
+    fn sends(&self, now: Instant) -> Sends {
+        if now.since(self.begun) >= COUNTING_TIME * 2 {
+            return Sends::LossTolerant;
+        }
+        let sum = |of: fn(&TransportFrames) -> u64| self.counts.iter().map(of).sum::<u64>();
+        let (acks, sensitive) = (sum(|counts| counts.acks), sum(|counts| counts.sensitive));
+        let data = sensitive + sum(|counts| counts.tolerant);
+        if acks >= MIN_ACKS && data * MIN_PART < acks + data {
+            Sends::Acks
+        } else if sensitive > 0 && sensitive * MIN_PART >= data {
+            Sends::LossSensitive
+        } else {
+            Sends::LossTolerant
+        }
+    }
+}
 
 impl NeighbourNics {
     /// For how long the neighbour holds frames to put them in order; none: it does not.
@@ -71,10 +127,11 @@ impl MultiNicNeighbours {
     pub fn is_unordered(&self, neighbour: NeighbourId) -> bool {
         self.unordered.get(neighbour.0 as usize).is_some_and(|unordered| *unordered)
     }
-    /// Data for a neighbour is to be sent by a transport that takes losses for congestion.
-    pub fn on_loss_sensitive(&mut self, now: Instant, neighbour: NeighbourId) {
+    /// A frame of TCP for a neighbour is to be sent. `loss_sensitive`: it has data of a transport that takes
+    /// losses for congestion, or does not; none: it has no data.
+    pub fn on_tcp(&mut self, now: Instant, neighbour: NeighbourId, loss_sensitive: Option<bool>) {
         if let Some(known) = self.nics.get_mut(&neighbour) {
-            known.loss_sensitive_at = Some(now);
+            known.recent.add(now, loss_sensitive);
         }
     }
     /// The neighbour to which the stack sends at this address.
@@ -137,8 +194,14 @@ impl MultiNicNeighbours {
         if let Some(unordered) = self.unordered.get_mut(at) {
             *unordered = !flags.contains(NicFlags::RESEQUENCES);
         }
-        let new =
-            NeighbourNics { nics, flags, resequence_time: Span::ZERO, loss_sensitive_at: None, info: None };
+        let new = NeighbourNics {
+            nics,
+            flags,
+            resequence_time: Span::ZERO,
+            recent: RecentFrames::default(),
+            info: None,
+            moves: 0,
+        };
         let new = match old {
             Some(old) => NeighbourNics { nics: new.nics, flags, ..old },
             None => new,
@@ -350,11 +413,11 @@ impl MultiNic {
         let reordering = self.paths.working(neighbour).map(|(_, path)| path.guard).max();
         let reordering = reordering.filter(|_| !in_order).unwrap_or_default();
         let spreads = self.config.order != OrderKind::FlowHash;
-        let info = self
-            .paths
-            .base_rtt(neighbour)
-            .filter(|_| spreads)
-            .map(|base| MultipathInfo::new(base, reordering));
+        let info = self.paths.base_rtt(neighbour).filter(|_| spreads).zip(self.paths.carried(neighbour)).map(
+            |(base, (rate, paths, _))| {
+                MultipathInfo::new(base, reordering).with_paths(paths, rate, known.moves)
+            },
+        );
         known.info = info;
     }
 
@@ -367,10 +430,18 @@ impl MultiNic {
         if !self.config.order.considers_delays() {
             return false;
         }
-        let sensitive = known.loss_sensitive_at.is_some_and(|at| now.since(at) < SENSITIVE_TIME);
+        let sends = known.recent.sends(now);
         let used = |paths: &NicPaths| paths.working(neighbour).map(|(nic, _)| nic).collect::<Vec<_>>();
         let before = used(&self.paths);
-        self.paths.select(neighbour, known.resequence_time(), !sensitive);
+        let widest = |paths: &NicPaths| paths.carried(neighbour).map(|(.., widest)| widest);
+        let widest_before = widest(&self.paths);
+        self.paths.select(neighbour, known.resequence_time(), sends);
+        let moved = widest(&self.paths).filter(|now| widest_before.is_some_and(|before| before != *now));
+        if moved.is_some_and(|now| !before.contains(&now))
+            && let Some(known) = self.neighbours.nics.get_mut(&neighbour)
+        {
+            known.moves = known.moves.wrapping_add(1);
+        }
         before != used(&self.paths)
     }
 
@@ -402,7 +473,7 @@ mod tests {
         for n in 0..1_000 {
             known.set_list(id, list(n, 1 + n % 16), NicFlags::default());
             if n == 0 {
-                known.on_loss_sensitive(Instant::from_nanos(5), id);
+                known.on_tcp(Instant::from_nanos(5), id, Some(true));
                 let entry = known.nics.get_mut(&id).expect("it has a list");
                 (entry.resequence_time, entry.info) = (Span::from_millis(60), Some(info));
             }
@@ -411,7 +482,7 @@ mod tests {
         }
         let entry = &known.nics[&id];
         assert_eq!(entry.resequence_time, Span::from_millis(60));
-        assert_eq!(entry.loss_sensitive_at, Some(Instant::from_nanos(5)));
+        assert_eq!(entry.recent.sends(Instant::from_nanos(5)), Sends::LossSensitive);
         let last = |nic| MacAddr([2, 0, 3, 0xe7, 0, nic]);
         assert_eq!(known.info(last(0)), Some(info), "also for frames of the new NICs");
         assert_eq!(known.info(MacAddr([2, 0, 3, 0xe6, 0, 0])), None, "a NIC of an earlier list");
@@ -420,6 +491,26 @@ mod tests {
         known.remove_list(id);
         assert_eq!((known.owners.len(), known.nics.len()), (3, 1));
         assert!(!known.is_unordered(id));
+    }
+
+    /// Breaks: a few small transfers of a transport that takes losses for congestion decide by which paths a
+    /// large one goes that tolerates them; or acknowledgments are taken for data, and the other way round.
+    #[test]
+    fn what_transports_send_is_told_by_most_of_their_frames() {
+        let at = |millis| Instant::ZERO + Span::from_millis(millis);
+        let mut recent = RecentFrames::default();
+        let mut send = |millis, of: Option<bool>, times: u64| {
+            (0..times).for_each(|_| recent.add(at(millis), of));
+            recent.sends(at(millis))
+        };
+        assert_eq!(send(1, None, 15), Sends::LossTolerant, "a handshake");
+        assert_eq!(send(1, None, 1), Sends::Acks);
+        assert_eq!(send(2, Some(true), 3), Sends::LossSensitive, "3 of 19 frames");
+        assert_eq!(send(3, Some(false), 21), Sends::LossSensitive, "3 of 24 frames with data");
+        assert_eq!(send(3, Some(false), 1), Sends::LossTolerant);
+        assert_eq!(send(1_500, None, 300), Sends::Acks, "the second before counts as well");
+        assert_eq!(send(4_000, Some(true), 1), Sends::LossSensitive, "what is older does not");
+        assert_eq!(recent.sends(at(6_000)), Sends::LossTolerant, "nothing");
     }
 
     /// Breaks: silent entries are removed from a full table, so that a flood of addresses does not block new

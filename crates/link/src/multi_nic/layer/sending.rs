@@ -39,9 +39,9 @@ impl MultiNic {
         }
         if self.neighbours.is_unordered(neighbour)
             && self.config.order.considers_delays()
-            && takes_losses_for_congestion(&packet)
+            && packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP)
         {
-            self.neighbours.on_loss_sensitive(cx.now(), neighbour);
+            self.neighbours.on_tcp(cx.now(), neighbour, takes_losses_for_congestion(&packet));
         }
         let cached = self.keep(flow, &packet, neighbour);
         let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached };
@@ -198,11 +198,10 @@ impl MultiNic {
     }
 }
 
-/// True if `packet` carries data of a connection that takes losses for congestion: one of TCP, unless its
-/// congestion control [tolerates losses](Packet::loss_tolerant).
-fn takes_losses_for_congestion(packet: &Packet) -> bool {
-    let is_data = !packet.loss_tolerant() && !packet.payload().is_empty();
-    is_data && packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP)
+/// True if `packet`, one of TCP, carries data of a connection that takes losses for congestion: unless its
+/// congestion control [tolerates losses](Packet::loss_tolerant). None: it carries no data.
+fn takes_losses_for_congestion(packet: &Packet) -> Option<bool> {
+    (!packet.payload().is_empty()).then(|| !packet.loss_tolerant())
 }
 
 /// True if `packet` is address resolution: ARP or neighbour discovery.
@@ -217,23 +216,17 @@ pub(super) fn is_resolution(packet: &Packet) -> bool {
 mod tests {
     use super::*;
     use crate::multi_nic::segment::made::segment;
-    use bytes::Bytes;
-    use farpace_wire::{AddressPair, Below, MacAddr, TcpFlags, UdpHeader};
-    use std::net::Ipv4Addr;
+    use farpace_wire::TcpFlags;
 
-    /// Breaks: one DNS query, or one ACK, makes a neighbour count as one to which data is sent that losses
-    /// slow down, so that lossy paths are left alone.
+    /// Breaks: one ACK makes a neighbour count as one to which data is sent that losses slow down, so that
+    /// lossy paths are left alone.
     #[test]
     fn only_data_of_tcp_takes_losses_for_congestion() {
         let data = segment(0, 1, 0, 1_000, TcpFlags::ACK, None);
-        assert!(takes_losses_for_congestion(&data));
+        assert_eq!(takes_losses_for_congestion(&data), Some(true));
         let mut tolerant = data.clone();
         tolerant.set_loss_tolerant(true);
-        assert!(!takes_losses_for_congestion(&tolerant));
-        assert!(!takes_losses_for_congestion(&segment(0, 1, 0, 0, TcpFlags::ACK, None)));
-        let addresses = AddressPair::V4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
-        let below = Below::new(MacAddr::default(), MacAddr::default(), addresses, 64);
-        let query = below.udp(0, UdpHeader { src_port: 7, dst_port: 53 }, Bytes::from_static(b"query"));
-        assert!(!takes_losses_for_congestion(&query.expect("a datagram")));
+        assert_eq!(takes_losses_for_congestion(&tolerant), Some(false));
+        assert_eq!(takes_losses_for_congestion(&segment(0, 1, 0, 0, TcpFlags::ACK, None)), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The orders, compared with the paper and with models.
 
 use super::*;
-use crate::multi_nic::{MAX_NICS, NicPath, NicSpec, PathDelay, PredictedDeparture, predict};
+use crate::multi_nic::{MAX_NICS, NicPath, NicSpec, PathDelay, PredictedDeparture, Sends, predict};
 use farpace_units::{Rate, Span};
 use farpace_wire::{MacAddr, NicKind};
 use proptest::prelude::*;
@@ -180,13 +180,13 @@ fn a_slow_path_with_a_low_delay_is_disabled() {
         (vec![path(1_000, 0), path(10, 0)], vec![0, 1]),
     ] {
         let (mut paths, neighbour) = paths_of(&set);
-        paths.select(neighbour, None, true);
+        paths.select(neighbour, None, Sends::LossTolerant);
         assert_eq!(paths.working(neighbour).map(|(nic, _)| nic.0).collect::<Vec<_>>(), used, "{set:?}");
     }
     let (mut paths, neighbour) = paths_of(&[path(13, 5), path(500, 50)]);
-    paths.select(neighbour, None, true);
+    paths.select(neighbour, None, Sends::LossTolerant);
     paths.set_carrier(NicId(1), false);
-    paths.select(neighbour, None, true);
+    paths.select(neighbour, None, Sends::LossTolerant);
     assert_eq!(paths.working(neighbour).count(), 1, "it is the only path left");
 }
 

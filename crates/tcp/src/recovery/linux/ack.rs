@@ -51,6 +51,7 @@ impl LinuxRecovery {
                 rtt: marks.rtt,
                 min_rtt: cx.min_rtt.get().map(|rtt| cx.of_all_paths(rtt)),
                 base_of_paths: cx.min_rtt.base_of_paths(),
+                several_paths: cx.min_rtt.is_several(),
                 srtt: cx.rto.srtt(),
                 mss: cx.window.mss(),
                 state: self.state,
