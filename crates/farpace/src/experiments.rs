@@ -1,10 +1,11 @@
 //! What all commands share that make experiments: options, progress, files, and how they end.
 
-use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Result, anyhow};
 use farpace_papers::{Experiment, ExperimentReport, MeasureError, Paper, ProgressSink, Runner};
+use farpace_process::interrupt;
+use farpace_process::outdir::OutDir;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;

@@ -3,8 +3,9 @@
 
 use crate::carrier::Service;
 use crate::transfer::{StackArgs, greet, hear_word};
-use crate::{forward, interrupt, perf, terminal};
+use crate::{forward, perf, terminal};
 use anyhow::{Result, bail};
+use farpace_process::interrupt;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

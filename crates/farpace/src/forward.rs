@@ -5,9 +5,10 @@
 //! directions.
 
 use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs, ViaArgs};
+use crate::terminal;
 use crate::transfer::{StackArgs, TransferStream, named_at};
-use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use farpace_process::interrupt;
 use farpace_transfer::{FramedStream, kernel};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -181,7 +182,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 gone.store(true, Ordering::Relaxed);
                 terminal::note("error: the far end is gone");
             }
-            crate::stopwatch::Stopwatch::start().wait_until(200_000_000, stop);
+            farpace_process::stopwatch::Stopwatch::start().wait_until(200_000_000, stop);
         }
         let code = if interrupt::asked() { terminal::INTERRUPTED } else { terminal::FAILED };
         let _ = end.child.kill();

@@ -5,10 +5,11 @@
 //! gets what the sender has seen, as JSON.
 
 use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs, ViaArgs, hide_words, reach, ticket_of};
-use crate::stopwatch::Stopwatch;
+use crate::terminal;
 use crate::transfer::{LinkRates, PathFacts, StackArgs, TransferStream, Watcher, rate, speed};
-use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail, ensure};
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_report::number;
 use farpace_transfer::FramedStream;
 use farpace_units::Rate;

@@ -12,7 +12,7 @@ pub const FAILED: u8 = 1;
 /// Wrong usage, a bad scenario, or a file that cannot be read or written.
 pub const USAGE: u8 = 2;
 /// Interrupted by Ctrl-C or a termination signal.
-pub const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = farpace_process::interrupt::EXIT_CODE;
 
 /// Prints an error with its causes to standard error. Scenario errors bring their own `error:`.
 pub fn complain(error: &anyhow::Error) {

@@ -1,9 +1,10 @@
 //! `farpace together`: the solutions of all five papers on one path; also on devices, in real time.
 
 use crate::experiments::{ExperimentArgs, OutputForm, command_line, end, make};
-use crate::{interrupt, lab_compare, terminal};
+use crate::{lab_compare, terminal};
 use anyhow::Result;
 use farpace_papers::together::{DeviceRun, Together};
+use farpace_process::interrupt;
 use farpace_units::Span;
 use serde::Serialize;
 use serde_json::json;

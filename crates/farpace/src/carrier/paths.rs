@@ -160,7 +160,7 @@ pub(super) fn open(
             };
             scope.spawn(move || {
                 let mut device = UdpTunnel::open(&config)?;
-                let said = match device.dial(DIAL_TIME, &crate::interrupt::asked) {
+                let said = match device.dial(DIAL_TIME, &farpace_process::interrupt::asked) {
                     Ok(dialled) => {
                         let rtt = dialled.rtt.map_or(String::new(), |rtt| {
                             format!(", round trip {} ms", number(rtt.as_secs_f64() * 1e3))

@@ -2,13 +2,13 @@
 
 use super::ticket::Ticket;
 use super::{SecureStream, Service, Via, inside, paths, tls};
-use crate::interrupt;
-use crate::stopwatch::Stopwatch;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::Wait;
 use farpace_live::device::udp_tunnel::{Dialled, PeerConfig, SecretKey, TunnelStatus, UdpBind};
 use farpace_live::device::{TunnelConfig, UdpTunnel};
 use farpace_live::socket::{SocketOptions, Stack, Stream};
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_report::number;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream};

@@ -2,10 +2,11 @@
 
 use crate::experiments::{ExperimentArgs, OutputForm, command_line, end, make};
 use crate::scenario::load;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_papers::chosen_controls;
 use farpace_papers::controls::ControlComparison;
+use farpace_process::interrupt;
 use farpace_units::Span;
 use serde::Serialize;
 use std::path::Path;

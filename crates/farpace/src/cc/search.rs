@@ -1,12 +1,13 @@
 //! `farpace cc search`: the paths on which a congestion control is worst.
 
 use crate::experiments::{REPORT, command_line, program};
-use crate::outdir::OutDir;
-use crate::stopwatch::Stopwatch;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Context, Result, anyhow};
 use farpace_papers::search::{Objective, Search, SearchProgress, SearchReport, SearchRunner, SearchSpace};
 use farpace_papers::{MeasureError, chosen_controls};
+use farpace_process::interrupt;
+use farpace_process::outdir::OutDir;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_units::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;

@@ -10,10 +10,11 @@ pub(crate) mod words;
 use crate::device::InterfaceMode;
 use crate::realtime::{Captures, LateTolerance, RealtimeFigures, RealtimeNetwork, RealtimeOptions};
 use crate::scenario::parse_set;
-use crate::{interrupt, scenario, terminal};
+use crate::{scenario, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
 use farpace_live::system::Setup;
+use farpace_process::interrupt;
 use farpace_units::Span;
 use interfaces::How;
 use line::LinkOptions;
@@ -123,7 +124,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         captures: args
             .pcap
             .clone()
-            .map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
+            .map(|directory| Captures { directory, epoch: farpace_process::stopwatch::since_1970() }),
     };
     let mut network = RealtimeNetwork::build(&scenario, devices, &options)?;
     if !args.quiet {

@@ -59,7 +59,7 @@ fn time(toml: &str) -> Result<Option<Span>> {
     let scenario = Scenario::parse(toml, "explain.toml").map_err(|e| anyhow::anyhow!("{e}"))?;
     let mut run = Run::new(&scenario, Inputs::default())?;
     for _ in 0..MAX_STEPS {
-        if run.advance(None)?.finished || crate::interrupt::asked() {
+        if run.advance(None)?.finished || farpace_process::interrupt::asked() {
             break;
         }
     }

@@ -1,11 +1,12 @@
 //! `farpace explain --live`: an interface instead of a file.
 
 use super::input::{Examined, Source};
-use crate::stopwatch::{Stopwatch, since_1970};
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_explain::input::{Compression, Follower};
 use farpace_live::device::{Device, PacketConfig, PacketSocket};
+use farpace_process::interrupt;
+use farpace_process::stopwatch::{Stopwatch, since_1970};
 use farpace_units::{Instant, Span};
 use std::path::PathBuf;
 

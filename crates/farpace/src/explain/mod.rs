@@ -13,11 +13,12 @@ mod page;
 pub(crate) mod reasons;
 mod words;
 
-use crate::outdir::OutDir;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Result, bail};
 use cure::Cured;
 use farpace_explain::{Diagnosis, FlowFilter};
+use farpace_process::interrupt;
+use farpace_process::outdir::OutDir;
 use farpace_report::{Figure, TimeSequence};
 use farpace_units::Span;
 use input::Examined;

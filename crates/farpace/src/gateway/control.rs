@@ -4,8 +4,8 @@
 //! alone, one client at a time, each for [`MAX_SERVICE`] at most.
 
 use super::snapshot::Snapshot;
-use crate::http::{self, HostRule, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use anyhow::{Context, Result, bail};
+use farpace_http::{HostRule, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use farpace_live::Handle;
 use farpace_live::system::state_folder;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -182,8 +182,11 @@ fn serve_metrics(address: SocketAddr, asker: Asker) -> Result<()> {
             None => HttpResponse::text(404, "see /metrics\n"),
         }
     };
-    let rules =
-        HttpRules { name: "metrics", hosts: HostRule::AddressOr(http::own_name()), other_method: 404 };
+    let rules = HttpRules {
+        name: "metrics",
+        hosts: HostRule::AddressOr(farpace_http::own_name()),
+        other_method: 404,
+    };
     server.serve(rules, answer).context("cannot start a thread")
 }
 

@@ -395,7 +395,7 @@ pub fn probe(file: &GatewayFile, peer: &PeerFile) -> Result<Vec<(String, Result<
             // Another socket may have the port; who answers does not care.
             let config = TunnelConfig { bind: UdpBind { port: 0, ..config.bind.clone() }, ..config };
             let mut tunnel = UdpTunnel::open(&config)?;
-            let dialled = tunnel.dial(DIAL_TIME, &crate::interrupt::asked)?;
+            let dialled = tunnel.dial(DIAL_TIME, &farpace_process::interrupt::asked)?;
             Ok(format!("{} answers, packets of {} B", dialled.endpoint, dialled.mtu))
         };
         found.push((format!("path {number} via {name}"), answer()));

@@ -2,11 +2,11 @@
 //! namespace of its own.
 
 use super::classes::{ClassesWanted, config_up};
-use crate::stopwatch::Stopwatch;
 use anyhow::{Context, Result, ensure};
 use farpace_kernel::{ClassCounters, ClassOrder, Feature, class_devices};
 use farpace_link::pacing::PacingConfig;
 use farpace_live::system::{Setup, SystemError, SystemInterface, in_namespace};
+use farpace_process::stopwatch::Stopwatch;
 use farpace_units::Span;
 use std::net::UdpSocket;
 use std::path::Path;

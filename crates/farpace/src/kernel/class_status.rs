@@ -1,8 +1,8 @@
 //! What classes in the kernel do, for `farpace kernel status`.
 
-use crate::stopwatch::Stopwatch;
 use crate::terminal;
 use farpace_kernel::{ClassCounters, ClassDevice, class_devices};
+use farpace_process::stopwatch::Stopwatch;
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{ByteCount, Rate, Span};
 use serde_json::{Value, json};

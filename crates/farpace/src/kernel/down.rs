@@ -2,11 +2,11 @@
 
 use super::setup::{NAME, held};
 use super::{KernelDownArgs, classes};
-use crate::stopwatch::Stopwatch;
 use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_kernel::{HandedBack, hand_back_everywhere, registered, unregister};
 use farpace_live::system::{Setup, SystemError};
+use farpace_process::stopwatch::Stopwatch;
 use farpace_units::Span;
 use serde_json::json;
 use std::collections::BTreeMap;

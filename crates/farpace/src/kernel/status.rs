@@ -2,13 +2,14 @@
 
 use super::StatusArgs;
 use super::class_status::ClassLooks;
-use crate::stopwatch::Stopwatch;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::Result;
 use farpace_kernel::{
     ClassDevice, KernelConnection, KernelConnections, KernelError, PolicyCounters, connections,
     policy_counters,
 };
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{Rate, Span};
 use serde_json::{Value, json};

@@ -1,13 +1,14 @@
 //! `farpace kernel trace`.
 
 use super::TraceArgs;
-use crate::outdir::OutDir;
 use crate::realtime::RealtimeFigures;
-use crate::stopwatch::Stopwatch;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_events::RecordSink;
 use farpace_kernel::{KernelTrace, TraceRow, connections};
+use farpace_process::interrupt;
+use farpace_process::outdir::OutDir;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_trace::{ParquetSink, RunInfo};
 use farpace_units::{Instant, Span};
 use serde_json::{Value, json};

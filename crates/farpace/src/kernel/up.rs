@@ -3,13 +3,14 @@
 use super::classes::{self, ClassesUp};
 use super::setup::{FOLDER, NAME};
 use super::{UpArgs, down};
-use crate::stopwatch::Stopwatch;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_kernel::{
     ClassOrder, KernelControl, KernelDestination, KernelPolicy, KernelSession, bpf_folder, cgroup_root,
 };
 use farpace_live::system::Setup;
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_units::Span;
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -17,13 +17,14 @@ pub use backend_run::BackendRun;
 pub use plan::Backend;
 
 use crate::explain::reasons;
-use crate::outdir::OutDir;
 use crate::realtime::LateTolerance;
 use crate::scenario::parse_set;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::Result;
 use farpace_lab::scenario::Scenario;
 use farpace_papers::congestion_name;
+use farpace_process::interrupt;
+use farpace_process::outdir::OutDir;
 use farpace_tcp::config::{Congestion, Profile};
 use plan::Plan;
 use results::Results;

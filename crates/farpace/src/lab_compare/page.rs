@@ -5,9 +5,9 @@ use super::backend_run::{BackendRun, CompareSample};
 use super::plan::{Backend, Plan};
 use super::results::Results;
 use crate::explain::reasons;
-use crate::outdir::OutDir;
 use anyhow::Result;
 use farpace_papers::congestion_name;
+use farpace_process::outdir::OutDir;
 use farpace_report::{Figure, Page, TimeLine, lines};
 
 /// Over so long goodput is averaged in the picture, in seconds.

@@ -3,13 +3,13 @@
 use super::backend_run::{BackendRun, CompareSample};
 use super::ends::{CompareEnd, CompareEnds, EndPlace};
 use super::plan::{Backend, Plan, STEP};
-use crate::interrupt;
 use crate::lab_namespaces::{Residents, Site};
 use crate::realtime::{RealtimeFigures, RealtimeOptions};
-use crate::stopwatch::Stopwatch;
 use anyhow::{Context, Result, anyhow};
 use farpace_lab::scenario::Scenario;
 use farpace_live::Namespace;
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_units::{ByteCount, Span};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

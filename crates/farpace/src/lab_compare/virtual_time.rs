@@ -3,13 +3,13 @@
 use super::backend_run::{BackendRun, CompareSample};
 use super::plan::{Backend, Plan};
 use crate::explain::reasons;
-use crate::interrupt;
 use crate::realtime::Drops;
 use anyhow::Result;
 use farpace_events::Cause;
 use farpace_explain::input::RecordFollower;
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
+use farpace_process::interrupt;
 use farpace_tcp::ConnectionInspection;
 use farpace_units::{Instant, Packets};
 

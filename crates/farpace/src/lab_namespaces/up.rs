@@ -6,9 +6,10 @@ use super::state::{self, SiteState};
 use crate::emulate::words;
 use crate::realtime::{Captures, LateTolerance, RealtimeFigures, RealtimeOptions};
 use crate::scenario::parse_set;
-use crate::{interrupt, scenario, terminal};
+use crate::{scenario, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
+use farpace_process::interrupt;
 use farpace_units::Span;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -132,7 +133,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
         captures: args
             .pcap
             .clone()
-            .map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
+            .map(|directory| Captures { directory, epoch: farpace_process::stopwatch::since_1970() }),
     };
     let file = args.scenario.display().to_string();
     let mut site = Site::make(scenario, name, &file, Residents::Kernel, &options)?;

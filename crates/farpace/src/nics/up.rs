@@ -2,12 +2,13 @@
 
 use crate::emulate::words;
 use crate::realtime::{DriveObserver, LateTolerance, RealtimeFigures, below, drive, lateness_line};
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_link::multi_nic::{MAX_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
 use farpace_live::{Device, Driver};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Port};
+use farpace_process::interrupt;
 use farpace_units::{Instant, RandomStream, Rate, Span};
 use farpace_wire::NicKind;
 use serde_json::json;
@@ -108,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ..MultiNicConfig::default()
     };
     // Others after each start.
-    let seed = crate::stopwatch::since_1970().as_nanos();
+    let seed = farpace_process::stopwatch::since_1970().as_nanos();
     let mut world = World::new(seed);
     let addresses: Vec<IpAddr> = args.addresses.iter().map(|(address, _)| *address).collect();
     let stack = world.add("stack", Box::new(BoundaryPort::default()))?;

@@ -11,11 +11,12 @@ mod progress;
 mod tables;
 mod words;
 
-use crate::outdir::OutDir;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::Result;
 use clap::ValueEnum;
 use farpace_link::proof::{Doubt, ProofFilter, ProofQuestion, ProofVerdict};
+use farpace_process::interrupt;
+use farpace_process::outdir::OutDir;
 use farpace_units::{ByteCount, Rate, Span};
 use input::ExaminedCapture;
 use std::path::PathBuf;

@@ -3,13 +3,14 @@
 use super::file;
 use crate::emulate::words;
 use crate::realtime::{DriveObserver, LateTolerance, RealtimeFigures, below, drive, lateness_line};
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Context, Result, anyhow};
 use farpace_link::nic::PacingNic;
 use farpace_link::pacing::{PacingConfig, PacingPlan};
 use farpace_live::{Device, Driver};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Cx, Duplex, Element, Inspection, Port, ends_at_port};
+use farpace_process::interrupt;
 use farpace_units::{Instant, Rate, Span};
 use farpace_wire::Packet;
 use serde_json::json;

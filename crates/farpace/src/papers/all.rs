@@ -2,12 +2,12 @@
 
 use super::{ack, nics, pacing, satellite, stops};
 use crate::experiments::{ExperimentArgs, Made, OutputForm, make};
-use crate::outdir::OutDir;
 use crate::terminal;
 use anyhow::{Result, bail};
 use clap::Parser;
 use farpace_papers::Overview;
 use farpace_papers::together::Together;
+use farpace_process::outdir::OutDir;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ mod search;
 pub mod stops;
 
 use crate::experiments::{self, ExperimentArgs, Made, OutputForm, end};
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Result, anyhow};
 use clap::Subcommand;
 use farpace_papers::ack::AckPaper;
@@ -18,6 +18,7 @@ use farpace_papers::pacing::PacingPaper;
 use farpace_papers::satellite::SatellitePaper;
 use farpace_papers::stops::StopsPaper;
 use farpace_papers::{Paper, PaperInfo, PaperWorld};
+use farpace_process::interrupt;
 use farpace_units::Span;
 use serde::Serialize;
 use serde_json::{Value, json};

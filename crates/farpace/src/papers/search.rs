@@ -2,13 +2,14 @@
 
 use super::PaperArgs;
 use crate::experiments::{KEPT, Made, OutputForm, REPORT, RunBar, program};
-use crate::outdir::OutDir;
-use crate::stopwatch::Stopwatch;
 use crate::sweep::duration;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_papers::assumption_search::{KeyValue, SearchedKey, SearchedPaper};
 use farpace_papers::{CHOICE, MeasureError, Paper, PaperInfo, Runner, SCENARIO};
+use farpace_process::interrupt;
+use farpace_process::outdir::OutDir;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_report::{Table, cells};
 use farpace_study::{Axis, Grid, QuantityValue, Sampling};
 use indicatif::ProgressBar;

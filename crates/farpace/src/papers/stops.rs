@@ -2,10 +2,10 @@
 
 use super::{PaperArgs, exit_codes, make_paper};
 use crate::experiments::{Made, OutputForm, command_line};
-use crate::interrupt::Litter;
 use anyhow::{Context, Result, anyhow};
 use farpace_lab::Payload;
 use farpace_papers::stops::StopsPaper;
+use farpace_process::interrupt::Litter;
 use farpace_units::{ByteCount, RandomStream};
 use serde::Serialize;
 use std::fs::{self, File};

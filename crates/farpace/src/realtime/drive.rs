@@ -1,9 +1,9 @@
 //! The loop of every command in real time.
 
 use super::figures::RealtimeFigures;
-use crate::interrupt;
 use anyhow::{Context, Result};
 use farpace_live::Driver;
+use farpace_process::interrupt;
 use farpace_units::{Instant, Span};
 
 /// So often signals, figures and ends are looked for.

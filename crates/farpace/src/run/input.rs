@@ -1,10 +1,10 @@
 //! What a run is made from: the scenario with its overrides, the payload, and where results go.
 
 use super::{Args, RunSummary, TraceFormat, pace};
-use crate::interrupt::Litter;
 use anyhow::{Context, Result, bail};
 use farpace_lab::Payload;
 use farpace_lab::scenario::Scenario;
+use farpace_process::interrupt::Litter;
 use std::fs;
 use std::path::{Path, PathBuf};
 

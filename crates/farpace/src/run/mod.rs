@@ -23,13 +23,14 @@ pub use library::{RunResult, run_scenario};
 pub use summary::{FlowSummary, RunSummary, Status};
 
 use crate::explain::reasons::{self, FlowReason};
-use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use crate::stopwatch::Stopwatch;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Result, anyhow};
 use farpace_explain::input::RecordFollower;
 use farpace_lab::{Inputs, Run, RunError, VerifyError};
+use farpace_process::interrupt;
+use farpace_process::outdir::OutDir;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_report::BinnedSeries;
 use input::Input;
 use progress::ProgressLine;

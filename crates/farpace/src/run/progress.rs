@@ -1,8 +1,8 @@
 //! How far a run is: a bar on a terminal, otherwise a line every few seconds. On standard error.
 
-use crate::stopwatch::Stopwatch;
 use crate::terminal;
 use farpace_lab::RunProgress;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_report::number;
 use farpace_units::{Instant, Rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

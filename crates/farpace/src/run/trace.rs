@@ -3,10 +3,10 @@
 use super::TraceFormat;
 use super::input::Input;
 use super::watch::RunWatch;
-use crate::outdir::OutDir;
 use anyhow::{Context, Result, anyhow};
 use farpace_events::{Record, RecordSink};
 use farpace_explain::input::RecordFollower;
+use farpace_process::outdir::OutDir;
 use farpace_trace::{CsvSink, ParquetSink, RunInfo, TraceError};
 use std::fs::File;
 use std::io::{self, BufWriter};

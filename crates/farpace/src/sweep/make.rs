@@ -4,9 +4,10 @@ use super::progress::{SweepProgress, duration};
 use super::ray::{self, RayCluster};
 use super::show;
 use crate::scenario::{parse_set, read_text};
-use crate::stopwatch::Stopwatch;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Context, Result, anyhow, bail};
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_study::{
     MAX_RUNS, PlanSpec, QueueOptions, RunOptions, Sampling, ScenarioSource, Shard, StoredStudy, StudyEnd,
     StudyPlan, probe, shard_folder, simulate,

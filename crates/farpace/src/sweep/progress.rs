@@ -1,7 +1,8 @@
 //! How far a sweep is, on standard error.
 
-use crate::stopwatch::Stopwatch;
-use crate::{interrupt, terminal};
+use crate::terminal;
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_study::{RunRecord, RunVerdict, StudySink};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

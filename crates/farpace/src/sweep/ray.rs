@@ -6,8 +6,8 @@
 
 use super::progress::SweepProgress;
 use super::version;
-use crate::interrupt;
 use anyhow::{Context, Result, bail};
+use farpace_process::interrupt;
 use farpace_study::{QueueOptions, RunRecord, StudyEnd, StudyPlan, StudyQueue, StudySink};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

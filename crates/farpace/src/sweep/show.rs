@@ -1,8 +1,8 @@
 //! `farpace sweep show`: the means of a study as a table, JSON or CSV, and a page with figures.
 
-use crate::outdir::OutDir;
 use crate::terminal;
 use anyhow::{Result, bail};
+use farpace_process::outdir::OutDir;
 use farpace_study::{Metric, StoredStudy, StudyPage, csv_text, json, summarize, table};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 //! Runs of a study that a process elsewhere has planned.
 
 use super::version;
-use crate::stopwatch::Stopwatch;
 use anyhow::{Result, bail};
+use farpace_process::stopwatch::Stopwatch;
 use farpace_study::{PlannedRun, RunOrder, RunRecord, RunVerdict, simulate};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! How far a transfer is: a bar with rate and remaining time on a terminal, otherwise a line now and then.
 
 use super::options::{size, speed};
-use crate::{interrupt, terminal};
+use crate::terminal;
 use farpace_live::device::udp_tunnel::TunnelStatus;
+use farpace_process::interrupt;
 use farpace_transfer::LineProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

@@ -1,9 +1,10 @@
 //! Serves what comes to a port: who has a place, for how long, and what is said of those who have none.
 
 use super::stack::{TransferListener, TransferStream};
-use crate::stopwatch::Stopwatch;
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::Result;
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_transfer::admission::TransferAdmission;
 use farpace_transfer::{LineProgress, Session, Timeouts, TransferError};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -3,11 +3,11 @@
 use super::explain::TransferProbe;
 use super::options::say;
 use crate::carrier::{CarrierChoice, Gate, SecureStream, Service};
-use crate::interrupt;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use farpace_live::device::TunConfig;
 use farpace_live::socket::{Interrupted, LiveListener, SocketOptions, Stack, Stream};
+use farpace_process::interrupt;
 use farpace_transfer::{FramedStream, kernel};
 use farpace_units::Rate;
 use std::io;

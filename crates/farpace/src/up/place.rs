@@ -2,7 +2,7 @@
 
 use super::Args;
 use crate::device::{InterfaceMode, advise, open_xdp};
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_host::LocalLink;
 use farpace_live::Device;
@@ -11,6 +11,7 @@ use farpace_live::device::{
     PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel, own_interface_of, who_has,
 };
 use farpace_live::system::{Setup, SystemInterface};
+use farpace_process::interrupt;
 use farpace_wire::MacAddr;
 use std::net::IpAddr;
 use std::path::Path;

@@ -2,8 +2,8 @@
 
 use super::Args;
 use crate::explain::{self, ExplainedPage};
-use crate::http::HttpBody;
 use anyhow::{Context, Result, bail};
+use farpace_http::HttpBody;
 use farpace_report::{Exploration, Page};
 use serde_json::Value;
 use std::collections::VecDeque;

@@ -6,9 +6,10 @@
 mod library;
 mod server;
 
-use crate::{interrupt, terminal};
+use crate::terminal;
 use anyhow::Result;
 use farpace_explain::FlowFilter;
+use farpace_process::interrupt;
 use library::Library;
 use std::path::PathBuf;
 use std::process::ExitCode;

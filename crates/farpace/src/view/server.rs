@@ -1,8 +1,8 @@
 //! Answers to the browser: on the loopback interface, to those who know the secret in the address.
 
 use super::library::Library;
-use crate::http::{self, HostRule, HttpBody, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use anyhow::{Context, Result};
+use farpace_http::{HostRule, HttpBody, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ pub(super) fn serve(port: u16, library: Library) -> Result<String> {
         .with_context(|| format!("cannot listen on port {port} of 127.0.0.1; --port chooses another"))?;
     let authority = server.address().to_string();
     // The beginning of all addresses.
-    let root = format!("/{}/", http::secret().context("no random numbers")?);
+    let root = format!("/{}/", farpace_http::secret().context("no random numbers")?);
     let url = format!("http://{authority}{root}");
     let library = Mutex::new(library);
     let answer = move |request: &HttpRequest| answer(request, &library, &root);
@@ -58,7 +58,7 @@ fn wanted(address: &str, root: &str) -> Option<ViewRequest> {
     if address.len() > MAX_ADDRESS {
         return None;
     }
-    let rest = http::without_secret(address, root)?;
+    let rest = farpace_http::without_secret(address, root)?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let parts: Vec<&str> = path.split('/').collect();
     let value = |name: &str| {

@@ -3,12 +3,14 @@
 use crate::workspace::{code, crates, sources};
 
 /// Crates that may read clocks, wait, and open sockets.
-const REAL_TIME: [&str; 7] = [
+const REAL_TIME: &[&str] = &[
     "farpace",
     "farpace-live",
     "farpace-capi",
     "farpace-transfer",
     "farpace-kernel",
+    "farpace-http",
+    "farpace-process",
     "farpace-bench",
     "farpace-py",
 ];

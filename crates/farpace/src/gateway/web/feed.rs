@@ -3,8 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "it sends in real time")]
 
 use super::super::control::{Asker, Question};
-use crate::http::HttpWriter;
 use anyhow::{Context, Result};
+use farpace_http::HttpWriter;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -10,9 +10,9 @@ mod feed;
 mod token_file;
 
 use super::control::Asker;
-use crate::http::{self, HostRule, HttpBody, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use crate::own_addresses;
 use anyhow::{Context, Result};
+use farpace_http::{HostRule, HttpBody, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use feed::StatusFeed;
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -59,7 +59,7 @@ pub(super) fn serve(address: SocketAddr, asker: Asker) -> Result<Dashboard> {
     let is_local = at.ip().is_loopback();
     let token = match is_local {
         true => None,
-        false => Some(http::secret().context("no random numbers")?),
+        false => Some(farpace_http::secret().context("no random numbers")?),
     };
     let (token_file, fragment) = match &token {
         Some(token) if std::io::stdout().is_terminal() => (None, format!("#token={token}")),
@@ -105,7 +105,7 @@ fn answer(request: &HttpRequest, token: Option<&str>, feed: &Arc<StatusFeed>) ->
 fn events(request: &HttpRequest, token: Option<&str>, feed: &Arc<StatusFeed>) -> HttpResponse {
     let given = request.header("Authorization").and_then(|value| value.strip_prefix("Bearer "));
     if let Some(token) = token
-        && !given.is_some_and(|given| http::is_same(given, token))
+        && !given.is_some_and(|given| farpace_http::is_same(given, token))
     {
         return HttpResponse::text(401, "the token is missing or wrong\n");
     }

@@ -2,10 +2,10 @@
 
 use super::Args;
 use super::progress::ReadProgress;
-use crate::interrupt;
 use crate::show::frame::to_ethernet;
 use anyhow::{Context, Result, bail};
 use farpace_link::proof::{CapturedFrame, FirstPass, FlowProof, SecondPass};
+use farpace_process::interrupt;
 use farpace_trace::{CaptureInterface, CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant, Span};
 use std::fs::{self, File};

@@ -2,8 +2,8 @@
 //! error.
 
 use crate::run::words::grouped;
-use crate::stopwatch::Stopwatch;
 use crate::terminal;
+use farpace_process::stopwatch::Stopwatch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::{IsTerminal, Read};

@@ -1,9 +1,12 @@
 //! Ctrl-C: the first one asks for an orderly end, the second one ends the process.
 
-use crate::terminal;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
+
+/// The exit code of a process that was interrupted: that of shells, 128 and the number of SIGINT.
+pub const EXIT_CODE: u8 = 130;
 
 /// Signals belong to the process, so this does too.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
@@ -11,8 +14,8 @@ static INSTALL: Once = Once::new();
 /// Unfinished files, removed when the process ends at once.
 static LITTER: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// From now on SIGINT, SIGTERM and SIGHUP only set [`asked`]; a second one ends the process with exit code
-/// 130 and removes what was given to [`Litter`]. In a program that handles these signals itself, and under
+/// From now on SIGINT, SIGTERM and SIGHUP only set [`asked`]; a second one ends the process with
+/// [`EXIT_CODE`] and removes what was given to [`Litter`]. In a program that handles these signals itself, and under
 /// nohup, nothing changes. May be called again: what was asked before is forgotten.
 pub fn install() {
     ASKED.store(0, Ordering::Relaxed);
@@ -34,8 +37,8 @@ fn on_signal() {
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
     farpace_live::system::undo_all();
-    terminal::note("\nInterrupted twice: ended at once, nothing written.");
-    std::process::exit(i32::from(terminal::INTERRUPTED));
+    let _ = writeln!(std::io::stderr().lock(), "\nInterrupted twice: ended at once, nothing written.");
+    std::process::exit(i32::from(EXIT_CODE));
 }
 
 /// Bits of the signals in the mask of `/proc/self/status`.

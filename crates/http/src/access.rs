@@ -25,7 +25,7 @@ pub enum HostRule {
 
 impl HostRule {
     /// What a request with this `Host` is told in place of an answer; none if it is answered.
-    pub(super) fn refusal(&self, host: Option<&str>) -> Option<&'static str> {
+    pub(crate) fn refusal(&self, host: Option<&str>) -> Option<&'static str> {
         match self {
             HostRule::Any => None,
             HostRule::Local if host.is_some_and(is_local_name) => None,

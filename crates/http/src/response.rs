@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Bytes that a client has to take within [`super::MAX_WRITE_TIME`].
-pub(super) const PIECE: usize = 64 << 10;
+pub(crate) const PIECE: usize = 64 << 10;
 
 /// What an answer contains.
 pub enum HttpBody {
@@ -84,7 +84,7 @@ impl HttpResponse {
     ///
     /// # Errors
     /// The client is gone, or does not read; a file is shorter than it was.
-    pub(super) fn send(self, out: &mut HttpWriter<'_>) -> io::Result<()> {
+    pub(crate) fn send(self, out: &mut HttpWriter<'_>) -> io::Result<()> {
         let mut head = self.head().into_bytes();
         match self.body {
             HttpBody::Bytes(bytes) if bytes.len() <= PIECE => {
@@ -139,7 +139,7 @@ pub struct HttpWriter<'a> {
 }
 
 impl<'a> HttpWriter<'a> {
-    pub(super) fn new(stream: &'a TcpStream, max_time: Duration) -> Self {
+    pub(crate) fn new(stream: &'a TcpStream, max_time: Duration) -> Self {
         HttpWriter { stream, max_time }
     }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Length of a head at most, in bytes.
-pub(super) const MAX_HEAD: usize = 8 << 10;
+pub(crate) const MAX_HEAD: usize = 8 << 10;
 /// Header lines of a head at most.
 const MAX_LINES: usize = 64;
 
@@ -35,7 +35,7 @@ impl HttpRequest {
     }
 
     /// The method, as it came.
-    pub(super) fn method(&self) -> &str {
+    pub(crate) fn method(&self) -> &str {
         &self.method
     }
 }
@@ -44,7 +44,7 @@ impl HttpRequest {
 ///
 /// # Errors
 /// The client goes, or its head is not whole in time: it gets no answer.
-pub(super) fn read(mut stream: &TcpStream, max_time: Duration) -> io::Result<Result<HttpRequest, u16>> {
+pub(crate) fn read(mut stream: &TcpStream, max_time: Duration) -> io::Result<Result<HttpRequest, u16>> {
     let deadline = Instant::now() + max_time;
     let mut head = vec![0; MAX_HEAD];
     let mut len = 0;

@@ -1,14 +1,14 @@
-//! An HTTP/1.1 server (RFC 9112) for the pages, events and metrics of the command.
+//! An HTTP/1.1 server (RFC 9112) for the pages, events and metrics of commands.
 //!
-//! It answers one GET request for each connection, and reads no body, whatever `Content-Length` or
-//! `Transfer-Encoding` say: the connection ends after the answer. A stranger can make it hold
-//! [`MAX_CONNECTIONS`](places::MAX_CONNECTIONS) threads with a head of [`MAX_HEAD`](request::MAX_HEAD) bytes
-//! each, and as many that are about to end: a head that is not whole within [`MAX_HEAD_TIME`], or when a new
-//! connection needs the place, and a reader that stops reading for [`MAX_WRITE_TIME`], lose their connection.
+//! It answers one GET request for each connection, and never reads a body, whatever `Content-Length` or
+//! `Transfer-Encoding` say: the connection ends after the answer. A stranger can make it hold 64 threads with a
+//! head of 8 KiB each, and as many that are about to end: a head that is not whole within 5 s, or when a new
+//! connection needs the place, and a reader that stops reading for 5 s, lose their connection.
 //!
-//! `request` reads heads, `access` judges who asks, `response` writes answers, `places` has the number of
-//! connections; this file has a connection from its beginning to its end.
+//! Start reading at [`HttpServer`]. `request` reads heads, `access` judges who asks, `response` writes
+//! answers, `places` has the number of connections; this file has a connection from its beginning to its end.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "it serves in real time")]
 
 mod access;

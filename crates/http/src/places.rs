@@ -8,13 +8,13 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Connections of a server at once at most, without those that are being closed.
-pub(super) const MAX_CONNECTIONS: usize = 64;
+pub(crate) const MAX_CONNECTIONS: usize = 64;
 /// Connections that are being closed at most. Beyond it new ones are closed when they are accepted.
-pub(super) const MAX_CLOSING: usize = 64;
+pub(crate) const MAX_CLOSING: usize = 64;
 
 /// The places of a server.
 #[derive(Default)]
-pub(super) struct HttpPlaces {
+pub(crate) struct HttpPlaces {
     table: Mutex<PlaceTable>,
 }
 
@@ -41,10 +41,10 @@ enum PlaceStage {
 }
 
 /// A place of a connection; it is free again when this is dropped.
-pub(super) struct ConnectionPlace {
+pub(crate) struct ConnectionPlace {
     places: Arc<HttpPlaces>,
     key: u64,
-    pub(super) stream: Arc<TcpStream>,
+    pub(crate) stream: Arc<TcpStream>,
 }
 
 impl HttpPlaces {
@@ -55,13 +55,13 @@ impl HttpPlaces {
 
     /// Connections whose threads have not ended.
     #[cfg(test)]
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.table().taken.len()
     }
 
     /// A place for a new connection. If all are taken, the oldest connection that waits is closed for it;
     /// none if all are being answered.
-    pub(super) fn take(self: &Arc<Self>, stream: TcpStream) -> Option<ConnectionPlace> {
+    pub(crate) fn take(self: &Arc<Self>, stream: TcpStream) -> Option<ConnectionPlace> {
         let mut table = self.table();
         let closing = table.count(PlaceStage::Closing);
         if table.taken.len() - closing >= MAX_CONNECTIONS {
@@ -90,12 +90,12 @@ impl PlaceTable {
 
 impl ConnectionPlace {
     /// Its request is being answered: it gives way no longer.
-    pub(super) fn answers(&self) {
+    pub(crate) fn answers(&self) {
         self.go_on(PlaceStage::Answers);
     }
 
     /// Its answer is out.
-    pub(super) fn waits(&self) {
+    pub(crate) fn waits(&self) {
         self.go_on(PlaceStage::Waits);
     }
 
