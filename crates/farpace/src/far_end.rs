@@ -1,11 +1,12 @@
 //! `farpace perf --stdio-control`: what ssh starts at the other end of `farpace forward` and `farpace perf`.
 //! It goes with ssh.
 
-use crate::carrier::Service;
-use crate::transfer::{StackArgs, greet, hear_word};
-use crate::{forward, perf, terminal};
+use crate::carrier::StackArgs;
+use crate::terminal;
+use crate::transfer::greet;
 use anyhow::{Result, bail};
 use farpace_process::interrupt;
+use farpace_tunnel::{Service, forward, hear_word, perf};
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -76,7 +76,6 @@ pub mod lab_namespaces;
 pub mod man;
 pub mod nics;
 pub mod notices;
-mod own_addresses;
 pub mod pacing;
 pub mod papers;
 pub mod perf;

@@ -5,7 +5,6 @@ use super::control;
 use super::interception::{protocols, side_mtu, tracks};
 use super::pair;
 use super::peer_file::PeerFile;
-use crate::carrier::Via;
 use crate::doctor::{DoctorFinding, Judgement, text};
 use crate::terminal;
 use anyhow::Result;
@@ -14,6 +13,7 @@ use farpace_live::system::{
     sysctl,
 };
 use farpace_path::Prefix;
+use farpace_tunnel::Via;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;

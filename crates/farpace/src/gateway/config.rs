@@ -1,6 +1,5 @@
 //! The configuration file of a gateway, and what the command line says in its place.
 
-use crate::carrier::Via;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_gateway::limits::{
     DEFAULT_BUFFER, DEFAULT_MIN_RTT, MAX_BUFFER, MAX_CONNECTIONS, MAX_HALF_OPEN, MAX_RULES, MIN_BUFFER,
@@ -11,6 +10,7 @@ use farpace_live::device::is_interface_name;
 use farpace_live::{MAX_TUNNEL_PATHS, default_memory};
 use farpace_path::Prefix;
 use farpace_tcp::config::{AckControlMode, Config, Congestion, Profile, Settings};
+use farpace_tunnel::Via;
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,6 @@
 use super::config::GatewayFile;
 use super::endpoint_name::{EndpointName, first_answers};
 use super::peer_file::{PeerFile, PeerPath, allowed};
-use crate::carrier::Via;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use farpace_gateway::{Gateway, LinkEnd, PeerLink};
 use farpace_link::multi_nic::{MultiNic, NeighbourId, NicId};
@@ -16,6 +15,7 @@ use farpace_live::system::SystemInterface;
 use farpace_live::{Device, Driver, add_paths, path_framing, reorder_time};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Port, Prefix};
+use farpace_tunnel::Via;
 use farpace_units::{Instant, Span};
 use farpace_wire::MacAddr;
 use nix::sys::socket::{setsockopt, sockopt::BindToDevice};

@@ -1,78 +1,26 @@
-//! The far end of what ssh starts: it says on standard output with which ticket it can be reached, and hears
-//! on standard input which way was found.
-//!
-//! ```text
-//! it says   farpace-copy 2 TICKET     over ssh, which keeps the ticket's secret
-//! it hears  ticket                    whoever has the ticket comes
-//!           through                   what follows on standard input and output is the transfer itself
-//! ```
+//! The far end of what ssh starts: it says on standard output with which ticket it can be reached, and serves
+//! one transfer.
 
-use super::explain::TransferProbe;
 use super::options::timeouts;
-use super::server::{self, RecvServer};
-use super::stack::{TransferListener, TransferStream};
-use crate::carrier::{CarrierChoice, Gate, GateArgs, Service, Ticket, TicketIdentity};
+use super::outcome;
 use crate::terminal;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use farpace_live::socket::SocketOptions;
-use farpace_process::interrupt;
-use farpace_process::stopwatch::Stopwatch;
-use farpace_transfer::{FramedStream, Session, TransferError};
-use std::io::{self, BufRead, Read, Write};
-use std::net::IpAddr;
+use farpace_tunnel::server::{ServeTransfer, TransferEnd};
+use farpace_tunnel::{Gate, Service, greeting, open_gate, serve_near_end};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-/// The first words of what it says.
-pub const GREETING: &str = "farpace-copy 2";
-/// So long after it has heard how, somebody who has the ticket must have come.
-const ARRIVAL: Duration = Duration::from_secs(60);
-
-/// Opens the ways for one near end, and tells it the ticket.
+/// Opens the ways for one near end at `port` (0: anywhere), and tells it the ticket.
 ///
 /// # Errors
 /// Standard output cannot be written.
 pub fn greet(port: u16, services: &[Service], options: &SocketOptions) -> Result<Option<Gate>> {
-    let identity = TicketIdentity::generate().context("no random numbers")?;
-    // "client port server port"
-    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
-    let address = connection.split(' ').nth(2).filter(|address| address.parse::<IpAddr>().is_ok());
-    let advertise = address.map(str::to_owned).into_iter().collect();
-    // The near end chooses its way before it says a word, so TLS must answer before that.
-    let ways = CarrierChoice::default();
-    let args = GateArgs { address: None, port, advertise, ways, shakes_early: true };
-    match Gate::open(&identity, &args, services, options) {
-        Ok(gate) => {
-            terminal::print(&format!("{GREETING} {}\n", gate.ticket()))?;
-            Ok(Some(gate))
-        }
-        Err(error) => {
-            terminal::complain(&error);
-            terminal::print(&format!("{GREETING} -\n"))?;
-            Ok(None)
-        }
-    }
+    let gate = open_gate(port, services, options).map_err(|error| terminal::complain(&error)).ok();
+    terminal::print(&greeting(gate.as_ref()))?;
+    Ok(gate)
 }
 
-/// The next word on standard input; empty at its end.
-///
-/// # Errors
-/// It cannot be read.
-pub fn hear_word() -> Result<String> {
-    let mut word = String::new();
-    // Not locked for long: the transfer itself may come through it. Byte by byte, so that nothing of it is
-    // read too early.
-    for byte in io::stdin().lock().bytes().take(16) {
-        match byte.context("cannot read standard input")? {
-            b'\n' => break,
-            byte => word.push(char::from(byte)),
-        }
-    }
-    Ok(word)
-}
-
-/// Serves one transfer. `port`: where, 0: anywhere.
+/// Serves one transfer.
 ///
 /// # Errors
 /// The near end says nothing that makes sense, or nobody comes.
@@ -80,110 +28,9 @@ pub fn serve(
     timeout: u64,
     port: u16,
     options: &SocketOptions,
-    transfer: &(dyn Fn(TransferStream, &Session<'_>) -> Result<u8, TransferError> + Sync),
+    transfer: &ServeTransfer<'_>,
 ) -> Result<ExitCode> {
     let gate = greet(port, &[Service::Transfer], options)?;
-    let timeouts = timeouts(timeout);
-    match (hear_word()?.as_str(), gate) {
-        ("through", _) => {
-            let line = FramedStream {
-                reader: Box::new(io::stdin()),
-                writer: Box::new(Flushed(io::stdout())),
-                close: Box::new(|| ()),
-            };
-            let call = TransferStream {
-                line,
-                peer: "ssh".to_owned(),
-                address: None,
-                probe: TransferProbe::Through,
-                finish: Box::new(|| ()),
-            };
-            let tick = |_: &_| interrupt::asked();
-            let session =
-                Session { secured: true, connected: false, timeouts, tick: &tick, ..Session::default() };
-            // The near end tells its user why.
-            Ok(ExitCode::from(server::code(&transfer(call, &session))))
-        }
-        ("ticket", Some(gate)) => {
-            let begun = Stopwatch::start();
-            let came = AtomicBool::new(false);
-            let idle = || !came.load(Ordering::Relaxed) && begun.elapsed() > ARRIVAL;
-            let server = RecvServer { token: b"", secured: true, transfers: 1, timeouts, idle: &idle };
-            let code = server::serve(&TransferListener::Gate(gate), &server, true, &|call, session| {
-                let admit = || {
-                    came.store(true, Ordering::Relaxed);
-                    (session.admit)()
-                };
-                transfer(call, &Session { admit: &admit, ..*session })
-            })?;
-            match code {
-                Some(code) => Ok(ExitCode::from(code)),
-                None if interrupt::asked() => Ok(ExitCode::from(terminal::INTERRUPTED)),
-                None => bail!("nobody who has the ticket came to the port within {} s", ARRIVAL.as_secs()),
-            }
-        }
-        ("", _) => Ok(ExitCode::from(terminal::FAILED)),
-        (word, _) => bail!("`{word}` is not understood: use the same version of farpace at both ends"),
-    }
-}
-
-/// Standard output keeps the last line back otherwise.
-struct Flushed(io::Stdout);
-
-impl Write for Flushed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut out = self.0.lock();
-        let n = out.write(bytes)?;
-        out.flush()?;
-        Ok(n)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// What the far end has said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Greeting {
-    /// With this ticket it can be reached.
-    Ticket(Box<Ticket>),
-    /// It can be reached through ssh alone.
-    Nowhere,
-}
-
-/// Reads what the far end says, after what the shell there may say first. None: it ended, or said something
-/// else.
-pub fn hear(from: &mut impl BufRead) -> Option<Greeting> {
-    // What a login script prints is borne, within limits.
-    for _ in 0..1_000 {
-        let mut line = Vec::new();
-        from.take(8_192).read_until(b'\n', &mut line).ok().filter(|n| *n > 0)?;
-        let text = String::from_utf8_lossy(&line);
-        let Some(rest) = text.trim_end().strip_prefix(GREETING) else { continue };
-        return match rest.trim() {
-            "-" => Some(Greeting::Nowhere),
-            ticket => Some(Greeting::Ticket(Box::new(ticket.parse().ok()?))),
-        };
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Breaks: a login script that prints something spoils every copy.
-    #[test]
-    fn a_greeting_is_found_behind_other_lines() {
-        let ticket =
-            TicketIdentity::generate().unwrap().ticket(vec!["10.0.0.5:4711".parse().unwrap()], b"key");
-        let said = format!("Welcome!\nfarpace-copy 2 {ticket}\nrest");
-        let mut said = said.as_bytes();
-        assert_eq!(hear(&mut said), Some(Greeting::Ticket(Box::new(ticket))));
-        assert_eq!(said, b"rest");
-        assert_eq!(hear(&mut &b"farpace-copy 2 -\n"[..]), Some(Greeting::Nowhere));
-        assert_eq!(hear(&mut &b"sh: farpace: not found\n"[..]), None);
-        assert_eq!(hear(&mut &b"farpace-copy 2 farpace:h:1#AAAA\n"[..]), None);
-        assert_eq!(hear(&mut &b"farpace-copy 1 4711 abc 10.0.0.5\n"[..]), None);
-    }
+    let end = serve_near_end(gate, timeouts(timeout), &terminal::note, transfer)?;
+    Ok(outcome::code(end.unwrap_or(TransferEnd::Failed)))
 }

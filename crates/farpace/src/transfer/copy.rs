@@ -2,18 +2,16 @@
 //! connection of their own, or go through ssh.
 
 use super::by_scp::ScpJob;
-use super::explain::TransferProbe;
 use super::options::{self, ExcludeArgs, SendingOptions, say, timeouts};
 use super::outcome;
 use super::progress::Display;
 use super::send;
-use super::stack::{StackArgs, TransferStream};
-use super::target;
-use crate::carrier::{ReachedEnd, Service, SshArgs, ViaArgs};
+use crate::carrier::{SshArgs, StackArgs, ViaArgs};
 use crate::terminal;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_process::interrupt;
 use farpace_transfer::{Session, WritePolicy, kernel, receive, walk_with};
+use farpace_tunnel::{ReachedEnd, Service, TransferProbe, TransferStream, target};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
@@ -257,7 +255,7 @@ impl Args {
     /// Starts the far end and finds a way to it. Otherwise the exit code: it cannot be had, which has been
     /// said, or scp has done it.
     fn call(&self, host: &str, command: &str) -> Result<Result<Far, ExitCode>> {
-        let mut end = self.ssh.start(host, command)?;
+        let mut end = self.ssh.program().start(host, command)?;
         if end.greeting.is_none() {
             drop(end.input);
             return Ok(Err(self.without(host, &mut end.child)?));

@@ -142,25 +142,6 @@ pub fn timeouts(seconds: u64) -> Timeouts {
     Timeouts { idle: Duration::from_secs(seconds), ..Timeouts::default() }
 }
 
-/// Bytes in the unit that suits them, with four digits at most.
-pub fn size(bytes: u64) -> String {
-    let units = [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
-    let unit = units.iter().find(|(unit, _)| bytes >= *unit);
-    unit.map_or(format!("{bytes} B"), |(unit, name)| {
-        format!("{} {name}", farpace_report::number(bytes as f64 / *unit as f64))
-    })
-}
-
-/// A rate in the unit that suits it.
-pub fn speed(bytes: u64, time: Duration) -> String {
-    let bits = bytes as f64 * 8.0 / time.as_secs_f64().max(1e-9);
-    let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")];
-    let unit = units.iter().find(|(unit, _)| bits >= *unit);
-    unit.map_or(format!("{bits:.0} bit/s"), |(unit, name)| {
-        format!("{} {name}", farpace_report::number(bits / unit))
-    })
-}
-
 /// Says it on standard error, unless `quiet`.
 pub fn say(quiet: bool, line: &str) {
     if !quiet {
@@ -207,13 +188,5 @@ mod tests {
         for text in ["0", "1.5", "99999999999"] {
             assert!(seconds(text).is_err(), "{text}");
         }
-    }
-
-    /// Breaks: sizes and rates in wrong units.
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(size(999), "999 B");
-        assert_eq!(size(2_500_000), "2.50 MB");
-        assert_eq!(speed(12_500_000, Duration::from_secs(1)), "100 Mbit/s");
     }
 }

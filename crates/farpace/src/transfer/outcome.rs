@@ -1,10 +1,11 @@
 //! How a transfer ended, for people, for programs, and as an exit code.
 
-use super::explain::{Explanation, PathFacts, explain};
-use super::options::{SendingOptions, size, speed};
+use super::options::SendingOptions;
 use crate::terminal;
 use anyhow::Result;
-use farpace_transfer::{Code, ReceiveReport, SendReport, TransferError, TransferProblem};
+use farpace_transfer::{ReceiveReport, SendReport, TransferError, TransferProblem};
+use farpace_tunnel::server::{self, TransferEnd};
+use farpace_tunnel::{Explanation, PathFacts, explain, size, speed};
 use farpace_units::Rate;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -69,6 +70,15 @@ impl TransferCounts<'_> {
     fn code(&self) -> ExitCode {
         ExitCode::from(if self.failed == 0 { terminal::OK } else { terminal::FAILED })
     }
+}
+
+/// The exit code of a transfer.
+pub fn code(end: TransferEnd) -> ExitCode {
+    ExitCode::from(match end {
+        TransferEnd::Complete => terminal::OK,
+        TransferEnd::Failed => terminal::FAILED,
+        TransferEnd::Interrupted => terminal::INTERRUPTED,
+    })
 }
 
 /// Says what was deleted, or would be.
@@ -168,22 +178,7 @@ pub fn received(
 
 /// Tells why a transfer ended early, and what to do. 130 if it was stopped here, otherwise 1.
 pub fn failure(error: &TransferError, peer: &str) -> ExitCode {
-    terminal::note(&failed(error, peer));
+    terminal::note(&server::why(error, peer));
     let interrupted = matches!(error, TransferError::Interrupted);
     ExitCode::from(if interrupted { terminal::INTERRUPTED } else { terminal::FAILED })
-}
-
-/// Why a transfer ended early, and what to do.
-pub fn failed(error: &TransferError, peer: &str) -> String {
-    let resume = "what has arrived is kept: run the same command again to go on from there";
-    match error {
-        TransferError::Interrupted => format!("interrupted; {resume}"),
-        TransferError::Own(fault) | TransferError::Peer(fault)
-            if matches!(fault.code, Code::Token | Code::Version | Code::Busy) =>
-        {
-            format!("error: {peer}: {error}")
-        }
-        TransferError::Protocol(_) => format!("error: {peer}: {error}"),
-        _ => format!("error: {peer}: {error}; {resume}"),
-    }
 }

@@ -1,10 +1,9 @@
 //! How far a transfer is: a bar with rate and remaining time on a terminal, otherwise a line now and then.
 
-use super::options::{size, speed};
 use crate::terminal;
-use farpace_live::device::udp_tunnel::TunnelStatus;
 use farpace_process::interrupt;
 use farpace_transfer::LineProgress;
+use farpace_tunnel::{size, speed};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
@@ -12,41 +11,6 @@ use std::time::Duration;
 
 const REDRAW: Duration = Duration::from_millis(100);
 const LINE: Duration = Duration::from_secs(5);
-
-/// What each tunnel carries, from one reading to the next.
-pub struct LinkRates {
-    links: Vec<(String, TunnelStatus)>,
-    last: Mutex<(Duration, Vec<u64>)>,
-}
-
-impl LinkRates {
-    /// Nothing is known yet.
-    pub fn new(links: &[(String, TunnelStatus)]) -> Self {
-        LinkRates { links: links.to_vec(), last: Mutex::new((Duration::ZERO, vec![0; links.len()])) }
-    }
-    /// Rates since the last reading, `elapsed` after the start; empty where there is one tunnel at most.
-    pub fn text(&self, elapsed: Duration) -> String {
-        if self.links.len() < 2 {
-            return String::new();
-        }
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (before, bytes) = &mut *last;
-        let time = elapsed.saturating_sub(*before);
-        *before = elapsed;
-        let mut text = String::new();
-        for ((name, status), last) in self.links.iter().zip(bytes) {
-            let peers = status.peers();
-            let now = peers.iter().fold(0_u64, |all, peer| all + peer.sent + peer.received);
-            let rtt = peers.first().and_then(|peer| peer.rtt);
-            let rtt = rtt.map_or(String::new(), |rtt| {
-                format!(" {} ms", farpace_report::number(rtt.as_secs_f64() * 1e3))
-            });
-            text += &format!("; {name} {}{rtt}", speed(now.saturating_sub(*last), time));
-            *last = now;
-        }
-        text
-    }
-}
 
 /// Shows progress, and says when to stop because of a signal.
 pub struct Display {

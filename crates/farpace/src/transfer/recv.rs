@@ -1,18 +1,20 @@
 //! `farpace recv`: files from `farpace send`.
 
+use super::clear::ClearArgs;
 use super::control;
 use super::options::{self, Token, say, timeouts};
 use super::outcome;
 use super::progress::Display;
-use super::server::{RecvServer, serve};
-use super::stack::{ClearArgs, Net, PORT, StackArgs, TransferListener, TransferStream};
-use super::target;
-use crate::carrier::{Gate, GateArgs, Service, TicketIdentity};
+use crate::carrier::StackArgs;
 use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
 use farpace_transfer::{ExcludePatterns, LineProgress, MinFree, Session, WritePolicy, receive};
+use farpace_tunnel::server::{RecvServer, TransferEnd, serve};
+use farpace_tunnel::{
+    DEFAULT_PORT, Gate, GateArgs, Net, Service, TicketIdentity, TransferListener, TransferStream, target,
+};
 use farpace_units::ByteCount;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -144,7 +146,7 @@ fn listen(text: &str) -> Result<Listen, String> {
     }
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse() {
-        return Ok(Listen { address: Some(address), port: PORT });
+        return Ok(Listen { address: Some(address), port: DEFAULT_PORT });
     }
     let at: Result<SocketAddr, _> = text.parse();
     let at = at.map_err(|_| format!("`{text}` is neither ADDR:PORT nor an address nor a port"))?;
@@ -181,7 +183,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let session = Session { dry_run: args.dry_run, ..*session };
             receive(call.line, &session, &place).map(|got| {
                 outcome::deleted(&got.deleted, args.dry_run);
-                if got.failed == 0 { terminal::OK } else { terminal::FAILED }
+                got.failed == 0
             })
         });
     }
@@ -235,8 +237,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         false
     };
     let timeouts = timeouts(args.timeout);
-    let server = RecvServer { token: &token, secured, transfers: args.max_transfers, timeouts, idle: &idle };
-    let code = serve(&listener, &server, args.once, &|TransferStream { line, peer, .. }, session| {
+    let server = RecvServer {
+        token: &token,
+        secured,
+        transfers: args.max_transfers,
+        timeouts,
+        idle: &idle,
+        complain: &terminal::note,
+    };
+    let end = serve(&listener, &server, args.once, &|TransferStream { line, peer, .. }, session| {
         let display = Display::new(args.quiet || !args.once);
         let tick = |progress: &LineProgress| (session.tick)(progress) | display.tick(progress);
         let session = Session { tick: &tick, ..*session };
@@ -244,9 +253,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         display.clear();
         let received = received?;
         let told = outcome::received(&received, &peer, args.json, args.quiet, args.dry_run);
-        Ok(if told.is_ok() && received.failed == 0 { terminal::OK } else { terminal::FAILED })
+        Ok(told.is_ok() && received.failed == 0)
     })?;
-    Ok(ExitCode::from(code.unwrap_or(terminal::INTERRUPTED)))
+    Ok(outcome::code(end.unwrap_or(TransferEnd::Interrupted)))
 }
 
 /// How often to look for partial files that are kept for so many seconds.
@@ -274,7 +283,7 @@ impl Args {
         };
         let args = GateArgs {
             address: self.listen.and_then(|listen| listen.address),
-            port: self.listen.map_or(PORT, |listen| listen.port),
+            port: self.listen.map_or(DEFAULT_PORT, |listen| listen.port),
             advertise: self.advertise.clone(),
             ways: self.stack.ways(),
             // Strangers are for whoever serves transfers.
@@ -287,7 +296,7 @@ impl Args {
     fn listener(&self, net: &Net, token: &[u8]) -> Result<TransferListener> {
         let may_all = self.open || !token.is_empty();
         let own = self.clear.addr.filter(|_| matches!(net, Net::Farpace(_))).map(|(address, _)| address);
-        let port = self.listen.map_or(PORT, |listen| listen.port);
+        let port = self.listen.map_or(DEFAULT_PORT, |listen| listen.port);
         let address = self.listen.and_then(|listen| listen.address).or(own);
         let address = match address {
             Some(address) => address,
@@ -318,11 +327,11 @@ mod tests {
     fn where_to_listen_is_understood() {
         let at = |address: &str, port| Ok(Listen { address: Some(address.parse().unwrap()), port });
         assert_eq!(listen("9000"), Ok(Listen { address: None, port: 9000 }));
-        assert_eq!(listen("10.0.0.5"), at("10.0.0.5", PORT));
+        assert_eq!(listen("10.0.0.5"), at("10.0.0.5", DEFAULT_PORT));
         assert_eq!(listen("10.0.0.5:9000"), at("10.0.0.5", 9000));
         assert_eq!(listen("[fd00::1]:9000"), at("fd00::1", 9000));
-        assert_eq!(listen("fd00::1"), at("fd00::1", PORT));
-        assert_eq!(listen("[fd00::1]"), at("fd00::1", PORT));
+        assert_eq!(listen("fd00::1"), at("fd00::1", DEFAULT_PORT));
+        assert_eq!(listen("[fd00::1]"), at("fd00::1", DEFAULT_PORT));
         for text in ["", "-5", "99999", "far.example", "10.0.0.5:"] {
             assert!(listen(text).is_err(), "{text}");
         }

@@ -1,18 +1,20 @@
 //! `farpace send`: files to a `farpace recv`.
 
+use super::clear::ClearArgs;
 use super::control;
-use super::explain::Watcher;
-use super::identity;
 use super::options::{self, ExcludeArgs, SendingOptions, Token, say, timeouts};
 use super::outcome;
-use super::progress::{Display, LinkRates};
-use super::stack::{ClearArgs, StackArgs, TransferStream, host_and_port, named_at};
-use crate::carrier::{Service, Ticket, ViaArgs, hide_words, reach, ticket_of};
+use super::progress::Display;
+use crate::carrier::{StackArgs, ViaArgs};
 use crate::terminal;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::device::udp_tunnel::TunnelStatus;
 use farpace_process::interrupt;
 use farpace_transfer::{SenderKey, Session, Walk, send, walk_with};
+use farpace_tunnel::{
+    LinkRates, Service, Ticket, TransferStream, Watcher, hide_words, host_and_port, identity, named_at,
+    reach, ticket_of,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -95,7 +97,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return control::serve(args.timeout, args.port, &options, &|call, session| {
             let session = Session { dry_run: args.dry_run, ..*session };
             let result = send(call.line, &session, found.clone(), args.sending.limit);
-            result.map(|sent| if sent.failed == 0 { terminal::OK } else { terminal::FAILED })
+            result.map(|sent| sent.failed == 0)
         });
     }
     hide_words();

@@ -33,11 +33,12 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-explain", &["units", "wire", "events", "trace"]),
     ("farpace-papers", &["units", "events", "tcp", "path", "link", "lab", "report"]),
     ("farpace-study", &["units", "tcp", "lab", "report", "papers"]),
+    ("farpace-tunnel", &["units", "transfer", "report", "explain", "live", "process"]),
     (
         "farpace",
         &[
             "units", "wire", "events", "trace", "tcp", "path", "link", "host", "gateway", "lab", "live",
-            "transfer", "report", "explain", "kernel", "papers", "study", "http", "process",
+            "transfer", "report", "explain", "kernel", "papers", "study", "http", "process", "tunnel",
         ],
     ),
     // A module of Python, above the command, whose functions it gives to Python.

@@ -11,6 +11,7 @@ const REAL_TIME: &[&str] = &[
     "farpace-kernel",
     "farpace-http",
     "farpace-process",
+    "farpace-tunnel",
     "farpace-bench",
     "farpace-py",
 ];

@@ -10,9 +10,9 @@ mod feed;
 mod token_file;
 
 use super::control::Asker;
-use crate::own_addresses;
 use anyhow::{Context, Result};
 use farpace_http::{HostRule, HttpBody, HttpRequest, HttpResponse, HttpRules, HttpServer};
+use farpace_tunnel::own_addresses;
 use feed::StatusFeed;
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -71,7 +71,7 @@ pub(super) fn serve(address: SocketAddr, asker: Asker) -> Result<Dashboard> {
     let feed = StatusFeed::start(asker)?;
     let answer = move |request: &HttpRequest| answer(request, token.as_deref(), &feed);
     server.serve(rules, answer).context("cannot start a thread")?;
-    let url = format!("http://{}/{fragment}", reachable(at, own_addresses::list));
+    let url = format!("http://{}/{fragment}", reachable(at, own_addresses));
     Ok(Dashboard { url, token_file })
 }
 

@@ -2,7 +2,7 @@
 //! no UDP.
 
 use super::{SecureStream, Service, Ticket};
-use crate::transfer::TransferProbe;
+use crate::TransferProbe;
 use farpace_transfer::FramedStream;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};

@@ -1,13 +1,12 @@
 //! Serves what comes to a port: who has a place, for how long, and what is said of those who have none.
 
-use super::stack::{TransferListener, TransferStream};
-use crate::terminal;
+use crate::{TransferListener, TransferStream};
 use anyhow::Result;
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
 use farpace_transfer::admission::TransferAdmission;
-use farpace_transfer::{LineProgress, Session, Timeouts, TransferError};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use farpace_transfer::{Code, LineProgress, Session, Timeouts, TransferError};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
@@ -17,7 +16,7 @@ const MAX_COMPLAINTS: u32 = 20;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// How connections are served.
-pub(super) struct RecvServer<'a> {
+pub struct RecvServer<'a> {
     /// The secret; empty: everybody is a stranger, unless connections are secured.
     pub token: &'a [u8],
     /// Connections are encrypted, and whoever makes one has a ticket.
@@ -28,20 +27,38 @@ pub(super) struct RecvServer<'a> {
     pub timeouts: Timeouts,
     /// Called while nothing comes: true ends it.
     pub idle: &'a (dyn Fn() -> bool + Sync),
+    /// Called with a line about a connection that came to nothing.
+    pub complain: &'a (dyn Fn(&str) + Sync),
 }
 
-/// The exit code of a transfer that ended in this way.
-pub(super) fn code(result: &Result<u8, TransferError>) -> u8 {
-    match result {
-        Ok(code) => *code,
-        Err(TransferError::Interrupted) => terminal::INTERRUPTED,
-        Err(_) => terminal::FAILED,
+/// Serves one connection. True: everything was transferred.
+pub type ServeTransfer<'a> = dyn Fn(TransferStream, &Session<'_>) -> Result<bool, TransferError> + Sync + 'a;
+
+/// How a transfer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferEnd {
+    /// All of it was transferred.
+    Complete,
+    /// Something was not, or it came to nothing.
+    Failed,
+    /// It was stopped here.
+    Interrupted,
+}
+
+impl TransferEnd {
+    /// The end of a transfer with this result.
+    pub const fn of(result: &Result<bool, TransferError>) -> Self {
+        match result {
+            Ok(true) => TransferEnd::Complete,
+            Err(TransferError::Interrupted) => TransferEnd::Interrupted,
+            Ok(false) | Err(_) => TransferEnd::Failed,
+        }
     }
 }
 
 /// A connection that came to its end, in order or told why not: not a scan of ports, and not one that broke,
 /// whose sender will come again.
-fn is_complete(result: &Result<u8, TransferError>) -> bool {
+fn is_complete(result: &Result<bool, TransferError>) -> bool {
     !matches!(
         result,
         Err(TransferError::Protocol(_)
@@ -51,20 +68,20 @@ fn is_complete(result: &Result<u8, TransferError>) -> bool {
     )
 }
 
-/// Serves until one transfer that counts has ended, if `once`; otherwise until it is told to stop. The exit
-/// code, none if it was stopped.
+/// Serves until one transfer that counts has ended, if `once`; otherwise until it is told to stop. How
+/// that transfer ended, none if it was stopped.
 ///
 /// # Errors
 /// No more connections can come.
-pub(super) fn serve(
+pub fn serve(
     listener: &TransferListener,
     server: &RecvServer<'_>,
     once: bool,
-    transfer: &(dyn Fn(TransferStream, &Session<'_>) -> Result<u8, TransferError> + Sync),
-) -> Result<Option<u8>> {
+    transfer: &ServeTransfer<'_>,
+) -> Result<Option<TransferEnd>> {
     let places = TransferAdmission::new(server.transfers);
     let done = AtomicBool::new(false);
-    let last = AtomicU8::new(terminal::OK);
+    let last = Mutex::new(None);
     let complaints = Complaints::default();
     std::thread::scope(|scope| {
         let stop = || interrupt::asked() || done.load(Ordering::Relaxed) || (server.idle)();
@@ -101,13 +118,13 @@ pub(super) fn serve(
                         if server.secured && !admitted.load(Ordering::Relaxed) => {}
                     Err(_) if ticket.is_displaced() => {
                         let text = format!("error: {peer}: too slow or silent; another one got its place");
-                        complaints.tell(&text, counts);
+                        complaints.tell(server.complain, &text, counts);
                     }
-                    Err(error) => complaints.tell(&super::outcome::failed(error, &peer), counts),
+                    Err(error) => complaints.tell(server.complain, &why(error, &peer), counts),
                     Ok(_) => {}
                 }
                 if once && counts && !done.swap(true, Ordering::Relaxed) {
-                    last.store(code(&result), Ordering::Relaxed);
+                    *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(TransferEnd::of(&result));
                 }
             };
             // Without a thread for it the connection is closed, and those that are served go on.
@@ -115,7 +132,7 @@ pub(super) fn serve(
         }
         anyhow::Ok(())
     })?;
-    Ok(done.load(Ordering::Relaxed).then(|| last.load(Ordering::Relaxed)))
+    Ok(last.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Says what came to nothing, but not without end.
@@ -123,18 +140,33 @@ pub(super) fn serve(
 struct Complaints(Mutex<Option<(Stopwatch, u32)>>);
 
 impl Complaints {
-    fn tell(&self, line: &str, counts: bool) {
+    fn tell(&self, complain: &dyn Fn(&str), line: &str, counts: bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, said) = state.get_or_insert_with(|| (Stopwatch::start(), 0));
         if since.elapsed() > MINUTE {
             if let Some(more @ 1..) = said.checked_sub(MAX_COMPLAINTS) {
-                terminal::note(&format!("... and {more} more connections that came to nothing"));
+                complain(&format!("... and {more} more connections that came to nothing"));
             }
             (*since, *said) = (Stopwatch::start(), 0);
         }
         *said += u32::from(!counts);
         if counts || *said <= MAX_COMPLAINTS {
-            terminal::note(line);
+            complain(line);
         }
+    }
+}
+
+/// Why a transfer ended early, and what to do.
+pub fn why(error: &TransferError, peer: &str) -> String {
+    let resume = "what has arrived is kept: run the same command again to go on from there";
+    match error {
+        TransferError::Interrupted => format!("interrupted; {resume}"),
+        TransferError::Own(fault) | TransferError::Peer(fault)
+            if matches!(fault.code, Code::Token | Code::Version | Code::Busy) =>
+        {
+            format!("error: {peer}: {error}")
+        }
+        TransferError::Protocol(_) => format!("error: {peer}: {error}"),
+        _ => format!("error: {peer}: {error}; {resume}"),
     }
 }

@@ -1,7 +1,7 @@
 //! A far end that ssh starts, and the ticket that it tells.
 
 use super::{CarrierChoice, ReachedEnd, Service, TicketPlace, Via, reach};
-use crate::transfer::{Greeting, hear};
+use crate::{Greeting, hear};
 use anyhow::{Context, Result, bail};
 use farpace_live::socket::SocketOptions;
 use farpace_transfer::kernel;
@@ -9,17 +9,12 @@ use std::io::{BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// How the far end is started.
-#[derive(Clone, Debug, clap::Args)]
-pub struct SshArgs {
-    /// What starts a command on another machine, with its options
-    #[arg(long, value_name = "COMMAND", default_value = "ssh")]
-    pub ssh_command: String,
-    /// farpace on the other machine
-    #[arg(long, value_name = "COMMAND", default_value = "farpace")]
-    pub remote_command: String,
-    /// Port of the far end, UDP and TCP [default: any]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: Option<u16>,
+#[derive(Clone, Copy, Debug)]
+pub struct SshProgram<'a> {
+    /// What starts a command on another machine, with its options.
+    pub ssh_command: &'a str,
+    /// farpace on the other machine.
+    pub remote_command: &'a str,
 }
 
 /// A far end that was started.
@@ -35,7 +30,7 @@ pub struct SshEnd {
     host: String,
 }
 
-impl SshArgs {
+impl SshProgram<'_> {
     /// Starts `command` of farpace on `host`, and hears what it says first.
     ///
     /// # Errors

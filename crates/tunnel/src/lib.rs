@@ -1,8 +1,9 @@
-//! Encrypted ways to the other end, without privileges: a WireGuard tunnel over UDP with farpace's own TCP
-//! inside; where UDP does not get through, TLS 1.3 over the kernel's TCP; where that does not either, ssh.
+//! Encrypted ways between two machines, without privileges: a WireGuard tunnel over UDP with farpace's own TCP
+//! inside; where UDP does not get through, TLS 1.3 over the kernel's TCP; where that does not either, ssh. And
+//! what goes over them: transfers of files, forwarded ports, and throughput tests.
 //!
-//! Both ends know a [`Ticket`]: where the one that waits is, its keys, and a secret. Nothing here is in the
-//! clear.
+//! Start reading at [`Ticket`]: both ends know where the one that waits is, its keys, and a secret. Nothing here
+//! is in the clear but what [`Net`] opens, for `--insecure`. This crate never prints and never ends the process.
 //!
 //! | concept | file |
 //! |---|---|
@@ -10,26 +11,47 @@
 //! | the end that waits | `gate` |
 //! | the end that comes: all ways probed at once | `reach` |
 //! | several UDP paths | `paths` |
-//! | a far end that ssh starts | `ssh` |
+//! | a far end that ssh starts | `ssh`, and `control`: what it says first |
 //! | one TLS stream | `tls` |
+//! | connections in the clear | `stack` |
+//! | what limits a connection | `probe` |
+//! | services | `server` for transfers, `forward`, `perf` |
 
+#![forbid(unsafe_code)]
+
+mod control;
+pub mod forward;
 mod gate;
+pub mod identity;
+mod own_addresses;
 mod paths;
+pub mod perf;
+mod probe;
+mod quantity;
 mod reach;
+pub mod server;
 mod serving;
 mod ssh;
+mod stack;
+pub mod target;
 mod ticket;
 mod tls;
 mod words;
 
+pub use control::{Greeting, greeting, hear, hear_word, open_gate, serve_near_end};
 pub use gate::{Gate, GateArgs};
-pub use paths::{Via, ViaArgs};
+pub use own_addresses::list as own_addresses;
+pub use paths::Via;
+pub use probe::{Explanation, PathFacts, TransferProbe, Watcher, explain};
+pub use quantity::{LinkRates, size, speed};
 pub use reach::{Carrier, CarrierChoice, ReachedEnd, reach};
-pub use ssh::{SshArgs, SshEnd};
+pub use ssh::{SshEnd, SshProgram};
+pub use stack::{
+    CONNECT_TIME, DEFAULT_PORT, Net, TransferListener, TransferStream, host_and_port, named_at, neighbour,
+};
 pub use ticket::{Ticket, TicketError, TicketIdentity, TicketPlace};
 pub use words::{hide_words, ticket_of};
 
-use crate::transfer::TransferProbe;
 use farpace_live::socket::{SocketOptions, Stream};
 use farpace_transfer::{FramedStream, kernel};
 use std::io;

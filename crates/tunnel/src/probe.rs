@@ -1,6 +1,6 @@
 //! What limited a transfer: one sentence, and the numbers that it comes from.
 
-use super::options::speed;
+use crate::speed;
 use farpace_explain::cause::Cause;
 use farpace_explain::input::Reading;
 use farpace_live::KernelTcp;
@@ -73,7 +73,7 @@ impl PathFacts {
         let loss = self.retransmitted as f64 / self.segments.max(1) as f64 * 100.0;
         let window: u64 = self.cwnd.into_iter().map(u64::from).product();
         let rtt = number(self.rtt.as_secs_f64() * 1e3);
-        format!("round trip {rtt} ms, window {}, {} % sent again", super::options::size(window), number(loss))
+        format!("round trip {rtt} ms, window {}, {} % sent again", crate::size(window), number(loss))
     }
 }
 

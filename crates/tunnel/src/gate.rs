@@ -4,7 +4,7 @@ use super::serving::{LOOK, accept_inside, spawn};
 use super::ticket::{Ticket, TicketIdentity, TicketPlace};
 use super::{CarrierChoice, SecureStream, Service, inside, paths, tls};
 use crate::own_addresses;
-use crate::transfer::{TransferStream, named_at};
+use crate::{TransferStream, named_at};
 use anyhow::{Context, Result, anyhow};
 use farpace_live::Wait;
 use farpace_live::device::udp_tunnel::{TunnelStatus, UdpBind};

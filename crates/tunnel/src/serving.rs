@@ -7,18 +7,18 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Between two looks at whether to stop.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// Starts a thread of the gate.
 ///
 /// # Errors
 /// The system has no more threads.
-pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     Builder::new().name("farpace-gate".into()).spawn(work).context("cannot start a thread")
 }
 
 /// Gives what comes to `take`, until that says no.
-pub(super) fn accept_inside(
+pub(crate) fn accept_inside(
     listener: &LiveListener,
     stop: &AtomicBool,
     take: &mut dyn FnMut(Stream) -> bool,

@@ -11,7 +11,7 @@
 
 use super::serving::{accept_inside, spawn};
 use super::{Service, inside};
-use crate::transfer::TransferStream;
+use crate::TransferStream;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use farpace_live::device::udp_tunnel::{
     PeerConfig, PresharedKey, PublicKey, SecretKey, TunnelPort, TunnelStatus, UdpBind,
@@ -37,15 +37,6 @@ const DIAL_TIME: Duration = Duration::from_secs(5);
 /// Paths on which nothing has come for so many looks, of a second each, are closed.
 const MAX_SILENT: u32 = 180;
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Over which links.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct ViaArgs {
-    /// Over this interface, or the one with this address, in a tunnel of its own; repeated for several at
-    /// once
-    #[arg(long, value_name = "IFACE|ADDR")]
-    pub via: Vec<Via>,
-}
 
 /// By what a path leaves this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +71,9 @@ impl std::fmt::Display for Via {
 
 impl Via {
     /// Where its socket is to be. Binding to an address alone would not choose the link.
+    ///
+    /// # Errors
+    /// No interface has this address.
     pub fn bind(&self) -> Result<UdpBind> {
         match self {
             Via::Interface(name) => Ok(UdpBind { interface: Some(name.clone()), ..UdpBind::default() }),
@@ -100,7 +94,7 @@ impl Via {
 }
 
 /// Several paths that are open.
-pub(super) struct OpenPaths {
+pub(crate) struct OpenPaths {
     /// The host over all of them.
     pub stack: Stack,
     /// Of each path.
@@ -115,7 +109,7 @@ pub(super) struct OpenPaths {
 ///
 /// # Errors
 /// An interface is not there, the other end does not want it, or none of the paths leads there.
-pub(super) fn open(
+pub(crate) fn open(
     first: &Stack,
     at: IpAddr,
     (key, preshared): (PublicKey, PresharedKey),
@@ -191,7 +185,7 @@ pub(super) fn open(
 }
 
 /// Opens the paths that a connection asks for, and serves on them what is served here, until it ends.
-pub(super) fn serve(
+pub(crate) fn serve(
     mut stream: Stream,
     port: &TunnelPort,
     preshared: &PresharedKey,

@@ -1,0 +1,378 @@
+//! A throughput test between two machines that says what limited it, and by which numbers.
+//!
+//! A stream says `send SECONDS`, and what follows is counted; the answer is a line with bytes and
+//! nanoseconds. Or it says `receive SECONDS`, and gets bytes for so long; a second stream says `report`, and
+//! gets what the sender has seen, as JSON.
+
+use crate::{LinkRates, PathFacts, ReachedEnd, SecureStream, Service, TransferStream, Watcher};
+use anyhow::{Context, Result, bail, ensure};
+use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
+use farpace_report::number;
+use farpace_transfer::FramedStream;
+use farpace_units::Rate;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longest line of this.
+const MAX_LINE: u64 = 4_096;
+/// Longest test, in seconds.
+pub const MAX_SECONDS: u64 = 3_600;
+/// Bytes that are written at once.
+const ROOM: usize = 256 << 10;
+/// Between two readings.
+const LOOK: Duration = Duration::from_millis(100);
+/// From this share of one core on a thread is what limits.
+const BUSY: f64 = 0.85;
+
+/// What the side that sends has seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PerfState {
+    /// Data segments sent.
+    pub segments: u64,
+    /// Of them, sent again.
+    pub retransmitted: u64,
+    /// The smallest round trip, in ms.
+    pub min_rtt_ms: f64,
+    /// The last smoothed round trip, in ms.
+    pub rtt_ms: f64,
+    /// The last congestion window, in bytes.
+    pub cwnd_bytes: u64,
+    /// Share of the time in which the receive window was full.
+    pub receive_window: f64,
+    /// The thread that ran or wanted to run most.
+    pub busiest_thread: ThreadLoad,
+}
+
+impl PerfState {
+    fn of(path: Option<PathFacts>, busiest_thread: ThreadLoad) -> PerfState {
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        path.map_or(PerfState { busiest_thread, ..PerfState::default() }, |path| PerfState {
+            segments: path.segments,
+            retransmitted: path.retransmitted,
+            min_rtt_ms: ms(path.min_rtt),
+            rtt_ms: ms(path.rtt),
+            cwnd_bytes: path.cwnd.into_iter().map(u64::from).product(),
+            receive_window: path.receive_window.min(1.0),
+            busiest_thread,
+        })
+    }
+}
+
+/// A test.
+#[derive(Clone, Debug, Serialize)]
+pub struct PerfResult {
+    /// Payload that arrived.
+    pub bytes: u64,
+    /// In this time, in seconds.
+    pub elapsed_s: f64,
+    /// Both as a rate, in bit/s.
+    pub rate_bit_s: f64,
+    /// `farpace` or `tls`.
+    pub carrier: &'static str,
+    /// By which way, and why.
+    pub way: String,
+    /// From there to here.
+    pub reverse: bool,
+    /// `sender cpu`, `receiver cpu`, `receive window`, `cap` or `path`.
+    pub limit: &'static str,
+    /// What limited it, in a sentence.
+    pub sentence: String,
+    /// What the sending side has seen.
+    pub sender: PerfState,
+    /// The thread of the receiving side that ran or wanted to run most.
+    pub receiver_busiest_thread: ThreadLoad,
+    /// What each tunnel carried: its name, bytes, and the round trip of its last probe in ms.
+    pub links: Vec<(String, u64, Option<f64>)>,
+}
+
+/// What is measured.
+pub struct PerfTest<'a> {
+    /// From there to here.
+    pub reverse: bool,
+    /// For so many seconds, at most [`MAX_SECONDS`].
+    pub seconds: u64,
+    /// Send at this rate at most.
+    pub limit: Option<Rate>,
+    /// Called now and then with the bytes so far and their time, what is known of the path, and the rates of
+    /// the tunnels.
+    pub show: &'a dyn Fn(u64, Duration, Option<PathFacts>, &LinkRates),
+}
+
+impl PerfTest<'_> {
+    /// Measures.
+    ///
+    /// # Errors
+    /// The far end breaks off.
+    pub fn run(&self, reached: &ReachedEnd) -> Result<PerfResult> {
+        if self.reverse { self.receive(reached) } else { self.send(reached) }
+    }
+
+    fn send(&self, reached: &ReachedEnd) -> Result<PerfResult> {
+        let SecureStream { line: FramedStream { mut reader, mut writer, close }, finish, probe, .. } =
+            reached.open(Service::Perf)?;
+        writer.write_all(format!("send {}\n", self.seconds).as_bytes())?;
+        let watcher = Watcher::new(probe);
+        let busy = BusyThreads::start();
+        let rates = LinkRates::new(reached.statuses());
+        let time = Duration::from_secs(self.seconds);
+        pump(&mut writer, time, &mut |sent, elapsed| {
+            watcher.read_now();
+            (self.show)(sent, elapsed, watcher.path(), &rates);
+            interrupt::asked()
+        })?;
+        writer.flush()?;
+        finish();
+        let seen = PerfState::of(watcher.path(), busy.busiest());
+        let mut answer = String::new();
+        BufReader::new(&mut reader).take(MAX_LINE).read_line(&mut answer)?;
+        close();
+        let mut words = answer.split_whitespace();
+        let mut next =
+            || words.next().and_then(|word| word.parse::<f64>().ok()).context("the far end broke off");
+        let (bytes, nanos) = (next()? as u64, next()?);
+        let receiver = ThreadLoad { ran: next()?, waited: next()? };
+        Ok(self.result(reached, bytes, nanos / 1e9, seen, receiver))
+    }
+
+    fn receive(&self, reached: &ReachedEnd) -> Result<PerfResult> {
+        let SecureStream { line: FramedStream { mut reader, mut writer, close }, .. } =
+            reached.open(Service::Perf)?;
+        let limit = self.limit.map_or(0, Rate::bits_per_sec);
+        writer.write_all(format!("receive {} {limit}\n", self.seconds).as_bytes())?;
+        writer.flush()?;
+        let busy = BusyThreads::start();
+        let rates = LinkRates::new(reached.statuses());
+        let (bytes, elapsed) = count(&mut reader, &mut |got, elapsed| {
+            (self.show)(got, elapsed, None, &rates);
+            interrupt::asked()
+        })?;
+        let receiver = busy.busiest();
+        close();
+        let SecureStream { line: FramedStream { mut reader, mut writer, .. }, .. } =
+            reached.open(Service::Perf)?;
+        writer.write_all(b"report\n")?;
+        writer.flush()?;
+        let mut answer = String::new();
+        BufReader::new(&mut reader).take(MAX_LINE).read_line(&mut answer)?;
+        let seen = serde_json::from_str(&answer).context("the far end broke off")?;
+        Ok(self.result(reached, bytes, elapsed.as_secs_f64(), seen, receiver))
+    }
+
+    fn result(
+        &self,
+        reached: &ReachedEnd,
+        bytes: u64,
+        elapsed_s: f64,
+        sender: PerfState,
+        receiver: ThreadLoad,
+    ) -> PerfResult {
+        let rate_bit_s = bytes as f64 * 8.0 / elapsed_s.max(1e-9);
+        let cap = self.limit.map(|cap| cap.bits_per_sec() as f64);
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let loss = sender.retransmitted as f64 / sender.segments.max(1) as f64;
+        let (limit, why) = match () {
+            () if cap.is_some_and(|cap| rate_bit_s > cap * 0.9) => {
+                ("cap", "the cap that was given".to_owned())
+            }
+            () if sender.busiest_thread.all() > BUSY && sender.busiest_thread.all() >= receiver.all() => (
+                "sender cpu",
+                format!("the sender's processor: its busiest thread {}", sender.busiest_thread),
+            ),
+            () if receiver.all() > BUSY => {
+                ("receiver cpu", format!("the receiver's processor: its busiest thread {receiver}"))
+            }
+            () if sender.receive_window > 0.5 => (
+                "receive window",
+                format!("the receive window: it was full for {} of the time", percent(sender.receive_window)),
+            ),
+            () => ("path", "the path: processors and windows had room".to_owned()),
+        };
+        let sentence = format!(
+            "Limited by {why}; round trip {} ms, {} of segments sent again.",
+            number(sender.min_rtt_ms),
+            format_args!("{:.3} %", loss * 100.0)
+        );
+        let links = reached.statuses().iter().map(|(name, status)| {
+            let peers = status.peers();
+            let bytes = peers.iter().map(|peer| if self.reverse { peer.received } else { peer.sent }).sum();
+            let rtt = peers.first().and_then(|peer| peer.rtt).map(|rtt| rtt.as_secs_f64() * 1e3);
+            (name.clone(), bytes, rtt)
+        });
+        PerfResult {
+            bytes,
+            elapsed_s,
+            rate_bit_s,
+            carrier: reached.name(),
+            way: reached.why.clone(),
+            reverse: self.reverse,
+            limit,
+            sentence,
+            sender,
+            receiver_busiest_thread: receiver,
+            links: links.collect(),
+        }
+    }
+}
+
+/// Writes for so long. `look` is called again and again; true: it is to stop.
+fn pump(writer: &mut dyn Write, time: Duration, look: &mut dyn FnMut(u64, Duration) -> bool) -> Result<u64> {
+    let (begun, data) = (Stopwatch::start(), vec![0x5a; ROOM]);
+    let (mut sent, mut next) = (0, LOOK);
+    while begun.elapsed() < time {
+        writer.write_all(&data)?;
+        sent += data.len() as u64;
+        if begun.elapsed() >= next {
+            next = begun.elapsed() + LOOK;
+            if look(sent, begun.elapsed()) {
+                break;
+            }
+        }
+    }
+    Ok(sent)
+}
+
+/// Counts what comes until it ends: bytes, and the time from the first to the last.
+fn count(reader: &mut dyn Read, look: &mut dyn FnMut(u64, Duration) -> bool) -> Result<(u64, Duration)> {
+    let mut room = vec![0; ROOM];
+    let mut begun: Option<Stopwatch> = None;
+    let (mut bytes, mut last, mut next) = (0_u64, Duration::ZERO, LOOK);
+    loop {
+        match reader.read(&mut room) {
+            Ok(0) => return Ok((bytes, last)),
+            Ok(n) => {
+                let begun = begun.get_or_insert_with(Stopwatch::start);
+                bytes += n as u64;
+                last = begun.elapsed();
+                if last >= next {
+                    next = last + LOOK;
+                    if look(bytes, last) {
+                        return Ok((bytes, last));
+                    }
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// What the last test that was sent from here has seen.
+static LAST: Mutex<Option<PerfState>> = Mutex::new(None);
+
+/// The far end of one stream.
+///
+/// # Errors
+/// The near end says nothing that makes sense, or breaks off.
+pub fn serve(stream: TransferStream) -> Result<()> {
+    let TransferStream { line: FramedStream { reader, mut writer, close }, probe, finish, .. } = stream;
+    let mut reader = BufReader::with_capacity(ROOM, reader);
+    let mut order = String::new();
+    reader.by_ref().take(MAX_LINE).read_line(&mut order)?;
+    let words: Vec<&str> = order.split_whitespace().collect();
+    let seconds =
+        words.get(1).and_then(|word| word.parse().ok()).filter(|seconds| (1..=MAX_SECONDS).contains(seconds));
+    match (words.first().copied(), seconds) {
+        (Some("send"), Some(_)) => {
+            let busy = BusyThreads::start();
+            let (bytes, time) = count(&mut reader, &mut |_, _| false)?;
+            let ThreadLoad { ran, waited } = busy.busiest();
+            writer.write_all(format!("{bytes} {} {ran} {waited}\n", time.as_nanos()).as_bytes())?;
+            writer.flush()?;
+            finish();
+        }
+        (Some("receive"), Some(seconds)) => {
+            let (watcher, busy) = (Watcher::new(probe), BusyThreads::start());
+            let cap = words.get(2).and_then(|word| word.parse().ok()).filter(|cap| *cap > 0);
+            if let Some(cap) = cap {
+                watcher.cap(Rate::from_bits_per_sec(cap));
+            }
+            pump(&mut writer, Duration::from_secs(seconds), &mut |_, _| {
+                watcher.read_now();
+                false
+            })?;
+            writer.flush()?;
+            finish();
+            let seen = PerfState::of(watcher.path(), busy.busiest());
+            *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+            // Until the near end has all of it.
+            let _ = reader.read(&mut [0]);
+        }
+        (Some("report"), None) => {
+            let seen = LAST.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+            writer.write_all(format!("{}\n", serde_json::to_string(&seen)?).as_bytes())?;
+            writer.flush()?;
+            finish();
+            let _ = reader.read(&mut [0]);
+        }
+        _ => bail!("that is not understood"),
+    }
+    close();
+    ensure!(order.ends_with('\n'), "the near end broke off");
+    Ok(())
+}
+
+/// How one thread spends its time, as shares of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadLoad {
+    /// It ran.
+    pub ran: f64,
+    /// It could have run, but others had the processor.
+    pub waited: f64,
+}
+
+impl ThreadLoad {
+    fn all(self) -> f64 {
+        self.ran + self.waited
+    }
+}
+
+impl fmt::Display for ThreadLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ran for {:.0} % of the time", self.ran * 100.0)?;
+        if self.waited >= 0.01 {
+            write!(f, " and waited for a core for {:.0} %", self.waited * 100.0)?;
+        }
+        Ok(())
+    }
+}
+
+/// How busy the threads of this process are.
+struct BusyThreads {
+    begun: Stopwatch,
+    before: BTreeMap<String, (u64, u64)>,
+}
+
+impl BusyThreads {
+    fn start() -> Self {
+        BusyThreads { begun: Stopwatch::start(), before: thread_times() }
+    }
+    /// The load of the thread that ran or wanted to run most since the start.
+    fn busiest(&self) -> ThreadLoad {
+        let elapsed = self.begun.elapsed().as_nanos().max(1) as f64;
+        let loads = thread_times().into_iter().map(|(thread, now)| {
+            let before = self.before.get(&thread).copied().unwrap_or_default();
+            let share = |now: u64, before: u64| (now.saturating_sub(before) as f64 / elapsed).min(1.0);
+            let ran = share(now.0, before.0);
+            ThreadLoad { ran, waited: share(now.1, before.1).min(1.0 - ran) }
+        });
+        loads.max_by(|a, b| a.all().total_cmp(&b.all())).unwrap_or_default()
+    }
+}
+
+/// The threads of this process: how long they ran, and how long they waited for a core, in ns (`schedstat`).
+fn thread_times() -> BTreeMap<String, (u64, u64)> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    threads
+        .filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            let mut times = text.split_whitespace().map(|word| word.parse().ok());
+            let times = (times.next()??, times.next()??);
+            Some((thread.file_name().to_string_lossy().into_owned(), times))
+        })
+        .collect()
+}
