@@ -13,6 +13,7 @@ mod capture;
 mod clock;
 mod control;
 pub mod device;
+pub mod doctor;
 mod driver;
 mod kernel_tcp;
 mod lateness;

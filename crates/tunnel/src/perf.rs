@@ -90,6 +90,9 @@ pub struct PerfResult {
     pub links: Vec<(String, u64, Option<f64>)>,
 }
 
+/// Takes the bytes so far and their time, what is known of the path, and the rates of the tunnels.
+pub type PerfShow<'a> = dyn Fn(u64, Duration, Option<PathFacts>, &LinkRates) + 'a;
+
 /// What is measured.
 pub struct PerfTest<'a> {
     /// From there to here.
@@ -98,9 +101,8 @@ pub struct PerfTest<'a> {
     pub seconds: u64,
     /// Send at this rate at most.
     pub limit: Option<Rate>,
-    /// Called now and then with the bytes so far and their time, what is known of the path, and the rates of
-    /// the tunnels.
-    pub show: &'a dyn Fn(u64, Duration, Option<PathFacts>, &LinkRates),
+    /// Called now and then.
+    pub show: &'a PerfShow<'a>,
 }
 
 impl PerfTest<'_> {

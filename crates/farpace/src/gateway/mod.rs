@@ -1,25 +1,18 @@
 //! `farpace gateway`: TCP of a whole site split on its router.
 //!
-//! Start reading at [`run`]; a file for each command. `interception` brings traffic to the gateway, whose
-//! core is `farpace-gateway`.
+//! Start reading at [`run`]; a file for each command. The gateway on a host is
+//! [`farpace_gateway_service`], its core [`farpace_gateway`].
 
 mod check;
-mod config;
-mod control;
-mod endpoint_name;
 mod install;
-mod interception;
 mod keys;
-mod pair;
-mod peer_file;
-mod snapshot;
 mod status;
 mod top;
 mod up;
-mod watchdog;
-mod web;
 
+use crate::terminal;
 use anyhow::Result;
+use farpace_gateway_service::{peer_schema, schema, watchdog};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
@@ -99,10 +92,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Install(args) => install::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Schema { peer } => {
-            let schema = if *peer { peer_file::schema() } else { config::schema() };
-            crate::terminal::print_json(&schema)?;
+            let schema = if *peer { peer_schema() } else { schema() };
+            terminal::print_json(&schema)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Watchdog { pid, started } => watchdog::run(*pid, *started),
+        Command::Watchdog { pid, started } => {
+            watchdog::run(*pid, *started, terminal::note)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }

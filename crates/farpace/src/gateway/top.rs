@@ -2,8 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "it shows real time")]
 
-use super::status::{fetch, summary, table};
 use anyhow::{Result, bail};
+use farpace_gateway_service::status::{fetch, summary, table};
 use farpace_units::Span;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "it sends in real time")]
 
-use super::super::control::{Asker, Question};
+use crate::control::{Asker, Question};
 use anyhow::{Context, Result};
 use farpace_http::HttpWriter;
 use std::io;
@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// What viewers are sent.
 #[derive(Default)]
-pub(super) struct StatusFeed {
+pub(crate) struct StatusFeed {
     state: Mutex<FeedState>,
     changed: Condvar,
 }
@@ -33,7 +33,7 @@ struct FeedState {
 }
 
 /// A viewer; its place is free again when this is dropped.
-pub(super) struct Viewer {
+pub(crate) struct Viewer {
     feed: Arc<StatusFeed>,
     failures: u64,
     /// Number of the last event that it has.
@@ -45,7 +45,7 @@ impl StatusFeed {
     ///
     /// # Errors
     /// There is no thread.
-    pub(super) fn start(asker: Asker) -> Result<Arc<Self>> {
+    pub(crate) fn start(asker: Asker) -> Result<Arc<Self>> {
         let feed = Arc::new(StatusFeed::default());
         let publisher = feed.clone();
         let publish = move || {
@@ -87,7 +87,7 @@ impl StatusFeed {
     }
 
     /// A place for a viewer; none if there are [`MAX_VIEWERS`].
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Viewer> {
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Viewer> {
         let mut state = self.lock();
         if state.viewers >= MAX_VIEWERS {
             return None;
@@ -114,7 +114,7 @@ impl Viewer {
     ///
     /// # Errors
     /// The viewer is gone, or does not read.
-    pub(super) fn watch(mut self, out: &mut HttpWriter<'_>) -> io::Result<()> {
+    pub(crate) fn watch(mut self, out: &mut HttpWriter<'_>) -> io::Result<()> {
         while let Some(event) = self.next() {
             out.write_all(event.as_bytes())?;
         }

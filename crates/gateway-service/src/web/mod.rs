@@ -17,7 +17,7 @@ use feed::StatusFeed;
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-pub(super) use token_file::TokenFile;
+pub(crate) use token_file::TokenFile;
 
 /// No page of others frames this one, and it loads nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -30,7 +30,7 @@ const FILES: [(&str, &str, &str); 3] = [
 ];
 
 /// A dashboard that is served until the process ends.
-pub(super) struct Dashboard {
+pub(crate) struct Dashboard {
     /// Where a browser finds it, with the token if that may be printed.
     pub url: String,
     /// Where the token is otherwise.
@@ -51,7 +51,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 ///
 /// # Errors
 /// The address cannot be listened at, there are no random numbers, or the token cannot be kept.
-pub(super) fn serve(address: SocketAddr, asker: Asker) -> Result<Dashboard> {
+pub(crate) fn serve(address: SocketAddr, asker: Asker) -> Result<Dashboard> {
     let server = HttpServer::listen(address).with_context(|| {
         format!("cannot serve the dashboard at {address}; say another address with --web")
     })?;

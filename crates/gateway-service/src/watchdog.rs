@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "it waits in real time")]
 
 use super::control;
-use crate::terminal;
+use crate::Note;
 use anyhow::{Context, Result};
 use farpace_live::Process;
 use farpace_live::system::{Journal, clean, journals};
@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Between two signs of life at least.
@@ -30,14 +30,15 @@ pub struct Watchdog {
     child: Child,
     last: Instant,
     broken: bool,
+    note: Note,
 }
 
 impl Watchdog {
-    /// Starts the process.
+    /// Starts the process: this program with `gateway watchdog`. `note` says that it has ended.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start() -> Result<Self> {
+    pub fn start(note: Note) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let own = Process::own();
         let mut command = Command::new(program);
@@ -46,7 +47,7 @@ impl Watchdog {
         // Ctrl-C is for the gateway alone.
         command.process_group(0);
         let child = command.spawn().context("cannot start the watchdog")?;
-        Ok(Watchdog { child, last: Instant::now(), broken: false })
+        Ok(Watchdog { child, last: Instant::now(), broken: false, note })
     }
 
     /// A sign of life. To be called at least each 500 ms.
@@ -58,7 +59,7 @@ impl Watchdog {
         let written = self.child.stdin.as_mut().map(|pipe| pipe.write_all(b"."));
         if matches!(written, Some(Err(_)) | None) {
             self.broken = true;
-            terminal::note("note: the watchdog has ended; a gateway that hangs is not killed any more");
+            (self.note)("note: the watchdog has ended; a gateway that hangs is not killed any more");
         }
     }
 }
@@ -70,18 +71,19 @@ impl Drop for Watchdog {
     }
 }
 
-/// `farpace gateway watchdog`: reads signs of life from standard input.
+/// The side of the watchdog: reads signs of life from standard input until the gateway has ended, and takes
+/// away what it has left.
 ///
 /// # Errors
 /// It cannot wait.
-pub fn run(pid: i32, started: u64) -> Result<ExitCode> {
+pub fn run(pid: i32, started: u64, note: Note) -> Result<()> {
     let gateway = Process { pid, started };
     let mut input = io::stdin();
     let mut bytes = [0; 64];
     loop {
         let heard = waits(&input, SILENCE)? || waits(&input, GRACE)?;
         if !heard {
-            terminal::note("the gateway hangs: killed, connections pass by the kernel");
+            note("the gateway hangs: killed, connections pass by the kernel");
             gateway.end(true);
             break;
         }
@@ -93,7 +95,8 @@ pub fn run(pid: i32, started: u64) -> Result<ExitCode> {
     while gateway.is_alive() && since.elapsed() < GONE {
         std::thread::sleep(Duration::from_millis(10));
     }
-    take_away(pid, started)
+    take_away(pid, started, note);
+    Ok(())
 }
 
 /// True if there is something to read, or the other end is closed, before the time is over.
@@ -110,14 +113,13 @@ fn waits(input: &io::Stdin, milliseconds: u16) -> Result<bool> {
 }
 
 /// Takes away what the gateway has set, if it has not done so itself.
-fn take_away(pid: i32, started: u64) -> Result<ExitCode> {
+fn take_away(pid: i32, started: u64, note: Note) {
     let its = |journal: &Journal| journal.pid == pid.unsigned_abs() && journal.began == started;
     for mut journal in journals().into_iter().filter(|journal| its(journal) && journal.is_left_over()) {
         if let Err(errors) = clean(&mut journal) {
             let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            terminal::note(&format!("left over: {}; `farpace doctor --clean` tries again", all.join("; ")));
+            note(&format!("left over: {}; `farpace doctor --clean` tries again", all.join("; ")));
         }
     }
     control::remove_files_of(pid.unsigned_abs());
-    Ok(ExitCode::SUCCESS)
 }

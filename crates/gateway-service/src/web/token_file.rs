@@ -1,7 +1,7 @@
 //! The token of a dashboard in a file, where standard output may be read by others than who has started the
 //! gateway: a journal, the logs of a container, a file.
 
-use super::super::control::token_path_of;
+use crate::control::token_path_of;
 use anyhow::{Context, Result};
 use farpace_live::write_private;
 use std::fs;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 /// A file with a token, which is removed when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct TokenFile(PathBuf);
+pub(crate) struct TokenFile(PathBuf);
 
 impl TokenFile {
     /// Writes a token into the state folder, for the user of the gateway alone.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn write(token: &str) -> Result<Self> {
+    pub(crate) fn write(token: &str) -> Result<Self> {
         Self::write_to(token_path_of(std::process::id()), token)
     }
 
@@ -27,7 +27,7 @@ impl TokenFile {
     }
 
     /// Where it is.
-    pub(in super::super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }

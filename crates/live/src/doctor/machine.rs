@@ -1,8 +1,8 @@
 //! The system as a whole: rights, kinds of devices, parameters, timers.
 
 use super::DoctorFinding;
-use farpace_live::device::{PacketConfig, PacketSocket, XdpSocket};
-use farpace_live::system::sysctl;
+use crate::device::{PacketConfig, PacketSocket, XdpSocket};
+use crate::system::sysctl;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ fn clock() -> DoctorFinding {
 }
 
 fn timers() -> DoctorFinding {
-    farpace_live::sharpen_timers();
+    crate::sharpen_timers();
     let asked = Duration::from_millis(1);
     let mut late: Vec<_> = (0..SLEEPS).map(|_| sleep_once(asked)).collect();
     late.sort();

@@ -1,7 +1,7 @@
 //! Interfaces: what would spoil results on them.
 
 use super::DoctorFinding;
-use farpace_live::system::{Offload, offload, sysctl};
+use crate::system::{Offload, offload, sysctl};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

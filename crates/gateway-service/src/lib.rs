@@ -1,0 +1,39 @@
+//! The gateway on a host: what brings the traffic of a router to [`farpace_gateway`], whose core never reads a
+//! clock, and what it tells.
+//!
+//! Start reading at [`GatewayService`]: devices, rules, the loop, and its end. This crate never prints: lines
+//! about what happens go to a [`Note`].
+//!
+//! | concept | file |
+//! |---|---|
+//! | configuration | `config`, and `install` for systemd |
+//! | what leads traffic to the gateway | `interception` |
+//! | a pair: keys, files, tunnels over several links | `keys`, `peer_file`, `pair`, `endpoint_name` |
+//! | what it tells: snapshot, control socket, metrics, dashboard | `snapshot`, `control`, `status`, `web` |
+//! | what keeps traffic from it | `check` |
+//! | a process that ends it when it hangs | `watchdog` |
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+mod config;
+mod control;
+mod endpoint_name;
+pub mod install;
+mod interception;
+pub mod keys;
+mod pair;
+mod peer_file;
+mod service;
+mod snapshot;
+pub mod status;
+pub mod watchdog;
+mod web;
+
+pub use config::{ActionWord, GatewayFile, PeerDown, PolicyEntry, example, schema};
+pub use peer_file::schema as peer_schema;
+pub use service::{GatewayEnd, GatewayService};
+pub use web::address as web_address;
+
+/// Takes a line for people.
+pub type Note = fn(&str);
