@@ -3,7 +3,6 @@
 use farpace_report::Table;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use textwrap::{Options, WordSplitter};
 
 /// Everything went well.
 pub const OK: u8 = 0;
@@ -61,14 +60,13 @@ pub fn width() -> Option<usize> {
 
 /// A table as text, no wider than the terminal that standard output is.
 pub fn table(table: &Table) -> String {
-    width().map_or_else(|| table.to_text(), |width| table.to_text_within(width))
+    table.to_text_for(width())
 }
 
 /// Running text in lines of at most `max_width` columns, and no wider than the terminal, broken at spaces.
 pub fn fill(text: &str, max_width: usize) -> String {
     let width = width().map_or(max_width, |width| width.min(max_width));
-    let options = Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation);
-    textwrap::fill(&text.split_whitespace().collect::<Vec<_>>().join(" "), options)
+    farpace_report::fill(text, width)
 }
 
 /// Prints to standard output. A reader who has gone away (`| head`) is no error.

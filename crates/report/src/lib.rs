@@ -48,6 +48,7 @@ pub use recorder::FlightRecorder;
 pub use reproduction::{Reproduction, ReproductionClaim, ReproductionRow};
 pub use series::{Reduced, SeriesBucket};
 pub use table::{Align, Table, TableCell, TableColumn};
+pub use text_block::fill;
 pub use worlds::{
     AGREES, AssumedSetting, AssumedWorld, ComparedClaim, ComparedNumber, PrintAgreement, WorldComparison,
     agrees,

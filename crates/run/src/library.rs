@@ -1,9 +1,9 @@
 //! `farpace run` as a function, for programs that want its numbers and no files.
 
-use super::input::Input;
-use super::summarize::summarize;
-use super::summary::RunSummary;
-use super::watch::RunWatch;
+use crate::RunInput;
+use crate::summarize::summarize;
+use crate::summary::RunSummary;
+use crate::watch::RunWatch;
 use anyhow::{Result, bail};
 use farpace_events::{Record, RecordSink};
 use farpace_lab::scenario::Scenario;
@@ -56,6 +56,6 @@ pub fn run_scenario(
     }
     watch.finish();
     let outcome = run.finish()?;
-    let input = Input::of_library(scenario, file, set);
+    let input = RunInput { scenario, file: file.to_owned(), set: set.to_vec(), command: String::new() };
     Ok(RunResult { summary: summarize(&input, &outcome, &watch, false), records: kept.0 })
 }

@@ -1,10 +1,9 @@
 //! The report of a run: one HTML file with everything, and its figures.
 
-use super::input::Input;
-use super::summary::{FlowSummary, RunSummary};
-use super::watch::{MAX_SHOWN, Pictures, RunWatch};
-use super::{classes, nics, pacing, tables, words};
-use crate::explain::reasons::{self, FlowReason};
+use crate::RunInput;
+use crate::summary::{FlowSummary, RunSummary};
+use crate::watch::{MAX_SHOWN, Pictures, RunWatch};
+use crate::{classes, nics, pacing, tables, words};
 use farpace_lab::scenario::explain;
 use farpace_report::{
     BandwidthSeries, BinInterval, BinnedSeries, Figure, Page, RateLimit, bandwidth, time_sequence, variables,
@@ -12,13 +11,17 @@ use farpace_report::{
 };
 use farpace_units::{Rate, Seq, Span};
 
-/// The page as HTML, and the figures on it.
+/// Adds to a page why the flow of this name took its time, if that is known; false: it is not. The last is the
+/// file of the figure over the same time.
+pub type ReasonSection<'a> = dyn Fn(&mut Page, &str, &str) -> bool + 'a;
+
+/// The page as HTML, and the figures on it. `meters` are the receiving hosts, and what came in.
 pub fn page(
-    input: &Input,
+    input: &RunInput,
     summary: &RunSummary,
     watch: &RunWatch,
     meters: &[(String, BinnedSeries)],
-    reasons: &[FlowReason],
+    reasons: &ReasonSection<'_>,
 ) -> (String, Vec<Figure>) {
     let mut page = Page::new(&summary.scenario.title);
     page.one_clock();
@@ -50,8 +53,7 @@ pub fn page(
     page.figure(&figure);
     figures.push(figure);
     for (flow, pictures) in summary.flows.iter().zip(watch.pictures()) {
-        let reason = reasons.iter().find(|r| r.name == flow.name);
-        let drawn = flow_section(&mut page, summary, flow, pictures, reason);
+        let drawn = flow_section(&mut page, summary, flow, pictures, reasons);
         figures.extend(drawn);
     }
     if summary.flows.len() > MAX_SHOWN {
@@ -135,7 +137,7 @@ fn flow_section(
     summary: &RunSummary,
     flow: &FlowSummary,
     pictures: &Pictures,
-    reason: Option<&FlowReason>,
+    reasons: &ReasonSection<'_>,
 ) -> Vec<Figure> {
     let mut figures = Vec::new();
     let several = summary.flows.len() > 1;
@@ -143,10 +145,9 @@ fn flow_section(
     if several {
         page.paragraph(&words::flow_verdict(flow));
     }
-    match reason {
-        // One table of where the time went is enough.
-        Some(reason) => reasons::section(page, reason, &format!("figures/{}-window.svg", flow.name)),
-        None => _ = page.table(&tables::spent(flow)),
+    // One table of where the time went is enough.
+    if !reasons(page, &flow.name, &format!("figures/{}-window.svg", flow.name)) {
+        page.table(&tables::spent(flow));
     }
     places(page, flow, pictures);
     let name = |what: &str| format!("figures/{}-{what}.svg", flow.name);

@@ -1,15 +1,15 @@
 //! How a run becomes its summary.
 
-use super::classes::{ClassedFlow, classes};
-use super::input::Input;
-use super::nics::NicsSummary;
-use super::pacing::PacingSummary;
-use super::summary::{
+use crate::RunInput;
+use crate::classes::{ClassedFlow, classes};
+use crate::nics::NicsSummary;
+use crate::pacing::PacingSummary;
+use crate::summary::{
     AckSummary, BottleneckSummary, DropSummary, FORMAT, FlowSummary, RunSummary, ScenarioSummary,
     SilenceSummary, Status, StopEpisode,
 };
-use super::watch::{RunTime, RunWatch};
-use super::words;
+use crate::watch::{RunTime, RunWatch};
+use crate::words;
 use farpace_events::Cause;
 use farpace_lab::scenario::{FlowSpec, Scenario};
 use farpace_lab::{FlowOutcome, RunOutcome, VerifyError};
@@ -18,7 +18,7 @@ use farpace_units::ByteCount;
 use std::collections::BTreeMap;
 
 /// Sums up a run. `interrupted`: it was stopped from outside.
-pub fn summarize(input: &Input, outcome: &RunOutcome, watch: &RunWatch, interrupted: bool) -> RunSummary {
+pub fn summarize(input: &RunInput, outcome: &RunOutcome, watch: &RunWatch, interrupted: bool) -> RunSummary {
     let scenario = &input.scenario;
     let flows: Vec<FlowSummary> = outcome
         .flows

@@ -1,10 +1,9 @@
 //! What came of a run, in the form of `--json` and `summary.json` (docs/json.md).
 
-use super::classes::FlowClassSummary;
-use super::nics::NicsSummary;
-use super::pacing::PacingSummary;
-use super::watch::{RunTime, seconds};
-use crate::terminal;
+use crate::classes::FlowClassSummary;
+use crate::nics::NicsSummary;
+use crate::pacing::PacingSummary;
+use crate::watch::{RunTime, seconds};
 use farpace_events::Cause;
 use farpace_lab::Silence;
 use farpace_units::{ByteCount, Instant, Span};
@@ -25,17 +24,6 @@ pub enum Status {
     Failed,
     /// Stopped from outside.
     Interrupted,
-}
-
-impl Status {
-    /// The exit code of the command.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Status::Complete => terminal::OK,
-            Status::Failed => terminal::FAILED,
-            Status::Interrupted => terminal::INTERRUPTED,
-        }
-    }
 }
 
 /// What came of a run.
@@ -118,6 +106,7 @@ pub struct Wall {
 }
 
 impl Wall {
+    /// The speed of a run that took `elapsed`.
     pub fn new(elapsed: Duration, summary: &RunSummary) -> Wall {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let packets = |f: &FlowSummary| f.delivered.get().div_ceil(f.segment.get().max(1)) as f64;

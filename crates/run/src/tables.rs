@@ -1,17 +1,16 @@
 //! The summary as tables, for the terminal and for the report.
 
-use super::summary::{FlowSummary, RunSummary, Status};
-use super::{classes, nics, pacing, words};
-use crate::terminal;
-use farpace_report::{Table, TableCell, TableColumn, number};
-use farpace_units::Span;
+use crate::summary::{FlowSummary, RunSummary, Status};
+use crate::{classes, nics, pacing, words};
+use farpace_report::{Table, TableCell, TableColumn, fill, number};
+use farpace_units::{Span, grouped};
 use std::path::Path;
 
 /// Most columns of running text on a terminal.
 const MAX_WIDTH: usize = 96;
 
-/// Everything for a terminal.
-pub fn text(summary: &RunSummary) -> String {
+/// Everything for a terminal with `width` columns, if there is one.
+pub fn text(summary: &RunSummary, width: Option<usize>) -> String {
     let mut out = format!("{}\n", printable(&summary.scenario.title));
     let status = match summary.status {
         Status::Complete => "complete",
@@ -28,11 +27,11 @@ pub fn text(summary: &RunSummary) -> String {
         out.push_str(&format!(
             " in {} s, {} data packets/s",
             number((wall.seconds * 100.0).round() / 100.0),
-            words::grouped(wall.data_packets_per_s as u64)
+            grouped(wall.data_packets_per_s as u64)
         ));
     }
     out.push_str("\n\n");
-    out.push_str(&terminal::fill(&printable(&summary.verdict), MAX_WIDTH));
+    out.push_str(&fill(&printable(&summary.verdict), width.map_or(MAX_WIDTH, |width| width.min(MAX_WIDTH))));
     out.push('\n');
     let tables = [
         flows(summary),
@@ -45,7 +44,7 @@ pub fn text(summary: &RunSummary) -> String {
     ];
     for table in tables.into_iter().filter(|t| !t.is_empty()) {
         out.push('\n');
-        out.push_str(&terminal::table(&table));
+        out.push_str(&table.to_text_for(width));
     }
     out
 }

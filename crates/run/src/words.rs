@@ -1,9 +1,9 @@
 //! What came of a run, in plain words: the verdict.
 
-use super::summary::{BottleneckSummary, FlowSummary, RunSummary, Status};
-use super::watch::RunTime;
+use crate::summary::{BottleneckSummary, FlowSummary, RunSummary, Status};
+use crate::watch::RunTime;
 use farpace_report::number;
-use farpace_units::{ByteCount, Instant, Span};
+use farpace_units::{ByteCount, Instant, Span, grouped};
 
 /// Goodput from this share of the possible on fills the path.
 const FULL: f64 = 0.95;
@@ -239,19 +239,6 @@ fn counted(n: u64, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {many}", grouped(n)) }
 }
 
-/// Digits in groups of three.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,9 +253,5 @@ mod tests {
         assert_eq!(span(Span::from_millis(16_469)), "16.47 s");
         assert_eq!(span(Span::from_millis(230)), "230 ms");
         assert_eq!(percent(0.4434), "44.3 %");
-        assert_eq!(
-            (grouped(7), grouped(23_414), grouped(1_000_000)),
-            ("7".into(), "23,414".into(), "1,000,000".into())
-        );
     }
 }

@@ -33,6 +33,19 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// Digits in groups of three: `23,414`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// The value in the largest of four units, in descending order, that does not exceed it.
 fn in_largest_unit(value: f64, units: [(f64, &str); 4]) -> String {
     let smallest = units[units.len() - 1];
@@ -58,5 +71,14 @@ mod tests {
         assert_eq!(rates, ["0 bit/s", "999 bit/s", "8 kbit/s", "486 Mbit/s", "1.25 Gbit/s"]);
         let spans = [0, 250, 1_500, 230_000_000, 16_470_000_000].map(|n| Span::from_nanos(n).rounded());
         assert_eq!(spans, ["0 ns", "250 ns", "1.50 us", "230 ms", "16.5 s"]);
+    }
+
+    /// Breaks: long numbers that nobody can read.
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!(
+            (grouped(7), grouped(23_414), grouped(1_000_000)),
+            ("7".into(), "23,414".into(), "1,000,000".into())
+        );
     }
 }

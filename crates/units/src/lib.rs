@@ -20,7 +20,7 @@ mod time;
 
 pub use amount::Amount;
 pub use count::{ByteCount, Packets};
-pub use format::number;
+pub use format::{grouped, number};
 pub use parse::{UnitError, exact_decimal};
 pub use random::RandomStream;
 pub use rate::{Rate, Serialiser};

@@ -1,20 +1,17 @@
 //! What a run is made from: the scenario with its overrides, the payload, and where results go.
 
-use super::{Args, RunSummary, TraceFormat, pace};
+use super::{Args, TraceFormat, pace};
 use anyhow::{Context, Result, bail};
 use farpace_lab::Payload;
-use farpace_lab::scenario::Scenario;
 use farpace_process::interrupt::Litter;
+use farpace_run::{RunInput, RunSummary};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Everything that was given, read and checked.
 pub struct Input {
-    /// As it will be run: overrides, seed and the payload's size are in it.
-    pub scenario: Scenario,
-    /// The scenario's file, as it was given.
-    pub file: PathBuf,
-    pub set: Vec<(String, String)>,
+    /// What the summary and the report name.
+    pub run: RunInput,
     pub payload: Option<Payload>,
     pub received: Option<PathBuf>,
     /// `--out`, if it was given.
@@ -24,8 +21,6 @@ pub struct Input {
     pub clock_speed: bool,
     /// Say why flows took their time.
     pub explain: bool,
-    /// The command line that repeats this run.
-    pub command: String,
     report: bool,
     captures: bool,
     _litter: Option<Litter>,
@@ -59,9 +54,12 @@ impl Input {
             None => TraceFormat::None,
         });
         let mut input = Input {
-            scenario,
-            file: args.scenario.clone(),
-            set: args.set.clone(),
+            run: RunInput {
+                scenario,
+                file: args.scenario.clone(),
+                set: args.set.clone(),
+                command: command_line(args),
+            },
             payload,
             received: args.received.clone(),
             out: args.out.clone(),
@@ -69,7 +67,6 @@ impl Input {
             quiet: args.quiet,
             clock_speed: args.clock_speed,
             explain: args.explain,
-            command: command_line(args),
             report: !args.no_report,
             captures: !args.no_captures,
             _litter: None,
@@ -78,29 +75,9 @@ impl Input {
         Ok(input)
     }
 
-    /// For a run without files.
-    pub fn of_library(scenario: Scenario, file: &Path, set: &[(String, String)]) -> Input {
-        Input {
-            explain: false,
-            scenario,
-            file: file.to_owned(),
-            set: set.to_vec(),
-            payload: None,
-            received: None,
-            out: None,
-            trace: TraceFormat::None,
-            quiet: true,
-            clock_speed: false,
-            command: String::new(),
-            report: false,
-            captures: false,
-            _litter: None,
-        }
-    }
-
     /// The scenario's file without directory and ending.
     pub fn name(&self) -> String {
-        self.file.file_stem().map_or_else(|| "run".to_owned(), |stem| stem.to_string_lossy().into_owned())
+        self.run.file.file_stem().map_or_else(|| "run".to_owned(), |stem| stem.to_string_lossy().into_owned())
     }
     /// Whether a report is wanted.
     pub fn report(&self) -> bool {
@@ -108,7 +85,7 @@ impl Input {
     }
     /// Whether captures are wanted, and possible.
     pub fn captures(&self) -> bool {
-        self.captures && self.out.is_some() && !self.scenario.trace.taps.is_empty()
+        self.captures && self.out.is_some() && !self.run.scenario.trace.taps.is_empty()
     }
     /// Where results go, if there are any to write.
     pub fn directory(&self) -> Option<PathBuf> {
@@ -136,17 +113,11 @@ impl Input {
             names.extend(["scenario.toml".to_owned(), "summary.json".to_owned()]);
         }
         if self.captures() {
-            names.extend(self.scenario.taps().into_iter().map(|tap| format!("{}.pcapng", tap.name)));
+            names.extend(self.run.scenario.taps().into_iter().map(|tap| format!("{}.pcapng", tap.name)));
             names.push("drops.pcapng".to_owned());
         }
         names
     }
-    /// The scenario as it was run, as TOML.
-    pub fn effective(&self) -> Result<String> {
-        let toml = self.scenario.to_toml().context("the scenario cannot be written as TOML")?;
-        Ok(format!("# As it was run, with all defaults. To run it again: farpace run THIS_FILE\n\n{toml}"))
-    }
-
     /// Where received bytes are written while they come: under another name, so that nothing unfinished has
     /// the name of the whole. A pipe or device is written directly.
     pub fn received_unfinished(&self) -> Option<PathBuf> {

@@ -1,26 +1,11 @@
 //! `farpace run`: a scenario from its file to a summary, a trace, captures and a report.
 //!
-//! Start reading at [`run`]; `input` is what goes in, `watch` looks on, `summary` is what came of it and
-//! `summarize` makes it, `words` says it, `page` shows it.
+//! Start reading at [`run`]; `input` is what goes in. What came of it is [`farpace_run`]'s.
 
-mod classes;
 mod input;
-mod library;
-mod nics;
 mod pace;
-mod pacing;
-mod page;
 mod progress;
-mod summarize;
-mod summary;
-mod tables;
 mod trace;
-mod watch;
-pub(crate) mod words;
-
-pub use classes::{CompletionTimes, FlowClassSummary};
-pub use library::{RunResult, run_scenario};
-pub use summary::{FlowSummary, RunSummary, Status};
 
 use crate::explain::reasons::{self, FlowReason};
 use crate::scenario::parse_set;
@@ -31,14 +16,13 @@ use farpace_lab::{Inputs, Run, RunError, VerifyError};
 use farpace_process::interrupt;
 use farpace_process::outdir::OutDir;
 use farpace_process::stopwatch::Stopwatch;
-use farpace_report::BinnedSeries;
+use farpace_report::{BinnedSeries, Page};
+use farpace_run::{RunSummary, RunWatch, Status, Wall, page, summarize, tables};
 use input::Input;
 use progress::ProgressLine;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use summarize::summarize;
 use trace::TraceSink;
-use watch::RunWatch;
 
 const AFTER_HELP: &str = "\
 What is written: without --out, only the report, to out/SCENARIO/report.html. With --out, to DIR: \
@@ -147,7 +131,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let received = done.received.and_then(|()| input.settle_received(&summary));
     show(args, &input, &summary, &reasons)?;
     written.and(received)?;
-    Ok(ExitCode::from(summary.status.exit_code()))
+    Ok(ExitCode::from(match summary.status {
+        Status::Complete => terminal::OK,
+        Status::Failed => terminal::FAILED,
+        Status::Interrupted => terminal::INTERRUPTED,
+    }))
 }
 
 /// A run that has ended.
@@ -164,7 +152,7 @@ struct Done {
 }
 
 fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
-    let scenario = &input.scenario;
+    let scenario = &input.run.scenario;
     let place = |error| in_place(error, out, input);
     let stopwatch = Stopwatch::start();
     let mut trace = TraceSink::create(input, out)?;
@@ -221,11 +209,11 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
     let meters = meters.collect();
     let outcome = run.finish().map_err(place)?;
     let trace = trace.map_or(Ok(()), TraceSink::finish);
-    let mut summary = summarize(input, &outcome, &watch, interrupted);
+    let mut summary = summarize(&input.run, &outcome, &watch, interrupted);
     let names: Vec<String> = summary.flows.iter().map(|flow| flow.name.clone()).collect();
     let reasons = follower.map_or_else(Vec::new, |follower| reasons::of_records(follower, &names));
     summary.explain = input.explain.then(|| reasons::to_json(&reasons));
-    summary.wall = Some(summary::Wall::new(stopwatch.elapsed(), &summary));
+    summary.wall = Some(Wall::new(stopwatch.elapsed(), &summary));
     let unwritten = outcome.flows.into_iter().find_map(|flow| match flow.verified {
         Err(error @ VerifyError::Write { .. }) => Some(in_place(RunError::Received(error), out, input)),
         _ => None,
@@ -261,7 +249,11 @@ fn write(
     reasons: &[FlowReason],
 ) -> Result<()> {
     if input.report() {
-        let (page, figures) = page::page(input, summary, watch, meters, reasons);
+        let section = |page: &mut Page, flow: &str, figure: &str| {
+            let reason = reasons.iter().find(|reason| reason.name == flow);
+            reason.inspect(|reason| reasons::section(page, reason, figure)).is_some()
+        };
+        let (page, figures) = page::page(&input.run, summary, watch, meters, &section);
         out.write("report.html", page.as_bytes())?;
         if input.out.is_some() {
             for figure in figures {
@@ -270,7 +262,7 @@ fn write(
         }
     }
     if input.out.is_some() {
-        out.write("scenario.toml", input.effective()?.as_bytes())?;
+        out.write("scenario.toml", input.run.effective()?.as_bytes())?;
         out.write("summary.json", b"")?;
     }
     summary.directory = Some(out.dir().display().to_string());
@@ -291,7 +283,7 @@ fn show(args: &Args, input: &Input, summary: &RunSummary, reasons: &[FlowReason]
     if args.quiet {
         return Ok(());
     }
-    terminal::print(&(tables::text(summary) + &reasons::text(reasons)))?;
+    terminal::print(&(tables::text(summary, terminal::width()) + &reasons::text(reasons)))?;
     let mut notes = String::new();
     if let Some(dir) = &summary.directory {
         let dir = std::path::Path::new(dir);

@@ -2,11 +2,11 @@
 
 use super::TraceFormat;
 use super::input::Input;
-use super::watch::RunWatch;
 use anyhow::{Context, Result, anyhow};
 use farpace_events::{Record, RecordSink};
 use farpace_explain::input::RecordFollower;
 use farpace_process::outdir::OutDir;
+use farpace_run::RunWatch;
 use farpace_trace::{CsvSink, ParquetSink, RunInfo, TraceError};
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -31,7 +31,7 @@ impl TraceSink {
         let place = out.place(&staged);
         let cannot = || format!("cannot write the trace `{}`", place.display());
         let file = BufWriter::with_capacity(1 << 20, File::create(&staged).with_context(cannot)?);
-        let info = RunInfo { scenario: input.scenario.title.clone(), seed: input.scenario.seed };
+        let info = RunInfo { scenario: input.run.scenario.title.clone(), seed: input.run.scenario.seed };
         let writer = match input.trace {
             TraceFormat::Csv => Writer::Csv(Box::new(CsvSink::new(file))),
             _ => Writer::Parquet(Box::new(ParquetSink::new(file, &info).with_context(cannot)?)),

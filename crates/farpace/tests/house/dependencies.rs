@@ -32,6 +32,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-report", &["units", "events"]),
     ("farpace-explain", &["units", "wire", "events", "trace"]),
     ("farpace-papers", &["units", "events", "tcp", "path", "link", "lab", "report"]),
+    ("farpace-run", &["units", "events", "tcp", "path", "link", "lab", "report", "papers"]),
     ("farpace-study", &["units", "tcp", "lab", "report", "papers"]),
     ("farpace-tunnel", &["units", "transfer", "report", "explain", "live", "process"]),
     (
@@ -65,7 +66,7 @@ const HOUSE: &[(&str, &[&str])] = &[
         ],
     ),
     // A module of Python, above the command, whose functions it gives to Python.
-    ("farpace-py", &["units", "events", "trace", "tcp", "lab", "papers", "study", ""]),
+    ("farpace-py", &["units", "events", "trace", "tcp", "lab", "papers", "study", "run", ""]),
     // It measures what it likes.
     (
         "farpace-bench",

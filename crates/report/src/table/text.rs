@@ -70,6 +70,11 @@ impl Table {
         self.draw(Some(width))
     }
 
+    /// The same for a terminal with `width` columns, if there is one.
+    pub fn to_text_for(&self, width: Option<usize>) -> String {
+        self.draw(width)
+    }
+
     fn draw(&self, width: Option<usize>) -> String {
         let columns: Vec<_> = (0..self.columns.len()).map(|at| TextColumn::of(self, at)).collect();
         let title = if self.title.is_empty() { String::new() } else { plain(&self.title) + "\n" };

@@ -1,9 +1,9 @@
 //! How far the reading of a capture is: a bar on a terminal, otherwise a line every few seconds. On standard
 //! error.
 
-use crate::run::words::grouped;
 use crate::terminal;
 use farpace_process::stopwatch::Stopwatch;
+use farpace_units::grouped;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::{IsTerminal, Read};

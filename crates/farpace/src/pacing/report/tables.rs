@@ -2,11 +2,11 @@
 
 use super::input::ExaminedCapture;
 use super::words;
-use crate::run::words::grouped;
 use crate::terminal;
 use farpace_link::proof::{FlowProof, PerPackets};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::Rate;
+use farpace_units::grouped;
 
 /// Flows in a table; JSON has all.
 pub const MAX_ROWS: usize = 40;

@@ -1,9 +1,9 @@
 //! What came out, in sentences.
 
 use super::input::ExaminedCapture;
-use crate::run::words::grouped;
 use farpace_link::proof::{FlowProof, LinkModel, ProofVerdict};
 use farpace_report::number;
+use farpace_units::grouped;
 use farpace_units::{Rate, Span};
 
 /// A flow with its interface, if the capture has several.
