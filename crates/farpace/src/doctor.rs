@@ -2,8 +2,9 @@
 //!
 //! Start reading at [`run`].
 
-use crate::{kernel, lab_namespaces, terminal};
+use crate::{kernel, terminal};
 use anyhow::Result;
+use farpace_emulate::labs;
 use farpace_live::doctor::{DoctorFinding, Judgement, machine, network, text};
 use farpace_live::system::{Journal, clean, journals};
 use serde_json::json;
@@ -70,7 +71,7 @@ fn clean_up() -> (Vec<String>, Vec<DoctorFinding>) {
             }
         }
     }
-    match lab_namespaces::clean() {
+    match labs::clean() {
         Ok(labs) => cleaned.extend(labs.iter().map(|lab| format!("lab {lab}"))),
         Err(error) => {
             let mend = "run it as root: sudo farpace doctor --clean";
@@ -106,7 +107,7 @@ impl Findings {
             is_left_over: journal.is_left_over(),
         }
     }
-    fn by_lab(lab: lab_namespaces::NamespaceStatus) -> Self {
+    fn by_lab(lab: labs::NamespaceStatus) -> Self {
         let things = lab.namespaces.iter().map(|name| format!("network namespace {name}")).collect();
         Findings { what: lab.what, things, kept: false, is_left_over: lab.is_left_over }
     }
@@ -124,7 +125,7 @@ impl Findings {
 fn leftovers() -> Vec<DoctorFinding> {
     let mut findings: Vec<_> =
         journals().iter().map(|journal| Findings::by_setup(journal).finding()).collect();
-    match lab_namespaces::seen() {
+    match labs::seen() {
         Ok(labs) => findings.extend(labs.into_iter().map(|lab| Findings::by_lab(lab).finding())),
         Err(error) => {
             findings.push(DoctorFinding::problem("labs", format!("{error:#}"), "remove the file by hand"))

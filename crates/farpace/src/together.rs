@@ -1,8 +1,10 @@
 //! `farpace together`: the solutions of all five papers on one path; also on devices, in real time.
 
 use crate::experiments::{ExperimentArgs, OutputForm, command_line, end, make};
-use crate::{lab_compare, terminal};
+use crate::realtime::LateTolerance;
+use crate::terminal;
 use anyhow::Result;
+use farpace_emulate::compare::on_devices;
 use farpace_papers::together::{DeviceRun, Together};
 use farpace_process::interrupt;
 use farpace_units::Span;
@@ -68,7 +70,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         // One after another: they share the machine.
         for (case, scenario, file) in together.device_runs()? {
             terminal::note(&format!("on devices: {case}"));
-            let run = lab_compare::on_devices(scenario, file)?;
+            let run = on_devices(scenario, file, LateTolerance::Hybrid.wait())?;
             if interrupt::asked() {
                 terminal::note("Interrupted: nothing was written.");
                 return Ok(ExitCode::from(terminal::INTERRUPTED));

@@ -1,9 +1,9 @@
 //! Interfaces that are named on the command line.
 
 use crate::device::{InterfaceMode, advise, open_xdp};
-use crate::realtime::Attachment;
 use crate::terminal;
 use anyhow::{Context, Result, bail};
+use farpace_emulate::Attachment;
 use farpace_lab::scenario::Scenario;
 use farpace_live::Device;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};

@@ -8,10 +8,11 @@ mod line;
 pub(crate) mod words;
 
 use crate::device::InterfaceMode;
-use crate::realtime::{Captures, LateTolerance, RealtimeFigures, RealtimeNetwork, RealtimeOptions};
+use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::scenario::parse_set;
 use crate::{scenario, terminal};
 use anyhow::{Context, Result, bail};
+use farpace_emulate::{Captures, RealtimeNetwork, RealtimeOptions};
 use farpace_lab::scenario::Scenario;
 use farpace_live::system::Setup;
 use farpace_process::interrupt;
@@ -118,7 +119,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let how = How { whole: args.gso, mode: args.mode };
     let devices = interfaces::attach(&args.interfaces, &scenario, how, setup.as_ref())?;
     let options = RealtimeOptions {
-        late_tolerance: args.wait,
+        wait: args.wait.wait(),
         whole: args.gso,
         bin: args.meter,
         captures: args
@@ -139,7 +140,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         terminal::print_json(&summary)?;
     } else if !args.quiet {
-        terminal::print(&summary.text())?;
+        terminal::print(&summary.text(terminal::width()))?;
     }
     if let Some(warning) = summary.warning() {
         terminal::note(&warning);

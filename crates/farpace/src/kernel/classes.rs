@@ -208,7 +208,7 @@ fn on_device(wanted: &ClassesWanted<'_>, config: &PacingConfig, device: &str) ->
             facts.mtu, config.mtu
         ));
     }
-    let line = crate::realtime::below::line_rate(device).unwrap_or(LinkClock::MAX_RATE);
+    let line = farpace_emulate::below::line_rate(device).unwrap_or(LinkClock::MAX_RATE);
     let plan = PacingPlan::new(config, config.effective_rate(line));
     let says =
         |error: &ConfigError| format!("{}: {}: {}", wanted.file.display(), error.at.join("."), error.problem);

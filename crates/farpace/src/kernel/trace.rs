@@ -4,6 +4,7 @@ use super::TraceArgs;
 use crate::realtime::RealtimeFigures;
 use crate::terminal;
 use anyhow::{Context, Result};
+use farpace_emulate::LiveFigures;
 use farpace_events::RecordSink;
 use farpace_kernel::{KernelTrace, TraceRow, connections};
 use farpace_process::interrupt;

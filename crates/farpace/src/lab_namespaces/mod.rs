@@ -1,15 +1,9 @@
 //! `farpace lab`: the network of a scenario between network namespaces, in real time.
 //!
-//! Start reading at `up`; `site` is what a lab is made of, `state` what is known of labs that are up,
-//! `manage` looks at them and takes them down.
+//! Start reading at `up`; `manage` looks at labs that are up and takes them down.
 
 mod manage;
-mod site;
-mod state;
 mod up;
-
-pub use manage::{NamespaceStatus, clean, seen};
-pub use site::{INTERFACE, Residents, Site};
 
 use crate::lab_compare;
 use anyhow::Result;

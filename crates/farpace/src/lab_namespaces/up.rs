@@ -1,13 +1,12 @@
 //! `farpace lab up`: namespaces, interfaces, and the network between them.
 
-use super::manage::pause;
-use super::site::{Residents, Site};
-use super::state::{self, SiteState};
 use crate::emulate::words;
-use crate::realtime::{Captures, LateTolerance, RealtimeFigures, RealtimeOptions};
+use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::scenario::parse_set;
 use crate::{scenario, terminal};
 use anyhow::{Context, Result, bail};
+use farpace_emulate::labs::{self, SiteState, pause};
+use farpace_emulate::{Captures, RealtimeOptions, Residents, Site};
 use farpace_lab::scenario::Scenario;
 use farpace_process::interrupt;
 use farpace_units::Span;
@@ -64,7 +63,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(name) => name.clone(),
         None => args.scenario.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    state::check_name(&name)?;
+    labs::check_name(&name)?;
     if args.foreground || !args.command.is_empty() {
         return here(args, &scenario, &name);
     }
@@ -76,8 +75,8 @@ fn background(args: &Args, name: &str) -> Result<ExitCode> {
     if let Some(old) = SiteState::read(name)?.filter(|old| old.process().is_alive()) {
         bail!("lab `{0}` is up; take it down with `farpace lab down {0}`, or use --name", old.name);
     }
-    state::make_folder()?;
-    let log = state::log_file(name);
+    labs::make_folder()?;
+    let log = labs::log_file(name);
     let file = File::create(&log).with_context(|| format!("cannot write `{}`", log.display()))?;
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(program);
@@ -127,7 +126,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     }
     interrupt::install();
     let options = RealtimeOptions {
-        late_tolerance: args.wait,
+        wait: args.wait.wait(),
         whole: false,
         bin: Span::from_millis(100),
         captures: args
@@ -166,7 +165,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     if args.json {
         terminal::print_json(&summary)?;
     } else if !args.quiet {
-        terminal::note(summary.text().trim_end());
+        terminal::note(summary.text(terminal::width()).trim_end());
     }
     if let Some(warning) = summary.warning() {
         terminal::note(&warning);
@@ -182,9 +181,9 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::site::INTERFACE;
-    use super::super::state::HostState;
     use super::*;
+    use farpace_emulate::INTERFACE;
+    use farpace_emulate::labs::HostState;
 
     /// Breaks: users are told to type what does not work.
     #[test]

@@ -1,9 +1,10 @@
 //! `farpace nics up`: several NICs of this host as one, under the kernel's own TCP.
 
 use crate::emulate::words;
-use crate::realtime::{DriveObserver, LateTolerance, RealtimeFigures, below, drive, lateness_line};
+use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::terminal;
 use anyhow::{Result, bail};
+use farpace_emulate::{DriveObserver, below, drive, lateness_line};
 use farpace_link::multi_nic::{MAX_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
 use farpace_live::{Device, Driver};
 use farpace_path::world::{ElementId, World};

@@ -2,9 +2,10 @@
 
 use super::file;
 use crate::emulate::words;
-use crate::realtime::{DriveObserver, LateTolerance, RealtimeFigures, below, drive, lateness_line};
+use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::terminal;
 use anyhow::{Context, Result, anyhow};
+use farpace_emulate::{DriveObserver, below, drive, lateness_line};
 use farpace_link::nic::PacingNic;
 use farpace_link::pacing::{PacingConfig, PacingPlan};
 use farpace_live::{Device, Driver};

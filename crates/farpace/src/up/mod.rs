@@ -13,6 +13,7 @@ use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::terminal;
 use account::HostAccount;
 use anyhow::{Context, Result, anyhow, bail};
+use farpace_emulate::LiveFigures;
 use farpace_host::{Host, ListenSettings, Secret};
 use farpace_live::socket::SocketOptions;
 use farpace_live::{ControlSocket, Driver, LiveCapture, default_memory};

@@ -39,6 +39,14 @@ const HOUSE: &[(&str, &[&str])] = &[
         "farpace-gateway-service",
         &["units", "wire", "tcp", "path", "link", "gateway", "report", "live", "http", "process", "tunnel"],
     ),
+    // Beside the command, the one place where `lab` and `live` meet.
+    (
+        "farpace-emulate",
+        &[
+            "units", "wire", "events", "trace", "tcp", "path", "host", "lab", "live", "report", "explain",
+            "papers", "process",
+        ],
+    ),
     (
         "farpace",
         &[

@@ -12,6 +12,7 @@ const REAL_TIME: &[&str] = &[
     "farpace-http",
     "farpace-process",
     "farpace-tunnel",
+    "farpace-emulate",
     "farpace-gateway-service",
     "farpace-bench",
     "farpace-py",

@@ -1,6 +1,5 @@
 //! The loop of every command in real time.
 
-use super::figures::RealtimeFigures;
 use anyhow::{Context, Result};
 use farpace_live::Driver;
 use farpace_process::interrupt;
@@ -8,6 +7,28 @@ use farpace_units::{Instant, Span};
 
 /// So often signals, figures and ends are looked for.
 const LOOK: Span = Span::from_millis(20);
+
+/// Shows lines as they change.
+pub trait LiveFigures {
+    /// True if it is time for a reading.
+    fn is_due(&self, now: Instant) -> bool;
+    /// Shows a reading.
+    fn show(&mut self, now: Instant, lines: &[String]);
+    /// Takes the lines away.
+    fn clear(&self);
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoFigures;
+
+impl LiveFigures for NoFigures {
+    fn is_due(&self, _: Instant) -> bool {
+        false
+    }
+    fn show(&mut self, _: Instant, _: &[String]) {}
+    fn clear(&self) {}
+}
 
 /// What a command does while its station runs.
 pub trait DriveObserver {
@@ -29,7 +50,7 @@ pub trait DriveObserver {
 pub fn drive(
     driver: &mut Driver,
     lasts: Option<Span>,
-    figures: &mut RealtimeFigures,
+    figures: &mut dyn LiveFigures,
     observer: &mut dyn DriveObserver,
 ) -> Result<()> {
     farpace_live::sharpen_timers();

@@ -1,7 +1,6 @@
 //! What has come of a network in real time.
 
-use super::watch::{Metered, RealtimeWatch};
-use crate::terminal;
+use crate::watch::{Metered, RealtimeWatch};
 use farpace_live::Driver;
 use farpace_path::world::World;
 use farpace_report::{Table, TableColumn, number};
@@ -114,8 +113,8 @@ impl RealtimeSummary {
         }
     }
 
-    /// As people read it.
-    pub fn text(&self) -> String {
+    /// As people read it, on a terminal with `width` columns if there is one.
+    pub fn text(&self, width: Option<usize>) -> String {
         let columns = vec![
             TableColumn::text("link"),
             TableColumn::text("direction"),
@@ -135,7 +134,7 @@ impl RealtimeSummary {
                 number(d.peak_bit_s as f64 / 1e6).into(),
             ]);
         }
-        let mut text = terminal::table(&table);
+        let mut text = table.to_text_for(width);
         if !self.drops.is_empty() {
             let columns = vec![
                 TableColumn::text("place"),
@@ -150,7 +149,7 @@ impl RealtimeSummary {
                     drop.packets.to_string().into(),
                 ]);
             }
-            text = text + "\n" + &terminal::table(&table);
+            text = text + "\n" + &table.to_text_for(width);
         }
         let a = &self.accuracy;
         text += &format!(

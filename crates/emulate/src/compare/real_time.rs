@@ -3,8 +3,8 @@
 use super::backend_run::{BackendRun, CompareSample};
 use super::ends::{CompareEnd, CompareEnds, EndPlace};
 use super::plan::{Backend, Plan, STEP};
-use crate::lab_namespaces::{Residents, Site};
-use crate::realtime::{RealtimeFigures, RealtimeOptions};
+use crate::{NoFigures, RealtimeOptions};
+use crate::{Residents, Site};
 use anyhow::{Context, Result, anyhow};
 use farpace_lab::scenario::Scenario;
 use farpace_live::Namespace;
@@ -22,12 +22,8 @@ const CHUNK: usize = 256 * 1024;
 /// What the system does not allow, or a connection that breaks.
 pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun> {
     let residents = if way == Backend::Kernel { Residents::Kernel } else { Residents::Others };
-    let options = RealtimeOptions {
-        late_tolerance: plan.late_tolerance,
-        whole: false,
-        bin: Span::from_millis(100),
-        captures: None,
-    };
+    let options =
+        RealtimeOptions { wait: plan.wait, whole: false, bin: Span::from_millis(100), captures: None };
     let name = format!("compare-{}", std::process::id());
     let mut site = Site::make(scenario, &name, &plan.file, residents, &options)
         .context("no network in real time (it needs root)")?;
@@ -44,7 +40,7 @@ pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun>
             over.store(true, Ordering::Release);
             course
         });
-        let ran = site.network().run(None, &mut RealtimeFigures::new(true), || over.load(Ordering::Acquire));
+        let ran = site.network().run(None, &mut NoFigures, || over.load(Ordering::Acquire));
         // A connection that never opens ends by itself; it must not wait for a network that has failed.
         let course = course.join().unwrap_or_else(|_| Err(anyhow!("the thread has panicked")));
         ran.and(course)

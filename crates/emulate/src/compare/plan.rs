@@ -1,13 +1,11 @@
 //! What is run: one flow of a scenario, without end.
 
-use super::Args;
-use crate::realtime::LateTolerance;
-use crate::scenario;
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
+use farpace_live::Wait;
 use farpace_papers::congestion_name;
 use farpace_papers::endless;
-use farpace_tcp::config::{Config, Settings};
+use farpace_tcp::config::{Config, Congestion, Profile, Settings};
 use farpace_units::Span;
 use serde::Serialize;
 
@@ -15,14 +13,14 @@ use serde::Serialize;
 pub const STEP: Span = Span::from_millis(10);
 
 /// A way to run a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// farpace's TCP in virtual time
+    /// farpace's TCP in virtual time.
     Lab,
-    /// farpace's TCP on devices, in real time
+    /// farpace's TCP on devices, in real time.
     Farpace,
-    /// The kernel's TCP, in real time
+    /// The kernel's TCP, in real time.
     Kernel,
 }
 
@@ -50,7 +48,7 @@ pub struct Plan {
     /// The receiving end's window in bytes, if it has a fixed one.
     pub window: Option<u64>,
     /// How the network in real time waits.
-    pub late_tolerance: LateTolerance,
+    pub wait: Wait,
     /// The scenario's file.
     pub file: String,
     /// Its sender and receiver, as settings of sockets.
@@ -58,26 +56,32 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The first flow of `base` with this TCP, by all of `ways`.
+    ///
     /// # Errors
     /// A scenario without flows, or settings that contradict each other.
-    pub fn new(args: &Args) -> Result<Self> {
-        let mut base = scenario::load(&args.scenario, &args.set)?;
-        let mut ways = args.ways.clone();
+    pub fn new(
+        mut base: Scenario,
+        mut ways: Vec<Backend>,
+        (profile, congestion): (Profile, Congestion),
+        lasts: Span,
+        wait: Wait,
+        file: &str,
+    ) -> Result<Self> {
         ways.sort_unstable();
         ways.dedup();
         for settings in base.flows.iter_mut().flat_map(|flow| [&mut flow.sender, &mut flow.receiver]) {
-            settings.profile = Some(args.profile);
-            settings.congestion = Some(args.congestion);
+            settings.profile = Some(profile);
+            settings.congestion = Some(congestion);
         }
-        let plan =
-            Plan::of(base, Span::from_secs(args.seconds), args.wait, &args.scenario.display().to_string())?;
-        Ok(Plan { ways, congestion: congestion_name(args.congestion), ..plan })
+        let plan = Plan::of(base, lasts, wait, file)?;
+        Ok(Plan { ways, congestion: congestion_name(congestion), ..plan })
     }
     /// The first flow of a scenario with the TCP that it names, on devices.
     ///
     /// # Errors
     /// As [`Plan::new`].
-    pub fn of(mut base: Scenario, lasts: Span, late_tolerance: LateTolerance, file: &str) -> Result<Self> {
+    pub fn of(mut base: Scenario, lasts: Span, wait: Wait, file: &str) -> Result<Self> {
         let Some(flow) = base.flows.first() else { bail!("the scenario has no flow to run") };
         let mut flow = flow.clone();
         flow.start = Span::ZERO;
@@ -99,7 +103,7 @@ impl Plan {
             lasts,
             congestion,
             window,
-            late_tolerance,
+            wait,
             file: file.to_owned(),
             settings,
         })

@@ -2,32 +2,22 @@
 //!
 //! One bulk transfer over the network of a scenario, in up to three ways: `lab` (virtual time), `farpace`
 //! (our engine at both ends, on devices in real time), `kernel` (the kernel's TCP at both ends of the same).
-//! `plan` says what is run, `virtual_time` and `real_time` run it (`ends` are the ends in real time),
-//! `results` holds them against each other, `page` shows them.
 
-mod backend_run;
-mod ends;
-mod page;
-mod plan;
-mod real_time;
-mod results;
-mod virtual_time;
-
-pub use backend_run::BackendRun;
-pub use plan::Backend;
-
-use crate::explain::reasons;
+use crate::explain::reasons::{self, FlowReason};
 use crate::realtime::LateTolerance;
+use crate::scenario;
 use crate::scenario::parse_set;
 use crate::terminal;
 use anyhow::Result;
-use farpace_lab::scenario::Scenario;
+use farpace_emulate::compare::{Backend, Plan, Results, page, run_by};
+use farpace_explain::input::RecordFollower;
 use farpace_papers::congestion_name;
 use farpace_process::interrupt;
 use farpace_process::outdir::OutDir;
+use farpace_report::Page;
 use farpace_tcp::config::{Congestion, Profile};
-use plan::Plan;
-use results::Results;
+use farpace_units::Span;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -66,7 +56,7 @@ pub struct Args {
         value_delimiter = ',',
         default_value = "lab,farpace,kernel"
     )]
-    pub ways: Vec<Backend>,
+    pub ways: Vec<WayWord>,
     /// How long each run lasts
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
@@ -96,6 +86,27 @@ pub struct Args {
     pub out: PathBuf,
 }
 
+/// A way to run a scenario, as a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum WayWord {
+    /// farpace's TCP in virtual time
+    Lab,
+    /// farpace's TCP on devices, in real time
+    Farpace,
+    /// The kernel's TCP, in real time
+    Kernel,
+}
+
+impl From<WayWord> for Backend {
+    fn from(word: WayWord) -> Backend {
+        match word {
+            WayWord::Lab => Backend::Lab,
+            WayWord::Farpace => Backend::Farpace,
+            WayWord::Kernel => Backend::Kernel,
+        }
+    }
+}
+
 /// A congestion control by its name.
 fn congestion(name: &str) -> Result<Congestion, String> {
     let found = Congestion::ALL.into_iter().find(|congestion| congestion_name(*congestion) == name);
@@ -108,53 +119,79 @@ fn profile(name: &str) -> Result<Profile, String> {
     found.ok_or_else(|| format!("there is no TCP profile `{name}`: `farpace profiles` lists them"))
 }
 
-/// The first flow of a scenario, without end and with the TCP that it names, on devices. `file` names the
-/// scenario.
-///
-/// # Errors
-/// A scenario without flows, or what the system does not allow.
-pub fn on_devices(scenario: Scenario, file: &str) -> Result<BackendRun> {
-    let (lasts, seed) = (scenario.duration, scenario.seed);
-    let plan = Plan::of(scenario, lasts, LateTolerance::Hybrid, file)?;
-    Ok(BackendRun { seed, ..real_time::run(&plan, plan.base(), Backend::Farpace)? })
-}
-
 /// `farpace lab compare`.
 ///
 /// # Errors
 /// A scenario that cannot be run, what the system does not allow, or a file that cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
-    let plan = Plan::new(args)?;
+    let plan = Plan::new(
+        scenario::load(&args.scenario, &args.set)?,
+        args.ways.iter().map(|way| Backend::from(*way)).collect(),
+        (args.profile, args.congestion),
+        Span::from_secs(args.seconds),
+        args.wait.wait(),
+        &args.scenario.display().to_string(),
+    )?;
     let out = OutDir::open(&args.out, &["report.html".to_owned(), "samples.csv".to_owned()])?;
-    let mut trials = Vec::new();
+    let (mut trials, mut reasons) = (Vec::new(), Vec::new());
     for number in 0..args.runs {
         let scenario = plan.scenario(number);
         for way in &plan.ways {
-            let trial = match way {
-                Backend::Lab => virtual_time::run(&plan, &scenario)?,
-                Backend::Farpace | Backend::Kernel => real_time::run(&plan, &scenario, *way)?,
-            };
+            let mut follower = RecordFollower::default();
+            let trial = run_by(&plan, &scenario, *way, &mut follower)?;
             if interrupt::asked() {
                 terminal::note("Interrupted: nothing was written.");
                 return Ok(ExitCode::from(terminal::INTERRUPTED));
             }
-            trials.push(BackendRun { seed: scenario.seed, ..trial });
+            let names: Vec<String> = scenario.flows.iter().map(|flow| flow.name.clone()).collect();
+            // Of runs in real time there are no records.
+            reasons.push(reasons::of_records(follower, &names));
+            trials.push(trial);
         }
     }
     let results = Results::new(&plan, trials);
+    let of_lab = plan.ways.iter().cycle().zip(&reasons).find(|(way, _)| **way == Backend::Lab);
+    let of_lab = of_lab.map_or(&[][..], |(_, reasons)| reasons);
     if args.json {
-        terminal::print_json(&results.json(&plan))?;
+        terminal::print_json(&to_json(&plan, &results, &reasons))?;
     } else {
-        let reasons =
-            results.of(Backend::Lab).next().map_or(String::new(), |run| reasons::text(&run.reasons));
+        let reasons = reasons::text(of_lab);
         terminal::print(&(terminal::table(&results.table(&plan)) + &reasons))?;
     }
     for warning in results.warnings() {
         terminal::note(&warning);
     }
-    page::write(out, args, &plan, &results)?;
+    let first = reasons.iter().find_map(|reasons| reasons.first());
+    let section = first.map(|reason| move |page: &mut Page, file: &str| reasons::section(page, reason, file));
+    let section = section.as_ref().map(|section| section as &page::LabReason<'_>);
+    page::write(out, &command(args), &plan, &results, section)?;
     terminal::say_where(&args.out.join("report.html"), args.json)?;
     let close = args.require.is_none_or(|percent| results.within(percent));
     Ok(ExitCode::from(if close { terminal::OK } else { terminal::FAILED }))
+}
+
+/// For programs. Each run has the reasons that are known of its flows.
+fn to_json(plan: &Plan, results: &Results, reasons: &[Vec<FlowReason>]) -> Value {
+    let mut value = results.json(plan);
+    let trials = value["trials"].as_array_mut().into_iter().flatten();
+    for (trial, reasons) in trials.zip(reasons).filter(|(_, reasons)| !reasons.is_empty()) {
+        trial["reasons"] = reasons::to_json(reasons);
+    }
+    value
+}
+
+fn command(args: &Args) -> String {
+    let mut line = format!(
+        "farpace lab compare {} --seconds {} --runs {} --congestion {} --profile {}",
+        args.scenario.display(),
+        args.seconds,
+        args.runs,
+        congestion_name(args.congestion),
+        args.profile.name()
+    );
+    for (key, value) in &args.set {
+        line.push_str(&format!(" --set {key}='{value}'"));
+    }
+    line
 }

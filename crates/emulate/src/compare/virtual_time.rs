@@ -2,8 +2,7 @@
 
 use super::backend_run::{BackendRun, CompareSample};
 use super::plan::{Backend, Plan};
-use crate::explain::reasons;
-use crate::realtime::Drops;
+use crate::Drops;
 use anyhow::Result;
 use farpace_events::Cause;
 use farpace_explain::input::RecordFollower;
@@ -13,16 +12,15 @@ use farpace_process::interrupt;
 use farpace_tcp::ConnectionInspection;
 use farpace_units::{Instant, Packets};
 
-/// Runs the scenario.
+/// Runs the scenario. `follower` gets the records of its connections.
 ///
 /// # Errors
 /// A defect of the lab.
-pub fn run(plan: &Plan, scenario: &Scenario) -> Result<BackendRun> {
+pub fn run(plan: &Plan, scenario: &Scenario, follower: &mut RecordFollower) -> Result<BackendRun> {
     let mut run = Run::new(scenario, Inputs { records: true, ..Inputs::default() })?;
-    let mut follower = RecordFollower::default();
     let (mut samples, mut delivered) = (Vec::new(), 0);
     loop {
-        let progress = run.advance(Some(&mut follower))?;
+        let progress = run.advance(Some(follower))?;
         for sample in run.samples() {
             delivered += sample.delivered.get();
             let at = sample.time.since(Instant::ZERO).as_secs_f64();
@@ -41,8 +39,6 @@ pub fn run(plan: &Plan, scenario: &Scenario) -> Result<BackendRun> {
         .iter()
         .map(|drop| Drops { place: drop.place.clone(), cause: drop.reason.name(), packets: drop.packets })
         .collect();
-    let names: Vec<String> = scenario.flows.iter().map(|flow| flow.name.clone()).collect();
-    trial.reasons = reasons::of_records(follower, &names);
     debug_assert!(trial.seconds <= plan.lasts.as_secs_f64());
     Ok(trial)
 }

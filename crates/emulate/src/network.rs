@@ -1,9 +1,8 @@
 //! The network of a scenario, running.
 
-use super::drive::{DriveObserver, drive, lateness_line};
-use super::figures::RealtimeFigures;
-use super::summary::RealtimeSummary;
-use super::watch::{Captures, RealtimeWatch};
+use crate::drive::{DriveObserver, LiveFigures, drive, lateness_line};
+use crate::summary::RealtimeSummary;
+use crate::watch::{Captures, RealtimeWatch};
 use anyhow::{Result, bail};
 use farpace_lab::BoundaryNetwork;
 use farpace_lab::scenario::{Direction, Hop, Scenario};
@@ -11,32 +10,6 @@ use farpace_live::{Device, Driver, Wait};
 use farpace_units::{Instant, Span};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-/// How a command waits for the next packet, as a word.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum LateTolerance {
-    /// Sleeps: least work, packets are tens of microseconds late
-    Sleep,
-    /// Sleeps, but spins shortly before a packet is due
-    #[default]
-    Hybrid,
-    /// Never sleeps: most precise, takes a core
-    Spin,
-}
-
-impl LateTolerance {
-    /// So long before a deadline sleeping ends: a sleep is seldom longer by more than this.
-    const MARGIN: Span = Span::from_micros(60);
-
-    /// As the station takes it.
-    pub const fn wait(self) -> Wait {
-        match self {
-            LateTolerance::Sleep => Wait::Sleep,
-            LateTolerance::Hybrid => Wait::SpinBefore(Self::MARGIN),
-            LateTolerance::Spin => Wait::Spin,
-        }
-    }
-}
 
 /// A device in the place of a host.
 pub struct Attachment {
@@ -50,7 +23,7 @@ pub struct Attachment {
 #[derive(Clone, Debug)]
 pub struct RealtimeOptions {
     /// How it waits.
-    pub late_tolerance: LateTolerance,
+    pub wait: Wait,
     /// Super-segments pass whole.
     pub whole: bool,
     /// Width of the bins of meters.
@@ -100,7 +73,7 @@ impl RealtimeNetwork {
                 }
             }
         }
-        let mut driver = Driver::new(world, options.late_tolerance.wait())?;
+        let mut driver = Driver::new(world, options.wait)?;
         for Attachment { host, device } in devices {
             let Some(boundary) = boundaries.ports().iter().find(|boundary| boundary.host == host) else {
                 bail!("the scenario has no host `{host}`");
@@ -116,7 +89,7 @@ impl RealtimeNetwork {
             bail!("host `{}` of the scenario has no interface", boundary.host);
         }
         let watch = Rc::new(RefCell::new(watch));
-        driver.set_observer(Box::new(super::watch::WatchState(watch.clone())));
+        driver.set_observer(Box::new(crate::watch::WatchState(watch.clone())));
         Ok(RealtimeNetwork { driver, boundaries, watch, begun: Instant::ZERO })
     }
 
@@ -137,7 +110,7 @@ impl RealtimeNetwork {
     pub fn run(
         &mut self,
         lasts: Option<Span>,
-        figures: &mut RealtimeFigures,
+        figures: &mut dyn LiveFigures,
         ended: impl FnMut() -> bool,
     ) -> Result<()> {
         self.begun = self.driver.now();
@@ -180,7 +153,7 @@ impl<E: FnMut() -> bool> DriveObserver for NetworkWatch<'_, E> {
         let queues: Vec<Span> =
             hops.iter().map(|hop| self.boundaries.queueing_delay(world, *hop, now)).collect();
         let mut lines = self.watch.borrow_mut().lines(now, &queues);
-        let drops = super::summary::drops(driver.world());
+        let drops = crate::summary::drops(driver.world());
         let drops: Vec<String> =
             drops.iter().map(|drop| format!("{} {} {}", drop.place, drop.cause, drop.packets)).collect();
         lines.push(format!(

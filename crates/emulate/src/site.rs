@@ -1,7 +1,7 @@
 //! What a lab is made of: a namespace and an interface for each host, and the network between them.
 
-use super::state::{HostState, SiteState};
-use crate::realtime::{Attachment, RealtimeNetwork, RealtimeOptions};
+use crate::network::{Attachment, RealtimeNetwork, RealtimeOptions};
+use crate::state::{HostState, SiteState};
 use anyhow::{Context, Result};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{BoundaryInfo, BoundaryNetwork};

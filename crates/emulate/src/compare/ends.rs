@@ -3,7 +3,7 @@
 use super::backend_run::CompareSample;
 use super::plan::Plan;
 use super::virtual_time::{is_data, reading};
-use crate::lab_namespaces::INTERFACE;
+use crate::INTERFACE;
 use anyhow::{Context, Result};
 use farpace_events::Cause;
 use farpace_host::LocalLink;

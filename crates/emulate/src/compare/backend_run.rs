@@ -1,9 +1,8 @@
 //! What came of one run.
 
 use super::plan::Backend;
-use crate::explain::reasons::{self, FlowReason};
-use crate::realtime::{Accuracy, Drops};
-use serde::{Serialize, Serializer};
+use crate::{Accuracy, Drops};
+use serde::Serialize;
 
 /// A connection at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,16 +46,9 @@ pub struct BackendRun {
     pub drops: Vec<Drops>,
     /// In real time: how late packets left.
     pub accuracy: Option<Accuracy>,
-    /// Why the flow took its time; of runs in real time without records nothing is known.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "told")]
-    pub(crate) reasons: Vec<FlowReason>,
     /// The course of it.
     #[serde(skip)]
     pub samples: Vec<CompareSample>,
-}
-
-fn told<S: Serializer>(reasons: &[FlowReason], to: S) -> Result<S::Ok, S::Error> {
-    reasons::to_json(reasons).serialize(to)
 }
 
 impl BackendRun {
@@ -81,7 +73,6 @@ impl BackendRun {
             cwnd: mean(|sample| f64::from(sample.cwnd)),
             drops: Vec::new(),
             accuracy: None,
-            reasons: Vec::new(),
             samples,
         }
     }

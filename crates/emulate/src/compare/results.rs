@@ -2,7 +2,7 @@
 
 use super::backend_run::BackendRun;
 use super::plan::{Backend, Plan};
-use crate::realtime::Accuracy;
+use crate::Accuracy;
 use farpace_papers::statistics::percentile;
 use farpace_report::{Table, TableCell, TableColumn, number};
 use serde_json::{Value, json};

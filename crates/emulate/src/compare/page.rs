@@ -1,25 +1,32 @@
 //! The report: the table, and each variable of all ways in one picture.
 
-use super::Args;
 use super::backend_run::{BackendRun, CompareSample};
-use super::plan::{Backend, Plan};
+use super::plan::Plan;
 use super::results::Results;
-use crate::explain::reasons;
 use anyhow::Result;
-use farpace_papers::congestion_name;
 use farpace_process::outdir::OutDir;
 use farpace_report::{Figure, Page, TimeLine, lines};
 
 /// Over so long goodput is averaged in the picture, in seconds.
 const WINDOW: f64 = 0.2;
 
-/// Writes report, figures and samples.
+/// Adds to a page why the flow took its time; the last is the file of the figure over the same time.
+pub type LabReason<'a> = dyn Fn(&mut Page, &str) + 'a;
+
+/// Writes report, figures and samples. `command` is the command line that repeats it, `reason` why the flow took
+/// its time in the lab.
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write(out: OutDir, args: &Args, plan: &Plan, results: &Results) -> Result<()> {
+pub fn write(
+    out: OutDir,
+    command: &str,
+    plan: &Plan,
+    results: &Results,
+    reason: Option<&LabReason<'_>>,
+) -> Result<()> {
     let figures = figures(plan, results);
-    out.write("report.html", page(args, plan, results, &figures).as_bytes())?;
+    out.write("report.html", page(command, plan, results, &figures, reason).as_bytes())?;
     out.write("samples.csv", results.csv().as_bytes())?;
     for figure in &figures {
         out.write(&figure.file_name, figure.svg.as_bytes())?;
@@ -81,7 +88,13 @@ fn figures(plan: &Plan, results: &Results) -> Vec<Figure> {
     ]
 }
 
-fn page(args: &Args, plan: &Plan, results: &Results, figures: &[Figure]) -> String {
+fn page(
+    command: &str,
+    plan: &Plan,
+    results: &Results,
+    figures: &[Figure],
+    reason: Option<&LabReason<'_>>,
+) -> String {
     let base = plan.base();
     let mut page = Page::new(&format!("Lab and reality: {}", base.title));
     page.one_clock();
@@ -89,9 +102,9 @@ fn page(args: &Args, plan: &Plan, results: &Results, figures: &[Figure]) -> Stri
         page.paragraph(base.description.trim());
     }
     page.table(&results.table(plan));
-    if let Some(reason) = results.of(Backend::Lab).find_map(|run| run.reasons.first()) {
+    if let Some(reason) = reason {
         page.heading("Why it took its time in the lab");
-        reasons::section(&mut page, reason, "figures/cwnd.svg");
+        reason(&mut page, "figures/cwnd.svg");
         page.heading("The course of it");
     }
     figures.iter().for_each(|figure| _ = page.figure(figure));
@@ -103,24 +116,9 @@ fn page(args: &Args, plan: &Plan, results: &Results, figures: &[Figure]) -> Stri
          network. Random losses meet the same packets in all ways, by their number, as long as the numbers \
          of packets agree.",
     );
-    page.heading("How to repeat this").command(&command(args));
+    page.heading("How to repeat this").command(command);
     if let Ok(text) = base.to_toml() {
         page.details("The scenario of the first run", &text);
     }
     page.render()
-}
-
-fn command(args: &Args) -> String {
-    let mut line = format!(
-        "farpace lab compare {} --seconds {} --runs {} --congestion {} --profile {}",
-        args.scenario.display(),
-        args.seconds,
-        args.runs,
-        congestion_name(args.congestion),
-        args.profile.name()
-    );
-    for (key, value) in &args.set {
-        line.push_str(&format!(" --set {key}='{value}'"));
-    }
-    line
 }

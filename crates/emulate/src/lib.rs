@@ -1,0 +1,25 @@
+//! The network of a scenario in real time: between devices, between network namespaces, and held against the
+//! lab.
+//!
+//! Start reading at [`RealtimeNetwork`]: the elements of the lab between devices. [`Site`] has a network
+//! namespace for each host, [`labs`] knows those that are up, [`compare`] runs a transfer in virtual and in real
+//! time. [`below`] is a layer below the kernel's own stack. This crate never prints: what changes on a terminal
+//! goes to [`LiveFigures`].
+
+#![forbid(unsafe_code)]
+
+pub mod below;
+pub mod compare;
+mod drive;
+pub mod labs;
+mod network;
+mod site;
+mod state;
+mod summary;
+mod watch;
+
+pub use drive::{DriveObserver, LiveFigures, NoFigures, drive, lateness_line};
+pub use network::{Attachment, RealtimeNetwork, RealtimeOptions};
+pub use site::{INTERFACE, Residents, Site};
+pub use summary::{Accuracy, DirectionSummary, Drops, RealtimeSummary};
+pub use watch::{Captures, RealtimeWatch};
