@@ -6,8 +6,6 @@ mod path_spec;
 mod show;
 mod up;
 
-pub use show::{list_json, nic_list};
-
 use anyhow::Result;
 use std::process::ExitCode;
 

@@ -1,24 +1,17 @@
 //! `farpace pacing report`: the proof of pacing, from captures of any origin.
-//!
-//! The analysis is [`farpace_link::proof`]; here captures are read (`input`), and what came out is put into
-//! words (`words`), tables (`tables`), JSON (`json`) and a page with figures (`page`, `figures`).
 
-mod figures;
-mod input;
-mod json;
-mod page;
 mod progress;
-mod tables;
-mod words;
 
 use crate::terminal;
 use anyhow::Result;
 use clap::ValueEnum;
+use farpace_inspect::pacing::{self, ExaminedCapture, ProofRequest};
 use farpace_link::proof::{Doubt, ProofFilter, ProofQuestion, ProofVerdict};
 use farpace_process::interrupt;
 use farpace_process::outdir::OutDir;
 use farpace_units::{ByteCount, Rate, Span};
-use input::ExaminedCapture;
+use progress::ReadProgress;
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -102,26 +95,26 @@ pub enum Required {
 /// A capture that cannot be read, or a file that cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
-    let captures = input::captures(&args.files)?;
+    let captures = pacing::captures(&args.files)?;
     let out = match args.no_report {
         true => None,
         false => Some(OutDir::open(&args.out, &["report.html".to_owned(), "report.json".to_owned()])?),
     };
-    let mut examined = Vec::new();
+    let (mut examined, mut progress) = (Vec::new(), ReadProgress::new(args.quiet));
     for file in &captures {
-        match input::examine(file, args)? {
+        match pacing::examine(file, &args.request(), &mut progress)? {
             Some(capture) => examined.push(capture),
             None => return Ok(ExitCode::from(terminal::INTERRUPTED)),
         }
     }
-    let value = json::report(&examined);
+    let value = pacing::report(&examined);
     if args.json {
         terminal::print_json(&value)?;
     } else {
-        terminal::print(&tables::text(&examined))?;
+        terminal::print(&pacing::text(&examined, terminal::width()))?;
     }
     if let Some(out) = out {
-        let (html, figures) = page::page(args, &examined);
+        let (html, figures) = pacing::page(&command(args), &examined);
         out.write("report.html", html.as_bytes())?;
         out.write("report.json", (serde_json::to_string_pretty(&value)? + "\n").as_bytes())?;
         for figure in figures {
@@ -144,13 +137,34 @@ fn all_precise(examined: &[ExaminedCapture]) -> bool {
 }
 
 impl Args {
-    fn question(&self) -> ProofQuestion {
-        ProofQuestion {
+    fn request(&self) -> ProofRequest {
+        let question = ProofQuestion {
             flows: self.flows.clone(),
             rate: self.rate,
             mtu: self.mtu,
             link_rate: self.line,
             tick: self.tick.unwrap_or_default(),
-        }
+        };
+        ProofRequest { question, from: self.from, until: self.until }
     }
+}
+
+fn command(args: &Args) -> String {
+    let mut line = "farpace pacing report".to_owned();
+    for file in &args.files {
+        let _ = write!(line, " \"{}\"", file.display());
+    }
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = write!(line, " --{name} \"{value}\"");
+        }
+    };
+    option("rate", args.rate.map(|v| v.to_string()));
+    option("mtu", args.mtu.map(|v| v.to_string()));
+    option("line", args.line.map(|v| v.to_string()));
+    option("tick", args.tick.map(|v| v.to_string()));
+    option("from", args.from.map(|v| v.to_string()));
+    option("until", args.until.map(|v| v.to_string()));
+    args.flows.iter().for_each(|flow| option("flow", Some(flow.to_string())));
+    line
 }

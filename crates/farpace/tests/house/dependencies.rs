@@ -31,6 +31,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-kernel", &["units", "wire", "events"]),
     ("farpace-report", &["units", "events"]),
     ("farpace-explain", &["units", "wire", "events", "trace"]),
+    ("farpace-inspect", &["units", "wire", "trace", "link", "report"]),
     ("farpace-papers", &["units", "events", "tcp", "path", "link", "lab", "report"]),
     ("farpace-run", &["units", "events", "tcp", "path", "link", "lab", "report", "papers"]),
     ("farpace-study", &["units", "tcp", "lab", "report", "papers"]),

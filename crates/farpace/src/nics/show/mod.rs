@@ -3,8 +3,6 @@
 mod heard;
 mod known;
 
-pub use heard::{list_json, nic_list};
-
 use crate::scenario;
 use anyhow::{Result, bail};
 use farpace_units::Span;

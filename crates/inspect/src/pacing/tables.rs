@@ -1,8 +1,7 @@
 //! What came out as tables, for the terminal and for the page.
 
-use super::input::ExaminedCapture;
+use super::ExaminedCapture;
 use super::words;
-use crate::terminal;
 use farpace_link::proof::{FlowProof, PerPackets};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::Rate;
@@ -11,8 +10,8 @@ use farpace_units::grouped;
 /// Flows in a table; JSON has all.
 pub const MAX_ROWS: usize = 40;
 
-/// Everything for a terminal.
-pub fn text(all: &[ExaminedCapture]) -> String {
+/// Everything for a terminal with `width` columns, if there is one.
+pub fn text(all: &[ExaminedCapture], width: Option<usize>) -> String {
     let mut out = format!("{}\n", words::verdict(all).0);
     for examined in all {
         out.push_str(&format!("\n{}: {}\n", printable(&examined.name()), words::capture(examined)));
@@ -20,7 +19,7 @@ pub fn text(all: &[ExaminedCapture]) -> String {
             out.push_str(&format!("  {}\n", printable(&note)));
         }
         for table in [flows(examined), rates(examined), trains(examined)].iter().filter(|t| !t.is_empty()) {
-            out.push_str(&format!("\n{}", terminal::table(table)));
+            out.push_str(&format!("\n{}", table.to_text_for(width)));
         }
         if let Some(rest) = rest(examined) {
             out.push_str(&format!("\n{rest}\n"));

@@ -1,6 +1,6 @@
 //! What several NICs say to each other: lists of NICs behind address resolution, probes, and what is missing.
 
-use crate::nics::{list_json, nic_list};
+use crate::nics_heard::{list_json, nic_list};
 use farpace_link::multi_nic::probe::{PathProbe, ProbeMessage, ProbeTraffic};
 use farpace_link::multi_nic::repair::RepairMessage;
 use farpace_wire::icmp::neighbour_nics;

@@ -1,16 +1,15 @@
 //! Captures, read twice: first for totals, then for the queue at the exact mean rate.
 
-use super::Args;
-use super::progress::ReadProgress;
-use crate::show::frame::to_ethernet;
+use crate::frame::to_ethernet;
 use anyhow::{Context, Result, bail};
-use farpace_link::proof::{CapturedFrame, FirstPass, FlowProof, SecondPass};
-use farpace_process::interrupt;
+use farpace_link::proof::{CapturedFrame, FirstPass, FlowProof, ProofQuestion, SecondPass};
 use farpace_trace::{CaptureInterface, CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant, Span};
+use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Captures in one report.
 const MAX_CAPTURES: usize = 256;
@@ -96,19 +95,59 @@ fn of_directory(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Examines a capture; none if it was interrupted.
+/// What is asked of captures.
+#[derive(Clone, Debug, Default)]
+pub struct ProofRequest {
+    /// Of their flows.
+    pub question: ProofQuestion,
+    /// Begin so long after the first packet.
+    pub from: Option<Span>,
+    /// End so long after the first packet.
+    pub until: Option<Span>,
+}
+
+/// Takes how far the reading of a capture is.
+pub trait ReadSink {
+    /// `file`, of `size` bytes, is read for the first or the second time.
+    fn begin(&mut self, file: &Path, pass: u32, size: u64);
+    /// So many bytes and packets were read. True: nobody wants the rest.
+    fn update(&mut self, bytes: u64, packets: u64) -> bool;
+    /// The file was read.
+    fn clear(&mut self);
+}
+
+/// Counts what is read.
+struct CountingReader<R> {
+    file: R,
+    read: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for CountingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.file.read(buffer)?;
+        self.read.set(self.read.get() + bytes as u64);
+        Ok(bytes)
+    }
+}
+
+/// Examines a capture; none if `sink` has stopped it.
 ///
 /// # Errors
 /// A file that cannot be read, is no capture, or is not the same when read again.
-pub fn examine(file: &Path, args: &Args) -> Result<Option<ExaminedCapture>> {
+pub fn examine(
+    file: &Path,
+    request: &ProofRequest,
+    sink: &mut dyn ReadSink,
+) -> Result<Option<ExaminedCapture>> {
     let context = || format!("cannot read capture `{}`", file.display());
-    let mut first_pass = FirstPass::new(args.question());
-    let first = pass(file, args, 1, u64::MAX, &mut |frame| first_pass.see(frame)).with_context(context)?;
+    let mut first_pass = FirstPass::new(request.question.clone());
+    let first =
+        pass(file, request, 1, u64::MAX, sink, &mut |frame| first_pass.see(frame)).with_context(context)?;
     let Some(first) = first else { return Ok(None) };
     let mut second_pass = SecondPass::new(first_pass);
     // A capture may still grow.
-    let again =
-        pass(file, args, 2, first.packets, &mut |frame| second_pass.see(frame)).with_context(context)?;
+    let again = pass(file, request, 2, first.packets, sink, &mut |frame| second_pass.see(frame))
+        .with_context(context)?;
     let Some(again) = again else { return Ok(None) };
     if (again.packets, again.last) != (first.packets, first.last) {
         bail!("capture `{}` has changed while it was read", file.display());
@@ -128,20 +167,23 @@ struct ReadPass {
     interfaces: Vec<CaptureInterface>,
 }
 
-/// Reads at most `most` packets; `see` gets those of the time that was asked for. None if it was interrupted.
+/// Reads at most `most` packets; `see` gets those of the time that was asked for. None if it was stopped.
 fn pass(
     file: &Path,
-    args: &Args,
+    request: &ProofRequest,
     number: u32,
     most: u64,
+    sink: &mut dyn ReadSink,
     see: &mut dyn FnMut(&CapturedFrame<'_>),
 ) -> Result<Option<ReadPass>> {
     let opened = File::open(file)?;
-    let mut reading = ReadProgress::new(args.quiet, file, number, opened.metadata()?.len());
-    let mut reader = CaptureReader::new(BufReader::with_capacity(1 << 16, reading.count(opened)))?;
+    sink.begin(file, number, opened.metadata()?.len());
+    let read = Rc::new(Cell::new(0));
+    let counting = CountingReader { file: opened, read: Rc::clone(&read) };
+    let mut reader = CaptureReader::new(BufReader::with_capacity(1 << 16, counting))?;
     let (mut packets, mut outside, mut last) = (0, 0, Instant::ZERO);
     let (mut start, mut cut) = (None, None);
-    let until = args.until.unwrap_or(Span::MAX);
+    let until = request.until.unwrap_or(Span::MAX);
     let mut scratch = Vec::new();
     let mut formats: Vec<InterfaceFormat> = Vec::new();
     while packets < most {
@@ -158,7 +200,7 @@ fn pass(
         last = captured.time;
         let since = captured.time.since(*start.get_or_insert(captured.time));
         let (id, time, original) = (captured.interface, captured.time, captured.original_len);
-        if since < args.from.unwrap_or_default() || since > until {
+        if since < request.from.unwrap_or_default() || since > until {
             outside += 1;
             continue;
         }
@@ -184,16 +226,13 @@ fn pass(
             bytes: &scratch,
             len: original + longer - shorter - format.fcs,
         });
-        if packets.is_multiple_of(BREATH) {
-            if interrupt::asked() {
-                return Ok(None);
-            }
-            reading.update(packets);
+        if packets.is_multiple_of(BREATH) && sink.update(read.get(), packets) {
+            return Ok(None);
         }
     }
     let start = start.unwrap_or_default();
     let interfaces = reader.interfaces().to_vec();
-    reading.clear();
+    sink.clear();
     Ok(Some(ReadPass { packets, start, last, outside, cut, interfaces }))
 }
 

@@ -1,7 +1,7 @@
 //! One packet of a capture, as a line of text or of JSON.
 
-use super::below;
-use super::segment::ShownSegment;
+use crate::below;
+use crate::segment::ShownSegment;
 use farpace_units::{ByteCount, Instant};
 use farpace_wire::Packet;
 use serde::Serialize;

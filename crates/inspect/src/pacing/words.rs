@@ -1,6 +1,6 @@
 //! What came out, in sentences.
 
-use super::input::ExaminedCapture;
+use super::ExaminedCapture;
 use farpace_link::proof::{FlowProof, LinkModel, ProofVerdict};
 use farpace_report::number;
 use farpace_units::grouped;

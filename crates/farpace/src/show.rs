@@ -2,20 +2,11 @@
 //!
 //! It reads packet by packet and remembers nothing but the first numbers of 65,536 connections.
 
-mod below;
-mod connections;
-pub(crate) mod frame;
-mod line;
-mod options;
-mod segment;
-
 use anyhow::{Context, Result};
-use connections::ShownConnections;
+use farpace_inspect::{PacketLine, ShownConnections, ShownSegment, What, frame};
 use farpace_trace::{CaptureReader, CapturedPacket};
 use farpace_units::ByteCount;
 use farpace_wire::TcpFlags;
-use line::{PacketLine, What};
-use segment::ShownSegment;
 use serde_json::Map;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};

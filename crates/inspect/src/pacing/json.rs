@@ -1,6 +1,6 @@
 //! What came out as JSON: `farpace-pacing-report/1`.
 
-use super::input::ExaminedCapture;
+use super::ExaminedCapture;
 use super::words;
 use farpace_link::proof::{FlowKey, FlowProof, LinkModel, MAX_TIMELINES, Peak, ProofVerdict, Totals};
 use farpace_units::Rate;

@@ -1,6 +1,6 @@
 //! The figures of a report.
 
-use super::input::ExaminedCapture;
+use super::ExaminedCapture;
 use super::words;
 use farpace_link::proof::{FlowProof, PRECISE_FRAMES, ProofTimeline};
 use farpace_report::{Bar, Figure, Level, TimeLine, histogram, lines};

@@ -1,16 +1,14 @@
 //! The report: one HTML file with everything, and its figures.
 
-use super::input::ExaminedCapture;
-use super::{Args, figures, tables, words};
+use super::{ExaminedCapture, figures, tables, words};
 use farpace_link::proof::ProofVerdict;
 use farpace_report::{Figure, Page};
-use std::fmt::Write;
 
 /// Flows of a capture with figures of their own.
 const MAX_SECTIONS: usize = 12;
 
-/// The page as HTML, and the figures on it.
-pub fn page(args: &Args, all: &[ExaminedCapture]) -> (String, Vec<Figure>) {
+/// The page as HTML, and the figures on it. `command` is the command line that repeats it.
+pub fn page(command: &str, all: &[ExaminedCapture]) -> (String, Vec<Figure>) {
     let mut page = Page::new("Proof of pacing");
     let mut drawn = Vec::new();
     let (verdict, good) = words::verdict(all);
@@ -67,26 +65,6 @@ pub fn page(args: &Args, all: &[ExaminedCapture]) -> (String, Vec<Figure>) {
          i to packet \
          i + n. A time may be late by one tick of the clock; `known to` is what follows from that.",
     );
-    page.command(&command(args));
+    page.command(command);
     (page.render(), drawn)
-}
-
-fn command(args: &Args) -> String {
-    let mut line = "farpace pacing report".to_owned();
-    for file in &args.files {
-        let _ = write!(line, " \"{}\"", file.display());
-    }
-    let mut option = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            let _ = write!(line, " --{name} \"{value}\"");
-        }
-    };
-    option("rate", args.rate.map(|v| v.to_string()));
-    option("mtu", args.mtu.map(|v| v.to_string()));
-    option("line", args.line.map(|v| v.to_string()));
-    option("tick", args.tick.map(|v| v.to_string()));
-    option("from", args.from.map(|v| v.to_string()));
-    option("until", args.until.map(|v| v.to_string()));
-    args.flows.iter().for_each(|flow| option("flow", Some(flow.to_string())));
-    line
 }

@@ -1,8 +1,8 @@
 //! A TCP segment as people and programs want it: numbers from the start of the connection, and what it asks
 //! or confirms.
 
-use super::connections::ShownConnections;
-use super::options::{TcpOption, options, relative};
+use crate::connections::ShownConnections;
+use crate::options::{TcpOption, options, relative};
 use farpace_units::Seq;
 use farpace_wire::tcp::Tarr;
 use farpace_wire::{Packet, TcpFlags, TcpHeader};

@@ -1,0 +1,16 @@
+//! The proof of pacing, from captures of any origin.
+//!
+//! The analysis is [`farpace_link::proof`]; here captures are read (`input`), and what came out is put into words
+//! (`words`), tables (`tables`), JSON (`json`) and a page with figures (`page`, `figures`).
+
+mod figures;
+mod input;
+mod json;
+mod page;
+mod tables;
+mod words;
+
+pub use input::{ExaminedCapture, ProofRequest, ReadSink, captures, examine};
+pub use json::report;
+pub use page::page;
+pub use tables::text;
