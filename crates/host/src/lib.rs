@@ -29,6 +29,7 @@ mod memory;
 mod orphans;
 mod ports;
 mod secret;
+pub mod services;
 mod time_wait;
 mod timers;
 

@@ -15,6 +15,7 @@ mod control;
 pub mod device;
 pub mod doctor;
 mod driver;
+mod host_account;
 mod kernel_tcp;
 mod lateness;
 mod private_file;
@@ -31,6 +32,7 @@ pub use control::{
 };
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
 pub use driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};
+pub use host_account::HostAccount;
 pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;
 pub use private_file::{PrivateFileError, read_private, write_private};

@@ -1,29 +1,25 @@
 //! `farpace up`: a farpace host on a device of this machine.
 //!
-//! Start reading at [`run`]; `place` opens the device, `services` is what the host offers, `account` what it
-//! has done.
+//! Start reading at [`run`]; `place` opens the device.
 
-mod account;
 pub mod place;
-mod services;
 
 use crate::device::InterfaceMode;
 use crate::emulate::words;
 use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::terminal;
-use account::HostAccount;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_emulate::LiveFigures;
+use farpace_host::services::HostService;
 use farpace_host::{Host, ListenSettings, Secret};
 use farpace_live::socket::SocketOptions;
-use farpace_live::{ControlSocket, Driver, LiveCapture, default_memory};
+use farpace_live::{ControlSocket, Driver, HostAccount, LiveCapture, default_memory};
 use farpace_path::world::World;
 use farpace_path::{BoundaryPort, Port};
 use farpace_process::interrupt;
 use farpace_units::{ByteCount, Instant, Span};
 use place::{HostDevice, InterfacePrefix};
 use serde_json::json;
-use services::HostService;
 use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
@@ -125,7 +121,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     options.set(&args.set.join(" ")).context("--set")?;
     let none = args.serve.iter().all(|word| word == "none" || word.is_empty());
     let words = args.serve.iter().filter(|_| !none);
-    let services = words.map(|word| HostService::parse(word)).collect::<Result<Vec<_>>>()?;
+    let services =
+        words.map(|word| HostService::parse(word).map_err(anyhow::Error::msg)).collect::<Result<Vec<_>>>()?;
     let secret = secret()?;
     // Before anything is set: a signal from now on is an orderly end.
     interrupt::install();

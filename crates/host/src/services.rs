@@ -1,8 +1,7 @@
 //! The old small services of TCP: echo (RFC 862), discard (RFC 863), chargen (RFC 864).
 
-use anyhow::{Result, anyhow, bail};
+use crate::{Application, Host, ListenError, ListenSettings};
 use bytes::Bytes;
-use farpace_host::{Application, Host, ListenSettings};
 
 use farpace_tcp::{Connection, ConnectionEvent};
 use farpace_units::Instant;
@@ -35,18 +34,20 @@ impl HostService {
     ///
     /// # Errors
     /// Anything else.
-    pub fn parse(word: &str) -> Result<Self> {
+    pub fn parse(word: &str) -> Result<Self, String> {
         let (name, port) = word.split_once(':').map_or((word, None), |(name, port)| (name, Some(port)));
         let (kind, usual) = match name {
             "echo" => (ServiceKind::Echo, 7),
             "discard" => (ServiceKind::Discard, 9),
             "chargen" => (ServiceKind::Chargen, 19),
-            _ => bail!(
-                "`{word}` is no service: there are echo, discard and chargen, with a port as in echo:9000"
-            ),
+            _ => {
+                return Err(format!(
+                    "`{word}` is no service: there are echo, discard and chargen, with a port as in echo:9000"
+                ));
+            }
         };
         let port = match port {
-            Some(port) => port.parse().map_err(|_| anyhow!("`{port}` is not a port: 1 to 65535"))?,
+            Some(port) => port.parse().map_err(|_| format!("`{port}` is not a port: 1 to 65535"))?,
             None => usual,
         };
         Ok(HostService { kind, port })
@@ -56,7 +57,7 @@ impl HostService {
     ///
     /// # Errors
     /// Another service has the port.
-    pub fn offer(self, host: &mut Host, settings: &ListenSettings) -> Result<()> {
+    pub fn offer(self, host: &mut Host, settings: &ListenSettings) -> Result<(), ListenError> {
         let lines = lines();
         let make = move || -> Box<dyn Application> {
             match self.kind {
@@ -65,7 +66,7 @@ impl HostService {
                 ServiceKind::Chargen => Box::new(Chargen { rest: Bytes::new(), lines: lines.clone() }),
             }
         };
-        Ok(host.listen(self.port, settings.clone(), make)?)
+        host.listen(self.port, settings.clone(), make)
     }
 }
 

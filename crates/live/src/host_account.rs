@@ -1,7 +1,7 @@
 //! What a host has done: figures while it runs, and a summary.
 
+use crate::{DeviceCounters, Driver};
 use farpace_host::Host;
-use farpace_live::{DeviceCounters, Driver};
 use farpace_path::DropReason;
 use farpace_path::world::ElementId;
 use farpace_units::{ByteCount, Instant, Span};
