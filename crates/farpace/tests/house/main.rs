@@ -1,6 +1,6 @@
 //! The laws of the workspace that no compiler checks. A file each: which crate may depend on which, where
-//! unsafe code and clocks may be, how files look, which words and type names are used, and that modules form
-//! no cycles.
+//! unsafe code and clocks may be, how files look, how large the command is, which words and type names are
+//! used, and that modules form no cycles.
 //!
 //! Some files hold a list of exceptions. A list only gets shorter: a check fails when an exception is no
 //! longer needed.
@@ -14,6 +14,7 @@ mod files;
 mod names;
 mod protection;
 mod real_time;
+mod size;
 mod syntax;
 mod unsafety;
 mod words;
