@@ -2,9 +2,9 @@
 //! lab.
 //!
 //! Start reading at [`RealtimeNetwork`]: the elements of the lab between devices. [`Site`] has a network
-//! namespace for each host, [`labs`] knows those that are up, [`compare`] runs a transfer in virtual and in real
-//! time. [`below`] is a layer below the kernel's own stack. This crate never prints: what changes on a terminal
-//! goes to [`LiveFigures`].
+//! namespace for each host, [`labs`] knows those that are up, [`compare`] runs a transfer in virtual and in
+//! real time. [`below`] is a layer below the kernel's own stack. This crate never prints: what changes on a
+//! terminal goes to [`LiveFigures`].
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! The gateway on a host: what brings the traffic of a router to [`farpace_gateway`], whose core never reads a
-//! clock, and what it tells.
+//! The gateway on a host: what brings the traffic of a router to [`farpace_gateway`], whose core never reads
+//! a clock, and what it tells.
 //!
 //! Start reading at [`GatewayService`]: devices, rules, the loop, and its end. This crate never prints: lines
 //! about what happens go to a [`Note`].

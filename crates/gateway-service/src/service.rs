@@ -65,8 +65,8 @@ pub struct GatewayEnd {
 }
 
 impl GatewayService {
-    /// Starts it. Lines about what happens meanwhile go to `note`. From here on signals of this process are read
-    /// by it: this must come before the first thread.
+    /// Starts it. Lines about what happens meanwhile go to `note`. From here on signals of this process are
+    /// read by it: this must come before the first thread.
     ///
     /// # Errors
     /// A system that refuses.
@@ -137,8 +137,8 @@ impl GatewayService {
         Ok(running)
     }
 
-    /// Runs until it is told to end, or `lasts` is over, and hands its connections over to their hosts. SIGHUP
-    /// takes over the configuration that `read` gives.
+    /// Runs until it is told to end, or `lasts` is over, and hands its connections over to their hosts.
+    /// SIGHUP takes over the configuration that `read` gives.
     ///
     /// # Errors
     /// A device that has failed.

@@ -1,9 +1,9 @@
 //! An HTTP/1.1 server (RFC 9112) for the pages, events and metrics of commands.
 //!
 //! It answers one GET request for each connection, and never reads a body, whatever `Content-Length` or
-//! `Transfer-Encoding` say: the connection ends after the answer. A stranger can make it hold 64 threads with a
-//! head of 8 KiB each, and as many that are about to end: a head that is not whole within 5 s, or when a new
-//! connection needs the place, and a reader that stops reading for 5 s, lose their connection.
+//! `Transfer-Encoding` say: the connection ends after the answer. A stranger can make it hold 64 threads
+//! with a head of 8 KiB each, and as many that are about to end: a head that is not whole within 5 s, or
+//! when a new connection needs the place, and a reader that stops reading for 5 s, lose their connection.
 //!
 //! Start reading at [`HttpServer`]. `request` reads heads, `access` judges who asks, `response` writes
 //! answers, `places` has the number of connections; this file has a connection from its beginning to its end.

@@ -52,7 +52,8 @@ fn missing(message: &RepairMessage) -> (String, &'static str, Value) {
     let list: Vec<String> = holes.iter().map(|[start, end]| format!("{start}-{end}")).collect();
     let what = if message.refused { "cannot send again" } else { "asks for" };
     let value = json!({
-        "kind": if message.refused { "gone" } else { "asked" }, "flow": flow, "holes": holes, "told_up_to": message.upto.get(),
+        "kind": if message.refused { "gone" } else { "asked" },
+        "flow": flow, "holes": holes, "told_up_to": message.upto.get(),
     });
     (format!("{what} {} of {flow}", list.join(", ")), "missing", value)
 }
@@ -62,7 +63,8 @@ fn probe(message: &ProbeMessage) -> (String, &'static str, Value) {
         |ProbeTraffic { frames, bytes }: ProbeTraffic| json!({ "frames": frames, "line_bytes": bytes.get() });
     let common = |kind: &str, PathProbe { nic, seq, sent_at, sent, rtt }: &PathProbe| {
         json!({
-            "kind": kind, "nic": nic.0, "number": seq, "sent_at_ns": sent_at.as_nanos(), "sent": traffic(*sent),
+            "kind": kind, "nic": nic.0, "number": seq,
+            "sent_at_ns": sent_at.as_nanos(), "sent": traffic(*sent),
             "rtt_ns": (!rtt.is_zero()).then_some(rtt.as_nanos()),
         })
     };

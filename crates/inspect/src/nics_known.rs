@@ -3,7 +3,7 @@
 use farpace_link::multi_nic::{MultiNic, NicId, NicPath};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{ByteCount, Instant};
-use farpace_wire::MacAddr;
+use farpace_wire::{MacAddr, NicKind};
 use serde_json::{Value, json};
 
 /// Delays are those of a full frame: what it takes of the line.
@@ -79,7 +79,8 @@ pub fn host_text(host: &str, nics: &MultiNic, width: Option<usize>) -> String {
 pub fn host_json(host: &str, nics: &MultiNic) -> Value {
     let nic = |nic: &farpace_link::multi_nic::Nic| {
         json!({
-            "mac": nic.mac.to_string(), "kind": nic.kind.to_string(), "rate_bit_s": nic.link.rate().bits_per_sec(),
+            "mac": nic.mac.to_string(), "kind": nic.kind.to_string(),
+            "rate_bit_s": nic.link.rate().bits_per_sec(),
             "up": nic.up,
         })
     };
@@ -95,8 +96,9 @@ pub fn host_json(host: &str, nics: &MultiNic) -> Value {
             let all = paths(nics, mac);
             let host: Option<&farpace_link::multi_nic::arp::MultiNicHost> = host;
             let nics = host.map(|m| {
-                let nic =
-                    |(mac, kind): &(MacAddr, farpace_wire::NicKind)| json!({ "mac": mac.to_string(), "kind": kind.to_string() });
+                let nic = |(mac, kind): &(MacAddr, NicKind)| {
+                    json!({ "mac": mac.to_string(), "kind": kind.to_string() })
+                };
                 m.nics.iter().map(nic).collect::<Vec<_>>()
             });
             json!({

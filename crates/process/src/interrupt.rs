@@ -15,8 +15,8 @@ static INSTALL: Once = Once::new();
 static LITTER: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// From now on SIGINT, SIGTERM and SIGHUP only set [`asked`]; a second one ends the process with
-/// [`EXIT_CODE`] and removes what was given to [`Litter`]. In a program that handles these signals itself, and under
-/// nohup, nothing changes. May be called again: what was asked before is forgotten.
+/// [`EXIT_CODE`] and removes what was given to [`Litter`]. In a program that handles these signals itself,
+/// and under nohup, nothing changes. May be called again: what was asked before is forgotten.
 pub fn install() {
     ASKED.store(0, Ordering::Relaxed);
     INSTALL.call_once(|| {

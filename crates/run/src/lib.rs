@@ -1,4 +1,5 @@
-//! One run of a scenario: what is gathered while it goes on, its summary, the verdict in words, and the report.
+//! One run of a scenario: what is gathered while it goes on, its summary, the verdict in words, and the
+//! report.
 //!
 //! Start reading at [`RunSummary`], which [`summarize()`] makes of what a [`RunWatch`] has seen and the lab's
 //! outcome. [`run_scenario`] does all of it for programs. [`words`] and [`tables`] say it, [`page`] shows it.

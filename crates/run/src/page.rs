@@ -11,8 +11,8 @@ use farpace_report::{
 };
 use farpace_units::{Rate, Seq, Span};
 
-/// Adds to a page why the flow of this name took its time, if that is known; false: it is not. The last is the
-/// file of the figure over the same time.
+/// Adds to a page why the flow of this name took its time, if that is known; false: it is not. The last is
+/// the file of the figure over the same time.
 pub type ReasonSection<'a> = dyn Fn(&mut Page, &str, &str) -> bool + 'a;
 
 /// The page as HTML, and the figures on it. `meters` are the receiving hosts, and what came in.

@@ -1,9 +1,10 @@
-//! Encrypted ways between two machines, without privileges: a WireGuard tunnel over UDP with farpace's own TCP
-//! inside; where UDP does not get through, TLS 1.3 over the kernel's TCP; where that does not either, ssh. And
-//! what goes over them: transfers of files, forwarded ports, and throughput tests.
+//! Encrypted ways between two machines, without privileges: a WireGuard tunnel over UDP with farpace's own
+//! TCP inside; where UDP does not get through, TLS 1.3 over the kernel's TCP; where that does not either,
+//! ssh. And what goes over them: transfers of files, forwarded ports, and throughput tests.
 //!
-//! Start reading at [`Ticket`]: both ends know where the one that waits is, its keys, and a secret. Nothing here
-//! is in the clear but what [`Net`] opens, for `--insecure`. This crate never prints and never ends the process.
+//! Start reading at [`Ticket`]: both ends know where the one that waits is, its keys, and a secret. Nothing
+//! here is in the clear but what [`Net`] opens, for `--insecure`. This crate never prints and never ends the
+//! process.
 //!
 //! | concept | file |
 //! |---|---|

@@ -13,8 +13,8 @@ const WINDOW: f64 = 0.2;
 /// Adds to a page why the flow took its time; the last is the file of the figure over the same time.
 pub type LabReason<'a> = dyn Fn(&mut Page, &str) + 'a;
 
-/// Writes report, figures and samples. `command` is the command line that repeats it, `reason` why the flow took
-/// its time in the lab.
+/// Writes report, figures and samples. `command` is the command line that repeats it, `reason` why the flow
+/// took its time in the lab.
 ///
 /// # Errors
 /// A file that cannot be written.

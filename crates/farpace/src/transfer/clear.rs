@@ -86,7 +86,8 @@ impl ClearArgs {
 mod tests {
     use super::*;
 
-    /// Breaks: an address without the bits of its network is taken, or one that leaves no room for the kernel.
+    /// Breaks: an address without the bits of its network is taken, or one that leaves no room for the
+    /// kernel.
     #[test]
     fn networks_have_room_for_two() {
         assert_eq!(network("10.77.0.2/24"), Ok(("10.77.0.2".parse().unwrap(), 24)));

@@ -37,6 +37,7 @@ fn capture(examined: &ExaminedCapture) -> Value {
             "other_control_frames": interface.gaps.others,
         })
     });
+    let flows = examined.flows.iter().enumerate().map(|(i, f)| flow(examined, f, i < MAX_TIMELINES));
     json!({
         "file": examined.file.to_string_lossy(),
         "packets": all.packets,
@@ -47,7 +48,7 @@ fn capture(examined: &ExaminedCapture) -> Value {
         "unreadable_packets": first_pass.unreadable().packets,
         "other_packets": first_pass.other().packets,
         "interfaces": interfaces.collect::<Value>(),
-        "flows": examined.flows.iter().enumerate().map(|(i, f)| flow(examined, f, i < MAX_TIMELINES)).collect::<Value>(),
+        "flows": flows.collect::<Value>(),
     })
 }
 

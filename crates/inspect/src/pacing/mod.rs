@@ -1,7 +1,7 @@
 //! The proof of pacing, from captures of any origin.
 //!
-//! The analysis is [`farpace_link::proof`]; here captures are read (`input`), and what came out is put into words
-//! (`words`), tables (`tables`), JSON (`json`) and a page with figures (`page`, `figures`).
+//! The analysis is [`farpace_link::proof`]; here captures are read (`input`), and what came out is put into
+//! words (`words`), tables (`tables`), JSON (`json`) and a page with figures (`page`, `figures`).
 
 mod figures;
 mod input;
