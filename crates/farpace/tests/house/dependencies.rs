@@ -72,6 +72,9 @@ const HOUSE: &[(&str, &[&str])] = &[
             "process",
             "tunnel",
             "gateway-service",
+            "run",
+            "inspect",
+            "emulate",
         ],
     ),
     // A module of Python, above the command, whose functions it gives to Python.
