@@ -25,7 +25,7 @@ pub struct RunTime {
     /// In silences: at most one packet arrived per round trip.
     #[serde(rename = "silent_s", serialize_with = "seconds")]
     pub silent: Span,
-    /// In stretches as long as a silence in which less than [`CRAWL`] of what the path can carry arrived.
+    /// In stretches as long as a silence in which less than 1 % of what the path can carry arrived.
     #[serde(rename = "crawling_s", serialize_with = "seconds")]
     pub crawling: Span,
     /// In Recovery, Loss or CWR, but neither of these.

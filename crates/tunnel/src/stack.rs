@@ -103,7 +103,7 @@ fn of_farpace(stream: Stream) -> TransferStream {
     TransferStream { line, peer, address, probe, finish }
 }
 
-/// Host and port of `HOST:DEFAULT_PORT`, `HOST`, `[ADDRESS]:DEFAULT_PORT`, `[ADDRESS]` or an address alone.
+/// Host and port of `HOST:PORT`, `HOST`, `[ADDRESS]:PORT`, `[ADDRESS]` or an address alone.
 ///
 /// # Errors
 /// The port is none.
@@ -119,9 +119,7 @@ pub fn host_and_port(text: &str) -> Result<(String, u16)> {
     let port = port.map_or(Ok(DEFAULT_PORT), str::parse);
     match (host, port) {
         (host, Ok(port @ 1..)) if is_host(host) => Ok((host.to_owned(), port)),
-        _ => bail!(
-            "`{text}` is not HOST, HOST:DEFAULT_PORT or [ADDRESS]:DEFAULT_PORT with a port from 1 to 65535"
-        ),
+        _ => bail!("`{text}` is not HOST, HOST:PORT or [ADDRESS]:PORT with a port from 1 to 65535"),
     }
 }
 
