@@ -5,9 +5,10 @@
 //! the last loss.
 
 use crate::cause::Cause;
-use crate::flow::{Stall, Wait};
+use crate::flow::Wait;
 use crate::losses::{self, Pattern};
 use crate::policing::{Policing, policing};
+use crate::stall_cause;
 use crate::statistics::median;
 use crate::view::{Stretch, Vantage, View};
 use farpace_units::{Instant, Span};
@@ -60,8 +61,8 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
     time.steady = is_steady(view);
     time.labels = labels(view, &time);
     connect(view, &mut time);
-    stalls(view, &mut time);
-    repairs(view, &mut time);
+    stall_cause::stalls(view, &mut time);
+    stall_cause::repairs(view, &mut time);
     waits(view, &mut time);
     rest(view, &mut time);
     time
@@ -110,125 +111,11 @@ fn connect(view: &View<'_>, time: &mut Attribution) {
     time.add(Cause::Connect, whole - lost);
 }
 
-/// Gives each stall that is kept its cause.
-fn stalls(view: &View<'_>, time: &mut Attribution) {
-    let kept = view.half.stalls.kept();
-    let mut causes: Vec<Cause> = Vec::with_capacity(kept.len());
-    while let Some(stall) = kept.get(causes.len()) {
-        if stall.wait != Wait::Timer {
-            causes.push(untimed(view, time, stall));
-            continue;
-        }
-        // One timeout after the other, and nothing heard between.
-        let from = causes.len();
-        let mut to = from + 1;
-        while kept.get(to).is_some_and(|s| s.wait == Wait::Timer && s.start <= kept[to - 1].end && !s.heard) {
-            to += 1;
-        }
-        let cause = timeouts(view, time, &kept[from..to]);
-        causes.resize(to, cause);
-    }
-    time.stalls = causes;
-}
-
-/// The repair of a tail takes a round trip more, in which a transfer that ends has nothing else to wait for.
-fn repairs(view: &View<'_>, time: &mut Attribution) {
-    let kept = view.half.stalls.kept();
-    let Some((stall, _)) = kept.iter().zip(&time.stalls).rfind(|(_, cause)| **cause == Cause::TailLoss)
-    else {
-        return;
-    };
-    if view.end.since(stall.end) > stall.round * 4 {
-        return;
-    }
-    for (stretch, label) in view.stretches.iter().zip(&mut time.labels) {
-        if stretch.slice.start >= stall.start + stall.round && stretch.slice.end > stall.end {
-            *label = Cause::TailLoss;
-        }
-    }
-}
-
-fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
-    match stall.wait {
-        Wait::Program => Cause::SenderApplication,
-        Wait::Peer => Cause::PeerApplication,
-        Wait::ZeroWindow => zero_window(view),
-        Wait::Window => window(view),
-        Wait::DelayedAck => Cause::DelayedAck,
-        Wait::Connect => Cause::Connect,
-        // An ACK that came late, without a timeout: a pause of the path.
-        Wait::Ack if stall.duration() > view.base * 3 + view.deep => Cause::SpuriousTimeout,
-        Wait::Ack | Wait::Sender if stall.outstanding >= 8 * u64::from(view.mss) => Cause::SpuriousTimeout,
-        Wait::Ack | Wait::Sender | Wait::Timer => label_at(view, time, stall.start),
-    }
-}
-
-/// Segments that no burst of losses takes all of.
-const WHOLE_FLIGHT: u64 = 60;
-
-/// Why timeouts were needed.
-fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
-    let half = view.half;
-    let (Some(first), Some(last)) = (group.first(), group.last()) else { return Cause::Unknown };
-    if losses::is_black_hole(view) {
-        return Cause::MtuBlackHole;
-    }
-    // Losses that these timeouts repaired; a hole before the capture point is seen only afterwards.
-    let margin = view.base * 3 / 2;
-    let related = |i: &usize| {
-        let e = &view.episodes[*i];
-        !e.spurious && e.start <= last.end + margin && e.repaired + Span::from_micros(1) > first.start
-    };
-    let lost: Vec<usize> = (0..view.episodes.len()).filter(related).collect();
-    let class = |i: &usize| time.classes.get(*i).copied().unwrap_or(Cause::Unknown);
-    // Nothing of a whole flight arrived, and nothing of what followed: that is longer than any burst.
-    let unheard = group.iter().skip(1).all(|s| !s.heard);
-    let flight = first.outstanding.max(u64::from(first.unseen) * u64::from(view.mss));
-    let whole = first.sacked == 0 && flight >= WHOLE_FLIGHT * u64::from(view.mss);
-    let long = group.len() >= 2 || first.unseen > 0 && first.duration() > losses::tail_repair(first.round);
-    if whole && unheard && long && !group.iter().all(|s| s.spurious) {
-        return Cause::Outage;
-    }
-    // Where losses come in bursts, timers that fire again and again are part of it.
-    if time.pattern.fast >= 4 && time.pattern.main == Some(Cause::BurstLoss) {
-        return Cause::BurstLoss;
-    }
-    if lost.iter().any(|i| class(i) == Cause::Outage) {
-        return Cause::Outage;
-    }
-    if losses::crawls(view) && !(unheard && group.len() >= 3) {
-        return Cause::Linux2617;
-    }
-    // All that was sent for longer than one timeout takes was lost before the capture point.
-    if group.iter().any(|s| s.unseen > 1 && s.duration() > losses::tail_repair(s.round)) {
-        return Cause::Outage;
-    }
-    let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
-    if unheard && (group.len() >= 3 || group.len() == 2 && !chance) {
-        return Cause::Outage;
-    }
-    if lost.is_empty() && group.iter().any(|s| s.spurious) {
-        let acks_missing = half.counts.missing_acks * 10 > half.counts.numbered_acks;
-        return if acks_missing && !first.heard { Cause::AckLoss } else { Cause::SpuriousTimeout };
-    }
-    if group.iter().any(|s| s.overlooked) {
-        return Cause::LostRetransmission;
-    }
-    // The newest of the losses is the one that no ACK told of.
-    match lost.last() {
-        Some(i) if time.pattern.pervasive => class(i),
-        Some(i) if view.episodes[*i].tail || last.tail => Cause::TailLoss,
-        Some(i) => class(i),
-        None if last.tail => Cause::TailLoss,
-        None => time.pattern.main.unwrap_or(Cause::SpuriousTimeout),
-    }
-}
-
 /// A program that reads at once leaves less than this share unread when it is acknowledged.
 const MIN_UNREAD: f64 = 0.2;
 
 /// What a full receive window means.
-fn window(view: &View<'_>) -> Cause {
+pub(crate) fn window(view: &View<'_>) -> Cause {
     let half = view.half;
     // A program that reads slowly lets the offered window shrink while data comes; a small one stays as it
     // is.
@@ -258,14 +145,14 @@ fn window(view: &View<'_>) -> Cause {
 
 /// What a closed window means: the program on the other side does not read. If it did so once or twice,
 /// that is an event of its own; otherwise it reads slowly.
-fn zero_window(view: &View<'_>) -> Cause {
+pub(crate) fn zero_window(view: &View<'_>) -> Cause {
     let closed = view.waited(Wait::ZeroWindow);
     let long = view.half.stalls.kept().iter().filter(|s| s.wait == Wait::ZeroWindow).count();
     let (few, alone) = (long <= 3, view.waited(Wait::Window) * 4 < closed);
     if few && alone && long > 0 { Cause::ZeroWindow } else { Cause::ReceiverApplication }
 }
 
-fn label_at(view: &View<'_>, time: &Attribution, at: Instant) -> Cause {
+pub(crate) fn label_at(view: &View<'_>, time: &Attribution, at: Instant) -> Cause {
     let place = view.stretches.partition_point(|s| s.slice.end < at);
     time.labels.get(place).or(time.labels.last()).copied().unwrap_or(Cause::Unknown)
 }
@@ -298,10 +185,10 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         }
     }
     // Pauses of the path lie within waits for ACKs.
-    let mut paused: Vec<(Instant, Span)> = Vec::new();
+    let mut paused: Vec<(Instant, Span, bool)> = Vec::new();
     for (stall, cause) in view.half.stalls.kept().iter().zip(time.stalls.clone()) {
-        if matches!(stall.wait, Wait::Ack | Wait::Sender) && cause == Cause::SpuriousTimeout {
-            paused.push((stall.start, stall.duration()));
+        if matches!(stall.wait, Wait::Ack | Wait::Sender | Wait::Program) && cause == Cause::SpuriousTimeout {
+            paused.push((stall.start, stall.duration(), stall.wait == Wait::Program));
         }
     }
     let mut next = 0;
@@ -310,20 +197,23 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         let slice = &stretch.slice;
         let label = time.labels.get(at).copied().unwrap_or(Cause::Unknown);
         let mut window_time = slice.waited(Wait::Ack) + slice.waited(Wait::Sender);
-        let mut pauses = Span::ZERO;
-        while let Some((start, span)) = paused.get(next).filter(|(start, _)| *start <= slice.end) {
+        let mut program_time = slice.waited(Wait::Program);
+        let (mut pauses, mut idle) = (Span::ZERO, Span::ZERO);
+        while let Some((start, span, idles)) = paused.get(next).filter(|(start, ..)| *start <= slice.end) {
             if *start >= slice.start {
-                pauses += *span;
+                *(if *idles { &mut idle } else { &mut pauses }) += *span;
             }
             next += 1;
         }
-        let pauses = pauses.min(window_time);
+        let (pauses, idle) = (pauses.min(window_time), idle.min(program_time));
         window_time -= pauses;
+        program_time -= idle;
+        let pauses = pauses + idle;
         time.add(Cause::SpuriousTimeout, pauses);
         time.add(label, window_time);
         let buffered = time.steady && label == Cause::SendBuffer;
         let program = if buffered { Cause::SendBuffer } else { Cause::SenderApplication };
-        time.add(program, slice.waited(Wait::Program));
+        time.add(program, program_time);
         time.add(Cause::PeerApplication, slice.waited(Wait::Peer));
         time.add(Cause::DelayedAck, slice.waited(Wait::DelayedAck));
         // A window that holds back where the path is full anyway is not what limits.
@@ -353,6 +243,13 @@ fn rest(view: &View<'_>, time: &mut Attribution) {
     }
 }
 
+/// Rates that count as that of the path, and stretches that tell whether losses lower the rate.
+const NEARLY: f64 = 0.85;
+const MIN_STRETCHES: usize = 30;
+
+/// Within a host a round trip without queues takes less, also if its processor is slow.
+const MAX_IN_HOST: Span = Span::from_millis(5);
+
 /// What bounds the congestion window in each stretch.
 fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     let threshold = view.threshold();
@@ -360,15 +257,18 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     let mut episode = 0;
     // The newest loss, and whether the window was cut for it.
     let mut cut: Option<Cause> = None;
+    // Until when the losses seen so far are being repaired.
+    let mut repaired: Option<Instant> = None;
     let mut labels: Vec<Cause> = Vec::with_capacity(view.stretches.len());
     let peaks = rising(view);
     let brief = brief_queues(view);
     let path = path_rate(view);
     let steady = time.steady;
     let (brief, path) = if steady { (false, None) } else { (brief, path) };
-    // The queue stands between the sender's stack and a capture at the sender.
-    let near_queue =
-        view.vantage == Vantage::Sender && view.deep_near > threshold && view.deep_near * 10 > view.deep * 6;
+    // The queue stands between the sender's stack and a capture at the sender, not at a router near it.
+    let at_host = view.vantage == Vantage::Sender && view.half.near().is_some_and(|near| near < MAX_IN_HOST);
+    let instead = undiminished(view).unwrap_or(|class| class);
+    let near_queue = at_host && view.deep_near > threshold && view.deep_near * 10 > view.deep * 6;
     for (at, stretch) in view.stretches.iter().enumerate() {
         let slice = &stretch.slice;
         // What was found lost at the end of a slice did not bound it.
@@ -376,8 +276,13 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
         while let Some(e) = view.episodes.get(episode).filter(|e| e.resent <= middle) {
             let class = time.classes.get(episode).copied().unwrap_or(Cause::Unknown);
             // Spurious retransmissions that modern senders undo bound nothing for long.
-            if !e.spurious || class != Cause::SpuriousTimeout {
+            // Neither do those that are sent while a loss is repaired, for which the window was cut.
+            let within = e.spurious && repaired.is_some_and(|until| e.resent <= until);
+            if !(within || e.spurious && class == Cause::SpuriousTimeout) {
                 cut = Some(class);
+            }
+            if !e.spurious {
+                repaired = repaired.max(Some(e.repaired + view.base * 2));
             }
             episode += 1;
         }
@@ -391,7 +296,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
             () if full && near_queue => Cause::SenderProcessor,
             () if full => Cause::Congestion,
             () => match cut {
-                Some(cause) => cause,
+                Some(cause) => instead(cause),
                 None => uncut(view, at, &peaks, &labels, first_loss.is_some(), steady),
             },
         };
@@ -503,6 +408,34 @@ fn is_steady(view: &View<'_>) -> bool {
         && acks >= own
         // Who fills a buffer has always something to send.
         && idle * 12 <= acks + own + idle
+}
+
+/// The rate after losses is the path's nearly all the time: they do not bound it, because the sender (as BBR
+/// does) keeps to the rate that it has measured. What the cause of a loss then stands for.
+fn undiminished(view: &View<'_>) -> Option<fn(Cause) -> Cause> {
+    let first = view.episodes.iter().find(|e| !e.spurious)?;
+    let after = view.stretches.iter().filter(|s| s.slice.start >= first.repaired + view.base * 2);
+    let (mut whole, mut fast) = (Span::ZERO, Span::ZERO);
+    let (mut seen, mut queued) = (0, 0);
+    for stretch in after {
+        let lasts = stretch.slice.duration();
+        whole += lasts;
+        fast += if stretch.rate >= NEARLY * view.capacity { lasts } else { Span::ZERO };
+        seen += usize::from(stretch.peak.is_some());
+        queued += usize::from(stretch.peak.is_some_and(|p| p > view.threshold()));
+    }
+    if seen < MIN_STRETCHES || fast * 10 < whole * 8 {
+        return None;
+    }
+    // What is sent beyond the path's rate is queued, or the queue is too short for it.
+    Some(if queued * 3 > seen {
+        |class| match class {
+            Cause::RandomLoss | Cause::BitErrors | Cause::BurstLoss | Cause::SmallQueue => Cause::Congestion,
+            class => class,
+        }
+    } else {
+        |class| if class == Cause::BurstLoss { Cause::SmallQueue } else { class }
+    })
 }
 
 /// A queue that comes and goes within a round trip: senders that probe keep the path full without a

@@ -22,6 +22,7 @@ mod losses;
 pub mod pair;
 mod policing;
 pub mod reproduce;
+mod stall_cause;
 mod statistics;
 mod view;
 pub mod words;

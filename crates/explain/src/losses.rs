@@ -39,6 +39,8 @@ pub struct Pattern {
     /// The delay in the queue was the same at all losses, and hardly larger at other times: a queue that was
     /// full.
     pub same_queue: bool,
+    /// Half of the episodes that were repaired without a timeout have no longer runs; 0 if there are few.
+    pub usual_run: f64,
     /// The commonest cause.
     pub main: Option<Cause>,
 }
@@ -52,7 +54,8 @@ impl Pattern {
             return Pattern::default();
         }
         let queued = real.iter().filter(|e| is_queued(view, e)).count() as f64 / real.len() as f64;
-        let early = early(view, &real);
+        let fast: Vec<f64> = real.iter().filter(|e| e.timeouts == 0).map(|e| f64::from(e.run)).collect();
+        let usual_run = if fast.len() >= MIN_RUNS { median(fast) } else { 0.0 };
         // What losses have in common is asked of those that no queue explains.
         let rest: Vec<&Episode> = real.iter().copied().filter(|e| !is_queued(view, e)).collect();
         let real = if rest.is_empty() { real } else { rest };
@@ -69,7 +72,8 @@ impl Pattern {
         let per_round = losses / (view.duration().as_secs_f64() / view.base.as_secs_f64().max(1e-4)).max(1.0);
         Pattern {
             clumped: weighted >= 4.0 && weighted > 4.0 * per_round,
-            early,
+            early: early(view, &real),
+            usual_run,
             behind: behind(view, &real),
             same_place: same_place(&real),
             same_flight: same_flight(view, &real),
@@ -85,6 +89,16 @@ impl Pattern {
             main: None,
         }
     }
+}
+
+/// Runs of losses of which the usual length is known.
+const MIN_RUNS: usize = 4;
+/// Where runs end by chance after each packet, one in fifty is so many times as long as the mean.
+const LONG_RUN: f64 = 4.0;
+
+/// A run of losses that is no longer than bursts are on this path.
+pub(crate) fn is_usual_run(pattern: &Pattern, segments: f64) -> bool {
+    pattern.usual_run >= 2.0 && segments <= LONG_RUN * pattern.usual_run
 }
 
 /// What chance does so rarely is no chance: the product of two likelihoods.
@@ -191,7 +205,7 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
             {
                 return Cause::Policer;
             }
-            if is_outage(view, e) {
+            if is_outage(view, e) && !is_usual_run(pattern, f64::from(e.run)) {
                 return Cause::Outage;
             }
             if is_queued(view, e) {
@@ -253,12 +267,25 @@ pub(crate) fn tail_repair(round: Span) -> Span {
 
 /// Everything from one moment on was lost, more than a tail, and a timer had to find out.
 fn is_outage(view: &View<'_>, e: &Episode) -> bool {
+    if is_last(view, e) {
+        return false;
+    }
     let whole = e.runs <= 2 && e.run >= 4 && e.run * 10 >= e.losses * 9;
     let share = e.bytes as f64 / f64::from(e.flight.max(1));
     let most = share >= 0.5 || share >= 0.25 && e.run >= 8;
     let waited = e.resent.since(e.start) > view.base * 3 / 2 || e.upstream && e.silence > view.base * 3 / 2;
     let long = e.silence > tail_repair(view.base) || most && e.run > 8;
     whole && (e.timeouts > 0 && (most || e.tail) && waited || e.upstream && waited && long)
+}
+
+/// The end of all data was lost, which is less than a flight, and came once it was sent again.
+fn is_last(view: &View<'_>, e: &Episode) -> bool {
+    let repaired_at_once = e.again == 0 && e.silence <= tail_repair(view.base) * 2;
+    e.tail
+        && view.half.stream() <= e.last + 1
+        && e.bytes < u64::from(e.flight)
+        && repaired_at_once
+        && e.runs == 1
 }
 
 /// The signature of Linux 2.6.15 to 2.6.17: after a timeout, one segment per round trip.
@@ -270,11 +297,14 @@ pub(crate) fn crawls(view: &View<'_>) -> bool {
 /// Full segments are lost every time, shorter ones arrive.
 pub(crate) fn is_black_hole(view: &View<'_>) -> bool {
     let half = view.half;
-    let large = half.counts.largest;
+    // Super-segments tell nothing of their parts.
+    let most = if half.mss > 0 { half.mss } else { u32::MAX };
+    let large = half.counts.largest.min(most);
     let passed = half.largest_delivered;
     let seen = large > passed + 8
         && half.most_sent >= 3
-        && view.losses().filter(|l| l.len > passed && l.trigger != Trigger::Fast).count() >= 1
+        && view.losses().filter(|l| l.len > passed && l.len <= most && l.trigger != Trigger::Fast).count()
+            >= 1
         && half.counts.timeouts >= 2;
     seen || hidden_black_hole(view)
 }

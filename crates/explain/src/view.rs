@@ -35,6 +35,8 @@ pub struct Episode {
     pub start: Instant,
     /// The last of them was sent.
     pub end: Instant,
+    /// End of the highest of them in the stream.
+    pub last: u64,
     /// The first was sent again.
     pub resent: Instant,
     /// The last was sent again.
@@ -343,6 +345,7 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
             e.burst = (e.burst * n + f64::from(loss.burst)) / (n + 1.0);
             e.losses += 1;
             e.end = loss.sent;
+            e.last = e.last.max(loss.offset + u64::from(loss.len));
             e.resent = if loss.resent < e.resent { loss.resent } else { e.resent };
             e.repaired = e.repaired.max(loss.resent);
             e.timeouts += u32::from(loss.trigger == Trigger::Timeout);
@@ -356,6 +359,7 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
         all.push(Episode {
             start: loss.sent,
             end: loss.sent,
+            last: loss.offset + u64::from(loss.len),
             resent: loss.resent,
             repaired: loss.resent,
             losses: 1,

@@ -33,6 +33,8 @@ pub(super) struct AckLog {
     pub released: Option<Instant>,
     /// The window was shut when the last segment had been sent.
     pub shut: Option<Shut>,
+    /// When the newest ACK of new data that has reached the sender passed the capture point.
+    pub advanced: Instant,
     echoes: VecDeque<(u32, Instant)>,
     last_echo: Option<u32>,
     /// From the capture point to the sender and back, without waiting: the least there was.
@@ -121,16 +123,19 @@ impl AckLog {
         }
     }
 
-    /// Moves on to what the sender knows at `now`. It has sent up to `nxt`, and would send `len` bytes.
-    pub fn advance(&mut self, now: Instant, nxt: u64, len: u64) {
+    /// Moves on to what the sender knows at `now`. It has sent up to `nxt`, and would send `len` bytes; a full
+    /// segment has `full`.
+    pub fn advance(&mut self, now: Instant, nxt: u64, len: u64, full: u64) {
         let distance = self.distance();
-        let room = |ack: &Ack| ack.edge >= nxt + len;
+        // What fills the window to the byte would have been longer in a larger one.
+        let room = |ack: &Ack| ack.edge >= nxt + if ack.edge == nxt + len { full } else { len };
         self.shut = (self.known.edge > 0 && !room(&self.known))
             .then_some(Shut { until: None, zero: self.known.edge <= self.known.una });
         self.released = None;
         while let Some(ack) = self.coming.front().filter(|ack| ack.time + distance <= now) {
-            if ack.una > self.known.una && self.released.is_none() {
-                self.released = Some(ack.time + distance);
+            if ack.una > self.known.una {
+                self.advanced = ack.time;
+                self.released.get_or_insert(ack.time + distance);
             }
             self.known = *ack;
             if let Some(shut) = &mut self.shut {

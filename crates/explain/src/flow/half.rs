@@ -86,6 +86,8 @@ pub struct Half {
     loss_until: Option<u64>,
     /// The numbering of the data's packets, and of the ACKs'.
     ids: Identifications,
+    /// Packets that left since the last data and did not pass.
+    missing_ids: u16,
     ack_ids: Identifications,
     /// By how much the way to the capture point took longer than at best for the last segment.
     last_excess: Span,

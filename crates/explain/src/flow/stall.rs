@@ -42,6 +42,10 @@ pub struct Stall {
     pub tail: bool,
     /// Packets that were sent in it and lost before the capture point, where nothing was outstanding.
     pub unseen: u16,
+    /// First byte of the segment that ended it.
+    pub offset: u64,
+    /// ACKs of nothing but data that was sent before it, and not again, that came after it.
+    pub late_acks: u32,
     /// Length of the segment that ended it.
     pub len: u32,
     /// The retransmission that ended it filled a hole that lay before the capture point.
@@ -96,6 +100,27 @@ impl Stalls {
     pub(super) fn end_by(&mut self, frame: u64, loss: u64) {
         if let Some(stall) = self.kept.iter_mut().rev().find(|s| s.last_frame == frame) {
             stall.loss = loss;
+        }
+    }
+
+    /// An ACK came that acknowledges nothing but data from before `sent`, after the timer that fired at `timer`.
+    pub(super) fn late_ack(&mut self, timer: Instant, sent: Instant) {
+        if let Some(stall) = self.kept.iter_mut().rev().find(|s| s.end <= timer)
+            && stall.end == timer
+            && sent <= stall.start
+        {
+            stall.late_acks += 1;
+        }
+    }
+
+    /// Data from `offset` on, which had passed after a pause, was sent again although it had arrived: a timer
+    /// fired in the pause. `within` is how long ago that may be.
+    pub(super) fn needless_after(&mut self, offset: u64, now: Instant, within: Span) {
+        if let Some(stall) = self.kept.last_mut()
+            && now.since(stall.end) <= within
+            && (stall.offset..stall.offset + u64::from(stall.len)).contains(&offset)
+        {
+            stall.spurious = true;
         }
     }
 

@@ -105,10 +105,14 @@ impl Half {
         let mut needless = Vec::new();
         let mut ranges = 0;
         let mut sacked = 0;
-        let mut largest = self.largest_delivered;
+        let (mut largest, agreed) = (self.largest_delivered, self.mss);
         let last_timer = self.last_timer;
+        // The newest transmission of what is acknowledged, if all of it was sent once, before the timer fired.
+        let mut late: Option<Instant> = Some(Instant::ZERO);
         self.out.acknowledge(ack, |range| {
             ranges += 1;
+            let once = range.sent == 1 && !range.sacked && !range.hole && range.first < last_timer;
+            late = late.filter(|_| once).map(|newest| newest.max(range.first));
             if range.sacked {
                 sacked += range.len();
             }
@@ -117,7 +121,13 @@ impl Half {
                 unseen_bytes += range.len();
                 return;
             }
-            largest = largest.max(range.len() as u32);
+            // Super-segments of whole segments were cut into such.
+            let len = range.len() as u32;
+            if agreed == 0 || len <= agreed {
+                largest = largest.max(len);
+            } else if len.is_multiple_of(agreed) {
+                largest = largest.max(agreed);
+            }
             if range.sent == 1 {
                 // A sample across a timeout tells of the timeout, not of queues.
                 if !range.sacked && range.end <= ack && range.first >= last_timer {
@@ -138,6 +148,9 @@ impl Half {
                 }
             }
         });
+        if let Some(sent) = late.filter(|_| ranges > 0) {
+            self.stalls.late_ack(last_timer, sent);
+        }
         self.largest_delivered = largest;
         self.sacked = self.sacked.saturating_sub(sacked);
         self.una = ack;
@@ -178,12 +191,12 @@ impl Half {
             self.line += (per_byte - self.line) * if self.line == 0.0 { 1.0 } else { gain };
         }
         self.last_ack = Some((now, segment.frame));
+        let round = self.base_rtt().unwrap_or_default();
         if let Some(until) = self.loss_until {
             let after = &mut self.after_timeout;
             after.acks += 1;
             after.bytes += advanced;
             // One segment goes out, and its ACK comes a round trip later.
-            let round = far_least.unwrap_or_default();
             if after.sent <= 1 && before_this.is_some_and(|t| now.since(t) * 10 >= round * 7) {
                 after.single += 1;
             }

@@ -15,6 +15,8 @@ impl Half {
         if segment.flags.has(Flags::SYN) {
             return;
         }
+        self.ids.see(segment.ip_id);
+        self.missing_ids = self.missing_ids.saturating_add(self.ids.missing());
         if self.first_seq.is_none() {
             self.begin_in_the_middle(segment);
         }
@@ -54,7 +56,8 @@ impl Half {
         let start = self.offset(segment.seq);
         let end = start + u64::from(segment.len);
         let len = segment.len;
-        self.log.advance(now, self.nxt, u64::from(len.min(self.full())));
+        let full = u64::from(self.full());
+        self.log.advance(now, self.nxt, u64::from(len).min(full), full);
         // Window probes of one byte and keep-alives are no data.
         if len <= 1 && (end <= self.una || self.edge <= start) {
             self.counts.keep_alives += 1;
@@ -75,7 +78,6 @@ impl Half {
         let most = if self.largest_delivered > 0 { full.min(self.largest_delivered) } else { full };
         let short = !len.is_multiple_of(full) && !len.is_multiple_of(most) && !segment.flags.has(Flags::FIN);
         self.note_burst(now, len);
-        self.ids.see(segment.ip_id);
         let wait = self.attribute(segment, start, end, peer);
         self.last_excess = self.log.one_way.excess().unwrap_or_default();
         let round = self.round();
@@ -118,6 +120,7 @@ impl Half {
         }
         self.first_data.get_or_insert((now, segment.frame));
         self.last_data = Some((now, segment.frame));
+        self.missing_ids = 0;
         self.after_timeout.sent += u64::from(len.div_ceil(full));
     }
 

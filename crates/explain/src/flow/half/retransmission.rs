@@ -165,6 +165,8 @@ impl Half {
         self.counts.retransmitted_bytes += resent + below;
         if resent == 0 && below > 0 {
             needless += 1;
+            let within = self.round() * 2;
+            self.stalls.needless_after(start.saturating_sub(ORIGIN), now, within);
             let id = self.losses.add(FlowLoss {
                 id: 0,
                 sent: now,

@@ -51,7 +51,8 @@ impl Half {
         let pause = round * 3 / 2 + MIN_TIMER;
         let later = self.log.one_way.excess().unwrap_or_default() - self.last_excess;
         let held_on_path = gap > pause && later * 2 >= gap;
-        let lost_before = outstanding == 0 && gap > pause && self.ids.missing() > 0;
+        let lost_before = outstanding == 0 && gap > pause && self.missing_ids > 0;
+        let lost_before = lost_before && !shut.is_some_and(|s| s.zero);
         let shut_for = shut.map_or(Span::ZERO, |s| s.until.unwrap_or(now).since(last)).min(gap);
         if held_on_path {
             waits[Wait::Ack as usize] += gap;
@@ -63,7 +64,7 @@ impl Half {
             waits[Wait::Sender as usize] += gap - shut_for;
         } else if outstanding == 0 && !resent {
             // All was acknowledged when this left.
-            let mut idle = now.since(arrived.max(last));
+            let mut idle = now.since((self.log.advanced + near).max(last));
             // Who had more to send would have sent it when the ACK came: nothing was there since the last
             // segment.
             if idle > near / 4 + MIN_PAUSE {
@@ -133,7 +134,9 @@ impl Half {
                 overlooked: head.is_some_and(|r| r.sent > 1 && self.sack_high > r.nxt),
                 loss: 0,
                 tail: lost_before || end >= self.nxt && start > known.una,
-                unseen: if lost_before { self.ids.missing() } else { 0 },
+                unseen: if lost_before { self.missing_ids } else { 0 },
+                offset: start.saturating_sub(super::ORIGIN),
+                late_acks: 0,
                 len: segment.len,
                 upstream: head.is_some_and(|r| r.hole),
             });

@@ -1,0 +1,153 @@
+//! Why the sender stood still: a cause for each stall.
+
+use crate::attribution::{Attribution, label_at, window, zero_window};
+use crate::cause::Cause;
+use crate::flow::{Stall, Wait};
+use crate::losses;
+use crate::view::View;
+use farpace_units::Span;
+
+/// Gives each stall that is kept its cause.
+pub(crate) fn stalls(view: &View<'_>, time: &mut Attribution) {
+    let kept = view.half.stalls.kept();
+    let mut causes: Vec<Cause> = Vec::with_capacity(kept.len());
+    while let Some(stall) = kept.get(causes.len()) {
+        if stall.wait != Wait::Timer {
+            causes.push(untimed(view, time, stall));
+            continue;
+        }
+        // One timeout after the other, and nothing heard between.
+        let from = causes.len();
+        let mut to = from + 1;
+        while kept.get(to).is_some_and(|s| s.wait == Wait::Timer && s.start <= kept[to - 1].end && !s.heard) {
+            to += 1;
+        }
+        let cause = timeouts(view, time, &kept[from..to]);
+        causes.resize(to, cause);
+    }
+    time.stalls = causes;
+}
+
+/// The repair of a tail takes a round trip more, in which a transfer that ends has nothing else to wait for.
+pub(crate) fn repairs(view: &View<'_>, time: &mut Attribution) {
+    let kept = view.half.stalls.kept();
+    let Some((stall, _)) = kept.iter().zip(&time.stalls).rfind(|(_, cause)| **cause == Cause::TailLoss)
+    else {
+        return;
+    };
+    if view.end.since(stall.end) > stall.round * 4 {
+        return;
+    }
+    for (stretch, label) in view.stretches.iter().zip(&mut time.labels) {
+        if stretch.slice.start >= stall.start + stall.round && stretch.slice.end > stall.end {
+            *label = Cause::TailLoss;
+        }
+    }
+}
+
+fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
+    match stall.wait {
+        // The sender's timer fired meanwhile: what had left in time was held on the path.
+        Wait::Program if stall.spurious => Cause::SpuriousTimeout,
+        Wait::Program => Cause::SenderApplication,
+        Wait::Peer => Cause::PeerApplication,
+        Wait::ZeroWindow => zero_window(view),
+        Wait::Window => window(view),
+        Wait::DelayedAck => Cause::DelayedAck,
+        Wait::Connect => Cause::Connect,
+        // An ACK that came late, without a timeout: a pause of the path. In a queue something always moves.
+        Wait::Ack if stall.duration() > view.base * 3 + view.deep.min(stall.round) => Cause::SpuriousTimeout,
+        Wait::Ack | Wait::Sender if stall.outstanding >= 8 * u64::from(view.mss) => Cause::SpuriousTimeout,
+        Wait::Ack | Wait::Sender | Wait::Timer => label_at(view, time, stall.start),
+    }
+}
+
+/// Segments that no burst of losses takes all of.
+const WHOLE_FLIGHT: u64 = 60;
+
+/// Why timeouts were needed.
+fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
+    let half = view.half;
+    let (Some(first), Some(last)) = (group.first(), group.last()) else { return Cause::Unknown };
+    if losses::is_black_hole(view) {
+        return Cause::MtuBlackHole;
+    }
+    if group.iter().any(|s| was_late(view, s)) {
+        return Cause::SpuriousTimeout;
+    }
+    // Losses that these timeouts repaired; a hole before the capture point is seen only afterwards.
+    let margin = view.base * 3 / 2;
+    let related = |i: &usize| {
+        let e = &view.episodes[*i];
+        !e.spurious && e.start <= last.end + margin && e.repaired + Span::from_micros(1) > first.start
+    };
+    let lost: Vec<usize> = (0..view.episodes.len()).filter(related).collect();
+    let class = |i: &usize| time.classes.get(*i).copied().unwrap_or(Cause::Unknown);
+    // Nothing of a whole flight arrived, and nothing of what followed: that is longer than any burst.
+    let unheard = group.iter().skip(1).all(|s| !s.heard);
+    let flight = first.outstanding.max(u64::from(first.unseen) * u64::from(view.mss));
+    let whole = first.sacked == 0 && flight >= WHOLE_FLIGHT * u64::from(view.mss);
+    let segments = flight / u64::from(view.mss.max(1)) + group.len() as u64;
+    let burst = losses::is_usual_run(&time.pattern, segments as f64);
+    let long = group.len() >= 2 || first.unseen > 0 && first.duration() > losses::tail_repair(first.round);
+    if whole && unheard && long && !burst && !group.iter().all(|s| s.spurious) {
+        return Cause::Outage;
+    }
+    // Where losses come in bursts, timers that fire again and again are part of it.
+    if time.pattern.fast >= 4 && time.pattern.main == Some(Cause::BurstLoss) {
+        return Cause::BurstLoss;
+    }
+    if lost.iter().any(|i| class(i) == Cause::Outage) {
+        return Cause::Outage;
+    }
+    if losses::crawls(view) && !(unheard && group.len() >= 3) {
+        return Cause::Linux2617;
+    }
+    // All that was sent for longer than one timeout takes was lost before the capture point.
+    if group.iter().any(|s| s.unseen > 1 && s.duration() > patience(view, s)) {
+        return Cause::Outage;
+    }
+    let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
+    if unheard && (group.len() >= 3 || group.len() == 2 && !chance) {
+        return Cause::Outage;
+    }
+    if lost.is_empty() && group.iter().any(|s| s.spurious) {
+        let acks_missing = half.counts.missing_acks * 10 > half.counts.numbered_acks;
+        return if acks_missing && !first.heard { Cause::AckLoss } else { Cause::SpuriousTimeout };
+    }
+    if group.iter().any(|s| s.overlooked) {
+        return Cause::LostRetransmission;
+    }
+    // The newest of the losses is the one that no ACK told of.
+    match lost.last() {
+        Some(i) if time.pattern.pervasive => class(i),
+        Some(i) if view.episodes[*i].tail || last.tail => Cause::TailLoss,
+        Some(i) => class(i),
+        None if last.tail => Cause::TailLoss,
+        None => time.pattern.main.unwrap_or(Cause::SpuriousTimeout),
+    }
+}
+
+/// Segments that the end of all data has at most.
+const MAX_TAIL: u64 = 10;
+
+/// The longest silence that the loss of a tail explains. Behind the end of all data nothing else tells of it, so
+/// that a lost probe takes as long again.
+fn patience(view: &View<'_>, stall: &Stall) -> Span {
+    let left = view.half.stream().saturating_sub(stall.offset);
+    let repair = losses::tail_repair(stall.round);
+    if left <= MAX_TAIL * u64::from(view.mss) && u64::from(stall.unseen) <= MAX_TAIL {
+        repair * 2
+    } else {
+        repair
+    }
+}
+
+/// ACKs of first transmissions that tell of a delay: one may be an ACK that stands for lost ones.
+const MIN_LATE_ACKS: u32 = 3;
+
+/// Nothing was lost: ACKs of the first transmissions came after the timer had fired.
+fn was_late(view: &View<'_>, stall: &Stall) -> bool {
+    let expected = stall.outstanding / (2 * u64::from(view.mss.max(1)));
+    u64::from(stall.late_acks) >= u64::from(MIN_LATE_ACKS).min(expected).max(1)
+}
