@@ -112,12 +112,12 @@ CASES = {
     # Pauses of the path.
     "outage": Case("outage", Line(5, 20, 60, forward=outage((3, 2)), backward=outage((3, 2))), programs={"seconds": 4}),
     "outage-forward": Case("outage", Line(5, 30, 40), Line(15, forward=outage((3, 1.5), (6, 1))), {"size": 8_000_000}),
-    "handover": Case("outage burst_loss", Line(5, 30, 40), Line(15, forward=outage((2.5, 0.5), (5, 0.5), (7.5, 0.5), (10, 0.5)),
-                                                 backward=outage((2.5, 0.5), (5, 0.5), (7.5, 0.5), (10, 0.5))), {"size": 5_000_000}),
-    "spike": Case("spurious_timeout", Line(5, 50, 60), Line(15, forward=delays(15, (2.3, 1500), (4.4, 1200))), {"size": 5_000_000}),
-    "spike-back": Case("spurious_timeout", Line(5, 50, 60), Line(15, backward=delays(15, (2.3, 1500), (4.4, 1200))),
+    "handover": Case("outage burst_loss", Line(5, 30, 40), Line(15, forward=outage((2.5, 1.2), (4.5, 1.2), (6.5, 1.2)),
+                                                        backward=outage((2.5, 1.2), (4.5, 1.2), (6.5, 1.2))), {"size": 4_000_000}),
+    "spike": Case("spurious_timeout", Line(5, 50, 400), Line(15, forward=delays(15, (2.3, 1500), (4.4, 1200))), {"size": 5_000_000}),
+    "spike-back": Case("spurious_timeout", Line(5, 50, 400), Line(15, backward=delays(15, (2.3, 1500), (4.4, 1200))),
                        {"size": 5_000_000}),
-    "spike-no-ts": Case("spurious_timeout", Line(5, 50, 60), Line(15, forward=delays(15, (2.3, 1500), (4.4, 1200))),
+    "spike-no-ts": Case("spurious_timeout", Line(5, 50, 400), Line(15, forward=delays(15, (2.3, 1500), (4.4, 1200))),
                         {"size": 5_000_000}, sysctl=("tcp_timestamps=0",)),
     "spike-15": Case(FULL, Line(5, 20, 60), Line(15, forward=delays(15, (4, 400), (19, 400))), {"seconds": 22}),
     # Order, and the way back.
@@ -144,7 +144,7 @@ CASES = {
     "short": Case("slow_start", Line(5, 100), Line(95), {"size": 600_000}),
     "tail": Case("tail_loss", Line(5, 50, 60), Line(15), {"size": 60_000}, sysctl=("tcp_early_retrans=0",),
                  firewall=("tcp dport 5001 quota over 58000 bytes quota until 6000 bytes drop",)),
-    "tail-probe": Case("tail_loss slow_start", Line(5, 50, 60), Line(15), {"size": 60_000},
+    "tail-probe": Case("tail_loss lost_retransmission slow_start", Line(5, 50, 60), Line(15), {"size": 60_000},
                        firewall=("tcp dport 5001 quota over 58000 bytes quota until 6000 bytes drop",)),
     "syn": Case("syn_loss", Line(5, 50, forward=outage((0, 4))), programs=SMALL, at={"c": "", "b": ""}),
     # Boxes.

@@ -61,7 +61,7 @@ def explained(farpace, file):
     return flows[0] if flows else NOTHING
 
 
-def compare(kernel, flow):
+def compare(kernel, flow, pause):
     """Idle, window-limited and buffer-limited time in seconds, and payload sent again: the kernel's, ours, and whether they agree.
 
     The kernel is busy until the last ACK of what was written before a pause; for us the program's pause begins when it has
@@ -74,7 +74,7 @@ def compare(kernel, flow):
         return sum(times.get(cause, 0) for cause in causes)
 
     pairs = [
-        (kernel["took"] - kernel["busy"] / 1e6 + kernel["pauses"] * kernel["min_rtt"] / 1e6, of(IDLE)),
+        (kernel["took"] - kernel["busy"] / 1e6 + kernel["pauses"] * min(kernel["min_rtt"] / 1e6, pause), of(IDLE)),
         (kernel["rwnd"] / 1e6, of(WINDOW)),
         (kernel["sndbuf"] / 1e6, of(("send_buffer",))),
     ]
@@ -105,7 +105,7 @@ def judge(options, name, control, kernel, kept, folder, score):
     words = ["", "", "", ""]
     # The kernel's figures are of a whole transfer of one flow.
     if kernel and not options.damage and case.programs.get("flows", 1) == 1 and not case.programs.get("exchanges"):
-        words, good = compare(kernel, flows["a"])
+        words, good = compare(kernel, flows["a"], case.programs.get("write", [0, 0])[1])
         score.others += good.count(False)
         words = [word + ("" if ok else "!") for word, ok in zip(words, good)]
     return [" ".join(case.right("", control))[:21], *verdicts, flows["a"]["congestion_control"]["name"], *words]

@@ -199,7 +199,7 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         let mut window_time = slice.waited(Wait::Ack) + slice.waited(Wait::Sender);
         let mut program_time = slice.waited(Wait::Program);
         let (mut pauses, mut idle) = (Span::ZERO, Span::ZERO);
-        while let Some((start, span, idles)) = paused.get(next).filter(|(start, ..)| *start <= slice.end) {
+        while let Some((start, span, idles)) = paused.get(next).filter(|(start, ..)| *start < slice.end) {
             if *start >= slice.start {
                 *(if *idles { &mut idle } else { &mut pauses }) += *span;
             }
@@ -257,6 +257,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     let mut episode = 0;
     // The newest loss, and whether the window was cut for it.
     let mut cut: Option<Cause> = None;
+    let in_order = view.half.counts.reordered == 0;
     // Until when the losses seen so far are being repaired.
     let mut repaired: Option<Instant> = None;
     let mut labels: Vec<Cause> = Vec::with_capacity(view.stretches.len());
@@ -277,7 +278,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
             let class = time.classes.get(episode).copied().unwrap_or(Cause::Unknown);
             // Spurious retransmissions that modern senders undo bound nothing for long.
             // Neither do those that are sent while a loss is repaired, for which the window was cut.
-            let within = e.spurious && repaired.is_some_and(|until| e.resent <= until);
+            let within = e.spurious && in_order && repaired.is_some_and(|until| e.resent <= until);
             if !(within || e.spurious && class == Cause::SpuriousTimeout) {
                 cut = Some(class);
             }

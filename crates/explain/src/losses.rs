@@ -1,7 +1,7 @@
 //! How losses lie: what kind of loss a transfer suffers from.
 
 use crate::cause::Cause;
-use crate::flow::Trigger;
+use crate::flow::{Stall, Trigger, Wait};
 use crate::policing::Policing;
 use crate::statistics::median;
 use crate::view::{Episode, Vantage, View};
@@ -54,11 +54,11 @@ impl Pattern {
             return Pattern::default();
         }
         let queued = real.iter().filter(|e| is_queued(view, e)).count() as f64 / real.len() as f64;
-        let fast: Vec<f64> = real.iter().filter(|e| e.timeouts == 0).map(|e| f64::from(e.run)).collect();
-        let usual_run = if fast.len() >= MIN_RUNS { median(fast) } else { 0.0 };
         // What losses have in common is asked of those that no queue explains.
         let rest: Vec<&Episode> = real.iter().copied().filter(|e| !is_queued(view, e)).collect();
         let real = if rest.is_empty() { real } else { rest };
+        let fast: Vec<f64> = real.iter().filter(|e| e.timeouts == 0).map(|e| f64::from(e.run)).collect();
+        let usual_run = if fast.len() >= MIN_RUNS { median(fast) } else { 0.0 };
         let losses: f64 = real.iter().map(|e| f64::from(e.losses)).sum();
         let runs: f64 = real.iter().map(|e| f64::from(e.runs)).sum();
         let lost_burst = real.iter().map(|e| e.burst * f64::from(e.losses)).sum::<f64>() / losses;
@@ -188,6 +188,8 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
     let old = crawls(view);
     let hole = is_black_hole(view);
     let bits = long_frames_only(view);
+    // Until the path passed something again.
+    let mut out: Option<Instant> = None;
     view.episodes
         .iter()
         .map(|e| {
@@ -205,7 +207,11 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
             {
                 return Cause::Policer;
             }
-            if is_outage(view, e) && !is_usual_run(pattern, f64::from(e.run)) {
+            // Probes that leave in an outage are lost in it.
+            if out.is_some_and(|until| e.start < until)
+                || is_outage(view, e) && !is_usual_run(pattern, f64::from(e.run))
+            {
+                out = out.max(Some(e.resent));
                 return Cause::Outage;
             }
             if is_queued(view, e) {
@@ -275,7 +281,14 @@ fn is_outage(view: &View<'_>, e: &Episode) -> bool {
     let most = share >= 0.5 || share >= 0.25 && e.run >= 8;
     let waited = e.resent.since(e.start) > view.base * 3 / 2 || e.upstream && e.silence > view.base * 3 / 2;
     let long = e.silence > tail_repair(view.base) || most && e.run > 8;
-    whole && (e.timeouts > 0 && (most || e.tail) && waited || e.upstream && waited && long)
+    let timed = e.timeouts > 0 || most && is_silent(view, e);
+    whole && (timed && (most || e.tail) && waited || e.upstream && waited && long)
+}
+
+/// Nothing was heard after it, so that a probe had to ask for an ACK.
+fn is_silent(view: &View<'_>, e: &Episode) -> bool {
+    let after = |s: &Stall| s.start >= e.start && s.start <= e.resent;
+    view.half.stalls.kept().iter().any(|s| s.wait == Wait::Timer && !s.heard && after(s))
 }
 
 /// The end of all data was lost, which is less than a flight, and came once it was sent again.

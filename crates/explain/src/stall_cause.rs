@@ -108,7 +108,9 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
         return Cause::Outage;
     }
     let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
-    if unheard && (group.len() >= 3 || group.len() == 2 && !chance) {
+    // The end of the data, and the probe that was to show its loss.
+    let probed = group.len() == 2 && lost.iter().any(|i| class(i) == Cause::TailLoss);
+    if unheard && (group.len() >= 3 || group.len() == 2 && !chance && !probed) {
         return Cause::Outage;
     }
     if lost.is_empty() && group.iter().any(|s| s.spurious) {

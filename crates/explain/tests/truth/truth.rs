@@ -120,7 +120,7 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
             row.cause,
             Some(Why::CutFastRetransmit | Why::CutTimeout | Why::CutEcn | Why::CutTailLoss)
         ) {
-            let class = class_of(seen, last_cut, row.time, row.snd_una, base);
+            let class = class_of(seen, last_cut, row.time, cut, base);
             before_cut = cut;
             cut = Some(class);
             last_cut = row.time;
@@ -167,13 +167,12 @@ fn has_room(row: &Record) -> bool {
 }
 
 /// Why the window was cut at `now`: by what was dropped since the last cut.
-fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, una: Seq, base: Span) -> Cause {
+fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, cut: Option<Cause>, base: Span) -> Cause {
     let from = if now.since(since) > base * 6 {
         Instant::from_nanos(now.as_nanos().saturating_sub(base.as_nanos() * 6))
     } else {
         since
     };
-    let _ = una;
     let mut counts: BTreeMap<Cause, u32> = BTreeMap::new();
     let long_ago = Instant::from_nanos(from.as_nanos().saturating_sub(base.as_nanos()));
     for drop in seen.drops.iter().filter(|d| d.data && d.time >= long_ago && d.time <= now) {
@@ -186,7 +185,12 @@ fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, una: Seq, base: Span)
     if let Some(drop) = seen.drops.iter().rev().find(|d| !d.data && d.time >= long_ago && d.time <= now) {
         return reason(seen, &drop.reason);
     }
-    if seen.case.causes.contains(&Cause::Reordering) { Cause::Reordering } else { Cause::SpuriousTimeout }
+    match cut {
+        _ if seen.case.causes.contains(&Cause::Reordering) => Cause::Reordering,
+        // Timeouts that follow each other still repair what was lost before the first of them.
+        Some(cause) if !seen.case.causes.contains(&Cause::SpuriousTimeout) => cause,
+        _ => Cause::SpuriousTimeout,
+    }
 }
 
 fn reason(seen: &Seen<'_>, reason: &str) -> Cause {
