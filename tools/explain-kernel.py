@@ -33,6 +33,7 @@ def arguments():
     parser.add_argument("--judge", metavar="DIR", help="judges captures that were kept, and sends nothing")
     parser.add_argument("--damage", choices=sorted(judge.DAMAGES), help="judges copies of the captures from which packets are missing")
     parser.add_argument("--prefix", default="fpx", help="begins the names of namespaces: two runs at once need two (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="what the emulators draw at random comes from it (%(default)s)")
     parser.add_argument("--farpace", default=os.environ.get("FARPACE", os.path.join(HERE, "../target/release/farpace")),
                         metavar="PROGRAM", help="%(default)s")
     options = parser.parse_args()
@@ -54,7 +55,8 @@ def one(net, name, control, options, folder):
         folder = f"{options.keep}/{name}-{control}"
         os.makedirs(folder, exist_ok=True)
     os.chmod(folder, 0o777)
-    kernel = net.transfer(case, {"control": control, "seconds": 8, "ipv6": case.ipv6, **case.programs}, folder)
+    kernel = net.transfer(case, {"control": control, "seconds": 8, "ipv6": case.ipv6, **case.programs}, folder,
+                          options.seed)
     with open(f"{folder}/kernel.json", "w") as file:
         json.dump(kernel, file)
     return kernel, folder

@@ -1,6 +1,7 @@
 """Namespaces for the two ends and a router between them, with an emulator on each side of the router."""
 
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -93,7 +94,7 @@ class Network:
             # Rules hold for data.
             run(*nft, "add", "rule", "inet", "box", "pass", "iifname", "ca", *rule.split())
 
-    def transfer(self, case, options, folder):
+    def transfer(self, case, options, folder, seed):
         """One transfer: captures in `folder`, and what the sending program said."""
         self.prepare(case)
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -104,7 +105,8 @@ class Network:
             with open(f"{folder}/{name}.log", "w") as log:
                 # Before other programs: what leaves late is not the network that was asked for.
                 emulators.append(self.start("m", "chrt", "-f", "10", self.farpace, "emulate", f"a={ends[0]}", f"b={ends[1]}",
-                                            "--wait", "sleep", "--scenario", f"{folder}/{name}.toml", stdout=log, stderr=log))
+                                            "--wait", "sleep", "--seed", str(seed), "--scenario", f"{folder}/{name}.toml",
+                                            stdout=log, stderr=log))
         time.sleep(1.0)
         if any(emulator.poll() is not None for emulator in emulators):
             raise SystemExit(f"an emulator has ended: see {folder}/near.log and far.log")
@@ -122,7 +124,6 @@ class Network:
         if not options.get("download"):
             arguments.reverse()
         programs = {}
-        import json
         for end, role, own in arguments:
             programs[end] = self.start(end, sys.executable, main, role, json.dumps(own),
                                        stdout=subprocess.PIPE if end == "a" else None, text=True)

@@ -348,3 +348,19 @@ pub(crate) fn long_frames_only(view: &View<'_>) -> bool {
     let expected = rate * short as f64;
     expected > 5.0 && (short_lost as f64) < expected * 0.35
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: where losses come in bursts, one more of them is no outage; where they come one by one, it is.
+    #[test]
+    fn a_run_is_usual_where_others_are_as_long() {
+        let bursts = Pattern { usual_run: 20.0, ..Pattern::default() };
+        assert!(is_usual_run(&bursts, 60.0));
+        assert!(!is_usual_run(&bursts, 100.0));
+        let single = Pattern { usual_run: 1.0, ..Pattern::default() };
+        assert!(!is_usual_run(&single, 4.0));
+        assert!(!is_usual_run(&Pattern::default(), 1.0));
+    }
+}

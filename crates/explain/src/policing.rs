@@ -20,8 +20,8 @@ const MIN_SUM: f64 = 1.5;
 const MANY_RUNS: f64 = 60.0;
 const MIN_FULL_OF_MANY: f64 = 0.65;
 const MIN_APART_OF_MANY: f64 = 0.5;
-/// What stands in a queue for less than that, in seconds, or for less than a sixteenth of the round trip, does
-/// not show.
+/// What stands in a queue for less than that, in seconds, or for less than a sixteenth of the round trip,
+/// does not show.
 const MIN_DELAY: f64 = 0.005;
 /// The least bucket, in segments.
 const MIN_DEPTH: f64 = 3.5;
@@ -117,7 +117,8 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
     }
     // A queue of that depth would have delayed what stood in it.
     let delay = best.depth / best.rate;
-    // One that holds so little may as well be a queue: queues of a few packets are common, such buckets are not.
+    // One that holds so little may as well be a queue: queues of a few packets are common, such buckets are
+    // not.
     if delay < MIN_DELAY.min(view.base.as_secs_f64() / 16.0) {
         return None;
     }

@@ -133,8 +133,8 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
 /// Segments that the end of all data has at most.
 const MAX_TAIL: u64 = 10;
 
-/// The longest silence that the loss of a tail explains. Behind the end of all data nothing else tells of it, so
-/// that a lost probe takes as long again.
+/// The longest silence that the loss of a tail explains. Behind the end of all data nothing else tells of it,
+/// so that a lost probe takes as long again.
 fn patience(view: &View<'_>, stall: &Stall) -> Span {
     let left = view.half.stream().saturating_sub(stall.offset);
     let repair = losses::tail_repair(stall.round);

@@ -123,8 +123,8 @@ impl AckLog {
         }
     }
 
-    /// Moves on to what the sender knows at `now`. It has sent up to `nxt`, and would send `len` bytes; a full
-    /// segment has `full`.
+    /// Moves on to what the sender knows at `now`. It has sent up to `nxt`, and would send `len` bytes; a
+    /// full segment has `full`.
     pub fn advance(&mut self, now: Instant, nxt: u64, len: u64, full: u64) {
         let distance = self.distance();
         // What fills the window to the byte would have been longer in a larger one.
@@ -156,4 +156,37 @@ pub(super) struct Shut {
     pub until: Option<Instant>,
     /// It was offered as zero meanwhile.
     pub zero: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(nanos: u64, una: u64, edge: u64) -> Ack {
+        Ack { time: Instant::from_nanos(nanos), una, edge, sacked: 0 }
+    }
+
+    /// Breaks: a request that repeats the number of the last ACK ends no pause of the program.
+    #[test]
+    fn only_new_data_moves_the_time_at_which_all_was_acknowledged() {
+        let mut log = AckLog::default();
+        log.push(ack(100, 1_000, 9_000), None);
+        log.push(ack(5_000, 1_000, 9_000), None);
+        log.advance(Instant::from_nanos(6_000), 1_000, 500, 500);
+        assert_eq!((log.advanced, log.known.time), (Instant::from_nanos(100), Instant::from_nanos(5_000)));
+    }
+
+    /// Breaks: a segment that was cut to fit the window waited for the window.
+    #[test]
+    fn a_segment_that_fills_the_window_to_the_byte_had_no_room() {
+        let mut log = AckLog::default();
+        log.push(ack(100, 1_000, 1_300), None);
+        log.advance(Instant::from_nanos(200), 1_000, 300, 500);
+        log.advance(Instant::from_nanos(300), 1_000, 300, 500);
+        assert!(log.shut.is_some());
+        log.push(ack(400, 1_000, 2_000), None);
+        log.advance(Instant::from_nanos(500), 1_000, 300, 500);
+        log.advance(Instant::from_nanos(600), 1_000, 300, 500);
+        assert!(log.shut.is_none(), "a short segment in a large window");
+    }
 }

@@ -103,7 +103,8 @@ impl Stalls {
         }
     }
 
-    /// An ACK came that acknowledges nothing but data from before `sent`, after the timer that fired at `timer`.
+    /// An ACK came that acknowledges nothing but data sent at `sent` and before; `timer` is when a timer last
+    /// fired.
     pub(super) fn late_ack(&mut self, timer: Instant, sent: Instant) {
         if let Some(stall) = self.kept.iter_mut().rev().find(|s| s.end <= timer)
             && stall.end == timer
@@ -128,5 +129,61 @@ impl Stalls {
         if let Some(stall) = self.kept.iter_mut().rev().find(|s| s.loss == loss) {
             stall.spurious = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stall() -> Stall {
+        Stall {
+            start: Instant::from_nanos(1_000),
+            end: Instant::from_nanos(9_000),
+            first_frame: 1,
+            last_frame: 2,
+            wait: Wait::Timer,
+            outstanding: 10_000,
+            round: Span::from_nanos(500),
+            sacked: 0,
+            segments: 7,
+            head_sent: 1,
+            spurious: false,
+            heard: false,
+            overlooked: false,
+            loss: 0,
+            tail: false,
+            unseen: 0,
+            offset: 5_000,
+            late_acks: 0,
+            len: 1_000,
+            upstream: false,
+        }
+    }
+
+    /// Breaks: a path that paused is told from one that lost everything, by ACKs of what was sent before.
+    #[test]
+    fn acks_of_what_was_sent_before_the_pause_count() {
+        let mut stalls = Stalls::default();
+        stalls.add(stall());
+        stalls.late_ack(Instant::from_nanos(9_000), Instant::from_nanos(800));
+        assert_eq!(stalls.kept()[0].late_acks, 1);
+        // Sent in the pause, or another timer.
+        stalls.late_ack(Instant::from_nanos(9_000), Instant::from_nanos(2_000));
+        stalls.late_ack(Instant::from_nanos(9_500), Instant::from_nanos(800));
+        assert_eq!(stalls.kept()[0].late_acks, 1);
+    }
+
+    /// Breaks: behind a path that paused, the pause is not the program's.
+    #[test]
+    fn a_needless_copy_of_what_ended_a_pause_tells_of_a_timer() {
+        let within = Span::from_nanos(1_000);
+        let mut stalls = Stalls::default();
+        stalls.add(stall());
+        stalls.needless_after(6_000, Instant::from_nanos(9_500), within);
+        stalls.needless_after(5_000, Instant::from_nanos(20_000), within);
+        assert!(!stalls.kept()[0].spurious);
+        stalls.needless_after(5_000, Instant::from_nanos(9_500), within);
+        assert!(stalls.kept()[0].spurious);
     }
 }

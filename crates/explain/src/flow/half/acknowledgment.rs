@@ -107,7 +107,7 @@ impl Half {
         let mut sacked = 0;
         let (mut largest, agreed) = (self.largest_delivered, self.mss);
         let last_timer = self.last_timer;
-        // The newest transmission of what is acknowledged, if all of it was sent once, before the timer fired.
+        // The newest transmission of what is acknowledged, if all was sent once, before the timer fired.
         let mut late: Option<Instant> = Some(Instant::ZERO);
         self.out.acknowledge(ack, |range| {
             ranges += 1;
