@@ -4,11 +4,12 @@
 //! congestion window, get their cause from what bounds that window: the path that is full, slow start, or
 //! the last loss.
 
+mod stall_cause;
+
 use crate::cause::Cause;
 use crate::flow::Wait;
 use crate::losses::{self, Pattern};
 use crate::policing::{Policing, policing};
-use crate::stall_cause;
 use crate::statistics::median;
 use crate::view::{Stretch, Vantage, View};
 use farpace_units::{Instant, Span};
@@ -115,7 +116,7 @@ fn connect(view: &View<'_>, time: &mut Attribution) {
 const MIN_UNREAD: f64 = 0.2;
 
 /// What a full receive window means.
-pub(crate) fn window(view: &View<'_>) -> Cause {
+fn window(view: &View<'_>) -> Cause {
     let half = view.half;
     // A program that reads slowly lets the offered window shrink while data comes; a small one stays as it
     // is.
@@ -145,14 +146,14 @@ pub(crate) fn window(view: &View<'_>) -> Cause {
 
 /// What a closed window means: the program on the other side does not read. If it did so once or twice,
 /// that is an event of its own; otherwise it reads slowly.
-pub(crate) fn zero_window(view: &View<'_>) -> Cause {
+fn zero_window(view: &View<'_>) -> Cause {
     let closed = view.waited(Wait::ZeroWindow);
     let long = view.half.stalls.kept().iter().filter(|s| s.wait == Wait::ZeroWindow).count();
     let (few, alone) = (long <= 3, view.waited(Wait::Window) * 4 < closed);
     if few && alone && long > 0 { Cause::ZeroWindow } else { Cause::ReceiverApplication }
 }
 
-pub(crate) fn label_at(view: &View<'_>, time: &Attribution, at: Instant) -> Cause {
+fn label_at(view: &View<'_>, time: &Attribution, at: Instant) -> Cause {
     let place = view.stretches.partition_point(|s| s.slice.end < at);
     time.labels.get(place).or(time.labels.last()).copied().unwrap_or(Cause::Unknown)
 }

@@ -22,7 +22,6 @@ mod losses;
 pub mod pair;
 mod policing;
 pub mod reproduce;
-mod stall_cause;
 mod statistics;
 mod view;
 pub mod words;

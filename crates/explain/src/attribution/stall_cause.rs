@@ -1,6 +1,6 @@
 //! Why the sender stood still: a cause for each stall.
 
-use crate::attribution::{Attribution, label_at, window, zero_window};
+use super::{Attribution, label_at, window, zero_window};
 use crate::cause::Cause;
 use crate::flow::{Stall, Wait};
 use crate::losses;
@@ -8,7 +8,7 @@ use crate::view::View;
 use farpace_units::Span;
 
 /// Gives each stall that is kept its cause.
-pub(crate) fn stalls(view: &View<'_>, time: &mut Attribution) {
+pub(super) fn stalls(view: &View<'_>, time: &mut Attribution) {
     let kept = view.half.stalls.kept();
     let mut causes: Vec<Cause> = Vec::with_capacity(kept.len());
     while let Some(stall) = kept.get(causes.len()) {
@@ -29,7 +29,7 @@ pub(crate) fn stalls(view: &View<'_>, time: &mut Attribution) {
 }
 
 /// The repair of a tail takes a round trip more, in which a transfer that ends has nothing else to wait for.
-pub(crate) fn repairs(view: &View<'_>, time: &mut Attribution) {
+pub(super) fn repairs(view: &View<'_>, time: &mut Attribution) {
     let kept = view.half.stalls.kept();
     let Some((stall, _)) = kept.iter().zip(&time.stalls).rfind(|(_, cause)| **cause == Cause::TailLoss)
     else {
