@@ -72,7 +72,8 @@ fn shares(sets: usize, wanted: impl Fn(&[UnequalPath]) -> bool) -> Vec<(usize, f
         if !wanted(&paths) {
             continue;
         }
-        let alone: Vec<f64> = paths.iter().map(|path| goodput(std::slice::from_ref(path), ALONE, "").0).collect();
+        let alone: Vec<f64> =
+            paths.iter().map(|path| goodput(std::slice::from_ref(path), ALONE, "").0).collect();
         let best = alone.iter().copied().fold(0.0, f64::max);
         let (got, more) = goodput(&paths, TOGETHER, "");
         println!("set {set}: {:.3} of the best, {got:.1} Mbit/s; alone {alone:.1?}; {more}", got / best);
