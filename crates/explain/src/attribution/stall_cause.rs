@@ -104,7 +104,7 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
         return Cause::Linux2617;
     }
     // All that was sent for longer than one timeout takes was lost before the capture point.
-    if group.iter().any(|s| s.unseen > 1 && s.duration() > patience(view, s)) {
+    if group.iter().any(|s| s.unseen > 1 && s.duration() > max_pause(view, s)) {
         return Cause::Outage;
     }
     let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
@@ -135,7 +135,7 @@ const MAX_TAIL: u64 = 10;
 
 /// The longest silence that the loss of a tail explains. Behind the end of all data nothing else tells of it,
 /// so that a lost probe takes as long again.
-fn patience(view: &View<'_>, stall: &Stall) -> Span {
+fn max_pause(view: &View<'_>, stall: &Stall) -> Span {
     let left = view.half.stream().saturating_sub(stall.offset);
     let repair = losses::tail_repair(stall.round);
     if left <= MAX_TAIL * u64::from(view.mss) && u64::from(stall.unseen) <= MAX_TAIL {

@@ -204,7 +204,7 @@ pub enum Sends {
 
 /// A path that a transport could have whose peer does not put frames in order.
 #[derive(Clone, Copy)]
-struct Candidate {
+struct PathCandidate {
     /// Its index.
     at: usize,
     path: NicPath,
@@ -218,15 +218,15 @@ struct Candidate {
 ///
 /// Frames that move to a shorter path overtake those before, and rates are estimates. So a path that is in
 /// use stays unless another one is better by [`MIN_BETTER`].
-fn worth_it(paths: &[Candidate], sends: Sends) -> Vec<usize> {
+fn worth_it(paths: &[PathCandidate], sends: Sends) -> Vec<usize> {
     if sends == Sends::Acks {
         return shortest(paths).into_iter().collect();
     }
     let loss_tolerant = sends == Sends::LossTolerant;
-    let mut kept: Vec<Candidate> = Vec::new();
+    let mut kept: Vec<PathCandidate> = Vec::new();
     let (mut best, mut shortest, mut longest) = (0.0, Span::ZERO, Span::MAX);
     loop {
-        let more = paths.iter().filter(|Candidate { at, path, .. }| {
+        let more = paths.iter().filter(|PathCandidate { at, path, .. }| {
             let steady = path.spread <= MAX_SPREAD.max(path.base_rtt / 16);
             let alike = (shortest..=longest).contains(&path.base_rtt) && (kept.is_empty() || steady);
             alike && kept.iter().all(|other| other.at != *at)
@@ -249,10 +249,10 @@ fn worth_it(paths: &[Candidate], sends: Sends) -> Vec<usize> {
 
 /// The path with the shortest round trip that carries acknowledgments easily: the window of who waits for
 /// them brings most in a short round trip.
-fn shortest(paths: &[Candidate]) -> Option<usize> {
+fn shortest(paths: &[PathCandidate]) -> Option<usize> {
     let widest = paths.iter().map(|one| one.path.rate.bits_per_sec()).max()?;
     let wide = paths.iter().filter(|one| one.path.rate.bits_per_sec() >= widest / MAX_ACK_DIVISOR);
-    let rtt = |one: &Candidate| match one.path.base_rtt {
+    let rtt = |one: &PathCandidate| match one.path.base_rtt {
         Span::ZERO => f64::INFINITY,
         rtt => rtt.as_secs_f64() / if one.in_use { MIN_BETTER } else { 1.0 },
     };
@@ -433,11 +433,11 @@ impl NicPaths {
         if resequence_time.is_none() {
             let candidate = |(at, path): (usize, &Option<NicPath>)| {
                 let path = (*path).filter(|path| working(at, path) && !path.disabled)?;
-                Some(Candidate { at, path, in_use: !disabled.get(at).copied().unwrap_or(false) })
+                Some(PathCandidate { at, path, in_use: !disabled.get(at).copied().unwrap_or(false) })
             };
-            let used: Vec<Candidate> = paths.iter().enumerate().filter_map(candidate).collect();
+            let used: Vec<PathCandidate> = paths.iter().enumerate().filter_map(candidate).collect();
             let kept = worth_it(&used, sends);
-            for Candidate { at, .. } in used {
+            for PathCandidate { at, .. } in used {
                 if let Some(Some(path)) = paths.get_mut(at) {
                     path.disabled = !kept.contains(&at);
                 }
@@ -458,8 +458,8 @@ impl NicPaths {
             Some((NicId(at as u8), path))
         })
     }
-    /// What the paths to `neighbour` carry together, how many there are, and which of them carries most; none:
-    /// none works.
+    /// What the paths to `neighbour` in use carry together, their number, and which carries most; none: no
+    /// path is in use.
     pub fn carried(&self, neighbour: NeighbourId) -> Option<(Rate, usize, NicId)> {
         let (widest, _) = self.working(neighbour).max_by_key(|(_, path)| path.rate)?;
         let each = || self.working(neighbour).map(|(_, path)| path.rate.bits_per_sec());
