@@ -406,7 +406,8 @@ impl Connection {
     /// there is one path.
     #[inline]
     pub fn set_paths(&mut self, info: Option<MultipathInfo>) {
-        self.flight.min_rtt.set_paths(info);
+        let window = u64::from(self.flight.window.cwnd().get()) * u64::from(self.flight.window.mss());
+        self.flight.min_rtt.set_paths(info, window);
     }
 
     /// The congestion control does not take each loss for congestion.

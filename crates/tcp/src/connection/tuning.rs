@@ -3,7 +3,7 @@
 use super::{Connection, ConnectionState};
 use crate::cc;
 use crate::config::{Config, KeepAlive};
-use crate::rto::RttSample;
+use crate::rto::{PathMove, RttSample};
 use farpace_events::{Cause, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use std::sync::Arc;
@@ -16,13 +16,15 @@ impl Connection {
         if self.flight.recovery.state() != RecoveryState::Open {
             return;
         }
-        let Some(holds) = self.flight.min_rtt.take_moved() else { return };
+        let Some(PathMove { holds_more }) = self.flight.min_rtt.take_move() else { return };
         let rtt = self.flight.min_rtt.base_of_paths();
+        if rtt.is_zero() {
+            return;
+        }
         let (snd_una, snd_nxt) = (self.snd.una, self.snd.nxt);
         self.flight.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
         self.flight.min_rtt.raise(rtt);
-        let window = u64::from(self.flight.window.cwnd().get()) * u64::from(self.flight.window.mss());
-        if holds.get() > window {
+        if holds_more {
             self.begin_congestion_control(now);
             self.flight.window.set_ssthresh(Packets::MAX);
         }

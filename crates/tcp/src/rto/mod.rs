@@ -11,7 +11,7 @@ mod timed;
 pub use cdl::Cdl;
 pub use clock::TcpClock;
 pub use linux26::Linux26Rto;
-pub use min_rtt::MinRtt;
+pub use min_rtt::{MinRtt, PathMove};
 pub use net2::Net2;
 pub use rfc6298::Rfc6298;
 pub use timed::Timed;
