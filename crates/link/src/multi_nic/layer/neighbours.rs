@@ -49,8 +49,8 @@ struct NeighbourNics {
     recent: RecentFrames,
     /// What the transport is told of the paths to it; none: there is one path.
     info: Option<MultipathInfo>,
-    /// How often frames have moved to another path that carries most, modulo 256.
-    moves: u8,
+    /// How often frames have moved to another path that carries most.
+    moves: PathMoves,
 }
 
 /// For how long a neighbour holds frames that does not tell.
@@ -108,6 +108,34 @@ impl RecentFrames {
             Sends::LossSensitive
         } else {
             Sends::LossTolerant
+        }
+    }
+}
+
+/// Moves that a transport is told in [`MOVES_TIME`]. At each it may begin its congestion control again, and a
+/// neighbour that lies about its paths could keep it in slow start.
+const MAX_MOVES: u8 = 4;
+const MOVES_TIME: Span = Span::from_secs(10);
+
+/// Moves of frames to another path that carries most.
+#[derive(Clone, Copy, Debug, Default)]
+struct PathMoves {
+    /// Those that the transport is told, modulo 256.
+    told: u8,
+    /// Of these, since `begun`.
+    recent: u8,
+    begun: Instant,
+}
+
+impl PathMoves {
+    /// Frames have moved.
+    fn add(&mut self, now: Instant) {
+        if now.since(self.begun) >= MOVES_TIME {
+            (self.recent, self.begun) = (0, now);
+        }
+        if self.recent < MAX_MOVES {
+            self.recent += 1;
+            self.told = self.told.wrapping_add(1);
         }
     }
 }
@@ -200,7 +228,7 @@ impl MultiNicNeighbours {
             resequence_time: Span::ZERO,
             recent: RecentFrames::default(),
             info: None,
-            moves: 0,
+            moves: PathMoves::default(),
         };
         let new = match old {
             Some(old) => NeighbourNics { nics: new.nics, flags, ..old },
@@ -415,7 +443,7 @@ impl MultiNic {
         let spreads = self.config.order != OrderKind::FlowHash;
         let info = self.paths.base_rtt(neighbour).filter(|_| spreads).zip(self.paths.carried(neighbour)).map(
             |(base, (rate, paths, _))| {
-                MultipathInfo::new(base, reordering).with_paths(paths, rate, known.moves)
+                MultipathInfo::new(base, reordering).with_paths(paths, rate, known.moves.told)
             },
         );
         known.info = info;
@@ -440,7 +468,7 @@ impl MultiNic {
         if moved.is_some_and(|now| !before.contains(&now))
             && let Some(known) = self.neighbours.nics.get_mut(&neighbour)
         {
-            known.moves = known.moves.wrapping_add(1);
+            known.moves.add(now);
         }
         before != used(&self.paths)
     }
@@ -511,6 +539,14 @@ mod tests {
         assert_eq!(send(1_500, None, 300), Sends::Acks, "the second before counts as well");
         assert_eq!(send(4_000, Some(true), 1), Sends::LossSensitive, "what is older does not");
         assert_eq!(recent.sends(at(6_000)), Sends::LossTolerant, "nothing");
+    }
+
+    /// Breaks: a neighbour whose answers make frames move all the time keeps transports in slow start.
+    #[test]
+    fn few_moves_are_told() {
+        let mut moves = PathMoves::default();
+        (0..4_000).for_each(|n| moves.add(Instant::ZERO + Span::from_millis(n * 25)));
+        assert_eq!(moves.told, 40, "four in each of ten times ten seconds");
     }
 
     /// Breaks: silent entries are removed from a full table, so that a flood of addresses does not block new
