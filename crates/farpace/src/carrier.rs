@@ -9,10 +9,10 @@ use farpace_units::Rate;
 /// How the far end is started.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SshArgs {
-    /// What starts a command on another machine, with its options
+    /// Command that starts a program on another host, with its options
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     pub ssh_command: String,
-    /// farpace on the other machine
+    /// farpace on the other host
     #[arg(long, value_name = "COMMAND", default_value = "farpace")]
     pub remote_command: String,
     /// Port of the far end, UDP and TCP [default: any]
@@ -44,7 +44,7 @@ pub enum StackChoice {
     Auto,
     /// farpace's own: in a tunnel over UDP, or on the device of --tun
     Farpace,
-    /// The kernel's: under TLS, or in the clear with --insecure
+    /// The kernel's: under TLS, or unencrypted with --insecure
     Kernel,
 }
 

@@ -34,7 +34,7 @@ Exit codes:
   0    the comparison was made
   1    bytes arrived other than they were sent
   2    wrong usage, or a file that cannot be written
-  130  interrupted; the same command goes on with what is finished";
+  130  interrupted; the same command continues with the finished runs";
 
 /// The arguments of `farpace together`.
 #[derive(Clone, Debug, Serialize, clap::Args)]

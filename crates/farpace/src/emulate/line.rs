@@ -46,10 +46,10 @@ pub struct LinkOptions {
     /// Drops what exceeds this rate, without a queue (a token bucket)
     #[arg(long, value_name = "RATE", value_parser = words::rate)]
     police: Option<Rate>,
-    /// What may pass at once after a rest [default: 50 ms of the policed rate]
+    /// Depth of the token bucket [default: 50 ms of the policed rate]
     #[arg(long, value_name = "SIZE", requires = "police")]
     police_burst: Option<ByteCount>,
-    /// The line is down from one time to another, like 10s-12s; may be repeated
+    /// The link is down from one time to another, like 10s-12s; may be repeated
     #[arg(long, value_name = "FROM-TO", value_parser = outage)]
     outage: Vec<OutageSpec>,
     /// Bytes that a frame takes beyond its own [default: 24 B, Ethernet's]

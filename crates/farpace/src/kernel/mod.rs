@@ -38,13 +38,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-The controls of farpace run in this kernel for connections of any program: `farpace` for paths of which \
-nothing is known but that \
-they are far, `star` (TCP-STAR) for satellites. Nothing is patched and nothing restarted. Programs choose \
-one with \
+The controls of farpace run in the kernel for connections of any program: `farpace` for all far paths, \
+`star` (TCP-STAR) for satellites. Nothing is patched and nothing restarted. Programs choose one with \
 setsockopt(TCP_CONGESTION), administrators with `ip route ... congctl farpace`, with sysctl \
-net.ipv4.tcp_congestion_control, or with \
-the options of `up`.
+net.ipv4.tcp_congestion_control, or with the options of `up`.
 
 Examples:
   farpace kernel doctor                         what this kernel allows
@@ -71,15 +68,15 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// What this kernel allows, feature by feature, and what is missing
+    /// Report what this kernel allows, feature by feature, and what is missing
     Doctor(DoctorArgs),
-    /// Load the controls, and say which connections are under them
+    /// Load the controls, and select the connections that use them
     Up(UpArgs),
     /// The connections under them: control, rate, window, round trip, losses; and what classes do
     Status(StatusArgs),
-    /// A row for each ACK, in the form of the lab's traces
+    /// Write a row for each ACK, in the form of the lab's traces
     Trace(TraceArgs),
-    /// Take away what `up --stay` has loaded, and give its connections to another control
+    /// Unload what `up --stay` has loaded, and move its connections to another control
     Down(KernelDownArgs),
 }
 
@@ -93,18 +90,17 @@ struct DoctorArgs {
 }
 
 const UP_HELP: &str = "\
-A destination is a network, and what holds for connections with it: any of
-  control=farpace|star|kernel       whose congestion control; kernel: it keeps its own
+A destination is a network, followed by any of these keys for connections with it:
+  control=farpace|star|kernel       the congestion control; kernel: no change
   rto-min=50ms  rto-max=5s          bounds of the retransmission timeout (rto-max: Linux 6.15 or later, 1 s \
   to 120 s)
-  delack-max=8ms                    how long this end delays ACKs, at most
+  delack-max=8ms                    maximum delay of ACKs by this end
   initial-window=32                 segments before the first ACK
   initial-receive-window=1000       segments that the peer may send before the receive window grows
   max-rate=20mbit                   no connection faster than this
-  ack-requests=on|off               ask for ACKs where the peer can answer, and answer
-The longest prefix counts. What is not given is as --control and --ack-requests say. Without --default, \
---cgroup and --to the \
-controls are registered, and no connection is under them that does not ask.
+  ack-requests=on|off               request ACKs if the peer supports it, and answer
+The longest prefix decides. Missing keys are as --control and --ack-requests set them. Without --default, \
+--cgroup and --to the controls are registered, and only connections that select one use it.
 
 Examples:
   farpace kernel up --default

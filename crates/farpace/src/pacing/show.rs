@@ -17,11 +17,9 @@ use std::process::ExitCode;
 const USUAL_LINE: Rate = Rate::from_mbit(1_000);
 
 const AFTER_HELP: &str = "\
-Rates count layer 2: frames with their headers and check sequences. A frame takes 20 B more of the line: \
-preamble, start \
-delimiter, inter-frame gap. The interval is from the start of a full frame to the start of the next, the gap \
-what stays \
-empty between them.
+Rates count layer 2: frames with their headers and check sequences. A frame takes 20 B more of the link: \
+preamble, start delimiter, inter-frame gap. The interval is from the start of a full frame to the start of \
+the next, the gap is the idle part of it.
 
 Examples:
   farpace pacing show --line \"1 Gbit/s\"

@@ -11,11 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Kinds of the root: edf (best), psp (as in the paper), htb and tbf (token buckets), fq (a timer per class), \
-pfifo and \
-bfifo (no pacing). Beside the words of tc, a root takes device_rate, mtu, gaps, gap_frame, jitter, tick, \
-burst, slack and \
-quantum, which are the keys of the file (docs/pacing.md).
+Kinds of the root: edf (recommended), psp (as in the paper), htb and tbf (token buckets), fq (a timer per \
+class), pfifo and bfifo (no pacing). Besides the words of tc, a root takes device_rate, mtu, gaps, \
+gap_frame, jitter, tick, burst, slack and quantum, which are the keys of the file (docs/pacing.md).
 
 Examples:
   farpace pacing tc qdisc add dev eth0 root handle 1: psp default 3

@@ -122,7 +122,7 @@ Exit codes:
   0    all runs were made and all bytes were right; claims may fail, which is printed
   1    a transfer did not complete or bytes differ; with --strict also: a claim fails
   2    wrong usage, or a file that cannot be read or written
-  130  interrupted; the same command goes on with what is finished"
+  130  interrupted; the same command continues with the finished runs"
     };
 }
 use exit_codes;

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 /// What is in the clear.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ClearArgs {
-    /// In the clear, without a ticket: everybody on the path can read and change what is sent
+    /// Without encryption and ticket: everybody on the path can read and change what is sent
     #[arg(long)]
     pub insecure: bool,
     /// With --insecure: name of a TUN device to make for farpace's TCP; it goes with the command

@@ -33,11 +33,9 @@ Examples:
   farpace copy film.mp4 far.example: --or-scp          by scp, if farpace is not installed there
 
 ssh starts farpace at the far end, which must be installed there; neither end needs privileges. Keys are \
-exchanged over ssh. Then
-UDP and TCP are tried at once. If UDP gets through, farpace's own TCP carries the files in a WireGuard \
-tunnel; otherwise the
-kernel's TCP does under TLS 1.3; otherwise ssh does. All ways are encrypted; which one it is, and why, is \
-said.
+exchanged over ssh. Then UDP and TCP are tried at once. If UDP works, farpace's own TCP carries the files \
+in a WireGuard tunnel; otherwise the kernel's TCP does under TLS 1.3; otherwise ssh does. All transports \
+are encrypted. The command reports which one it uses, and why.
 
 Exit codes:
   0    all is written and verified at the other end
@@ -84,7 +82,7 @@ pub struct Args {
     stack: StackArgs,
     #[command(flatten)]
     links: ViaArgs,
-    /// Give up when nothing moves for so many seconds
+    /// Give up after this many seconds without a byte in either direction
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
 }

@@ -30,7 +30,7 @@ pub struct SendingOptions {
 /// What is left out.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ExcludeArgs {
-    /// Leave out what a pattern stands for, as rsync does: *.o, cache/, /target, doc/*.pdf; may be repeated
+    /// Exclude matching names, as rsync does: *.o, cache/, /target, doc/*.pdf; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
 }

@@ -36,16 +36,12 @@ Examples:
   farpace recv --insecure --token-file secret              in the clear, from those who know the token
   farpace recv --insecure --open --max-bytes 10GB          in the clear, from everybody who reaches the port
 
-Whoever has the ticket may send; nobody else can, or can read what is sent. It is good until this command \
-ends, or with
---key-file as long as the file is there. One port must be reachable: UDP, or TCP where UDP is not.
-Files that are there are not replaced unless --allow-overwrite is given, nothing is written outside of the \
-directory,
-and a file has its name only when it is whole and verified. With --insecure and without a token senders are \
-strangers: they
-get no hidden names, no hash of a file that they have not sent themselves, half of the transfers for one \
-address, and none of
-the last 5 % of the disk.
+Only holders of the ticket may send, and nobody else can read the traffic. It is valid until this command \
+ends, or with --key-file as long as the file exists. One port must be reachable: UDP, or TCP without UDP. \
+Existing files are not replaced unless --allow-overwrite is given, nothing is written outside of the \
+directory, and a file gets its name only when it is complete and verified. With --insecure and without a \
+token senders are strangers: they get no hidden names, no hash of a file that they have not sent \
+themselves, half of the transfers for one address, and none of the last 5 % of the disk.
 
 Exit codes:
   0    ended by --once, and everything was written and verified
@@ -71,7 +67,7 @@ pub struct Args {
     /// With --insecure, without a token: let everybody send who reaches the port
     #[arg(long, requires = "insecure")]
     open: bool,
-    /// Where files go; made if it is not there
+    /// Directory for received files; made if it does not exist
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// End after one transfer
@@ -95,13 +91,13 @@ pub struct Args {
     /// Wait until each file is on the disk before it is acknowledged
     #[arg(long)]
     sync: bool,
-    /// Transfers at once; more are turned away
+    /// Transfers at once; more are refused
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = transfers)]
     max_transfers: usize,
     /// One line of JSON for each transfer
     #[arg(long)]
     json: bool,
-    /// Say nothing of transfers that go well
+    /// Do not report transfers that succeed
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -110,7 +106,7 @@ pub struct Args {
     stack: StackArgs,
     #[command(flatten)]
     clear: ClearArgs,
-    /// Give up a transfer in which nothing moves for so many seconds
+    /// Give up a transfer after this many seconds without a byte in either direction
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
     /// The far end of `farpace copy`

@@ -27,13 +27,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-The host is a machine of its own beside this one: it answers ping, and offers TCP services to whoever can \
-reach it. A TUN or \
-TAP device is made for it; on an interface that is there already (--iface) it has its own MAC and IP \
-addresses, and the system \
-goes on to use the interface as before. Everything that was set is taken away at the end, also after a \
-signal; after kill -9 \
-`farpace doctor --clean` does it.
+The host has addresses of its own: it answers ping, and offers TCP services to everybody who can reach it. \
+A TUN or TAP device is made for it. On an existing interface (--iface) it has its own MAC and IP \
+addresses, and the system continues to use the interface. At the end, also after a signal, all settings \
+are removed; after kill -9 `farpace doctor --clean` removes them.
 
 Examples:
   farpace up                                              10.77.0.2 behind the TUN device fp0
