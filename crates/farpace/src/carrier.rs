@@ -39,7 +39,7 @@ pub struct ViaArgs {
 /// Which TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum StackChoice {
-    /// farpace's in a tunnel over UDP; where UDP does not get through, the kernel's under TLS
+    /// farpace's in a tunnel over UDP; if UDP does not work, the kernel's under TLS
     #[default]
     Auto,
     /// farpace's own: in a tunnel over UDP, or on the device of --tun
@@ -51,7 +51,7 @@ pub enum StackChoice {
 /// Which TCP, and on what.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct StackArgs {
-    /// Whose TCP carries the data
+    /// The TCP that carries the data
     #[arg(long, value_enum, default_value_t)]
     pub stack: StackChoice,
     /// TCP profile of farpace's TCP (farpace profiles)

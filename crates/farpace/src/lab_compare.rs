@@ -74,7 +74,7 @@ pub struct Args {
     /// How the network waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
     pub wait: LateTolerance,
-    /// Exit with 1 if the goodput of a way is not within so many percent of the first one's
+    /// Exit with 1 if the goodput of a stack differs by more than this percentage from the first one's
     #[arg(long, value_name = "PERCENT")]
     pub require: Option<f64>,
     /// Print JSON; the report is also written

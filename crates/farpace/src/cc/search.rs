@@ -66,10 +66,10 @@ pub struct Args {
     /// The controls that it is compared with, separated by commas [default: cubic,bbr3,farpace]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub against: Vec<String>,
-    /// What is bad: goodput, delay, fairness, starvation or recovery
+    /// The objective: goodput, delay, fairness, starvation or recovery
     #[arg(long, value_name = "WORD", default_value = "goodput", value_parser = objective)]
     pub objective: Objective,
-    /// How long to search, as in 10m, 90s or "2 h"; shrinking comes after it
+    /// Duration of the search, as in 10m, 90s or "2 h"; shrinking follows
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = budget)]
     pub budget: Span,
     /// A TOML file that narrows the space of paths
@@ -78,7 +78,7 @@ pub struct Args {
     /// All random numbers of the search follow from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// End after so many generations of 16 paths, even if there is time left
+    /// End after this many generations of 16 paths, even if time is left
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub generations: Option<u64>,
     /// The directory for report.html, the scenarios and figures/*.svg [default: out/cc-search]

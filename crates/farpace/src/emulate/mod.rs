@@ -51,7 +51,7 @@ pub struct Args {
     /// The interfaces: two, or with --scenario one for each host, as HOST=INTERFACE
     #[arg(value_name = "INTERFACE", required = true, num_args = 2..)]
     interfaces: Vec<String>,
-    /// The network between them, in place of a single line
+    /// The network between them, in place of a single link
     #[arg(long, value_name = "FILE", conflicts_with_all = line::FLAGS)]
     scenario: Option<PathBuf>,
     #[command(flatten)]
@@ -77,13 +77,13 @@ pub struct Args {
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
     wait: LateTolerance,
-    /// Captures at both interfaces, and of what is dropped, into this directory
+    /// Write captures at both interfaces, and of dropped packets, to this directory
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
     /// Width of the bins of --csv
     #[arg(long, value_name = "TIME", value_parser = words::span, default_value = "100ms")]
     meter: Span,
-    /// Bytes and packets per bin, in and out, into this file
+    /// Write bytes and packets per bin, in and out, to this file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Print the summary as one JSON object

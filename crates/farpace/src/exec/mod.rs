@@ -62,7 +62,7 @@ pub struct Args {
     /// Address of the kernel on the TUN or TAP device [default: the first of the network]
     #[arg(long, value_name = "ADDR", conflicts_with = "iface")]
     peer_addr: Vec<IpAddr>,
-    /// What its connections may hold, as in "2 GiB" [default: a quarter of the machine's memory]
+    /// Memory limit of its connections, as in "2 GiB" [default: a quarter of the host's memory]
     #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
     memory: Option<ByteCount>,
     /// Router to all other networks, one for each family; then everything but loopback is farpace's
@@ -80,7 +80,7 @@ pub struct Args {
     /// A setting of its TCP, as in scenarios: ack_control=safe; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// What passes, into this file (pcapng): packets as on a line, with whole checksums
+    /// Write packets to this file (pcapng), split and with checksums as on a link
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// The program and its arguments

@@ -112,35 +112,34 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = UP_HELP)]
 struct UpArgs {
-    /// The control of connections for which nothing else is said [default: farpace]
+    /// The control of connections without a rule of their own [default: farpace]
     #[arg(long, value_name = "CONTROL", value_parser = words::control)]
     control: Option<KernelControl>,
-    /// Every new connection of this machine, also in containers, is under it
+    /// Use it for every new connection of this host, also in containers
     #[arg(long)]
     default: bool,
-    /// New connections of processes in this control group (version 2) are under it; may be repeated
+    /// Use it for new connections of processes in this control group (version 2); may be repeated
     #[arg(long, value_name = "FOLDER", conflicts_with = "default")]
     cgroup: Vec<PathBuf>,
-    /// What holds for connections with a network; may be repeated, and goes with --default where no --cgroup
-    /// is given
+    /// Settings for connections with a network, with --cgroup only of its processes; may be repeated
     #[arg(long, value_name = "NETWORK[,KEY=VALUE]...", value_parser = words::destination)]
     to: Vec<words::To>,
-    /// Ask for ACKs where the peer's farpace answers them, and answer requests
+    /// Request ACKs if the peer's farpace answers requests, and answer requests
     #[arg(long)]
     ack_requests: bool,
-    /// Pacing classes for what leaves by --dev: a configuration of farpace pacing
+    /// Pacing classes for packets that leave by --dev: a configuration of farpace pacing
     #[arg(long, value_name = "FILE", requires = "dev")]
     classes: Option<PathBuf>,
     /// A device that has the classes; may be repeated, each has them for itself
     #[arg(long, value_name = "DEVICE", requires = "classes")]
     dev: Vec<String>,
-    /// Packets of classes that would wait longer are dropped
+    /// Drop packets of classes that would wait longer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = words::horizon, requires = "classes")]
     horizon: Span,
-    /// Super-segments stay as long as they are: less processor time, and bursts of so many frames
+    /// Do not split super-segments: less processor time, and bursts of that many frames
     #[arg(long, requires = "classes")]
     keep_super_segments: bool,
-    /// Stays when this command ends; `farpace kernel down` takes it away
+    /// Stay loaded when this command ends; `farpace kernel down` unloads it
     #[arg(long, conflicts_with = "lasts")]
     stay: bool,
     /// Ends after this time; without it, and without --stay, at Ctrl-C
@@ -152,7 +151,7 @@ struct UpArgs {
 }
 
 impl UpArgs {
-    /// The control of connections for which nothing else is said.
+    /// The control of connections without a rule of their own.
     fn usual(&self) -> KernelControl {
         self.control.unwrap_or(KernelControl::Farpace)
     }

@@ -38,7 +38,7 @@ pub struct Args {
     /// The paths: rate, and delay if there is one, like 1G,100M or "80 Mbit/s@20 ms"
     #[arg(long, alias = "ways", value_name = "PATHS", value_delimiter = ',', value_parser = path_spec::path, required = true)]
     paths: Vec<PathSpec>,
-    /// Which frame leaves next, and by which NIC
+    /// Selection of the next frame and its NIC
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
     order: OrderName,
     /// With skip: the skip number S [default: computed from the paths]

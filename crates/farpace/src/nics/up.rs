@@ -34,7 +34,7 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// A NIC, and what it is if the driver does not know, as in eth1=1G; to be repeated
+    /// A NIC, with its kind if the driver does not report it, as in eth1=1G; may be repeated
     #[arg(long = "nic", value_name = "NIC", value_parser = nic, required = true)]
     nics: Vec<(String, Option<Rate>)>,
     /// An address of the host on all of them together, with its network; may be repeated
@@ -43,7 +43,7 @@ pub struct Args {
     /// The name of the TAP device
     #[arg(long, value_name = "NAME", default_value = "far0")]
     tap: String,
-    /// Which frame leaves next, and by which NIC
+    /// Selection of the next frame and its NIC
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
     order: super::order::OrderName,
     /// With skip: the skip number S [default: computed from the NICs]
@@ -55,7 +55,7 @@ pub struct Args {
     /// Use the rates of the NICs: neither rates nor failures are measured
     #[arg(long)]
     no_probe: bool,
-    /// Put received frames in order; each waits for others so long at most
+    /// Put received frames in order; the maximum time for which one waits
     #[arg(long, value_name = "TIME", value_parser = words::span, num_args = 0..=1, default_missing_value = "10ms")]
     resequence: Option<Span>,
     /// Ends after this time; without it at Ctrl-C

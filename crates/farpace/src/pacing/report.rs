@@ -50,19 +50,19 @@ pub struct Args {
     /// Compare flows with this rate of layer 2, as in "500 Mbit/s" [default: the mean rate of each]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
-    /// The longest IP packet that the line takes, as in "1500 B" [default: the longest of each flow]
+    /// The longest IP packet on the link, as in "1500 B" [default: the longest of each flow]
     #[arg(long, value_name = "SIZE")]
     pub mtu: Option<ByteCount>,
-    /// The rate of the line, for trains of frames [default: the slowest common one that fits]
+    /// The link rate, for trains of frames [default: the slowest common one that fits]
     #[arg(long, value_name = "RATE")]
     pub line: Option<Rate>,
     /// A tick of the capturing clock, as in "60 ns", if it is coarser than the file says
     #[arg(long, value_name = "TIME")]
     pub tick: Option<Span>,
-    /// Begin so long after the first packet, as in "5 s"
+    /// Begin at this time after the first packet, as in "5 s"
     #[arg(long, value_name = "TIME")]
     pub from: Option<Span>,
-    /// End so long after the first packet
+    /// End at this time after the first packet
     #[arg(long, value_name = "TIME")]
     pub until: Option<Span>,
     /// Exit with 1 unless all flows are of this kind

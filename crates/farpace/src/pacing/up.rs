@@ -45,7 +45,7 @@ pub struct Args {
     /// The interface that sends
     #[arg(long, value_name = "INTERFACE")]
     iface: String,
-    /// An address of the machine, with its network; may be repeated
+    /// An address of the host, with its network; may be repeated
     #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = below::address)]
     addresses: Vec<(IpAddr, u8)>,
     /// The name of the TAP device
@@ -57,7 +57,7 @@ pub struct Args {
     /// One class for everything, with this rate
     #[arg(long, value_name = "RATE", value_parser = words::rate, conflicts_with = "config")]
     rate: Option<Rate>,
-    /// The rate of the line [default: what the driver says, or 1gbit]
+    /// The link rate [default: that of the driver, or 1gbit]
     #[arg(long, value_name = "RATE", value_parser = words::rate)]
     line: Option<Rate>,
     /// Gap frames leave, too

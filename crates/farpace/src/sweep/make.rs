@@ -53,7 +53,7 @@ pub struct SweepArgs {
     /// Only part I of N, in the folder shard-I-of-N below --out
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Make the runs on a Ray cluster: auto (the one of this machine), or HOST:PORT of its head
+    /// Make the runs on a Ray cluster: auto (that of this host), or HOST:PORT of its head
     #[arg(long, value_name = "ADDRESS")]
     ray: Option<String>,
     /// The Python with farpace and ray, for --ray [default: python3]

@@ -15,7 +15,7 @@ pub struct ClearArgs {
     /// Without encryption and ticket: everybody on the path can read and change what is sent
     #[arg(long)]
     pub insecure: bool,
-    /// With --insecure: name of a TUN device to make for farpace's TCP; it goes with the command
+    /// With --insecure: name of a TUN device to make for farpace's TCP; it is removed with the command
     #[arg(long, value_name = "NAME", requires = "addr", requires = "insecure")]
     pub tun: Option<String>,
     /// Address of farpace's TCP on that device, e.g. 10.77.0.2/24

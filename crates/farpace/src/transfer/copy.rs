@@ -56,22 +56,22 @@ pub struct Args {
     /// Send everything through ssh: often slower
     #[arg(long)]
     through_ssh: bool,
-    /// Replace files that are there and differ
+    /// Replace existing files that differ
     #[arg(long)]
     allow_overwrite: bool,
-    /// Delete what is in a directory that is copied and the source does not have; --exclude protects
+    /// Delete files in copied directories that the source does not have; --exclude protects
     #[arg(long)]
     delete: bool,
-    /// Only say what would be sent and deleted
+    /// Only report what would be sent and deleted
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Compare files that are there by content: this is always done, the option is for those who know rsync
+    /// Compare existing files by content: always done, accepted for compatibility with rsync
     #[arg(long)]
     checksum: bool,
     #[command(flatten)]
     excludes: ExcludeArgs,
-    /// Copy by scp if farpace is not there: through ssh, not resumed, not verified, and what is there is
-    /// replaced
+    /// Copy by scp if farpace is not installed there: through ssh, not resumed, not verified, existing files
+    /// are replaced
     #[arg(long)]
     or_scp: bool,
     #[command(flatten)]

@@ -61,10 +61,10 @@ pub struct Args {
     /// this machine's]
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Vec<String>,
-    /// Keep the keys in this file, so that the ticket stays the same; made if it is not there
+    /// Keep the keys in this file, so that the ticket stays the same; made if it does not exist
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     key_file: Option<PathBuf>,
-    /// With --insecure, without a token: let everybody send who reaches the port
+    /// With --insecure, without a token: admit everybody who reaches the port
     #[arg(long, requires = "insecure")]
     open: bool,
     /// Directory for received files; made if it does not exist
@@ -73,16 +73,16 @@ pub struct Args {
     /// End after one transfer
     #[arg(long)]
     once: bool,
-    /// Replace files that are there and differ
+    /// Replace existing files that differ
     #[arg(long)]
     allow_overwrite: bool,
-    /// Without a token: take names that begin with a dot
+    /// Without a token: accept names that begin with a dot
     #[arg(long)]
     allow_hidden: bool,
     /// Bytes that all transfers together may store, e.g. 10GB
     #[arg(long, value_name = "SIZE", value_parser = options::bytes)]
     max_bytes: Option<ByteCount>,
-    /// What stays free on the disk, e.g. 20GB or 10% [default: 5% without a token, otherwise nothing]
+    /// Space that stays free on the disk, e.g. 20GB or 10% [default: 5% without a token, otherwise nothing]
     #[arg(long, value_name = "SIZE", value_parser = options::min_free)]
     min_free: Option<MinFree>,
     /// Without a token: how many seconds a partial file is kept

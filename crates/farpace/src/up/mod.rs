@@ -83,7 +83,7 @@ pub struct Args {
     /// TCP of the host: see `farpace profiles`
     #[arg(long, value_name = "NAME", default_value = "modern")]
     profile: String,
-    /// What its connections may hold, as in "2 GiB" [default: a quarter of the machine's memory]
+    /// Memory limit of its connections, as in "2 GiB" [default: a quarter of the host's memory]
     #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
     memory: Option<ByteCount>,
     /// A setting of its TCP, as in scenarios: ack_control=safe; may be repeated
@@ -95,7 +95,7 @@ pub struct Args {
     /// Single packets in both directions rather than super-segments: slower
     #[arg(long)]
     no_offload: bool,
-    /// What passes, into this file (pcapng): packets as on a line, with whole checksums
+    /// Write packets to this file (pcapng), split and with checksums as on a link
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// How it waits for packets: sleeping costs nothing, spinning a core
