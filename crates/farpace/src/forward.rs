@@ -17,7 +17,7 @@ const AFTER_HELP: &str = "\
 Examples:
   farpace forward -L 8080:intranet:80 me@server           http://127.0.0.1:8080 is intranet:80 as server \
   reaches it
-  farpace forward -L 0.0.0.0:5432:localhost:5432 server    for others, too: a port of server itself
+  farpace forward -L 0.0.0.0:5432:localhost:5432 server    for other hosts, too: a port of server itself
   farpace forward -L 8080:intranet:80 -L 2222:nas:22 server --via eth0 --via wwan0
 
 ssh starts farpace at the far end; it needs no privileges and ends with this command. Connections go \

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace perf me@server                        from here to there for 10 s, through ssh's login
-  farpace perf me@server --reverse              from there to here
+  farpace perf me@server                        to the far end for 10 s; ssh starts farpace there
+  farpace perf me@server --reverse              from the far end
   farpace perf me@server --via eth0 --via wwan0 over both at once
   farpace perf me@server --stack kernel         the kernel's TCP under TLS, for comparison
   farpace perf me@server --json

@@ -18,15 +18,14 @@ use std::process::{Child, ExitCode};
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace copy film.mp4 anna@far.example:films/        to there
-  farpace copy anna@far.example:films/film.mp4 .       to here
+  farpace copy film.mp4 anna@far.example:films/        to the far end
+  farpace copy anna@far.example:films/film.mp4 .       from the far end
   farpace copy photos/ far.example:photos --explain    what is in photos goes into photos there; and what \
   limited it
-  farpace copy site/ far.example:www --delete --exclude '*.bak' --allow-overwrite   as rsync: the same tree \
-  there; -n says what
-                                                       would be done
+  farpace copy site/ far.example:www --delete --exclude '*.bak' --allow-overwrite   as rsync: the \
+  same tree there; -n only reports
   farpace copy film.mp4 far.example: --via eth0 --via wwan0   over both links at once
-  farpace copy film.mp4 far.example: --port 9000       a firewall over there lets UDP port 9000 in
+  farpace copy film.mp4 far.example: --port 9000       the firewall there admits UDP port 9000
   farpace copy film.mp4 far.example: --through-ssh     through ssh's own channel, nothing else
   farpace copy film.mp4 far.example: --ssh-command \"ssh -p 2222 -i key\"
   farpace copy film.mp4 far.example: --remote-command /opt/farpace/farpace

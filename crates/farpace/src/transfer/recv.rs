@@ -29,12 +29,12 @@ const EXPIRE: Duration = Duration::from_secs(60);
 const AFTER_HELP: &str = "\
 Examples:
   farpace recv --dir incoming               prints a ticket for `farpace send`; UDP and TCP port 7077
-  farpace recv --once                       one transfer, then the ticket is worth nothing
+  farpace recv --once                       one transfer, then the ticket is invalid
   farpace recv --key-file key               the same ticket each time
   farpace recv --listen 9000 --advertise gw.example:9000   behind an address translator that passes port \
   9000 on
-  farpace recv --insecure --token-file secret              in the clear, from those who know the token
-  farpace recv --insecure --open --max-bytes 10GB          in the clear, from everybody who reaches the port
+  farpace recv --insecure --token-file secret              unencrypted, from holders of the token
+  farpace recv --insecure --open --max-bytes 10GB          unencrypted, from everybody who reaches the port
 
 Only holders of the ticket may send, and nobody else can read the traffic. It is valid until this command \
 ends, or with --key-file as long as the file exists. One port must be reachable: UDP, or TCP without UDP. \

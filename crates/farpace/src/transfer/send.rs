@@ -27,7 +27,7 @@ Examples:
   FARPACE_TICKET=... farpace send film.mp4 --limit 50mbit    the ticket is in the environment
   farpace send film.mp4 @ticket --stack kernel               the kernel's TCP under TLS, not the tunnel over \
   UDP
-  farpace send film.mp4 far.example --insecure               in the clear, to a `farpace recv --insecure`, \
+  farpace send film.mp4 far.example --insecure               unencrypted, to a `farpace recv --insecure`, \
   at port 7077
   farpace send film.mp4 10.78.0.2:7077 --insecure --tun fp0 --addr 10.77.0.2/24 --congestion bbr3
 
