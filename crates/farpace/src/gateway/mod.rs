@@ -23,7 +23,7 @@ the gateway ends or is killed, connections pass by the kernel. Two gateways are 
 an encrypted tunnel over one or several links between them.
 
 Examples:
-  farpace gateway check --lan eth0 --wan eth1       what this router lacks, with the commands that mend it
+  farpace gateway check --lan eth0 --wan eth1       problems of this router, with the commands that fix them
   farpace gateway up --lan eth0 --wan eth1          until Ctrl-C
   farpace gateway up --config gateway.toml --metrics 127.0.0.1:9745
   farpace gateway status                            connections, legs, rates, RTT, what limits each
@@ -58,13 +58,13 @@ enum Command {
     Top(top::TopArgs),
     /// Write a systemd unit with a watchdog, and a configuration
     Install(install::InstallArgs),
-    /// Make the two files of a pair of gateways: keys, and where each finds the other
+    /// Make the two files of a pair of gateways, with keys and endpoints
     Keys(keys::KeysArgs),
     /// Print the JSON schema of the configuration
     #[command(after_help = "Examples:\n  farpace gateway schema > gateway.schema.json\n  \
                       farpace gateway schema --peer > peer.schema.json")]
     Schema {
-        /// Of the file of a peer
+        /// Print the schema of the file of a peer
         #[arg(long)]
         peer: bool,
     },

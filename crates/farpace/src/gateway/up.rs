@@ -12,8 +12,9 @@ const AFTER_HELP: &str = "\
 SIGTERM and Ctrl-C hand the connections over to their hosts: nothing is lost. SIGHUP reads the configuration \
 again. After kill -9 connections pass by the kernel; those with undelivered bytes end.
 
-With --peer the gateway is one of a pair: both split, and between them everything for the networks behind \
-the peer goes through an encrypted tunnel over all links at once. Datagrams, ICMP and all else precede TCP.
+With --peer the gateway is one of a pair: both split, and all traffic between them for the networks behind \
+the peer goes through an encrypted tunnel over all links at once. Datagrams, ICMP and other traffic \
+precede TCP.
 
 Examples:
   farpace gateway up --lan eth0 --wan eth1
