@@ -9,10 +9,10 @@ use farpace_units::Rate;
 /// How the far end is started.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SshArgs {
-    /// What starts a command on another machine, with its options
+    /// Command that starts a program on another host, with its options
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     pub ssh_command: String,
-    /// farpace on the other machine
+    /// farpace on the other host
     #[arg(long, value_name = "COMMAND", default_value = "farpace")]
     pub remote_command: String,
     /// Port of the far end, UDP and TCP [default: any]
@@ -39,19 +39,19 @@ pub struct ViaArgs {
 /// Which TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum StackChoice {
-    /// farpace's in a tunnel over UDP; where UDP does not get through, the kernel's under TLS
+    /// farpace's in a tunnel over UDP; if UDP does not work, the kernel's under TLS
     #[default]
     Auto,
     /// farpace's own: in a tunnel over UDP, or on the device of --tun
     Farpace,
-    /// The kernel's: under TLS, or in the clear with --insecure
+    /// The kernel's: under TLS, or unencrypted with --insecure
     Kernel,
 }
 
 /// Which TCP, and on what.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct StackArgs {
-    /// Whose TCP carries the data
+    /// The TCP that carries the data
     #[arg(long, value_enum, default_value_t)]
     pub stack: StackChoice,
     /// TCP profile of farpace's TCP (farpace profiles)

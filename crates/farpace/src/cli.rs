@@ -12,20 +12,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Examples for those who run a far link:
-  farpace doctor                                     what this machine allows, and what would spoil results
-  farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a line between two interfaces, in real time
-  farpace explain slow.pcapng                        why the transfers of a capture took their time
-  farpace pacing show                                what a pacing configuration means on a line
+Examples for operators of far links:
+  farpace doctor                                     what this host allows, and what would falsify results
+  farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a link between two interfaces, in real time
+  farpace explain slow.pcapng                        where the time of transfers in a capture went
+  farpace pacing show                                the effect of a pacing configuration on a link
   farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace gateway up --lan eth0 --wan eth1           TCP of a whole site split on its router
-  farpace kernel up --default                        its congestion control under every program of this \
-  machine
+  farpace kernel up --default                        its congestion control for every program of this host
   farpace nics order --paths 1G,100M                 in which order frames leave by two NICs
 
-Examples for those who move data:
-  farpace copy film.mp4 far.example:films/           over ssh's login, verified and resumed
-  farpace recv --dir films                           what is sent with the ticket it prints goes there
+Examples for data transfer:
+  farpace copy film.mp4 far.example:films/           over ssh, verified and resumed
+  farpace recv --dir films                           receives files that are sent with the printed ticket
   farpace send film.mp4 TICKET                       to a farpace recv there
 
 Examples for research:
@@ -35,10 +34,10 @@ Examples for research:
   farpace scenario explain wan.toml                  what the path can carry, before running it
   farpace show out/a.pcapng                          the packets of a capture, one a line
   farpace cc compare --path satellite                every congestion control on one path
-  farpace papers stops                               a paper's numbers beside what is measured here
-  farpace together                                   all cures on one path, each alone, and all but one
+  farpace papers stops                               a paper's numbers beside the measured ones
+  farpace together                                   all methods on one path, each alone, and all but one
 
-Examples for those who embed or test programs:
+Examples for developers:
   farpace lab up wan.toml                            a scenario's network for any programs
   farpace exec -- curl http://10.77.0.1/             any program over farpace's TCP
   farpace up --tun fp0 --addr 10.77.0.2/24           a host of farpace's own on a device
@@ -46,13 +45,13 @@ Examples for those who embed or test programs:
   farpace scenario schema > scenario.schema.json     for completion in editors
 
 Exit codes of all commands:
-  0    all is well
+  0    success
   1    a flow did not complete, received bytes differ, or a claim does not hold
   2    wrong usage, a bad scenario, or a file that cannot be read or written
-  130  interrupted; what there was by then has been written";
+  130  interrupted; results up to then have been written";
 
-/// TCP over far networks: move data, run whole networks in virtual time or on real devices, see why transfers
-/// stall, reproduce papers.
+/// TCP over far networks: move data, run whole networks in virtual time or on real devices, explain stalled
+/// transfers, reproduce papers.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "farpace", version, long_version = version::LONG, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
@@ -69,50 +68,50 @@ pub enum Command {
     Run(run::Args),
     /// Run a scenario many times with varied values and seeds, into one table
     Sweep(Box<sweep::Args>),
-    /// Check scenario files, say in words what they mean, print their schema
+    /// Check scenario files, describe them in words, print their schema
     Scenario(scenario::Args),
-    /// Say why transfers in a capture took their time, and what would help
+    /// Explain where the time of transfers in a capture went, and what would help
     Explain(explain::Args),
     /// Show a large capture, trace or results in a browser
     View(view::Args),
     /// Print a capture as text, in the style of tcpdump, or as JSON
     Show(show::Args),
-    /// Precise pacing: configurations in the words of tc, what they mean, and proof from captures
+    /// Precise pacing: configurations in the syntax of tc, their effect, and proof from captures
     #[command(visible_alias = "pace")]
     Pacing(pacing::Args),
-    /// Several NICs as one: who sends to whom, and in which order frames leave and arrive
+    /// Several NICs as one: which NIC sends to which, and in which order frames leave and arrive
     Nics(nics::Args),
-    /// A bridge between two interfaces with a rate, a delay, loss and more: a network in a box
+    /// Emulate a network: a bridge between two interfaces with a rate, a delay, loss and other impairments
     Emulate(emulate::Args),
-    /// Bring a host up on a device of this machine: it answers ping, and offers echo, discard and chargen
+    /// Start a host on a device: it answers ping, and offers echo, discard and chargen
     Up(up::Args),
-    /// TCP of a whole site split on its router, for hosts that know nothing of farpace
+    /// Split the TCP connections of a site on its router, for unmodified hosts
     Gateway(Box<gateway::Args>),
-    /// farpace's congestion control inside the kernel of this machine, through BPF
+    /// farpace's congestion control inside the running kernel, through BPF
     Kernel(Box<kernel::Args>),
-    /// Run a program that knows nothing of farpace on a farpace host
+    /// Run an unmodified program on a farpace host
     Exec(exec::Args),
     /// List the sockets of running farpace hosts, as ss(8) does those of the kernel
     Ss(ss::Args),
-    /// Tell what this machine allows and what would spoil results; clean up after killed processes
+    /// Report what this host allows and what would falsify results; clean up after killed processes
     Doctor(doctor::Args),
-    /// The network of a scenario between network namespaces, in real time, for any programs
+    /// Run the network of a scenario between network namespaces, in real time, for any programs
     Lab(lab_namespaces::Args),
     /// Send files and trees to a `farpace recv`: resumed, verified, acknowledged
     Send(Box<transfer::send::Args>),
     /// Receive files from `farpace send`
     Recv(Box<transfer::recv::Args>),
-    /// Copy files to or from another machine, in scp's form over ssh
+    /// Copy files to or from another host, with the syntax of scp, over ssh
     Copy(Box<transfer::copy::Args>),
-    /// Forward TCP ports to hosts that another machine reaches, as ssh -L, with farpace's TCP between
+    /// Forward TCP ports to hosts that another host reaches, as ssh -L, over farpace's TCP
     Forward(Box<forward::Args>),
-    /// Measure the throughput to another machine, and say what limits it
+    /// Measure the throughput to another host, and report what limits it
     Perf(Box<perf::Args>),
-    /// Reproduce a paper: its numbers and claims beside what is measured here
+    /// Reproduce a paper: its numbers and claims beside the measured ones
     Papers(papers::Args),
-    /// The cures of all papers on one path: none, each alone, all but one, all; and other TCPs
+    /// The methods of all papers on one path: none, each alone, all but one, all; and other TCPs
     Together(together::Args),
-    /// Congestion controls: what each is for, and all of them on one path
+    /// Congestion controls: the use of each, and a comparison on one path
     Cc(cc::Args),
     /// List the TCP profiles and congestion controls that scenarios can name
     Profiles(profiles::Args),
@@ -120,7 +119,7 @@ pub enum Command {
     Completions(completions::Args),
     /// Print manual pages, or write them all to a directory
     Man(man::Args),
-    /// Print the licences of what this program is made of
+    /// Print the licences of the crates in this program
     Notices(notices::Args),
 }
 

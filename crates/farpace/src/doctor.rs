@@ -11,11 +11,10 @@ use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Each line: what, what it is here, and if it is not as it should be, how to mend it. `ok` is fine, `note` may \
-spoil results or \
-limit speed, `PROBLEM` keeps farpace from using devices. Nothing is changed, but by --clean, which takes \
-away what farpace \
-processes that were killed have left: interfaces, namespaces, addresses, parameters, offload settings.
+Each line has the subject, the finding, and, if needed, the command that fixes it. `ok` is fine, `note` \
+may falsify results or limit the rate, `PROBLEM` keeps farpace from using devices. Only --clean changes \
+anything: it removes what killed farpace processes have left: interfaces, namespaces, addresses, \
+parameters, offload settings.
 
 Examples:
   farpace doctor
@@ -28,7 +27,7 @@ Exit codes: 0 there is no problem, 1 there is one.";
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Take away what dead farpace processes have left
+    /// Remove what dead farpace processes have left
     #[arg(long)]
     clean: bool,
     /// Print JSON: {"findings": [{"what", "value", "judgement", "mend"}], "cleaned": [...]}

@@ -20,7 +20,7 @@ pub const KEPT: &str = ".farpace-measured";
 /// Options of every command that makes an experiment.
 #[derive(Clone, Debug, Default, Serialize, clap::Args)]
 pub struct ExperimentArgs {
-    /// Print JSON; the report is written all the same
+    /// Print JSON; the report is also written
     #[arg(long)]
     #[serde(skip)]
     pub json: bool,

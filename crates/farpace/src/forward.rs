@@ -17,13 +17,12 @@ const AFTER_HELP: &str = "\
 Examples:
   farpace forward -L 8080:intranet:80 me@server           http://127.0.0.1:8080 is intranet:80 as server \
   reaches it
-  farpace forward -L 0.0.0.0:5432:localhost:5432 server    for others, too: a port of server itself
+  farpace forward -L 0.0.0.0:5432:localhost:5432 server    for other hosts, too: a port of server itself
   farpace forward -L 8080:intranet:80 -L 2222:nas:22 server --via eth0 --via wwan0
 
-ssh starts farpace at the far end; it needs no privileges and ends with this command. Connections go through \
-farpace's own TCP in
-a WireGuard tunnel over UDP; where UDP does not get through, through TLS 1.3; where that does not either, \
-ssh itself forwards.
+ssh starts farpace at the far end; it needs no privileges and ends with this command. Connections go \
+through farpace's own TCP in a WireGuard tunnel over UDP. If UDP does not work, they go through TLS 1.3. \
+If that does not work either, ssh itself forwards.
 
 Exit codes:
   1    the far end cannot be reached, or is gone
@@ -37,13 +36,13 @@ const MAX_CONNECTIONS: usize = 256;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// A port here, and where it leads over there; may be repeated
+    /// A local port, and its destination at the far end; may be repeated
     #[arg(short = 'L', long = "local", value_name = "[ADDR:]PORT:HOST:PORT", required = true)]
     rules: Vec<ForwardRule>,
-    /// The other machine, as ssh names it
+    /// The other host, as ssh names it
     #[arg(value_name = "[USER@]HOST")]
     host: String,
-    /// Say nothing but errors
+    /// Report only errors
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]

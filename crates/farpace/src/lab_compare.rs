@@ -22,12 +22,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-One flow, the first of the scenario, sends without end: in the lab; in real time with farpace's TCP at both \
-ends, on
-devices in network namespaces with the scenario's network between them; and so with the kernel's. Profile \
-and congestion
-control are the same in all three; receive buffers are those of the scenario, or for both 6 MiB. Times and
-bytes count from the first SYN. Real time needs root, iproute2, and a core that nobody else uses.
+One flow, the first of the scenario, sends without end in three stacks: in the lab; in real time with \
+farpace's TCP at both ends, on devices in network namespaces with the scenario's network between them; and \
+there with the kernel's TCP. Profile and congestion control are the same in all three. Receive buffers are \
+those of the scenario, or 6 MiB. Times and bytes count from the first SYN. Real time needs root, iproute2, \
+and an otherwise idle core.
 
 Examples:
   sudo farpace lab compare scenarios/reality/wan.toml
@@ -36,8 +35,8 @@ Examples:
   sudo farpace lab compare scenarios/reality/wan.toml --require 5
 
 Exit codes:
-  0    all runs were made; with --require, all are that close
-  1    with --require: the goodput of a way differs by more
+  0    all runs were made; with --require, all are within the bound
+  1    with --require: the goodput of a stack differs by more
   2    wrong usage, a bad scenario, or what the system does not allow
   130  interrupted; nothing was written";
 
@@ -48,7 +47,7 @@ pub struct Args {
     /// The scenario, a TOML file
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// The ways, separated by commas
+    /// The stacks, separated by commas
     #[arg(
         long = "with",
         value_name = "WAYS",
@@ -60,10 +59,10 @@ pub struct Args {
     /// How long each run lasts
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
-    /// Runs of each way, with different dice; medians are shown
+    /// Runs of each stack, with different seeds; medians are shown
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub runs: u64,
-    /// Congestion control of all ways, as the kernel names it, too
+    /// Congestion control of all stacks, by the kernel's name
     #[arg(long, value_name = "NAME", value_parser = congestion, default_value = "cubic")]
     pub congestion: Congestion,
     /// TCP profile of farpace's ends
@@ -75,10 +74,10 @@ pub struct Args {
     /// How the network waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
     pub wait: LateTolerance,
-    /// Exit with 1 if the goodput of a way is not within so many percent of the first one's
+    /// Exit with 1 if the goodput of a stack differs by more than this percentage from the first one's
     #[arg(long, value_name = "PERCENT")]
     pub require: Option<f64>,
-    /// Print JSON; the report is written all the same
+    /// Print JSON; the report is also written
     #[arg(long)]
     pub json: bool,
     /// The directory for report.html, figures/*.svg and samples.csv

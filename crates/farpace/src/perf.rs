@@ -14,14 +14,14 @@ use std::time::Duration;
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace perf me@server                        from here to there for 10 s, through ssh's login
-  farpace perf me@server --reverse              from there to here
+  farpace perf me@server                        to the far end for 10 s; ssh starts farpace there
+  farpace perf me@server --reverse              from the far end
   farpace perf me@server --via eth0 --via wwan0 over both at once
   farpace perf me@server --stack kernel         the kernel's TCP under TLS, for comparison
   farpace perf me@server --json
 
-At the end it says what limited the test: a processor, the receiver's window, or the path; and the numbers \
-that this comes from.
+At the end it reports what limited the test (a processor, the receiver's window, or the path), with the \
+measurements.
 
 Exit codes:
   0    measured
@@ -33,13 +33,13 @@ Exit codes:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The other machine, as ssh names it
+    /// The other host, as ssh names it
     #[arg(value_name = "[USER@]HOST", required_unless_present = "stdio_control")]
     host: Option<String>,
-    /// From there to here
+    /// Send from the far end to the local host
     #[arg(long)]
     reverse: bool,
-    /// For so many seconds
+    /// Duration in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS))]
     time: u64,
     /// Send at this rate at most

@@ -52,14 +52,14 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// Say of each file whether it is a good scenario, or what is wrong and where
+    /// Check each file; report what is wrong and where
     #[command(after_help = CHECK_HELP)]
     Check {
         /// Scenario files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Print a scenario of a common topology, to begin with
+    /// Print a scenario of a common topology
     #[command(after_help = NEW_HELP)]
     New {
         /// dumbbell, parking-lot or star
@@ -81,7 +81,7 @@ enum Command {
     /// Print the JSON schema of scenario files
     #[command(after_help = SCHEMA_HELP)]
     Schema,
-    /// Say in words what a scenario means: what the path can carry, what the window allows, when a policer's
+    /// Describe a scenario in words: what the path can carry, what the window allows, when a policer's
     /// bucket runs dry
     #[command(after_help = EXPLAIN_HELP)]
     Explain {

@@ -15,10 +15,9 @@ use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 A line is `time source.port > destination.port: FLAGS seq:end(length) ack N win W <options>`. FLAGS are \
-those of
-tcpdump (S F R P W E, e for AE, `.` for none), D for a segment that asks for an ACK at once (CDL, TARR), and \
-C for an ACK that
-says it was not held back. Numbers are counted from each end's SYN, or its first segment if there is none.
+those of tcpdump (S F R P W E, e for AE, `.` for none), D for a segment that requests an immediate ACK \
+(CDL, TARR), and C for an ACK that confirms a request. Numbers are relative to each end's SYN, or to its \
+first segment without one.
 
 Examples:
   farpace run scenarios/gallery/lossy.toml --out lossy && farpace show lossy/a.pcapng

@@ -34,7 +34,7 @@ Exit codes:
   0    the comparison was made
   1    bytes arrived other than they were sent
   2    wrong usage, or a file that cannot be written
-  130  interrupted; the same command goes on with what is finished";
+  130  interrupted; the same command continues with the finished runs";
 
 /// The arguments of `farpace together`.
 #[derive(Clone, Debug, Serialize, clap::Args)]
@@ -49,7 +49,7 @@ pub struct Args {
     /// Virtual time of each run, as in "90 s" [default: the scenario's]
     #[arg(long, value_name = "TIME")]
     pub time: Option<Span>,
-    /// Also on devices of this machine, in real time (needs root, and a machine that has nothing else to do):
+    /// Also on devices of this host, in real time (needs root, and an idle host):
     /// 16 runs a path, one after another
     #[arg(long)]
     pub devices: bool,

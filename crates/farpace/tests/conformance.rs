@@ -54,7 +54,7 @@ fn rows(page: &str) -> Vec<Row<'_>> {
         let cells: Vec<_> = cells.split(" | ").collect();
         let [number, asked, shown] = cells[..] else { panic!("`{line}` has not three cells") };
         assert!(!number.is_empty() && !asked.is_empty(), "`{line}`");
-        if asked != "what is asked" {
+        if asked != "requirement" {
             rows.push(Row { rfc, number, shown });
         }
     }

@@ -33,7 +33,7 @@ Exit codes:
   0    the comparison was made
   1    bytes arrived other than they were sent
   2    wrong usage, a bad scenario, or a file that cannot be read or written
-  130  interrupted; the same command goes on with what is finished";
+  130  interrupted; the same command continues with the finished runs";
 
 /// The arguments of `farpace cc compare`.
 #[derive(Clone, Debug, Serialize, clap::Args)]

@@ -30,7 +30,7 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// List the congestion controls, with one line each on when to use it
+    /// List the congestion controls, with the use of each
     #[command(after_help = LIST_HELP)]
     List {
         /// Print JSON: {"congestion": [{"name", "description"}]}
@@ -39,7 +39,7 @@ enum Command {
     },
     /// Compare them on one path: goodput, delay, retransmissions, fairness
     Compare(compare::Args),
-    /// Search for the paths on which one is worst
+    /// Search for the paths on which a control is worst
     Search(search::Args),
 }
 

@@ -21,13 +21,13 @@ const KEPT: &str = ".farpace-search";
 const AGAINST: [&str; 3] = ["cubic", "bbr3", "farpace"];
 
 const AFTER_HELP: &str = "\
-An evolution strategy looks for the networks on which a congestion control fails: it draws paths (rate,
-round trip, queue and its discipline, losses, bit errors, jitter, reordering, steps of rate and delay,
-outages, a policer, a slow way back, thinned, stretched and delayed ACKs, datagrams, neighbours), runs
-them in virtual time, and changes the worst of each kind. What it finds is shrunk to few impairments and
-round numbers, and written as scenarios that repeat it exactly.
+An evolution strategy searches for networks on which a congestion control fails. It draws paths (rate, \
+round trip, queue and its discipline, losses, bit errors, jitter, reordering, steps of rate and delay, \
+outages, a policer, a slow reverse path, thinned, stretched and delayed ACKs, datagrams, neighbours), runs \
+them in virtual time, and changes the worst of each kind. The results are shrunk to few impairments and \
+round numbers, and written as scenarios that repeat them exactly.
 
-Objectives (the gap is 0 where it is as good as the best of the others, 1 where nothing is left):
+Objectives (the gap is 0 where it is as good as the best of the others, 1 where it gets nothing):
   goodput     payload, alone
   delay       time in queues, alone; also compared with a quarter of the round trip
   fairness    Jain's index of two flows of its kind
@@ -48,8 +48,8 @@ Examples:
   farpace cc search --control cubic --against bbr3 --budget 2m --seed 7
   farpace cc search --control bbr3 --objective starvation --budget 30m --json
 
-What was judged is kept in the directory: the same command judges nothing twice, and with a longer budget
-it goes on. The same seed and the same number of generations find the same paths.
+Evaluated paths are kept in the directory: the same command evaluates nothing twice, and continues with a \
+longer budget. The same seed and the same number of generations find the same paths.
 
 Exit codes:
   0    the search was made, whatever it has found
@@ -60,16 +60,16 @@ Exit codes:
 #[derive(Clone, Debug, Serialize, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The congestion control in question
+    /// The congestion control to examine
     #[arg(long, value_name = "NAME")]
     pub control: String,
     /// The controls that it is compared with, separated by commas [default: cubic,bbr3,farpace]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub against: Vec<String>,
-    /// What is bad: goodput, delay, fairness, starvation or recovery
+    /// The objective: goodput, delay, fairness, starvation or recovery
     #[arg(long, value_name = "WORD", default_value = "goodput", value_parser = objective)]
     pub objective: Objective,
-    /// How long to search, as in 10m, 90s or "2 h"; shrinking comes after it
+    /// Duration of the search, as in 10m, 90s or "2 h"; shrinking follows
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = budget)]
     pub budget: Span,
     /// A TOML file that narrows the space of paths
@@ -78,7 +78,7 @@ pub struct Args {
     /// All random numbers of the search follow from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// End after so many generations of 16 paths, even if there is time left
+    /// End after this many generations of 16 paths, even if time is left
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub generations: Option<u64>,
     /// The directory for report.html, the scenarios and figures/*.svg [default: out/cc-search]
@@ -89,7 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     #[serde(skip)]
     pub threads: Option<u16>,
-    /// Print JSON; the report is written all the same
+    /// Print JSON; the report is also written
     #[arg(long)]
     #[serde(skip)]
     pub json: bool,

@@ -13,22 +13,22 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "The line")]
 pub struct LinkOptions {
-    /// Rate, like 500mbit [default: as fast as this machine is]
+    /// Rate, like 500mbit [default: unlimited]
     #[arg(long, value_name = "RATE", value_parser = words::rate)]
     rate: Option<Rate>,
     /// Delay, one way
     #[arg(long, value_name = "TIME", value_parser = words::span)]
     delay: Option<Span>,
-    /// Random delay up to this beside it; the order is kept
+    /// Additional random delay up to this; the order is kept
     #[arg(long, value_name = "TIME", value_parser = words::span)]
     jitter: Option<Span>,
-    /// What waits for the line at most: 100p, 64kB, or 50ms of the rate [default: 1000p]
+    /// Queue limit: 100p, 64kB, or 50ms of the rate [default: 1000p]
     #[arg(long, value_name = "LIMIT", value_parser = words::queue)]
     queue: Option<QueueOption>,
     /// Share of packets lost
     #[arg(long, value_name = "SHARE", value_parser = words::share)]
     loss: Option<f64>,
-    /// Probability that a bit is wrong when it arrives, like 1e-7
+    /// Bit error rate, like 1e-7
     #[arg(long, value_name = "SHARE", value_parser = words::share)]
     ber: Option<f64>,
     /// Share of packets that arrive twice
@@ -37,7 +37,7 @@ pub struct LinkOptions {
     /// Share of packets in which a bit is flipped
     #[arg(long, value_name = "SHARE", value_parser = words::share)]
     corrupt: Option<f64>,
-    /// Share of packets that are held back by --reorder-by
+    /// Share of packets that are delayed by --reorder-by
     #[arg(long, value_name = "SHARE", value_parser = words::share)]
     reorder: Option<f64>,
     /// For how long
@@ -46,13 +46,13 @@ pub struct LinkOptions {
     /// Drops what exceeds this rate, without a queue (a token bucket)
     #[arg(long, value_name = "RATE", value_parser = words::rate)]
     police: Option<Rate>,
-    /// What may pass at once after a rest [default: 50 ms of the policed rate]
+    /// Depth of the token bucket [default: 50 ms of the policed rate]
     #[arg(long, value_name = "SIZE", requires = "police")]
     police_burst: Option<ByteCount>,
-    /// The line is down from one time to another, like 10s-12s; may be repeated
+    /// The link is down from one time to another, like 10s-12s; may be repeated
     #[arg(long, value_name = "FROM-TO", value_parser = outage)]
     outage: Vec<OutageSpec>,
-    /// Bytes that a frame takes beyond its own [default: 24 B, Ethernet's]
+    /// Additional bytes that a frame takes on the link [default: 24 B, Ethernet's]
     #[arg(long, value_name = "SIZE")]
     overhead: Option<ByteCount>,
     /// Rate from B to A
@@ -64,13 +64,13 @@ pub struct LinkOptions {
     /// Random delay from B to A
     #[arg(long, value_name = "TIME", value_parser = words::span)]
     jitter_back: Option<Span>,
-    /// What waits at most from B to A
+    /// Queue limit from B to A
     #[arg(long, value_name = "LIMIT", value_parser = words::queue)]
     queue_back: Option<QueueOption>,
     /// Share of packets lost from B to A
     #[arg(long, value_name = "SHARE", value_parser = words::share)]
     loss_back: Option<f64>,
-    /// Probability of a wrong bit from B to A
+    /// Bit error rate from B to A
     #[arg(long, value_name = "SHARE", value_parser = words::share)]
     ber_back: Option<f64>,
 }

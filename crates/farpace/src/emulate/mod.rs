@@ -23,18 +23,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-A and B are interfaces of this machine, like eth1, or tap:NAME, a TAP device that is made for this run. What \
-comes in by one \
-leaves by the other, as a line with these properties would carry it: the same code and the same keys as in a \
-scenario. \
-Properties hold in both directions; those with -back replace them from B to A, and --set reaches every key \
-of a scenario \
-(links.line.forward.* from A to B, links.line.backward.* back). The interfaces need no addresses, and are \
-left as they were.
+A and B are interfaces of this host, like eth1, or tap:NAME, a TAP device that is made for this run. \
+Packets from one interface leave by the other, as over a link with these properties, with the code and the \
+keys of scenarios. Properties apply to both directions. Options with -back replace them from B to A, and \
+--set reaches every key of a scenario (links.line.forward.* from A to B, links.line.backward.* back). The \
+interfaces need no addresses, and are not changed.
 
-Rates count whole Ethernet frames with 24 B for checksum, preamble and gap, as on a real line (--overhead). \
-A TCP with \
-1448 B segments gets 94 % of the rate.
+Rates count whole Ethernet frames with 24 B for checksum, preamble and gap, as on a real link \
+(--overhead). A TCP with 1448 B segments gets 94 % of the rate.
 
 Examples:
   farpace emulate eth1 eth2 --rate 100mbit --delay 20ms --queue 50ms
@@ -46,7 +42,7 @@ Examples:
   packet
   farpace emulate eth1 eth2 --rate 10gbit --delay 1ms --queue 4MB --gso           super-segments pass whole
 
-docs/emulator.md tells how accurate it is, and what it costs.";
+docs/emulator.md has its accuracy and cost.";
 
 /// The arguments of `farpace emulate`.
 #[derive(Clone, Debug, clap::Args)]
@@ -55,7 +51,7 @@ pub struct Args {
     /// The interfaces: two, or with --scenario one for each host, as HOST=INTERFACE
     #[arg(value_name = "INTERFACE", required = true, num_args = 2..)]
     interfaces: Vec<String>,
-    /// The network between them, in place of a single line
+    /// The network between them, in place of a single link
     #[arg(long, value_name = "FILE", conflicts_with_all = line::FLAGS)]
     scenario: Option<PathBuf>,
     #[command(flatten)]
@@ -63,10 +59,10 @@ pub struct Args {
     /// Replace a value of the scenario, as in links.line.forward.loss=0.01; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_set)]
     set: Vec<(String, String)>,
-    /// All dice come from this number
+    /// All random numbers follow from this number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Print the scenario that this is, and end
+    /// Print the equivalent scenario, and exit
     #[arg(long)]
     print: bool,
     /// Ends after this time; without it at Ctrl-C
@@ -81,13 +77,13 @@ pub struct Args {
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
     wait: LateTolerance,
-    /// Captures at both interfaces, and of what is dropped, into this directory
+    /// Write captures at both interfaces, and of dropped packets, to this directory
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
     /// Width of the bins of --csv
     #[arg(long, value_name = "TIME", value_parser = words::span, default_value = "100ms")]
     meter: Span,
-    /// Bytes and packets per bin, in and out, into this file
+    /// Write bytes and packets per bin, in and out, to this file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Print the summary as one JSON object

@@ -19,13 +19,11 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const AFTER_HELP: &str = "\
-The program gets a host of its own, on a new TUN device unless --iface says otherwise. Its TCP and UDP \
-sockets for the networks \
-of that host (--addr, --route, and everything with --gateway) are farpace's; loopback, unix sockets and all \
-other addresses are \
-the kernel's, and so are names. A server that listens at all addresses listens on farpace's. The device is \
-made when the first \
-such socket is used, and is gone with the program.
+The program gets a host of its own, on a new TUN device or, with --iface, on an existing Ethernet. Its TCP \
+and UDP sockets for the networks of that host (--addr, --route, and everything with --gateway) are \
+farpace's. Loopback, unix sockets, all other addresses and name resolution are the kernel's. A server that \
+listens at all addresses listens on farpace's. The device is made when the first such socket is used, and \
+is removed with the program.
 
 Examples:
   farpace exec -- python3 -m http.server 8000         then: curl http://10.77.0.2:8000/
@@ -36,13 +34,11 @@ Examples:
   farpace exec --wireguard wg0.conf -- curl http://10.9.0.1/     through a WireGuard tunnel, without root
   farpace exec --tun fp1 --addr 10.78.0.2/24 --route 0.0.0.0/0 -- curl http://192.0.2.1/
 
-With --wireguard addresses are those of the file, and the networks of AllowedIPs are farpace's. Everything \
-else needs root \
-(rights of the file `farpace` do not pass to the program). The program must be one that calls libc: those \
-that are \
-statically linked, written in Go, or setuid cannot be helped and are refused. Children of a program that \
-uses the host use it as well, as \
-long as that program lives; programs beside each other do not share it. See docs/exec.md.";
+With --wireguard addresses are those of the file, and the networks of AllowedIPs are farpace's. Without \
+it, the command needs root (rights of the file `farpace` do not pass to the program). The program must \
+call libc: programs that are statically linked, written in Go, or setuid are refused. Children of a \
+program that uses the host use it as well, as long as that program lives; unrelated programs do not share \
+it. See docs/exec.md.";
 
 /// The arguments of `farpace exec`.
 #[derive(Clone, Debug, clap::Args)]
@@ -66,7 +62,7 @@ pub struct Args {
     /// Address of the kernel on the TUN or TAP device [default: the first of the network]
     #[arg(long, value_name = "ADDR", conflicts_with = "iface")]
     peer_addr: Vec<IpAddr>,
-    /// What its connections may hold, as in "2 GiB" [default: a quarter of the machine's memory]
+    /// Memory limit of its connections, as in "2 GiB" [default: a quarter of the host's memory]
     #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
     memory: Option<ByteCount>,
     /// Router to all other networks, one for each family; then everything but loopback is farpace's
@@ -84,7 +80,7 @@ pub struct Args {
     /// A setting of its TCP, as in scenarios: ack_control=safe; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// What passes, into this file (pcapng): packets as on a line, with whole checksums
+    /// Write packets to this file (pcapng), split and with checksums as on a link
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// The program and its arguments

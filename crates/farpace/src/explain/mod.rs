@@ -27,17 +27,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-It says for each connection where the time went, which events mattered, with packet numbers and a
-Wireshark filter for each, how sure that is, and what would help. The capture may come from the sender,
-the receiver, or between; headers are enough (tcpdump -s 128). gzip and zstd are read as they are.
+For each connection it prints where the time went, which events mattered, with packet numbers and a \
+Wireshark filter for each, the confidence, and what would help. The capture may come from the sender, the \
+receiver, or between; headers are enough (tcpdump -s 128). It reads gzip and zstd.
 
 Examples:
   farpace explain slow.pcapng
   farpace explain slow.pcap.gz --flow 10.0.0.7:443
   farpace explain slow.pcapng --json | jq '.captures[0].flows[0].dominant'
-  farpace explain slow.pcapng --cure --out why       what a cure would bring, tried in the lab
+  farpace explain slow.pcapng --cure --out why       the effect of a remedy, tested in the lab
   farpace explain sender.pcap receiver.pcap          both ends: clocks aligned, losses by direction
-  farpace explain ss.log                             what `ss -tin` said, again and again
+  farpace explain ss.log                             the output of `ss -tin`, repeated
   farpace explain out/trace.parquet                  a trace of farpace run
   farpace explain --live eth0 --for \"30 s\"         a running interface
 
@@ -54,13 +54,13 @@ pub struct Args {
     /// - for a capture on standard input
     #[arg(value_name = "FILE", required_unless_present = "live")]
     pub files: Vec<PathBuf>,
-    /// Listen on this interface instead
+    /// Capture on this interface instead
     #[arg(long, value_name = "IFACE", conflicts_with = "files")]
     pub live: Option<String>,
-    /// With --live, for so long [default: until Ctrl-C]
+    /// With --live, the duration [default: until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", requires = "live")]
     pub lasts: Option<Span>,
-    /// Run the path that was measured in the lab, as it was and with the cure
+    /// Run the measured path in the lab, as it was and with the remedy
     #[arg(long)]
     pub cure: bool,
     /// Only connections with this address, port or both, as in "10.0.0.1:5001"; may be repeated
@@ -69,7 +69,7 @@ pub struct Args {
     /// So many connections at most, those with most data first
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top: usize,
-    /// Print JSON; the report is written all the same
+    /// Print JSON; the report is also written
     #[arg(long)]
     pub json: bool,
     /// The directory for report.html, report.json and figures [default: no report]

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Each line: what, what it is here, and if it is not as it should be, the command that mends it. Nothing \
-is changed.
+Each line has the subject, the finding, and, if needed, the command that fixes it. Nothing is changed.
 
 Examples:
   farpace gateway check --lan eth0 --wan eth1       before the gateway is started

@@ -37,7 +37,7 @@ pub struct InstallArgs {
     /// Install below this directory rather than in the running system
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
-    /// Replace files that are there already
+    /// Replace existing files
     #[arg(long)]
     force: bool,
     /// Print the files, and write nothing

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-It makes two files with new keys, each named after the site that it is about: with --peer hq.conf the \
-gateway of `branch` finds `hq`. Each is for root alone (mode 0600); carry the other one to the other gateway \
-by a way that nobody can read (scp), and delete it here. Each path has keys and a UDP port of its own: \
-51820, 51821, ...
+It makes two files with new keys, each named after the site that it describes: with --peer hq.conf the \
+gateway of `branch` reaches `hq`. Each file is for root alone (mode 0600). Copy the other one to the other \
+gateway over an encrypted connection (scp), and delete it here. Each path has keys and a UDP port of its \
+own: 51820, 51821, ...
 
-One site at least needs --endpoint: an address, or a name, where the other reaches it. Said once, it is for \
-all paths; said several times, the first is for the first path, and so on.
+At least one site needs --endpoint: an address or a name at which the other reaches it. A single \
+--endpoint applies to all paths. With several, the first applies to the first path, and so on.
 
 Examples:
   farpace gateway keys branch=10.1.0.0/16 hq=10.2.0.0/16 --endpoint hq=198.51.100.7 --paths 2
@@ -33,7 +33,7 @@ pub struct KeysArgs {
     /// The other one
     #[arg(value_name = "PEER=PREFIX,...")]
     peer: SiteWords,
-    /// Where the gateway of a site is reached by the other: SITE=ADDRESS or SITE=NAME; may be repeated
+    /// Endpoint at which the other gateway reaches that of a site: SITE=ADDRESS or SITE=NAME; may be repeated
     #[arg(long = "endpoint", value_name = "SITE=HOST", required = true)]
     endpoints: Vec<SiteEndpoint>,
     /// Paths between both, one for each link of the site that has more of them
@@ -45,7 +45,7 @@ pub struct KeysArgs {
     /// Directory of both files
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Replace files that are there already
+    /// Replace existing files
     #[arg(long)]
     force: bool,
 }

@@ -16,14 +16,14 @@ use farpace_gateway_service::{peer_schema, schema, watchdog};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-A gateway runs on the router between a LAN and a far link. Hosts speak TCP with it, and it speaks with \
-the hosts beyond the link: it recovers losses, controls congestion and paces there as a farpace host \
-does. The hosts need no change; they see each other's own addresses, ports and numbers. What is not \
-split passes unchanged. If the gateway ends or is killed, connections pass by the kernel. Two gateways are a \
-pair: both split, with an encrypted tunnel over one or several links between them.
+A gateway runs on the router between a LAN and a far link. Hosts speak TCP with it, and it speaks with the \
+hosts beyond the link, with the loss recovery, congestion control and pacing of a farpace host. The hosts \
+need no change; they see each other's own addresses, ports and numbers. Other traffic passes unchanged. If \
+the gateway ends or is killed, connections pass by the kernel. Two gateways are a pair: both split, with \
+an encrypted tunnel over one or several links between them.
 
 Examples:
-  farpace gateway check --lan eth0 --wan eth1       what this router lacks, with the commands that mend it
+  farpace gateway check --lan eth0 --wan eth1       problems of this router, with the commands that fix them
   farpace gateway up --lan eth0 --wan eth1          until Ctrl-C
   farpace gateway up --config gateway.toml --metrics 127.0.0.1:9745
   farpace gateway status                            connections, legs, rates, RTT, what limits each
@@ -49,8 +49,8 @@ pub struct Args {
 enum Command {
     /// Split TCP between interfaces of this router
     Up(up::GatewayUpArgs),
-    /// Is traffic really caught? Forwarding, routes, NAT, MTU, filters, offloads: findings, and what mends
-    /// them
+    /// Check the router: forwarding, routes, NAT, MTU, filters, offloads; print findings and commands that
+    /// fix them
     Check(check::CheckArgs),
     /// Connections, legs, rates, round trips, losses, and what limits each
     Status(status::GatewayStatusArgs),
@@ -58,17 +58,17 @@ enum Command {
     Top(top::TopArgs),
     /// Write a systemd unit with a watchdog, and a configuration
     Install(install::InstallArgs),
-    /// Make the two files of a pair of gateways: keys, and where each finds the other
+    /// Make the two files of a pair of gateways, with keys and endpoints
     Keys(keys::KeysArgs),
     /// Print the JSON schema of the configuration
     #[command(after_help = "Examples:\n  farpace gateway schema > gateway.schema.json\n  \
                       farpace gateway schema --peer > peer.schema.json")]
     Schema {
-        /// Of the file of a peer
+        /// Print the schema of the file of a peer
         #[arg(long)]
         peer: bool,
     },
-    /// End a gateway that hangs, and take away what it has left; `up` starts it beside itself
+    /// End a gateway that hangs, and remove its settings; started by `up`
     #[command(after_help = "It reads signs of life from its standard input.\n\n\
                       Examples:\n  farpace gateway watchdog 4711 1234567    as `up` starts it")]
     Watchdog {

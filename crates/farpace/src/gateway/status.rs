@@ -11,7 +11,7 @@ const ROWS: usize = 20;
 
 const AFTER_HELP: &str = "\
 \"up\" is towards the WAN. \"kept\" was acknowledged to one host and not yet by the other: it would be \
-lost in a crash. The limits are what the leg waits for that sends: the WAN leg up, the LAN leg down.
+lost in a crash. The limit is that of the sending leg: the WAN leg up, the LAN leg down.
 
 Examples:
   farpace gateway status

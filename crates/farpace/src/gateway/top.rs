@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "q ends it.\n\nExamples:\n  farpace gateway top\n  farpace gateway top --every 5s")]
 pub struct TopArgs {
-    /// Time between two looks
+    /// Update interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = crate::emulate::words::span)]
     every: Span,
 }

@@ -12,8 +12,9 @@ const AFTER_HELP: &str = "\
 SIGTERM and Ctrl-C hand the connections over to their hosts: nothing is lost. SIGHUP reads the configuration \
 again. After kill -9 connections pass by the kernel; those with undelivered bytes end.
 
-With --peer the gateway is one of a pair: both split, and between them everything for the networks behind \
-the peer goes through an encrypted tunnel over all links at once. Datagrams, ICMP and all else precede TCP.
+With --peer the gateway is one of a pair: both split, and all traffic between them for the networks behind \
+the peer goes through an encrypted tunnel over all links at once. Datagrams, ICMP and other traffic \
+precede TCP.
 
 Examples:
   farpace gateway up --lan eth0 --wan eth1
@@ -28,19 +29,19 @@ Exit codes: 0 ended in order, 2 no rights, a bad configuration, or a device that
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct GatewayUpArgs {
-    /// Interface to the hosts whose TCP is not to suffer from the far link; may be repeated
+    /// Interface to the hosts of the LAN; may be repeated
     #[arg(long, value_name = "IF")]
     lan: Vec<String>,
     /// Interface to the far link; may be repeated
     #[arg(long, value_name = "IF", conflicts_with_all = ["peer", "via"])]
     wan: Vec<String>,
-    /// The gateway is one of a pair: file of the peer, which `farpace gateway keys` makes
+    /// File of the peer, for one of a pair of gateways; `farpace gateway keys` makes it
     #[arg(long, value_name = "FILE")]
     peer: Option<PathBuf>,
     /// Link of a path to the peer, by its interface or address; repeated for several paths at once
     #[arg(long, value_name = "IF|ADDR")]
     via: Vec<String>,
-    /// Configuration file; options of the command line come before it, SIGHUP reads it again
+    /// Configuration file; options of the command line take precedence, SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Connections with a shorter handshake pass unsplit [default: 5 ms]

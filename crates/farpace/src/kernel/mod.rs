@@ -38,13 +38,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-The controls of farpace run in this kernel for connections of any program: `farpace` for paths of which \
-nothing is known but that \
-they are far, `star` (TCP-STAR) for satellites. Nothing is patched and nothing restarted. Programs choose \
-one with \
+The controls of farpace run in the kernel for connections of any program: `farpace` for all far paths, \
+`star` (TCP-STAR) for satellites. Nothing is patched and nothing restarted. Programs choose one with \
 setsockopt(TCP_CONGESTION), administrators with `ip route ... congctl farpace`, with sysctl \
-net.ipv4.tcp_congestion_control, or with \
-the options of `up`.
+net.ipv4.tcp_congestion_control, or with the options of `up`.
 
 Examples:
   farpace kernel doctor                         what this kernel allows
@@ -71,15 +68,15 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// What this kernel allows, feature by feature, and what is missing
+    /// Report what this kernel allows, feature by feature, and what is missing
     Doctor(DoctorArgs),
-    /// Load the controls, and say which connections are under them
+    /// Load the controls, and select the connections that use them
     Up(UpArgs),
     /// The connections under them: control, rate, window, round trip, losses; and what classes do
     Status(StatusArgs),
-    /// A row for each ACK, in the form of the lab's traces
+    /// Write a row for each ACK, in the form of the lab's traces
     Trace(TraceArgs),
-    /// Take away what `up --stay` has loaded, and give its connections to another control
+    /// Unload what `up --stay` has loaded, and move its connections to another control
     Down(KernelDownArgs),
 }
 
@@ -93,18 +90,17 @@ struct DoctorArgs {
 }
 
 const UP_HELP: &str = "\
-A destination is a network, and what holds for connections with it: any of
-  control=farpace|star|kernel       whose congestion control; kernel: it keeps its own
+A destination is a network, followed by any of these keys for connections with it:
+  control=farpace|star|kernel       the congestion control; kernel: no change
   rto-min=50ms  rto-max=5s          bounds of the retransmission timeout (rto-max: Linux 6.15 or later, 1 s \
   to 120 s)
-  delack-max=8ms                    how long this end delays ACKs, at most
+  delack-max=8ms                    maximum delay of ACKs by this end
   initial-window=32                 segments before the first ACK
   initial-receive-window=1000       segments that the peer may send before the receive window grows
   max-rate=20mbit                   no connection faster than this
-  ack-requests=on|off               ask for ACKs where the peer can answer, and answer
-The longest prefix counts. What is not given is as --control and --ack-requests say. Without --default, \
---cgroup and --to the \
-controls are registered, and no connection is under them that does not ask.
+  ack-requests=on|off               request ACKs if the peer supports it, and answer
+The longest prefix decides. Missing keys are as --control and --ack-requests set them. Without --default, \
+--cgroup and --to the controls are registered, and only connections that select one use it.
 
 Examples:
   farpace kernel up --default
@@ -116,35 +112,34 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = UP_HELP)]
 struct UpArgs {
-    /// The control of connections for which nothing else is said [default: farpace]
+    /// The control of connections without a rule of their own [default: farpace]
     #[arg(long, value_name = "CONTROL", value_parser = words::control)]
     control: Option<KernelControl>,
-    /// Every new connection of this machine, also in containers, is under it
+    /// Use it for every new connection of this host, also in containers
     #[arg(long)]
     default: bool,
-    /// New connections of processes in this control group (version 2) are under it; may be repeated
+    /// Use it for new connections of processes in this control group (version 2); may be repeated
     #[arg(long, value_name = "FOLDER", conflicts_with = "default")]
     cgroup: Vec<PathBuf>,
-    /// What holds for connections with a network; may be repeated, and goes with --default where no --cgroup
-    /// is given
+    /// Settings for connections with a network, with --cgroup only of its processes; may be repeated
     #[arg(long, value_name = "NETWORK[,KEY=VALUE]...", value_parser = words::destination)]
     to: Vec<words::To>,
-    /// Ask for ACKs where the peer's farpace answers them, and answer requests
+    /// Request ACKs if the peer's farpace answers requests, and answer requests
     #[arg(long)]
     ack_requests: bool,
-    /// Pacing classes for what leaves by --dev: a configuration of farpace pacing
+    /// Pacing classes for packets that leave by --dev: a configuration of farpace pacing
     #[arg(long, value_name = "FILE", requires = "dev")]
     classes: Option<PathBuf>,
     /// A device that has the classes; may be repeated, each has them for itself
     #[arg(long, value_name = "DEVICE", requires = "classes")]
     dev: Vec<String>,
-    /// Packets of classes that would wait longer are dropped
+    /// Drop packets of classes that would wait longer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = words::horizon, requires = "classes")]
     horizon: Span,
-    /// Super-segments stay as long as they are: less processor time, and bursts of so many frames
+    /// Do not split super-segments: less processor time, and bursts of that many frames
     #[arg(long, requires = "classes")]
     keep_super_segments: bool,
-    /// Stays when this command ends; `farpace kernel down` takes it away
+    /// Stay loaded when this command ends; `farpace kernel down` unloads it
     #[arg(long, conflicts_with = "lasts")]
     stay: bool,
     /// Ends after this time; without it, and without --stay, at Ctrl-C
@@ -156,7 +151,7 @@ struct UpArgs {
 }
 
 impl UpArgs {
-    /// The control of connections for which nothing else is said.
+    /// The control of connections without a rule of their own.
     fn usual(&self) -> KernelControl {
         self.control.unwrap_or(KernelControl::Farpace)
     }

@@ -35,7 +35,7 @@ pub struct ExecArgs {
     /// One of its hosts
     #[arg(value_name = "HOST")]
     host: String,
-    /// The program, and what it is told
+    /// The program and its arguments
     #[arg(value_name = "COMMAND", last = true, required = true, num_args = 1..)]
     command: Vec<String>,
 }

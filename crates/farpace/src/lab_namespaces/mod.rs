@@ -11,12 +11,9 @@ use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 Each host of the scenario becomes a network namespace with one interface, far0, which has the host's \
-address. Between them \
-runs the scenario's network, in real time: links, queues, policers, losses, routers, switches, and the layer \
-below hosts \
-with several NICs. Programs run in the namespaces with the kernel's TCP and need to know nothing of it. \
-Flows of the \
-scenario are not started. Needs root and iproute2.
+address. The scenario's network runs between them in real time: links, queues, policers, losses, routers, \
+switches, and the layer below hosts with several NICs. Unmodified programs run in the namespaces with the \
+kernel's TCP. Flows of the scenario are not started. Needs root and iproute2.
 
 Examples:
   farpace lab up scenarios/gallery/lossy.toml              up, in the background
@@ -26,7 +23,7 @@ Examples:
   farpace lab down lossy
   farpace lab up wan.toml --set links.wan.delay=\"50 ms\" -- ./trial.sh      up for as long as a program runs
 
-docs/emulator.md tells more.";
+See docs/emulator.md.";
 
 const UP_HELP: &str = "\
 Examples:
@@ -59,7 +56,7 @@ enum Command {
     /// Make the network of a scenario, with a namespace for each host
     #[command(after_help = UP_HELP)]
     Up(up::Args),
-    /// Take a lab down, and remove all that it made
+    /// Stop a lab, and remove all that it made
     #[command(after_help = DOWN_HELP)]
     Down(manage::DownArgs),
     /// List the labs that are up, or were left behind

@@ -36,7 +36,7 @@ pub struct Args {
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
     wait: LateTolerance,
-    /// Captures at each host, and of what is dropped, into this directory
+    /// Write captures at each host, and of dropped packets, to this directory
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
     /// Print the summary as one JSON object at the end (in the foreground)

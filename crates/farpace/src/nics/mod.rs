@@ -21,7 +21,7 @@ Examples:
   farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic eth2   NICs of this host, under its own TCP
   farpace papers nics                                   what all orders reach
 
-docs/nics.md tells how several NICs become one, and when that pays.";
+docs/nics.md describes the method and its limits.";
 
 /// The arguments of `farpace nics`.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,11 +33,11 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// Which of our NICs sends to which of a neighbour's, by their kinds
+    /// Pair the NICs of two hosts by their kinds
     Pair(pair::Args),
     /// In which order frames leave, by which NIC, and how they arrive
     Order(order::Args),
-    /// What hosts tell of their NICs, in a capture or in a scenario
+    /// Show the NICs that hosts announce, in a capture or in a scenario
     Show(show::Args),
     /// Use several NICs of this host as one, under the kernel's own TCP
     Up(up::Args),

@@ -21,11 +21,9 @@ const SHOWN: usize = 40;
 const DUPLICATE_ACKS: usize = 3;
 
 const AFTER_HELP: &str = "\
-All frames are there at once, and belong to one flow. Each path is so many lines of its rate, one after the \
-other, and what it \
-takes besides. A frame is late by so many places as there are later ones that arrive before it: from 3 on a \
-TCP that \
-counts duplicate ACKs sends it again.
+All frames are present at the start, and belong to one flow. Each path is a series of --hops links of its \
+rate, and its delay. The lateness of a frame is the number of later frames that arrive before it. From 3 \
+on, a TCP that counts duplicate ACKs retransmits it.
 
 Examples:
   farpace nics order --paths 1G,100M
@@ -40,10 +38,10 @@ pub struct Args {
     /// The paths: rate, and delay if there is one, like 1G,100M or "80 Mbit/s@20 ms"
     #[arg(long, alias = "ways", value_name = "PATHS", value_delimiter = ',', value_parser = path_spec::path, required = true)]
     paths: Vec<PathSpec>,
-    /// Which frame leaves next, and by which NIC
+    /// Selection of the next frame and its NIC
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
     order: OrderName,
-    /// With skip: the skip number S [default: worked out from the paths]
+    /// With skip: the skip number S [default: computed from the paths]
     #[arg(long, value_name = "S")]
     skip: Option<u16>,
     /// With skip and round-robin: the share of each NIC, like 90/10 [default: what the paths carry]

@@ -11,11 +11,9 @@ use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-NICs of equal kind go together, the widest first; what is left goes together in descending order; NICs that \
-are left then \
-share the neighbour's in turn. The share is what each path carries at first, the slower of its two NICs; \
-while frames flow \
-it follows what is measured.
+NICs of equal kind are paired, the fastest first. The remaining NICs are paired in descending order. NICs \
+that are then left share the neighbour's in turn. The share follows at first from the rate of each path, \
+that of the slower of its two NICs. While frames flow it follows the measured rates.
 
 Examples:
   farpace nics pair --ours 1G,100M --theirs 100M,1G

@@ -20,12 +20,10 @@ use std::process::ExitCode;
 const USUAL: Rate = Rate::from_mbit(1_000);
 
 const AFTER_HELP: &str = "\
-Makes a TAP device, gives it the addresses and the MAC address of the first NIC, and sends what the kernel \
-sends there over \
-all the NICs, to a neighbour that does the same; others are reached by the first NIC. The NICs need no \
-addresses of their \
-own. While this runs the kernel answers no ARP and takes no packets on them. At the end, also by a signal, \
-all is as before.
+Makes a TAP device, gives it the addresses and the MAC address of the first NIC, and sends the kernel's \
+packets there over all NICs, to a neighbour that does the same. Packets to other hosts leave by the first \
+NIC. The NICs need no addresses of their own. While this runs the kernel answers no ARP and receives no \
+packets on them. At the end, also after a signal, the previous state is restored.
 
 Examples:
   farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic eth2
@@ -36,7 +34,7 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// A NIC, and what it is if the driver does not know, as in eth1=1G; to be repeated
+    /// A NIC, with its kind if the driver does not report it, as in eth1=1G; may be repeated
     #[arg(long = "nic", value_name = "NIC", value_parser = nic, required = true)]
     nics: Vec<(String, Option<Rate>)>,
     /// An address of the host on all of them together, with its network; may be repeated
@@ -45,19 +43,19 @@ pub struct Args {
     /// The name of the TAP device
     #[arg(long, value_name = "NAME", default_value = "far0")]
     tap: String,
-    /// Which frame leaves next, and by which NIC
+    /// Selection of the next frame and its NIC
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
     order: super::order::OrderName,
-    /// With skip: the skip number S [default: worked out from the NICs]
+    /// With skip: the skip number S [default: computed from the NICs]
     #[arg(long, value_name = "S")]
     skip: Option<u16>,
     /// With skip and round-robin: the share of each NIC, like 90/10 [default: what the paths carry]
     #[arg(long, value_name = "RATIO")]
     ratio: Option<Ratio>,
-    /// Take paths for what the NICs say: neither rates nor failures are found out
+    /// Use the rates of the NICs: neither rates nor failures are measured
     #[arg(long)]
     no_probe: bool,
-    /// Put received frames in order; each waits for others so long at most
+    /// Put received frames in order; the maximum time for which one waits
     #[arg(long, value_name = "TIME", value_parser = words::span, num_args = 0..=1, default_missing_value = "10ms")]
     resequence: Option<Span>,
     /// Ends after this time; without it at Ctrl-C

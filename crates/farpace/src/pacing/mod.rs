@@ -18,11 +18,11 @@ Examples:
   farpace pacing tc class add dev eth0 parent 1: classid 1:1 edf rate 500mbit
   farpace pacing show --line \"1 Gbit/s\"               rates, gaps, and how much of the line is promised
   farpace run wan.toml --pace a=pacing.toml           a run with it
-  farpace pacing show -s out                          and what came of it
+  farpace pacing show -s out                          and its counters
   farpace pacing up --iface eth1 --addr 10.9.0.1/24 --rate 100mbit    real packets, under the kernel's TCP
   farpace pacing report trace.pcap                    how evenly the flows of a capture are paced
 
-docs/pacing.md tells when to pace, and what all the keys mean.";
+docs/pacing.md describes all keys.";
 
 /// The arguments of `farpace pacing`.
 #[derive(Clone, Debug, clap::Args)]
@@ -34,13 +34,13 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// Change a pacing configuration with commands of tc, one or a file of them
+    /// Change a pacing configuration with commands of tc
     Tc(tc::Args),
-    /// Say what a pacing configuration means on a line, or what came of one in a run
+    /// Print the effect of a pacing configuration on a link, or its counters in a run
     Show(show::Args),
-    /// How evenly the flows of a capture are paced, and whether that is precise
+    /// Measure how evenly the flows of a capture are paced
     Report(report::Args),
-    /// Pace what this machine sends on an interface, under the kernel's own TCP
+    /// Pace what this host sends on an interface, under the kernel's own TCP
     Up(up::Args),
 }
 

@@ -16,13 +16,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-A flow is one direction between two addresses and ports, at one interface. Its burstiness is the
-queue that it makes before a line of exactly its mean rate, or of --rate; it is paced precisely if
-that queue never holds more than two full frames. Rates count Ethernet frames with their check
-sequences (layer 2), unless it says IP.
+A flow is one direction between two addresses and ports, at one interface. Its burstiness is the maximum \
+of a virtual queue that drains at its mean rate, or at --rate. It is paced precisely if that queue never \
+holds more than two full frames. Rates count Ethernet frames with their check sequences (layer 2), unless \
+marked as IP.
 
-The capture must show the wire: taken behind the sender's NIC, by a tap, a switch's mirror
-port, or the receiver. A capture is read twice, so it must be a file.
+The capture must be taken behind the sender's NIC, by a tap, a switch's mirror port, or the receiver. A \
+capture is read twice, so it must be a file.
 
 Examples:
   farpace pacing report trace.pcap
@@ -47,28 +47,28 @@ pub struct Args {
     /// Only flows with this address, port or both, as in "10.0.0.1:5001" or "src 10.0.0.1"; may be repeated
     #[arg(long = "flow", value_name = "FILTER")]
     pub flows: Vec<ProofFilter>,
-    /// Hold flows against this rate of layer 2, as in "500 Mbit/s" [default: the mean rate of each]
+    /// Compare flows with this rate of layer 2, as in "500 Mbit/s" [default: the mean rate of each]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
-    /// The longest IP packet that the line takes, as in "1500 B" [default: the longest of each flow]
+    /// The longest IP packet on the link, as in "1500 B" [default: the longest of each flow]
     #[arg(long, value_name = "SIZE")]
     pub mtu: Option<ByteCount>,
-    /// The rate of the line, for trains of frames [default: the slowest common one that fits]
+    /// The link rate, for trains of frames [default: the slowest common one that fits]
     #[arg(long, value_name = "RATE")]
     pub line: Option<Rate>,
     /// A tick of the capturing clock, as in "60 ns", if it is coarser than the file says
     #[arg(long, value_name = "TIME")]
     pub tick: Option<Span>,
-    /// Begin so long after the first packet, as in "5 s"
+    /// Begin at this time after the first packet, as in "5 s"
     #[arg(long, value_name = "TIME")]
     pub from: Option<Span>,
-    /// End so long after the first packet
+    /// End at this time after the first packet
     #[arg(long, value_name = "TIME")]
     pub until: Option<Span>,
-    /// Exit with 1 unless all flows are so
+    /// Exit with 1 unless all flows are of this kind
     #[arg(long, value_name = "WHAT")]
     pub require: Option<Required>,
-    /// Print JSON; the report is written all the same
+    /// Print JSON; the report is also written
     #[arg(long)]
     pub json: bool,
     /// No report, no files

@@ -17,11 +17,9 @@ use std::process::ExitCode;
 const USUAL_LINE: Rate = Rate::from_mbit(1_000);
 
 const AFTER_HELP: &str = "\
-Rates count layer 2: frames with their headers and check sequences. A frame takes 20 B more of the line: \
-preamble, start \
-delimiter, inter-frame gap. The interval is from the start of a full frame to the start of the next, the gap \
-what stays \
-empty between them.
+Rates count layer 2: frames with their headers and check sequences. A frame takes 20 B more of the link: \
+preamble, start delimiter, inter-frame gap. The interval is from the start of a full frame to the start of \
+the next, the gap is the idle part of it.
 
 Examples:
   farpace pacing show --line \"1 Gbit/s\"
@@ -38,19 +36,19 @@ pub struct Args {
     /// The file with the configuration
     #[arg(long, value_name = "FILE", default_value = "pacing.toml")]
     file: PathBuf,
-    /// The rate of the line [default: what the file says, or 1 Gbit/s]
+    /// The link rate [default: that of the file, or 1 Gbit/s]
     #[arg(long, value_name = "RATE")]
     line: Option<Rate>,
     /// Print JSON (docs/json.md)
     #[arg(long)]
     json: bool,
-    /// Print the commands of tc that make it
+    /// Print the commands of tc that produce it
     #[arg(long, conflicts_with = "json")]
     tc: bool,
     /// With --tc, the name of the device
     #[arg(long, value_name = "NAME", default_value = "eth0")]
     device: String,
-    /// In place of a configuration, the counters of classes in a run: its directory, or its summary.json
+    /// Print the counters of classes in a run: its directory, or its summary.json
     #[arg(long, short, value_name = "RUN", conflicts_with_all = ["file", "line", "tc"])]
     statistics: Option<PathBuf>,
 }

@@ -11,11 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Kinds of the root: edf (best), psp (as in the paper), htb and tbf (token buckets), fq (a timer per class), \
-pfifo and \
-bfifo (no pacing). Beside the words of tc, a root takes device_rate, mtu, gaps, gap_frame, jitter, tick, \
-burst, slack and \
-quantum, which are the keys of the file (docs/pacing.md).
+Kinds of the root: edf (recommended), psp (as in the paper), htb and tbf (token buckets), fq (a timer per \
+class), pfifo and bfifo (no pacing). Besides the words of tc, a root takes device_rate, mtu, gaps, \
+gap_frame, jitter, tick, burst, slack and quantum, which are the keys of the file (docs/pacing.md).
 
 Examples:
   farpace pacing tc qdisc add dev eth0 root handle 1: psp default 3
@@ -32,13 +30,14 @@ Exit codes: 0 if all commands have had their effect, 2 if one of them is wrong: 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The file with the configuration; made if it is not there. `-`: begin with none, and print the result
+    /// The configuration file; made if it does not exist. `-`: start from an empty one, and print the result
     #[arg(long, value_name = "FILE", default_value = "pacing.toml")]
     file: PathBuf,
-    /// Read commands from a file, one a line (`\` goes on, `#` begins a comment); `-`: from standard input
+    /// Read commands from a file, one a line (`\` continues a line, `#` begins a comment); `-`: from standard
+    /// input
     #[arg(long, value_name = "FILE", conflicts_with = "words")]
     batch: Option<PathBuf>,
-    /// Write the file anew although it has comments: they are lost
+    /// Replace the file even if it has comments, which are lost
     #[arg(long)]
     force: bool,
     /// One command, as after tc

@@ -26,13 +26,12 @@ const USUAL: Rate = Rate::from_mbit(1_000);
 const USUAL_LATENESS: Span = Span::from_micros(100);
 
 const AFTER_HELP: &str = "\
-Makes a TAP device, gives it the addresses and the MAC address of the interface, and paces what the kernel \
-sends there, each \
-class at its rate, before it leaves by the interface, which needs no address of its own. Frames leave by \
-this machine's \
-clock: --wait spin is the most precise. What a stall of the machine keeps back leaves later, never in a \
-burst. Gap frames are sent with --gap-frames only: on a real line at its full rate they hold \
-its clock, elsewhere the time between frames does. At the end, also by a signal, all is as before.
+Makes a TAP device, gives it the addresses and the MAC address of the interface, and paces the kernel's \
+packets there, each class at its rate, before they leave by the interface, which needs no address of its \
+own. The host's clock times the frames: --wait spin is the most precise. Frames that a stall of the host \
+delays leave later, never in a burst. Gap frames are sent with --gap-frames only: on a real link at its \
+full rate they keep the distances, elsewhere the time between frames does. At the end, also after a \
+signal, the previous state is restored.
 
 Examples:
   farpace pacing up --iface eth1 --addr 10.9.0.1/24 --rate 100mbit
@@ -43,10 +42,10 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The interface behind
+    /// The interface that sends
     #[arg(long, value_name = "INTERFACE")]
     iface: String,
-    /// An address of the machine, with its network; may be repeated
+    /// An address of the host, with its network; may be repeated
     #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = below::address)]
     addresses: Vec<(IpAddr, u8)>,
     /// The name of the TAP device
@@ -58,7 +57,7 @@ pub struct Args {
     /// One class for everything, with this rate
     #[arg(long, value_name = "RATE", value_parser = words::rate, conflicts_with = "config")]
     rate: Option<Rate>,
-    /// The rate of the line [default: what the driver says, or 1gbit]
+    /// The link rate [default: that of the driver, or 1gbit]
     #[arg(long, value_name = "RATE", value_parser = words::rate)]
     line: Option<Rate>,
     /// Gap frames leave, too

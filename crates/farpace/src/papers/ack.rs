@@ -30,10 +30,11 @@ pub struct Args {
     /// Less of everything: two clock phases, and no sensitivity table
     #[arg(long)]
     pub quick: bool,
-    /// Not the thesis: policies with modern paths and stacks, to out/ack-today
+    /// Beyond the thesis: policies with modern paths and stacks, to out/ack-today
     #[arg(long, conflicts_with_all = ["estimators", "strict", "assume", "search"])]
     pub today: bool,
-    /// Not the thesis: estimators of the timeout, with and without confirmed samples, to out/ack-estimators
+    /// Beyond the thesis: estimators of the timeout, with and without confirmed samples, to
+    /// out/ack-estimators
     #[arg(long, conflicts_with_all = ["strict", "assume", "search"])]
     pub estimators: bool,
     /// The options of every paper.

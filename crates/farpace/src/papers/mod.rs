@@ -52,7 +52,7 @@ pub enum PaperCommand {
     Stops(stops::Args),
     /// TCP-STAR and others over a satellite link with bit errors, lost ACKs and small queues
     Satellite(satellite::Args),
-    /// The sender asks for ACKs that are not delayed (CDL): policies on a line of 512 kbit/s, clocks,
+    /// The sender requests ACKs that are not delayed (CDL): policies on a link of 512 kbit/s, clocks,
     /// timeouts
     Ack(ack::Args),
     /// Packets kept apart by gap packets (PSPacer): rates, bursts, TCP over 200 ms through a small FIFO
@@ -83,29 +83,30 @@ pub struct PaperArgs {
     #[arg(long)]
     #[serde(skip)]
     pub strict: bool,
-    /// What is assumed where the paper says nothing: the name of a world for all runs, "literal", or "list"
+    /// Assumptions where the paper says nothing: the name of a world for all runs, "literal", or "list"
     /// for the worlds that exist [default: literal, beside the world in which most claims
     /// hold]
     #[arg(long, value_name = "WORLD")]
     pub assume: Option<String>,
-    /// What the printed numbers imply about the hosts: the paper over plausible ranges of keys that it leaves
-    /// open. KEY or KEY=RANGE, as in --vary of farpace sweep; may be repeated. "list" for keys and ranges
+    /// Search what the published numbers imply about the hosts: run the paper over plausible ranges of keys
+    /// that it leaves open. KEY or KEY=RANGE, as in --vary of farpace sweep; may be repeated. "list" for keys
+    /// and ranges
     #[arg(long, value_name = "KEYS")]
     #[serde(serialize_with = "search::as_options")]
     pub search: Vec<String>,
-    /// With --search: points [default: 32; with --budget as many as it has time for]
+    /// With --search: number of points [default: 32; with --budget as many as the time permits]
     #[arg(long, value_name = "N", requires = "search")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub points: Option<u64>,
-    /// With --search: how points are drawn: sobol, lhs (Latin hypercube) or grid (all combinations) [default:
+    /// With --search: sampling of points: sobol, lhs (Latin hypercube) or grid (all combinations) [default:
     /// sobol]
     #[arg(long, value_name = "KIND", requires = "search")]
     pub sampling: Option<search::PointSampling>,
     /// With --search: begin no point after this time, as in 10min
     #[arg(long, value_name = "TIME", requires = "search")]
     pub budget: Option<Span>,
-    /// With --search: rows whose printed numbers choose points, separated by commas; the others judge. What
-    /// ends in / stands for all rows that begin so [default: every second one]
+    /// With --search: rows whose published numbers select points, separated by commas; the others evaluate
+    /// them. A prefix that ends in / means all its rows [default: every second one]
     #[arg(long, value_name = "ROWS", value_delimiter = ',', requires = "search")]
     pub fit: Vec<String>,
     /// The options of every experiment.
@@ -122,7 +123,7 @@ Exit codes:
   0    all runs were made and all bytes were right; claims may fail, which is printed
   1    a transfer did not complete or bytes differ; with --strict also: a claim fails
   2    wrong usage, or a file that cannot be read or written
-  130  interrupted; the same command goes on with what is finished"
+  130  interrupted; the same command continues with the finished runs"
     };
 }
 use exit_codes;

@@ -37,7 +37,7 @@ pub struct Args {
     /// Virtual time of each run [default: 60 s]
     #[arg(long, value_name = "TIME")]
     pub time: Option<Span>,
-    /// Not the paper: every congestion control, on a modern stack, over the same grid
+    /// Beyond the paper: every congestion control, on a modern stack, over the same grid
     #[arg(long, conflicts_with_all = ["quick", "strict", "assume", "search"])]
     pub frontier: bool,
     /// With --frontier: only these, separated by commas

@@ -36,7 +36,7 @@ const TABLES: [&str; 7] = ["flows", "hosts", "links", "routers", "switches", "wo
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum PointSampling {
-    /// The Sobol sequence: more points contain the fewer.
+    /// The Sobol sequence: a larger set contains the smaller ones.
     Sobol,
     /// Latin hypercube.
     Lhs,

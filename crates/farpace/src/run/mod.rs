@@ -30,7 +30,7 @@ report.html and figures/*.svg, summary.json (what --json prints, without wall ti
 was \
 run, with all defaults), trace.parquet, and if the scenario has taps, one capture per tap and drops.pcapng \
 with every dropped packet and its cause. A directory holds one run: files of an earlier run are replaced or \
-removed, files of anybody else are never touched. Files appear when they are complete.
+removed, other files are never changed. Files appear when they are complete.
 
 Examples:
   farpace run scenarios/gallery/lossy.toml
@@ -44,7 +44,7 @@ Exit codes:
   0    all flows are complete, and every received byte is the one that was sent
   1    a flow did not complete, or bytes differ
   2    wrong usage, a bad scenario, or a file that cannot be read or written
-  130  interrupted (Ctrl-C): partial results have been written and say so; again: ends at once";
+  130  interrupted (Ctrl-C): partial results have been written and are marked so; again: ends at once";
 
 /// The arguments of `farpace run`.
 #[derive(Clone, Debug, clap::Args)]
@@ -56,7 +56,7 @@ pub struct Args {
     /// A file that the first flow sends, in place of a pattern
     #[arg(long, value_name = "FILE")]
     pub payload: Option<PathBuf>,
-    /// Where the bytes received by the first flow go; an existing file is replaced when they are complete
+    /// File for the bytes received by the first flow; an existing file is replaced when they are complete
     #[arg(long, value_name = "OUT")]
     pub received: Option<PathBuf>,
     /// In place of the scenario's seed
@@ -76,7 +76,7 @@ pub struct Args {
     /// Print the summary as one JSON object (docs/json.md)
     #[arg(long)]
     pub json: bool,
-    /// Say why each flow took its time: where the time went, with evidence and what would help
+    /// Explain for each flow where the time went, with evidence and what would help
     #[arg(long)]
     pub explain: bool,
     /// No report and no figures
@@ -88,8 +88,8 @@ pub struct Args {
     /// No captures, although the scenario has taps
     #[arg(long)]
     pub no_captures: bool,
-    /// Run no faster than the clock, to look on. Time stays virtual and the results are the same; `farpace
-    /// lab compare` runs in real time
+    /// Run no faster than real time, for observation. Time stays virtual and the results are the same;
+    /// `farpace lab compare` runs in real time
     #[arg(long)]
     pub clock_speed: bool,
     /// No progress and no summary: errors only

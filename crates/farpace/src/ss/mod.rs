@@ -12,14 +12,13 @@ use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Each process with a host shows its sockets: `farpace up`, programs under `farpace exec`, `farpace send` and \
-`farpace recv` with \
---tun, and programs in C that have said `control=NAME`. The words are those of ss -tuni of iproute2, beside \
-them:
+Each process with a host shows its sockets: `farpace up`, programs under `farpace exec`, `farpace send` \
+and `farpace recv` with --tun, and programs in C that set `control=NAME`. The words are those of ss -tuni \
+of iproute2, and:
   limit:...        what keeps the connection from sending more: program, receive window, congestion window
-  ack_requests:78/77   segments that asked for an ACK at once, and answers that came
-  ack_answers:12/12    segments that came and asked, and answers sent
-  dropped:5        datagrams that found the buffer of a UDP socket full
+  ack_requests:78/77   requests sent, and answers received
+  ack_answers:12/12    requests received, and answers sent
+  dropped:5        datagrams dropped because the buffer of a UDP socket was full
 
 Examples:
   farpace ss                     connections of all hosts of this user

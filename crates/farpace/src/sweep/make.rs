@@ -53,7 +53,7 @@ pub struct SweepArgs {
     /// Only part I of N, in the folder shard-I-of-N below --out
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Make the runs on a Ray cluster: auto (the one of this machine), or HOST:PORT of its head
+    /// Make the runs on a Ray cluster: auto (that of this host), or HOST:PORT of its head
     #[arg(long, value_name = "ADDRESS")]
     ray: Option<String>,
     /// The Python with farpace and ray, for --ray [default: python3]
@@ -62,16 +62,16 @@ pub struct SweepArgs {
     /// Runs at a time [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// The longest time of one run on the clock; one that takes longer is a row with that reason
+    /// The maximum real time of one run; a longer one is a row with that reason
     #[arg(long, value_name = "TIME", default_value = "1 h")]
     run_limit: Span,
     /// Make runs again that crashed, failed or took too long
     #[arg(long)]
     retry: bool,
-    /// Forget all runs that are in the folder
+    /// Discard all runs in the folder
     #[arg(long)]
     restart: bool,
-    /// Do not ask whether a sweep that takes long is to begin
+    /// Do not ask before a long sweep
     #[arg(long)]
     yes: bool,
     /// Print the means as one JSON object (docs/json.md)

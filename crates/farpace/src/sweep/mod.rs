@@ -29,7 +29,7 @@ Values behind --vary, separated by commas:
   5ms..300ms              a range for --samples; 5ms..300ms*log with equal shares of the logarithm
 
 The folder holds study.json (plan, version, digest), scenario.toml, and runs.parquet with a row for each
-flow of each run. Runs that are there are not made again: an interrupted sweep goes on with the same
+flow of each run. Existing runs are not made again: an interrupted sweep continues with the same
 command, and one with more values or seeds makes only what is new. A run that crashes, is impossible or
 takes too long is a row with its reason.
 
@@ -47,7 +47,7 @@ Exit codes:
   0    all runs were made
   1    a run crashed, failed, was impossible or took too long, or received bytes differ
   2    wrong usage, a bad scenario, or a file that cannot be read or written
-  130  interrupted; the same command goes on with what is finished";
+  130  interrupted; the same command continues with the finished runs";
 
 const MERGE_HELP: &str = "\
 Examples:

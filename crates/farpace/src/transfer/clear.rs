@@ -12,10 +12,10 @@ use std::net::IpAddr;
 /// What is in the clear.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ClearArgs {
-    /// In the clear, without a ticket: everybody on the path can read and change what is sent
+    /// Without encryption and ticket: everybody on the path can read and change what is sent
     #[arg(long)]
     pub insecure: bool,
-    /// With --insecure: name of a TUN device to make for farpace's TCP; it goes with the command
+    /// With --insecure: name of a TUN device to make for farpace's TCP; it is removed with the command
     #[arg(long, value_name = "NAME", requires = "addr", requires = "insecure")]
     pub tun: Option<String>,
     /// Address of farpace's TCP on that device, e.g. 10.77.0.2/24

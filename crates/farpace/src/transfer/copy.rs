@@ -18,26 +18,23 @@ use std::process::{Child, ExitCode};
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace copy film.mp4 anna@far.example:films/        to there
-  farpace copy anna@far.example:films/film.mp4 .       to here
+  farpace copy film.mp4 anna@far.example:films/        to the far end
+  farpace copy anna@far.example:films/film.mp4 .       from the far end
   farpace copy photos/ far.example:photos --explain    what is in photos goes into photos there; and what \
   limited it
-  farpace copy site/ far.example:www --delete --exclude '*.bak' --allow-overwrite   as rsync: the same tree \
-  there; -n says what
-                                                       would be done
+  farpace copy site/ far.example:www --delete --exclude '*.bak' --allow-overwrite   as rsync: the \
+  same tree there; -n only reports
   farpace copy film.mp4 far.example: --via eth0 --via wwan0   over both links at once
-  farpace copy film.mp4 far.example: --port 9000       a firewall over there lets UDP port 9000 in
+  farpace copy film.mp4 far.example: --port 9000       the firewall there admits UDP port 9000
   farpace copy film.mp4 far.example: --through-ssh     through ssh's own channel, nothing else
   farpace copy film.mp4 far.example: --ssh-command \"ssh -p 2222 -i key\"
   farpace copy film.mp4 far.example: --remote-command /opt/farpace/farpace
   farpace copy film.mp4 far.example: --or-scp          by scp, if farpace is not installed there
 
 ssh starts farpace at the far end, which must be installed there; neither end needs privileges. Keys are \
-exchanged over ssh. Then
-UDP and TCP are tried at once. If UDP gets through, farpace's own TCP carries the files in a WireGuard \
-tunnel; otherwise the
-kernel's TCP does under TLS 1.3; otherwise ssh does. All ways are encrypted; which one it is, and why, is \
-said.
+exchanged over ssh. Then UDP and TCP are tried at once. If UDP works, farpace's own TCP carries the files \
+in a WireGuard tunnel; otherwise the kernel's TCP does under TLS 1.3; otherwise ssh does. All transports \
+are encrypted. The command reports which one it uses, and why.
 
 Exit codes:
   0    all is written and verified at the other end
@@ -58,22 +55,22 @@ pub struct Args {
     /// Send everything through ssh: often slower
     #[arg(long)]
     through_ssh: bool,
-    /// Replace files that are there and differ
+    /// Replace existing files that differ
     #[arg(long)]
     allow_overwrite: bool,
-    /// Delete what is in a directory that is copied and the source does not have; --exclude protects
+    /// Delete files in copied directories that the source does not have; --exclude protects
     #[arg(long)]
     delete: bool,
-    /// Only say what would be sent and deleted
+    /// Only report what would be sent and deleted
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Compare files that are there by content: this is always done, the option is for those who know rsync
+    /// Compare existing files by content: always done, accepted for compatibility with rsync
     #[arg(long)]
     checksum: bool,
     #[command(flatten)]
     excludes: ExcludeArgs,
-    /// Copy by scp if farpace is not there: through ssh, not resumed, not verified, and what is there is
-    /// replaced
+    /// Copy by scp if farpace is not installed there: through ssh, not resumed, not verified, existing files
+    /// are replaced
     #[arg(long)]
     or_scp: bool,
     #[command(flatten)]
@@ -84,7 +81,7 @@ pub struct Args {
     stack: StackArgs,
     #[command(flatten)]
     links: ViaArgs,
-    /// Give up when nothing moves for so many seconds
+    /// Give up after this many seconds without a byte in either direction
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
 }

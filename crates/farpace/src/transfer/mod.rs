@@ -1,4 +1,4 @@
-//! Files from here to there: `farpace send`, `recv` and `copy`. The ways there are those of
+//! Files to another host: `farpace send`, `recv` and `copy`. The transports are those of
 //! [`farpace_tunnel`], or, where it is asked for by `--insecure`, connections in the clear
 //! (`clear`).
 

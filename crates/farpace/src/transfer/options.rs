@@ -13,7 +13,7 @@ pub struct SendingOptions {
     /// Send at this rate at most, e.g. 50mbit or "1 Gbit/s"
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub limit: Option<Rate>,
-    /// Say at the end what limited the transfer, with the numbers
+    /// Report at the end what limited the transfer, with the measurements
     #[arg(long)]
     pub explain: bool,
     /// Print the result as JSON to standard output
@@ -30,7 +30,7 @@ pub struct SendingOptions {
 /// What is left out.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ExcludeArgs {
-    /// Leave out what a pattern stands for, as rsync does: *.o, cache/, /target, doc/*.pdf; may be repeated
+    /// Exclude matching names, as rsync does: *.o, cache/, /target, doc/*.pdf; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
 }

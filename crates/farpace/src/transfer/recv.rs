@@ -29,23 +29,19 @@ const EXPIRE: Duration = Duration::from_secs(60);
 const AFTER_HELP: &str = "\
 Examples:
   farpace recv --dir incoming               prints a ticket for `farpace send`; UDP and TCP port 7077
-  farpace recv --once                       one transfer, then the ticket is worth nothing
+  farpace recv --once                       one transfer, then the ticket is invalid
   farpace recv --key-file key               the same ticket each time
   farpace recv --listen 9000 --advertise gw.example:9000   behind an address translator that passes port \
   9000 on
-  farpace recv --insecure --token-file secret              in the clear, from those who know the token
-  farpace recv --insecure --open --max-bytes 10GB          in the clear, from everybody who reaches the port
+  farpace recv --insecure --token-file secret              unencrypted, from holders of the token
+  farpace recv --insecure --open --max-bytes 10GB          unencrypted, from everybody who reaches the port
 
-Whoever has the ticket may send; nobody else can, or can read what is sent. It is good until this command \
-ends, or with
---key-file as long as the file is there. One port must be reachable: UDP, or TCP where UDP is not.
-Files that are there are not replaced unless --allow-overwrite is given, nothing is written outside of the \
-directory,
-and a file has its name only when it is whole and verified. With --insecure and without a token senders are \
-strangers: they
-get no hidden names, no hash of a file that they have not sent themselves, half of the transfers for one \
-address, and none of
-the last 5 % of the disk.
+Only holders of the ticket may send, and nobody else can read the traffic. It is valid until this command \
+ends, or with --key-file as long as the file exists. One port must be reachable: UDP, or TCP without UDP. \
+Existing files are not replaced unless --allow-overwrite is given, nothing is written outside of the \
+directory, and a file gets its name only when it is complete and verified. With --insecure and without a \
+token senders are strangers: they get no hidden names, no hash of a file that they have not sent \
+themselves, half of the transfers for one address, and none of the last 5 % of the disk.
 
 Exit codes:
   0    ended by --once, and everything was written and verified
@@ -65,28 +61,28 @@ pub struct Args {
     /// this machine's]
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Vec<String>,
-    /// Keep the keys in this file, so that the ticket stays the same; made if it is not there
+    /// Keep the keys in this file, so that the ticket stays the same; made if it does not exist
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     key_file: Option<PathBuf>,
-    /// With --insecure, without a token: let everybody send who reaches the port
+    /// With --insecure, without a token: admit everybody who reaches the port
     #[arg(long, requires = "insecure")]
     open: bool,
-    /// Where files go; made if it is not there
+    /// Directory for received files; made if it does not exist
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// End after one transfer
     #[arg(long)]
     once: bool,
-    /// Replace files that are there and differ
+    /// Replace existing files that differ
     #[arg(long)]
     allow_overwrite: bool,
-    /// Without a token: take names that begin with a dot
+    /// Without a token: accept names that begin with a dot
     #[arg(long)]
     allow_hidden: bool,
     /// Bytes that all transfers together may store, e.g. 10GB
     #[arg(long, value_name = "SIZE", value_parser = options::bytes)]
     max_bytes: Option<ByteCount>,
-    /// What stays free on the disk, e.g. 20GB or 10% [default: 5% without a token, otherwise nothing]
+    /// Space that stays free on the disk, e.g. 20GB or 10% [default: 5% without a token, otherwise nothing]
     #[arg(long, value_name = "SIZE", value_parser = options::min_free)]
     min_free: Option<MinFree>,
     /// Without a token: how many seconds a partial file is kept
@@ -95,13 +91,13 @@ pub struct Args {
     /// Wait until each file is on the disk before it is acknowledged
     #[arg(long)]
     sync: bool,
-    /// Transfers at once; more are turned away
+    /// Transfers at once; more are refused
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = transfers)]
     max_transfers: usize,
     /// One line of JSON for each transfer
     #[arg(long)]
     json: bool,
-    /// Say nothing of transfers that go well
+    /// Do not report transfers that succeed
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -110,7 +106,7 @@ pub struct Args {
     stack: StackArgs,
     #[command(flatten)]
     clear: ClearArgs,
-    /// Give up a transfer in which nothing moves for so many seconds
+    /// Give up a transfer after this many seconds without a byte in either direction
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
     /// The far end of `farpace copy`

@@ -27,17 +27,15 @@ Examples:
   FARPACE_TICKET=... farpace send film.mp4 --limit 50mbit    the ticket is in the environment
   farpace send film.mp4 @ticket --stack kernel               the kernel's TCP under TLS, not the tunnel over \
   UDP
-  farpace send film.mp4 far.example --insecure               in the clear, to a `farpace recv --insecure`, \
+  farpace send film.mp4 far.example --insecure               unencrypted, to a `farpace recv --insecure`, \
   at port 7077
   farpace send film.mp4 10.78.0.2:7077 --insecure --tun fp0 --addr 10.77.0.2/24 --congestion bbr3
 
-A ticket says where the receiver is and holds its keys. UDP and TCP are tried at once: if UDP gets through, \
-farpace's own TCP
-carries the data in a WireGuard tunnel; otherwise the kernel's TCP does under TLS 1.3. Neither needs \
-privileges.
-Others may see a ticket in the list of processes for a moment; @FILE, - (standard input) and FARPACE_TICKET \
-avoid that.
-Run the same command again after an interruption: what has arrived is verified and not sent again.
+A ticket contains the receiver's addresses and its keys. UDP and TCP are tried at once. If UDP works, \
+farpace's own TCP carries the data in a WireGuard tunnel; otherwise the kernel's TCP does under TLS 1.3. \
+Neither needs privileges. Other users may see a ticket in the list of processes for a moment; @FILE, - \
+(standard input) and FARPACE_TICKET avoid that. After an interruption, run the same command again: \
+received data is verified and not retransmitted.
 
 Exit codes:
   0    the receiver has written and verified everything
@@ -63,7 +61,7 @@ pub struct Args {
     links: ViaArgs,
     #[command(flatten)]
     clear: ClearArgs,
-    /// Give up when nothing moves for so many seconds
+    /// Give up after this many seconds without a byte in either direction
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
     #[command(flatten)]

@@ -27,13 +27,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-The host is a machine of its own beside this one: it answers ping, and offers TCP services to whoever can \
-reach it. A TUN or \
-TAP device is made for it; on an interface that is there already (--iface) it has its own MAC and IP \
-addresses, and the system \
-goes on to use the interface as before. Everything that was set is taken away at the end, also after a \
-signal; after kill -9 \
-`farpace doctor --clean` does it.
+The host has addresses of its own: it answers ping, and offers TCP services to everybody who can reach it. \
+A TUN or TAP device is made for it. On an existing interface (--iface) it has its own MAC and IP \
+addresses, and the system continues to use the interface. At the end, also after a signal, all settings \
+are removed; after kill -9 `farpace doctor --clean` removes them.
 
 Examples:
   farpace up                                              10.77.0.2 behind the TUN device fp0
@@ -86,7 +83,7 @@ pub struct Args {
     /// TCP of the host: see `farpace profiles`
     #[arg(long, value_name = "NAME", default_value = "modern")]
     profile: String,
-    /// What its connections may hold, as in "2 GiB" [default: a quarter of the machine's memory]
+    /// Memory limit of its connections, as in "2 GiB" [default: a quarter of the host's memory]
     #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
     memory: Option<ByteCount>,
     /// A setting of its TCP, as in scenarios: ack_control=safe; may be repeated
@@ -98,7 +95,7 @@ pub struct Args {
     /// Single packets in both directions rather than super-segments: slower
     #[arg(long)]
     no_offload: bool,
-    /// What passes, into this file (pcapng): packets as on a line, with whole checksums
+    /// Write packets to this file (pcapng), split and with checksums as on a link
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// How it waits for packets: sleeping costs nothing, spinning a core

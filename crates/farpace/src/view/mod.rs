@@ -19,10 +19,10 @@ use std::time::Duration;
 const WAIT: Duration = Duration::from_millis(200);
 
 const AFTER_HELP: &str = "\
-The page is that of `farpace explain`, but its figure of packets shows every packet: the browser asks
-for finer data when one zooms in. Of a directory, such as one of farpace run --out, it lists the
-reports, captures and traces.
-Only this machine can reach it, with the address that is printed: it contains a secret. Ctrl-C ends it.
+The page is that of `farpace explain`, but its figure of packets shows every packet: the browser requests \
+finer data when the user zooms in. For a directory, such as one of farpace run --out, it lists the \
+reports, captures and traces. Only this host can reach it, with the printed address, which contains a \
+secret. Ctrl-C ends it.
 
 Examples:
   farpace view slow.pcapng

@@ -10,11 +10,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Of a capture: every host that has said where it is, with the NICs that it told of, lists that broke a rule, \
-and the paths \
-that are probed. All that breaks no rule is shown: nobody signs these messages. Of a scenario: what each \
-host with \
-several NICs knows of the others after a while, and the paths that it sends by.
+Of a capture: every host that announced its address, with its list of NICs, lists that broke a rule, and \
+the paths that are probed. Every list that breaks no rule is shown: these messages are not authenticated. \
+Of a scenario: what each host with several NICs knows of the others after a while, and the paths that it \
+uses.
 
 Examples:
   farpace nics show lan.pcapng
