@@ -6,6 +6,8 @@ use farpace_units::Instant;
 /// ACKs are one bunch where the time between them is so many times shorter than the path needs for what the
 /// later one tells.
 const BUNCH: f64 = 8.0;
+/// What is left after a round trip of what was told at once.
+const MEMORY: f64 = 7.0 / 8.0;
 
 /// The aggregation of a connection's ACKs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,7 +18,7 @@ pub struct AckAggregation {
     /// Segments of the bunches that were over in this round trip, and the sum of their squares.
     told: f64,
     squares: f64,
-    /// Segments that were told at once in the last round trip; the mean over segments, not over bunches.
+    /// Segments that were told at once in the last round trips; the mean over segments, not over bunches.
     together: f64,
 }
 
@@ -39,7 +41,9 @@ impl AckAggregation {
     /// A round trip is over.
     pub fn end_round(&mut self) {
         if self.told > 0.0 {
-            self.together = self.squares / self.told;
+            // After a loss each segment has an ACK of its own (RFC 5681 §4.2), whatever the receiver does
+            // otherwise.
+            self.together = (self.together * MEMORY).max(self.squares / self.told);
         }
         (self.told, self.squares) = (0.0, 0.0);
     }
@@ -78,5 +82,28 @@ mod tests {
         assert!((together(1, 1e3) - 2.0).abs() < 1e-9, "{}", together(1, 1e3));
         assert!((together(10, 1e3) - 20.0).abs() < 1e-9, "{}", together(10, 1e3));
         assert!((together(10, 0.0) - 2.0).abs() < 1e-9, "without a rate {}", together(10, 0.0));
+    }
+
+    /// Breaks: the window after a loss. Each segment has an ACK of its own then, and a window cut to what the
+    /// path holds would have nothing in flight while the receiver waits for the next ACK's segments.
+    #[test]
+    fn a_round_trip_with_a_loss_does_not_hide_it() {
+        let mut aggregation = AckAggregation::default();
+        let acks = |aggregation: &mut AckAggregation, begin: u64, count: u64, delivered: f64| {
+            for ack in 0..count {
+                let gap = 100 / count;
+                aggregation.on_ack(Instant::ZERO + Span::from_millis(begin + ack * gap), delivered, 1e3);
+            }
+            aggregation.end_round();
+        };
+        for round in 0..5 {
+            acks(&mut aggregation, round * 100, 10, 10.0);
+        }
+        acks(&mut aggregation, 500, 100, 1.0);
+        assert!(aggregation.together() > 8.0, "{}", aggregation.together());
+        for round in 6..30 {
+            acks(&mut aggregation, round * 100, 100, 1.0);
+        }
+        assert!(aggregation.together() < 1.1, "a path that has changed: {}", aggregation.together());
     }
 }

@@ -82,8 +82,10 @@ pub struct LossSample {
     pub empty: bool,
     /// There was none, or no more than this connection keeps there.
     pub short: bool,
-    /// The part of what was sent that exceeded the delivery rate.
+    /// The part of what was sent that exceeded the delivery rate, if the window was in use.
     pub excess: f64,
+    /// The window was in use.
+    pub limited: bool,
 }
 
 /// How much a path loses, and how much that varies.
@@ -223,7 +225,7 @@ impl LossJudge {
             (self.beyond, self.among) = (0.0, 0.0);
         }
         if self.beyond <= self.statistics.chance(self.among.max(1.0)) && lost <= MAX_USUAL * n {
-            if lost <= self.statistics.usual * n {
+            if sample.limited && lost <= self.statistics.usual * n {
                 self.usual_excess += (sample.excess - self.usual_excess) * EXCESS_MEMORY;
             }
             if sample.empty || lost <= self.statistics.usual * n {

@@ -58,9 +58,9 @@ const MIN_ALPHA: f64 = 3.0;
 const ALPHA_SHARE: f64 = 0.005;
 /// But not more than short queues on fast paths hold.
 const MAX_ALPHA: f64 = 300.0;
-/// Segments that ACKs tell of at once count as alpha up to this part of the window: more in the queue would
-/// pass for the queue of others.
-const MAX_AGGREGATION: f64 = 1.0 / 6.0;
+/// Segments that ACKs tell of at once count as alpha up to this part of the window: without more than that in
+/// flight there is nothing to wait for.
+const MAX_AGGREGATION: f64 = 0.5;
 /// A queue of so many times the usual movement of round trips is none ...
 const JITTER_MOVEMENTS: f64 = 3.0;
 /// ... up to this part of the window.
@@ -213,6 +213,12 @@ impl Farpace {
         rate * self.path.base().as_secs_f64() / self.mss
     }
 
+    /// The window that brings so many bytes a second: what the empty path holds, and what waits to be told by
+    /// the next ACK.
+    fn window_for(&self, rate: f64) -> f64 {
+        self.holds(rate) + self.aggregation.together()
+    }
+
     /// Windows a round trip at which segments leave. A large window that is not all in flight fills at the
     /// rate that the path has shown: at more, what a short queue cannot hold is lost before the window is
     /// full.
@@ -240,7 +246,9 @@ impl Farpace {
         let before = self.best;
         self.best = before.max(round.bandwidth);
         self.aggregation.end_round();
-        let queue = self.path.end_round(ack.now, self.w, self.alpha(), self.best / self.mss);
+        // After a timeout less is in force than is wanted.
+        let window = self.w.min(self.cwnd);
+        let queue = self.path.end_round(ack.now, window, self.alpha(), self.best / self.mss);
         if self.phase == FarpacePhase::Steady {
             self.follow(ack.now, &round, queue);
         } else {
@@ -270,7 +278,8 @@ impl CongestionControl for Farpace {
         self.aggregation.on_ack(ack.now, delivered, known);
         self.round.delivered += delivered;
         self.round.lost += f64::from(ack.lost.get());
-        self.round.limited |= ack.cwnd_limited;
+        // A window that a timeout holds below the one wanted says nothing of that one.
+        self.round.limited |= ack.cwnd_limited && self.cwnd >= self.w;
         self.round.marked |= ack.ece;
         if !ack.delivered.is_zero() {
             self.timeouts = 0;

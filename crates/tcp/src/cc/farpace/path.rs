@@ -38,6 +38,9 @@ const MAX_YIELD_QUEUE: f64 = 1.0;
 /// enough for a new path.
 const MOVEMENT_MEMORY: u64 = 8;
 const MOVEMENT_UNIT: u64 = 256;
+/// One movement counts as at most so many times the mean, or one part of so many of the base: a queue of ACKs
+/// after a loss is no jitter.
+const MAX_BEND: (u64, u64) = (4, 16);
 /// Round trips after a probe began in which they move because of it: its own, the next, and two for the bend.
 const PROBE_DISTURBANCE: u32 = 5;
 /// Round trips are steady if the last ones differ by at most so many times their usual movement, or by one
@@ -214,7 +217,9 @@ impl PathModel {
         let [newest, middle, oldest, _] = self.medians;
         self.disturbed = self.disturbed.saturating_sub(1);
         if oldest > 0 && self.disturbed == 0 {
-            let bend = (newest + oldest).abs_diff(2 * middle) * MOVEMENT_UNIT / 2;
+            let base = self.base().as_nanos() / 1_000 * MOVEMENT_UNIT;
+            let most = (self.movement * MAX_BEND.0).max(base / MAX_BEND.1);
+            let bend = ((newest + oldest).abs_diff(2 * middle) * MOVEMENT_UNIT / 2).min(most);
             self.movement = self.movement - self.movement / MOVEMENT_MEMORY + bend / MOVEMENT_MEMORY;
         }
     }

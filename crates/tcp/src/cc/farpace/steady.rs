@@ -22,7 +22,7 @@ const BETA_MARK: f64 = 0.85;
 impl Farpace {
     pub(super) fn cut_to_delivered(&mut self) {
         if self.bandwidth > 0.0 {
-            self.limit = self.holds(self.bandwidth).min(self.w);
+            self.limit = self.window_for(self.bandwidth).min(self.w);
             self.limit_by_queue = false;
             self.w = self.w.min(self.limit * DRAIN).max(MIN_WINDOW);
         }
@@ -62,7 +62,7 @@ impl Farpace {
             // What a window shows that is well below tells a policer's loss from the path's.
             LossVerdict::Persistent => {
                 self.probed = self.w;
-                self.w = (self.w.min(self.holds(self.bandwidth).max(MIN_WINDOW)) * BETA).max(MIN_WINDOW);
+                self.w = (self.w.min(self.window_for(self.bandwidth).max(MIN_WINDOW)) * BETA).max(MIN_WINDOW);
                 self.probe = None;
                 self.calm = 0;
             }
@@ -95,7 +95,8 @@ impl Farpace {
             0.0
         };
         let short = empty || queue == QueueEstimate::Own && self.path.own() <= self.alpha();
-        LossSample { lost: round.lost, delivered: round.delivered, empty, short, excess }
+        let limited = round.limited;
+        LossSample { lost: round.lost, delivered: round.delivered, empty, short, excess, limited }
     }
 
     /// Beside others that know of congestion by losses alone.

@@ -133,7 +133,7 @@ fn the_queues_of_others() {
 
 /// A round trip without a queue, in which nothing was sent that did not come through but for the losses.
 fn lossy(lost: f64, delivered: f64) -> LossSample {
-    LossSample { lost, delivered, empty: true, short: true, excess: 0.0 }
+    LossSample { lost, delivered, empty: true, short: true, excess: 0.0, limited: true }
 }
 
 /// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is suspicious, and when it
@@ -169,6 +169,7 @@ fn congestion_is_not_learned() {
                 empty,
                 short: empty,
                 excess: lost / w,
+                limited: true,
             }) {
                 LossVerdict::Congestion => (w, cuts) = (w.min(400.0) * 0.95, cuts + 1),
                 LossVerdict::Persistent => (before, w, cuts) = (w, w.min(400.0) * 0.7, cuts + 1),
@@ -277,13 +278,51 @@ fn losses_below_a_policer_end_it() {
 #[test]
 fn the_usual_excess_explains_no_loss() {
     let mut judge = LossJudge::default();
-    let sample =
-        |lost: f64, excess| LossSample { lost, delivered: 100.0 - lost, short: true, empty: false, excess };
+    let sample = |lost: f64, excess| LossSample { excess, empty: false, ..lossy(lost, 100.0 - lost) };
     for _ in 0..20 {
         assert_eq!(judge.judge(&sample(0.0, 0.05)), LossVerdict::Usual);
     }
     assert_eq!(judge.clone().judge(&sample(5.0, 0.05)), LossVerdict::Waits);
     assert_eq!(judge.judge(&sample(5.0, 0.09)), LossVerdict::Congestion);
+}
+
+/// Breaks: a full queue after a timeout. While less is in flight than the window allows, the delivery rate says
+/// nothing of what the path refuses, and would explain no loss for a long time.
+#[test]
+fn a_window_that_is_not_used_says_no_excess() {
+    let mut judge = LossJudge::default();
+    for _ in 0..20 {
+        let opening = LossSample { excess: 0.8, limited: false, ..lossy(0.0, 100.0) };
+        assert_eq!(judge.judge(&opening), LossVerdict::Usual);
+    }
+    let full = LossSample { excess: 0.3, empty: false, ..lossy(9.0, 91.0) };
+    assert_eq!(judge.judge(&full), LossVerdict::Congestion);
+}
+
+/// Breaks: the loss judgement behind a narrow way back. One queue of ACKs would count as jitter for dozens of
+/// round trips, for which the window could grow until a short queue overflows.
+#[test]
+fn one_long_round_trip_is_no_jitter() {
+    let mut path = PathModel::default();
+    let mut now = Instant::ZERO;
+    let mut round = |path: &mut PathModel, ms: u64| {
+        now += Span::from_millis(ms);
+        for _ in 0..10 {
+            path.sample(Span::from_millis(ms));
+        }
+        path.end_round(now, 50.0, 3.0, 1000.0);
+    };
+    for _ in 0..10 {
+        round(&mut path, 50);
+    }
+    round(&mut path, 250);
+    round(&mut path, 50);
+    round(&mut path, 50);
+    assert!(path.movement() < 0.002, "{} s", path.movement());
+    for ms in [50, 90].repeat(20) {
+        round(&mut path, ms);
+    }
+    assert!(path.movement() > 0.030, "jitter that stays is found: {} s", path.movement());
 }
 
 /// Breaks: Reno and CUBIC beside it. They come down by each loss of a full queue, so it must, too, but once
