@@ -31,6 +31,8 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-kernel", &["units", "wire", "events"]),
     ("farpace-report", &["units", "events"]),
     ("farpace-explain", &["units", "wire", "events", "trace"]),
+    // Its cure is a run of the lab.
+    ("farpace-explain-report", &["units", "trace", "lab", "report", "explain", "http"]),
     ("farpace-inspect", &["units", "wire", "trace", "link", "report"]),
     ("farpace-papers", &["units", "events", "tcp", "path", "link", "lab", "report"]),
     ("farpace-run", &["units", "events", "tcp", "path", "link", "lab", "report", "papers"]),
@@ -65,6 +67,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "transfer",
             "report",
             "explain",
+            "explain-report",
             "kernel",
             "papers",
             "study",
@@ -78,7 +81,10 @@ const HOUSE: &[(&str, &[&str])] = &[
         ],
     ),
     // A module of Python, above the command, whose functions it gives to Python.
-    ("farpace-py", &["units", "events", "trace", "tcp", "lab", "papers", "study", "run", ""]),
+    (
+        "farpace-py",
+        &["units", "events", "trace", "tcp", "lab", "explain-report", "papers", "study", "run", ""],
+    ),
     // It measures what it likes.
     (
         "farpace-bench",
