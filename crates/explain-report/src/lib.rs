@@ -1,9 +1,9 @@
-//! What `explain` tells of files: it opens captures, traces and logs of `ss`, and puts verdicts into text, JSON
-//! and pages with figures.
+//! What `explain` tells of files: it opens captures, traces and logs of `ss`, and puts verdicts into text,
+//! JSON and pages with figures.
 //!
-//! Start reading at [`ExaminedFile`], which [`examine()`] makes of a file. [`words`], [`json`] and [`page`] show
-//! it, [`Cured`] is what the lab says of a cure, [`reasons`] shows verdicts on the engine's own records, and
-//! [`view`] serves pages to a browser. This crate never prints, and never writes a file.
+//! Start reading at [`ExaminedFile`], which [`examine()`] makes of a file. [`words`], [`json`] and [`page`]
+//! show it, [`Cured`] is what the lab says of a cure, [`reasons`] shows verdicts on the engine's own records,
+//! and [`view`] serves pages to a browser. This crate never prints, and never writes a file.
 
 #![forbid(unsafe_code)]
 

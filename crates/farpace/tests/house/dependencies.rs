@@ -31,6 +31,8 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-kernel", &["units", "wire", "events"]),
     ("farpace-report", &["units", "events"]),
     ("farpace-explain", &["units", "wire", "events", "trace"]),
+    // It puts what `kernel` loads on devices.
+    ("farpace-kernel-service", &["units", "path", "link", "live", "process", "kernel", "report"]),
     // Its cure is a run of the lab.
     ("farpace-explain-report", &["units", "trace", "lab", "report", "explain", "http"]),
     ("farpace-inspect", &["units", "wire", "trace", "link", "report"]),
@@ -69,6 +71,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "explain",
             "explain-report",
             "kernel",
+            "kernel-service",
             "papers",
             "study",
             "http",
@@ -83,7 +86,18 @@ const HOUSE: &[(&str, &[&str])] = &[
     // A module of Python, above the command, whose functions it gives to Python.
     (
         "farpace-py",
-        &["units", "events", "trace", "tcp", "lab", "explain-report", "papers", "study", "run", ""],
+        &[
+            "units",
+            "events",
+            "trace",
+            "tcp",
+            "lab",
+            "explain-report",
+            "papers",
+            "study",
+            "run",
+            "",
+        ],
     ),
     // It measures what it likes.
     (

@@ -9,6 +9,7 @@ const REAL_TIME: &[&str] = &[
     "farpace-capi",
     "farpace-transfer",
     "farpace-kernel",
+    "farpace-kernel-service",
     "farpace-http",
     "farpace-process",
     "farpace-tunnel",
