@@ -39,6 +39,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-papers", &["units", "events", "tcp", "path", "link", "lab", "report"]),
     ("farpace-run", &["units", "events", "tcp", "path", "link", "lab", "report", "papers"]),
     ("farpace-study", &["units", "tcp", "lab", "report", "papers"]),
+    ("farpace-cluster", &["process", "study"]),
     ("farpace-tunnel", &["units", "transfer", "report", "explain", "live", "process"]),
     (
         "farpace-gateway-service",
@@ -74,6 +75,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "kernel-service",
             "papers",
             "study",
+            "cluster",
             "http",
             "process",
             "tunnel",
@@ -95,6 +97,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "explain-report",
             "papers",
             "study",
+            "cluster",
             "run",
             "",
         ],

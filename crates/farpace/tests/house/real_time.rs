@@ -12,6 +12,7 @@ const REAL_TIME: &[&str] = &[
     "farpace-kernel-service",
     "farpace-http",
     "farpace-process",
+    "farpace-cluster",
     "farpace-tunnel",
     "farpace-emulate",
     "farpace-gateway-service",
