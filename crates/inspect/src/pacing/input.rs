@@ -2,7 +2,9 @@
 
 use crate::frame::to_ethernet;
 use anyhow::{Context, Result, bail};
-use farpace_link::proof::{CapturedFrame, FirstPass, FlowProof, ProofQuestion, SecondPass};
+use farpace_link::proof::{
+    CapturedFrame, Doubt, FirstPass, FlowProof, ProofQuestion, ProofVerdict, SecondPass,
+};
 use farpace_trace::{CaptureInterface, CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant, Span};
 use std::cell::Cell;
@@ -234,6 +236,15 @@ fn pass(
     let interfaces = reader.interfaces().to_vec();
     sink.clear();
     Ok(Some(ReadPass { packets, start, last, outside, cut, interfaces }))
+}
+
+/// Whether all flows are precise that have enough packets, and there is one.
+pub fn all_precise(examined: &[ExaminedCapture]) -> bool {
+    let verdicts = examined.iter().flat_map(|e| &e.flows).map(|flow| flow.verdict);
+    let counting = verdicts.filter(|v| !matches!(v, ProofVerdict::CannotTell(Doubt::FewPackets(_))));
+    let mut any = false;
+    let all = counting.inspect(|_| any = true).all(|verdict| verdict == ProofVerdict::Precise);
+    all && any
 }
 
 const ETHERNET: u16 = 1;

@@ -10,7 +10,7 @@ mod page;
 mod tables;
 mod words;
 
-pub use input::{ExaminedCapture, ProofRequest, ReadSink, captures, examine};
+pub use input::{ExaminedCapture, ProofRequest, ReadSink, all_precise, captures, examine};
 pub use json::report;
 pub use page::page;
 pub use tables::text;
