@@ -240,7 +240,8 @@ fn hold(
         Some(queue) if queue.kind == "fq" => return Ok(ClassOrder::Fq),
         Some(queue) if !queue.is_default() => {
             return refuse(format!(
-                "{} has a queueing discipline already ({} {}): take it away first (tc qdisc delete dev {} root)",
+                "{} has a queueing discipline already ({} {}): take it away first \
+                 (tc qdisc delete dev {} root)",
                 interface.name, queue.kind, queue.handle, interface.name
             ));
         }

@@ -76,7 +76,6 @@ const HOUSE: &[(&str, &[&str])] = &[
             "papers",
             "study",
             "cluster",
-            "http",
             "process",
             "tunnel",
             "gateway-service",
