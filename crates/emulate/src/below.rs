@@ -5,10 +5,8 @@ use anyhow::{Context, Result, bail};
 use farpace_live::DeviceInfo;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
 use farpace_live::system::Setup;
-use farpace_units::Rate;
 use farpace_wire::MacAddr;
 use nix::sys::socket::SockaddrStorage;
-use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -113,12 +111,6 @@ pub fn socket(interface: &str) -> Result<PacketSocket> {
 /// It has none.
 pub fn mac(info: &DeviceInfo) -> Result<MacAddr> {
     info.mac.with_context(|| format!("`{}` is no Ethernet", info.name))
-}
-
-/// What the driver says of the line; none, if it does not.
-pub fn line_rate(interface: &str) -> Option<Rate> {
-    let text = fs::read_to_string(format!("/sys/class/net/{interface}/speed")).ok()?;
-    text.trim().parse().ok().filter(|mbit| *mbit > 0).map(Rate::from_mbit)
 }
 
 #[cfg(test)]

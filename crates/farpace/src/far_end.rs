@@ -8,7 +8,9 @@ use anyhow::{Result, bail};
 use farpace_process::interrupt;
 use farpace_tunnel::{Service, forward, hear_word, perf};
 use std::io::Read;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Builder;
 
@@ -30,39 +32,36 @@ pub fn run(port: u16, stack: &StackArgs) -> Result<ExitCode> {
         "" => return Ok(ExitCode::from(terminal::FAILED)),
         word => bail!("`{word}` is not understood: use the same version of farpace at both ends"),
     }
-    let (over, streams) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        // The near end is gone when ssh is.
-        let watch = Builder::new().spawn_scoped(scope, || {
-            let _ = std::io::stdin().read(&mut [0; 16]);
-            over.store(true, Ordering::Relaxed);
-        })?;
-        let stop = || over.load(Ordering::Relaxed) || interrupt::asked();
-        while let Some((service, stream)) = gate.accept(&stop)? {
-            if streams.load(Ordering::Relaxed) >= MAX_STREAMS {
-                continue;
-            }
-            streams.fetch_add(1, Ordering::Relaxed);
-            let streams = &streams;
-            let serve = move || {
-                // The near end tells its user what went wrong.
-                let _ = match service {
-                    Service::Forward => forward::serve(stream),
-                    Service::Perf => perf::serve(stream),
-                    Service::Transfer | Service::Paths => Ok(()),
-                };
-                streams.fetch_sub(1, Ordering::Relaxed);
+    // What is still open at the end has lost its other end; waiting for it would take as long as TCP believes
+    // in it. So no thread is waited for, and the gate is not closed.
+    let gate = ManuallyDrop::new(gate);
+    let (over, streams) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let gone = over.clone();
+    // The near end is gone when ssh is.
+    Builder::new().spawn(move || {
+        let _ = std::io::stdin().read(&mut [0; 16]);
+        gone.store(true, Ordering::Relaxed);
+    })?;
+    let stop = || over.load(Ordering::Relaxed) || interrupt::asked();
+    while let Some((service, stream)) = gate.accept(&stop)? {
+        if streams.load(Ordering::Relaxed) >= MAX_STREAMS {
+            continue;
+        }
+        streams.fetch_add(1, Ordering::Relaxed);
+        let open = streams.clone();
+        let serve = move || {
+            // The near end tells its user what went wrong.
+            let _ = match service {
+                Service::Forward => forward::serve(stream),
+                Service::Perf => perf::serve(stream),
+                Service::Transfer | Service::Paths => Ok(()),
             };
-            if Builder::new().spawn_scoped(scope, serve).is_err() {
-                streams.fetch_sub(1, Ordering::Relaxed);
-            }
+            open.fetch_sub(1, Ordering::Relaxed);
+        };
+        if Builder::new().spawn(serve).is_err() {
+            streams.fetch_sub(1, Ordering::Relaxed);
         }
-        if over.load(Ordering::Relaxed) {
-            // What is still open has lost its other end; waiting for it would take as long as TCP believes in
-            // it.
-            std::process::exit(i32::from(terminal::OK));
-        }
-        drop(watch);
-        std::process::exit(i32::from(terminal::INTERRUPTED))
-    })
+    }
+    let code = if over.load(Ordering::Relaxed) { terminal::OK } else { terminal::INTERRUPTED };
+    Ok(ExitCode::from(code))
 }

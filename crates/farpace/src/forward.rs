@@ -5,11 +5,13 @@ use crate::carrier::{SshArgs, StackArgs, ViaArgs};
 use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_process::interrupt;
+use farpace_process::stopwatch::Stopwatch;
 use farpace_transfer::kernel;
 use farpace_tunnel::forward::{ForwardRule, carry};
-use farpace_tunnel::{Service, named_at};
+use farpace_tunnel::{ReachedEnd, Service, named_at};
 use std::net::TcpListener;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Builder;
 
@@ -95,45 +97,59 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             ));
         }
     }
-    let connections = AtomicUsize::new(0);
-    let gone = AtomicBool::new(false);
-    let stop = || interrupt::asked() || gone.load(Ordering::Relaxed);
-    std::thread::scope(|scope| {
-        for (listener, rule) in listeners.drain(..).zip(&args.rules) {
-            let (reached, connections) = (&reached, &connections);
-            let stop = &stop;
-            Builder::new().spawn_scoped(scope, move || {
-                while let Ok(Some(tcp)) = kernel::accept(&listener, stop) {
-                    if connections.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
-                        continue;
-                    }
-                    connections.fetch_add(1, Ordering::Relaxed);
-                    let carry = move || {
-                        if let Err(error) = carry(tcp, reached, rule) {
-                            terminal::note(&format!("{}: {error:#}", named_at(&rule.host, rule.port)));
-                        }
-                        connections.fetch_sub(1, Ordering::Relaxed);
-                    };
-                    // A connection must not keep the command from its end.
-                    if Builder::new().spawn_scoped(scope, carry).is_err() {
-                        connections.fetch_sub(1, Ordering::Relaxed);
-                    }
-                }
-            })?;
+    let forwarding =
+        Arc::new(Forwarding { reached, connections: AtomicUsize::new(0), gone: AtomicBool::new(false) });
+    for (listener, rule) in listeners.drain(..).zip(&args.rules) {
+        let (forwarding, rule) = (forwarding.clone(), rule.clone());
+        Builder::new().spawn(move || forwarding.accept(&listener, &rule))?;
+    }
+    while !forwarding.is_over() {
+        // ssh ends when the far end does.
+        if !matches!(end.child.try_wait(), Ok(None)) {
+            forwarding.gone.store(true, Ordering::Relaxed);
+            terminal::note("error: the far end is gone");
         }
-        while !stop() {
-            // ssh ends when the far end does.
-            if !matches!(end.child.try_wait(), Ok(None)) {
-                gone.store(true, Ordering::Relaxed);
-                terminal::note("error: the far end is gone");
+        Stopwatch::start().wait_until(200_000_000, || forwarding.is_over());
+    }
+    let code = if interrupt::asked() { terminal::INTERRUPTED } else { terminal::FAILED };
+    let _ = end.child.kill();
+    // Connections that are still open end with the process.
+    Ok(ExitCode::from(code))
+}
+
+/// What the threads of all ports share. No thread keeps the command from its end.
+struct Forwarding {
+    reached: ReachedEnd,
+    /// Connections that are open.
+    connections: AtomicUsize,
+    /// The far end is gone.
+    gone: AtomicBool,
+}
+
+impl Forwarding {
+    fn is_over(&self) -> bool {
+        interrupt::asked() || self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Takes the connections of a port, each in a thread of its own.
+    fn accept(self: Arc<Self>, listener: &TcpListener, rule: &ForwardRule) {
+        while let Ok(Some(tcp)) = kernel::accept(listener, || self.is_over()) {
+            if self.connections.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
+                continue;
             }
-            farpace_process::stopwatch::Stopwatch::start().wait_until(200_000_000, stop);
+            self.connections.fetch_add(1, Ordering::Relaxed);
+            let (shared, rule) = (self.clone(), rule.clone());
+            let carry = move || {
+                if let Err(error) = carry(tcp, &shared.reached, &rule) {
+                    terminal::note(&format!("{}: {error:#}", named_at(&rule.host, rule.port)));
+                }
+                shared.connections.fetch_sub(1, Ordering::Relaxed);
+            };
+            if Builder::new().spawn(carry).is_err() {
+                self.connections.fetch_sub(1, Ordering::Relaxed);
+            }
         }
-        let code = if interrupt::asked() { terminal::INTERRUPTED } else { terminal::FAILED };
-        let _ = end.child.kill();
-        // Connections that are still open end with the process.
-        std::process::exit(i32::from(code))
-    })
+    }
 }
 
 impl Args {

@@ -3,7 +3,6 @@
 //! One bulk transfer over the network of a scenario, in up to three ways: `lab` (virtual time), `farpace`
 //! (our engine at both ends, on devices in real time), `kernel` (the kernel's TCP at both ends of the same).
 
-use crate::explain::reasons::{self, FlowReason};
 use crate::realtime::LateTolerance;
 use crate::scenario;
 use crate::scenario::parse_set;
@@ -11,6 +10,7 @@ use crate::terminal;
 use anyhow::Result;
 use farpace_emulate::compare::{Backend, Plan, Results, page, run_by};
 use farpace_explain::input::RecordFollower;
+use farpace_explain_report::reasons::{self, FlowReason};
 use farpace_papers::congestion_name;
 use farpace_process::interrupt;
 use farpace_process::outdir::OutDir;
@@ -155,7 +155,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         terminal::print_json(&to_json(&plan, &results, &reasons))?;
     } else {
-        let reasons = reasons::text(of_lab);
+        let reasons = reasons::text(of_lab, terminal::width());
         terminal::print(&(terminal::table(&results.table(&plan)) + &reasons))?;
     }
     for warning in results.warnings() {

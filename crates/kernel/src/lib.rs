@@ -11,7 +11,7 @@
 //!   clang.
 //!
 //! Start reading at [`KernelControl`], then at `session.rs`. It never decides where things are pinned or who
-//! is under a control: the command does.
+//! is under a control: `kernel-service` and the command do.
 
 #![forbid(unsafe_code)]
 

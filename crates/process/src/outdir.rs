@@ -1,13 +1,50 @@
 //! The directory that a run writes to: complete files or none, and never over files of somebody else.
 
 use crate::interrupt::Litter;
-use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Lists the files that farpace wrote to a directory, one name a line: these may be replaced.
 const MANIFEST: &str = ".farpace";
+
+/// Why files cannot be written to a directory.
+#[derive(Debug, thiserror::Error)]
+pub enum OutDirError {
+    /// The directory cannot be made, read or written to.
+    #[error("cannot write to `{}`", dir.display())]
+    Directory {
+        /// The directory.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file cannot be written, or not be moved to its place.
+    #[error("cannot write `{}`", file.display())]
+    File {
+        /// The place of the file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of somebody else is in the way.
+    #[error(
+        "`{}` is there already and was not written by farpace: it is not overwritten; choose another \
+         directory with --out",
+        _0.display()
+    )]
+    Foreign(PathBuf),
+}
+
+impl OutDirError {
+    fn directory(dir: &Path) -> impl FnOnce(io::Error) -> Self {
+        let dir = dir.to_owned();
+        move |source| OutDirError::Directory { dir, source }
+    }
+    fn file(file: PathBuf) -> impl FnOnce(io::Error) -> Self {
+        move |source| OutDirError::File { file, source }
+    }
+}
 
 /// A directory being filled.
 ///
@@ -32,10 +69,9 @@ impl OutDir {
     ///
     /// # Errors
     /// A directory that cannot be made or written to, or a foreign file in the way.
-    pub fn open(dir: &Path, planned: &[String]) -> Result<OutDir> {
+    pub fn open(dir: &Path, planned: &[String]) -> Result<OutDir, OutDirError> {
         let made = !dir.exists();
-        let cannot = || format!("cannot write to `{}`", dir.display());
-        fs::create_dir_all(dir).with_context(cannot)?;
+        fs::create_dir_all(dir).map_err(OutDirError::directory(dir))?;
         let manifest = fs::read_to_string(dir.join(MANIFEST)).unwrap_or_default();
         // A manifest from elsewhere must not lead out of the directory.
         let inside = |name: &&str| {
@@ -47,7 +83,7 @@ impl OutDir {
         let litter = Litter::watch(&staging);
         let out = OutDir { dir: dir.to_owned(), staging, former, made, _litter: litter };
         out.refuse_foreign(planned)?;
-        fs::create_dir(&out.staging).with_context(cannot)?;
+        fs::create_dir(&out.staging).map_err(OutDirError::directory(dir))?;
         Ok(out)
     }
 
@@ -70,7 +106,7 @@ impl OutDir {
     ///
     /// # Errors
     /// The file cannot be written, with its name.
-    pub fn write(&self, name: &str, contents: &[u8]) -> Result<()> {
+    pub fn write(&self, name: &str, contents: &[u8]) -> Result<(), OutDirError> {
         let staged = self.staging.join(name);
         let write = || {
             if let Some(parent) = staged.parent() {
@@ -78,17 +114,13 @@ impl OutDir {
             }
             fs::write(&staged, contents)
         };
-        write().with_context(|| format!("cannot write `{}`", self.place(&staged).display()))
+        write().map_err(OutDirError::file(self.place(&staged)))
     }
 
-    fn refuse_foreign(&self, names: &[String]) -> Result<()> {
+    fn refuse_foreign(&self, names: &[String]) -> Result<(), OutDirError> {
         let foreign = |name: &&String| !self.former.contains(*name) && self.dir.join(name).exists();
         if let Some(name) = names.iter().find(foreign) {
-            bail!(
-                "`{}` is there already and was not written by farpace: it is not overwritten; choose another \
-                 directory with --out",
-                self.dir.join(name).display()
-            );
+            return Err(OutDirError::Foreign(self.dir.join(name)));
         }
         Ok(())
     }
@@ -97,9 +129,9 @@ impl OutDir {
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn staged(&self) -> Result<Vec<String>> {
+    pub fn staged(&self) -> Result<Vec<String>, OutDirError> {
         let mut names = Vec::new();
-        list(&self.staging, "", &mut names).with_context(|| self.cannot())?;
+        list(&self.staging, "", &mut names).map_err(OutDirError::directory(&self.dir))?;
         names.sort();
         Ok(names)
     }
@@ -109,7 +141,7 @@ impl OutDir {
     ///
     /// # Errors
     /// A foreign file in the way: then nothing is moved. Or a file that cannot be moved.
-    pub fn commit(self) -> Result<Vec<String>> {
+    pub fn commit(self) -> Result<Vec<String>, OutDirError> {
         let names = self.staged()?;
         self.refuse_foreign(&names)?;
         for name in self.former.iter().filter(|name| !names.contains(name)) {
@@ -117,19 +149,15 @@ impl OutDir {
         }
         // The manifest comes first: whatever happens then, no file of ours is taken for a foreign one.
         let manifest: String = names.iter().map(|name| format!("{name}\n")).collect();
-        fs::write(self.dir.join(MANIFEST), manifest).with_context(|| self.cannot())?;
+        fs::write(self.dir.join(MANIFEST), manifest).map_err(OutDirError::directory(&self.dir))?;
         for name in &names {
             let place = self.dir.join(name);
             let moved = place.parent().map_or(Ok(()), fs::create_dir_all);
             moved
                 .and_then(|()| fs::rename(self.staging.join(name), &place))
-                .with_context(|| format!("cannot write `{}`", place.display()))?;
+                .map_err(OutDirError::file(place))?;
         }
         Ok(names)
-    }
-
-    fn cannot(&self) -> String {
-        format!("cannot write to `{}`", self.dir.display())
     }
 }
 
@@ -161,7 +189,7 @@ fn list(dir: &Path, prefix: &str, names: &mut Vec<String>) -> std::io::Result<()
 mod tests {
     use super::*;
 
-    fn write(dir: &Path, files: &[(&str, &str)]) -> Result<Vec<String>> {
+    fn write(dir: &Path, files: &[(&str, &str)]) -> Result<Vec<String>, OutDirError> {
         let out = OutDir::open(dir, &[])?;
         for (name, contents) in files {
             out.write(name, contents.as_bytes())?;

@@ -6,7 +6,7 @@ use crate::arguments::PyScenario;
 use crate::failed;
 use crate::study::{SweepOptions, interruptible};
 use anyhow::{Context, anyhow};
-use farpace::sweep::{WorkerLimits, make_runs};
+use farpace_cluster::{WorkerLimits, make_runs};
 use farpace_study::{PlannedRun, QueueOptions, RunOrder, RunRecord, StudyQueue};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -124,7 +124,7 @@ pub fn make_planned(
     let made = interruptible(py, |stop| -> anyhow::Result<_> {
         let order: RunOrder = serde_json::from_slice(order).context("the order is damaged")?;
         let runs: Vec<PlannedRun> = serde_json::from_slice(runs).context("a planned run is damaged")?;
-        let records = make_runs(&order, &runs, limits, stop)?;
+        let records = make_runs(&order, &runs, &farpace::sweep::version(), limits, stop)?;
         let rest = runs.get(records.len()..).filter(|rest| !rest.is_empty());
         let rest = rest.map(serde_json::to_vec).transpose()?.map(Cow::Owned);
         Ok((Cow::Owned(serde_json::to_vec(&records)?), rest))

@@ -35,7 +35,9 @@ fn failed(error: anyhow::Error) -> PyErr {
 /// What `farpace explain --json` prints of captures, traces or logs.
 #[pyfunction]
 fn explain_json(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
-    let report = py.detach(|| farpace::explain::report(&files)).map_err(failed)?;
+    let report = py
+        .detach(|| farpace_explain_report::json::report_of(&files))
+        .map_err(|error| failed(error.into()))?;
     Ok(report.to_string())
 }
 

@@ -66,14 +66,40 @@ impl PinnedKey {
             false => Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)),
         }
     }
-    fn signature(
-        message: &[u8],
-        key: &[u8],
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let all = provider().signature_verification_algorithms;
-        verify_tls13_signature_with_raw_key(message, &SubjectPublicKeyInfoDer::from(key), signed, &all)
-    }
+}
+
+/// What both kinds of verifiers do alike: signatures of TLS 1.3 by raw Ed25519 keys, and nothing else.
+macro_rules! raw_key_methods {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Err(Error::General("TLS 1.3 alone".into()))
+        }
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            key: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let all = provider().signature_verification_algorithms;
+            verify_tls13_signature_with_raw_key(
+                message,
+                &SubjectPublicKeyInfoDer::from(key.as_ref()),
+                signed,
+                &all,
+            )
+        }
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            vec![SignatureScheme::ED25519]
+        }
+        fn requires_raw_public_keys(&self) -> bool {
+            true
+        }
+    };
 }
 
 impl ServerCertVerifier for PinnedKey {
@@ -87,28 +113,7 @@ impl ServerCertVerifier for PinnedKey {
     ) -> Result<ServerCertVerified, Error> {
         self.check(key).map(|()| ServerCertVerified::assertion())
     }
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.3 alone".into()))
-    }
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        key: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        PinnedKey::signature(message, key, signed)
-    }
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
+    raw_key_methods!();
 }
 
 impl ClientCertVerifier for PinnedKey {
@@ -123,28 +128,7 @@ impl ClientCertVerifier for PinnedKey {
     ) -> Result<ClientCertVerified, Error> {
         self.check(key).map(|()| ClientCertVerified::assertion())
     }
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.3 alone".into()))
-    }
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        key: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        PinnedKey::signature(message, key, signed)
-    }
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
+    raw_key_methods!();
 }
 
 fn failed(error: Error) -> io::Error {

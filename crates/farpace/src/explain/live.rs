@@ -1,9 +1,9 @@
 //! `farpace explain --live`: an interface instead of a file.
 
-use super::input::{Examined, Source};
 use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_explain::input::{Compression, Follower};
+use farpace_explain_report::{ExaminedFile, FileSource, FlowSelection, judge};
 use farpace_live::device::{Device, PacketConfig, PacketSocket};
 use farpace_process::interrupt;
 use farpace_process::stopwatch::{Stopwatch, since_1970};
@@ -19,7 +19,11 @@ const NAP: u64 = 200_000;
 ///
 /// # Errors
 /// An interface that is not there, or no right to listen on it.
-pub(crate) fn listen(interface: &str, lasts: Option<Span>, args: &super::Args) -> Result<Examined> {
+pub(crate) fn listen(
+    interface: &str,
+    lasts: Option<Span>,
+    selection: &FlowSelection,
+) -> Result<ExaminedFile> {
     let config =
         PacketConfig { promiscuous: true, own: true, super_segments: true, ..PacketConfig::new(interface) };
     let mut socket =
@@ -52,8 +56,8 @@ pub(crate) fn listen(interface: &str, lasts: Option<Span>, args: &super::Args) -
     if dropped > 0 {
         capture.damaged = Some(format!("{dropped} packets were not read in time"));
     }
-    let source = Source::Capture { capture, compression: Compression::None };
-    Ok(super::input::judge(PathBuf::from(interface), source, args))
+    let source = FileSource::Capture { capture, compression: Compression::None };
+    Ok(judge(PathBuf::from(interface), source, selection))
 }
 
 fn now() -> Instant {

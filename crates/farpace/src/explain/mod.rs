@@ -1,29 +1,20 @@
 //! `farpace explain`: why did this transfer take so long, from anybody's capture.
 //!
-//! The analysis is [`farpace_explain`]; here files are opened (`input`), and what came out is put into
-//! words (`words`), JSON (`json`) and a page (`page`).
+//! The analysis is [`farpace_explain`]; [`farpace_explain_report`] opens files and puts what came out into
+//! words, JSON and a page.
 
-mod cure;
-mod figures;
-mod input;
-mod json;
 mod live;
-mod packets;
-mod page;
-pub(crate) mod reasons;
-mod words;
 
 use crate::terminal;
 use anyhow::{Result, bail};
-use cure::Cured;
-use farpace_explain::{Diagnosis, FlowFilter};
+use farpace_explain::FlowFilter;
+use farpace_explain_report::{
+    FlowSelection, MAX_PIECES, collect_packets, examine, json, page, pair, try_cures, words,
+};
 use farpace_process::interrupt;
 use farpace_process::outdir::OutDir;
-use farpace_report::{Figure, TimeSequence};
 use farpace_units::Span;
-use input::Examined;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
@@ -90,33 +81,34 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         None => None,
         Some(dir) => Some(OutDir::open(dir, &["report.html".to_owned(), "report.json".to_owned()])?),
     };
+    let selection = args.selection();
     let mut examined = Vec::new();
     if let Some(interface) = &args.live {
-        examined.push(live::listen(interface, args.lasts, args)?);
+        examined.push(live::listen(interface, args.lasts, &selection)?);
     }
     for file in &args.files {
-        examined.push(input::examine(file, args)?);
+        examined.push(examine(file, &selection)?);
         if interrupt::asked() {
             return Ok(ExitCode::from(terminal::INTERRUPTED));
         }
     }
     if args.cure {
-        try_cures(&mut examined)?;
+        try_cures(&mut examined, &interrupt::asked)?;
     }
     if args.out.is_some() {
-        examined.iter_mut().try_for_each(|e| input::collect_packets(e, packets::MAX_PIECES))?;
+        examined.iter_mut().try_for_each(|e| collect_packets(e, MAX_PIECES))?;
     }
-    let pair = input::pair(&examined)?;
+    let pair = pair(&examined)?;
     let value = json::report(&examined, pair.as_ref());
     if args.json {
         terminal::print_json(&value)?;
     } else {
-        terminal::print(&words::text(&examined, pair.as_ref()))?;
+        terminal::print(&words::text(&examined, pair.as_ref(), terminal::width()))?;
     }
     if let (Some(out), Some(dir)) = (out, &args.out) {
-        let (page, figures) = page::page(&examined, pair.as_ref(), None);
-        out.write("report.html", page.as_bytes())?;
-        for figure in &figures {
+        let page = page::page(&examined, pair.as_ref(), None);
+        out.write("report.html", page.html.as_bytes())?;
+        for figure in &page.figures {
             out.write(&figure.file_name, figure.svg.as_bytes())?;
         }
         out.write("report.json", (serde_json::to_string_pretty(&value)? + "\n").as_bytes())?;
@@ -132,71 +124,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// What another command explains.
-    pub(crate) fn of(flows: Vec<FlowFilter>, top: usize) -> Self {
-        Args { files: Vec::new(), live: None, lasts: None, cure: false, flows, top, json: false, out: None }
+    fn selection(&self) -> FlowSelection {
+        FlowSelection { flows: self.flows.clone(), top: self.top }
     }
-}
-
-/// A page whose figures get finer data from a server.
-pub(crate) struct ExplainedPage {
-    /// The page.
-    pub html: String,
-    /// Its figures, with all their data.
-    pub figures: Vec<Figure>,
-}
-
-/// The page of one file with every packet. A figure with many points says that finer ones are at `address`,
-/// a slash, and its index.
-///
-/// # Errors
-/// A file that cannot be read.
-pub(crate) fn whole_page(file: &Path, args: &Args, address: &str) -> Result<ExplainedPage> {
-    let mut examined = input::examine(file, args)?;
-    input::collect_packets(&mut examined, packets::MAX_VIEWED)?;
-    let (html, figures) = page::page(&[examined], None, Some(address));
-    Ok(ExplainedPage { html, figures })
-}
-
-/// What `farpace explain --json` prints of these files.
-///
-/// # Errors
-/// A capture that cannot be read.
-pub fn report(files: &[PathBuf]) -> Result<serde_json::Value> {
-    let args = Args::of(Vec::new(), 10);
-    let examined = files.iter().map(|file| input::examine(file, &args)).collect::<Result<Vec<_>>>()?;
-    let pair = input::pair(&examined)?;
-    Ok(json::report(&examined, pair.as_ref()))
-}
-
-/// Runs the lab for each transfer that is not healthy.
-fn try_cures(examined: &mut [Examined]) -> Result<()> {
-    let mut number = 0;
-    for examined in examined {
-        let mut transfers = std::mem::take(&mut examined.transfers);
-        for transfer in &mut transfers {
-            if let Some(flow) = examined.flow(transfer) {
-                number += 1;
-                transfer.cured = cure::run(flow, transfer, number)?;
-            }
-        }
-        examined.transfers = transfers;
-    }
-    Ok(())
-}
-
-/// A transfer: one direction of a connection, and why it took its time.
-pub(crate) struct Transfer {
-    /// The connection, as index into the capture's; none in a log.
-    pub flow: Option<usize>,
-    /// Who sent.
-    pub from: SocketAddr,
-    /// Who received.
-    pub to: SocketAddr,
-    /// The verdict.
-    pub diagnosis: Diagnosis,
-    /// What a cure would bring.
-    pub cured: Option<Cured>,
-    /// Its packets, for the page; none without one, and of logs and traces.
-    pub packets: Option<TimeSequence>,
 }

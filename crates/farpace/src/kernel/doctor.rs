@@ -1,9 +1,10 @@
 //! `farpace kernel doctor`.
 
-use super::{DoctorArgs, class_probe};
+use super::DoctorArgs;
 use crate::terminal;
 use anyhow::Result;
 use farpace_kernel::{Feature, features};
+use farpace_kernel_service::class_probe;
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -1,11 +1,11 @@
 //! `farpace kernel down`.
 
-use super::setup::{NAME, held};
-use super::{KernelDownArgs, classes};
+use super::KernelDownArgs;
 use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_kernel::{HandedBack, hand_back_everywhere, registered, unregister};
-use farpace_live::system::{Setup, SystemError};
+use farpace_kernel_service::classes;
+use farpace_kernel_service::setup::{NAME, held, take_back};
 use farpace_process::stopwatch::Stopwatch;
 use farpace_units::Span;
 use serde_json::json;
@@ -40,23 +40,6 @@ impl GivenBack {
 /// Gives the connections of every network namespace to its default control.
 pub fn give_back() -> Result<GivenBack> {
     Ok(GivenBack(hand_back_everywhere()?))
-}
-
-/// Takes back what was kept under a name, as often as there is something; how often.
-fn take_back(name: &str) -> Result<usize> {
-    let mut count = 0;
-    loop {
-        let setup = match Setup::take_over(name) {
-            Ok(setup) => setup,
-            Err(SystemError::Unknown(_)) => return Ok(count),
-            Err(error) => return Err(error.into()),
-        };
-        if let Err(errors) = setup.undo() {
-            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            bail!("{}", errors.join("; "));
-        }
-        count += 1;
-    }
 }
 
 /// Takes away and prints.

@@ -2,24 +2,16 @@
 //! this machine.
 //!
 //! Start reading at [`run`]; a file for each command. What is loaded is `crates/kernel`, and only with the
-//! feature `kernel`.
+//! feature `kernel`; `crates/kernel-service` keeps it there.
 
 #![cfg_attr(not(feature = "kernel"), allow(dead_code, reason = "this build only parses the words"))]
 
 mod words;
 
 #[cfg(feature = "kernel")]
-mod class_probe;
-#[cfg(feature = "kernel")]
-mod class_status;
-#[cfg(feature = "kernel")]
-mod classes;
-#[cfg(feature = "kernel")]
 mod doctor;
 #[cfg(feature = "kernel")]
 mod down;
-#[cfg(feature = "kernel")]
-mod setup;
 #[cfg(feature = "kernel")]
 mod status;
 #[cfg(feature = "kernel")]
@@ -28,7 +20,7 @@ mod trace;
 mod up;
 
 #[cfg(feature = "kernel")]
-pub use setup::leftovers;
+pub use farpace_kernel_service::setup::leftovers;
 
 use crate::emulate::words::span;
 use anyhow::Result;

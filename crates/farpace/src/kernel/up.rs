@@ -1,19 +1,21 @@
 //! `farpace kernel up`.
 
-use super::classes::{self, ClassesUp};
-use super::setup::{FOLDER, NAME};
 use super::{UpArgs, down};
 use crate::terminal;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use farpace_kernel::{
     ClassOrder, KernelControl, KernelDestination, KernelPolicy, KernelSession, bpf_folder, cgroup_root,
 };
+use farpace_kernel_service::classes::{self, ClassesUp, ClassesWanted};
+use farpace_kernel_service::setup::{FOLDER, NAME};
+use farpace_link::pacing::PacingConfig;
 use farpace_live::system::Setup;
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
 use farpace_units::Span;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What is loaded, as long as it is wanted.
@@ -29,12 +31,15 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
     interrupt::install();
     let begun = Stopwatch::start();
     let classes = match &args.classes {
-        Some(file) => classes::up(&classes::ClassesWanted {
-            file,
-            devices: &args.dev,
-            horizon: args.horizon,
-            super_segments: args.keep_super_segments,
-        })?,
+        Some(file) => {
+            let wanted = ClassesWanted {
+                file,
+                devices: &args.dev,
+                horizon: args.horizon,
+                super_segments: args.keep_super_segments,
+            };
+            classes::up(&wanted, &read(file)?, &mut terminal::note)?
+        }
         None => Vec::new(),
     };
     // Written down before anything is pinned.
@@ -51,7 +56,9 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
             setup.keep()?;
         }
         say(args, loaded.as_ref(), &classes)?;
-        classes.into_iter().try_for_each(ClassesUp::keep)?;
+        for one in classes {
+            one.keep()?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     say(args, loaded.as_ref(), &classes)?;
@@ -66,6 +73,20 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads and checks a configuration of classes. What only user space can do is refused.
+///
+/// # Errors
+/// Everything that is wrong, a line for each.
+fn read(file: &Path) -> Result<PacingConfig> {
+    let config = crate::pacing::read(file)?;
+    let wrong = classes::refusals(&config, &fs::read_to_string(file)?).map_err(|error| anyhow!("{error}"))?;
+    if wrong.is_empty() {
+        return Ok(config);
+    }
+    let lines: Vec<_> = wrong.iter().map(|line| format!("{}: {line}", file.display())).collect();
+    bail!("{}", lines.join("\n"))
 }
 
 fn load(args: &UpArgs) -> Result<Loaded> {

@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (mut sockets, mut specs) = (Vec::new(), Vec::new());
     for (name, rate) in &args.nics {
         let socket = below::socket(name)?;
-        let rate = rate.or_else(|| below::line_rate(name)).unwrap_or(USUAL);
+        let rate = rate.or_else(|| farpace_live::system::line_rate(name)).unwrap_or(USUAL);
         specs.push(NicSpec { mac: below::mac(socket.info())?, rate, kind: NicKind::of_rate(rate) });
         sockets.push(socket);
     }

@@ -5,8 +5,8 @@ mod progress;
 use crate::terminal;
 use anyhow::Result;
 use clap::ValueEnum;
-use farpace_inspect::pacing::{self, ExaminedCapture, ProofRequest};
-use farpace_link::proof::{Doubt, ProofFilter, ProofQuestion, ProofVerdict};
+use farpace_inspect::pacing::{self, ProofRequest};
+use farpace_link::proof::{ProofFilter, ProofQuestion};
 use farpace_process::interrupt;
 use farpace_process::outdir::OutDir;
 use farpace_units::{ByteCount, Rate, Span};
@@ -123,17 +123,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         out.commit()?;
         terminal::say_where(&args.out.join("report.html"), args.json)?;
     }
-    let failed = args.require.is_some() && !all_precise(&examined);
+    let failed = args.require.is_some() && !pacing::all_precise(&examined);
     Ok(ExitCode::from(if failed { terminal::FAILED } else { terminal::OK }))
-}
-
-/// Whether all flows are precise that have enough packets, and there is one.
-fn all_precise(examined: &[ExaminedCapture]) -> bool {
-    let verdicts = examined.iter().flat_map(|e| &e.flows).map(|flow| flow.verdict);
-    let counting = verdicts.filter(|v| !matches!(v, ProofVerdict::CannotTell(Doubt::FewPackets(_))));
-    let mut any = false;
-    let all = counting.inspect(|_| any = true).all(|verdict| verdict == ProofVerdict::Precise);
-    all && any
 }
 
 impl Args {

@@ -112,7 +112,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         (None, Some(rate)) => single(rate)?,
         (None, None) => PacingConfig::default(),
     };
-    let line = args.line.or(config.device_rate).or_else(|| below::line_rate(&args.iface)).unwrap_or(USUAL);
+    let line = args
+        .line
+        .or(config.device_rate)
+        .or_else(|| farpace_live::system::line_rate(&args.iface))
+        .unwrap_or(USUAL);
     let nic = PacingNic::new(&config, line, Span::ZERO).map_err(|error| {
         anyhow!("on a line of {line}: {}{}", error.at.join("."), format_args!(" {}", error.problem))
     })?;

@@ -7,11 +7,11 @@ mod pace;
 mod progress;
 mod trace;
 
-use crate::explain::reasons::{self, FlowReason};
 use crate::scenario::parse_set;
 use crate::terminal;
 use anyhow::{Result, anyhow};
 use farpace_explain::input::RecordFollower;
+use farpace_explain_report::reasons::{self, FlowReason};
 use farpace_lab::{Inputs, Run, RunError, VerifyError};
 use farpace_process::interrupt;
 use farpace_process::outdir::OutDir;
@@ -283,7 +283,9 @@ fn show(args: &Args, input: &Input, summary: &RunSummary, reasons: &[FlowReason]
     if args.quiet {
         return Ok(());
     }
-    terminal::print(&(tables::text(summary, terminal::width()) + &reasons::text(reasons)))?;
+    terminal::print(
+        &(tables::text(summary, terminal::width()) + &reasons::text(reasons, terminal::width())),
+    )?;
     let mut notes = String::new();
     if let Some(dir) = &summary.directory {
         let dir = std::path::Path::new(dir);

@@ -1,11 +1,11 @@
 //! The sweep itself: from words to a plan, and from a plan to runs.
 
 use super::progress::{SweepProgress, duration};
-use super::ray::{self, RayCluster};
 use super::show;
 use crate::scenario::{parse_set, read_text};
 use crate::terminal;
 use anyhow::{Context, Result, anyhow, bail};
+use farpace_cluster::{RayCluster, python};
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
 use farpace_study::{
@@ -105,11 +105,13 @@ pub(super) fn make(args: &SweepArgs) -> Result<ExitCode> {
     interrupt::install();
     let plan = plan(args, scenario)?;
     let limit = Duration::from_nanos(args.run_limit.as_nanos());
+    let version = version();
     let cluster = args.ray.as_deref().map(|address| RayCluster {
         address,
-        python: ray::python(args.python.as_ref()),
+        python: python(args.python.as_ref()),
         jobs: args.jobs,
         run_limit: limit,
+        version: &version,
     });
     if let Some(cluster) = &cluster {
         cluster.check()?;
@@ -121,7 +123,7 @@ pub(super) fn make(args: &SweepArgs) -> Result<ExitCode> {
     let name = scenario.file_stem().unwrap_or_default();
     let study = args.out.clone().unwrap_or_else(|| Path::new("out/sweep").join(name));
     let folder = args.shard.map_or_else(|| study.clone(), |shard| shard_folder(&study, shard));
-    let (version, shard, retry) = (version(), args.shard, args.retry);
+    let (shard, retry) = (args.shard, args.retry);
     let end = match &cluster {
         None => {
             let threads = args.jobs.map(usize::from);
@@ -130,7 +132,7 @@ pub(super) fn make(args: &SweepArgs) -> Result<ExitCode> {
         }
         Some(cluster) => {
             let options = QueueOptions { shard, retry, restart: args.restart, version: &version };
-            cluster.run(&plan, &folder, options, &sink)
+            cluster.run(&plan, &folder, options, &sink).map_err(anyhow::Error::from)
         }
     };
     sink.clear();

@@ -1,13 +1,11 @@
 //! `farpace sweep`: many runs of a scenario with varied values and seeds, in a folder that grows.
 //!
 //! Start reading at [`run`]; `make` is the sweep itself, `show` its tables and page, `progress` what is said
-//! meanwhile, `ray` and `worker` are the two ends of a study on a cluster.
+//! meanwhile.
 
 mod make;
 mod progress;
-mod ray;
 mod show;
-mod worker;
 
 pub(crate) use progress::duration;
 
@@ -19,7 +17,6 @@ use std::process::ExitCode;
 
 pub use make::{SweepArgs, version};
 pub use show::ShowArgs;
-pub use worker::{WorkerLimits, make_runs};
 
 const AFTER_HELP: &str = "\
 Values behind --vary, separated by commas:

@@ -31,10 +31,15 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-kernel", &["units", "wire", "events"]),
     ("farpace-report", &["units", "events"]),
     ("farpace-explain", &["units", "wire", "events", "trace"]),
+    // It puts what `kernel` loads on devices.
+    ("farpace-kernel-service", &["units", "path", "link", "live", "process", "kernel", "report"]),
+    // Its cure is a run of the lab.
+    ("farpace-explain-report", &["units", "trace", "lab", "report", "explain", "http"]),
     ("farpace-inspect", &["units", "wire", "trace", "link", "report"]),
     ("farpace-papers", &["units", "events", "tcp", "path", "link", "lab", "report"]),
     ("farpace-run", &["units", "events", "tcp", "path", "link", "lab", "report", "papers"]),
     ("farpace-study", &["units", "tcp", "lab", "report", "papers"]),
+    ("farpace-cluster", &["process", "study"]),
     ("farpace-tunnel", &["units", "transfer", "report", "explain", "live", "process"]),
     (
         "farpace-gateway-service",
@@ -65,10 +70,12 @@ const HOUSE: &[(&str, &[&str])] = &[
             "transfer",
             "report",
             "explain",
+            "explain-report",
             "kernel",
+            "kernel-service",
             "papers",
             "study",
-            "http",
+            "cluster",
             "process",
             "tunnel",
             "gateway-service",
@@ -78,7 +85,22 @@ const HOUSE: &[(&str, &[&str])] = &[
         ],
     ),
     // A module of Python, above the command, whose functions it gives to Python.
-    ("farpace-py", &["units", "events", "trace", "tcp", "lab", "papers", "study", "run", ""]),
+    (
+        "farpace-py",
+        &[
+            "units",
+            "events",
+            "trace",
+            "tcp",
+            "lab",
+            "explain-report",
+            "papers",
+            "study",
+            "cluster",
+            "run",
+            "",
+        ],
+    ),
     // It measures what it likes.
     (
         "farpace-bench",

@@ -1,8 +1,10 @@
 //! Captures, read twice: first for totals, then for the queue at the exact mean rate.
 
+use super::error::{CaptureCause, ProofInputError};
 use crate::frame::to_ethernet;
-use anyhow::{Context, Result, bail};
-use farpace_link::proof::{CapturedFrame, FirstPass, FlowProof, ProofQuestion, SecondPass};
+use farpace_link::proof::{
+    CapturedFrame, Doubt, FirstPass, FlowProof, ProofQuestion, ProofVerdict, SecondPass,
+};
 use farpace_trace::{CaptureInterface, CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant, Span};
 use std::cell::Cell;
@@ -56,36 +58,36 @@ impl ExaminedCapture {
 ///
 /// # Errors
 /// A file that is not there, or cannot be read twice; a directory without captures.
-pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>, ProofInputError> {
     let mut captures = Vec::new();
     for file in files {
         if file.as_os_str() == "-" {
-            bail!("a capture is read twice, and standard input cannot be: write it to a file first");
+            return Err(ProofInputError::StandardInput);
         }
-        let kind = fs::metadata(file).with_context(|| format!("cannot read capture `{}`", file.display()))?;
+        let kind = fs::metadata(file).map_err(|error| ProofInputError::capture(file, error))?;
         if kind.is_dir() {
             let found = of_directory(file)?;
             if found.is_empty() {
-                bail!("there is no capture (*.pcapng, *.pcap) in `{}`", file.display());
+                return Err(ProofInputError::NoCapture(file.clone()));
             }
             captures.extend(found);
         } else if kind.is_file() {
             captures.push(file.clone());
         } else {
-            bail!("`{}` is no file: a capture is read twice, so write it to a file first", file.display());
+            return Err(ProofInputError::NoFile(file.clone()));
         }
     }
     if captures.len() > MAX_CAPTURES {
-        bail!("{} captures are too many for one report: at most {MAX_CAPTURES}", captures.len());
+        return Err(ProofInputError::TooMany { captures: captures.len(), max: MAX_CAPTURES });
     }
     Ok(captures)
 }
 
-fn of_directory(dir: &Path) -> Result<Vec<PathBuf>> {
-    let cannot = || format!("cannot read `{}`", dir.display());
+fn of_directory(dir: &Path) -> Result<Vec<PathBuf>, ProofInputError> {
+    let cannot = |source| ProofInputError::Directory { dir: dir.to_owned(), source };
     let mut found = Vec::new();
-    for entry in fs::read_dir(dir).with_context(cannot)? {
-        let path = entry.with_context(cannot)?.path();
+    for entry in fs::read_dir(dir).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
         let is_capture = path.extension().is_some_and(|e| e == "pcapng" || e == "pcap");
         if is_capture && path.is_file() && !path.ends_with(DROPS) {
             found.push(path);
@@ -138,19 +140,18 @@ pub fn examine(
     file: &Path,
     request: &ProofRequest,
     sink: &mut dyn ReadSink,
-) -> Result<Option<ExaminedCapture>> {
-    let context = || format!("cannot read capture `{}`", file.display());
+) -> Result<Option<ExaminedCapture>, ProofInputError> {
+    let cannot = |error| ProofInputError::capture(file, error);
     let mut first_pass = FirstPass::new(request.question.clone());
-    let first =
-        pass(file, request, 1, u64::MAX, sink, &mut |frame| first_pass.see(frame)).with_context(context)?;
+    let first = pass(file, request, 1, u64::MAX, sink, &mut |frame| first_pass.see(frame)).map_err(cannot)?;
     let Some(first) = first else { return Ok(None) };
     let mut second_pass = SecondPass::new(first_pass);
     // A capture may still grow.
-    let again = pass(file, request, 2, first.packets, sink, &mut |frame| second_pass.see(frame))
-        .with_context(context)?;
+    let again =
+        pass(file, request, 2, first.packets, sink, &mut |frame| second_pass.see(frame)).map_err(cannot)?;
     let Some(again) = again else { return Ok(None) };
     if (again.packets, again.last) != (first.packets, first.last) {
-        bail!("capture `{}` has changed while it was read", file.display());
+        return Err(ProofInputError::Changed(file.to_owned()));
     }
     let (flows, first_pass) = second_pass.finish();
     let ReadPass { start, outside, cut, interfaces, .. } = first;
@@ -175,7 +176,7 @@ fn pass(
     most: u64,
     sink: &mut dyn ReadSink,
     see: &mut dyn FnMut(&CapturedFrame<'_>),
-) -> Result<Option<ReadPass>> {
+) -> Result<Option<ReadPass>, CaptureCause> {
     let opened = File::open(file)?;
     sink.begin(file, number, opened.metadata()?.len());
     let read = Rc::new(Cell::new(0));
@@ -234,6 +235,15 @@ fn pass(
     let interfaces = reader.interfaces().to_vec();
     sink.clear();
     Ok(Some(ReadPass { packets, start, last, outside, cut, interfaces }))
+}
+
+/// Whether all flows are precise that have enough packets, and there is one.
+pub fn all_precise(examined: &[ExaminedCapture]) -> bool {
+    let verdicts = examined.iter().flat_map(|e| &e.flows).map(|flow| flow.verdict);
+    let counting = verdicts.filter(|v| !matches!(v, ProofVerdict::CannotTell(Doubt::FewPackets(_))));
+    let mut any = false;
+    let all = counting.inspect(|_| any = true).all(|verdict| verdict == ProofVerdict::Precise);
+    all && any
 }
 
 const ETHERNET: u16 = 1;

@@ -19,7 +19,7 @@ pub use journal::{Journal, clean, journals, state_folder};
 pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
 pub use routing::{IpFamily, OwnedTable, packet_filter, routes_of, routing_rules};
-pub use traffic::{InterfaceFacts, RootQueue, interface_facts, root_queue};
+pub use traffic::{InterfaceFacts, RootQueue, interface_facts, line_rate, root_queue};
 pub use undo::SystemUndo;
 
 use crate::device::is_interface_name;

@@ -3,9 +3,10 @@
 
 use super::undo::SystemUndo;
 use super::{Setup, SystemError, SystemInterface, tool};
+use farpace_units::Rate;
 use serde::Deserialize;
-use std::io;
 use std::net::IpAddr;
+use std::{fs, io};
 
 /// What the system tells of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -71,6 +72,12 @@ pub fn root_queue(interface: &SystemInterface) -> Result<Option<RootQueue>, Syst
         tool::line("tc", interface.namespace.as_deref(), &format!("-j qdisc show dev {}", interface.name));
     let text = tool::run(&arguments)?;
     Ok(read::<RootQueue>(&arguments, &text)?.into_iter().find(|queue| queue.root))
+}
+
+/// What the driver says of the line; none, if it does not.
+pub fn line_rate(interface: &str) -> Option<Rate> {
+    let text = fs::read_to_string(format!("/sys/class/net/{interface}/speed")).ok()?;
+    text.trim().parse().ok().filter(|mbit| *mbit > 0).map(Rate::from_mbit)
 }
 
 impl Setup {

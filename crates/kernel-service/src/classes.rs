@@ -1,8 +1,7 @@
-//! `farpace kernel up --classes`: the classes of a pacing configuration inside the kernel.
+//! The classes of a pacing configuration inside the kernel.
 
-use super::setup::FOLDER;
-use crate::terminal;
-use anyhow::{Result, anyhow, bail};
+use crate::error::KernelServiceError;
+use crate::setup::FOLDER;
 use farpace_kernel::{
     ClassOrder, ClassSettings, HTB_MAJOR, KernelClass, KernelClasses, KernelShape, MAX_CLASS_RATE,
     MAX_KERNEL_CLASSES, MAX_KERNEL_SHAPES, bpf_folder,
@@ -12,11 +11,12 @@ use farpace_link::pacing::{
     SchedulerKind,
 };
 use farpace_live::system::{
-    InterfaceFacts, RootQueue, Setup, SystemError, SystemInterface, interface_facts, root_queue,
+    InterfaceFacts, RootQueue, Setup, SystemError, SystemInterface, interface_facts, line_rate, root_queue,
 };
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Rate, Span};
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ const NO_RATE: Rate = Rate::from_mbit(1_000_000);
 /// What was asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassesWanted<'a> {
-    /// The configuration.
+    /// The file of the configuration, for messages.
     pub file: &'a Path,
     /// The devices.
     pub devices: &'a [String],
@@ -58,27 +58,21 @@ pub struct ClassesUp {
     classes: KernelClasses,
 }
 
-/// Reads and checks a configuration. What only user space can do is refused.
+/// What of a configuration only user space can do, a line for each. `text` is that of its file: a key that
+/// was not written has a value, too.
 ///
 /// # Errors
-/// Everything that is wrong, a line for each.
-pub fn read(file: &Path) -> Result<PacingConfig> {
-    let config = crate::pacing::read(file)?;
-    let mut wrong = unfit(&config);
-    // A key that was not written has a value, too.
-    let text = fs::read_to_string(file)?;
-    let written: toml::Table = toml::from_str(&text).map_err(|error| anyhow!("{error}"))?;
+/// The text is no TOML.
+pub fn refusals(config: &PacingConfig, text: &str) -> Result<Vec<String>, toml::de::Error> {
+    let mut wrong = unfit(config);
+    let written: toml::Table = toml::from_str(text)?;
     if written.contains_key("gaps") && config.gaps != Gaps::Timers {
         wrong.push("gaps: the kernel sends no gap frames; say `timers`, or take farpace pacing up".into());
     }
     if written.contains_key("gap_frame") {
         wrong.push("gap_frame: the kernel sends no gap frames: farpace pacing up does".into());
     }
-    if wrong.is_empty() {
-        return Ok(config);
-    }
-    let lines: Vec<_> = wrong.iter().map(|line| format!("{}: {line}", file.display())).collect();
-    bail!("{}", lines.join("\n"))
+    Ok(wrong)
 }
 
 /// What departure times in the kernel cannot express, a line for each.
@@ -135,7 +129,7 @@ fn settings(
     facts: &InterfaceFacts,
     order: ClassOrder,
     horizon: Span,
-) -> Result<ClassSettings> {
+) -> Result<ClassSettings, KernelServiceError> {
     let classifier = config.classifier();
     let classes: Vec<_> = plan
         .classes
@@ -167,56 +161,57 @@ fn shape((mask, filters): (ClassifierKey, Vec<(ClassifierKey, u32, usize)>)) -> 
     KernelShape { mask: mask.words(), filters }
 }
 
-/// Lets the classes hold on each of the devices.
+/// Lets the classes hold on each of the devices. What is worth a warning is told to `warn`, a line each.
 ///
 /// # Errors
 /// A configuration that cannot hold there, a device that cannot have it, no rights, or a kernel that refuses:
 /// then nothing is left.
-pub fn up(wanted: &ClassesWanted<'_>) -> Result<Vec<ClassesUp>> {
-    config_up(wanted, &read(wanted.file)?)
-}
-
-/// The same, of a configuration that has been read.
-///
-/// # Errors
-/// As for [`up`].
-pub fn config_up(wanted: &ClassesWanted<'_>, config: &PacingConfig) -> Result<Vec<ClassesUp>> {
-    wanted.devices.iter().map(|device| on_device(wanted, config, device)).collect()
+pub fn up(
+    wanted: &ClassesWanted<'_>,
+    config: &PacingConfig,
+    warn: &mut dyn FnMut(&str),
+) -> Result<Vec<ClassesUp>, KernelServiceError> {
+    wanted.devices.iter().map(|device| on_device(wanted, config, device, warn)).collect()
 }
 
 /// The number of this thread's network namespace.
 ///
 /// # Errors
 /// There is no /proc.
-pub fn namespace() -> Result<u32> {
-    Ok(u32::try_from(fs::metadata("/proc/thread-self/ns/net")?.ino())?)
+pub fn namespace() -> io::Result<u32> {
+    u32::try_from(fs::metadata("/proc/thread-self/ns/net")?.ino()).map_err(io::Error::other)
 }
 
-fn on_device(wanted: &ClassesWanted<'_>, config: &PacingConfig, device: &str) -> Result<ClassesUp> {
+fn on_device(
+    wanted: &ClassesWanted<'_>,
+    config: &PacingConfig,
+    device: &str,
+    warn: &mut dyn FnMut(&str),
+) -> Result<ClassesUp, KernelServiceError> {
     let interface = SystemInterface::here(device);
     let facts = interface_facts(&interface)?;
     if !["ether", "loopback"].contains(&facts.frames.as_str()) {
-        bail!(
+        return refuse(format!(
             "{device} has no Ethernet frames ({}): rates of classes count these. Name the interface below",
             facts.frames
-        );
+        ));
     }
     if u64::from(facts.mtu) > config.mtu.get() && facts.frames == "ether" {
-        terminal::note(&format!(
+        warn(&format!(
             "warning: {device} takes packets of {} B, the configuration has mtu {}: full frames are longer \
              than it says",
             facts.mtu, config.mtu
         ));
     }
-    let line = farpace_emulate::below::line_rate(device).unwrap_or(LinkClock::MAX_RATE);
+    let line = line_rate(device).unwrap_or(LinkClock::MAX_RATE);
     let plan = PacingPlan::new(config, config.effective_rate(line));
     let says =
         |error: &ConfigError| format!("{}: {}: {}", wanted.file.display(), error.at.join("."), error.problem);
     for warning in &plan.warnings {
-        terminal::note(&format!("warning: {}", says(warning)));
+        warn(&format!("warning: {}", says(warning)));
     }
     if !plan.errors.is_empty() {
-        bail!("{}", plan.errors.iter().map(says).collect::<Vec<_>>().join("\n"));
+        return refuse(plan.errors.iter().map(says).collect::<Vec<_>>().join("\n"));
     }
     let queue = root_queue(&interface)?;
     let setup = Setup::begin(NAME)?;
@@ -226,7 +221,7 @@ fn on_device(wanted: &ClassesWanted<'_>, config: &PacingConfig, device: &str) ->
     if !wanted.super_segments && facts.super_segment > 1 {
         setup.super_segment(&interface, 1)?;
     }
-    setup.egress_filter(&interface, PRIORITY, || Ok::<_, anyhow::Error>(classes.attach(PRIORITY)?))?;
+    setup.egress_filter(&interface, PRIORITY, || Ok::<_, KernelServiceError>(classes.attach(PRIORITY)?))?;
     let counts_lateness = classes.counts_lateness();
     Ok(ClassesUp { device: device.to_owned(), order, counts_lateness, setup, classes })
 }
@@ -240,16 +235,16 @@ fn hold(
     plan: &PacingPlan,
     facts: &InterfaceFacts,
     horizon: Span,
-) -> Result<ClassOrder> {
+) -> Result<ClassOrder, KernelServiceError> {
     match queue {
         Some(queue) if queue.kind == "fq" => return Ok(ClassOrder::Fq),
-        Some(queue) if !queue.is_default() => bail!(
-            "{} has a queueing discipline already ({} {}): take it away first (tc qdisc delete dev {} root)",
-            interface.name,
-            queue.kind,
-            queue.handle,
-            interface.name
-        ),
+        Some(queue) if !queue.is_default() => {
+            return refuse(format!(
+                "{} has a queueing discipline already ({} {}): take it away first \
+                 (tc qdisc delete dev {} root)",
+                interface.name, queue.kind, queue.handle, interface.name
+            ));
+        }
         _ => {}
     }
     let mq = queue.is_some_and(|queue| queue.kind == "mq");
@@ -268,19 +263,23 @@ fn hold(
         Ok(()) => Ok(ClassOrder::Fq),
         Err(SystemError::Tool { message, .. }) if no_such_kind(&message) => {
             if mq {
-                bail!(
+                return refuse(format!(
                     "the kernel has no fq, and {} several queues: its classes need fq (modprobe sch_fq)",
                     interface.name
-                );
+                ));
             }
             setup
                 .qdisc(interface, &format!("handle {HTB_MAJOR:x}: htb default 0"))
-                .map_err(|error| anyhow!("the kernel has no fq, and no htb in its place: {error}"))?;
+                .or_else(|error| refuse(format!("the kernel has no fq, and no htb in its place: {error}")))?;
             setup.tc_lines(interface, &buckets(interface, config, plan))?;
             Ok(ClassOrder::Htb)
         }
         Err(error) => Err(error.into()),
     }
+}
+
+fn refuse<T>(why: String) -> Result<T, KernelServiceError> {
+    Err(KernelServiceError::Refused(why))
 }
 
 /// What `tc` says of a queueing discipline that the kernel does not have.
@@ -342,7 +341,7 @@ impl ClassesUp {
     ///
     /// # Errors
     /// No BPF file system, or the journal cannot be written; the classes have gone then.
-    pub fn keep(mut self) -> Result<()> {
+    pub fn keep(mut self) -> Result<(), KernelServiceError> {
         let namespace = namespace()?;
         // That file system has no names with points.
         let device = self.device.replace('.', "-");

@@ -1,7 +1,7 @@
 //! The figures of a transfer: packets, and the course in slices of a round trip.
 
-use super::Transfer;
-use super::packets::PacketCollector;
+use crate::packets::PacketCollector;
+use crate::transfer::Transfer;
 use farpace_explain::View;
 use farpace_explain::flow::{Flow, Half, Slice, Trigger};
 use farpace_explain::words::seconds;
@@ -12,17 +12,17 @@ use farpace_report::{
 use farpace_units::Instant;
 
 /// Transfers of a capture with figures of their own.
-pub(super) const MAX_SHOWN: usize = 6;
+pub(crate) const MAX_SHOWN: usize = 6;
 /// Stalls and episodes of losses that become events, the longest and the first ones.
 const MAX_NOTED: usize = 200;
 
 /// The name of a figure's file.
-pub(super) fn name(number: usize, what: &str) -> String {
+pub(crate) fn name(number: usize, what: &str) -> String {
     format!("figures/{number}-{what}.svg")
 }
 
 /// All figures of a transfer. Times count from `zero`.
-pub(super) fn of(flow: &Flow, transfer: &Transfer, number: usize, zero: Instant) -> Vec<Figure> {
+pub(crate) fn of(flow: &Flow, transfer: &Transfer, number: usize, zero: Instant) -> Vec<Figure> {
     let half = flow.half(transfer.diagnosis.side);
     let mut figures = Vec::new();
     if let Some(packets) = &transfer.packets {
@@ -35,12 +35,12 @@ pub(super) fn of(flow: &Flow, transfer: &Transfer, number: usize, zero: Instant)
 }
 
 /// A collector for the packets of a transfer.
-pub(super) fn packets(flow: &Flow, transfer: &Transfer, zero: Instant, limit: usize) -> PacketCollector {
+pub(crate) fn packets(flow: &Flow, transfer: &Transfer, zero: Instant, limit: usize) -> PacketCollector {
     PacketCollector::new(flow, transfer.diagnosis.side, zero, limit)
 }
 
 /// When the timer of the sender fired, in seconds from `zero`.
-pub(super) fn timeouts(half: &Half, zero: Instant) -> Vec<f64> {
+pub(crate) fn timeouts(half: &Half, zero: Instant) -> Vec<f64> {
     let fired = half.losses.kept().iter().filter(|l| l.trigger == Trigger::Timeout);
     let mut times: Vec<f64> = fired.map(|l| l.resent.since(zero).as_secs_f64()).collect();
     // What a timer sends at once is one timeout.

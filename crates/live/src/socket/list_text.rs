@@ -1,7 +1,7 @@
 //! Sockets in the words of `ss -tuni` (iproute2, misc/ss.c).
 
-use farpace_live::socket::SocketRow;
-use farpace_live::socket::posix::TcpInfo;
+use super::list::SocketRow;
+use super::posix::TcpInfo;
 
 /// ssthresh while there is none: TCP_INFINITE_SSTHRESH.
 const INFINITE: u32 = 0x7fff_ffff;
@@ -10,7 +10,7 @@ const OPTIONS: [(u8, &str); 3] = [(1, "ts"), (2, "sack"), (8, "ecn")];
 const WINDOW_SCALE: u8 = 4;
 
 /// A line for each socket, and one about its connection. `mixed`: each begins with its protocol.
-pub fn table(rows: &[SocketRow], mixed: bool) -> String {
+pub fn list_text(rows: &[SocketRow], mixed: bool) -> String {
     let ends = |row: &SocketRow| {
         let peer = row.peer.map_or("*:*".to_owned(), |peer| peer.to_string());
         let (state, local) = (row.state.clone(), row.local.to_string());

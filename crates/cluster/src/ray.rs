@@ -1,12 +1,10 @@
-//! `farpace sweep --ray`: the runs are made on a Ray cluster.
+//! The runs of a study are made on a Ray cluster.
 //!
 //! `python3 -m farpace.ray` is the program that talks to the cluster. It asks for runs and says what came of
 //! them on its standard output, a line of JSON each ([`RayMessage`]); this process answers on its standard
 //! input, and alone writes the study.
 
-use super::progress::SweepProgress;
-use super::version;
-use anyhow::{Context, Result, bail};
+use crate::error::ClusterError;
 use farpace_process::interrupt;
 use farpace_study::{QueueOptions, RunRecord, StudyEnd, StudyPlan, StudyQueue, StudySink};
 use nix::sys::signal::{Signal, kill};
@@ -41,7 +39,8 @@ print(json.dumps({"missing": missing, "build": build}))
 "#;
 
 /// Where the runs are made.
-pub(super) struct RayCluster<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct RayCluster<'a> {
     /// As Ray has it: `auto`, or `HOST:PORT`.
     pub address: &'a str,
     /// The interpreter.
@@ -50,6 +49,8 @@ pub(super) struct RayCluster<'a> {
     pub jobs: Option<u16>,
     /// The longest time of one run on the clock.
     pub run_limit: Duration,
+    /// Names this build of farpace.
+    pub version: &'a str,
 }
 
 /// What the interpreter has.
@@ -76,36 +77,36 @@ impl RayCluster<'_> {
     ///
     /// # Errors
     /// What is missing, and the command that mends it.
-    pub fn check(&self) -> Result<()> {
-        let python = self.python.display();
+    pub fn check(&self) -> Result<(), ClusterError> {
+        let python = || self.python.to_owned();
+        let lacks = |problem: String| Err(ClusterError::Packages { python: python(), problem });
         let probe = Command::new(self.python).args(["-c", PROBE]).stdin(Stdio::null()).output();
         let probe = match probe {
-            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-                "there is no `{python}`: --ray needs Python 3.10 or later (Debian: apt-get install python3), \
-                 or the name of another one with --python"
-            ),
-            probe => probe.with_context(|| format!("cannot run `{python}`"))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(ClusterError::NoPython(python()));
+            }
+            probe => probe.map_err(|source| ClusterError::Python { python: python(), source })?,
         };
         let Ok(found) = serde_json::from_slice::<PythonPackages>(&probe.stdout) else {
             let why = String::from_utf8_lossy(&probe.stderr);
-            bail!(
-                "`{python}` cannot load farpace: {}",
-                why.trim().lines().last().unwrap_or("no reason given")
-            );
+            let last = why.trim().lines().last().unwrap_or("no reason given");
+            return lacks(format!("cannot load farpace: {last}"));
         };
+        let name = self.python.display();
         if found.missing.iter().any(|name| name == "farpace") {
-            bail!("`{python}` has no farpace: in farpace's tree, {python} -m pip install './crates/py[ray]'");
+            return lacks(format!(
+                "has no farpace: in farpace's tree, {name} -m pip install './crates/py[ray]'"
+            ));
         }
         if !found.missing.is_empty() {
-            bail!("`{python}` has no ray: {python} -m pip install ray");
+            return lacks(format!("has no ray: {name} -m pip install ray"));
         }
-        let (own, build) = (version(), found.build.unwrap_or_default());
+        let (own, build) = (self.version, found.build.unwrap_or_default());
         if build != own {
-            bail!(
-                "`{python}` has farpace {build}, and this is {own}; rows of two builds do not belong \
-                 together. In the tree of this one: {python} -m pip install --force-reinstall \
-                 './crates/py[ray]'"
-            );
+            return lacks(format!(
+                "has farpace {build}, and this is {own}; rows of two builds do not belong together. In the \
+                 tree of this one: {name} -m pip install --force-reinstall './crates/py[ray]'"
+            ));
         }
         Ok(())
     }
@@ -120,8 +121,8 @@ impl RayCluster<'_> {
         plan: &StudyPlan,
         folder: &Path,
         options: QueueOptions<'_>,
-        sink: &SweepProgress,
-    ) -> Result<StudyEnd> {
+        sink: &dyn StudySink,
+    ) -> Result<StudyEnd, ClusterError> {
         let mut queue = StudyQueue::open(plan, folder, options)?;
         sink.begin(queue.total(), queue.finished());
         let served = self.serve(&mut queue, sink);
@@ -144,15 +145,15 @@ impl RayCluster<'_> {
     }
 
     /// Answers the program until it ends. True: it was interrupted.
-    fn serve(&self, queue: &mut StudyQueue, sink: &SweepProgress) -> Result<bool> {
+    fn serve(&self, queue: &mut StudyQueue, sink: &dyn StudySink) -> Result<bool, ClusterError> {
         if !queue.has_ready() {
             sink.spared(queue.end().spared);
             return Ok(false);
         }
         let left = queue.total() - queue.finished();
-        let mut child = self.command(left).spawn().context("cannot start Python")?;
+        let mut child = self.command(left).spawn().map_err(ClusterError::program("start Python"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            bail!("Python was started without pipes");
+            return Err(ClusterError::Failed("Python was started without pipes".to_owned()));
         };
         let (said, hear) = sync_channel(1);
         let answered = std::thread::scope(|scope| {
@@ -164,29 +165,27 @@ impl RayCluster<'_> {
             }
             answered
         });
-        let status = child.wait().context("cannot wait for Python")?;
+        let status = child.wait().map_err(ClusterError::program("wait for Python"))?;
         let interrupted = answered?;
         if !interrupted && !status.success() {
-            bail!("`{} -m farpace.ray` ended early: {status}", self.python.display());
+            return Err(ClusterError::EndedEarly { python: self.python.to_owned(), status });
         }
         if !interrupted && queue.outstanding() > 0 {
-            bail!("{} runs did not come back from the cluster", queue.outstanding());
+            return Err(ClusterError::NotBack(queue.outstanding()));
         }
         Ok(interrupted)
     }
 }
 
 /// Reads messages until there are no more.
-fn listen(output: ChildStdout, said: &SyncSender<Result<RayMessage>>) {
+fn listen(output: ChildStdout, said: &SyncSender<Result<RayMessage, ClusterError>>) {
     let mut reader = BufReader::new(output);
     loop {
         let mut line = Vec::new();
         let message = match reader.by_ref().take(MAX_MESSAGE).read_until(b'\n', &mut line) {
             Ok(0) => return,
-            Ok(_) => {
-                serde_json::from_slice(&line).context("`farpace.ray` said something else than it should")
-            }
-            Err(error) => Err(error).context("cannot read from Python"),
+            Ok(_) => serde_json::from_slice(&line).map_err(ClusterError::Message),
+            Err(error) => Err(ClusterError::program("read from Python")(error)),
         };
         if said.send(message).is_err() {
             return;
@@ -197,17 +196,17 @@ fn listen(output: ChildStdout, said: &SyncSender<Result<RayMessage>>) {
 /// What is said between this process and the program.
 struct RayConversation<'a> {
     queue: &'a mut StudyQueue,
-    sink: &'a SweepProgress,
+    sink: &'a dyn StudySink,
     /// Runs that the sink knows not to be needed.
     spared: u64,
     child: &'a Child,
     input: ChildStdin,
-    hear: Receiver<Result<RayMessage>>,
+    hear: Receiver<Result<RayMessage, ClusterError>>,
 }
 
 impl RayConversation<'_> {
     /// Answers until the program ends. True: it was interrupted.
-    fn hold(mut self) -> Result<bool> {
+    fn hold(mut self) -> Result<bool, ClusterError> {
         self.say(&self.queue.order())?;
         let mut waits = 0;
         loop {
@@ -218,18 +217,19 @@ impl RayConversation<'_> {
             }
             if interrupt::asked() {
                 if waits == 0 {
-                    let id = i32::try_from(self.child.id()).context("a process without an id")?;
-                    kill(Pid::from_raw(id), Signal::SIGINT).context("cannot interrupt Python")?;
+                    let id = i32::try_from(self.child.id()).map_err(std::io::Error::other);
+                    id.and_then(|id| Ok(kill(Pid::from_raw(id), Signal::SIGINT)?))
+                        .map_err(ClusterError::program("interrupt Python"))?;
                 }
                 waits += 1;
                 if waits > MAX_WAITS {
-                    bail!("the cluster did not withdraw its tasks");
+                    return Err(ClusterError::NotWithdrawn);
                 }
             }
         }
     }
 
-    fn answer(&mut self, message: RayMessage) -> Result<()> {
+    fn answer(&mut self, message: RayMessage) -> Result<(), ClusterError> {
         match message {
             RayMessage::Take(most) => {
                 let runs = self.queue.take(most);
@@ -247,17 +247,17 @@ impl RayConversation<'_> {
                 }
                 Ok(())
             }
-            RayMessage::Failed(why) => bail!(why),
+            RayMessage::Failed(why) => Err(ClusterError::Failed(why)),
         }
     }
 
     /// An answer. A program that has ended is noticed elsewhere.
-    fn say(&mut self, what: &impl serde::Serialize) -> Result<()> {
-        let mut line = serde_json::to_vec(what)?;
+    fn say(&mut self, what: &impl serde::Serialize) -> Result<(), ClusterError> {
+        let mut line = serde_json::to_vec(what).map_err(ClusterError::Answer)?;
         line.push(b'\n');
         match self.input.write_all(&line).and_then(|()| self.input.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(error).context("cannot write to Python")
+                Err(ClusterError::program("write to Python")(error))
             }
             _ => Ok(()),
         }
@@ -265,6 +265,6 @@ impl RayConversation<'_> {
 }
 
 /// The interpreter that is used if none is named.
-pub(super) fn python(named: Option<&PathBuf>) -> &Path {
+pub fn python(named: Option<&PathBuf>) -> &Path {
     named.map_or(Path::new("python3"), PathBuf::as_path)
 }

@@ -1,16 +1,29 @@
 //! What came out as JSON: `farpace-explain/1`.
 
-use super::cure::Cured;
-use super::input::{Examined, Source};
-use super::{Transfer, words};
+use crate::cure::Cured;
+use crate::error::ExamineError;
+use crate::examine::{CapturePair, ExaminedFile, FileSource, FlowSelection, examine, pair};
+use crate::transfer::Transfer;
+use crate::words;
 use farpace_explain::flow::Flow;
-use farpace_explain::pair::{Between, Pair};
+use farpace_explain::pair::Between;
 use farpace_explain::{Diagnosis, Finding};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The report of files that are not examined yet, of the ten connections with most data of each.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn report_of(files: &[PathBuf]) -> Result<Value, ExamineError> {
+    let selection = FlowSelection { flows: Vec::new(), top: 10 };
+    let examined = files.iter().map(|file| examine(file, &selection)).collect::<Result<Vec<_>, _>>()?;
+    let pair = pair(&examined)?;
+    Ok(report(&examined, pair.as_ref()))
+}
 
 /// The whole report.
-pub(crate) fn report(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair)>) -> Value {
+pub fn report(all: &[ExaminedFile], pair: Option<&CapturePair>) -> Value {
     json!({
         "format": "farpace-explain/1",
         "farpace": env!("CARGO_PKG_VERSION"),
@@ -19,7 +32,7 @@ pub(crate) fn report(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pa
     })
 }
 
-fn both((client, server, pair): &(SocketAddr, SocketAddr, Pair)) -> Value {
+fn both(CapturePair { client, server, pair }: &CapturePair) -> Value {
     let way = |b: &Between| {
         json!({
             "packets": b.both,
@@ -39,11 +52,13 @@ fn both((client, server, pair): &(SocketAddr, SocketAddr, Pair)) -> Value {
     })
 }
 
-fn capture(examined: &Examined) -> Value {
+fn capture(examined: &ExaminedFile) -> Value {
     let (kind, compression) = match &examined.source {
-        Source::Capture { compression, .. } => ("capture", Some(format!("{compression:?}").to_lowercase())),
-        Source::Trace(_) => ("trace", None),
-        Source::Log(_) => ("ss", None),
+        FileSource::Capture { compression, .. } => {
+            ("capture", Some(format!("{compression:?}").to_lowercase()))
+        }
+        FileSource::Trace(_) => ("trace", None),
+        FileSource::Log(_) => ("ss", None),
     };
     let c = examined.capture();
     json!({
@@ -65,7 +80,7 @@ fn capture(examined: &Examined) -> Value {
     })
 }
 
-fn transfer(examined: &Examined, transfer: &Transfer) -> Value {
+fn transfer(examined: &ExaminedFile, transfer: &Transfer) -> Value {
     let d = &transfer.diagnosis;
     let flow = examined.flow(transfer);
     let mut value = verdict(d);

@@ -1,13 +1,9 @@
 //! `farpace ss`: the sockets of the farpace hosts of this user.
-//!
-//! Start reading at [`run`]; `text` writes a socket as ss(8) does.
-
-mod text;
 
 use crate::terminal;
 use anyhow::Result;
 use farpace_live::hosts;
-use farpace_live::socket::{ListedProtocol, Listing, SocketRow};
+use farpace_live::socket::{ListedProtocol, Listing, SocketRow, list_text};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -95,7 +91,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn of_host(host: &Listing, mixed: bool) -> String {
     let addresses: Vec<_> = host.addresses.iter().map(ToString::to_string).collect();
     let mut text = format!("{} (pid {}), {}\n", printable(&host.name), host.pid, addresses.join(", "));
-    text += &text::table(&host.sockets, mixed);
+    text += &list_text(&host.sockets, mixed);
     if host.left_out > 0 {
         text += &format!("{} sockets more\n", host.left_out);
     }

@@ -1,23 +1,44 @@
 //! The report: one page with everything.
 
-use super::input::Examined;
-use super::{figures, words};
+use crate::error::ExamineError;
+use crate::examine::{CapturePair, ExaminedFile, FlowSelection, collect_packets, examine};
+use crate::packets::MAX_VIEWED;
+use crate::{figures, words};
 use farpace_explain::Finding;
-use farpace_explain::pair::Pair;
 use farpace_report::{Figure, Page};
 use farpace_units::Instant;
-use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Figures with more points get finer data from a server, if there is one.
 const MAX_EMBEDDED: usize = 20_000;
 
-/// The page as HTML, and the figures on it. `address` is that of a server for finer data.
-pub(crate) fn page(
-    all: &[Examined],
-    pair: Option<&(SocketAddr, SocketAddr, Pair)>,
-    address: Option<&str>,
-) -> (String, Vec<Figure>) {
+/// A page and its figures.
+#[derive(Clone, Debug)]
+pub struct ExplainedPage {
+    /// The page.
+    pub html: String,
+    /// Its figures, with all their data.
+    pub figures: Vec<Figure>,
+}
+
+/// The page of one file with every packet. A figure with many points says that finer ones are at `address`,
+/// a slash, and its index.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn whole_page(
+    file: &Path,
+    selection: &FlowSelection,
+    address: &str,
+) -> Result<ExplainedPage, ExamineError> {
+    let mut examined = examine(file, selection)?;
+    collect_packets(&mut examined, MAX_VIEWED)?;
+    Ok(page(&[examined], None, Some(address)))
+}
+
+/// The page of files. `address` is that of a server for finer data.
+pub fn page(all: &[ExaminedFile], pair: Option<&CapturePair>, address: Option<&str>) -> ExplainedPage {
     let mut page = Page::new("Why transfers took their time");
     page.one_clock();
     let mut drawn = Vec::new();
@@ -74,10 +95,10 @@ pub(crate) fn page(
             ));
         }
     }
-    if let Some((client, server, pair)) = pair {
-        page.heading("Both captures").paragraph(&words::both(*client, *server, pair));
+    if let Some(pair) = pair {
+        page.heading("Both captures").paragraph(&words::both(pair));
     }
-    (page.render(), drawn)
+    ExplainedPage { html: page.render(), figures: drawn }
 }
 
 /// The way from a finding to where it began, in the figure of the packets.

@@ -1,8 +1,8 @@
 //! Whether classes hold on devices of this kernel, for `farpace kernel doctor`: it is tried, in a network
 //! namespace of its own.
 
-use super::classes::{ClassesWanted, config_up};
-use anyhow::{Context, Result, ensure};
+use crate::classes::{ClassesWanted, namespace, up};
+use crate::error::KernelServiceError;
 use farpace_kernel::{ClassCounters, ClassOrder, Feature, class_devices};
 use farpace_link::pacing::PacingConfig;
 use farpace_live::system::{Setup, SystemError, SystemInterface, in_namespace};
@@ -37,11 +37,11 @@ pub fn features() -> Vec<Feature> {
     vec![of("classes on veth", "veth"), of("classes on ifb", "ifb")]
 }
 
-fn first_line(error: &anyhow::Error) -> String {
-    format!("{error:#}").lines().next().unwrap_or_default().to_owned()
+fn first_line(error: &KernelServiceError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-fn tried(kind: &str) -> Result<String> {
+fn tried(kind: &str) -> Result<String, KernelServiceError> {
     let setup = Setup::begin("kernel-doctor")?;
     let namespace = format!("fp-doctor-{}", std::process::id() % 100_000);
     setup.namespace(&namespace)?;
@@ -60,12 +60,16 @@ fn tried(kind: &str) -> Result<String> {
         answer = Some(measure());
         Ok::<_, SystemError>(())
     })?;
-    answer.context("nothing was measured")?
+    answer.ok_or_else(|| refused("nothing was measured"))?
+}
+
+fn refused(why: impl Into<String>) -> KernelServiceError {
+    KernelServiceError::Refused(why.into())
 }
 
 /// In the namespace: sends, and says when it left.
-fn measure() -> Result<String> {
-    let config = PacingConfig::parse(CONFIG).map_err(anyhow::Error::msg)?;
+fn measure() -> Result<String, KernelServiceError> {
+    let config = PacingConfig::parse(CONFIG).map_err(refused)?;
     let devices = ["a".to_owned()];
     let wanted = ClassesWanted {
         file: Path::new("doctor"),
@@ -73,7 +77,7 @@ fn measure() -> Result<String> {
         horizon: Span::from_secs(10),
         super_segments: false,
     };
-    let up = config_up(&wanted, &config)?.into_iter().next().context("no device")?;
+    let up = up(&wanted, &config, &mut |_| {})?.into_iter().next().ok_or_else(|| refused("no device"))?;
     let socket = UdpSocket::bind("192.0.2.1:0")?;
     let clock = Stopwatch::start();
     for _ in 0..PACKETS {
@@ -86,7 +90,7 @@ fn measure() -> Result<String> {
     if !up.counts_lateness {
         return Ok(format!("{how}; nobody sees when packets leave"));
     }
-    let namespace = super::classes::namespace()?;
+    let namespace = namespace()?;
     let class = || -> Option<ClassCounters> {
         let device = class_devices().into_iter().find(|device| device.namespace == namespace)?;
         device.classes.into_iter().next()
@@ -94,13 +98,14 @@ fn measure() -> Result<String> {
     let left = || class().is_some_and(|class| class.left >= PACKETS);
     clock.wait_until_soon(TIMEOUT.as_nanos(), left);
     let took = clock.elapsed();
-    let class = class().context("the classes have gone")?;
-    ensure!(class.left >= PACKETS, "{how}: {} of {PACKETS} packets left", class.left);
-    ensure!(
-        took.as_nanos() * 10 >= u128::from(EXPECTED.as_nanos()) * 9,
-        "{how}: not held, {PACKETS} packets left within {:.1} ms",
-        took.as_secs_f64() * 1e3
-    );
+    let class = class().ok_or_else(|| refused("the classes have gone"))?;
+    if class.left < PACKETS {
+        return Err(refused(format!("{how}: {} of {PACKETS} packets left", class.left)));
+    }
+    if took.as_nanos() * 10 < u128::from(EXPECTED.as_nanos()) * 9 {
+        let ms = took.as_secs_f64() * 1e3;
+        return Err(refused(format!("{how}: not held, {PACKETS} packets left within {ms:.1} ms")));
+    }
     let late = class.late.mean().unwrap_or_default();
     Ok(format!("{how}; {:.0} us late on average", late.as_secs_f64() * 1e6))
 }

@@ -1,7 +1,6 @@
 //! Verdicts for the other commands: the same engine of reasons, on records or readings instead of a capture.
 
-use super::{json, words};
-use crate::terminal;
+use crate::{json, words};
 use farpace_explain::input::RecordFollower;
 use farpace_explain::{Diagnosis, diagnose};
 use farpace_report::Page;
@@ -10,7 +9,7 @@ use std::fmt::Write;
 
 /// A connection and why it took its time.
 #[derive(Clone, Debug)]
-pub(crate) struct FlowReason {
+pub struct FlowReason {
     /// Its name in the scenario, or what else tells it apart.
     pub name: String,
     /// The verdict.
@@ -19,7 +18,7 @@ pub(crate) struct FlowReason {
 
 /// Verdicts on connections whose records were followed, in the order of their numbers. A connection without
 /// data has none.
-pub(crate) fn of_records(follower: RecordFollower, names: &[String]) -> Vec<FlowReason> {
+pub fn of_records(follower: RecordFollower, names: &[String]) -> Vec<FlowReason> {
     let capture = follower.finish();
     let mut found: Vec<(u32, Diagnosis)> = Vec::new();
     for flow in &capture.flows {
@@ -32,25 +31,29 @@ pub(crate) fn of_records(follower: RecordFollower, names: &[String]) -> Vec<Flow
     found.into_iter().map(|(number, diagnosis)| FlowReason { name: name(number), diagnosis }).collect()
 }
 
-/// For a terminal.
-pub(crate) fn text(reasons: &[FlowReason]) -> String {
+/// For a terminal with `width` columns; none: no table is wrapped.
+pub fn text(reasons: &[FlowReason], width: Option<usize>) -> String {
     let mut text = String::new();
     for FlowReason { name, diagnosis } in reasons {
-        let _ = write!(text, "\nWhy {name} took its time\n{}\n\n", words::fill(&words::paragraph(diagnosis)));
-        text.push_str(&terminal::table(&words::times(diagnosis)));
+        let _ = write!(
+            text,
+            "\nWhy {name} took its time\n{}\n\n",
+            words::fill(&words::paragraph(diagnosis), width)
+        );
+        text.push_str(&words::times(diagnosis).to_text_for(width));
         for (n, finding) in words::told(diagnosis).enumerate() {
             // Records have no numbers in a capture.
             let mut finding = finding.clone();
             finding.frames.clear();
             finding.filter.clear();
-            let _ = write!(text, "\n{}", words::event(n + 1, &finding, diagnosis));
+            let _ = write!(text, "\n{}", words::event(n + 1, &finding, diagnosis, width));
         }
     }
     text
 }
 
 /// As JSON: the fields of `farpace explain` that do not depend on a capture.
-pub(crate) fn to_json(reasons: &[FlowReason]) -> Value {
+pub fn to_json(reasons: &[FlowReason]) -> Value {
     let one = |reason: &FlowReason| {
         let mut value = json::verdict(&reason.diagnosis);
         if let Some(fields) = value.as_object_mut() {
@@ -62,7 +65,7 @@ pub(crate) fn to_json(reasons: &[FlowReason]) -> Value {
 }
 
 /// On a page. `figure` is the file of a figure over the same time in which findings are shown.
-pub(crate) fn section(page: &mut Page, reason: &FlowReason, figure: &str) {
+pub fn section(page: &mut Page, reason: &FlowReason, figure: &str) {
     let d = &reason.diagnosis;
     page.verdict(&words::paragraph(d), d.healthy);
     page.table(&words::times(d));

@@ -1,8 +1,8 @@
 //! What stays in the kernel, and who takes it away.
 
-use anyhow::{Context, Result};
+use crate::error::KernelServiceError;
 use farpace_kernel::{KernelControl, ends_with_owner, unregister};
-use farpace_live::system::{Journal, journals};
+use farpace_live::system::{Journal, Setup, SystemError, journals};
 
 /// The name of our setups.
 pub const NAME: &str = "kernel";
@@ -19,11 +19,31 @@ pub fn held() -> Option<Journal> {
 ///
 /// # Errors
 /// The kernel does not let them go.
-pub fn leftovers(clean: bool) -> Result<Vec<String>> {
+pub fn leftovers(clean: bool) -> Result<Vec<String>, KernelServiceError> {
     // Later kernels let them go with their owners; where a setup holds they are in use.
     if ends_with_owner() || held().is_some() || !clean {
         return Ok(Vec::new());
     }
-    let gone = unregister().context("congestion controls that a killed process has left")?;
+    let gone = unregister().map_err(KernelServiceError::Leftovers)?;
     Ok(gone.into_iter().map(|control: KernelControl| format!("congestion control {control}")).collect())
+}
+
+/// Takes back what was kept under a name, as often as there is something; how often.
+///
+/// # Errors
+/// The system does not change back.
+pub fn take_back(name: &str) -> Result<usize, KernelServiceError> {
+    let mut count = 0;
+    loop {
+        let setup = match Setup::take_over(name) {
+            Ok(setup) => setup,
+            Err(SystemError::Unknown(_)) => return Ok(count),
+            Err(error) => return Err(error.into()),
+        };
+        if let Err(errors) = setup.undo() {
+            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            return Err(KernelServiceError::Refused(errors.join("; ")));
+        }
+        count += 1;
+    }
 }

@@ -1,16 +1,14 @@
 //! `farpace view`: pages from traces and captures too large for one file, served to a browser on this
 //! machine.
 //!
-//! `library` knows what there is to see and opens it, `server` answers the browser.
-
-mod library;
-mod server;
+//! [`farpace_explain_report::view`] opens them and answers the browser.
 
 use crate::terminal;
 use anyhow::Result;
 use farpace_explain::FlowFilter;
+use farpace_explain_report::FlowSelection;
+use farpace_explain_report::view::{ViewLibrary, serve};
 use farpace_process::interrupt;
-use library::Library;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -61,8 +59,8 @@ pub struct Args {
 #[allow(clippy::disallowed_methods, reason = "it waits for Ctrl-C")]
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
-    let library = Library::open(args)?;
-    let url = server::serve(args.port, library)?;
+    let library = ViewLibrary::open(&args.path, FlowSelection { flows: args.flows.clone(), top: args.top })?;
+    let url = serve(args.port, library)?;
     if args.json {
         terminal::print_json(&serde_json::json!({ "url": url }))?;
     } else {

@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 
 /// Pieces of each kind that are kept for a page of one file. With twice as many, two neighbours become one
 /// that covers both.
-pub(super) const MAX_PIECES: usize = 60_000;
+pub const MAX_PIECES: usize = 60_000;
 /// The same for a page that is served.
-pub(super) const MAX_VIEWED: usize = 2_000_000;
+pub const MAX_VIEWED: usize = 2_000_000;
 const MB: f64 = 1e6;
 
 /// Collects what the figure of one direction needs.
-pub(super) struct PacketCollector {
+pub(crate) struct PacketCollector {
     from: SocketAddr,
     to: SocketAddr,
     /// Time 0 of the figure.
@@ -30,7 +30,7 @@ pub(super) struct PacketCollector {
 impl PacketCollector {
     /// An empty collection for what `side` of `flow` sends, of `limit` pieces. The time axis begins at
     /// `zero`.
-    pub(super) fn new(flow: &Flow, side: Side, zero: Instant, limit: usize) -> Self {
+    pub(crate) fn new(flow: &Flow, side: Side, zero: Instant, limit: usize) -> Self {
         let [own, other] = [flow.said(side), flow.said(side.other())];
         // Scaling holds only if both ends offer it (RFC 7323 §2.2).
         let scale = own.scale.and(other.scale).unwrap_or(0);
@@ -47,7 +47,7 @@ impl PacketCollector {
     }
 
     /// Takes the next segment of the capture, of any connection.
-    pub(super) fn take(&mut self, segment: &CapturedSegment) {
+    pub(crate) fn take(&mut self, segment: &CapturedSegment) {
         let source = SocketAddr::new(segment.src, segment.src_port);
         let destination = SocketAddr::new(segment.dst, segment.dst_port);
         if (source, destination) == (self.from, self.to) {
@@ -119,7 +119,7 @@ impl PacketCollector {
     }
 
     /// What the figure shows, from `start` to `end`.
-    pub(super) fn finish(mut self, start: Instant, end: Instant, timeouts: Vec<f64>) -> TimeSequence {
+    pub(crate) fn finish(mut self, start: Instant, end: Instant, timeouts: Vec<f64>) -> TimeSequence {
         let at = |time: Instant| Instant::ZERO + time.since(self.zero);
         self.drawn.interval = Some(BinInterval::new(at(start), at(end)));
         self.drawn.timeouts = timeouts;

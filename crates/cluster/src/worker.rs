@@ -1,7 +1,6 @@
 //! Runs of a study that a process elsewhere has planned.
 
-use super::version;
-use anyhow::{Result, bail};
+use crate::error::ClusterError;
 use farpace_process::stopwatch::Stopwatch;
 use farpace_study::{PlannedRun, RunOrder, RunRecord, RunVerdict, simulate};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,22 +16,19 @@ pub struct WorkerLimits {
 }
 
 /// Makes runs until all are made, the time of the batch is over, or `stop` is set. Returns those that were
-/// made: the first ones, and at least one if it was not stopped.
+/// made: the first ones, and at least one if it was not stopped. `own` names this build of farpace.
 ///
 /// # Errors
 /// The study was planned by another build of farpace: its rows would not belong together.
 pub fn make_runs(
     order: &RunOrder,
     runs: &[PlannedRun],
+    own: &str,
     limits: WorkerLimits,
     stop: &AtomicBool,
-) -> Result<Vec<RunRecord>> {
-    let own = version();
+) -> Result<Vec<RunRecord>, ClusterError> {
     if order.farpace != own {
-        bail!(
-            "this is farpace {own}, and the study is made by {}: install the same build there",
-            order.farpace
-        );
+        return Err(ClusterError::OtherBuild { own: own.to_owned(), study: order.farpace.clone() });
     }
     let batch = Stopwatch::start();
     let first = AtomicBool::new(true);

@@ -1,8 +1,8 @@
 //! What there is to see, and pages of it.
 
-use super::Args;
-use crate::explain::{self, ExplainedPage};
-use anyhow::{Context, Result, bail};
+use super::error::ViewError;
+use crate::examine::FlowSelection;
+use crate::page::{ExplainedPage, whole_page};
 use farpace_http::HttpBody;
 use farpace_report::{Exploration, Page};
 use serde_json::Value;
@@ -39,8 +39,9 @@ fn kind(path: &Path) -> Option<FileKind> {
 }
 
 /// Files, and those that are open.
-pub(super) struct Library {
-    args: explain::Args,
+#[derive(Debug)]
+pub struct ViewLibrary {
+    selection: FlowSelection,
     files: Vec<(PathBuf, FileKind)>,
     title: String,
     /// One file was asked for: its page is the first.
@@ -48,21 +49,19 @@ pub(super) struct Library {
     open: VecDeque<(usize, ExplainedPage)>,
 }
 
-impl Library {
+impl ViewLibrary {
     /// Finds what there is to see.
     ///
     /// # Errors
     /// Nothing, or a path that is not there.
-    pub(super) fn open(args: &Args) -> Result<Self> {
-        let path = &args.path;
-        let reading = || format!("cannot read `{}`", path.display());
-        let single = !fs::metadata(path).with_context(reading)?.is_dir();
+    pub fn open(path: &Path, selection: FlowSelection) -> Result<Self, ViewError> {
+        let single = !fs::metadata(path).map_err(ViewError::read(path))?.is_dir();
         let mut files = Vec::new();
         if single {
-            files.push((path.clone(), kind(path).unwrap_or(FileKind::Packets)));
+            files.push((path.to_owned(), kind(path).unwrap_or(FileKind::Packets)));
         } else {
-            for entry in fs::read_dir(path).with_context(reading)?.take(10 * MAX_FILES) {
-                let file = entry.with_context(reading)?.path();
+            for entry in fs::read_dir(path).map_err(ViewError::read(path))?.take(10 * MAX_FILES) {
+                let file = entry.map_err(ViewError::read(path))?.path();
                 if let Some(kind) = kind(&file).filter(|_| file.is_file()) {
                     files.push((file, kind));
                 }
@@ -71,14 +70,15 @@ impl Library {
             files.truncate(MAX_FILES);
         }
         if files.is_empty() {
-            bail!(
-                "`{}` has no report, capture or trace: give a directory of farpace run --out",
-                path.display()
-            );
+            return Err(ViewError::Nothing(path.to_owned()));
         }
-        let args = explain::Args::of(args.flows.clone(), args.top);
-        let mut library =
-            Library { args, files, title: path.display().to_string(), single, open: VecDeque::new() };
+        let mut library = ViewLibrary {
+            selection,
+            files,
+            title: path.display().to_string(),
+            single,
+            open: VecDeque::new(),
+        };
         if single && library.files.first().is_some_and(|(_, kind)| *kind == FileKind::Packets) {
             // A file that cannot be read should be told now.
             library.packets(0, "")?;
@@ -91,7 +91,7 @@ impl Library {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub(super) fn index(&mut self, root: &str) -> Result<HttpBody> {
+    pub(super) fn index(&mut self, root: &str) -> Result<HttpBody, ViewError> {
         if self.single {
             return self.page(0, root);
         }
@@ -117,15 +117,14 @@ impl Library {
     ///
     /// # Errors
     /// No such file, or one that cannot be read.
-    pub(super) fn page(&mut self, at: usize, root: &str) -> Result<HttpBody> {
-        let Some((path, kind)) = self.files.get(at) else { bail!("there is no such file") };
+    pub(super) fn page(&mut self, at: usize, root: &str) -> Result<HttpBody, ViewError> {
+        let Some((path, kind)) = self.files.get(at) else { return Err(ViewError::NoFile) };
         match kind {
             FileKind::Report => {
-                let reading = || format!("cannot read `{}`", path.display());
-                let file = File::open(path).with_context(reading)?;
-                let len = file.metadata().with_context(reading)?.len();
+                let file = File::open(path).map_err(ViewError::read(path))?;
+                let len = file.metadata().map_err(ViewError::read(path))?.len();
                 if len > MAX_REPORT {
-                    bail!("`{}` is larger than {} MiB", path.display(), MAX_REPORT >> 20);
+                    return Err(ViewError::LargeReport { file: path.clone(), max: MAX_REPORT });
                 }
                 Ok(HttpBody::File(file, len))
             }
@@ -144,28 +143,28 @@ impl Library {
         from: f64,
         to: f64,
         root: &str,
-    ) -> Result<Value> {
+    ) -> Result<Value, ViewError> {
         if self.files.get(at).is_none_or(|(_, kind)| *kind != FileKind::Packets) {
-            bail!("there is no such capture");
+            return Err(ViewError::NoCapture);
         }
         let page = self.packets(at, root)?;
         let Some(exploration) = page.figures.get(figure).and_then(|f| f.explore.as_ref()) else {
-            bail!("there is no such figure");
+            return Err(ViewError::NoFigure);
         };
         Ok(slice(exploration, from, to))
     }
 
-    fn packets(&mut self, at: usize, root: &str) -> Result<&ExplainedPage> {
+    fn packets(&mut self, at: usize, root: &str) -> Result<&ExplainedPage, ViewError> {
         if !self.open.iter().any(|(open, _)| *open == at) {
-            let Some((path, _)) = self.files.get(at) else { bail!("there is no such file") };
-            let page = explain::whole_page(path, &self.args, &format!("{root}slice/{at}"))?;
+            let Some((path, _)) = self.files.get(at) else { return Err(ViewError::NoFile) };
+            let page = whole_page(path, &self.selection, &format!("{root}slice/{at}"))?;
             if self.open.len() >= MAX_OPEN {
                 self.open.pop_front();
             }
             self.open.push_back((at, page));
         }
         let found = self.open.iter().find(|(open, _)| *open == at);
-        found.map(|(_, page)| page).context("a page that was just opened")
+        found.map(|(_, page)| page).ok_or(ViewError::NoFile)
     }
 }
 

@@ -1,29 +1,31 @@
 //! Verdicts in words, and the table of where the time went.
 
-use super::Transfer;
-use super::cure::Cured;
-use super::input::{Examined, Source};
-use crate::terminal;
+use crate::cure::Cured;
+use crate::examine::{CapturePair, ExaminedFile, FileSource};
+use crate::transfer::Transfer;
 use farpace_explain::cause::{Cause, Kind};
-use farpace_explain::pair::{Between, Pair};
+use farpace_explain::pair::Between;
 use farpace_explain::words::seconds;
 use farpace_explain::{Diagnosis, Finding};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::Span;
 use std::fmt::Write;
-use std::net::SocketAddr;
 
-/// Everything, for a terminal.
-pub(crate) fn text(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair)>) -> String {
+/// Longest line of running text.
+const MAX_TEXT_WIDTH: usize = 100;
+
+/// Everything, for a terminal with `width` columns; none: no table is wrapped.
+pub fn text(all: &[ExaminedFile], pair: Option<&CapturePair>, width: Option<usize>) -> String {
+    let fill = |text: &str| fill(text, width);
     let mut text = String::new();
     for examined in all {
         let _ = writeln!(text, "{}", capture(examined));
         for transfer in &examined.transfers {
             let d = &transfer.diagnosis;
             let _ = write!(text, "\n{}\n{}\n\n", title(transfer), fill(&paragraph(d)));
-            text.push_str(&terminal::table(&times(d)));
+            text.push_str(&times(d).to_text_for(width));
             for (n, finding) in told(d).enumerate() {
-                let _ = write!(text, "\n{}", event(n + 1, finding, d));
+                let _ = write!(text, "\n{}", event(n + 1, finding, d, width));
             }
             if let Some(cured) = &transfer.cured {
                 let _ = write!(text, "\n{}\n", fill(&cure(cured)));
@@ -41,14 +43,14 @@ pub(crate) fn text(all: &[Examined], pair: Option<&(SocketAddr, SocketAddr, Pair
             let _ = writeln!(text, "\n{} more; --top or --flow shows them", connections(examined.others));
         }
     }
-    if let Some((client, server, pair)) = pair {
-        let _ = write!(text, "\n{}\n", fill(&both(*client, *server, pair)));
+    if let Some(pair) = pair {
+        let _ = write!(text, "\n{}\n", fill(&both(pair)));
     }
     text
 }
 
 /// What two captures tell together.
-pub(crate) fn both(client: SocketAddr, server: SocketAddr, pair: &Pair) -> String {
+pub(crate) fn both(CapturePair { client, server, pair }: &CapturePair) -> String {
     let way = |b: &Between| {
         format!(
             "{} packets in both captures, {} lost between them, {} in queues on average and {} at most",
@@ -88,13 +90,13 @@ pub(crate) fn cure(cured: &Cured) -> String {
 }
 
 /// What the file is.
-pub(crate) fn capture(examined: &Examined) -> String {
+pub(crate) fn capture(examined: &ExaminedFile) -> String {
     let name = examined.file.display();
     let c = match &examined.source {
-        Source::Log(logged) => return format!("{name}: a log of ss, {}", connections(logged.len())),
-        Source::Trace(capture) | Source::Capture { capture, .. } => capture,
+        FileSource::Log(logged) => return format!("{name}: a log of ss, {}", connections(logged.len())),
+        FileSource::Trace(capture) | FileSource::Capture { capture, .. } => capture,
     };
-    let what = if matches!(examined.source, Source::Trace(_)) { "rows of a trace" } else { "frames" };
+    let what = if matches!(examined.source, FileSource::Trace(_)) { "rows of a trace" } else { "frames" };
     let mut text =
         format!("{name}: {} {what}, {} TCP segments, {}", c.frames, c.segments, connections(c.flows.len()));
     if let Some((first, last)) = c.time {
@@ -194,7 +196,8 @@ pub(crate) fn told(d: &Diagnosis) -> impl Iterator<Item = &Finding> {
 }
 
 /// One event with its evidence.
-pub(crate) fn event(number: usize, f: &Finding, d: &Diagnosis) -> String {
+pub(crate) fn event(number: usize, f: &Finding, d: &Diagnosis, width: Option<usize>) -> String {
+    let fill = |text: &str| fill(text, width);
     let at = f.first.map_or(String::new(), |t| format!(" from {}", seconds(t.since(d.start))));
     let mut text = fill(&format!(
         "{number}. {}{at}, {} ({:.0} % sure): {}.",
@@ -227,9 +230,9 @@ pub(crate) fn control(d: &Diagnosis) -> String {
     }
 }
 
-/// Lines of at most a hundred columns.
-pub(crate) fn fill(text: &str) -> String {
-    terminal::fill(text, 100)
+/// Lines of at most a hundred columns, and no wider than the terminal.
+pub(crate) fn fill(text: &str, width: Option<usize>) -> String {
+    farpace_report::fill(text, width.map_or(MAX_TEXT_WIDTH, |width| width.min(MAX_TEXT_WIDTH)))
 }
 
 fn capital(text: &str) -> String {

@@ -1,8 +1,9 @@
 //! Answers to the browser: on the loopback interface, to those who know the secret in the address.
 
-use super::library::Library;
-use anyhow::{Context, Result};
+use super::error::ViewError;
+use super::library::ViewLibrary;
 use farpace_http::{HostRule, HttpBody, HttpRequest, HttpResponse, HttpRules, HttpServer};
+use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,21 +22,21 @@ enum ViewRequest {
 ///
 /// # Errors
 /// A port that is in use, or a system without random numbers.
-pub(super) fn serve(port: u16, library: Library) -> Result<String> {
+pub fn serve(port: u16, library: ViewLibrary) -> Result<String, ViewError> {
     let server = HttpServer::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-        .with_context(|| format!("cannot listen on port {port} of 127.0.0.1; --port chooses another"))?;
+        .map_err(|source| ViewError::Port { port, source })?;
     let authority = server.address().to_string();
     // The beginning of all addresses.
-    let root = format!("/{}/", farpace_http::secret().context("no random numbers")?);
+    let root = format!("/{}/", farpace_http::secret().map_err(ViewError::NoRandomNumbers)?);
     let url = format!("http://{authority}{root}");
     let library = Mutex::new(library);
     let answer = move |request: &HttpRequest| answer(request, &library, &root);
     let rules = HttpRules { name: "view", hosts: HostRule::Exactly(authority), other_method: 405 };
-    server.serve(rules, answer).context("cannot start a thread")?;
+    server.serve(rules, answer).map_err(ViewError::NoThread)?;
     Ok(url)
 }
 
-fn answer(request: &HttpRequest, library: &Mutex<Library>, root: &str) -> HttpResponse {
+fn answer(request: &HttpRequest, library: &Mutex<ViewLibrary>, root: &str) -> HttpResponse {
     let Some(wanted) = wanted(request.target(), root) else { return HttpResponse::text(404, "not found\n") };
     // Pages are made one after the other: they may need much memory.
     let mut library = library.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,8 +50,19 @@ fn answer(request: &HttpRequest, library: &Mutex<Library>, root: &str) -> HttpRe
     };
     match answer {
         Ok((kind, body)) => HttpResponse::ok(kind, body),
-        Err(error) => HttpResponse::text(404, format!("{error:#}\n")),
+        Err(error) => HttpResponse::text(404, with_causes(&error) + "\n"),
     }
+}
+
+/// An error and its causes in one line.
+fn with_causes(error: &ViewError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 /// What an address asks for; none if it is no address of ours.

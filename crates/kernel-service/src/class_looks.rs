@@ -1,6 +1,5 @@
-//! What classes in the kernel do, for `farpace kernel status`.
+//! What classes in the kernel do.
 
-use crate::terminal;
 use farpace_kernel::{ClassCounters, ClassDevice, class_devices};
 use farpace_process::stopwatch::Stopwatch;
 use farpace_report::{Table, TableCell, TableColumn};
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// The last look at all devices with classes, and the one before, for rates.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ClassLooks {
     devices: Vec<ClassDevice>,
     before: Vec<ClassDevice>,
@@ -53,8 +52,8 @@ impl ClassLooks {
         Some(Rate::from_bits_per_sec(u64::try_from(rate).ok()?))
     }
 
-    /// A table; nothing without devices.
-    pub fn text(&self) -> String {
+    /// A table for a terminal with `width` columns; nothing without devices.
+    pub fn text(&self, width: Option<usize>) -> String {
         if self.devices.is_empty() {
             return String::new();
         }
@@ -95,7 +94,7 @@ impl ClassLooks {
                 us((class.left > 0).then_some(class.late.most)),
             ]);
         }
-        terminal::table(&table)
+        table.to_text_for(width)
     }
 
     /// For JSON: a device each.
