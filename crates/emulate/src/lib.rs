@@ -3,9 +3,9 @@
 //!
 //! Start reading at [`RealtimeNetwork`]: the elements of the lab between devices. [`Site`] has a network
 //! namespace for each host, [`labs`] knows those that are up, [`compare`] runs a transfer in virtual and in
-//! real time, [`grid`] does so over many paths. [`words`] reads
-//! quantities of command lines. [`below`] is a layer below the kernel's own stack. This crate never prints: what changes on a
-//! terminal goes to [`LiveFigures`].
+//! real time, [`grid`] does so over many paths. [`words`] reads quantities of command lines. [`below`] is a
+//! layer below the kernel's own stack. This crate never prints: what changes on a terminal goes to
+//! [`LiveFigures`].
 
 #![forbid(unsafe_code)]
 

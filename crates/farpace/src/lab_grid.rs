@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Each point is a path with one bottleneck, run as by `farpace lab compare` with the same seeds in each way. Runs of
-a point are repeated until half of the 95 % interval of the goodput ratio is at most --interval. A run whose latest
-packet left the emulator later than half of the time that the queue lasts is made again; a point without enough
-runs in time is `machine too busy`. Needs root, iproute2, and a machine that does nothing else. Runs are kept
-in runs.jsonl of --out.
+Each point is a path with one bottleneck, run as by `farpace lab compare` with the same seeds in each way.
+Runs of a point are repeated until half of the 95 % interval of the goodput ratio is at most --interval. A run
+whose latest packet left the emulator later than half of the time that the queue lasts is made again; a point
+without enough runs in time is `machine too busy`. Needs root, iproute2, and a machine that does nothing else.
+Runs are kept in runs.jsonl of --out.
 
 Examples:
   sudo farpace lab grid --quick --out out/quick
@@ -48,7 +48,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "points")]
     pub list: bool,
     /// Congestion controls of points that name none, separated by commas
-    #[arg(long, value_name = "NAMES", value_parser = congestion_of, value_delimiter = ',', default_value = "cubic")]
+    #[arg(long, value_name = "NAMES", value_parser = congestion_of)]
+    #[arg(value_delimiter = ',', default_value = "cubic")]
     pub congestion: Vec<Congestion>,
     /// The ways that are held against the lab, separated by commas: farpace, kernel
     #[arg(long = "with", value_name = "WAYS", value_delimiter = ',', default_value = "farpace,kernel")]
@@ -60,7 +61,8 @@ pub struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub interval: f64,
     /// How long each run lasts; on long paths at least 50 round trips
-    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// How the network waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]

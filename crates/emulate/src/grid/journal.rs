@@ -40,8 +40,8 @@ impl GridJournal {
     /// Opens the journal in `dir`, or begins it. With `resume` the runs that are there count.
     ///
     /// # Errors
-    /// Runs that are there without `resume`, those of another version, kernel or length, or a file that cannot
-    /// be read or written.
+    /// Runs that are there without `resume`, those of another version, kernel or length, or a file that
+    /// cannot be read or written.
     pub fn open(dir: &Path, seconds: u64, resume: bool) -> Result<Self> {
         let path = dir.join(NAME);
         let cannot = || format!("cannot write to `{}`", path.display());
@@ -63,8 +63,8 @@ impl GridJournal {
             && *found != head
         {
             bail!(
-                "`{}` has runs of farpace {}, Linux {}, {} s; these are of farpace {}, Linux {}, {} s: choose \
-                 another directory with --out",
+                "`{}` has runs of farpace {}, Linux {}, {} s; these are of farpace {}, Linux {}, {} s: \
+                 choose another directory with --out",
                 path.display(),
                 found.farpace,
                 found.kernel,

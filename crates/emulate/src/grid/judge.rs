@@ -261,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Breaks: an interrupted grid makes a run again that is there, leaves one out, or goes on with a way that
-    /// cannot be run.
+    /// Breaks: an interrupted grid makes a run again that is there, leaves one out, or goes on with a way
+    /// that cannot be run.
     #[test]
     fn what_is_next_follows_from_what_is_there() {
         use Backend::{Farpace, Kernel, Lab};

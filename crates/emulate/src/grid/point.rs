@@ -52,7 +52,8 @@ impl GridPoint {
     pub fn bdp(&self) -> ByteCount {
         self.rate.bytes_in(self.rtt)
     }
-    /// How long the FIFO lasts at the point's rate; for a policer, how long its full bucket lasts at that rate.
+    /// How long the FIFO lasts at the point's rate; for a policer, how long its full bucket lasts at that
+    /// rate.
     pub fn queue_lasts(&self) -> Span {
         self.rate.time_for(self.queue.size())
     }

@@ -109,7 +109,8 @@ mod tests {
     /// Breaks: a list of points is read as other points, or a wrong one is not refused with a reason.
     #[test]
     fn lists_are_every_combination() {
-        let text = "[[points]]\nrate = [\"10 Mbit/s\"]\nrtt = [\"1 ms\", \"40 ms\"]\nqueue = [\"1 BDP\", \"8 kB\"]\n\
+        let text = "[[points]]\nrate = [\"10 Mbit/s\"]\nrtt = [\"1 ms\", \"40 ms\"]\n\
+                    queue = [\"1 BDP\", \"8 kB\"]\n\
                     [[points]]\nrate = [\"5 Mbit/s\"]\nrtt = [\"10 ms\"]\npolicer = [\"30 kB\"]\n\
                     loss = [0.0, 0.01]\ncongestion = [\"bbr\"]\n";
         let expected = [

@@ -174,8 +174,8 @@ impl<'a> GridResults<'a> {
         comparison_of(&format!("Goodput over that of the lab: {control}"), "goodput / lab's", sides, &rows)
             .figure(
                 &format!("figures/{control}{number}.svg"),
-                "Means of the runs in time and their 95 % confidence intervals. Rows: rate, round trip, queue, \
-                 random loss.",
+                "Means of the runs in time and their 95 % confidence intervals. Rows: rate, round trip, \
+                 queue, random loss.",
             )
     }
     /// For programs.
@@ -195,7 +195,8 @@ impl<'a> GridResults<'a> {
                 })
             };
             json!({
-                "point": point.key(), "rate_bit_s": point.rate.bits_per_sec(), "rtt_s": point.rtt.as_secs_f64(),
+                "point": point.key(), "rate_bit_s": point.rate.bits_per_sec(),
+                "rtt_s": point.rtt.as_secs_f64(),
                 "queue": queue, "queue_bytes": point.queue.size().get(),
                 "queue_s": point.queue_lasts().as_secs_f64(), "loss": point.loss,
                 "congestion": congestion_name(point.congestion), "limit": point.limit(),

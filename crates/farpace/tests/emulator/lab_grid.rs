@@ -63,7 +63,8 @@ fn a_grid_goes_on_with_the_runs_it_has() {
             _ => panic!("{point}"),
         }
     }
-    let written: Value = serde_json::from_slice(&std::fs::read(here.join("grid/grid.json")).unwrap()).unwrap();
+    let written: Value =
+        serde_json::from_slice(&std::fs::read(here.join("grid/grid.json")).unwrap()).unwrap();
     assert_eq!(written, found);
     assert!(here.join("grid/report.html").exists() && here.join("grid/figures/cubic.svg").exists());
 }
