@@ -67,11 +67,10 @@ impl<'a> GridResults<'a> {
     pub fn sentence(&self) -> String {
         use GridVerdict::{Agrees, Differs, Failed, MachineTooBusy, Uncertain, Unfinished};
         let total = self.points.iter().map(|point| point.tallies.len()).sum::<usize>();
-        let others = [Differs, Uncertain, MachineTooBusy, Failed, Unfinished].map(|verdict| {
-            let n = self.count(verdict);
-            if n == 0 { String::new() } else { format!(", {n} {}", verdict.text()) }
-        });
-        format!("Of {total} comparisons {} agree{}.", self.count(Agrees), others.concat())
+        let all = [Agrees, Differs, Uncertain, MachineTooBusy, Failed, Unfinished].into_iter();
+        let counts = all.map(|verdict| (verdict, self.count(verdict))).filter(|(_, n)| *n > 0);
+        let words: Vec<String> = counts.map(|(verdict, n)| format!("{} {n}", verdict.text())).collect();
+        format!("Of {total} comparisons: {}.", words.join(", "))
     }
     /// A row for each point.
     pub fn table(&self) -> Table {
@@ -280,7 +279,7 @@ mod tests {
             .collect();
         let results = GridResults::new(&plan, &runs);
         assert!(!results.agrees());
-        assert_eq!(results.sentence(), "Of 2 comparisons 0 agree, 1 differs, 1 machine too busy.");
+        assert_eq!(results.sentence(), "Of 2 comparisons: differs 1, machine too busy 1.");
         let json = results.json();
         let [first, second] = [0, 1].map(|i| &json["points"][i]["ways"][0]);
         assert_eq!((&first["ratio"], &first["verdict"]), (&json!(0.75), &json!("differs")));
