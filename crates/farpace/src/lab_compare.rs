@@ -8,7 +8,7 @@ use crate::scenario;
 use crate::scenario::parse_set;
 use crate::terminal;
 use anyhow::Result;
-use farpace_emulate::compare::{Backend, Plan, Results, page, run_by};
+use farpace_emulate::compare::{Backend, Plan, Results, congestion_of, page, run_by};
 use farpace_explain::input::RecordFollower;
 use farpace_explain_report::reasons::{self, FlowReason};
 use farpace_papers::congestion_name;
@@ -47,23 +47,17 @@ pub struct Args {
     /// The scenario, a TOML file
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// The stacks, separated by commas
-    #[arg(
-        long = "with",
-        value_name = "WAYS",
-        value_enum,
-        value_delimiter = ',',
-        default_value = "lab,farpace,kernel"
-    )]
-    pub ways: Vec<WayWord>,
+    /// The stacks, separated by commas: lab, farpace, kernel
+    #[arg(long = "with", value_name = "WAYS", value_delimiter = ',', default_value = "lab,farpace,kernel")]
+    pub ways: Vec<Backend>,
     /// How long each run lasts
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// Runs of each stack, with different seeds; medians are shown
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub runs: u64,
-    /// Congestion control of all stacks, by the kernel's name
-    #[arg(long, value_name = "NAME", value_parser = congestion, default_value = "cubic")]
+    /// Congestion control of all stacks; `bbr` is the kernel's name of bbr1
+    #[arg(long, value_name = "NAME", value_parser = congestion_of, default_value = "cubic")]
     pub congestion: Congestion,
     /// TCP profile of farpace's ends
     #[arg(long, value_name = "NAME", value_parser = profile, default_value = "linux")]
@@ -85,33 +79,6 @@ pub struct Args {
     pub out: PathBuf,
 }
 
-/// A way to run a scenario, as a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum WayWord {
-    /// farpace's TCP in virtual time
-    Lab,
-    /// farpace's TCP on devices, in real time
-    Farpace,
-    /// The kernel's TCP, in real time
-    Kernel,
-}
-
-impl From<WayWord> for Backend {
-    fn from(word: WayWord) -> Backend {
-        match word {
-            WayWord::Lab => Backend::Lab,
-            WayWord::Farpace => Backend::Farpace,
-            WayWord::Kernel => Backend::Kernel,
-        }
-    }
-}
-
-/// A congestion control by its name.
-fn congestion(name: &str) -> Result<Congestion, String> {
-    let found = Congestion::ALL.into_iter().find(|congestion| congestion_name(*congestion) == name);
-    found.ok_or_else(|| format!("there is no congestion control `{name}`: `farpace profiles` lists them"))
-}
-
 /// A profile by its name.
 fn profile(name: &str) -> Result<Profile, String> {
     let found = Profile::ALL.into_iter().find(|profile| profile.name() == name);
@@ -126,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let plan = Plan::new(
         scenario::load(&args.scenario, &args.set)?,
-        args.ways.iter().map(|way| Backend::from(*way)).collect(),
+        args.ways.clone(),
         (args.profile, args.congestion),
         Span::from_secs(args.seconds),
         args.wait.wait(),

@@ -72,6 +72,7 @@ pub mod forward;
 pub mod gateway;
 pub mod kernel;
 pub mod lab_compare;
+pub mod lab_grid;
 pub mod lab_namespaces;
 pub mod man;
 pub mod nics;

@@ -17,6 +17,9 @@ pub struct InterruptsConfig {
     pub frames: u32,
     /// From the interrupt until the host takes the frames: uniform from 0 to this, drawn for each interrupt.
     pub jitter: Span,
+    /// Segments of a connection that are taken together and follow each other become one packet
+    /// ([`Packet::join_segment`]).
+    pub gro: bool,
 }
 
 /// One direction of an [`Interrupts`]: frames that have arrived wait until the NIC interrupts its host and
@@ -50,8 +53,25 @@ impl InterruptsDirection {
             self.due = None;
             self.interrupts += 1;
             self.frames += self.waiting.len() as u64;
+            if self.config.gro {
+                return self.join(out, cx);
+            }
             self.waiting.drain(..).for_each(|packet| cx.emit(out, packet));
         }
+    }
+
+    /// Hands over what waits, with segments joined. Each connection keeps its order.
+    fn join(&mut self, out: Port, cx: &mut Cx<'_>) {
+        let mut joined: Vec<Packet> = Vec::new();
+        for packet in self.waiting.drain(..) {
+            let last = joined.iter_mut().rev().find(|last| last.is_same_flow(&packet));
+            if last.is_some_and(|last| last.join_segment(&packet)) {
+                cx.consume(packet);
+            } else {
+                joined.push(packet);
+            }
+        }
+        joined.into_iter().for_each(|packet| cx.emit(out, packet));
     }
 }
 
@@ -92,7 +112,7 @@ mod tests {
 
     fn harness(delay: u64, frames: u32, jitter: u64) -> Harness<Interrupts> {
         let (delay, jitter) = (Span::from_micros(delay), Span::from_micros(jitter));
-        let direction = InterruptsDirection::new(InterruptsConfig { delay, frames, jitter });
+        let direction = InterruptsDirection::new(InterruptsConfig { delay, frames, jitter, gro: false });
         Harness::new(Duplex::new(direction.clone(), direction))
     }
     fn at(micros: u64) -> Instant {
@@ -111,6 +131,40 @@ mod tests {
         assert_eq!(times, [30, 30, 50, 50, 50, 80]);
         assert_eq!(harness.idents(Port(1)), [0, 1, 2, 3, 4, 5]);
         assert_eq!(harness.element.direction(Port(0)).interrupts(), 3);
+    }
+
+    /// Breaks: segments that are taken together reach the host one by one, or others than neighbours are
+    /// joined.
+    #[test]
+    fn neighbours_become_one_packet() {
+        let config =
+            InterruptsConfig { delay: Span::from_micros(30), frames: 0, jitter: Span::ZERO, gro: true };
+        let direction = InterruptsDirection::new(config);
+        let mut harness = Harness::new(Duplex::new(direction.clone(), direction));
+        // Two runs of three with a segment missing between, and one that comes after the interrupt.
+        for (n, micros) in [(0, 0), (1, 5), (2, 10), (4, 12), (5, 14), (6, 16), (7, 40)] {
+            harness.packet(at(micros), Port(0), data(n * 1_000));
+        }
+        harness.run();
+        let seen: Vec<_> = harness
+            .emitted
+            .iter()
+            .map(|(at, _, packet)| (at.as_micros(), packet.tcp().unwrap().seq().get(), packet.segments()))
+            .collect();
+        assert_eq!(seen, [(30, 0, 3), (30, 4_000, 3), (70, 7_000, 1)]);
+    }
+
+    /// A full segment with this sequence number.
+    fn data(seq: u32) -> Packet {
+        use farpace_wire::ip::AddressPair;
+        use farpace_wire::tcp::{TcpFlags, TcpHeader};
+        use farpace_wire::{Below, MacAddr};
+        let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 1, 2].into());
+        let lower = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);
+        let seq = farpace_units::Seq::new(seq);
+        let header =
+            TcpHeader { src_port: 40_000, dst_port: 80, seq, flags: TcpFlags::ACK, ..TcpHeader::default() };
+        lower.tcp(0, &header, vec![0x5a; 1_000].into())
     }
 
     /// Breaks: jitter leaves its range, is drawn for each frame, or changes the order.

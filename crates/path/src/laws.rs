@@ -164,7 +164,8 @@ fn try_every_element(arrivals: &Arrivals, p: f64, ns: u64, limit: u32) {
         queue: direction.queue,
     };
     same_twice(|| Processor::new(costs), arrivals);
-    let interrupts = InterruptsConfig { delay: span, frames: limit - 1, jitter: span / 2 };
+    let interrupts =
+        InterruptsConfig { delay: span, frames: limit - 1, jitter: span / 2, gro: limit.is_multiple_of(2) };
     same_twice(
         || Interrupts::new(InterruptsDirection::new(interrupts), InterruptsDirection::new(interrupts)),
         arrivals,
@@ -193,7 +194,8 @@ fn try_ordered_elements(arrivals: &Arrivals, ns: u64) {
         queue: direction.queue,
     };
     let mut processor = Harness::new(Processor::new(costs));
-    let interrupts = InterruptsDirection::new(InterruptsConfig { delay: span, frames: 7, jitter: span });
+    let interrupts =
+        InterruptsDirection::new(InterruptsConfig { delay: span, frames: 7, jitter: span, gro: false });
     let mut interrupts = Harness::new(Interrupts::new(interrupts.clone(), interrupts));
     feed(&mut link, arrivals);
     feed(&mut delay, arrivals);

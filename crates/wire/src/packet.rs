@@ -3,6 +3,7 @@
 mod arp;
 pub(crate) mod device;
 mod edit;
+mod join;
 mod show;
 
 use crate::checksum::Sum;

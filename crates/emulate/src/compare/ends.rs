@@ -1,7 +1,7 @@
 //! The two ends of a connection in real time: the kernel's, or ours on packet sockets.
 
 use super::backend_run::CompareSample;
-use super::plan::Plan;
+use super::plan::{Plan, kernel_name};
 use super::virtual_time::{is_data, reading};
 use crate::INTERFACE;
 use anyhow::{Context, Result};
@@ -92,7 +92,7 @@ impl CompareEnds {
         }
         let at = SocketAddr::new(to.boundary.address, PORT);
         let listener = to.namespace.within(|| TcpListener::bind(at))?.context("cannot listen")?;
-        Ok(CompareEnds::Kernel { from, congestion: plan.congestion.clone(), listener })
+        Ok(CompareEnds::Kernel { from, congestion: kernel_name(&plan.congestion).to_owned(), listener })
     }
     /// Ours.
     ///

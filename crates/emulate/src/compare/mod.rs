@@ -14,7 +14,7 @@ mod results;
 mod virtual_time;
 
 pub use backend_run::{BackendRun, CompareSample};
-pub use plan::{Backend, Plan};
+pub use plan::{Backend, Plan, congestion_of};
 pub use results::Results;
 
 use anyhow::Result;

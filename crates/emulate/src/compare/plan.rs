@@ -7,13 +7,14 @@ use farpace_papers::congestion_name;
 use farpace_papers::endless;
 use farpace_tcp::config::{Config, Congestion, Profile, Settings};
 use farpace_units::Span;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// Between two samples.
 pub const STEP: Span = Span::from_millis(10);
 
 /// A way to run a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// farpace's TCP in virtual time.
@@ -33,6 +34,42 @@ impl Backend {
             Backend::Kernel => "kernel",
         }
     }
+    /// As commands, JSON and files have it.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Backend::Lab => "lab",
+            Backend::Farpace => "farpace",
+            Backend::Kernel => "kernel",
+        }
+    }
+}
+
+impl FromStr for Backend {
+    type Err = String;
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found =
+            [Backend::Lab, Backend::Farpace, Backend::Kernel].into_iter().find(|way| way.key() == word);
+        found.ok_or_else(|| format!("there is no way `{word}`: expected lab, farpace or kernel"))
+    }
+}
+
+/// A congestion control by the name of farpace or of the kernel, whose BBRv1 is `bbr`.
+///
+/// # Errors
+/// A name that neither knows.
+pub fn congestion_of(name: &str) -> Result<Congestion, String> {
+    let ours = if name == "bbr" { "bbr1" } else { name };
+    let found = Congestion::ALL.into_iter().find(|congestion| congestion_name(*congestion) == ours);
+    found.ok_or_else(|| format!("there is no congestion control `{name}`: `farpace profiles` lists them"))
+}
+
+/// The kernel's name of a congestion control that farpace calls `name`.
+pub fn kernel_name(name: &str) -> &str {
+    match name {
+        "bbr1" => "bbr",
+        "westwood-plus" => "westwood",
+        _ => name,
+    }
 }
 
 /// What is run.
@@ -43,7 +80,7 @@ pub struct Plan {
     base: Scenario,
     /// How long each run lasts.
     pub lasts: Span,
-    /// Congestion control, as the kernel names it, too.
+    /// Congestion control, as farpace names it.
     pub congestion: String,
     /// The receiving end's window in bytes, if it has a fixed one.
     pub window: Option<u64>,

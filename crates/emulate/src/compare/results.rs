@@ -169,11 +169,7 @@ impl Results {
                 let ssthresh = s.ssthresh.map_or(String::new(), |threshold| threshold.to_string());
                 text += &format!(
                     "{},{},{:.4},{},{ssthresh},{:.3},{},{}\n",
-                    match trial.way {
-                        Backend::Lab => "lab",
-                        Backend::Farpace => "farpace",
-                        Backend::Kernel => "kernel",
-                    },
+                    trial.way.key(),
                     trial.seed,
                     s.at,
                     s.cwnd,

@@ -1,7 +1,7 @@
 //! The flags of a single line, as a scenario of two hosts.
 
-use super::words::{self, QueueOption};
 use anyhow::{Context, Result, anyhow, bail};
+use farpace_emulate::words::{self, QueueOption};
 use farpace_lab::scenario::{
     BitErrorsSpec, CorruptSpec, Direction, DirectionSpec, DuplicateSpec, FlowSpec, HostSpec, JitterSpec,
     LinkSpec, LossSpec, OutageSpec, OutagesSpec, PolicerSpec, QueueLimit, ReorderSpec, Scenario, Trace,

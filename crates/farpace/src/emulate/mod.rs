@@ -1,17 +1,16 @@
 //! `farpace emulate`: a transparent bridge between interfaces, made of the lab's own elements.
 //!
-//! Start reading at [`run`]; `line` makes a scenario of flags, `words` reads their units, `interfaces` opens
-//! what is named.
+//! Start reading at [`run`]; `line` makes a scenario of flags, `interfaces` opens what is named.
 
 pub(crate) mod interfaces;
 mod line;
-pub(crate) mod words;
 
 use crate::device::InterfaceMode;
 use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::scenario::parse_set;
 use crate::{scenario, terminal};
 use anyhow::{Context, Result, bail};
+pub(crate) use farpace_emulate::words;
 use farpace_emulate::{Captures, RealtimeNetwork, RealtimeOptions};
 use farpace_lab::scenario::Scenario;
 use farpace_live::system::Setup;

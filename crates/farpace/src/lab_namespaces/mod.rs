@@ -5,7 +5,7 @@
 mod manage;
 mod up;
 
-use crate::lab_compare;
+use crate::{lab_compare, lab_grid};
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -65,6 +65,8 @@ enum Command {
     /// Run one bulk transfer in virtual time, in real time, and with the kernel's TCP, and say how close they
     /// are
     Compare(lab_compare::Args),
+    /// The same over many paths, until it is known how close they are at each
+    Grid(lab_grid::Args),
     /// Run a program in a host of a lab
     #[command(after_help = EXEC_HELP)]
     Exec(manage::ExecArgs),
@@ -80,6 +82,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Down(args) => manage::down(args),
         Command::List(args) => manage::list(args),
         Command::Compare(args) => lab_compare::run(args),
+        Command::Grid(args) => lab_grid::run(args),
         Command::Exec(args) => manage::exec(args),
     }
 }

@@ -11,6 +11,7 @@ mod af_xdp;
 mod below;
 mod harness;
 mod lab_compare;
+mod lab_grid;
 mod labs;
 mod line;
 #[path = "../common/rights.rs"]

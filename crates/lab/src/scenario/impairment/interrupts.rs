@@ -28,6 +28,10 @@ pub struct InterruptsSpec {
     /// From an interrupt until the host takes the frames: random, up to this.
     #[serde(default)]
     pub jitter: Span,
+    /// Segments of a connection that the host takes together and that follow each other are one packet for
+    /// it, which it acknowledges as one arrival (GRO).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gro: bool,
 }
 
 impl Impairment for InterruptsSpec {
@@ -35,7 +39,7 @@ impl Impairment for InterruptsSpec {
         true
     }
     fn check(&self, at: &[DocumentStep], checker: &mut Checker<'_>) {
-        let InterruptsSpec { delay, frames, jitter } = *self;
+        let InterruptsSpec { delay, frames, jitter, gro: _ } = *self;
         for (key, time) in [("delay", delay), ("jitter", jitter)] {
             if time > MAX_HOST_TIME {
                 checker
@@ -50,17 +54,18 @@ impl Impairment for InterruptsSpec {
         }
     }
     fn explain(&self, direction: &ResolvedDirection<'_>) -> ImpairmentText {
-        let InterruptsSpec { delay, frames, jitter } = self;
+        let InterruptsSpec { delay, frames, jitter, gro } = self;
         let or = frames.map_or(String::new(), |n| format!(" or when {n} frames wait"));
         let late = if jitter.is_zero() { String::new() } else { format!(", and up to {jitter} later") };
+        let joined = if *gro { "; the host takes segments that follow each other as one" } else { "" };
         ImpairmentText::Sentence(format!(
-            "At {} the NIC interrupts {delay} after the first frame that waits{or}{late}.",
+            "At {} the NIC interrupts {delay} after the first frame that waits{or}{late}{joined}.",
             direction.to
         ))
     }
     fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
-        let InterruptsSpec { delay, frames, jitter } = *self;
-        let config = InterruptsConfig { delay, frames: frames.unwrap_or(0), jitter };
+        let InterruptsSpec { delay, frames, jitter, gro } = *self;
+        let config = InterruptsConfig { delay, frames: frames.unwrap_or(0), jitter, gro };
         Ok(in_direction(InterruptsDirection::new(config), direction))
     }
     fn min_delay(&self) -> Span {
