@@ -286,8 +286,8 @@ fn the_usual_excess_explains_no_loss() {
     assert_eq!(judge.judge(&sample(5.0, 0.09)), LossVerdict::Congestion);
 }
 
-/// Breaks: a full queue after a timeout. While less is in flight than the window allows, the delivery rate says
-/// nothing of what the path refuses, and would explain no loss for a long time.
+/// Breaks: a full queue after a timeout. While less is in flight than the window allows, the delivery rate
+/// says nothing of what the path refuses, and would explain no loss for a long time.
 #[test]
 fn a_window_that_is_not_used_says_no_excess() {
     let mut judge = LossJudge::default();
