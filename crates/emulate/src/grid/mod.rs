@@ -1,9 +1,9 @@
-//! The lab against reality over a grid of paths.
+//! The lab compared with real time over a grid of paths.
 //!
-//! A grid is a list of points ([`mod@points`]); a point ([`mod@point`]) is a path with one bottleneck and a
+//! A grid is a list of points (`points`); a point (`point`) is a path with one bottleneck and a
 //! congestion control, and becomes a scenario. Each point is run in the lab and in real time with the same
-//! seeds, until the ratio of the goodputs is known well enough ([`judge`]). Every run is kept in a journal
-//! ([`journal`]), so that an interrupted grid goes on. [`mod@measure`] makes the runs, [`show`] has the
+//! seeds, until the ratio of the goodputs has a narrow interval (`judge`). Every run is kept in a journal
+//! (`journal`), so that an interrupted grid continues. `measure` makes the runs, `show` has the
 //! table, the page and JSON.
 
 mod journal;
