@@ -52,10 +52,49 @@ impl WayBack {
         if !is_known || ahead <= small {
             return rtt;
         }
-        Span::from_micros(u64::from(rtt_us.saturating_sub(ahead).max(base_us.min(rtt_us))))
+        // A queue of data that is shorter than what can be measured is none.
+        let data = rtt_us.saturating_sub(ahead);
+        let data = if data <= base_us + small { base_us.min(rtt_us) } else { data };
+        Span::from_micros(u64::from(data))
     }
 }
 
 fn micros(span: Span) -> u32 {
     u32::try_from(span.as_nanos() / 1_000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: the window behind a narrow way back. The peer's clock ticks once a millisecond, so a full
+    /// queue of ACKs leaves up to a tick that looks like a queue of data, and a large window would hold its
+    /// share of segments in that.
+    #[test]
+    fn less_than_a_tick_is_no_queue_of_data() {
+        let base = Span::from_millis(60);
+        let mut back = WayBack::default();
+        let mut longest = Span::ZERO;
+        for ack in 0..4_000u64 {
+            // ACKs come every 2.3 ms. The last one that does not wait left late in a tick.
+            let left = Instant::ZERO + Span::from_micros(2_300 * ack);
+            let wait = if ack > 1_303 { Span::from_millis(200) } else { Span::ZERO };
+            let arrives = left + base / 2 + wait;
+            let stamp = (left.as_nanos() / 1_000_000) as u32;
+            let data = back.without_queue(arrives, stamp, base + wait, base);
+            if ack > 1_303 {
+                longest = longest.max(data);
+            }
+        }
+        assert_eq!(longest, base);
+        let mut with_data = Span::MAX;
+        for ack in 4_000..4_100u64 {
+            let left = Instant::ZERO + Span::from_micros(2_300 * ack);
+            let (wait, queue) = (Span::from_millis(200), Span::from_millis(5));
+            let arrives = left + base / 2 + wait;
+            let stamp = (left.as_nanos() / 1_000_000) as u32;
+            with_data = with_data.min(back.without_queue(arrives, stamp, base + wait + queue, base));
+        }
+        assert!(with_data >= base + Span::from_millis(3), "a queue of data is seen: {with_data:?}");
+    }
 }
