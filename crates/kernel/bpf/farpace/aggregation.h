@@ -6,6 +6,8 @@
 
 /* ACKs are one bunch where the time between them is so many times shorter than the path needs for the later one. */
 #define BUNCH_OF_ACKS 8
+/* Of what was told at once one part of so many is forgotten in a round trip. */
+#define TOGETHER_FORGET_OF 8
 /* 16 s: what comes later is another bunch at any rate. */
 #define MAX_GAP (16 * NSEC_PER_SEC)
 
@@ -15,7 +17,7 @@ struct aggregation {
 	u32 bunch;
 	u32 told;
 	u64 squares;
-	/* Segments that were told at once in the last round trip. */
+	/* Segments that were told at once in the last round trips. */
 	u64 together;
 };
 
@@ -41,7 +43,8 @@ static __always_inline void aggregation_on_ack(struct aggregation *a, u64 now, u
 static __always_inline void aggregation_end_round(struct aggregation *a)
 {
 	if (a->told)
-		a->together = a->squares * SEG / a->told;
+		/* After a loss each segment has an ACK of its own, whatever the receiver does otherwise. */
+		a->together = max64(a->together - a->together / TOGETHER_FORGET_OF, a->squares * SEG / a->told);
 	a->told = 0;
 	a->squares = 0;
 }

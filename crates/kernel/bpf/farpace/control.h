@@ -36,7 +36,8 @@ static __always_inline void farpace_end_round(struct farpace *f, const struct fp
 	before = f->best;
 	f->best = max64(before, round.bandwidth);
 	aggregation_end_round(&f->aggregation);
-	queue = path_end_round(&f->path, ack->now, f->w, farpace_alpha(f), f->best * 256 / f->mss);
+	/* After a timeout less is in force than is wanted. */
+	queue = path_end_round(&f->path, ack->now, min64(f->w, f->cwnd), farpace_alpha(f), f->best * 256 / f->mss);
 	if (f->phase == PHASE_STEADY)
 		farpace_follow(f, &round, queue, ack->now);
 	else
@@ -64,7 +65,8 @@ __noinline int farpace_on_ack(struct farpace *f, const struct fp_ack *ack)
 	aggregation_on_ack(&f->aggregation, ack->now, ack->delivered, max64(f->best, f->round.bandwidth), f->mss);
 	f->round.delivered += ack->delivered;
 	f->round.lost += ack->lost;
-	f->round.limited |= ack->cwnd_limited;
+	/* A window that a timeout holds below the one wanted says nothing of that one. */
+	f->round.limited |= ack->cwnd_limited && f->cwnd >= f->w;
 	f->round.marked |= ack->ece;
 	if (ack->delivered)
 		f->timeouts = 0;

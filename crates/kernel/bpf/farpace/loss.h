@@ -37,8 +37,10 @@ struct loss_sample {
 	u32 empty;
 	/* There was none, or no more than this connection keeps there. */
 	u32 is_short;
-	/* The part of what was sent that exceeded the delivery rate. */
+	/* The part of what was sent that exceeded the delivery rate, if the window was in use. */
 	u32 excess;
+	/* The window was in use. */
+	u32 limited;
 };
 
 /* What the path usually loses. */
@@ -268,7 +270,7 @@ __noinline int loss_verdict(struct loss_judge *l, const struct loss_sample *samp
 	n = n ? n : 1;
 	chance = loss_chance(l, max64(l->usual, PART / 4 / (l->among ? l->among : 1)), l->among ? l->among : 1);
 	if (l->beyond <= chance && all <= (u64)MAX_USUAL * n) {
-		if (all <= usual) {
+		if (sample->limited && all <= usual) {
 			if (sample->excess >= l->usual_excess)
 				l->usual_excess += (sample->excess - l->usual_excess) / EXCESS_MEMORY_OF;
 			else

@@ -23,6 +23,9 @@
 #define NOISE_OF 1000
 /* Movements are 1/256 us. */
 #define MOVEMENT_BITS 8
+/* One movement counts as at most so many times the mean, or one part of so many of the base. */
+#define MAX_BEND 4
+#define MAX_BEND_OF 16
 #define MOVES_OF 8
 #define STEADY 3
 #define STEADY_OF 200
@@ -217,6 +220,7 @@ static __always_inline void path_watch(struct path *p, u32 rtt)
 	ends = (u64)p->medians[0] + p->medians[2];
 	middle = 2 * (u64)p->medians[1];
 	bend = (ends > middle ? ends - middle : middle - ends) << MOVEMENT_BITS >> 1;
+	bend = min64(bend, max64(p->movement * MAX_BEND, ((u64)path_base(p) << MOVEMENT_BITS) / MAX_BEND_OF));
 	p->movement = p->movement - p->movement / MOVES_OF + bend / MOVES_OF;
 }
 

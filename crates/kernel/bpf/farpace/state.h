@@ -11,7 +11,7 @@
 
 /* A twentieth less than what was delivered: DRAIN is 0.95. */
 #define DRAIN(x) ((x) * 19 / 20)
-#define MAX_TOGETHER_OF 6
+#define MAX_TOGETHER_OF 2
 #define JITTER 3
 #define MAX_JITTER_OF 6
 #define MIN_WINDOW (4 * SEG)
@@ -122,6 +122,13 @@ static __always_inline u64 farpace_alpha(const struct farpace *f)
 static __always_inline u64 farpace_holds(const struct farpace *f, u64 rate)
 {
 	return segments_in(rate, path_base(&f->path), f->mss);
+}
+
+/* The window that brings so many bytes a second: what the empty path holds, and what waits to be told by the next
+ * ACK. */
+static __always_inline u64 farpace_window_for(const struct farpace *f, u64 rate)
+{
+	return farpace_holds(f, rate) + f->aggregation.together;
 }
 
 static __always_inline void farpace_enter(struct farpace *f, enum phase phase, bool started)

@@ -14,7 +14,7 @@
 static __always_inline void farpace_cut_to_delivered(struct farpace *f)
 {
 	if (f->bandwidth) {
-		f->limit = min64(farpace_holds(f, f->bandwidth), f->w);
+		f->limit = min64(farpace_window_for(f, f->bandwidth), f->w);
 		f->limit_by_queue = 0;
 		f->w = max64(min64(f->w, DRAIN(f->limit)), MIN_WINDOW);
 	}
@@ -52,6 +52,7 @@ static __always_inline void farpace_loss_sample(const struct farpace *f, const s
 
 	sample->lost = round->lost;
 	sample->delivered = round->delivered;
+	sample->limited = round->limited;
 	sample->empty = queue == QUEUE_EMPTY;
 	sample->is_short = sample->empty || (queue == QUEUE_OWN && f->path.owns[0] <= farpace_alpha(f));
 	/* What ACKs wait on their way back is in flight, too. Without a queue round trips are longer by jitter
@@ -148,7 +149,7 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 	case LOSS_PERSISTENT:
 		/* What a window shows that is well below tells a policer's loss from the path's. */
 		f->probed = f->w;
-		f->w = max64(BETA(min64(f->w, max64(farpace_holds(f, f->bandwidth), MIN_WINDOW))), MIN_WINDOW);
+		f->w = max64(BETA(min64(f->w, max64(farpace_window_for(f, f->bandwidth), MIN_WINDOW))), MIN_WINDOW);
 		f->probing = 0;
 		f->calm = 0;
 		return 0;

@@ -24,6 +24,7 @@ static __always_inline u32 without_queue(struct way_back *b, u64 now, u32 stamp,
 {
 	u32 back = (u32)(now / 1000) - stamp * TICK, small = NOTHING + base / NOTHING_OF, ahead;
 	u64 told, ours;
+	u32 data;
 
 	if (!b->has_first) {
 		b->has_first = 1;
@@ -40,7 +41,9 @@ static __always_inline u32 without_queue(struct way_back *b, u64 now, u32 stamp,
 	ours = less(now, b->first) / 1000;
 	if (less(now, b->first) < KNOWN_AFTER || told * TICKS_PACE < ours || told > ours * TICKS_PACE || ahead <= small)
 		return rtt;
-	return max64(less(rtt, ahead), base < rtt ? base : rtt);
+	/* A queue of data that is shorter than what can be measured is none. */
+	data = less(rtt, ahead);
+	return data <= base + small ? (base < rtt ? base : rtt) : data;
 }
 
 #endif
