@@ -17,7 +17,7 @@ fn parameter(namespace: &Namespace, name: &str) -> String {
 /// Breaks: two cards are no faster than the better of them, for programs that know nothing of it; or what was
 /// set stays.
 #[test]
-fn two_nics_carry_one_connection() {
+fn two_nics_carry_one_connection_in_real_time() {
     let _alone = alone();
     if !has_rights() {
         return;
