@@ -14,7 +14,7 @@ fn parameter(namespace: &Namespace, name: &str) -> String {
         .to_owned()
 }
 
-/// Breaks: two cards are no faster than the better of them, for programs that know nothing of it; or what was
+/// Breaks: two NICs are no faster than the better of them, for programs that know nothing of it; or what was
 /// set stays.
 #[test]
 fn two_nics_carry_one_connection_in_real_time() {
