@@ -5,6 +5,9 @@ use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
 
+/// A segment is compared with so many packets at most, as in Linux (`MAX_GRO_SKBS`).
+const MAX_JOINED: usize = 8;
+
 /// Interrupts at both ends of a link.
 pub type Interrupts = Duplex<InterruptsDirection>;
 
@@ -64,7 +67,7 @@ impl InterruptsDirection {
     fn join(&mut self, out: Port, cx: &mut Cx<'_>) {
         let mut joined: Vec<Packet> = Vec::new();
         for packet in self.waiting.drain(..) {
-            let last = joined.iter_mut().rev().find(|last| last.is_same_flow(&packet));
+            let last = joined.iter_mut().rev().take(MAX_JOINED).find(|last| last.is_same_flow(&packet));
             if last.is_some_and(|last| last.join_segment(&packet)) {
                 cx.consume(packet);
             } else {
