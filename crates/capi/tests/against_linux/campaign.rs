@@ -31,11 +31,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The machine had time for the program, or it made no difference.
+    /// The machine had time for the program and no tick of the kernel decided, or it made no difference.
     fn is_in_time(&self) -> bool {
         let Some(difference) = &self.difference else { return true };
         let timing = ["time of", "TSval"].iter().any(|kind| difference.kind.starts_with(kind));
-        self.kernel.late.is_empty() && !(timing && self.kernel.overslept > LATE_TIMER)
+        self.kernel.late.is_empty()
+            && !(timing && self.kernel.overslept > LATE_TIMER)
+            && !judge::is_within_a_tick(difference, &self.kernel, &self.ours)
     }
 }
 

@@ -22,7 +22,7 @@ const MS: i64 = 1_000_000;
 /// What follows an input within this time answers it.
 const ANSWER: i64 = 300_000;
 /// Ticks of the kernel's timers.
-const TICK: i64 = 4 * MS;
+pub const TICK: i64 = 4 * MS;
 /// What the machine adds to that.
 const LATE: i64 = 3 * MS;
 
