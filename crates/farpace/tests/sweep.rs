@@ -110,6 +110,11 @@ fn wrong_words_are_answered() {
     let words = [&["sweep", "scenario.toml", "--out", "study"], &long[..]].concat();
     let (code, _, error) = run(dir.path(), &words);
     assert!(code == 2 && error.contains("100000 runs take about") && error.contains("--yes"), "{error}");
+    // No directory `s3:` is made here.
+    let words = ["sweep", "scenario.toml", "--vary", "links.wire.delay=5ms", "--out", "s3://bucket/study"];
+    let (code, _, error) = run(dir.path(), &words);
+    assert!(code == 2 && error.contains("farpace.sweep(..., out=\"s3://bucket/study\")"), "{error}");
+    assert!(!dir.path().join("s3:").exists());
     for words in [&["sweep", "show", "nothing"][..], &["sweep", "merge", "nothing", "--out", "x"]] {
         assert_eq!(run(dir.path(), words).0, 2);
     }

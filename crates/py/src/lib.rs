@@ -59,6 +59,7 @@ fn _farpace(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<cluster::PyStudyQueue>()?;
     module.add_function(wrap_pyfunction!(cluster::make_planned, module)?)?;
     module.add_function(wrap_pyfunction!(cluster::build, module)?)?;
+    module.add_function(wrap_pyfunction!(study::shard_name, module)?)?;
     module.add_function(wrap_pyfunction!(study::show, module)?)?;
     module.add_function(wrap_pyfunction!(study::compare, module)?)?;
     module.add_function(wrap_pyfunction!(arguments::seconds, module)?)?;

@@ -15,7 +15,7 @@ use farpace_study::{
 use farpace_tcp::config::ExternalControl;
 use farpace_units::Span;
 use pyo3::prelude::*;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -154,6 +154,13 @@ pub fn sweep(
     }
     made.map_err(|error| failed(anyhow!(error)))?;
     Ok(folder)
+}
+
+/// The name of a shard's folder, below that of its study.
+#[pyfunction]
+pub fn shard_name(shard: &str) -> PyResult<PathBuf> {
+    let shard = shard.parse().map_err(|error: String| failed(anyhow!(error)))?;
+    Ok(farpace_study::shard_folder(Path::new(""), shard))
 }
 
 /// The means of a study, as JSON and as a table.

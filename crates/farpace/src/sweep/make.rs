@@ -113,6 +113,13 @@ pub(super) fn make(args: &SweepArgs) -> Result<ExitCode> {
         run_limit: limit,
         version: &version,
     });
+    if let Some(out) =
+        args.out.as_ref().map(|out| out.display()).filter(|out| out.to_string().contains("://"))
+    {
+        bail!(
+            "--out {out}: a URL is for the Python package, farpace.sweep(..., out=\"{out}\"); here it is a path"
+        );
+    }
     if let Some(cluster) = &cluster {
         cluster.check()?;
     }

@@ -15,6 +15,7 @@ import hashlib as _hashlib
 import html as _html
 import json as _json
 import os as _os
+import tempfile as _tempfile
 import types as _types
 from collections.abc import Iterable as _Iterable
 from math import inf as _inf
@@ -22,6 +23,7 @@ from pathlib import Path as _Path
 from types import SimpleNamespace as _Options
 
 from . import _farpace, cc
+from . import remote_folder as _remote
 from ._farpace import AckSample, CongestionEvent, Table, Window, __version__
 
 __all__ = [
@@ -217,16 +219,24 @@ def run(scenario, *, trace: bool = False, controls: dict | None = None, **set) -
 
 
 class Study:
-    """A study's folder."""
+    """A study's folder: a path, or a URL that fsspec opens, which is read once."""
 
     def __init__(self, path: str | _os.PathLike):
-        self.path = _Path(path)
-        self._summary, self._points = _farpace.show(self.path, None)
+        self.path: _Path | str = path.rstrip("/") if _remote.is_url(path) else _Path(path)
+        self._local = self.path
+        if isinstance(self.path, str):
+            self._copy = _tempfile.TemporaryDirectory(prefix="farpace-study-")
+            self._local = _Path(self._copy.name)
+            _remote.fetch(*_remote.file_system(self.path), self._local)
+        try:
+            self._summary, self._points = _farpace.show(self._local, None)
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(self._local), str(self.path))) from None
 
     @property
-    def data_set(self) -> _Path:
-        """The Parquet file with a row for each flow of each run (docs/sweep.md)."""
-        return self.path / "runs.parquet"
+    def data_set(self) -> _Path | str:
+        """The Parquet file with a row for each flow of each run (docs/sweep.md), as a path or as a URL."""
+        return f"{self.path}/runs.parquet" if isinstance(self.path, str) else self.path / "runs.parquet"
 
     @property
     def summary(self) -> dict:
@@ -240,7 +250,7 @@ class Study:
 
     def flow(self, name: str) -> Table:
         """The same of one flow, or of the flows of a class."""
-        return _farpace.show(self.path, name)[1]
+        return _farpace.show(self._local, name)[1]
 
     def __repr__(self) -> str:
         return f"<farpace.Study {self.path}: {self.summary['runs']} runs>"
@@ -314,6 +324,9 @@ def sweep(
 
     ``backend="ray"`` makes the runs on a Ray cluster: that of ``address`` (``HOST:PORT``), or the one to which this
     program is connected, or the one of this machine. The rows are the same.
+
+    ``out`` may be a URL that fsspec opens, such as ``s3://bucket/study``: the runs are made in a copy on this machine,
+    which is stored there every ten seconds and at the end.
     """
     if backend not in ("local", "ray"):
         raise ValueError(f"there is no backend {backend!r}: there are 'local' and 'ray'")
@@ -327,7 +340,7 @@ def sweep(
         set=source._set + _settings(set),
         vary=[_vary(path, values) for path, values in vary.items()],
         seeds=seeds,
-        out=_Path(out),
+        out=out if _remote.is_url(out) else _Path(out),
         samples=samples,
         stop_at=stop_at,
         jobs=jobs,
@@ -337,14 +350,29 @@ def sweep(
     )
     if backend == "local":
         versioned = [(name, make, _code_digest(make)) for name, make in controls.items()]
-        return Study(_farpace.sweep(source, options, versioned))
-    try:
-        from . import ray as _cluster
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise ModuleNotFoundError("backend=\"ray\" needs Ray: pip install 'farpace[ray]'", name="ray") from None
-    return Study(_cluster.sweep(source, options, address=address, run_limit_s=_inf))
+
+        def make(source, options):
+            return _farpace.sweep(source, options, versioned)
+    else:
+        try:
+            from . import ray as _cluster
+        except ModuleNotFoundError as error:
+            if error.name != "ray":
+                raise
+            raise ModuleNotFoundError("backend=\"ray\" needs Ray: pip install 'farpace[ray]'", name="ray") from None
+
+        def make(source, options):
+            return _cluster.sweep(source, options, address=address, run_limit_s=_inf)
+
+    if not _remote.is_url(out):
+        return Study(make(source, options))
+    with _remote.RemoteFolder(out, shard and _farpace.shard_name(shard)) as folder:
+        options.out = folder.out
+        try:
+            make(source, options)
+        except ValueError as error:
+            raise folder.named(error) from None
+    return Study(folder.url)
 
 
 def explain(*files: str | _os.PathLike) -> dict:
