@@ -123,6 +123,20 @@ fn external_controls_size_windows() {
     assert_eq!(all[0], all[2]);
 }
 
+/// Breaks: a study, which writes its scenario, runs CUBIC where the scenario names a control of the program's
+/// own.
+#[test]
+fn a_written_scenario_names_its_controls() {
+    let (control, _) = twenty();
+    let receiver = SCENARIO.replace("share = 1.0,", "share = 1.0, receiver = { congestion = \"twenty\" },");
+    for text in [SCENARIO, &receiver] {
+        let scenario = parse(text, std::slice::from_ref(&control)).unwrap();
+        let written = scenario.to_toml().unwrap();
+        assert_eq!(written.matches("\"twenty\"").count(), text.matches("\"twenty\"").count(), "{written}");
+        assert!(parse(&written, std::slice::from_ref(&control)).unwrap() == scenario);
+    }
+}
+
 /// Breaks: names that no control has, without what would be right; profiles that cannot have one.
 #[test]
 fn unknown_names_are_refused() {

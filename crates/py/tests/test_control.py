@@ -248,6 +248,13 @@ def test_a_study_compares_a_control_with_others(tmp_path):
     study(Slower)
     assert len(made) == 4
 
+    # The scenario names it, and something else varies.
+    made.clear()
+    delays = farpace.sweep(
+        short, {"links.wan.delay": ["1 ms", "2 ms"]}, out=tmp_path / "named", controls={"mine": Counted}
+    )
+    assert len(made) == 2 and set(polars.read_parquet(delays.data_set)["congestion"]) == {"mine"}
+
     class Broken(Reno):
         def on_ack(self, window, ack):
             raise KeyError("mine is broken")

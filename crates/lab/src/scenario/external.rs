@@ -48,6 +48,42 @@ pub(super) fn put(scenario: &mut Scenario, taken: Vec<ControlledEnd>) {
     }
 }
 
+/// True if a flow has a control of the program's own.
+pub(super) fn any(scenario: &Scenario) -> bool {
+    scenario.flows.iter().any(|flow| {
+        let parts = flow.mix.iter().flat_map(|part| part.receiver.iter().chain([&part.sender]));
+        parts.chain([&flow.sender, &flow.receiver]).any(|settings| settings.external.is_some())
+    })
+}
+
+/// Writes the names of external controls into the text's tables, which have none: `congestion` has only ours.
+pub(super) fn write(scenario: &Scenario, root: &mut toml::Table) {
+    let mut put = |path: &[DocumentStep], settings: &Settings| {
+        let Some(control) = &settings.external else { return };
+        let table = path.iter().try_fold(root.get_mut("flows"), |node, step| {
+            Some(match step {
+                DocumentStep::Key(key) => node?.as_table_mut()?.get_mut(key.as_str()),
+                DocumentStep::Index(at) => node?.as_array_mut()?.get_mut(*at),
+            })
+        });
+        if let Some(table) = table.flatten().and_then(toml::Value::as_table_mut) {
+            table.insert("congestion".to_owned(), toml::Value::String(control.name().to_owned()));
+        }
+    };
+    for (at, flow) in scenario.flows.iter().enumerate() {
+        let flow_at = DocumentStep::Index(at);
+        put(&[flow_at.clone(), "sender".into()], &flow.sender);
+        put(&[flow_at.clone(), "receiver".into()], &flow.receiver);
+        for (part, mixed) in flow.mix.iter().enumerate() {
+            let part_at = [flow_at.clone(), "mix".into(), DocumentStep::Index(part)];
+            put(&[&part_at[..], &["sender".into()]].concat(), &mixed.sender);
+            if let Some(receiver) = &mixed.receiver {
+                put(&[&part_at[..], &["receiver".into()]].concat(), receiver);
+            }
+        }
+    }
+}
+
 fn end(flow: &mut FlowSpec, part: Option<usize>, side: ControlledSide) -> Option<&mut Settings> {
     match (part, side) {
         (None, ControlledSide::Sender) => Some(&mut flow.sender),

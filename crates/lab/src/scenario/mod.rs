@@ -164,12 +164,18 @@ impl Scenario {
         Err(fail(findings.into_iter().map(|f| f.locate(&root)).collect()))
     }
 
-    /// The scenario as TOML text, which [`parse`](Scenario::parse) reads back to the same scenario.
+    /// The scenario as TOML text, which [`parse`](Scenario::parse) reads back to the same scenario, and
+    /// [`parse_controlled`](Scenario::parse_controlled) where flows have controls of the program's own.
     ///
     /// # Errors
     /// A seed of 2^63 or more: TOML has no such number.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
-        toml::to_string(self)
+        if !external::any(self) {
+            return toml::to_string(self);
+        }
+        let mut root = toml::Table::try_from(self)?;
+        external::write(self, &mut root);
+        toml::to_string(&root)
     }
 }
 
