@@ -11,6 +11,8 @@
 #define BUNCHED 2
 /* ACKs are one bunch where the time between them is so many times shorter than that between bunches. */
 #define BUNCH 8
+/* An ACK of one segment that comes so many times later than any before was delayed by the receiver. */
+#define DELAYED 8
 
 /* The ACKs of a flight. */
 struct train {
@@ -71,6 +73,17 @@ static __always_inline void train_add_interval(struct train *t, u64 told, u64 ga
 	}
 }
 
+/* The receiver has waited for a second segment: the flight had an odd number, and this is its end. */
+static __always_inline bool train_is_delayed(const struct train *t, u32 delivered, u64 gap)
+{
+	u64 longest = 0;
+
+	for (u32 i = 0; i < ENOUGH_INTERVALS; i++)
+		if (i < t->count)
+			longest = max64(longest, t->gaps[i]);
+	return delivered <= 1 && t->count && gap > longest * DELAYED;
+}
+
 /* An ACK; true when there is enough of them, or the next flight answers already. */
 static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *ack)
 {
@@ -85,9 +98,12 @@ static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *a
 	t->limited |= ack->cwnd_limited;
 	if (t->last) {
 		u64 told = (u64)ack->delivered * ack->mss;
+		u64 gap = less(ack->now, t->last);
 
+		if (train_is_delayed(t, ack->delivered, gap))
+			return t->count >= NEEDED_INTERVALS;
 		t->after_first += told;
-		train_add_interval(t, told, less(ack->now, t->last));
+		train_add_interval(t, told, gap);
 	}
 	if (!t->first)
 		t->first = ack->now;

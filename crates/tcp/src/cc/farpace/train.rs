@@ -14,6 +14,8 @@ pub const MAX_JUMP: f64 = 16.0;
 const MAX_BUNCHING: f64 = 2.0;
 /// ACKs are one bunch where the time between them is so many times shorter than that between bunches.
 const BUNCH: f64 = 8.0;
+/// An ACK of one segment that comes so many times later than any before was delayed by the receiver.
+const DELAYED: f64 = 8.0;
 /// Intervals of a train that passed nothing but a line differ by less than this factor.
 const MAX_UNEVENNESS: f64 = 1.5;
 
@@ -51,13 +53,29 @@ impl PacketTrain {
         }
         self.until.get_or_insert(rate.total_delivered);
         self.limited |= ack.cwnd_limited;
+        self.add(told, ack.now)
+    }
+
+    /// An ACK of the flight that tells of so many segments; true when there is enough of them.
+    fn add(&mut self, told: f64, now: Instant) -> bool {
         if let Some(last) = self.last {
+            let gap = now.since(last).as_secs_f64();
+            if self.is_delayed(told, gap) {
+                return self.intervals.len() >= MIN_INTERVALS;
+            }
             self.after_first += told;
-            self.add_interval(told, ack.now.since(last).as_secs_f64());
+            self.add_interval(told, gap);
         }
-        self.first.get_or_insert(ack.now);
-        self.last = Some(ack.now);
+        self.first.get_or_insert(now);
+        self.last = Some(now);
         self.intervals.len() >= MAX_INTERVALS
+    }
+
+    /// The receiver has waited for a second segment until its timer for delayed ACKs expired (RFC 5681
+    /// section 4.2): the flight had an odd number of segments, and this is its end.
+    fn is_delayed(&self, told: f64, gap: f64) -> bool {
+        let longest = self.intervals.iter().map(|(_, gap)| *gap).fold(0.0, f64::max);
+        told <= 1.0 && !self.intervals.is_empty() && gap > longest * DELAYED
     }
 
     /// Puts ACKs together that came as one bunch: a NIC hands over at once what has arrived since its last
@@ -143,14 +161,25 @@ mod tests {
     fn train(acks: &[(f64, f64)]) -> PacketTrain {
         let mut train = PacketTrain::default();
         let mut now = Instant::ZERO;
-        train.first = Some(now);
+        train.add(2.0, now);
         for &(told, micros) in acks {
-            train.after_first += told;
-            train.add_interval(told, micros * 1e-6);
             now += farpace_units::Span::from_nanos((micros * 1e3) as u64);
+            train.add(told, now);
         }
-        train.last = Some(now);
         train
+    }
+
+    /// Breaks: the first flight of a program that writes an odd number of segments tells a tenth of the rate,
+    /// because the receiver's delayed ACK of the last one passes for the line.
+    #[test]
+    fn a_delayed_ack_is_no_interval() {
+        let rate = train(&[(2.0, 1830.0), (2.0, 480.0), (2.0, 490.0)]).rate(1_000.0).unwrap();
+        let odd = train(&[(2.0, 1830.0), (2.0, 480.0), (2.0, 490.0), (1.0, 40_000.0)]);
+        assert_eq!(odd.rate(1_000.0), Some(rate));
+        assert!(!train(&[(2.0, 480.0), (2.0, 480.0), (1.0, 40_000.0)]).is_uneven());
+        // ACKs of each segment are no delayed ones.
+        let each = train(&[(1.0, 240.0), (1.0, 260.0), (1.0, 1_000.0)]);
+        assert_eq!(each.intervals.len(), 3);
     }
 
     /// Breaks: behind NICs that gather frames a train tells half of the rate, or many times it. The ACKs of
