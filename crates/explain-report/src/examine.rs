@@ -5,6 +5,7 @@ use crate::error::ExamineError;
 use crate::figures;
 use crate::transfer::Transfer;
 use farpace_explain::FlowFilter;
+use farpace_explain::cause::Cause;
 use farpace_explain::flow::{Flow, Side};
 use farpace_explain::frame::CapturedSegment;
 use farpace_explain::input::{self, Capture, Compression, ss};
@@ -161,6 +162,7 @@ fn logged_ones(logged: &[ss::Logged], selection: &FlowSelection) -> (Vec<Transfe
         diagnosis: l.diagnosis.clone(),
         cured: None,
         packets: None,
+        paths: None,
     };
     (chosen.into_iter().take(selection.top).map(of).collect(), others)
 }
@@ -196,12 +198,17 @@ pub fn collect_packets(examined: &mut ExaminedFile, limit: usize) -> Result<(), 
         .into_iter()
         .map(|found| {
             found.map(|(flow, side, packets)| {
-                packets.finish(flow.start, flow.end, figures::timeouts(flow.half(side), zero))
+                let timeouts = figures::timeouts(flow.half(side), zero);
+                packets.finish(flow.start, flow.end, timeouts, &capture.interface_names)
             })
         })
         .collect();
     for (transfer, packets) in examined.transfers.iter_mut().zip(finished) {
+        let (packets, paths) = packets.unzip();
         transfer.packets = packets;
+        // The same packets at two places are no two paths.
+        let copies = transfer.diagnosis.findings.iter().any(|f| f.cause == Cause::DuplicateCapture);
+        transfer.paths = paths.filter(|_| !copies);
     }
     Ok(())
 }

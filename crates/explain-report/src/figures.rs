@@ -1,13 +1,14 @@
 //! The figures of a transfer: packets, and the course in slices of a round trip.
 
-use crate::packets::PacketCollector;
+use crate::packets::{PacketCollector, PathShares};
 use crate::transfer::Transfer;
-use farpace_explain::View;
-use farpace_explain::flow::{Flow, Half, Slice, Trigger};
+use farpace_explain::cause::Cause;
+use farpace_explain::flow::{Flow, FlowLoss, Half, Slice, Stat, Trigger};
 use farpace_explain::words::seconds;
+use farpace_explain::{AttributedView, Episode, View};
 use farpace_report::{
-    EventKind, Exploration, ExploreEvent, ExplorePanel, ExploreSeries, Figure, Level, Thing, TimeLine,
-    TimeSequence, lines, sequence,
+    DropSeries, EventKind, Exploration, ExploreEvent, Figure, Level, LinePanel, SequenceDrops, SequencePiece,
+    StyledLine, Thing, TimeSequence, drops, line_panels, sequence, styles,
 };
 use farpace_units::Instant;
 
@@ -25,12 +26,16 @@ pub(crate) fn name(number: usize, what: &str) -> String {
 pub(crate) fn of(flow: &Flow, transfer: &Transfer, number: usize, zero: Instant) -> Vec<Figure> {
     let half = flow.half(transfer.diagnosis.side);
     let mut figures = Vec::new();
+    let attributed = AttributedView::new(flow, transfer.diagnosis.side);
     if let Some(packets) = &transfer.packets {
-        figures.push(packets_figure(&View::new(flow, transfer.diagnosis.side), packets, number, zero));
+        figures.push(packets_figure(&attributed, packets, number, zero));
     }
+    figures.extend(losses(&attributed, number, zero));
     figures.push(rate(half, transfer, number, zero));
+    figures.extend(transfer.paths.as_ref().and_then(|shares| paths(shares, number)));
     figures.push(flight(half, number, zero));
     figures.extend(round_trip(half, transfer, number, zero));
+    figures.extend(queues(half, number, zero));
     figures
 }
 
@@ -87,8 +92,29 @@ fn events(view: &View<'_>, zero: Instant) -> Vec<ExploreEvent> {
     events
 }
 
-fn packets_figure(view: &View<'_>, packets: &TimeSequence, number: usize, zero: Instant) -> Figure {
-    let mut drawing = sequence("Data, ACKs and the receive window", packets);
+fn packets_figure(
+    attributed: &AttributedView<'_>,
+    packets: &TimeSequence,
+    number: usize,
+    zero: Instant,
+) -> Figure {
+    let view = &attributed.view;
+    let mut packets = packets.clone();
+    for (loss, cause) in lost(attributed) {
+        let label = format!("lost: {}", cause.info().title);
+        let from = loss.offset as f64 / 1e6;
+        let piece = SequencePiece {
+            time: loss.sent.since(zero).as_secs_f64(),
+            from,
+            to: from + f64::from(loss.len) / 1e6,
+            packet: loss.frame,
+        };
+        match packets.drops.iter_mut().find(|d| d.label == label) {
+            Some(drops) => drops.pieces.push(piece),
+            None => packets.drops.push(SequenceDrops { label, thing: thing(cause), pieces: vec![piece] }),
+        }
+    }
+    let mut drawing = sequence("Data, ACKs and the receive window", &packets);
     if let Some(exploration) = drawing.explore.take() {
         let mut exploration = Exploration::clone(&exploration);
         exploration.x_label = X.to_owned();
@@ -98,13 +124,16 @@ fn packets_figure(view: &View<'_>, packets: &TimeSequence, number: usize, zero: 
     drawing.figure(
         &name(number, "packets"),
         "Each mark is a segment of data; its height is its place in the stream. The black line \
-        is what the receiver has \
-         without a gap; where it is level, a segment is missing or nothing was sent.",
+         is what the receiver has without a gap; where it is level, a segment is missing or nothing \
+         was sent. Crosses: data that was lost, when it was sent.",
     )
 }
 
 /// Label of the time axes.
 const X: &str = "time in the capture (s)";
+
+/// A name, and seconds and values.
+type TimeSteps = (&'static str, Vec<(f64, f64)>);
 
 /// A line over the slices of a transfer.
 fn steps(half: &Half, zero: Instant, value: impl Fn(&Slice) -> Option<f64>) -> Vec<(f64, f64)> {
@@ -117,34 +146,18 @@ fn steps(half: &Half, zero: Instant, value: impl Fn(&Slice) -> Option<f64>) -> V
     points
 }
 
-/// Lines of named things in one panel, as drawing and to explore.
+/// Lines of named things in one panel.
 fn figure(
     title: &str,
     y_label: &str,
-    series: &[(Thing, TimeLine<'_>)],
-    level: Option<&Level<'_>>,
+    series: Vec<(Thing, TimeSteps)>,
+    level: Option<Level<'_>>,
     (file, caption): (String, &str),
 ) -> Figure {
-    let plain: Vec<TimeLine<'_>> = series.iter().map(|(_, line)| line.clone()).collect();
-    let drawing = lines(title, y_label, &plain, level);
-    let points = || plain.iter().flat_map(|line| &line.points);
-    let (from, to) = points().fold((f64::INFINITY, 0.0f64), |(from, to), p| (from.min(p.0), to.max(p.0)));
-    let top = points().map(|p| p.1).chain(level.map(|l| l.value)).fold(0.0f64, f64::max) * 1.06;
-    let mut exploration = Exploration::over_time(title, from.min(to), to.max(from.min(to) + 1e-6));
-    exploration.x_label = X.to_owned();
-    let levels = level.map(|l| ExploreSeries::level(l.label, Thing::Level.style(), l.value));
-    let drawn = series
-        .iter()
-        .map(|(thing, l)| ExploreSeries::steps(l.label, thing.style(), l.points.iter().copied()));
-    exploration.panels.push(ExplorePanel {
-        heading: String::new(),
-        y_label: y_label.to_owned(),
-        y: (0.0, if top > 0.0 { top } else { 1.0 }),
-        log: false,
-        fit: false,
-        series: levels.into_iter().chain(drawn).collect(),
-    });
-    drawing.explored(exploration).figure(&file, caption)
+    let line =
+        |(thing, (label, points)): (Thing, TimeSteps)| StyledLine { label, style: thing.style(), points };
+    let panel = LinePanel { heading: "", y_label, lines: series.into_iter().map(line).collect(), level };
+    line_panels(title, X, &[panel]).figure(&file, caption)
 }
 
 fn rate(half: &Half, transfer: &Transfer, number: usize, zero: Instant) -> Figure {
@@ -152,17 +165,16 @@ fn rate(half: &Half, transfer: &Transfer, number: usize, zero: Instant) -> Figur
         let time = s.duration().as_secs_f64();
         (time > 0.0).then(|| bytes as f64 * 8e-6 / time)
     };
-    let delivered =
-        TimeLine { label: "acknowledged", points: steps(half, zero, |s| per_second(s, s.delivered)) };
-    let resent = TimeLine { label: "sent again", points: steps(half, zero, |s| per_second(s, s.resent)) };
+    let delivered = ("acknowledged", steps(half, zero, |s| per_second(s, s.delivered)));
+    let resent = ("sent again", steps(half, zero, |s| per_second(s, s.resent)));
     let path = transfer.diagnosis.path_rate.as_mbit_f64();
     let level = (path > 0.0)
         .then_some(Level { label: "rate of the path, as far as the transfer shows it", value: path });
     figure(
         "Rate",
         "Mbit/s in slices of a round trip",
-        &[(Thing::Rate, delivered), (Thing::Retransmission, resent)],
-        level.as_ref(),
+        vec![(Thing::Rate, delivered), (Thing::Retransmission, resent)],
+        level,
         (
             name(number, "rate"),
             "Payload that the receiver acknowledged or SACKed, and payload that was sent again.",
@@ -171,13 +183,13 @@ fn rate(half: &Half, transfer: &Transfer, number: usize, zero: Instant) -> Figur
 }
 
 fn flight(half: &Half, number: usize, zero: Instant) -> Figure {
-    let flight = TimeLine { label: "in flight", points: steps(half, zero, |s| Some(s.flight as f64 / 1e3)) };
+    let flight = ("in flight", steps(half, zero, |s| Some(s.flight as f64 / 1e3)));
     let window = |s: &Slice| (s.window < u64::MAX).then_some(s.window as f64 / 1e3);
-    let window = TimeLine { label: "receive window", points: steps(half, zero, window) };
+    let window = ("receive window", steps(half, zero, window));
     figure(
         "In flight and receive window",
         "kB, the most in flight and the smallest window of each slice",
-        &[(Thing::ReceiveWindow, window), (Thing::InFlight, flight)],
+        vec![(Thing::ReceiveWindow, window), (Thing::InFlight, flight)],
         None,
         (
             name(number, "flight"),
@@ -192,20 +204,150 @@ fn round_trip(half: &Half, transfer: &Transfer, number: usize, zero: Instant) ->
     let both = |s: &Slice, of: fn(&farpace_explain::flow::Stat) -> farpace_units::Span| {
         (s.far.n > 0).then(|| ms(of(&s.far)) + if s.near.n > 0 { ms(of(&s.near)) } else { 0.0 })
     };
-    let largest = TimeLine { label: "largest", points: steps(half, zero, |s| both(s, |stat| stat.max)) };
-    let least = TimeLine { label: "least", points: steps(half, zero, |s| both(s, |stat| stat.min)) };
-    if largest.points.is_empty() {
+    let largest = ("largest", steps(half, zero, |s| both(s, |stat| stat.max)));
+    let least = ("least", steps(half, zero, |s| both(s, |stat| stat.min)));
+    if largest.1.is_empty() {
         return None;
     }
     let base = transfer.diagnosis.base_rtt.map(|rtt| Level { label: "least of all", value: ms(rtt) });
     Some(figure(
         "Round trip",
         "ms in slices of a round trip",
-        &[(Thing::RoundTrip, largest), (Thing::LeastRoundTrip, least)],
-        base.as_ref(),
+        vec![(Thing::RoundTrip, largest), (Thing::LeastRoundTrip, least)],
+        base,
         (
             name(number, "round-trip"),
             "What is above the least of all is time in queues, or an ACK that was delayed.",
         ),
+    ))
+}
+
+/// What round trips have above the least one, on each side of the capture point.
+fn queues(half: &Half, number: usize, zero: Instant) -> Option<Figure> {
+    let slices = half.timeline.slices();
+    let above = |of: fn(&Slice) -> &Stat| {
+        let least = slices.iter().map(of).filter(|stat| stat.n > 0).map(|stat| stat.min).min()?;
+        let delay = |s: &Slice| (of(s).n > 0).then(|| (of(s).max - least).as_secs_f64() * 1e3);
+        let points = steps(half, zero, delay);
+        // Where the capture was taken beside an end, that side has no path.
+        points.iter().any(|p| p.1 >= MIN_QUEUE).then_some(points)
+    };
+    let receiver = above(|s| &s.far).map(|points| (Thing::Queue, (TO_RECEIVER, points)));
+    let sender = above(|s| &s.near).map(|points| (Thing::SenderQueue, (TO_SENDER, points)));
+    let series: Vec<_> = sender.into_iter().chain(receiver).collect();
+    (!series.is_empty()).then(|| {
+        figure(
+            "Delay in queues, as round trips show it",
+            "ms, the largest of each slice",
+            series,
+            None,
+            (
+                name(number, "queues"),
+                "The largest round trip of each slice less the least of the whole transfer, from the \
+                 capture point to each end and back. ACKs that a receiver delays are in it.",
+            ),
+        )
+    })
+}
+
+const TO_RECEIVER: &str = "between the capture point and the receiver";
+const TO_SENDER: &str = "between the sender and the capture point";
+/// Milliseconds below which a side has no queue to show.
+const MIN_QUEUE: f64 = 0.1;
+
+/// Losses by cause over time.
+fn losses(attributed: &AttributedView<'_>, number: usize, zero: Instant) -> Option<Figure> {
+    let at = |time: Instant| time.since(zero).as_secs_f64();
+    let view = &attributed.view;
+    let mut series: Vec<DropSeries> = Vec::new();
+    for (loss, cause) in lost(attributed) {
+        let found = series.iter().position(|s| s.label == cause.info().title);
+        let index = found.unwrap_or_else(|| {
+            let label = cause.info().title.to_owned();
+            series.push(DropSeries { label, thing: thing(cause), counts: Vec::new(), first: None });
+            series.len() - 1
+        });
+        let Some(entry) = series.get_mut(index) else { continue };
+        // Losses of about a pixel's width are one stem.
+        let width = view.duration().as_secs_f64() / 1_000.0;
+        match entry.counts.last_mut() {
+            Some(last) if at(loss.sent) - last.0 <= width => last.1 += 1.0,
+            _ => entry.counts.push((at(loss.sent), 1.0)),
+        }
+    }
+    if series.is_empty() {
+        return None;
+    }
+    let of = view.half.losses.stride();
+    let label = match of {
+        1 => "segments lost, logarithmic".to_owned(),
+        n => format!("segments lost, one of {n} is kept, logarithmic"),
+    };
+    let drawing = drops("Losses by cause", (X, &label), (at(view.start), at(view.end)), &series);
+    Some(drawing.figure(
+        &name(number, "losses"),
+        "When segments that were lost had been sent, and what the losses were taken for. The capture has \
+         no drops: the cause follows from queues, lengths of bursts and times.",
+    ))
+}
+
+/// Losses that are kept and were none by mistake, in order of time, with their causes.
+fn lost<'a>(attributed: &'a AttributedView<'_>) -> Vec<(&'a FlowLoss, Cause)> {
+    let view = &attributed.view;
+    let mut episodes: Vec<(&Episode, Cause)> =
+        view.episodes.iter().zip(attributed.time.classes.iter().copied()).collect();
+    episodes.sort_by_key(|(e, _)| e.start);
+    let cause_of = |loss: &FlowLoss| {
+        let after = episodes.partition_point(|(e, _)| e.start <= loss.sent);
+        let before = episodes.get(..after)?.iter().rev();
+        before.take(4).find(|(e, _)| loss.sent <= e.end && !e.spurious).map(|(_, cause)| *cause)
+    };
+    let real = view.half.losses.kept().iter().filter(|l| !l.spurious);
+    let mut found: Vec<(&FlowLoss, Cause)> = real.filter_map(|l| Some((l, cause_of(l)?))).collect();
+    found.sort_by_key(|(l, _)| l.sent);
+    found
+}
+
+/// What a loss of this cause is in figures, the same as the drop in those of the lab.
+const fn thing(cause: Cause) -> Thing {
+    match cause {
+        Cause::Congestion | Cause::SmallQueue => Thing::DropQueueFull,
+        Cause::Policer => Thing::DropPoliced,
+        Cause::RandomLoss => Thing::DropRandom,
+        Cause::BurstLoss => Thing::DropBurst,
+        Cause::BitErrors => Thing::DropBitErrors,
+        Cause::Outage => Thing::DropOutage,
+        _ => Thing::DropOther,
+    }
+}
+
+/// What each interface of the capture has of a transfer.
+fn paths(shares: &PathShares, number: usize) -> Option<Figure> {
+    if shares.paths.len() < 2 {
+        return None;
+    }
+    let names: Vec<String> = shares.paths.iter().map(|p| p.name.clone()).collect();
+    let styles = styles(names.iter().map(String::as_str));
+    let panel = |y_label, of: &dyn Fn(u64, u64) -> Option<f64>| LinePanel {
+        heading: "",
+        y_label,
+        lines: (shares.paths.iter().zip(&names).zip(&styles))
+            .map(|((path, name), style)| StyledLine {
+                label: name,
+                style: *style,
+                points: shares.points(path, of),
+            })
+            .collect(),
+        level: None,
+    };
+    let per_second = 8e-6 / shares.bin;
+    let panels = [
+        panel("payload (Mbit/s)", &|bytes, _| Some(bytes as f64 * per_second)),
+        // Nothing is shared while nothing is sent.
+        panel("share of the payload (%)", &|bytes, all| (all > 0).then(|| bytes as f64 * 100.0 / all as f64)),
+    ];
+    Some(line_panels("Shares of the interfaces", X, &panels).figure(
+        &name(number, "paths"),
+        "Data of this transfer by the interface at which it was captured, retransmissions included.",
     ))
 }

@@ -24,5 +24,5 @@ pub use error::{ExamineError, ReadCause};
 pub use examine::{
     CapturePair, ExaminedFile, FileSource, FlowSelection, collect_packets, examine, judge, pair, try_cures,
 };
-pub use packets::{MAX_PIECES, MAX_VIEWED};
+pub use packets::{MAX_PIECES, MAX_VIEWED, PathShares};
 pub use transfer::Transfer;

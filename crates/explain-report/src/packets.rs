@@ -13,6 +13,75 @@ pub const MAX_PIECES: usize = 60_000;
 pub const MAX_VIEWED: usize = 2_000_000;
 const MB: f64 = 1e6;
 
+/// Parts of a transfer's time for the shares of interfaces.
+const SHARE_BINS: usize = 200;
+/// Interfaces that are told apart; data of further ones is left out.
+const MAX_INTERFACES: usize = 40;
+
+/// Characters of an interface's name that are shown.
+const MAX_NAME: usize = 40;
+
+/// How much of a transfer each interface of a capture has.
+#[derive(Clone, Debug)]
+pub struct PathShares {
+    /// The first bin begins here, in seconds.
+    pub(crate) start: f64,
+    /// The width of a bin, in seconds.
+    pub(crate) bin: f64,
+    /// The interfaces with data; after [`name`](Self::name) in their order.
+    pub(crate) paths: Vec<PathShare>,
+}
+
+/// The data of one interface.
+#[derive(Clone, Debug)]
+pub(crate) struct PathShare {
+    interface: u32,
+    pub(crate) name: String,
+    bytes: Vec<u64>,
+}
+
+impl PathShares {
+    fn new(start: f64, end: f64) -> Self {
+        PathShares { start, bin: ((end - start) / SHARE_BINS as f64).max(1e-6), paths: Vec::new() }
+    }
+
+    /// Orders the interfaces, and gives them the names that the capture has for them.
+    fn name(&mut self, names: &[Option<String>]) {
+        self.paths.sort_by_key(|path| path.interface);
+        for path in &mut self.paths {
+            if let Some(Some(name)) = names.get(path.interface as usize) {
+                let name: String = name.chars().take(MAX_NAME).collect();
+                path.name = format!("{name} (interface {})", path.interface);
+            }
+        }
+    }
+
+    fn add(&mut self, time: f64, interface: u32, bytes: u64) {
+        let known = self.paths.iter().position(|p| p.interface == interface);
+        let at = known.unwrap_or(self.paths.len());
+        if known.is_none() && at < MAX_INTERFACES {
+            let name = format!("interface {interface}");
+            self.paths.push(PathShare { interface, name, bytes: vec![0; SHARE_BINS] });
+        }
+        let bin = ((time - self.start) / self.bin).max(0.0) as usize;
+        let slot = self.paths.get_mut(at).and_then(|p| p.bytes.get_mut(bin.min(SHARE_BINS - 1)));
+        if let Some(slot) = slot {
+            *slot += bytes;
+        }
+    }
+
+    /// A line: `of` a path's bytes in a bin and those of all paths.
+    pub(crate) fn points(&self, path: &PathShare, of: &dyn Fn(u64, u64) -> Option<f64>) -> Vec<(f64, f64)> {
+        let all = |bin: usize| self.paths.iter().filter_map(|p| p.bytes.get(bin)).sum();
+        let at = |bin: usize| self.start + self.bin * bin as f64;
+        let bins = path.bytes.iter().enumerate();
+        let mut points: Vec<(f64, f64)> =
+            bins.filter_map(|(bin, bytes)| Some((at(bin), of(*bytes, all(bin))?))).collect();
+        points.extend(points.last().copied().map(|(_, value)| (at(SHARE_BINS), value)));
+        points
+    }
+}
+
 /// Collects what the figure of one direction needs.
 pub(crate) struct PacketCollector {
     from: SocketAddr,
@@ -24,6 +93,7 @@ pub(crate) struct PacketCollector {
     first: Option<u32>,
     highest: i64,
     drawn: TimeSequence,
+    shares: PathShares,
     limit: usize,
 }
 
@@ -42,6 +112,7 @@ impl PacketCollector {
             first: None,
             highest: 0,
             drawn: TimeSequence::default(),
+            shares: PathShares::new(flow.start.since(zero).as_secs_f64(), flow.end.since(zero).as_secs_f64()),
             limit,
         }
     }
@@ -76,6 +147,7 @@ impl PacketCollector {
             return;
         }
         self.first.get_or_insert(segment.seq);
+        self.shares.add(self.seconds(segment.time), segment.interface, u64::from(segment.len));
         let from = self.offset(segment.seq);
         let to = from + i64::from(segment.len);
         let piece = SequencePiece {
@@ -119,11 +191,18 @@ impl PacketCollector {
     }
 
     /// What the figure shows, from `start` to `end`.
-    pub(crate) fn finish(mut self, start: Instant, end: Instant, timeouts: Vec<f64>) -> TimeSequence {
+    pub(crate) fn finish(
+        mut self,
+        start: Instant,
+        end: Instant,
+        timeouts: Vec<f64>,
+        interfaces: &[Option<String>],
+    ) -> (TimeSequence, PathShares) {
         let at = |time: Instant| Instant::ZERO + time.since(self.zero);
         self.drawn.interval = Some(BinInterval::new(at(start), at(end)));
         self.drawn.timeouts = timeouts;
-        self.drawn
+        self.shares.name(interfaces);
+        (self.drawn, self.shares)
     }
 }
 
@@ -149,5 +228,36 @@ fn thin(points: &mut Vec<(f64, f64)>, limit: usize) {
             odd = !odd;
             odd
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: shares of interfaces do not add up, or are in the wrong time; a capture with many interfaces, or
+    /// with a long name, takes memory or room without limit.
+    #[test]
+    fn shares_add_up_and_are_bounded() {
+        let mut shares = PathShares::new(1.0, 3.0);
+        shares.add(1.0, 7, 100);
+        shares.add(1.001, 2, 300);
+        shares.add(99.0, 2, 50);
+        shares.name(&[None, None, Some("n".repeat(1_000))]);
+        let long = format!("{} (interface 2)", "n".repeat(MAX_NAME));
+        let names: Vec<&str> = shares.paths.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, [long.as_str(), "interface 7"]);
+        let share = |at: usize| {
+            shares.points(&shares.paths[at], &|own, all| (all > 0).then(|| own as f64 / all as f64))
+        };
+        assert_eq!(share(0)[0], (1.0, 0.75));
+        assert_eq!(share(1)[0], (1.0, 0.25));
+        // What is late is in the last bin, and nothing is shared between.
+        assert_eq!((share(0).len(), share(0)[1].1), (3, 1.0));
+        assert!((share(0)[2].0 - 3.0).abs() < 1e-9);
+        for interface in 0..1_000 {
+            shares.add(2.0, interface, 1);
+        }
+        assert_eq!(shares.paths.len(), MAX_INTERFACES);
     }
 }

@@ -1,6 +1,7 @@
 //! One direction of a connection, and why it took its time.
 
 use crate::cure::Cured;
+use crate::packets::PathShares;
 use farpace_explain::flow::{Flow, Side};
 use farpace_explain::{Diagnosis, diagnose};
 use farpace_report::TimeSequence;
@@ -21,6 +22,8 @@ pub struct Transfer {
     pub cured: Option<Cured>,
     /// Its packets, for the page; none without one, and of logs and traces.
     pub packets: Option<TimeSequence>,
+    /// What each interface of the capture has of it; none without the packets.
+    pub paths: Option<PathShares>,
 }
 
 impl Transfer {
@@ -33,6 +36,7 @@ impl Transfer {
             diagnosis: diagnose(flow, side),
             cured: None,
             packets: None,
+            paths: None,
         }
     }
 }

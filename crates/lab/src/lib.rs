@@ -13,6 +13,7 @@ mod awaited;
 mod boundary_network;
 pub mod checks;
 mod datagrams;
+mod drop_log;
 mod hosts;
 mod link_chain;
 mod network;
@@ -30,10 +31,11 @@ pub mod scenario;
 mod silence;
 
 pub use boundary_network::{BoundaryInfo, BoundaryNetwork};
+pub use drop_log::{DropMeter, DroppedSegment};
 pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
 pub use network_error::NetworkError;
 pub use outcome::{
-    DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, PacingOutcome, RunOutcome,
+    DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicRate, NicsOutcome, PacingOutcome, RunOutcome,
 };
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
 pub use run::{FlowSample, Inputs, Run, RunError, RunProgress};

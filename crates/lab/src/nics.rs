@@ -1,10 +1,11 @@
 //! The outcome of hosts with several NICs.
 
-use crate::outcome::{NicOutcome, NicsOutcome};
+use crate::outcome::{NicOutcome, NicRate, NicsOutcome};
 use crate::parts::Parts;
 use crate::run_observer::RunObserver;
 use crate::scenario::Scenario;
 use farpace_path::world::{World, WorldError};
+use farpace_units::Span;
 
 /// Counts the frames of all NICs.
 pub(crate) fn observe(
@@ -20,6 +21,47 @@ pub(crate) fn observe(
         }
     }
     Ok(())
+}
+
+/// Counts the frames that all NICs send over time.
+pub(crate) fn observe_rates(
+    world: &mut World,
+    observer: &mut RunObserver,
+    scenario: &Scenario,
+    parts: &Parts,
+    bin: Span,
+) -> Result<(), WorldError> {
+    for (host, _) in parts.hosts.iter().filter(|(_, host)| host.multi_nic.is_some()) {
+        for [sent, _] in scenario.nics(host).into_iter().filter_map(|nic| parts.nic(nic)) {
+            let wire = world.observe(sent)?;
+            observer.count_rate(wire, bin);
+        }
+    }
+    Ok(())
+}
+
+/// What every NIC sent over time, in the order of [`outcomes`].
+pub(crate) fn rates(
+    world: &mut World,
+    observer: &RunObserver,
+    scenario: &Scenario,
+    parts: &Parts,
+) -> Result<Vec<NicRate>, WorldError> {
+    let mut rates = Vec::new();
+    for (host, _) in parts.hosts.iter().filter(|(_, host)| host.multi_nic.is_some()) {
+        for (number, nic) in scenario.nics(host).into_iter().enumerate() {
+            let Some([sent, _]) = parts.nic(nic) else { continue };
+            let wire = world.observe(sent)?;
+            let Some(sent) = observer.counted_rate(wire) else { continue };
+            rates.push(NicRate {
+                host: host.clone(),
+                name: format!("nic{number}"),
+                link: scenario.links.get(nic.link).map_or_else(String::new, |link| link.name.clone()),
+                sent: sent.clone(),
+            });
+        }
+    }
+    Ok(rates)
 }
 
 /// The outcome of every host with several NICs, by name.

@@ -7,7 +7,7 @@ use crate::silence::SilenceMeter;
 use farpace_events::Cause;
 use farpace_link::nic::NicStats;
 use farpace_link::pacing::NamedStats;
-use farpace_path::{DropReason, Inspection, WaitMeter};
+use farpace_path::{DropReason, Inspection, Meter, WaitMeter};
 use farpace_tcp::{CloseReason, Counters};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
@@ -52,6 +52,19 @@ pub struct PacingOutcome {
     pub nic: NicStats,
     /// The classes, in the order of the configuration; `(rest)` last, if there is one.
     pub classes: Vec<NamedStats>,
+}
+
+/// What one of several NICs of a host sent over time.
+#[derive(Clone, Debug)]
+pub struct NicRate {
+    /// The host.
+    pub host: String,
+    /// `nic0`, `nic1`, ...
+    pub name: String,
+    /// The link of the NIC.
+    pub link: String,
+    /// Its frames, without check sequences.
+    pub sent: Meter,
 }
 
 /// The outcome of a host with several NICs.

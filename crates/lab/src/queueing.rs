@@ -1,10 +1,10 @@
-//! What waits on a path: the queueing delay that a packet would meet.
+//! What waits: the queueing delay that a packet would meet on a path, and the queues of a whole network.
 
 use crate::pacing_nics::{NODE_PORT, PacingNicElement};
 use crate::parts::Parts;
-use crate::scenario::{FlowSpec, Hop, Scenario};
+use crate::scenario::{Direction, FlowSpec, Hop, Scenario};
 use farpace_path::world::{ElementId, World};
-use farpace_path::{Link, ManagedLink, Port};
+use farpace_path::{Link, ManagedLink, Port, QueueReading};
 use farpace_units::{Instant, Span};
 
 /// The queues on the path of a flow's data: of NICs that pace, and of links.
@@ -50,5 +50,61 @@ impl PathQueues {
             };
         }
         total
+    }
+}
+
+/// All queues of a network, with names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NetworkQueues {
+    queues: Vec<(String, QueueElement)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum QueueElement {
+    Nic(ElementId),
+    /// With the port at which packets enter.
+    Link(ElementId, Port),
+}
+
+impl NetworkQueues {
+    /// Those of `scenario`: of a paced direction the NIC's, of another the link's. What is infinitely fast
+    /// has none.
+    pub fn of(world: &World, scenario: &Scenario, parts: &Parts) -> NetworkQueues {
+        let mut queues = Vec::new();
+        for (index, link) in scenario.links.iter().enumerate() {
+            for direction in Direction::BOTH {
+                let resolved = link.direction(direction);
+                let (name, from, to) = (&link.name, resolved.from, resolved.to);
+                if let Some(nic) = parts.pacing_nic(Hop { link: index, direction }) {
+                    queues.push((format!("paced NIC of {name}, {from} to {to}"), QueueElement::Nic(nic)));
+                } else if let (Some(id), Some(_)) = (world.find(name), resolved.max_rate()) {
+                    let entrance = Port(direction.entrance() as u16);
+                    queues.push((format!("{name}, {from} to {to}"), QueueElement::Link(id, entrance)));
+                }
+            }
+        }
+        NetworkQueues { queues }
+    }
+
+    /// The names, in the order of readings.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.queues.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// What waited since the last readings.
+    pub fn readings(&self, world: &mut World, now: Instant) -> Vec<QueueReading> {
+        let read = |element: &QueueElement, world: &mut World| match *element {
+            QueueElement::Nic(id) => {
+                let nic = world.element_mut::<PacingNicElement>(id)?;
+                Some(nic.direction_mut(NODE_PORT).as_mut()?.take_peak())
+            }
+            QueueElement::Link(id, entrance) => {
+                if let Some(link) = world.element_mut::<Link>(id) {
+                    return Some(link.direction_mut(entrance).take_peak(now));
+                }
+                Some(world.element_mut::<ManagedLink>(id)?.direction_mut(entrance).take_peak())
+            }
+        };
+        self.queues.iter().map(|(_, element)| read(element, world).unwrap_or_default()).collect()
     }
 }

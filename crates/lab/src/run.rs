@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod flow;
+mod places;
 mod portions;
 
 pub use flow::FlowSample;
@@ -15,6 +16,7 @@ use crate::outcome::{DropCount, RunOutcome};
 use crate::pacing_nics;
 use crate::parts::Parts;
 use crate::payload::{Payload, VerifyError};
+use crate::queueing::NetworkQueues;
 use crate::run_observer::{CaptureOpenError, RunObserver};
 use crate::scenario::Scenario;
 use datagrams::DatagramRun;
@@ -115,6 +117,8 @@ pub struct Run {
     awaited: AwaitedFlows,
     /// What listens at each port of a receiving host.
     listening: BTreeMap<(ElementId, u16), Settings>,
+    /// The queues that are read; none: nobody asks.
+    queues: NetworkQueues,
 }
 
 impl Run {
@@ -140,6 +144,7 @@ impl Run {
             shared_pattern: None,
             awaited: AwaitedFlows::default(),
             listening: BTreeMap::new(),
+            queues: NetworkQueues::default(),
             scenario,
         };
         if run.scenario.source_port(0).is_some() {

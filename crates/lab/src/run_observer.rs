@@ -1,5 +1,6 @@
 //! The observer of a run: meters, captures, and the file of drops.
 
+use crate::drop_log::DropLog;
 use crate::scenario::{CaptureClock, Trace};
 use farpace_path::world::{ElementId, Observer, WireId};
 use farpace_path::{DropReason, Meter, WaitMeter, ends_at_port};
@@ -46,6 +47,8 @@ struct RunTaps {
     meter: Option<usize>,
     capture: Option<usize>,
     count: Option<usize>,
+    /// An index into `rates`, of a wire whose frames are counted over time.
+    rate: Option<usize>,
 }
 
 /// Frames on a wire.
@@ -66,6 +69,8 @@ pub(crate) struct RunObserver {
     /// Flows share ports of receivers: the ports of senders tell them apart.
     by_source: bool,
     counts: Vec<Count>,
+    rates: Vec<Meter>,
+    drop_log: Option<DropLog>,
     captures: Vec<PointCapture>,
     drops: Option<PointCapture>,
     elements: Vec<String>,
@@ -108,6 +113,32 @@ impl RunObserver {
     pub fn counted(&self, wire: WireId) -> Count {
         let at = self.wires.get(wire.index()).and_then(|taps| taps.count);
         at.and_then(|at| self.counts.get(at)).copied().unwrap_or_default()
+    }
+
+    /// From now on the frames of `wire` are counted over time.
+    pub fn count_rate(&mut self, wire: WireId, bin: Span) {
+        self.taps(wire).rate = Some(self.rates.len());
+        self.rates.push(Meter::new(bin));
+    }
+
+    /// The frames of `wire` over time, if they are counted.
+    pub fn counted_rate(&self, wire: WireId) -> Option<&Meter> {
+        self.rates.get(self.wires.get(wire.index())?.rate?)
+    }
+
+    /// From now on drops are counted over time.
+    pub fn log_drops(&mut self, bin: Span) {
+        self.drop_log = Some(DropLog::new(bin));
+    }
+
+    /// The drops, if they are counted over time.
+    pub fn drop_log(&self) -> Option<&DropLog> {
+        self.drop_log.as_ref()
+    }
+
+    /// The same, to fetch segments.
+    pub fn drop_log_mut(&mut self) -> Option<&mut DropLog> {
+        self.drop_log.as_mut()
     }
 
     pub fn meters(&self) -> impl Iterator<Item = (&str, &Meter)> {
@@ -205,6 +236,9 @@ impl Observer for RunObserver {
             count.frames += 1;
             count.bytes += packet.len();
         }
+        if let Some(rate) = taps.rate.and_then(|i| self.rates.get_mut(i)) {
+            rate.record(now, packet.len());
+        }
         if let Some(c) = taps.capture.and_then(|i| self.captures.get_mut(i))
             && let Some(interface) = c.interfaces.get(&0)
             && let Err(error) = c.writer.packet(*interface, now, packet, None)
@@ -214,6 +248,9 @@ impl Observer for RunObserver {
     }
 
     fn dropped(&mut self, now: Instant, element: ElementId, packet: &Packet, reason: DropReason) {
+        if let Some(log) = &mut self.drop_log {
+            log.dropped(now, element, packet, reason);
+        }
         let Some(c) = &mut self.drops else { return };
         let key = element.index() as u32;
         let name = self.elements.get(element.index()).map_or("", String::as_str);

@@ -3,7 +3,9 @@
 use crate::pacing::{
     ConfigError, EnqueueRefusal, GapFrames, NamedStats, Next, Pacer, PacingConfig, wire_len,
 };
-use farpace_path::{Backlog, Cx, DropReason, ElementDirection, Inspection, Port, TransmitQueue};
+use farpace_path::{
+    Backlog, Cx, DropReason, ElementDirection, Inspection, Port, QueuePeak, QueueReading, TransmitQueue,
+};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
@@ -52,6 +54,7 @@ pub struct PacingNic {
     /// The host asks it for room.
     asked: Option<TransmitQueue>,
     stats: NicStats,
+    peak: QueuePeak,
 }
 
 /// When to ask the pacer for a frame.
@@ -82,6 +85,7 @@ impl PacingNic {
             in_flight: VecDeque::new(),
             asked: None,
             stats: NicStats::default(),
+            peak: QueuePeak::default(),
         })
     }
     /// The queue of the only class is the transmit queue of the host, which asks it for room.
@@ -106,6 +110,11 @@ impl PacingNic {
     /// that is in transmission.
     pub fn drains_in(&self, now: Instant) -> Span {
         self.link.rate().time_for(self.pacer.backlog().bytes) + self.link.busy_until().since(now)
+    }
+    /// The most that waited since the last call, and the longest time to [drain](Self::drains_in) it.
+    pub fn take_peak(&mut self) -> QueueReading {
+        let waiting = self.pacer.backlog();
+        self.peak.take(waiting.packets, waiting.bytes)
     }
 
     /// Tells the host what waits.
@@ -190,6 +199,8 @@ impl ElementDirection for PacingNic {
         let waiting = self.pacer.backlog();
         self.stats.peak_packets = self.stats.peak_packets.max(waiting.packets);
         self.stats.peak_bytes = self.stats.peak_bytes.max(waiting.bytes);
+        self.peak.holds(waiting.packets, waiting.bytes);
+        self.peak.waited(self.drains_in(cx.now()));
         self.tell_host();
         self.arrive(out, cx);
     }

@@ -37,6 +37,7 @@ mod prefix;
 mod processor;
 mod queue;
 mod queue_limit;
+mod queue_peak;
 mod reorder;
 mod router;
 mod schedule;
@@ -79,6 +80,7 @@ pub use queue::{
     RedConfig,
 };
 pub use queue_limit::QueueLimit;
+pub use queue_peak::{QueuePeak, QueueReading};
 pub use reorder::{Reorder, ReorderDirection};
 pub use router::{Router, RouterError, Routes};
 pub use schedule::{RateStep, Schedule, ScheduleError};

@@ -1,6 +1,9 @@
 //! A link: in each direction a queue, a rate, and a propagation delay.
 
-use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port, QueueLimit, TransmitQueue};
+use crate::{
+    Cx, DropReason, Duplex, ElementDirection, Inspection, Port, QueueLimit, QueuePeak, QueueReading,
+    TransmitQueue,
+};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
@@ -108,6 +111,7 @@ pub struct LinkDirection {
     /// The host at the near end asks it for room.
     asked: Option<TransmitQueue>,
     stats: LinkStats,
+    peak: QueuePeak,
 }
 
 #[derive(Clone, Debug)]
@@ -142,6 +146,7 @@ impl LinkDirection {
             queued_bytes: 0,
             asked: None,
             stats: LinkStats::default(),
+            peak: QueuePeak::default(),
         })
     }
     /// The queue is the transmit queue of the host at the near end, which asks it for room. Its limit is that
@@ -172,6 +177,12 @@ impl LinkDirection {
     pub fn drains_in(&mut self, now: Instant) -> Span {
         let (_, bytes) = self.queue(now);
         self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
+    }
+
+    /// The most in the queue since the last call, and the longest wait of a packet that came since then.
+    pub fn take_peak(&mut self, now: Instant) -> QueueReading {
+        let (packets, bytes) = if self.serialiser.is_some() { self.queue(now) } else { Default::default() };
+        self.peak.take(packets, bytes)
     }
 
     /// Emits what has arrived at the far end.
@@ -229,7 +240,9 @@ impl ElementDirection for LinkDirection {
             (Some(serialiser), Some(rate)) => {
                 let departure = serialiser.send(now, wire_bytes);
                 packet.enter_queue(now);
-                packet.leave_queue(now + (departure.since(now) - rate.time_for(wire_bytes)));
+                let wait = departure.since(now) - rate.time_for(wire_bytes);
+                packet.leave_queue(now + wait);
+                self.peak.waited(wait);
                 departure
             }
             _ => now,
@@ -251,6 +264,7 @@ impl ElementDirection for LinkDirection {
         if self.serialiser.is_some() {
             stats.peak_packets = stats.peak_packets.max(packets);
             stats.peak_bytes = stats.peak_bytes.max(ByteCount::new(bytes));
+            self.peak.holds(packets, ByteCount::new(bytes));
         }
     }
     #[inline]

@@ -4,7 +4,7 @@
 use crate::delay_queue::DelayQueue;
 use crate::{
     Backlog, Cx, DropTail, Duplex, ElementDirection, Framing, Inspection, LinkConfig, LinkError, LinkStats,
-    Opportunities, Port, QueueDiscipline, Schedule,
+    Opportunities, Port, QueueDiscipline, QueuePeak, QueueReading, Schedule,
 };
 use farpace_units::{Instant, Serialiser, Span};
 use farpace_wire::Packet;
@@ -38,6 +38,7 @@ pub struct ManagedLinkDirection {
     /// Packets that arrived.
     arrived: u64,
     stats: LinkStats,
+    peak: QueuePeak,
 }
 
 impl ManagedLinkDirection {
@@ -56,6 +57,7 @@ impl ManagedLinkDirection {
             busy: Span::ZERO,
             arrived: 0,
             stats: LinkStats::default(),
+            peak: QueuePeak::default(),
         }
     }
     /// One with a plain queue, a constant rate and a constant delay.
@@ -91,6 +93,12 @@ impl ManagedLinkDirection {
             None => self.schedule.at(now).rate,
         };
         rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
+    }
+    /// The most in the queue since the last call, and the longest time that packets before a new one take to
+    /// drain at the rate of that moment.
+    pub fn take_peak(&mut self) -> QueueReading {
+        let load = self.queue.backlog() + self.transmission_load();
+        self.peak.take(load.packets, load.bytes)
     }
     /// Packets marked CE instead of being dropped.
     pub fn marked(&self) -> u64 {
@@ -152,6 +160,7 @@ impl ElementDirection for ManagedLinkDirection {
         self.work(cx);
         self.arrived += 1;
         packet.enter_queue(cx.now());
+        let drains_in = self.drains_in(cx.now());
         self.queue.enqueue(packet, self.transmission_load(), cx);
         let load = self.queue.backlog() + self.transmission_load();
         self.work(cx);
@@ -159,6 +168,11 @@ impl ElementDirection for ManagedLinkDirection {
         if self.in_transmission.is_some() {
             self.stats.peak_packets = self.stats.peak_packets.max(load.packets);
             self.stats.peak_bytes = self.stats.peak_bytes.max(load.bytes);
+            self.peak.holds(load.packets, load.bytes);
+        }
+        // While the rate is 0, nobody knows.
+        if drains_in < Span::MAX {
+            self.peak.waited(drains_in);
         }
         let inside = self.queue.backlog().packets;
         self.stats.drops = self.arrived.saturating_sub(self.stats.packets + inside);

@@ -86,6 +86,8 @@ pub(crate) enum LegendEntry {
     Area(Colour, f64),
     /// A square mark.
     Mark(Colour),
+    /// A cross.
+    Cross(Colour),
     /// A circle, hollow or filled.
     Circle(Colour, bool),
 }
@@ -335,6 +337,13 @@ fn draw_legend(body: &mut String, legend: &[(LegendEntry, String)], mut y: f64, 
                 colour.fill(),
                 Px(x + 5.0),
                 Px(mid - 4.0)
+            ),
+            LegendEntry::Cross(colour) => write!(
+                body,
+                "<path {} stroke-width=\"1.8\" d=\"M{} {}l7 7m0 -7l-7 7\"/>",
+                colour.stroke(),
+                Px(x + 5.5),
+                Px(mid - 3.5)
             ),
             LegendEntry::Circle(colour, full) => {
                 let paint = if *full { colour.fill() } else { colour.stroke() };

@@ -37,13 +37,14 @@ pub use explore::{
 };
 pub use farpace_units::number;
 pub use figures::{
-    BandwidthSeries, Bar, ComparedEstimate, ComparisonRow, Curve, Dot, HeatRow, Level, RateLimit,
-    SequencePiece, Sides, TimeLine, TimeSequence, bandwidth, comparison, comparison_of, curves, heat_map,
-    histogram, lines, scatter, sequence, time_sequence, variables, window,
+    BandwidthSeries, Bar, ComparedEstimate, ComparisonRow, Curve, Dot, DropSeries, HeatRow, Level, LinePanel,
+    RateLimit, RecordedDrops, SequenceDrops, SequencePiece, Sides, StyledLine, TimeLine, TimeSequence,
+    bandwidth, comparison, comparison_of, curves, drops, heat_map, histogram, line_panels, lines, scatter,
+    sequence, time_sequence, time_sequence_with_drops, variables, window,
 };
 pub use history::{StateBand, WindowHistory};
 pub use html::Page;
-pub use palette::{Style, Thing};
+pub use palette::{Style, Thing, styles};
 pub use recorder::FlightRecorder;
 pub use reproduction::{Reproduction, ReproductionClaim, ReproductionRow};
 pub use series::{Reduced, SeriesBucket};

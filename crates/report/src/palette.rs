@@ -76,6 +76,8 @@ things! {
     LeastRoundTrip = Green, "4 3";
     /// A queue, or delay in it.
     Queue = Purple, "";
+    /// A queue on the sender's side of a capture point.
+    SenderQueue = Purple, "4 3";
     /// A ceiling, or another level.
     Level = Ink, "2 3";
     /// Hardly anything is transferred.
@@ -84,6 +86,22 @@ things! {
     Recovery = Sky, "";
     /// The state Loss.
     Loss = Orange, "";
+    /// A packet dropped because a queue was full.
+    DropQueueFull = Purple, "";
+    /// A packet dropped by what manages a queue.
+    DropManaged = Ink, "";
+    /// A packet dropped by a policer.
+    DropPoliced = Orange, "";
+    /// A packet lost at random.
+    DropRandom = Green, "";
+    /// A packet lost at random in a burst.
+    DropBurst = Sky, "";
+    /// A packet with wrong bits.
+    DropBitErrors = Blue, "";
+    /// A packet lost while a link was down.
+    DropOutage = Vermillion, "";
+    /// A packet dropped for another reason.
+    DropOther = Grey, "";
     /// A count in bars or dots.
     Count = Blue, "";
 }
@@ -136,7 +154,7 @@ const NAMES: [(&str, usize); 18] = [
 
 /// The styles of lines with these names: a name of the list has its own on every page, others get those that
 /// are left, in order. No two lines have the same while there are enough.
-pub(crate) fn styles<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Style> {
+pub fn styles<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Style> {
     let names: Vec<&str> = names.into_iter().collect();
     let mut used = [false; STYLES.len()];
     let mut chosen: Vec<Option<usize>> = Vec::with_capacity(names.len());

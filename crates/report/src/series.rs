@@ -109,6 +109,17 @@ impl Reduced {
         (0u64..).zip(&self.buckets).filter_map(|(i, b)| b.map(|b| (self.origin + self.width * i, b)))
     }
 
+    /// Seconds and values for steps until `end`: of each bucket the first, least, largest and last value.
+    pub fn steps(&self, end: Instant) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.iter().flat_map(move |(start, b)| {
+            let (from, to) = (start.as_secs_f64(), (start + self.width).min(end).as_secs_f64());
+            let within = |share: f64| from + (to - from) * share;
+            // A bucket with one value is one point.
+            let values = [(from, b.first), (within(0.3), b.min), (within(0.6), b.max), (within(0.9), b.last)];
+            values.into_iter().take(if b.count == 1 { 1 } else { 4 })
+        })
+    }
+
     /// Number of buckets in memory, including empty ones; at most the limit.
     pub fn len(&self) -> usize {
         self.buckets.len()

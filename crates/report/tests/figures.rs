@@ -3,8 +3,9 @@
 use farpace_events::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
 use farpace_report::{
     BandwidthSeries, BinInterval, BinnedSeries, ComparedEstimate, ComparisonRow, Curve, Dot, Drawing,
-    FlightRecorder, Level, Page, RateLimit, TimeLine, WindowHistory, bandwidth, comparison, curves, lines,
-    scatter, time_sequence, variables, window,
+    DropSeries, FlightRecorder, Level, LinePanel, Page, RateLimit, RecordedDrops, SeriesKind, StyledLine,
+    Thing, TimeLine, WindowHistory, bandwidth, comparison, curves, drops, line_panels, lines, scatter,
+    time_sequence, time_sequence_with_drops, variables, window,
 };
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlock;
@@ -102,8 +103,31 @@ fn all(n: u32) -> Vec<Drawing> {
     let invalid = ComparedEstimate { mean: f64::NAN, range: None };
     let rows: Vec<ComparisonRow<'_>> =
         (0..n).map(|_| ComparisonRow { label: TITLE, values: [Some(estimate), Some(invalid)] }).collect();
-    let line = TimeLine { label: TITLE, points: (0..n).map(|i| (f64::from(i), f64::from(i % 7))).collect() };
+    let style = Thing::Queue.style();
+    let points = (0..n).map(|i| (f64::from(i), f64::from(i % 7))).collect();
+    let line = StyledLine { label: TITLE, style, points };
+    let plain = TimeLine { label: TITLE, points: vec![(1.0, 2.0)] };
+    let empty_line = StyledLine { label: "", style, points: Vec::new() };
     let level = Level { label: TITLE, value: 3.0 };
+    let panel = LinePanel {
+        heading: TITLE,
+        y_label: TITLE,
+        lines: vec![line, empty_line],
+        level: Some(level.clone()),
+    };
+    let lost = DropSeries {
+        label: TITLE.to_owned(),
+        thing: Thing::DropPoliced,
+        counts: (0..n).map(|i| (f64::from(i), f64::from(i % 9 + 1))).collect(),
+        first: Some(0.0),
+    };
+    let segments = records.iter().map(|r| (r.time, r.seq, r.len)).chain([(
+        Instant::FAR_FUTURE,
+        Seq::new(1),
+        ByteCount::MAX,
+    )]);
+    let dropped =
+        [RecordedDrops { label: TITLE.to_owned(), thing: Thing::DropPoliced, segments: segments.collect() }];
     let cases: Vec<&str> = (0..n).map(|_| TITLE).collect();
     let curve =
         Curve { label: TITLE, points: (0..n).map(|_| Some(estimate)).chain([None, Some(invalid)]).collect() };
@@ -120,10 +144,75 @@ fn all(n: u32) -> Vec<Drawing> {
         variables(TITLE, &records, ByteCount::ZERO, None),
         variables(TITLE, &records, ByteCount::new(1448), Some(empty)),
         comparison(TITLE, TITLE, &rows),
-        lines(TITLE, TITLE, &[line, TimeLine { label: "", points: Vec::new() }], Some(&level)),
+        lines(TITLE, TITLE, &[plain], Some(&level)),
+        line_panels(TITLE, TITLE, &[panel.clone(), panel]),
+        drops(TITLE, (TITLE, TITLE), (0.0, f64::from(n)), &[lost.clone(), lost]),
+        time_sequence_with_drops(TITLE, &records, Seq::new(77), None, &dropped),
         curves(TITLE, TITLE, TITLE, &cases, &[curve.clone(), curve]),
         scatter(TITLE, TITLE, TITLE, &dots),
     ]
+}
+
+/// Breaks: a line that is in two panels has two entries in the legend, or panels of one figure differ in time.
+#[test]
+fn panels_share_their_legend_and_their_time() {
+    let line = |from: f64, to: f64| StyledLine {
+        label: "wan, a to b",
+        style: Thing::Queue.style(),
+        points: vec![(from, 1.0), (to, 2.0)],
+    };
+    let panel = |y_label, line| LinePanel { heading: "", y_label, lines: vec![line], level: None };
+    let drawing = line_panels(
+        "Queues",
+        "time (s)",
+        &[panel("delay (ms)", line(1.0, 2.0)), panel("packets", line(3.0, 9.0))],
+    );
+    assert_eq!(drawing.wide.matches("wan, a to b").count(), 1);
+    let exploration = drawing.explore.unwrap();
+    assert_eq!(exploration.panels.len(), 2);
+    assert_eq!(exploration.x, farpace_report::ExploreAxis::Time(1.0, 9.0));
+}
+
+/// Breaks: a single drop is invisible beside thousands, a rare cause is hidden behind a frequent one, or the
+/// first drop of a cause cannot be found.
+#[test]
+fn every_cause_of_drops_shows() {
+    let series = |label: &str, thing, n: f64, at: f64| DropSeries {
+        label: label.to_owned(),
+        thing,
+        counts: vec![(at, n)],
+        first: Some(at),
+    };
+    let both = [
+        series("loss at wan: 1", Thing::DropRandom, 1.0, 5.0),
+        series("queue full at wan: 4,000", Thing::DropQueueFull, 4_000.0, 5.0),
+    ];
+    let drawing = drops("Drops", ("time (s)", "packets"), (0.0, 10.0), &both);
+    assert!(drawing.wide.contains("loss at wan: 1") && drawing.wide.contains("queue full at wan: 4,000"));
+    let exploration = drawing.explore.unwrap();
+    let panel = &exploration.panels[0];
+    let drawn: Vec<&str> = panel.series.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(drawn, ["queue full at wan: 4,000", "loss at wan: 1"], "the smaller one in front");
+    assert!(panel.log && panel.y.0 < 1.0, "one drop has a height");
+    assert_eq!(exploration.events.len(), 2);
+}
+
+/// Breaks: a dropped segment is not at its place in the stream, or one outside of the figure's time is drawn.
+#[test]
+fn drops_are_marked_where_they_were_in_the_stream() {
+    let records: Vec<Record> = (0..20).map(|i| row(u64::from(i) * 1_000, i * 2)).collect();
+    let at = |us| Instant::ZERO + Span::from_micros(us);
+    let segments = vec![
+        (at(5_500), Seq::new(10 * 1_448), ByteCount::new(1_448)),
+        (at(90_000), Seq::new(0), ByteCount::ZERO),
+    ];
+    let cause = RecordedDrops { label: "policed at wan".to_owned(), thing: Thing::DropPoliced, segments };
+    let drawing = time_sequence_with_drops("t", &records, Seq::new(0), None, &[cause]);
+    assert!(drawing.narrow.contains("policed at wan"));
+    let exploration = drawing.explore.unwrap();
+    let crosses = exploration.panels[0].series.iter().find(|s| s.kind == SeriesKind::Crosses).unwrap();
+    assert_eq!((crosses.x.as_slice(), crosses.y.as_slice()), (&[0.0055][..], &[0.01448][..]));
+    assert_eq!(crosses.until, [0.015_928]);
 }
 
 /// Breaks: figures of runs with no events or a single one are well-formed.
@@ -199,8 +288,8 @@ fn a_page_is_self_contained() {
     ] {
         assert!(!html.contains(bad), "{bad}");
     }
-    assert_eq!(html.matches("<svg ").count(), 22);
-    assert!(html.contains("Figure 11."));
+    assert_eq!(html.matches("<svg ").count(), 28);
+    assert!(html.contains("Figure 14."));
 }
 
 /// Breaks: the rows of the flight recorder can be drawn.

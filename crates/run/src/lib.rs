@@ -13,6 +13,7 @@ mod library;
 mod nics;
 mod pacing;
 pub mod page;
+mod places;
 mod summarize;
 mod summary;
 pub mod tables;

@@ -45,8 +45,9 @@ pub fn run_scenario(
     let mut watch = RunWatch::new(&scenario, false);
     let mut kept = KeptRecords(Vec::new());
     loop {
+        let start = run.now();
         let progress = if records { run.advance(Some(&mut kept))? } else { run.advance(None)? };
-        watch.samples(run.samples());
+        watch.bin(&mut run, start);
         if progress.finished {
             break;
         }
@@ -54,7 +55,7 @@ pub fn run_scenario(
             bail!("interrupted at {} of virtual time", progress.now);
         }
     }
-    watch.finish();
+    watch.finish(&mut run)?;
     let outcome = run.finish()?;
     let input = RunInput { scenario, file: file.to_owned(), set: set.to_vec(), command: String::new() };
     Ok(RunResult { summary: summarize(&input, &outcome, &watch, false), records: kept.0 })

@@ -6,8 +6,8 @@ use crate::watch::{MAX_SHOWN, Pictures, RunWatch};
 use crate::{classes, nics, pacing, tables, words};
 use farpace_lab::scenario::explain;
 use farpace_report::{
-    BandwidthSeries, BinInterval, BinnedSeries, Figure, Page, RateLimit, bandwidth, time_sequence, variables,
-    window,
+    BandwidthSeries, BinInterval, BinnedSeries, Figure, Page, RateLimit, bandwidth, time_sequence_with_drops,
+    variables, window,
 };
 use farpace_units::{Rate, Seq, Span};
 
@@ -52,6 +52,14 @@ pub fn page(
     let figure = receivers(summary, meters);
     page.figure(&figure);
     figures.push(figure);
+    let places = watch.places().map_or_else(Vec::new, |places| places.figures());
+    if let (Some(watched), false) = (watch.places(), places.is_empty()) {
+        page.heading("Queues, drops and paths").table(&watched.table());
+        for figure in places {
+            page.figure(&figure);
+            figures.push(figure);
+        }
+    }
     for (flow, pictures) in summary.flows.iter().zip(watch.pictures()) {
         let drawn = flow_section(&mut page, summary, flow, pictures, reasons);
         figures.extend(drawn);
@@ -209,7 +217,7 @@ fn first_loss(flow: &FlowSummary, pictures: &Pictures, name: &dyn Fn(&str) -> St
         "{around} Blue: data sent for the first time. Vermillion: sent again. The black line is what the \
          receiver has without a gap; where it is level, it waits for a lost segment. SACK blocks tell what \
          has \
-         arrived beyond the gap."
+         arrived beyond the gap. Crosses: data that the network dropped, when and why."
     );
     let beliefs = format!(
         "{around} Above: what the sender believes. Segments that are neither acknowledged, SACKed nor marked \
@@ -218,8 +226,14 @@ fn first_loss(flow: &FlowSummary, pictures: &Pictures, name: &dyn Fn(&str) -> St
          cwnd and nothing may be sent. Below: the windows that follow from it."
     );
     vec![
-        time_sequence("The first loss: data, ACKs and SACK blocks", &records, origin, interval)
-            .figure(&name("first-loss"), &sequence),
+        time_sequence_with_drops(
+            "The first loss: data, ACKs and SACK blocks",
+            &records,
+            origin,
+            interval,
+            &pictures.drops.by_cause(),
+        )
+        .figure(&name("first-loss"), &sequence),
         variables("The first loss: the sender's variables after each ACK", &records, pictures.mss, interval)
             .figure(&name("variables"), &beliefs),
     ]

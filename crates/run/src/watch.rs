@@ -1,9 +1,10 @@
 //! What is gathered while a run goes on: windows, rows around the first loss, goodput, and where the time
 //! went.
 
+use crate::places::{FlowDrops, PlacesWatch};
 use farpace_events::{Record, RecordSink, RecoveryState};
 use farpace_lab::scenario::{FlowSpec, Scenario};
-use farpace_lab::{FlowSample, SilenceMeter};
+use farpace_lab::{FlowSample, Run, RunError, SilenceMeter};
 use farpace_path::Meter;
 use farpace_report::{FlightRecorder, WindowHistory};
 use farpace_units::{ByteCount, Instant, Span};
@@ -156,6 +157,10 @@ pub struct Pictures {
     /// Payload delivered per bin.
     pub goodput: Meter,
     pub mss: ByteCount,
+    /// Dropped data around the first loss.
+    pub drops: FlowDrops,
+    /// How long before the first loss the figure begins.
+    before: Span,
 }
 
 /// Looks on during a run.
@@ -164,6 +169,8 @@ pub struct RunWatch {
     flows: Vec<FlowWatch>,
     /// Of the first flows.
     pictures: Vec<Pictures>,
+    /// None without pictures, or before the run is known.
+    places: Option<PlacesWatch>,
 }
 
 impl RunWatch {
@@ -179,13 +186,44 @@ impl RunWatch {
                 recorder: FlightRecorder::new(index, rtt * BEFORE, rtt * AFTER),
                 goodput: Meter::new(bin),
                 mss: ByteCount::ZERO,
+                drops: FlowDrops::default(),
+                before: rtt * BEFORE,
             }
         });
-        RunWatch { bin, flows: watched.collect(), pictures: pictured.collect() }
+        RunWatch { bin, flows: watched.collect(), pictures: pictured.collect(), places: None }
+    }
+
+    /// The run is about to begin: queues, drops and NICs are watched if there are pictures.
+    ///
+    /// # Errors
+    /// A defect of the network.
+    pub fn begin(&mut self, run: &mut Run) -> Result<(), RunError> {
+        if !self.pictures.is_empty() {
+            run.watch_places()?;
+            self.places = Some(PlacesWatch::new(run.queue_names()));
+        }
+        Ok(())
+    }
+
+    /// A bin that began at `start` is over.
+    pub fn bin(&mut self, run: &mut Run, start: Instant) {
+        if let Some(places) = &mut self.places {
+            places.readings(start, run.now(), &run.queue_readings());
+        }
+        for (flow, segment) in run.take_dropped() {
+            let Some(pictures) = flow.and_then(|flow| self.pictures.get_mut(flow)) else { continue };
+            // What is dropped is not yet known to be lost: it is kept until the recorder is done.
+            let begun = pictures.recorder.trigger().unwrap_or(segment.time);
+            if !pictures.recorder.done() {
+                let since = Instant::from_nanos(begun.since(Instant::ZERO + pictures.before).as_nanos());
+                pictures.drops.add(run.place_name(segment.element), segment, since);
+            }
+        }
+        self.samples(run.samples());
     }
 
     /// The readings of one bin.
-    pub fn samples(&mut self, samples: &[FlowSample]) {
+    fn samples(&mut self, samples: &[FlowSample]) {
         for s in samples {
             let Some(flow) = self.flows.get_mut(s.flow) else { continue };
             let active = flow.delivered < flow.size;
@@ -207,11 +245,22 @@ impl RunWatch {
         self.pictures.iter().all(|p| p.recorder.done())
     }
     /// The run is over: what was open ends.
-    pub fn finish(&mut self) {
+    ///
+    /// # Errors
+    /// A defect of the network.
+    pub fn finish(&mut self, run: &mut Run) -> Result<(), RunError> {
+        self.end_stretches();
+        self.places.as_mut().map_or(Ok(()), |places| places.finish(run))
+    }
+    fn end_stretches(&mut self) {
         for flow in &mut self.flows {
             flow.end_quiet();
             flow.end_slow();
         }
+    }
+    /// What the places of the network showed.
+    pub(crate) fn places(&self) -> Option<&PlacesWatch> {
+        self.places.as_ref()
     }
     /// Where the time of flow `index` went; after [`finish`](RunWatch::finish).
     pub fn spent(&self, index: usize) -> RunTime {
@@ -292,7 +341,7 @@ mod tests {
                 watch.samples(&[s]);
             }
         }
-        watch.finish();
+        watch.end_stretches();
         let ms = |n| Span::from_millis(n);
         let expected = RunTime {
             silent: ms(200),

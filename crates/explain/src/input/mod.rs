@@ -38,6 +38,8 @@ pub struct Capture {
     pub time: Option<(Instant, Instant)>,
     /// Interfaces.
     pub interfaces: usize,
+    /// Their names, in order, where the file has them.
+    pub interface_names: Vec<Option<String>>,
     /// Segments of connections beyond the limits ([`MAX_FLOWS`](crate::flow::MAX_FLOWS),
     /// [`MAX_MEMORY`](crate::flow::MAX_MEMORY)).
     pub left_out: u64,
@@ -137,6 +139,7 @@ impl Follower {
             backwards: self.backwards,
             time: self.time,
             interfaces: 1,
+            interface_names: Vec::new(),
             left_out: self.table.left_out,
             damaged: None,
             flows: self.table.into_flows(),
@@ -187,9 +190,10 @@ pub fn read_with(
             }
         }
     }
-    let interfaces = reader.interfaces().len();
+    let names: Vec<Option<String>> = reader.interfaces().iter().map(|i| i.name.clone()).collect();
     let mut capture = follower.finish();
     capture.damaged = damaged;
-    capture.interfaces = interfaces;
+    capture.interfaces = names.len();
+    capture.interface_names = names;
     Ok(capture)
 }

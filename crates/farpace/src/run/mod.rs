@@ -172,8 +172,10 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
         run.capture_into(out.staging()).map_err(place)?;
     }
     let mut watch = RunWatch::new(scenario, input.report());
+    watch.begin(&mut run).map_err(place)?;
     let mut progress = ProgressLine::new(input.quiet);
     let interrupted = loop {
+        let start = run.now();
         let now = if recording {
             run.advance(Some(&mut trace::Records {
                 watch: &mut watch,
@@ -184,7 +186,7 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
             run.advance(None)
         };
         let now = now.map_err(place)?;
-        watch.samples(run.samples());
+        watch.bin(&mut run, start);
         if recording && trace.is_none() && follower.is_none() && watch.has_enough_records() {
             run.stop_records();
             recording = false;
@@ -201,7 +203,7 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
         }
     };
     progress.clear();
-    watch.finish();
+    watch.finish(&mut run).map_err(place)?;
     let meters = run.meters().map(|(host, meter)| {
         let bytes = meter.bins().iter().map(|bin| bin.bytes).collect();
         (host.to_owned(), BinnedSeries::new(meter.width(), bytes))

@@ -132,7 +132,7 @@
       const stop = lower(x, to);
       let [least, largest] = [Infinity, -Infinity];
       for (let i = begin; i < stop; i++) {
-        const other = this.kind === 'marks' && until ? until[i] : y[i];
+        const other = until && this.kind !== 'bars' ? until[i] : y[i];
         least = Math.min(least, y[i], other, low ? low[i] : Infinity);
         largest = Math.max(largest, y[i], other, high ? high[i] : -Infinity);
       }
@@ -180,6 +180,48 @@
       }
     }
     flush();
+  };
+
+  // Of each column of pixels the highest.
+  const stems = (ctx, panel, area, series) => {
+    const { x, y } = series.data(...panel.figure.view);
+    const [from, to] = panel.figure.view;
+    let column = null;
+    let top = 0;
+    const flush = () => {
+      if (column !== null) ctx.fillRect(column - 1, top, 2, area.bottom - top);
+    };
+    for (let i = lower(x, from); i < x.length && x[i] <= to; i++) {
+      const [at, up] = [Math.round(panel.px(x[i])), panel.py(y[i])];
+      if (at === column) {
+        top = Math.min(top, up);
+      } else {
+        flush();
+        [column, top] = [at, up];
+      }
+    }
+    flush();
+  };
+
+  // One in each square of two pixels.
+  const crosses = (ctx, panel, area, series) => {
+    const { x, y, until } = series.data(...panel.figure.view);
+    const [from, to] = panel.figure.view;
+    const taken = new Set();
+    ctx.strokeStyle = colours[series.colour];
+    ctx.lineWidth = 1.8;
+    ctx.beginPath();
+    for (let i = lower(x, from); i < x.length && x[i] <= to; i++) {
+      const [at, mid] = [panel.px(x[i]), (panel.py(y[i]) + panel.py(until[i])) / 2];
+      const key = `${Math.round(at / 2)} ${Math.round(mid / 2)}`;
+      if (taken.has(key)) continue;
+      taken.add(key);
+      ctx.moveTo(at - 3.5, mid - 3.5);
+      ctx.lineTo(at + 3.5, mid + 3.5);
+      ctx.moveTo(at - 3.5, mid + 3.5);
+      ctx.lineTo(at + 3.5, mid - 3.5);
+    }
+    ctx.stroke();
   };
 
   const bars = (ctx, panel, area, series) => {
@@ -245,7 +287,7 @@
       ctx.beginPath();
       ctx.rect(area.left, area.top - 1, area.width, area.height + 2);
       ctx.clip();
-      const draw = { shades: shade, marks: mark, bars, dots };
+      const draw = { shades: shade, marks: mark, stems, crosses, bars, dots };
       for (const series of panel.series.filter((s) => s.shown && draw[s.kind])) {
         ctx.fillStyle = colours[series.colour];
         draw[series.kind](ctx, panel, area, series);
@@ -449,7 +491,7 @@
         const dx = this.px(data.x[i]) - this.px(x);
         if (Math.abs(dx) > NEAR && s.kind !== 'line') continue;
         const [a, b] = [this.py(data.y[i]), this.py(data.until ? data.until[i] : data.y[i])];
-        const dy = py === null || s.kind === 'line' ? 0 : Math.max(0, Math.min(a, b) - py, py - Math.max(a, b));
+        const dy = py === null || s.kind === 'line' || s.kind === 'stems' ? 0 : Math.max(0, Math.min(a, b) - py, py - Math.max(a, b));
         const d = Math.hypot(dx, dy);
         if (d < distance || (free && best < 0)) [best, distance] = [i, d];
       }
@@ -459,7 +501,7 @@
     words(s, data, i) {
       const parts = [];
       if (data.labels && data.labels[i]) parts.push(data.labels[i]);
-      if (s.kind === 'marks') {
+      if (s.kind === 'marks' || s.kind === 'crosses') {
         parts.push(data.until && data.until[i] !== data.y[i]
           ? `${number(data.y[i])}\u2013${number(data.until[i])}` : number(data.y[i]));
       } else if (s.kind === 'shades') {
@@ -491,7 +533,8 @@
   }
 
   const swatch = (series) => {
-    const node = element('span', { class: `swatch ${series.isLine || series.kind === 'level' ? 'stroke' : ''}` });
+    const shape = series.isLine || series.kind === 'level' ? 'stroke' : series.kind === 'crosses' ? 'cross' : '';
+    const node = element('span', { class: `swatch ${shape}` });
     node.style.setProperty('--swatch', `var(--c-${series.colour})`);
     if (series.dash) node.classList.add('dashed');
     return node;

@@ -79,6 +79,10 @@ pub enum SeriesKind {
     Bars,
     /// A dot at each `x` and `y`, with its label.
     Dots,
+    /// A line from the bottom of the panel to each `x` and `y`.
+    Stems,
+    /// A cross at each `x`, between `y` and `until`.
+    Crosses,
     /// A dashed line across the panel at the first `y`.
     Level,
 }
@@ -96,7 +100,7 @@ pub struct ExploreSeries {
     pub x: Vec<f64>,
     /// Values.
     pub y: Vec<f64>,
-    /// The other end of marks, shades and bars; empty for other kinds.
+    /// The other end of marks, crosses, shades and bars; empty for other kinds.
     pub until: Vec<f64>,
     /// Numbers of packets in the capture; empty if unknown.
     pub packets: Vec<u64>,
@@ -226,8 +230,8 @@ impl ExploreSeries {
         }
     }
 
-    /// The points from `from` to `to`, and of steps and lines one more on each side. Marks, steps, lines and
-    /// dots must be in order of `x`; others come whole.
+    /// The points from `from` to `to`, and of steps and lines one more on each side. Bars,
+    /// shades and levels come whole; others must be in order of `x`.
     pub fn within(&self, from: f64, to: f64) -> ExploreSeries {
         if matches!(self.kind, SeriesKind::Shades | SeriesKind::Bars | SeriesKind::Level) {
             return self.clone();
@@ -252,7 +256,7 @@ impl ExploreSeries {
     }
 
     /// The series with `limit` points at most. Neighbours in order become one group: of steps and lines the
-    /// first, least, largest and last value stay, of marks the whole range. So no peak is lost.
+    /// first, least, largest and last value stay, of marks and crosses the whole range. So no peak is lost.
     pub fn reduced(&self, limit: usize) -> ExploreSeries {
         let n = self.x.len();
         if n <= limit.max(4) || self.y.len() != n {
@@ -260,7 +264,7 @@ impl ExploreSeries {
         }
         let mut out =
             ExploreSeries { labels: Vec::new(), ..ExploreSeries::new(&self.name, self.kind, self.style) };
-        let ranged = self.until.len() == n && matches!(self.kind, SeriesKind::Marks);
+        let ranged = self.until.len() == n && matches!(self.kind, SeriesKind::Marks | SeriesKind::Crosses);
         let keep = |out: &mut ExploreSeries, at: usize| {
             out.x.push(self.x[at]);
             out.y.push(self.y[at]);
@@ -341,6 +345,8 @@ impl SeriesKind {
             SeriesKind::Shades => "shades",
             SeriesKind::Bars => "bars",
             SeriesKind::Dots => "dots",
+            SeriesKind::Stems => "stems",
+            SeriesKind::Crosses => "crosses",
             SeriesKind::Level => "level",
         }
     }

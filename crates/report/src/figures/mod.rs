@@ -3,6 +3,7 @@
 mod bandwidth;
 mod comparison;
 mod curves;
+mod drops;
 mod heat_map;
 mod histogram;
 mod lines;
@@ -14,11 +15,15 @@ mod window;
 pub use bandwidth::{BandwidthSeries, RateLimit, bandwidth};
 pub use comparison::{ComparedEstimate, ComparisonRow, Sides, comparison, comparison_of};
 pub use curves::{Curve, curves};
+pub use drops::{DropSeries, drops};
 pub use heat_map::{HeatRow, heat_map};
 pub use histogram::{Bar, histogram};
-pub use lines::{Level, TimeLine, lines};
+pub use lines::{Level, LinePanel, StyledLine, TimeLine, line_panels, lines};
 pub use scatter::{Dot, scatter};
-pub use time_sequence::{SequencePiece, TimeSequence, sequence, time_sequence};
+pub use time_sequence::{
+    RecordedDrops, SequenceDrops, SequencePiece, TimeSequence, sequence, time_sequence,
+    time_sequence_with_drops,
+};
 pub use variables::variables;
 pub use window::window;
 

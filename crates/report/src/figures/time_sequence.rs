@@ -7,16 +7,30 @@ use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Siz
 use crate::palette::Thing;
 use crate::paths::{PathMarks, StepLine};
 use crate::scale::Scale;
-use crate::svg::Colour;
+use crate::svg::{Colour, Px};
 use crate::{BinInterval, EventKind, Exploration, ExploreEvent, ExplorePanel, ExploreSeries, SeriesKind};
 use farpace_events::{Cause, Record, RecordDirection};
-use farpace_units::Seq;
+use farpace_units::{ByteCount, Instant, Seq};
+use std::collections::BTreeSet;
 
 /// Sequence numbers in MB since `origin` (the first data byte) over `interval`, or over all of `records`: new
 /// data and retransmissions, the cumulative ACK, and both edges of the first SACK block of each ACK, which
 /// reports the newest segment (RFC 2018 §4).
 pub fn time_sequence(title: &str, records: &[Record], origin: Seq, interval: Option<BinInterval>) -> Drawing {
     sequence(title, &TimeSequence::of(records, origin, interval))
+}
+
+/// The same with the segments that the network dropped.
+pub fn time_sequence_with_drops(
+    title: &str,
+    records: &[Record],
+    origin: Seq,
+    interval: Option<BinInterval>,
+    drops: &[RecordedDrops],
+) -> Drawing {
+    let mut rows = TimeSequence::of(records, origin, interval);
+    rows.add_drops(records, origin, drops);
+    sequence(title, &rows)
 }
 
 /// The same of packets in a capture.
@@ -40,6 +54,10 @@ fn explore(title: &str, rows: &TimeSequence) -> Exploration {
     let sacked = |name: &str, thing: Thing, of: fn(&SequencePiece) -> f64| {
         let series = ExploreSeries::new(name, SeriesKind::Marks, thing.style());
         packets(series, rows.sacked.iter().filter(inside), |p| (p.time, of(p), of(p)))
+    };
+    let crosses = |drops: &SequenceDrops| {
+        let series = ExploreSeries::new(&drops.label, SeriesKind::Crosses, drops.thing.style());
+        packets(series, drops.pieces.iter().filter(inside), whole)
     };
     let mut exploration = Exploration::over_time(title, from, to);
     let loss = rows
@@ -67,7 +85,10 @@ fn explore(title: &str, rows: &TimeSequence) -> Exploration {
             marks("data retransmitted", Thing::Retransmission, &rows.retransmitted),
             ExploreSeries::steps("cumulative ACK", Thing::Ack.style(), rows.acked.iter().copied())
                 .held_until(to),
-        ],
+        ]
+        .into_iter()
+        .chain(rows.drops.iter().map(crosses))
+        .collect(),
     });
     exploration
 }
@@ -118,6 +139,30 @@ pub struct TimeSequence {
     pub window: Vec<(f64, f64)>,
     /// Retransmission timeouts.
     pub timeouts: Vec<f64>,
+    /// Dropped data by cause, in the order of the legend.
+    pub drops: Vec<SequenceDrops>,
+}
+
+/// Data that was dropped, or taken for lost, for one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SequenceDrops {
+    /// The cause in words.
+    pub label: String,
+    /// The cause, which has one colour on every page.
+    pub thing: Thing,
+    /// The data, in order of time.
+    pub pieces: Vec<SequencePiece>,
+}
+
+/// Dropped segments of a connection whose records are known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedDrops {
+    /// The cause in words.
+    pub label: String,
+    /// The cause.
+    pub thing: Thing,
+    /// Time, first sequence number and payload of each segment, in order of time.
+    pub segments: Vec<(Instant, Seq, ByteCount)>,
 }
 
 const MB: f64 = 1e6;
@@ -131,9 +176,7 @@ impl TimeSequence {
             ..TimeSequence::default()
         };
         let (Some(interval), Some(first)) = (interval, records.first()) else { return rows };
-        // Signed distances from the first row keep the order in a transfer beyond 4 GB.
-        let base = f64::from(first.snd_una.bytes_since(origin));
-        let position = |seq: Seq| (base + f64::from(seq.distance(first.snd_una))) / MB;
+        let position = place_of(first, origin);
         for r in records.iter().filter(|r| interval.start <= r.time && r.time <= interval.end) {
             let time = r.time.as_secs_f64();
             match r.direction {
@@ -160,6 +203,22 @@ impl TimeSequence {
         rows
     }
 
+    fn add_drops(&mut self, records: &[Record], origin: Seq, drops: &[RecordedDrops]) {
+        let (Some(interval), Some(first)) = (self.interval, records.first()) else { return };
+        let position = place_of(first, origin);
+        for cause in drops {
+            let inside = cause.segments.iter().filter(|s| interval.start <= s.0 && s.0 <= interval.end);
+            let piece = |(at, seq, len): &(Instant, Seq, ByteCount)| {
+                let (time, from) = (at.as_secs_f64(), position(*seq));
+                SequencePiece { time, from, to: from + len.get() as f64 / MB, packet: 0 }
+            };
+            let pieces: Vec<SequencePiece> = inside.map(piece).collect();
+            if !pieces.is_empty() {
+                self.drops.push(SequenceDrops { label: cause.label.clone(), thing: cause.thing, pieces });
+            }
+        }
+    }
+
     /// The vertical axis: what was sent and acknowledged. SACK blocks are ignored, because a peer may send
     /// any values.
     fn range(&self) -> Scale {
@@ -175,6 +234,13 @@ impl TimeSequence {
     }
 }
 
+/// Where sequence numbers are, in MB since `origin`: signed distances from the first row keep the order in a
+/// transfer beyond 4 GB.
+fn place_of(first: &Record, origin: Seq) -> impl Fn(Seq) -> f64 + use<> {
+    let (una, base) = (first.snd_una, f64::from(first.snd_una.bytes_since(origin)));
+    move |seq| (base + f64::from(seq.distance(una))) / MB
+}
+
 fn draw(size: Size, title: &str, rows: &TimeSequence) -> String {
     let mut legend = vec![
         (LegendEntry::Mark(Thing::Data.colour()), "data sent".to_owned()),
@@ -188,6 +254,7 @@ fn draw(size: Size, title: &str, rows: &TimeSequence) -> String {
         legend.push((style, "edge of the receive window".to_owned()));
     }
     legend.extend(timeout_key(&rows.timeouts));
+    legend.extend(rows.drops.iter().map(|d| (LegendEntry::Cross(d.thing.colour()), d.label.clone())));
     let mut chart = Chart::new(ChartSpec {
         size,
         title,
@@ -244,7 +311,23 @@ fn draw(size: Size, title: &str, rows: &TimeSequence) -> String {
     let ack = line.finish(panel.right());
     chart.line(&ack, Thing::Ack.colour(), 1.3, "");
     timeout_lines(&mut chart, &rows.timeouts);
+    for drops in &rows.drops {
+        chart.line(&crosses(&panel, &drops.pieces), drops.thing.colour(), 1.8, "");
+    }
     chart.finish()
+}
+
+/// A cross for each piece, but one only in each square of four pixels, which bounds the path.
+fn crosses(panel: &Panel, pieces: &[SequencePiece]) -> String {
+    let mut path = String::new();
+    let mut taken = BTreeSet::new();
+    for p in pieces.iter().filter(|p| panel.shows(p.time) && panel.shows_y(p.from) && panel.shows_y(p.to)) {
+        let (x, y) = (panel.px(p.time), panel.py((p.from + p.to) / 2.0));
+        if taken.insert(((x / 4.0) as i32, (y / 4.0) as i32)) {
+            path.push_str(&format!("M{} {}l7 7m0 -7l-7 7", Px(x - 3.5), Px(y - 3.5)));
+        }
+    }
+    path
 }
 
 fn marks(

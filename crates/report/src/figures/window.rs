@@ -25,14 +25,7 @@ fn top(history: &WindowHistory) -> f64 {
 fn explore(title: &str, history: &WindowHistory) -> Exploration {
     let end = history.end();
     let steps = |name, thing: Thing, series: &Reduced| {
-        let points = series.iter().flat_map(|(start, b)| {
-            let (from, to) = (start.as_secs_f64(), (start + series.width()).min(end).as_secs_f64());
-            let within = |share: f64| from + (to - from) * share;
-            // A bucket with one value is one point.
-            let values = [(from, b.first), (within(0.3), b.min), (within(0.6), b.max), (within(0.9), b.last)];
-            values.into_iter().take(if b.count == 1 { 1 } else { 4 })
-        });
-        ExploreSeries::steps(name, thing.style(), points).held_until(end.as_secs_f64())
+        ExploreSeries::steps(name, thing.style(), series.steps(end)).held_until(end.as_secs_f64())
     };
     let timeouts: Vec<f64> = history.timeouts().iter().map(|t| t.as_secs_f64()).collect();
     let range = (0.8, top(history));
