@@ -1,6 +1,5 @@
 //! What happened at each place of the network: queues, drops, and the shares of NICs, as figures.
 
-use crate::words;
 use farpace_lab::{DropMeter, DroppedSegment, NicRate, Run};
 use farpace_path::{DropReason, QueueReading};
 use farpace_report::{
@@ -71,7 +70,7 @@ impl FlowDrops {
 
 /// The name of a cause at a place, as in the table of drops.
 fn label(reason: DropReason, place: &str) -> String {
-    format!("{} at {place}", words::cause(reason.name()))
+    format!("{} at {place}", reason.name().replace('_', " "))
 }
 
 /// What a drop is in figures.
