@@ -3,14 +3,13 @@
 use crate::driver::Driver;
 use farpace_path::world::{Observer, WireId, WorldError};
 use farpace_trace::{InterfaceId, PcapngWriter};
-use farpace_units::{Instant, Span};
+use farpace_units::Instant;
 use farpace_wire::Packet;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::SystemTime;
 use thiserror::Error;
 
 /// Why a capture is missing or incomplete.
@@ -53,10 +52,7 @@ impl LiveCapture {
     pub fn begin(path: &Path, program: &str, driver: &mut Driver) -> Result<Self, LiveCaptureError> {
         let failed = |error| LiveCaptureError::File { path: path.to_owned(), error };
         let file = BufWriter::new(File::create(path).map_err(failed)?);
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let since_1970 = Span::from_nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(0));
-        let epoch = since_1970 - driver.now().since(Instant::ZERO);
-        let mut writer = PcapngWriter::new(file, program).map_err(failed)?.with_epoch(epoch);
+        let mut writer = PcapngWriter::new(file, program).map_err(failed)?.with_epoch(driver.epoch());
         let interface =
             writer.add_interface("device", "between the host and its device", None).map_err(failed)?;
         let wire_ends = driver.wire_ends();

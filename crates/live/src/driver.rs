@@ -5,7 +5,7 @@ use crate::device::{Device, DeviceCounters};
 use crate::lateness::Lateness;
 use farpace_host::Host;
 use farpace_path::world::{ElementId, End, Observer, World, WorldError};
-use farpace_path::{BoundaryPort, Cx, Port};
+use farpace_path::{BoundaryPort, Cx, Element, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use nix::errno::Errno;
@@ -18,6 +18,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::SystemTime;
 use thiserror::Error;
 
 /// Packets read from a device before the replies are sent: many enough to share wake-ups, few enough for
@@ -238,6 +239,22 @@ impl Driver {
         self.watched = true;
         self.observer = observer;
     }
+    /// Removes the observer.
+    pub fn remove_observer(&mut self) {
+        self.watched = false;
+        self.observer = Box::new(());
+    }
+    /// Calls `act` on an element now, as [`World::call`]. The observer sees the packets that it sends.
+    ///
+    /// # Errors
+    /// See [`World::call`].
+    pub fn call<T: Element, R>(
+        &mut self,
+        id: ElementId,
+        act: impl FnOnce(&mut T, &mut Cx<'_>) -> R,
+    ) -> Result<R, WorldError> {
+        self.world.call(id, &mut *self.observer, act)
+    }
     /// Both ends of the wires between the boundary ports and the world.
     pub(crate) fn wire_ends(&self) -> Vec<End> {
         let near = self.devices.iter().map(|attached| (attached.port, Port(0)));
@@ -281,6 +298,12 @@ impl Driver {
     /// The current time of the elements.
     pub fn now(&self) -> Instant {
         self.clock.now()
+    }
+    /// The time since 1970-01-01 at which the time of the elements began.
+    pub fn epoch(&self) -> Span {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since_1970 = Span::from_nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(0));
+        since_1970 - self.now().since(Instant::ZERO)
     }
     /// The counters.
     pub fn stats(&self) -> Stats {

@@ -169,6 +169,22 @@ impl<W: Write> PcapngWriter<W> {
         packet: &Packet,
         comment: Option<&str>,
     ) -> io::Result<()> {
+        self.start_of_packet(interface, now, packet, usize::MAX, comment)
+    }
+
+    /// Like [`packet`](Self::packet), but stores at most the first `keep` bytes of the frame, whatever the
+    /// snap length of the interface.
+    ///
+    /// # Errors
+    /// As [`packet`](Self::packet).
+    pub fn start_of_packet(
+        &mut self,
+        interface: InterfaceId,
+        now: Instant,
+        packet: &Packet,
+        keep: usize,
+        comment: Option<&str>,
+    ) -> io::Result<()> {
         let Some(&snaplen) = usize::try_from(interface.0).ok().and_then(|at| self.snaplens.get(at)) else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no such interface in this capture"));
         };
@@ -185,10 +201,9 @@ impl<W: Write> PcapngWriter<W> {
         self.u32(0);
         self.u32(0);
         let frame_at = self.block.len();
-        packet.write_frame(&mut self.block);
-        let original = length(self.block.len().saturating_sub(frame_at))?;
-        let captured = snaplen.map_or(original, |n| original.min(n));
-        self.block.truncate(frame_at + captured as usize);
+        packet.write_start(snaplen.map_or(keep, |n| keep.min(n as usize)), &mut self.block);
+        let original = u32::try_from(packet.len().get()).map_err(io::Error::other)?;
+        let captured = length(self.block.len().saturating_sub(frame_at))?;
         self.patch(lengths_at, captured);
         self.patch(lengths_at + 4, original);
         self.pad();
@@ -212,6 +227,11 @@ impl<W: Write> PcapngWriter<W> {
     /// Number of bytes written.
     pub fn written(&self) -> ByteCount {
         self.written
+    }
+
+    /// The underlying writer. What is written to it by others becomes part of the file.
+    pub const fn get_mut(&mut self) -> &mut W {
+        &mut self.out
     }
 
     /// Flushes and returns the writer.
@@ -417,6 +437,24 @@ mod tests {
         let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
         for (time, read) in cases {
             assert_eq!(reader.next_packet().unwrap().unwrap().time, Instant::from_nanos(read), "{time}");
+        }
+    }
+
+    /// Breaks: more of a packet is stored than was asked for, or less; or its length or its checksum are those
+    /// of the stored part.
+    #[test]
+    fn the_start_of_a_packet_is_that_of_the_whole() {
+        let whole = packet(0, 1000);
+        let bytes = frame(&whole);
+        for (keep, snaplen) in [(0, None), (20, None), (60, Some(40)), (200, Some(300)), (usize::MAX, None)] {
+            let mut capture = writer();
+            let tap = capture.add_interface("tap", "", snaplen).unwrap();
+            capture.start_of_packet(tap, Instant::ZERO, &whole, keep, None).unwrap();
+            let written = capture.finish().unwrap();
+            let mut reader = CaptureReader::new(written.as_slice()).unwrap();
+            let read = reader.next_packet().unwrap().unwrap();
+            let kept = keep.min(snaplen.map_or(usize::MAX, |n| n as usize)).min(bytes.len());
+            assert_eq!((read.data, read.original_len.as_len()), (&bytes[..kept], bytes.len()), "{keep}");
         }
     }
 

@@ -337,13 +337,22 @@ impl Packet {
 
     /// Appends the whole frame, without FCS, to `out`. A [`Checksum::Partial`] is computed.
     pub fn write_frame(&self, out: &mut Vec<u8>) {
+        self.write_start(usize::MAX, out);
+    }
+
+    /// Appends the first `len` bytes of the frame to `out`, or all of it if it is shorter. A
+    /// [`Checksum::Partial`] is that of the whole frame.
+    pub fn write_start(&self, len: usize, out: &mut Vec<u8>) {
         let start = out.len();
-        out.reserve(self.frame_len());
+        let len = len.min(self.frame_len());
+        out.reserve(len);
         out.extend_from_slice(self.headers());
         if let Some((at, sum)) = self.missing_checksum() {
             out[start + at..start + at + 2].copy_from_slice(&sum);
         }
-        out.extend_from_slice(&self.0.payload);
+        out.truncate(start + len);
+        let rest = len.saturating_sub(self.headers().len());
+        out.extend_from_slice(&self.0.payload[..rest]);
     }
 
     fn frame_len(&self) -> usize {
