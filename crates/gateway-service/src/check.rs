@@ -1,5 +1,6 @@
 //! What keeps traffic from the gateway, or harms it, with the commands that mend it.
 
+use super::check_policy::{earlier_rules, own_traffic_alone, own_traffic_of_pair};
 use super::config::GatewayFile;
 use super::control;
 use super::interception::{protocols, side_mtu, tracks};
@@ -63,6 +64,12 @@ pub fn check(
         Ok(all) => Ok(all.iter().find(wanted).cloned()),
         Err(error) => Err(error),
     };
+    // The rules are those of the gateway that runs, whatever a file says.
+    if let Ok(Some(status)) = &running {
+        for (own, key) in [(&mut file.rule_priority, "rule_priority"), (&mut file.table, "table")] {
+            *own = status[key].as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(*own);
+        }
+    }
     Ok(match &file.peer {
         Some(path) => look_at_pair(&file, PeerFile::read(path), running),
         None => look(&file, running),
@@ -87,6 +94,8 @@ fn look(file: &GatewayFile, running: Result<Option<Value>>) -> Vec<DoctorFinding
     };
     findings.extend(gateway(file, running.as_ref()));
     findings.extend(rules(file, running.is_some()));
+    findings.extend(earlier_rules(file, sides(file).map(|(_, name)| name), &[]));
+    findings.extend(own_traffic_alone(file));
     findings.extend(routes(file));
     findings.extend(reverse_path(file));
     findings.extend(filter(running.as_ref()));
@@ -120,7 +129,14 @@ fn look_at_pair(
     };
     let value = format!("{} at {}, {} paths", peer.peer, peer.site, peer.paths.len());
     findings.push(DoctorFinding::ok("peer file", value));
-    findings.extend(pair_rules(file, &peer, running.is_some()));
+    // While the peer does not answer, no rule leads to it.
+    let caught = running.as_ref().filter(|status| status["peer"]["caught"] == true);
+    findings.extend(pair_rules(file, &peer, caught.is_some()));
+    findings.extend(earlier_rules(file, file.lan.iter(), &peer.peer_prefixes));
+    if let Some(device) = caught.and_then(|status| status["devices"][0].as_str()) {
+        let strict = !strict_filters(std::iter::once(&device.to_owned())).is_empty();
+        findings.extend(own_traffic_of_pair(file, &peer, device, strict));
+    }
     findings.extend(match &running {
         Some(status) => running_paths(file, status),
         None => probed_paths(file, &peer),
@@ -303,7 +319,7 @@ fn interfaces(file: &GatewayFile) -> Vec<DoctorFinding> {
     sides(file).map(look).collect()
 }
 
-fn sides(file: &GatewayFile) -> impl Iterator<Item = (&'static str, &String)> {
+fn sides(file: &GatewayFile) -> impl Iterator<Item = (&'static str, &String)> + Clone {
     file.lan.iter().map(|name| ("lan", name)).chain(file.wan.iter().map(|name| ("wan", name)))
 }
 

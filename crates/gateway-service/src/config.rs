@@ -1,5 +1,6 @@
 //! The configuration file of a gateway, and what the command line says in its place.
 
+use super::capture::{CaptureConfig, DEFAULT_PCAP_LIMIT};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_gateway::limits::{
     DEFAULT_BUFFER, DEFAULT_MIN_RTT, MAX_BUFFER, MAX_CONNECTIONS, MAX_HALF_OPEN, MAX_RULES, MIN_BUFFER,
@@ -96,6 +97,12 @@ pub struct GatewayFile {
     /// The dashboard for browsers is served at this address (default: not at all). At an address other than
     /// one of this host alone it asks for a token: see `farpace gateway up --help`.
     pub web: Option<SocketAddr>,
+    /// Packets of both sides are captured to files in this directory (default: not at all).
+    pub pcap: Option<PathBuf>,
+    /// Bytes that captures keep of each packet, 96 to 65549 (default: its headers).
+    pub snaplen: Option<u32>,
+    /// Bytes of all captures in the directory at most; the oldest ones are removed (default: 1 GiB).
+    pub pcap_limit: ByteCount,
     /// Priority of the routing rules of the LAN side; the WAN side has the next one (default: 100).
     pub rule_priority: u32,
     /// Routing table of the LAN side; the WAN side has the next one (default: 7710).
@@ -144,6 +151,9 @@ impl Default for GatewayFile {
             wan_tcp: Settings::default(),
             metrics: None,
             web: None,
+            pcap: None,
+            snaplen: None,
+            pcap_limit: DEFAULT_PCAP_LIMIT,
             rule_priority: 100,
             table: 7710,
             policies: Vec::new(),
@@ -236,6 +246,10 @@ impl GatewayFile {
         if zero(&self.rate) || self.policies.iter().any(|entry| zero(&entry.rate)) {
             bail!("rate must be above 0 bit/s");
         }
+        if self.pcap.is_none() && self.snaplen.is_some() {
+            bail!("snaplen is for captures: say --pcap DIR, too, or pcap = \"DIR\" in a file");
+        }
+        self.capture().map_or(Ok(()), |capture| capture.check())?;
         if !(1..=32_000).contains(&self.rule_priority) {
             bail!("rule_priority must be 1 to 32000: before the table `main`, behind `local`");
         }
@@ -243,6 +257,12 @@ impl GatewayFile {
             bail!("table must be 1 to 250, or at least 256: others belong to the system");
         }
         Ok(())
+    }
+
+    /// What is captured from the start on.
+    pub fn capture(&self) -> Option<CaptureConfig> {
+        let (snaplen, limit) = (self.snaplen, self.pcap_limit);
+        self.pcap.clone().map(|folder| CaptureConfig { folder, snaplen, limit })
     }
 
     /// The links of the paths to the peer.
@@ -338,6 +358,9 @@ lan = [{}]
 # memory = \"1 GiB\"      # of all connections; default: a quarter of the host's
 # metrics = \"127.0.0.1:9745\"
 # web = \"127.0.0.1:9746\"   # the dashboard
+# pcap = \"/var/log/farpace\"  # captures of both sides: headers alone, 1 GiB at most
+# snaplen = 128         # bytes kept of each packet, in place of the headers
+# pcap_limit = \"1 GiB\"
 
 # [wan_tcp]             # any TCP setting of scenarios
 # profile = \"farpace\"
@@ -405,6 +428,10 @@ mod tests {
             ("lan = [\"a\"]\nwan = [\"b\"]\npeer = \"p.conf\"", "has no wan"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nvia = [\"c\"]", "--peer FILE"),
             ("lan = [\"a\"]\npeer = \"p.conf\"\nvia = [\"a/b\"]", "neither an interface"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nsnaplen = 200", "--pcap DIR"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\npcap = \"d\"\nsnaplen = 95", "96 to 65549"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\npcap = \"d\"\nsnaplen = 65550", "96 to 65549"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\npcap = \"d\"\npcap_limit = \"1 kB\"", "at least 1"),
             ("lan = [\"a\"]\nwan = [\"b\"]\ntable = 254", "table"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nrule_priority = 0", "rule_priority"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nmax_connections = 0", "max_connections"),

@@ -1,16 +1,19 @@
 //! The control socket of a running gateway: other processes of its user ask it what it does.
 //!
-//! A client sends a word and a line end, and gets an answer. Limits: root and the user of the gateway
+//! A client sends a line, and gets an answer. A line is a word, and for `capture-start` a configuration as
+//! JSON. Limits: root and the user of the gateway
 //! alone, one client at a time, each for [`MAX_SERVICE`] at most.
 
+use super::capture::{CaptureConfig, CaptureFiles};
 use super::snapshot::Snapshot;
-use anyhow::{Context, Result, bail};
+use crate::Note;
+use anyhow::{Context, Result, anyhow, bail};
 use farpace_http::{HostRule, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use farpace_live::Handle;
 use farpace_live::system::state_folder;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{Uid, geteuid};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -25,9 +28,12 @@ const MAX_SERVICE: Duration = Duration::from_secs(2);
 /// Time for the gateway to answer at most.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Length of a question at most, in bytes.
-const MAX_QUESTION: u64 = 64;
+const MAX_QUESTION: u64 = 16 << 10;
 /// Length of an answer at most, in bytes.
 const MAX_ANSWER: u64 = 16 << 20;
+/// The lines of captures.
+const CAPTURE_START: &str = "capture-start ";
+const CAPTURE_STOP: &str = "capture-stop";
 /// Where metrics are.
 const METRICS_PATH: &str = "/metrics";
 
@@ -49,9 +55,19 @@ impl Question {
     }
 }
 
+/// What another thread wants of the loop of the gateway, with a way for its answer.
+pub enum GatewayRequest {
+    /// It wants to know something.
+    Look(Question, Sender<Snapshot>),
+    /// A capture is to begin.
+    StartCapture(CaptureFiles, Sender<Result<Value>>),
+    /// The capture is to end.
+    StopCapture(Sender<Result<Value>>),
+}
+
 /// Questions of other threads to the loop of the gateway.
 pub struct Questions {
-    receiver: Receiver<(Question, Sender<Snapshot>)>,
+    receiver: Receiver<GatewayRequest>,
     path: PathBuf,
     asker: Asker,
 }
@@ -59,7 +75,7 @@ pub struct Questions {
 /// Asks from another thread.
 #[derive(Clone)]
 pub struct Asker {
-    sender: Sender<(Question, Sender<Snapshot>)>,
+    sender: Sender<GatewayRequest>,
     handle: Handle,
 }
 
@@ -67,12 +83,34 @@ impl Asker {
     /// The answer; none if the gateway ends, or does not answer. The text is made in this thread: the loop of
     /// the gateway has packets to move.
     pub fn ask(&self, question: Question) -> Option<String> {
+        let snapshot = self.request(|sender| GatewayRequest::Look(question, sender))?;
+        Some(question.text(&snapshot))
+    }
+
+    fn request<T>(&self, make: impl FnOnce(Sender<T>) -> GatewayRequest) -> Option<T> {
         let (sender, answer) = channel();
-        self.sender.send((question, sender)).ok()?;
+        self.sender.send(make(sender)).ok()?;
         // A job wakes the loop, which does nothing else with it.
         self.handle.run(Box::new(|_, _| {})).ok()?;
-        let snapshot = answer.recv_timeout(MAX_WAIT).ok()?;
-        Some(question.text(&snapshot))
+        answer.recv_timeout(MAX_WAIT).ok()
+    }
+
+    /// Begins or ends a capture. The files are opened in this thread: a disk may be slow.
+    fn capture(&self, config: Option<&str>, note: Note) -> Value {
+        let answer = match config {
+            None => self.request(GatewayRequest::StopCapture),
+            Some(text) => {
+                let read = || CaptureConfig::from_json(&serde_json::from_str(text)?);
+                match read().and_then(|config| CaptureFiles::open(config, note)) {
+                    Ok(files) => self.request(|sender| GatewayRequest::StartCapture(files, sender)),
+                    Err(error) => Some(Err(error)),
+                }
+            }
+        };
+        match answer.unwrap_or_else(|| Err(anyhow!("the gateway ends"))) {
+            Ok(value) => json!({ "capture": value }),
+            Err(error) => json!({ "error": format!("{error:#}") }),
+        }
     }
 }
 
@@ -101,7 +139,7 @@ impl Questions {
     ///
     /// # Errors
     /// The socket cannot be made, or the address cannot be listened at.
-    pub fn open(handle: Handle, metrics: Option<SocketAddr>) -> Result<Self> {
+    pub fn open(handle: Handle, metrics: Option<SocketAddr>, note: Note) -> Result<Self> {
         let path = path_of(std::process::id());
         let _ = fs::remove_file(&path); // of a killed process with the same number
         let shown = path.display().to_string();
@@ -118,7 +156,7 @@ impl Questions {
         let serve = move || {
             for peer in listener.incoming().flatten() {
                 // An error of a client does not matter here.
-                let _ = answer(peer, &asker);
+                let _ = answer(peer, &asker, note);
             }
         };
         std::thread::Builder::new()
@@ -133,12 +171,9 @@ impl Questions {
         self.asker.clone()
     }
 
-    /// Answers what was asked.
-    pub fn answer(&self, mut with: impl FnMut(Question) -> Snapshot) {
-        for (question, sender) in self.receiver.try_iter() {
-            // Who has asked may have given up.
-            let _ = sender.send(with(question));
-        }
+    /// What was asked since the last call.
+    pub fn requests(&self) -> Vec<GatewayRequest> {
+        self.receiver.try_iter().collect()
     }
 }
 
@@ -148,7 +183,7 @@ impl Drop for Questions {
     }
 }
 
-fn answer(mut peer: UnixStream, asker: &Asker) -> io::Result<()> {
+fn answer(mut peer: UnixStream, asker: &Asker, note: Note) -> io::Result<()> {
     let user = Uid::from_raw(getsockopt(&peer, PeerCredentials)?.uid());
     if user != geteuid() && !user.is_root() {
         return Ok(());
@@ -160,12 +195,17 @@ fn answer(mut peer: UnixStream, asker: &Asker) -> io::Result<()> {
     while (word.len() as u64) < MAX_QUESTION && peer.read(&mut byte)? == 1 && byte[0] != b'\n' {
         word.push(byte[0]);
     }
-    let question = match word.as_slice() {
-        b"status" => Question::Status,
-        b"metrics" => Question::Metrics,
-        _ => return Ok(()),
+    let line = String::from_utf8_lossy(&word);
+    let text = match line.as_ref() {
+        "status" => asker.ask(Question::Status),
+        "metrics" => asker.ask(Question::Metrics),
+        CAPTURE_STOP => Some(asker.capture(None, note).to_string()),
+        other => match other.strip_prefix(CAPTURE_START) {
+            Some(config) => Some(asker.capture(Some(config), note).to_string()),
+            None => return Ok(()),
+        },
     };
-    match asker.ask(question) {
+    match text {
         Some(text) => peer.write_all(text.as_bytes()),
         None => Ok(()),
     }
@@ -188,6 +228,18 @@ fn serve_metrics(address: SocketAddr, asker: Asker) -> Result<()> {
         other_method: 404,
     };
     server.serve(rules, answer).context("cannot start a thread")
+}
+
+/// The status of all gateways of this host, at least one.
+///
+/// # Errors
+/// No gateway runs, or one does not answer.
+pub fn running() -> Result<Vec<Value>> {
+    let gateways = status_of_all()?;
+    if gateways.is_empty() {
+        bail!("no gateway runs here: start one with `farpace gateway up --lan IF --wan IF`");
+    }
+    Ok(gateways)
 }
 
 /// The status of every gateway of this host.
@@ -222,11 +274,44 @@ pub fn status_of_all() -> Result<Vec<Value>> {
     Ok(all)
 }
 
+/// Begins a capture at the gateway with process `pid`, or at the only one, or ends it. The capture as it is
+/// then.
+///
+/// # Errors
+/// There is no such gateway, it does not answer, or it refuses.
+pub fn switch_capture(pid: Option<u32>, start: Option<&CaptureConfig>) -> Result<Value> {
+    let all = running()?;
+    let pids: Vec<_> = all.iter().filter_map(|status| status["pid"].as_u64()).collect();
+    let pid = match (pid, pids.as_slice()) {
+        (Some(pid), _) if pids.contains(&u64::from(pid)) => pid,
+        (Some(pid), _) => bail!("no gateway has process {pid}: `farpace gateway status` shows them"),
+        (None, [one]) => u32::try_from(*one).context("a gateway of another version answers")?,
+        (None, _) => bail!("{} gateways run here: name one with --pid {pids:?}", pids.len()),
+    };
+    let line = match start {
+        Some(config) => format!("{CAPTURE_START}{}", config.json()),
+        None => CAPTURE_STOP.to_owned(),
+    };
+    if line.len() as u64 > MAX_QUESTION {
+        bail!("the name of the directory is too long");
+    }
+    let text = ask(&path_of(pid), &line).with_context(|| format!("the gateway {pid} does not answer"))?;
+    let answer: Value = serde_json::from_str(&text).context("a gateway of another version answers")?;
+    match answer["error"].as_str() {
+        Some(error) => bail!("{error}"),
+        None => Ok(answer["capture"].clone()),
+    }
+}
+
 fn fetch(path: &Path) -> io::Result<String> {
+    ask(path, "status")
+}
+
+fn ask(path: &Path, line: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(MAX_WAIT))?;
     stream.set_write_timeout(Some(MAX_WAIT))?;
-    stream.write_all(b"status\n")?;
+    stream.write_all(format!("{line}\n").as_bytes())?;
     let mut text = String::new();
     stream.take(MAX_ANSWER).read_to_string(&mut text)?;
     match text.is_empty() {

@@ -97,6 +97,9 @@ TimeoutStopSec=40
 RuntimeDirectory=farpace
 RuntimeDirectoryMode=0700
 RuntimeDirectoryPreserve=yes
+# For captures.
+LogsDirectory=farpace
+LogsDirectoryMode=0700
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW
 AmbientCapabilities=
 NoNewPrivileges=yes

@@ -201,7 +201,7 @@ fn in_words(errors: &[SystemError]) -> String {
 /// A network of this site that lies within one of the peer stays with the main table. Besides what comes from
 /// the LAN, ICMP of the router itself to the peer's networks goes into the tunnel: errors about packets that
 /// came out of it quote them. What is dropped there, as its source is not of this site, leaves nowhere.
-fn peer_rules(file: &GatewayFile, peer: &PeerFile, family: IpFamily) -> Vec<String> {
+pub fn peer_rules(file: &GatewayFile, peer: &PeerFile, family: IpFamily) -> Vec<String> {
     let of_family = |prefix: &&Prefix| prefix.net().is_ipv4() == (family == IpFamily::V4);
     let theirs: Vec<Prefix> = peer.peer_prefixes.iter().filter(of_family).copied().collect();
     let is_within = |prefix: &&Prefix| {

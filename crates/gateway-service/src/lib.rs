@@ -9,13 +9,17 @@
 //! | configuration | `config`, and `install` for systemd |
 //! | what leads traffic to the gateway | `interception` |
 //! | a pair: keys, files, tunnels over several links | `keys`, `peer_file`, `pair`, `endpoint_name` |
+//! | captures of both sides | `capture`, `capture_files` |
 //! | what it tells: snapshot, control socket, metrics, dashboard | `snapshot`, `control`, `status`, `web` |
-//! | what keeps traffic from it | `check` |
+//! | what keeps traffic from it | `check`, and `check_policy` for routing rules |
 //! | a process that ends it when it hangs | `watchdog` |
 
 #![forbid(unsafe_code)]
 
+mod capture;
+mod capture_files;
 pub mod check;
+mod check_policy;
 mod config;
 mod control;
 mod endpoint_name;
@@ -30,7 +34,9 @@ pub mod status;
 pub mod watchdog;
 mod web;
 
+pub use capture::{CaptureConfig, DEFAULT_PCAP_LIMIT, MIN_PCAP_LIMIT, SNAPLENS};
 pub use config::{ActionWord, GatewayFile, PeerDown, PolicyEntry, example, schema};
+pub use control::switch_capture;
 pub use peer_file::schema as peer_schema;
 pub use service::{GatewayEnd, GatewayService};
 pub use web::address as web_address;

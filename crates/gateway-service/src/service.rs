@@ -1,14 +1,15 @@
 //! The gateway on this host, until it is told to end.
 
+use super::capture::{CaptureFiles, CaptureView, GatewayCapture};
 use super::config::{GatewayFile, PeerDown};
-use super::control::{Question, Questions};
+use super::control::{GatewayRequest, Question, Questions};
 use super::interception::{Interception, side_mtu};
 use super::pair::{GatewayPair, PairElements, PairView};
 use super::snapshot::{MAX_ROWS, Snapshot};
 use super::watchdog::Watchdog;
 use super::web::{self, Dashboard};
 use crate::Note;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use farpace_gateway::{Gateway, GatewayTotals};
 use farpace_link::multi_nic::MultiNic;
 use farpace_live::{Driver, Wait, sharpen_timers};
@@ -50,6 +51,9 @@ pub struct GatewayService {
     /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
     rules_error: Option<String>,
     rules_retry: Instant,
+    capture: Option<GatewayCapture>,
+    /// A capture that has ended by itself.
+    ended_capture: Option<CaptureView>,
     /// Connections are handed over.
     is_ending: bool,
     note: Note,
@@ -78,6 +82,7 @@ impl GatewayService {
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
         let signals = signals.context("cannot read signals")?;
 
+        let capture = file.capture().map(|config| CaptureFiles::open(config, note)).transpose()?;
         let pair = GatewayPair::open(&file)?;
         let mut interception = Interception::begin(&file, pair.as_ref())?;
         let config = file.gateway(interception.mtus)?;
@@ -103,8 +108,10 @@ impl GatewayService {
             pair.attach(&mut driver, path_ports);
             (pair, elements)
         });
+        let begin = |files| GatewayCapture::begin(files, &mut driver, gateway);
+        let capture = capture.map(begin).transpose()?;
         sharpen_timers();
-        let questions = Questions::open(driver.handle(), file.metrics)?;
+        let questions = Questions::open(driver.handle(), file.metrics, note)?;
         let serve = |address| web::serve(address, questions.asker());
         let dashboard = file.web.map(serve).transpose()?;
         let watchdog = Watchdog::start(note)?;
@@ -130,6 +137,8 @@ impl GatewayService {
             down_since: None,
             rules_error: None,
             rules_retry: Instant::ZERO,
+            capture,
+            ended_capture: None,
             dashboard,
             is_ending: false,
             note,
@@ -176,14 +185,44 @@ impl GatewayService {
         if now.since(self.looked) >= LOOK {
             self.looked = now;
             self.follow_paths();
+            self.flush_capture();
         }
-        let GatewayService { questions, driver, gateway, file, interception, pair, rules_error, .. } = self;
-        questions.answer(|question| {
-            let with_flows = question == Question::Status;
-            let taken = snapshot(driver, *gateway, file, interception, pair.as_ref(), with_flows);
-            Snapshot { rules_error: rules_error.clone(), ..taken }
-        });
+        for request in self.questions.requests() {
+            // Who has asked may have given up.
+            match request {
+                GatewayRequest::Look(question, to) => {
+                    drop(to.send(self.snapshot(question == Question::Status)))
+                }
+                GatewayRequest::StartCapture(files, to) => drop(to.send(self.start_capture(files))),
+                GatewayRequest::StopCapture(to) => drop(to.send(self.stop_capture())),
+            }
+        }
         Ok(())
+    }
+
+    fn start_capture(&mut self, files: CaptureFiles) -> Result<Value> {
+        if let Some(running) = &self.capture {
+            bail!("a capture runs: `farpace gateway capture stop` ends it; {}", running.view().json()["dir"]);
+        }
+        let capture = GatewayCapture::begin(files, &mut self.driver, self.gateway)?;
+        let value = capture.view().json();
+        (self.capture, self.ended_capture) = (Some(capture), None);
+        Ok(value)
+    }
+
+    fn stop_capture(&mut self) -> Result<Value> {
+        match (self.capture.take(), self.ended_capture.take()) {
+            (Some(capture), _) => Ok(capture.end(&mut self.driver).json()),
+            (None, Some(ended)) => Ok(ended.json()),
+            (None, None) => bail!("no capture runs"),
+        }
+    }
+
+    /// What was captured goes to the disk. If that is full, the gateway goes on without a capture.
+    fn flush_capture(&mut self) {
+        if let Some(capture) = self.capture.take_if(|capture| !capture.flush()) {
+            self.ended_capture = Some(capture.end(&mut self.driver));
+        }
     }
 
     /// Traffic goes to the peer while it answers. When it is down, traffic passes by the kernel, as at its
@@ -225,7 +264,7 @@ impl GatewayService {
         if done.is_ok() {
             let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.abandon(cx);
             // The element is there as long as the world.
-            let _ = self.driver.world_mut().call(self.gateway, &mut (), act);
+            let _ = self.driver.call(self.gateway, act);
         }
         self.on_rules(now, done.context("cannot let traffic pass by the kernel"));
     }
@@ -271,12 +310,12 @@ impl GatewayService {
             let mtus = [side_mtu(&self.file.lan)?, wan];
             let fixed = |file: &GatewayFile| {
                 let sides = (file.lan.clone(), file.wan.clone(), file.peer.clone(), file.via.clone());
-                (sides, file.metrics, file.web, file.rule_priority, file.table)
+                (sides, file.metrics, file.web, file.capture(), file.rule_priority, file.table)
             };
             if fixed(&file) != fixed(&self.file) {
                 (self.note)(
-                    "note: lan, wan, peer, via, metrics, web, rule_priority and table need a restart; the \
-                     rest is taken over",
+                    "note: lan, wan, peer, via, metrics, web, pcap, rule_priority and table need a restart; \
+                     the rest is taken over",
                 );
             }
             file.lan.clone_from(&self.file.lan);
@@ -284,6 +323,8 @@ impl GatewayService {
             file.peer.clone_from(&self.file.peer);
             file.via.clone_from(&self.file.via);
             (file.metrics, file.web) = (self.file.metrics, self.file.web);
+            file.pcap.clone_from(&self.file.pcap);
+            (file.snaplen, file.pcap_limit) = (self.file.snaplen, self.file.pcap_limit);
             (file.rule_priority, file.table) = (self.file.rule_priority, self.file.table);
             Ok((file.gateway(mtus)?, file, mtus))
         });
@@ -306,7 +347,7 @@ impl GatewayService {
         let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
         self.is_ending = true;
         let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.drain(cx);
-        self.driver.world_mut().call(self.gateway, &mut (), act)?;
+        self.driver.call(self.gateway, act)?;
         let until = self.driver.now() + DRAIN;
         while self.gateway().is_some_and(|gateway| gateway.totals().connections > 0)
             && self.driver.now() < until
@@ -347,6 +388,7 @@ impl GatewayService {
             "set": self.interception.steps(), "notes": notes,
             "web": self.dashboard.as_ref().map(|dashboard| &dashboard.url),
             "web_token_file": self.token_file(),
+            "capture": self.capture.as_ref().map(|capture| capture.view().json()),
         }})
     }
 
@@ -372,6 +414,9 @@ impl GatewayService {
         if let Some(path) = self.token_file() {
             text += &format!("    with #token=TOKEN at its end; TOKEN is in {path}\n");
         }
+        if let Some(config) = self.file.capture() {
+            text += &format!("  captures: {}, {} at most\n", config.folder.display(), config.limit);
+        }
         text += "Try: farpace gateway check   farpace gateway status   farpace gateway top\n";
         text += "Ctrl-C hands the connections over and takes everything away.\n";
         text
@@ -384,8 +429,7 @@ impl GatewayService {
     /// Of `ended`, or what could not be taken away.
     pub fn end(mut self, ended: Result<()>) -> Result<GatewayEnd> {
         let totals = self.gateway().map(Gateway::totals).unwrap_or_default();
-        let pair = self.pair.as_ref();
-        let snapshot = snapshot(&self.driver, self.gateway, &self.file, &self.interception, pair, false);
+        let snapshot = self.snapshot(false);
         let released = self.interception.release();
         self.watchdog.beat();
         // What still waits in the devices goes out. A job keeps the loop from sleeping.
@@ -395,6 +439,10 @@ impl GatewayService {
                 break;
             }
         }
+        self.watchdog.beat();
+        if let Some(capture) = self.capture.take() {
+            capture.end(&mut self.driver);
+        }
         drop(self.driver);
         drop(self.questions);
         drop(self.dashboard);
@@ -403,33 +451,31 @@ impl GatewayService {
         released?;
         Ok(GatewayEnd { totals, json: json!({ "end": snapshot.json()["totals"] }) })
     }
-}
 
-fn snapshot(
-    driver: &Driver,
-    gateway: ElementId,
-    file: &GatewayFile,
-    interception: &Interception,
-    pair: Option<&(GatewayPair, PairElements)>,
-    with_flows: bool,
-) -> Snapshot {
-    let now = driver.now();
-    let gateway = driver.world().element::<Gateway>(gateway);
-    let rows = if with_flows { MAX_ROWS } else { 0 };
-    Snapshot {
-        lan: file.lan.clone(),
-        wan: file.wan.clone(),
-        via: file.via.clone(),
-        rules_error: None,
-        names: interception.names.clone(),
-        mtus: interception.mtus,
-        uptime: now.since(Instant::ZERO),
-        totals: gateway.map(Gateway::totals).unwrap_or_default(),
-        devices: driver.stats().devices,
-        pair: pair.map(|(pair, elements)| PairView {
-            caught: interception.leads_to_peer(),
-            ..pair.view(driver.world(), elements)
-        }),
-        flows: gateway.map(|gateway| gateway.flows(now).take(rows).collect()).unwrap_or_default(),
+    fn snapshot(&self, with_flows: bool) -> Snapshot {
+        let GatewayService { driver, gateway, file, interception, pair, .. } = self;
+        let now = driver.now();
+        let gateway = driver.world().element::<Gateway>(*gateway);
+        let rows = if with_flows { MAX_ROWS } else { 0 };
+        let running = self.capture.as_ref().map(GatewayCapture::view);
+        Snapshot {
+            lan: file.lan.clone(),
+            wan: file.wan.clone(),
+            via: file.via.clone(),
+            rules_error: self.rules_error.clone(),
+            rule_priority: file.rule_priority,
+            table: file.table,
+            names: interception.names.clone(),
+            mtus: interception.mtus,
+            uptime: now.since(Instant::ZERO),
+            totals: gateway.map(Gateway::totals).unwrap_or_default(),
+            devices: driver.stats().devices,
+            pair: pair.as_ref().map(|(pair, elements)| PairView {
+                caught: interception.leads_to_peer(),
+                ..pair.view(driver.world(), elements)
+            }),
+            flows: gateway.map(|gateway| gateway.flows(now).take(rows).collect()).unwrap_or_default(),
+            capture: running.or_else(|| self.ended_capture.clone()),
+        }
     }
 }

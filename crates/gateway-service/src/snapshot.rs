@@ -1,5 +1,6 @@
 //! What a running gateway tells: JSON for other processes, and metrics.
 
+use super::capture::CaptureView;
 use super::pair::{PairView, PathView};
 use farpace_gateway::{FlowView, GatewaySide, GatewayTotals, LegView};
 use farpace_live::DeviceCounters;
@@ -17,6 +18,9 @@ pub struct Snapshot {
     pub via: Vec<String>,
     /// Why the rules that lead to the peer could not be set or taken away.
     pub rules_error: Option<String>,
+    /// Priority and table of the rules of the LAN side.
+    pub rule_priority: u32,
+    pub table: u32,
     pub names: Vec<String>,
     pub mtus: [u16; 2],
     pub uptime: Span,
@@ -26,6 +30,8 @@ pub struct Snapshot {
     /// The link to a peer.
     pub pair: Option<PairView>,
     pub flows: Vec<FlowView>,
+    /// The capture that runs, or that has ended by itself.
+    pub capture: Option<CaptureView>,
 }
 
 impl Snapshot {
@@ -37,10 +43,13 @@ impl Snapshot {
             "wan": self.wan,
             "via": self.via,
             "rules_error": self.rules_error,
+            "rule_priority": self.rule_priority,
+            "table": self.table,
             "peer": self.pair.as_ref().map(peer),
             "devices": self.names,
             "mtu_bytes": { "lan": self.mtus[0], "wan": self.mtus[1] },
             "uptime_s": seconds(self.uptime),
+            "capture": self.capture.as_ref().map(CaptureView::json),
             "totals": totals(&self.totals),
             "connections": self.flows.iter().map(flow).collect::<Vec<_>>(),
         })

@@ -1,7 +1,7 @@
 //! What running gateways do, as lines of text.
 
 use super::control;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use farpace_units::{ByteCount, Rate};
 use serde_json::Value;
 
@@ -10,11 +10,7 @@ use serde_json::Value;
 /// # Errors
 /// No gateway runs, or it does not answer.
 pub fn fetch() -> Result<Vec<Value>> {
-    let gateways = control::status_of_all()?;
-    if gateways.is_empty() {
-        bail!("no gateway runs here: start one with `farpace gateway up --lan IF --wan IF`");
-    }
-    Ok(gateways)
+    control::running()
 }
 
 fn number(value: &Value) -> u64 {
@@ -71,10 +67,29 @@ pub fn summary(status: &Value) -> Vec<String> {
     if let Some(error) = status["rules_error"].as_str() {
         lines.push(format!("  rules        {error}"));
     }
+    if status["capture"].is_object() {
+        lines.push(capture(&status["capture"]));
+    }
     if peer.is_object() {
         lines.extend(paths(peer));
     }
     lines
+}
+
+/// A capture, or why it has ended.
+pub fn capture(capture: &Value) -> String {
+    let dropped = match number(&capture["dropped_packets"]) {
+        0 => String::new(),
+        some => format!(", {some} packets left out because the disk is slow"),
+    };
+    let ended = capture["ended"].as_str().map_or(String::new(), |error| format!("; {error}"));
+    format!(
+        "  capture      {} packets written to {}, which has {} of {}{dropped}{ended}",
+        capture["packets"],
+        capture["dir"].as_str().unwrap_or("?"),
+        bytes(&capture["bytes"]),
+        bytes(&capture["limit_bytes"])
+    )
 }
 
 /// The link to a peer, and its paths.

@@ -440,8 +440,8 @@ mod tests {
         }
     }
 
-    /// Breaks: more of a packet is stored than was asked for, or less; or its length or its checksum are those
-    /// of the stored part.
+    /// Breaks: more of a packet is stored than was asked for, or less; or its length or its checksum are
+    /// those of the stored part.
     #[test]
     fn the_start_of_a_packet_is_that_of_the_whole() {
         let whole = packet(0, 1000);

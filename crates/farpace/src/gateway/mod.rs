@@ -3,6 +3,7 @@
 //! Start reading at [`run`]; a file for each command. The gateway on a host is
 //! [`farpace_gateway_service`], its core [`farpace_gateway`].
 
+mod capture;
 mod check;
 mod install;
 mod keys;
@@ -28,6 +29,7 @@ Examples:
   farpace gateway up --config gateway.toml --metrics 127.0.0.1:9745
   farpace gateway status                            connections, legs, rates, RTT, what limits each
   farpace gateway top                               the same, live
+  farpace gateway capture start captures            packets of both sides, for tshark and `farpace explain`
   farpace gateway keys a=10.1.0.0/16 b=10.2.0.0/16 --endpoint b=198.51.100.7 --paths 2
   farpace gateway up --lan eth0 --peer b.conf --via wan0 --via lte0    a pair: a tunnel over two links
   farpace gateway install --lan eth0 --wan eth1     a systemd unit with a watchdog, and its configuration
@@ -56,6 +58,8 @@ enum Command {
     Status(status::GatewayStatusArgs),
     /// The same, live on the terminal
     Top(top::TopArgs),
+    /// Begin or end captures of both sides of a running gateway
+    Capture(capture::CaptureArgs),
     /// Write a systemd unit with a watchdog, and a configuration
     Install(install::InstallArgs),
     /// Make the two files of a pair of gateways, with keys and endpoints
@@ -89,6 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Check(args) => check::run(args),
         Command::Status(args) => status::run(args),
         Command::Top(args) => top::run(args),
+        Command::Capture(args) => capture::run(args),
         Command::Install(args) => install::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Schema { peer } => {

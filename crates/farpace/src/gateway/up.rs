@@ -22,6 +22,7 @@ Examples:
   farpace gateway up --lan eth0 --lan eth2 --wan eth1 --min-rtt 20ms --memory \"2 GiB\"
   farpace gateway up --config /etc/farpace/gateway.toml --metrics 127.0.0.1:9745 --json
   farpace gateway up --lan eth0 --wan eth1 --web 9746    the dashboard at http://127.0.0.1:9746/
+  farpace gateway up --lan eth0 --wan eth1 --pcap captures    then: farpace explain captures/wan-000001.pcapng
 
 Exit codes: 0 ended in order, 2 no rights, a bad configuration, or a device that has failed.";
 
@@ -57,6 +58,16 @@ pub struct GatewayUpArgs {
     /// for a token, which is printed on a terminal, and kept in a file otherwise
     #[arg(long, value_name = "PORT|ADDR", value_parser = farpace_gateway_service::web_address)]
     web: Option<SocketAddr>,
+    /// Capture the packets of both sides to files in this directory, for tshark and `farpace explain`; the
+    /// oldest files are removed at --pcap-limit
+    #[arg(long, value_name = "DIR")]
+    pcap: Option<PathBuf>,
+    /// Bytes that captures keep of each packet, 96 to 65549 [default: its headers]
+    #[arg(long, value_name = "BYTES")]
+    snaplen: Option<u32>,
+    /// Bytes of all captures in the directory together [default: 1 GiB]
+    #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
+    pcap_limit: Option<ByteCount>,
     /// Ends after this time; without it at Ctrl-C or SIGTERM
     #[arg(long = "for", value_name = "TIME", value_parser = crate::emulate::words::span)]
     lasts: Option<Span>,
@@ -88,6 +99,9 @@ impl GatewayUpArgs {
         file.memory = self.memory.or(file.memory);
         file.metrics = self.metrics.or(file.metrics);
         file.web = self.web.or(file.web);
+        file.pcap = self.pcap.clone().or(file.pcap);
+        file.snaplen = self.snaplen.or(file.snaplen);
+        file.pcap_limit = self.pcap_limit.unwrap_or(file.pcap_limit);
         file.check()?;
         Ok(file)
     }

@@ -79,6 +79,13 @@ impl Net {
         GatewayProcess::start(command)
     }
 
+    /// The same, with the priority of its rules.
+    pub fn gateway_with_priority(&self, priority: u32) -> GatewayProcess {
+        let path = self.state.path().with_extension("toml");
+        std::fs::write(&path, format!("rule_priority = {priority}\n")).unwrap();
+        self.gateway(&["--config", path.to_str().unwrap()])
+    }
+
     /// What the gateway says of itself.
     pub fn status(&self) -> Value {
         let output = self.farpace(&["gateway", "status", "--json"]);

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
+mod captures;
 #[path = "../common/mod.rs"]
 mod common;
 mod dashboard;
@@ -11,6 +12,7 @@ mod harness;
 mod in_the_clear;
 mod lives;
 mod network;
+mod own_traffic;
 mod pair;
 mod process;
 #[path = "../common/rights.rs"]

@@ -33,13 +33,20 @@ impl GatewayProcess {
     }
 
     /// Ends it in order; what it says at the end.
-    pub fn end(mut self) -> Value {
+    pub fn end(self) -> Value {
+        self.end_with_notes().0
+    }
+
+    /// Ends it in order; what it says at the end, and what it has said on standard error.
+    pub fn end_with_notes(mut self) -> (Value, String) {
         self.signal(Signal::SIGTERM);
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).unwrap();
         let status = self.child.wait().unwrap();
         assert!(status.success());
-        serde_json::from_str::<Value>(&rest).unwrap()["end"].clone()
+        let mut notes = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut notes).unwrap();
+        (serde_json::from_str::<Value>(&rest).unwrap()["end"].clone(), notes)
     }
 
     /// Waits until it is gone; how long that took.

@@ -43,7 +43,10 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-tunnel", &["units", "transfer", "report", "explain", "live", "process"]),
     (
         "farpace-gateway-service",
-        &["units", "wire", "tcp", "path", "link", "gateway", "report", "live", "http", "process", "tunnel"],
+        &[
+            "units", "wire", "tcp", "path", "link", "trace", "gateway", "report", "live", "http", "process",
+            "tunnel",
+        ],
     ),
     // Beside the command, the one place where `lab` and `live` meet.
     (

@@ -3,6 +3,7 @@
 use super::undo::SystemUndo;
 use super::{Setup, SystemError, SystemInterface, tool};
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -107,6 +108,22 @@ pub fn routes_of(family: IpFamily, table: &str) -> Result<String, SystemError> {
     match tool::run(&tool::line("ip", None, &format!("{} route show table {table}", family.option()))) {
         Err(SystemError::Tool { message, .. }) if message.contains("does not exist") => Ok(String::new()),
         other => other,
+    }
+}
+
+/// The device by which this host itself sends packets of a protocol, such as `icmp`, to an address; none:
+/// there is no route. Rules with `iif lo` take part.
+///
+/// # Errors
+/// See [`SystemError`].
+pub fn route_of_own(to: IpAddr, protocol: &str) -> Result<Option<String>, SystemError> {
+    let family = if to.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 };
+    let words = format!("{} -o route get {to} ipproto {protocol}", family.option());
+    match tool::run(&tool::line("ip", None, &words)) {
+        Ok(text) => Ok(text.split_whitespace().skip_while(|word| *word != "dev").nth(1).map(str::to_owned)),
+        // Unreachable networks, and routes that refuse: the messages differ.
+        Err(SystemError::Tool { .. }) => Ok(None),
+        Err(other) => Err(other),
     }
 }
 
