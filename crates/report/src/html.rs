@@ -7,7 +7,7 @@ use crate::explore;
 use crate::svg::{Colour, escape};
 use crate::text_block::{TextBlock, TextParagraph, text};
 use crate::{Figure, Reproduction, ReproductionClaim, Table};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// A page under construction. Everything given to it is text and is escaped; only figures are markup, and
@@ -23,6 +23,8 @@ pub struct Page {
     one_clock: bool,
     /// The latest heading, until something under it goes to the terminal too.
     heading: Option<String>,
+    /// How many tables of each title it has.
+    tables: BTreeMap<String, u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -37,7 +39,14 @@ enum PageBlock {
 impl Page {
     /// A page with a title.
     pub fn new(title: &str) -> Self {
-        Page { title: title.to_owned(), body: Vec::new(), text: Vec::new(), one_clock: false, heading: None }
+        Page {
+            title: title.to_owned(),
+            body: Vec::new(),
+            text: Vec::new(),
+            one_clock: false,
+            heading: None,
+            tables: BTreeMap::new(),
+        }
     }
 
     /// Time 0 is the same in all figures, so that their time axes may move together across headings.
@@ -133,7 +142,10 @@ impl Page {
 
     /// A table that is too wide for a terminal.
     pub fn wide_table(&mut self, table: &Table) -> &mut Self {
-        self.add(&table.to_html())
+        let count = self.tables.entry(table.title.clone()).or_insert(0);
+        *count += 1;
+        let count = *count;
+        self.add(&table.to_html(count))
     }
 
     /// A numbered figure with its caption.

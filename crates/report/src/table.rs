@@ -131,7 +131,7 @@ fn plain(text: &str) -> String {
 /// A table with a title. Missing cells at the end of a row are unknown; surplus cells are discarded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    title: String,
+    pub(crate) title: String,
     columns: Vec<TableColumn>,
     rows: Vec<Vec<TableCell>>,
 }
@@ -179,14 +179,16 @@ impl Table {
         json!({ "title": self.title, "columns": columns.collect::<Value>(), "rows": rows.collect::<Value>() })
     }
 
-    /// A `<table>` in a box that scrolls horizontally on narrow screens.
-    pub fn to_html(&self) -> String {
+    /// A `<table>` in a box that scrolls horizontally on narrow screens, the `nth` of its title on the page:
+    /// a screen reader tells boxes apart by their names.
+    pub fn to_html(&self, nth: u32) -> String {
         let class = |c: &TableColumn| if c.align == Align::Right { " class=\"n\"" } else { "" };
         // On a phone the rows of a wide table become lists.
         let stacked = if self.columns.len() > MAX_PHONE_COLUMNS { " class=\"stacked\"" } else { "" };
         let name = if self.title.is_empty() { "Table" } else { &self.title };
+        let nth = if nth > 1 { format!(", {nth}") } else { String::new() };
         let mut out = format!(
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table{stacked}>",
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}{nth}\"><table{stacked}>",
             escape(name)
         );
         if !self.title.is_empty() {
@@ -273,7 +275,8 @@ mod tests {
         let mut t = Table::new("<script>", vec![TableColumn::text("<b>"), TableColumn::number("n", "<i>")]);
         t.row(vec!["<u>".into(), f64::NAN.into(), "cut".into()]);
         t.row(vec![TableCell::Link("<u>".into(), "see".into(), "\"<b>".into())]);
-        let html = t.to_html();
+        let html = t.to_html(1);
+        assert!(t.to_html(2).contains(", 2\"><table"), "two boxes of one name");
         for bad in ["<script", "<b>", "<i>", "<u>", "cut", "NaN"] {
             assert!(!html.contains(bad), "{bad}");
         }
