@@ -29,8 +29,7 @@ fn main() {
             Ok(_) => fail(&format!("{source}: clang cannot compile it")),
             Err(error) => fail(&format!(
                 "{clang}: {error}. The feature needs clang (tools/setup kernel; Debian: apt-get install \
-                 clang); \
-                 CLANG names another one"
+                 clang); CLANG names another one"
             )),
         }
     }

@@ -39,10 +39,8 @@ pub fn take(interfaces: &[&str]) -> Result<Setup> {
         if let Some((address, bits)) = addresses(interface)?.first() {
             bail!(
                 "`{interface}` still has the address {address}: what the kernel sends from it would not pass \
-                 through farpace. \
-                 Take the address away with\n  ip address del {address}/{bits} dev {interface}\nand give it \
-                 to farpace \
-                 instead: --addr {address}/{bits}"
+                 through farpace. Take the address away with\n  ip address del {address}/{bits} dev \
+                 {interface}\nand give it to farpace instead: --addr {address}/{bits}"
             );
         }
     }

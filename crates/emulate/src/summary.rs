@@ -174,8 +174,7 @@ impl RealtimeSummary {
         a.overloaded.then(|| {
             format!(
                 "warning: this machine was too slow: one packet in a hundred left more than {:.1} ms late; \
-                 --wait spin, a \
-                 lower rate, or fewer programs beside it may help",
+                 --wait spin, a lower rate, or fewer programs beside it may help",
                 a.p99_us / 1e3
             )
         })

@@ -86,8 +86,7 @@ pub fn identify(view: &View<'_>) -> Control {
     let n = epochs.len();
     let evidence = format!(
         "{n} cuts kept {:.0} % of the flight; it then grew by {linear:.2} segments per round trip, \
-         {bend:+.2} from \
-         the first to the second half",
+         {bend:+.2} from the first to the second half",
         kept * 100.0
     );
     let sure = 0.5 + 0.4 * (1.0 - 1.0 / (n as f64 + 1.0));

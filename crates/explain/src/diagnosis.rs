@@ -121,40 +121,37 @@ fn unknowable(view: &View<'_>) -> Vec<String> {
     let mut say = |text: &str| all.push(text.to_owned());
     match view.vantage {
         Vantage::Sender => {
-            say("Whether a segment was lost on the way there or its ACK on the way back is told only by \
-                 what came \
-                 after it. A capture at the receiver would tell.");
+            say(
+                "Whether a segment was lost on the way there or its ACK on the way back is told only by what \
+                 came after it. A capture at the receiver would tell.",
+            );
         }
         Vantage::Receiver => {
-            say("The capture was taken at the receiver. Whether the sender's program, its processor or \
-                 its send buffer \
-                 kept data back cannot be told apart with certainty, and packets lost before the capture \
-                 are known \
-                 only as gaps.");
+            say("The capture was taken at the receiver. Whether the sender's program, its processor or its \
+                 send buffer kept data back cannot be told apart with certainty, and packets lost before the \
+                 capture are known only as gaps.");
         }
         Vantage::Middle => {
-            say("The capture was taken between the ends. Windows and waits of the sender are reckoned \
-                 back by the \
-                 distance to it.");
+            say("The capture was taken between the ends. Windows and waits of the sender are reckoned back \
+                 by the distance to it.");
         }
         Vantage::Unknown => {
-            say("The capture shows one direction only, or too little of the other, so it does not tell \
-                 where on the \
-                 path it was taken.");
+            say(
+                "The capture shows one direction only, or too little of the other, so it does not tell where \
+                 on the path it was taken.",
+            );
         }
     }
     if !view.flow.saw_syn() {
-        say("The handshake is not in the capture: window scale, segment size and the options agreed on \
-             are not known, \
-             and neither is what came before.");
+        say("The handshake is not in the capture: window scale, segment size and the options agreed on are \
+             not known, and neither is what came before.");
     }
     if view.half.overflow() > 0 {
         say("More was outstanding than this analysis follows; some retransmissions were not matched.");
     }
     if view.flow.stopped.is_some() {
         say("The capture has more connections than there is memory for. This one was not followed to its \
-             end: \
-             read it alone (editcap, or tcpdump with a filter).");
+             end: read it alone (editcap, or tcpdump with a filter).");
     }
     all
 }

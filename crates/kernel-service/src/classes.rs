@@ -103,8 +103,7 @@ fn unfit(config: &PacingConfig) -> Vec<String> {
     if shapes > MAX_KERNEL_SHAPES {
         wrong.push(format!(
             "filters: they have {shapes} shapes (which keys they name, and how many bits of addresses); the \
-             kernel takes at most \
-             {MAX_KERNEL_SHAPES}"
+             kernel takes at most {MAX_KERNEL_SHAPES}"
         ));
     }
     wrong
@@ -326,8 +325,7 @@ fn buckets(interface: &SystemInterface, config: &PacingConfig, plan: &PacingPlan
         [
             format!(
                 "class add dev {name} parent {HTB_MAJOR:x}: classid {HTB_MAJOR:x}:{minor:x} htb rate \
-                 {bits}bit ceil {bits}bit \
-                 burst {burst}b cburst {burst}b overhead 4 mpu 64 quantum {}",
+                 {bits}bit ceil {bits}bit burst {burst}b cburst {burst}b overhead 4 mpu 64 quantum {}",
                 plan.full_frame.get()
             ),
             format!("qdisc add dev {name} parent {HTB_MAJOR:x}:{minor:x} pfifo limit {packets}"),
@@ -389,8 +387,7 @@ mod tests {
         assert_eq!(
             lines[0],
             "class add dev v parent fa2: classid fa2:1 htb rate 160000000bit ceil 160000000bit burst 2000b \
-             cburst 2000b \
-             overhead 4 mpu 64 quantum 1518"
+             cburst 2000b overhead 4 mpu 64 quantum 1518"
         );
         assert_eq!(lines[1], "qdisc add dev v parent fa2:1 pfifo limit 14");
         assert_eq!(lines.len(), 6);

@@ -121,8 +121,7 @@ impl HostAccount {
         };
         format!(
             "Up for {lasted}. In: {} B in {packets_in} packets. Out: {} B in {packets_out} packets. Dropped: \
-             {}. \
-             Memory: at most {} of {}; {} segments and {} connections refused for want of it.{paused}\n",
+             {}. Memory: at most {} of {}; {} segments and {} connections refused for want of it.{paused}\n",
             self.bytes_in,
             self.bytes_out,
             self.drops(),

@@ -189,12 +189,10 @@ impl Experiment for ControlComparison {
         let controls: Vec<ControlNumbers> = self.controls.iter().map(|c| ControlNumbers::of(m, *c)).collect();
         page.figure(&self.figure(&controls)).table(&self.table(&controls)).paragraph(
             "Goodput, delay and retransmissions are those of a single flow. Delay is the time that the \
-             packets which arrived had spent in \
-             queues of links, in the direction of data. Fairness is Jain's index of two flows of the same \
-             kind: 1 \
-             is equal, 0.5 is all for one. The last column is what a flow of CUBIC gets beside it, in \
-             percent of what it gets \
-             beside another CUBIC. The second flow starts up to some seconds later, from seed to seed.",
+             packets which arrived had spent in queues of links, in the direction of data. Fairness is \
+             Jain's index of two flows of the same kind: 1 is equal, 0.5 is all for one. The last column is \
+             what a flow of CUBIC gets beside it, in percent of what it gets beside another CUBIC. The \
+             second flow starts up to some seconds later, from seed to seed.",
         );
         if !self.left_out.is_empty() {
             page.paragraph(&format!(
@@ -242,8 +240,7 @@ impl ControlComparison {
         scatter(&title, "mean time in queues (ms)", "goodput (Mbit/s)", &dots).figure(
             "figures/goodput-delay.svg",
             "Each congestion control alone on the path. Up is more payload, left is less waiting for \
-             everybody who shares the \
-             queue: the upper left corner is best.",
+             everybody who shares the queue: the upper left corner is best.",
         )
     }
 }
@@ -260,8 +257,7 @@ const QUANTITIES: [(&str, &str, usize); 7] = [
 ];
 
 /// One congestion control: alone, goodput, time in queues (mean, 95 %, 99 %) and retransmissions; Jain's
-/// index of two of its kind;
-/// what a CUBIC beside it gets, in percent of what it gets beside another CUBIC.
+/// index of two of its kind; what a CUBIC beside it gets, in percent of what it gets beside another CUBIC.
 struct ControlNumbers {
     name: String,
     numbers: [Summary; 7],

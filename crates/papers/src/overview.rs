@@ -59,9 +59,8 @@ impl Overview {
         );
         page.paragraph(
             "Each paper was written inside the kernel of its time. Here all of them run in one TCP, in \
-             virtual time: the same runs \
-             with the same numbers come out on any machine. Every byte that arrived was compared with the \
-             byte sent.",
+             virtual time: the same runs with the same numbers come out on any machine. Every byte that \
+             arrived was compared with the byte sent.",
         );
         page.table(&self.summary());
         for (report, PaperSummary { about, verdict, table }, reproduction) in self.parts() {

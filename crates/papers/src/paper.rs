@@ -147,8 +147,7 @@ pub fn report<P: Paper>(
     }
     page.heading("How to repeat this").command(command).paragraph(
         "The result does not depend on the machine or on the number of threads. A single run, with captures \
-         and a \
-         table of every ACK:",
+         and a table of every ACK:",
     );
     page.command(about.single_run);
     for (title, text) in P::scenarios(measured) {

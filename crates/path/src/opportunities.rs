@@ -1,6 +1,5 @@
 //! Delivery opportunities: the moments at which a recorded link could send 1500 bytes, as in the traces of
-//! Mahimahi
-//! (Netravali et al., USENIX ATC 2015).
+//! Mahimahi (Netravali et al., USENIX ATC 2015).
 
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use thiserror::Error;
@@ -24,9 +23,8 @@ pub enum OpportunityError {
 
 /// The opportunities of a link in the order of time. They begin anew after the last one.
 ///
-/// A packet that is longer than what an opportunity has left takes the rest from the next ones; several
-/// short ones share
-/// one. What nobody uses at its moment is lost.
+/// A packet that is longer than what an opportunity has left takes the rest from the next ones; several short
+/// ones share one. What nobody uses at its moment is lost.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     at: Vec<Span>,
@@ -122,8 +120,7 @@ mod tests {
     }
 
     /// Breaks: the times at which packets leave a recorded link: a packet an opportunity, several at one
-    /// moment, short ones
-    /// together, long ones over several, and anew after the last.
+    /// moment, short ones together, long ones over several, and anew after the last.
     #[test]
     fn packets_leave_at_opportunities() {
         let mut link = of(&[0, 2, 2, 5]);

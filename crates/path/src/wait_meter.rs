@@ -53,8 +53,7 @@ impl WaitMeter {
         self.longest
     }
     /// What `percent` of the packets, 0 to 100, have not exceeded: the end of its bucket, and at most the
-    /// longest wait.
-    /// Zero before the first packet.
+    /// longest wait. Zero before the first packet.
     pub fn percentile(&self, percent: f64) -> Span {
         let wanted = (self.packets as f64 * percent / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0;

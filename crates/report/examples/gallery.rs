@@ -240,24 +240,20 @@ fn figures() -> Vec<Figure> {
         bandwidth("Bandwidth of linux-2.6.17 behind the policer", &one, &limits).figure(
             "bandwidth.svg",
             "Rate of the data that leaves the router, in bins of 10 ms. Without stops it would stay at the \
-             dashed policed \
-             rate. In the shaded intervals hardly any packet is sent, for seconds at a time.",
+             dashed policed rate. In the shaded intervals hardly any packet is sent, for seconds at a time.",
         ),
         bandwidth("Bandwidth without and with correct recovery", &several, &limits[..1])
             .figure("bandwidth-cure.svg", "The same transfer with two later recovery algorithms."),
         window("Congestion window of linux-2.6.17", &windows()).figure(
             "window.svg",
             "Number of packets that the sender may have in flight. After each burst of losses it falls to \
-             one packet and \
-             stays there for seconds.",
+             one packet and stays there for seconds.",
         ),
         time_sequence("The first stop, packet by packet", &rows, ORIGIN, zoom).figure(
             "time-sequence.svg",
             "Each mark is a packet; its height is its sequence number. The black line is the cumulative ACK. \
-             Blue marks are \
-             new data. Orange marks are retransmissions, which fill each gap once; those that are lost again \
-             are \
-             retransmitted much later, one every 10 ms.",
+             Blue marks are new data. Orange marks are retransmissions, which fill each gap once; those that \
+             are lost again are retransmitted much later, one every 10 ms.",
         ),
         variables("Variables of the sender during the first stop", &rows, ByteCount::new(1448), zoom).figure(
             "variables.svg",

@@ -277,8 +277,7 @@ impl Chart {
         );
         self.raw(&format!(
             "<text class=\"halo\" aria-hidden=\"true\" {at} fill=\"#ffffff\" stroke=\"#ffffff\" \
-             stroke-width=\"3\" \
-             stroke-linejoin=\"round\">{text}</text><text {} {at}>{text}</text>",
+             stroke-width=\"3\" stroke-linejoin=\"round\">{text}</text><text {} {at}>{text}</text>",
             colour.fill(),
         ));
     }

@@ -165,8 +165,7 @@ fn flow_section(
         let silences = intervals(flow);
         let series = [BandwidthSeries { label: &flow.name, bins: &bins, silences: &silences }];
         let caption = "Payload that reached the receiving program. After a loss it waits for the missing \
-                       bytes, \
-            then comes at once: hence gaps and peaks above the line rate.";
+                       bytes, then comes at once: hence gaps and peaks above the line rate.";
         figures.push(bandwidth("Goodput over time", &series, &[]).figure(&name("goodput"), caption));
     }
     let caption = "How much the sender lets itself have in flight, read at the end of each bin. A loss cuts \
@@ -216,14 +215,12 @@ fn first_loss(flow: &FlowSummary, pictures: &Pictures, name: &dyn Fn(&str) -> St
     let sequence = format!(
         "{around} Blue: data sent for the first time. Vermillion: sent again. The black line is what the \
          receiver has without a gap; where it is level, it waits for a lost segment. SACK blocks tell what \
-         has \
-         arrived beyond the gap. Crosses: data that the network dropped, when and why."
+         has arrived beyond the gap. Crosses: data that the network dropped, when and why."
     );
     let beliefs = format!(
         "{around} Above: what the sender believes. Segments that are neither acknowledged, SACKed nor marked \
          lost count as in flight; if retransmissions that were lost again are not noticed, in_flight stays \
-         at \
-         cwnd and nothing may be sent. Below: the windows that follow from it."
+         at cwnd and nothing may be sent. Below: the windows that follow from it."
     );
     vec![
         time_sequence_with_drops(

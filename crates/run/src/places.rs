@@ -190,9 +190,8 @@ impl PlacesWatch {
             }),
             panel("packets in the queue", &|q| self.held(q.packets.steps(self.end).collect())),
         ];
-        let mut caption = "The longest wait of a packet, and most packets, in each bin of time. The \
-                           packet that is being sent counts as one in the queue; its own \
-                           transmission is no wait."
+        let mut caption = "The longest wait of a packet, and most packets, in each bin of time. The packet \
+                           that is being sent counts as one in the queue; its own transmission is no wait."
             .to_owned();
         if waiting.len() > shown.len() {
             caption

@@ -72,8 +72,7 @@ fn asking(flow: &FlowSummary) -> String {
         (0, _) => String::new(),
         (asked @ 4.., 0) => format!(
             " {} for an ACK at once, and none was answered: the other end does not know how, or something on \
-             the way takes \
-             the requests out.",
+             the way takes the requests out.",
             counted(asked, "segment asked", "segments asked")
         ),
         (asked, confirmed) => format!(

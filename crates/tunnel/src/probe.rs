@@ -430,9 +430,8 @@ mod tests {
              \x20 path       round trip 35 ms at last, window 144800 B, receive window full 10 %, send \
              buffer full 25 %\n"
         );
-        let expected = "Limited by the path: path full (congestion); 100 Mbit/s, round \
-        trip 20 ms, 3 of 1000 segments \
-                        sent again (0.300 %). What helps: ";
+        let expected = "Limited by the path: path full (congestion); 100 Mbit/s, round trip 20 ms, 3 of 1000 \
+        segments sent again (0.300 %). What helps: ";
         assert!(told.sentence.starts_with(expected), "{}", told.sentence);
         assert_eq!(told.cause, Some("congestion"));
         assert!(told.sentence.contains(told.cure.as_deref().unwrap()));

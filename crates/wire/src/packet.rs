@@ -170,8 +170,7 @@ impl Packet {
         self.0.queued_ns = self.0.queued_ns.wrapping_add(now.as_nanos());
     }
     /// How long the packet has waited in the queues of links so far, all together. Transmission is not
-    /// waiting. It is not
-    /// on the wire; a packet that is made from the bytes of another has waited nowhere.
+    /// waiting. It is not on the wire; a packet that is made from the bytes of another has waited nowhere.
     #[inline]
     pub fn queued(&self) -> Span {
         Span::from_nanos(self.0.queued_ns)

@@ -191,8 +191,7 @@ fn describe(program: &Program, verdict: &Verdict, seed: u64, theme: Option<&str>
     let theme = theme.map_or_else(String::new, |t| format!(" FARPACE_THEME={t}"));
     format!(
         "=== {kind} (seed {seed})\n{text}\n{columns}replay: FARPACE_SEED={seed}{theme}, or with this as a \
-         file \
-         FARPACE_PROGRAM=file, cargo test -p farpace-capi --test against_linux -- --nocapture\n{program}"
+         file FARPACE_PROGRAM=file, cargo test -p farpace-capi --test against_linux -- --nocapture\n{program}"
     )
 }
 

@@ -110,11 +110,9 @@ fn page(
     figures.iter().for_each(|figure| _ = page.figure(figure));
     page.paragraph(
         "Lab is farpace's TCP in virtual time; farpace, real time, the same at both ends of the same network \
-         on devices; \
-         kernel, the kernel's TCP at both ends of it. Everything counts from the first SYN. Drops are those \
-         of the \
-         network. Random losses meet the same packets in all ways, by their number, as long as the numbers \
-         of packets agree.",
+         on devices; kernel, the kernel's TCP at both ends of it. Everything counts from the first SYN. \
+         Drops are those of the network. Random losses meet the same packets in all ways, by their number, \
+         as long as the numbers of packets agree.",
     );
     page.heading("How to repeat this").command(command);
     if let Ok(text) = base.to_toml() {

@@ -5,8 +5,7 @@ use super::{AttributedView, Cause, Finding, Info, Kind};
 pub(super) const INFO: Info = Info {
     id: "ack_loss",
     title: "ACK loss",
-    what: "ACKs are lost on the way back. Later ones repeat what they said, but bursts and timeouts \
-           follow.",
+    what: "ACKs are lost on the way back. Later ones repeat what they said, but bursts and timeouts follow.",
     cure: "find what drops on the way back: a narrow or full uplink, a policer of small packets; priority \
            for small packets there",
     kind: Kind::Fault,

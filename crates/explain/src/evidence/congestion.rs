@@ -19,8 +19,7 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let losses: u32 = transfer.episodes_of(Cause::Congestion).map(|e| e.losses).sum();
     let evidence = format!(
         "the queue added up to {} to a round trip of {}; {:.2} Mbit/s were delivered at best; {losses} \
-         segments were lost while the \
-         queue was long",
+         segments were lost while the queue was long",
         seconds(transfer.view.deep),
         seconds(transfer.view.base),
         transfer.view.capacity * 8.0 / 1e6

@@ -17,12 +17,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     if all < 3 || all * 20 < transfer.view.flow.packets {
         return None;
     }
-    let place = if elsewhere > 0 {
-        "with another time to live or on another interface"
-    } else {
-        "at the same \
-                                                                                         place"
-    };
+    let place =
+        if elsewhere > 0 { "with another time to live or on another interface" } else { "at the same place" };
     let evidence =
         format!("{all} of {} packets are copies, {place}; they were left out", transfer.view.flow.packets);
     let frames = transfer.view.flow.first_copy.into_iter().collect();

@@ -19,10 +19,9 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let after = transfer.view.half.after_timeout;
     let overlooked = transfer.view.half.counts.overlooked;
     let evidence = format!(
-        "after timeouts {} of {} ACKs released one segment each, for {} in all: the byte counter is not \
-         fed in state Loss (defect 1); \
-         {overlooked} timeouts came although SACKs had shown that the retransmission was lost (defects 2 \
-         and 3)",
+        "after timeouts {} of {} ACKs released one segment each, for {} in all: the byte counter is not fed \
+         in state Loss (defect 1); {overlooked} timeouts came although SACKs had shown that the \
+         retransmission was lost (defects 2 and 3)",
         after.single,
         after.acks,
         seconds(after.time)

@@ -19,8 +19,7 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     }
     let evidence = format!(
         "{} retransmissions were lost; before {} timeouts data sent after the retransmission had been \
-         SACKed; the longest pause \
-         was {}",
+         SACKed; the longest pause was {}",
         transfer.view.half.counts.lost_again,
         transfer.view.half.counts.overlooked.max(stalls as u64),
         seconds(longest)

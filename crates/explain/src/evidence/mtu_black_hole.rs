@@ -6,9 +6,8 @@ pub(super) const INFO: Info = Info {
     id: "mtu_black_hole",
     title: "path MTU black hole",
     what: "Packets above some size vanish without a word, smaller ones arrive.",
-    cure: "let ICMP `fragmentation needed` and `packet too big` pass; clamp the MSS at the tunnel \
-           (`iptables ... --clamp-mss-to-pmtu`); Linux `net.ipv4.tcp_mtu_probing = 1`; `mtu_probing` in \
-           farpace",
+    cure: "let ICMP `fragmentation needed` and `packet too big` pass; clamp the MSS at the tunnel (`iptables \
+           ... --clamp-mss-to-pmtu`); Linux `net.ipv4.tcp_mtu_probing = 1`; `mtu_probing` in farpace",
     kind: Kind::Fault,
 };
 

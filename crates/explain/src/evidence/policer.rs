@@ -9,8 +9,7 @@ pub(super) const INFO: Info = Info {
     what: "A token bucket on the path drops whatever exceeds its rate, without a queue that would slow \
            the sender down.",
     cure: "pace below the policed rate: `farpace pacing up`, `pacing` in a scenario, or `tc qdisc add dev \
-           IFACE root fq \
-           maxrate RATE`; congestion control bbr or farpace reacts less to such losses",
+           IFACE root fq maxrate RATE`; congestion control bbr or farpace reacts less to such losses",
     kind: Kind::Fault,
 };
 

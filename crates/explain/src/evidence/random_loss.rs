@@ -16,9 +16,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let losses: u32 = transfer.episodes_of(Cause::RandomLoss).map(|e| e.losses).sum();
     let episodes = transfer.episodes_of(Cause::RandomLoss).count();
     let evidence = format!(
-        "{losses} segments were lost in {episodes} places ({:.3} % of all), mostly alone, and no queue \
-         was there when they were lost. \
-         Bit errors look the same where all segments have one length",
+        "{losses} segments were lost in {episodes} places ({:.3} % of all), mostly alone, and no queue was \
+         there when they were lost. Bit errors look the same where all segments have one length",
         transfer.view.loss_rate() * 100.0
     );
     Some(transfer.finding(

@@ -23,9 +23,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let possible =
         if transfer.view.base.is_zero() { 0.0 } else { window as f64 / transfer.view.base.as_secs_f64() };
     let evidence = format!(
-        "the flight filled the offered window, at most {:.1} kB; over a round trip of {} that allows \
-         {:.2} Mbit/s, and the transfer \
-         had {:.2} Mbit/s at its best",
+        "the flight filled the offered window, at most {:.1} kB; over a round trip of {} that allows {:.2} \
+         Mbit/s, and the transfer had {:.2} Mbit/s at its best",
         window as f64 / 1e3,
         seconds(transfer.view.base),
         possible * 8.0 / 1e6,

@@ -19,8 +19,7 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     } else if reset.ttl_differs > 1 {
         format!(
             "frame {}: a reset that says it comes from the {from}, with a time to live that differs by {} \
-             from the {from}'s other \
-             segments: something between has sent it",
+             from the {from}'s other segments: something between has sent it",
             reset.frame, reset.ttl_differs
         )
     } else {

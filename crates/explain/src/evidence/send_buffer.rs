@@ -20,8 +20,7 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let flight = transfer.view.stretches.iter().map(|s| s.slice.flight).max().unwrap_or_default();
     let evidence = format!(
         "at most {:.1} kB were in flight, never more, while the receiver offered {:.1} kB, the round trip \
-         stayed at its least, and \
-         nothing was lost",
+         stayed at its least, and nothing was lost",
         flight as f64 / 1e3,
         transfer.view.half.largest_window as f64 / 1e3
     );

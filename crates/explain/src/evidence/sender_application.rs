@@ -22,8 +22,7 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let (pauses, longest) = transfer.stalled(Cause::SenderApplication);
     let evidence = format!(
         "everything was acknowledged and nothing to send for {} ({pauses} pauses of more than two round \
-         trips, the longest {}); {} of {} \
-         segments were shorter than full ones",
+         trips, the longest {}); {} of {} segments were shorter than full ones",
         seconds(idle),
         seconds(longest),
         counts.short_segments,

@@ -18,9 +18,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let losses: u32 = transfer.episodes_of(Cause::SmallQueue).map(|e| e.losses).sum();
     let episodes = transfer.episodes_of(Cause::SmallQueue).count();
     let evidence = format!(
-        "{losses} segments were lost in {episodes} places; they stood {:.1} times as far back in bursts \
-         as others, and the queue never \
-         added more than {}",
+        "{losses} segments were lost in {episodes} places; they stood {:.1} times as far back in bursts as \
+         others, and the queue never added more than {}",
         transfer.time.pattern.burst,
         seconds(transfer.view.deep)
     );

@@ -75,9 +75,8 @@ fn diagnosis(v: &Reading) -> Diagnosis {
         }
         Cause::SenderApplication => "the kernel counts no time in which it was busy".to_owned(),
         _ => format!(
-            "{} at the congestion window of {:.0} segments; {lost:.0} retransmissions of {sent:.0} \
-             segments; round trip {rtt} ms, \
-             at least {least} ms",
+            "{} at the congestion window of {:.0} segments; {lost:.0} retransmissions of {sent:.0} segments; \
+             round trip {rtt} ms, at least {least} ms",
             seconds(time),
             v.cwnd
         ),

@@ -202,8 +202,7 @@ impl Scores {
     /// In Markdown, for docs/explain.md.
     fn table(&self) -> String {
         let mut text = String::from(
-            "| dominant cause | sender | between | receiver | taken for \
-                                     |\n|---|---|---|---|---|\n",
+            "| dominant cause | sender | between | receiver | taken for |\n|---|---|---|---|---|\n",
         );
         for (cause, places) in &self.causes {
             let shares: Vec<String> =

@@ -222,8 +222,7 @@ pub fn check_whole(scenario: &Scenario) -> Result<()> {
             if d.is_impaired() || d.aqm.is_some() || d.pacing.is_some() {
                 bail!(
                     "--gso: link `{}` does more than a rate, a delay and a queue: what counts packets or \
-                     bits would take a \
-                     super-segment of 40 packets for one",
+                     bits would take a super-segment of 40 packets for one",
                     link.name
                 );
             }

@@ -154,8 +154,7 @@ fn scenario(args: &Args) -> Result<Scenario> {
     if let Some(router) = scenario.routers.keys().next() {
         bail!(
             "`{router}` is a router: a bridge between interfaces cannot have one, because the lab's routers \
-             do not answer ARP. \
-             Leave it out, or use `farpace lab up`, which makes the hosts, too"
+             do not answer ARP. Leave it out, or use `farpace lab up`, which makes the hosts, too"
         );
     }
     Ok(scenario)

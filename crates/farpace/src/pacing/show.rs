@@ -119,8 +119,7 @@ fn as_text(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> String {
     text += &format!("Packets that no filter matches go to {rest}.\n\n");
     text += &format!(
         "Promised: {:.3} Mbit/s of layer 2, {:.3} Mbit/s of the line with what surrounds full frames: {:.2} \
-         % of it. \
-         Left: {:.3} Mbit/s of layer 2.\n",
+         % of it. Left: {:.3} Mbit/s of layer 2.\n",
         plan.reserved.as_mbit_f64(),
         plan.reserved_on_wire.as_mbit_f64(),
         of(plan.reserved_on_wire) * 100.0,

@@ -231,8 +231,7 @@ fn stalls_line(stats: &farpace_live::Stats) -> String {
         0 => String::new(),
         n => format!(
             "{n} times it could not go on when it had to, for {:.1} ms together; {:.1} ms of them were made \
-             up for, at most \
-             2 % over the rate.\n",
+             up for, at most 2 % over the rate.\n",
             ms(stats.stalled),
             ms(stats.made_up)
         ),

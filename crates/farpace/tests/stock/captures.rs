@@ -7,9 +7,8 @@ use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 
 /// What is wrong in somebody else's eyes.
-const COMPLAINTS: &str = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status \
-                          == \"Bad\" || \
-                          ip.checksum.status == \"Bad\" || udp.checksum.status == \"Bad\"";
+const COMPLAINTS: &str = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status == \
+                          \"Bad\" || ip.checksum.status == \"Bad\" || udp.checksum.status == \"Bad\"";
 const BYTES: usize = 3_000_000;
 
 /// Sends to an echo and compares.

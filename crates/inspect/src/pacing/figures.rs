@@ -25,8 +25,7 @@ pub fn together(examined: &ExaminedCapture, file: &str) -> Option<Figure> {
         .map(|(name, flow, timeline)| TimeLine { label: name, points: frames(examined, flow, timeline) })
         .collect();
     let caption = "What each flow would have waiting before a line of its rate, the most of each moment. \
-                   Precise pacing \
-        stays at or below the dashed line.";
+                   Precise pacing stays at or below the dashed line.";
     let title = format!("Queues of the {} largest flows", series.len());
     Some(lines(&title, "queue (full frames)", &series, Some(&precise())).figure(file, caption))
 }
@@ -39,10 +38,8 @@ pub fn of_flow(examined: &ExaminedCapture, flow: &FlowProof, prefix: &str) -> Ve
         let series = [TimeLine { label: "queue", points: frames(examined, flow, timeline) }];
         let caption = format!(
             "Q: what would wait before a line of {against}, the most in each {} of time; the packet that has \
-             just come \
-             counts whole. Even packets never exceed one frame, precise pacing never two. The most is {} \
-             full frames of {} \
-             at {:.6} s, packet {}.",
+             just come counts whole. Even packets never exceed one frame, precise pacing never two. The most \
+             is {} full frames of {} at {:.6} s, packet {}.",
             words::time(timeline.width()),
             farpace_report::number(flow.peak_frames().unwrap_or(0.0)),
             words::bytes(flow.full_frame.get()),
@@ -78,10 +75,8 @@ pub fn of_flow(examined: &ExaminedCapture, flow: &FlowProof, prefix: &str) -> Ve
         let even = flow.mean.map(|mean| micros(mean.time_for(flow.full_frame)));
         let mark = even.map(|value| Level { label: "a full frame at the mean rate", value });
         let caption = "Times from the start of a frame to the start of the next. Both axes are logarithmic: \
-                       a bar of height 1 \
-            is a single frame. Paced traffic has one bar, or few beside each other; bursts stand at the left \
-            and their \
-            pauses at the right.";
+                       a bar of height 1 is a single frame. Paced traffic has one bar, or few beside each \
+                       other; bursts stand at the left and their pauses at the right.";
         let drawing = histogram("Times from frame to frame", "time (us)", "how often", &bars, mark.as_ref());
         figures.push(drawing.figure(&format!("{prefix}-intervals.svg"), caption));
     }

@@ -15,9 +15,8 @@ pub fn page(command: &str, all: &[ExaminedCapture]) -> (String, Vec<Figure>) {
     page.verdict(&verdict, good);
     page.paragraph(
         "Burstiness is the queue that a flow makes before a line of exactly its rate. A flow is paced \
-         precisely if that \
-         queue never holds more than two full frames. Rates count Ethernet frames with their check \
-         sequences.",
+         precisely if that queue never holds more than two full frames. Rates count Ethernet frames with \
+         their check sequences.",
     );
     for (c, examined) in all.iter().enumerate() {
         page.heading(&examined.name()).paragraph(&words::capture(examined));
@@ -60,10 +59,9 @@ pub fn page(command: &str, all: &[ExaminedCapture]) -> (String, Vec<Figure>) {
     }
     page.heading("How it was measured").paragraph(
         "A time is that of a frame's start. The mean rate is that of all packets but the last over the time \
-         from the first \
-         to the last. The rate per n packets is the size of packets i to i + n - 1 over the time from packet \
-         i to packet \
-         i + n. A time may be late by one tick of the clock; `known to` is what follows from that.",
+         from the first to the last. The rate per n packets is the size of packets i to i + n - 1 over the \
+         time from packet i to packet i + n. A time may be late by one tick of the clock; `known to` is what \
+         follows from that.",
     );
     page.command(command);
     (page.render(), drawn)

@@ -122,8 +122,7 @@ pub fn notes(examined: &ExaminedCapture) -> Vec<String> {
         if interface.total.backwards > 0 {
             notes.push(format!(
                 "{at}Time goes backwards: {} packets are earlier than one before them, by up to {}. That \
-                 counts as an error \
-                 of the clock.",
+                 counts as an error of the clock.",
                 grouped(interface.total.backwards),
                 time(interface.total.furthest_back)
             ));
@@ -133,8 +132,7 @@ pub fn notes(examined: &ExaminedCapture) -> Vec<String> {
             let share = gaps.line_bytes.get() as f64 / interface.line_bytes.get().max(1) as f64 * 100.0;
             notes.push(format!(
                 "{at}{} gap frames (PAUSE for no time), {} with their check sequences: {} % of what the line \
-                 carried. They \
-                 end at the first switch, so this is the sender's own wire.",
+                 carried. They end at the first switch, so this is the sender's own wire.",
                 grouped(gaps.frames),
                 bytes(gaps.bytes.get()),
                 number(share)

@@ -25,8 +25,7 @@ pub struct ScheduleSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Name of a trace of Mahimahi in the scenario's directory, in place of steps and rates: a line for each
-    /// delivery
-    /// opportunity of 1500 B, in milliseconds from the start; the last line is the period.
+    /// delivery opportunity of 1500 B, in milliseconds from the start; the last line is the period.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mahimahi: Option<String>,
     /// The delivery opportunities, in milliseconds from the start, as `mahimahi` has them.
@@ -55,8 +54,7 @@ pub struct ScheduleStep {
 pub const MAX_TRACE: ByteCount = ByteCount::new(16 << 20);
 
 /// Reads a trace of Mahimahi: a whole number of milliseconds on each line, in order. Lines that are empty or
-/// begin with `#`
-/// are skipped.
+/// begin with `#` are skipped.
 pub(super) fn from_mahimahi(text: &str) -> Result<Vec<u64>, String> {
     let mut all: Vec<u64> = Vec::new();
     for (n, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line.trim())) {

@@ -219,8 +219,7 @@ pub enum PacingError {
     /// The classes need more than the link carries, with framing overhead.
     #[error(
         "the classes need {wanted} on a link of {link_rate}: the sum of rates for full frames, with 20 B of \
-         overhead for \
-         each frame beyond layer 2"
+         overhead for each frame beyond layer 2"
     )]
     AboveLinkRate {
         /// The sum of rates on the wire.

@@ -194,9 +194,8 @@ enum EndFilter {
 /// The text is not a valid [`ProofFilter`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` is not a flow filter: expected an address, a port, or both, \
-     like \"10.0.0.1\", \"5001\", \"10.0.0.1:5001\" \
-         or \"[2001:db8::1]:5001\""
+    "`{0}` is not a flow filter: expected an address, a port, or both, like \"10.0.0.1\", \"5001\", \
+     \"10.0.0.1:5001\" or \"[2001:db8::1]:5001\""
 )]
 pub struct ProofFilterError(String);
 

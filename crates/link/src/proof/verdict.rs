@@ -34,7 +34,6 @@ pub enum Doubt {
     WithinClockError,
     /// Frames exceed the MTU of the link: they were captured before segmentation or after receive offload.
     SuperSegments {
-        /// The longest frame, in memory.
         /// Length of the longest frame in memory.
         longest: ByteCount,
         /// Maximum length on the link.
@@ -72,8 +71,7 @@ impl fmt::Display for Doubt {
             Doubt::SuperSegments { longest, limit } => write!(
                 f,
                 "frames of up to {longest}, but the link takes {limit}: captured above segmentation offload \
-                 (or after \
-                 the receiver joined frames), so the wire was not seen"
+                 (or after the receiver joined frames), so the wire was not seen"
             ),
             Doubt::LongFrames(longest) => write!(
                 f,

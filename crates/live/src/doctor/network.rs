@@ -116,8 +116,7 @@ fn judge(shown: &Value) -> Vec<DoctorFinding> {
         let limit = qdisc.pointer("/options/limit").and_then(Value::as_u64);
         let (value, mend) = match (kind, limit) {
             ("netem", Some(1000)) => (
-                "netem with its default limit of 1000 packets: at 1 Gbit/s it holds 12 ms, and drops the \
-                 rest"
+                "netem with its default limit of 1000 packets: at 1 Gbit/s it holds 12 ms, and drops the rest"
                     .to_owned(),
                 format!("give it a limit of rate x delay / 1500 B or more, or: {away}"),
             ),

@@ -148,8 +148,7 @@ mod tests {
         let mut options = SocketOptions::default();
         let text = "linux,ecn=on sack=off timestamps=false\nwindow_scale=on mtu_probing=always cookies=off \
                     congestion=reno ack_control=safe ack_requests=rtt+flight-end min_rto=10ms \
-                    initial_window=4 abe_cap=default \
-                    receive_buffer=1MB rate_cap=20Mbit/s backlog=7";
+                    initial_window=4 abe_cap=default receive_buffer=1MB rate_cap=20Mbit/s backlog=7";
         options.set(text).unwrap();
         let settings = Settings {
             profile: Some(Profile::Linux),

@@ -48,8 +48,7 @@ fn deliveries(m: &MeasuredAcks<'_>, claims: &mut ClaimList) {
         format!("{}: {six} kB more than none; with four segments in flight {four}", split.name())
     });
     let text = "None < RTT < RTT with every 2nd, 3rd or 4th < RTT with slow start (Table 5.2: 568 < 581 < \
-                583, 585, 591 < \
-                626 kB)";
+                583, 585, 591 < 626 kB)";
     claims.add("ranking", text, holds, says);
 }
 

@@ -97,7 +97,6 @@ pub fn figure(m: &Measured<'_, AckPaper>) -> Figure {
     curves("How long a lost tail takes", "tick of the clocks", "time to repair (s)", &CLOCKS, &all).figure(
         "figures/clocks.svg",
         "The last of 40 segments is lost; nothing but the timeout can repair it. Means over the phases of \
-         the ticks, with the \
-         shortest and the longest (chapter 6: proposed there, not measured).",
+         the ticks, with the shortest and the longest (chapter 6: proposed there, not measured).",
     )
 }

@@ -100,13 +100,11 @@ impl Paper for AckPaper {
     const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "ack",
         citation: "A mechanism by which the sender controls acknowledgments (Cancel Delayed ACK; master's \
-                   thesis, Japan \
-                   Advanced Institute of Science and Technology, Shinoda laboratory)",
+                   thesis, Japan Advanced Institute of Science and Technology, Shinoda laboratory)",
         title: "Cancel Delayed ACK on a line of 512 kbit/s",
         topic: "Delayed acknowledgments",
         story: "A receiver waits before it acknowledges; the sender pays with a window that opens slowly and \
-                round trips \
-                that are wrong. A flag in the segment asks for an ACK at once.",
+                round trips that are wrong. A flag in the segment asks for an ACK at once.",
         key_figures: &["figures/table-5-2.svg"],
         key_claims: &[],
         single_run: "farpace run scenarios/papers/ack.toml --out cdl",
@@ -140,11 +138,9 @@ impl Paper for AckPaper {
         });
         format!(
             "In 10 s a sender that never asks delivers {none:.0} kB, one that asks with the segment it times \
-             {rtt:.0} kB, \
-             one that asks with all segments of slow start {all:.0} kB. The thesis sent 568, 581 and 626: as \
-             much as comes \
-             out here with four segments in flight instead of the six of its window ({none_4:.0}, \
-             {rtt_4:.0}, {all_4:.0})."
+             {rtt:.0} kB, one that asks with all segments of slow start {all:.0} kB. The thesis sent 568, \
+             581 and 626: as much as comes out here with four segments in flight instead of the six of its \
+             window ({none_4:.0}, {rtt_4:.0}, {all_4:.0})."
         )
     }
     fn body(measured: &Measured<'_, Self>, claims: &[ReproductionClaim], page: &mut Page) {

@@ -225,12 +225,9 @@ impl Experiment for ModernAcks {
         let mut page = Page::new("Asking for acknowledgments on modern paths");
         page.paragraph(
             "A receiver delays acknowledgments to save some. A sender can ask for one at once (CDL). Does a \
-             flow end sooner \
-             for it, where, and what do the ACKs cost? Each flow has the path for itself. Its queue holds \
-             one bandwidth-delay \
-             product, ten segments at least. The sender is modern (RACK, CUBIC, initial window of ten) and \
-             its window grows \
-             in one of three ways.",
+             flow end sooner for it, where, and what do the ACKs cost? Each flow has the path for itself. \
+             Its queue holds one bandwidth-delay product, ten segments at least. The sender is modern (RACK, \
+             CUBIC, initial window of ten) and its window grows in one of three ways.",
         );
         page.figure(&figure(m, BY_BYTES, AUTO, "figures/saved.svg")).table(&effects(m));
         self.receivers.iter().filter_map(|receiver| finding(m, *receiver)).for_each(|text| {
@@ -238,11 +235,9 @@ impl Experiment for ModernAcks {
         });
         page.heading("If each ACK raised the window by one segment").paragraph(
             "The thesis's senders grew by ACKs, so that an ACK more was a segment more. Modern ones grow by \
-             what is \
-             acknowledged (RFC 3465 without a limit), and a delayed ACK is made up for by the next. With a \
-             limit of one \
-             segment per ACK both effects come together; the difference between the figures is what growing \
-             by ACKs is worth.",
+             what is acknowledged (RFC 3465 without a limit), and a delayed ACK is made up for by the next. \
+             With a limit of one segment per ACK both effects come together; the difference between the \
+             figures is what growing by ACKs is worth.",
         );
         page.figure(&figure(m, PER_ACK, EVERYTHING, "figures/saved-per-ack.svg"));
         for growth in self.growths.iter().take(2) {
@@ -250,12 +245,10 @@ impl Experiment for ModernAcks {
         }
         page.heading("What is measured").paragraph(
             "Saved: completion time from connecting to the last byte, against the same flow without \
-             requests. ACKs: IP packets \
-             in the direction of ACKs, handshake included. Data: bytes of IP packets in the direction of \
-             data, retransmissions \
-             included. Confirmed: of the requests, those whose answer said so. Growth literally by RFC 9438 \
-             in congestion \
-             avoidance is not separated: the engine's CUBIC counts bytes there.",
+             requests. ACKs: IP packets in the direction of ACKs, handshake included. Data: bytes of IP \
+             packets in the direction of data, retransmissions included. Confirmed: of the requests, those \
+             whose answer said so. Growth literally by RFC 9438 in congestion avoidance is not separated: \
+             the engine's CUBIC counts bytes there.",
         );
         page.heading("How to repeat this").command(command);
         page.details("The scenario all runs are made from", SCENARIO);
@@ -411,8 +404,7 @@ fn figure(m: &Measured<'_, ModernAcks>, growth: NamedSettings, asked: NamedSetti
     heat_map(&title, ["saved, %", "lost, %"], &heads, &rows).figure(
         file,
         "Each field is one flow over an empty path: how much sooner it ends than the same flow without \
-         requests. Rows are paths, \
-         columns are receivers and sizes of the flow.",
+         requests. Rows are paths, columns are receivers and sizes of the flow.",
     )
 }
 
@@ -438,8 +430,7 @@ fn finding(m: &Measured<'_, ModernAcks>, receiver: NamedSettings) -> Option<Stri
     let [flows, sooner, later] = e.flows;
     Some(format!(
         "Receiver {}: of {flows} flows that are asked as `auto` does, {} end within 1 % of the same time, \
-         {sooner} end sooner, \
-         {later} later; best {:.1} % ({}, {} ms, {}), worst {:.1} %.",
+         {sooner} end sooner, {later} later; best {:.1} % ({}, {} ms, {}), worst {:.1} %.",
         receiver.name,
         flows - sooner - later,
         e.saved[2],

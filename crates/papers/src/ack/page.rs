@@ -15,17 +15,14 @@ const BIN: f64 = 0.5;
 pub fn body(m: &MeasuredAcks<'_>, claims: &[ReproductionClaim], page: &mut Page) {
     page.paragraph(
         "A TCP receiver delays its ACKs, in the hope of one ACK for two segments: in BSD until the next tick \
-         of 200 ms. The \
-         sender pays for it. Its window opens more slowly, a lone segment waits for the tick, and the round \
-         trips it measures \
-         have the wait in them. The thesis lets the sender decide: a segment with the CDL flag is \
-         acknowledged at once, and \
-         the ACK says so, which makes it a round trip without the wait.",
+         of 200 ms. The sender pays for it. Its window opens more slowly, a lone segment waits for the tick, \
+         and the round trips it measures have the wait in them. The thesis lets the sender decide: a segment \
+         with the CDL flag is acknowledged at once, and the ACK says so, which makes it a round trip without \
+         the wait.",
     );
     page.paragraph(&format!(
         "Here the thesis' transfers of 10 s are made again in virtual time: {} runs. Every byte received was \
-         compared with \
-         the byte sent.",
+         compared with the byte sent.",
         m.count()
     ));
     let flag =
@@ -45,26 +42,20 @@ pub fn body(m: &MeasuredAcks<'_>, claims: &[ReproductionClaim], page: &mut Page)
     over_time(m, page, &policies, uneven, 5);
     page.heading("Four segments in flight").paragraph(
         "The thesis prints a window of 8760 B: six segments, which take 140 ms for a round trip, because \
-         each is 23 ms on the \
-         line. But its sender, which times one segment after another, timed 104 in 10 s: 96 ms each. That is \
-         a round trip with \
-         four segments in flight. A send buffer that is filled in pieces of 2 kB would explain it. With four \
-         segments the \
-         numbers come close to the thesis', both bytes and ACKs.",
+         each is 23 ms on the line. But its sender, which times one segment after another, timed 104 in 10 \
+         s: 96 ms each. That is a round trip with four segments in flight. A send buffer that is filled in \
+         pieces of 2 kB would explain it. With four segments the numbers come close to the thesis', both \
+         bytes and ACKs.",
     );
     let title = "Table 5.2 with four segments in flight instead of six, 25+25 ms";
     page.table(&against(m, title, &TABLE_2, true, |row| row.case(even).with_four_in_flight()));
     page.figure(&with_four(m)).heading("Claims").claims(claims);
     page.heading("Finer clocks").paragraph(
         "Chapter 6 proposes to measure round trips with the system's clock instead of a tick of 500 ms, and \
-         to time out by it. \
-         It gives no numbers. In the table, SRTT is compared with the round trip that the path alone takes \
-         for the newest \
-         segment of each ACK: all lines are first in, first out, so that it can be computed. Without CDL the \
-         timeout is that of \
-         RFC 6298, with CDL the thesis' SRTT + 4 RTTVAR of confirmed samples plus the longest delay seen of \
-         others. No least \
-         timeout is set.",
+         to time out by it. It gives no numbers. In the table, SRTT is compared with the round trip that the \
+         path alone takes for the newest segment of each ACK: all lines are first in, first out, so that it \
+         can be computed. Without CDL the timeout is that of RFC 6298, with CDL the thesis' SRTT + 4 RTTVAR \
+         of confirmed samples plus the longest delay seen of others. No least timeout is set.",
     );
     page.table(&clocks::table(m)).figure(&clocks::figure(m));
     if !m.of.quick {
@@ -72,16 +63,12 @@ pub fn body(m: &MeasuredAcks<'_>, claims: &[ReproductionClaim], page: &mut Page)
     }
     page.heading("What the thesis' tables leave open").paragraph(
         "Bytes are 1460 times the segments sent in all rows without timestamps but the first of Table 5.1 \
-         (561 kB for 394 \
-         segments), whose case is repeated in Table 5.2 (568 kB for 390). With timestamps a segment has 1448 \
-         B of payload: \
-         417 of them are 604 kB, not 616, and 390 are 565, not 570. The same case (RTT, timestamps) asked \
-         116 times by Table \
-         5.1 and 266 times by Table 5.2, all other numbers being equal. \"Dup ACK\" is the difference of \
-         segments and ACKs, \
-         but for one row: these are segments that share an ACK, not duplicates. The text's \"10 to 20 %\" \
-         more ACKs are 17 to \
-         62 % in the tables.",
+         (561 kB for 394 segments), whose case is repeated in Table 5.2 (568 kB for 390). With timestamps a \
+         segment has 1448 B of payload: 417 of them are 604 kB, not 616, and 390 are 565, not 570. The same \
+         case (RTT, timestamps) asked 116 times by Table 5.1 and 266 times by Table 5.2, all other numbers \
+         being equal. \"Dup ACK\" is the difference of segments and ACKs, but for one row: these are \
+         segments that share an ACK, not duplicates. The text's \"10 to 20 %\" more ACKs are 17 to 62 % in \
+         the tables.",
     );
 }
 
@@ -176,8 +163,7 @@ fn as_published(m: &MeasuredAcks<'_>) -> Figure {
     let text = [
         "figures/table-5-2.svg",
         "The thesis' Table 5.2 and what is measured here at 25+25 ms: the mean over the phases of the ticks, \
-         the least and the \
-         most. The line carries 623 kB.",
+         the least and the most. The line carries 623 kB.",
     ];
     table_2_figure(m, "Payload sent in 10 s, by policy", text, |row| row.case(DelaySplit::Even))
 }
@@ -222,9 +208,8 @@ fn over_time(
         &format!("figures/fig5-{number}-behind.svg"),
         &format!(
             "Payload delivered since connecting, less than what a full line would have delivered by then: \
-             lower is better, and \
-             a level stretch is a full line. One phase (the thesis' Fig. 5.{number}, which draws the payload \
-             itself).",
+             lower is better, and a level stretch is a full line. One phase (the thesis' Fig. 5.{number}, \
+             which draws the payload itself).",
         ),
     ));
     let full = Level { label: "full line", value: CEILING_KB * 8.0 / TIME.as_secs_f64() };

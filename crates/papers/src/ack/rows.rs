@@ -15,19 +15,16 @@ fn assumptions(paper: &AckPaper) -> [String; 8] {
     [
         format!(
             "Means over {} runs in which the connection begins 50 ms later each time, against the ticks of \
-             200 ms and \
-             500 ms of both hosts; the thesis made one run each",
+             200 ms and 500 ms of both hosts; the thesis made one run each",
             paper.phases()
         ),
         "10 s from the first SYN; the thesis' begin is not stated".into(),
         "The emulator's 512 kbit/s count IP packets, as its ceiling of 640 kB does; its queue is not stated: \
-         50 packets, as \
-         BSD's interfaces have. With windows of six segments it never fills"
+         50 packets, as BSD's interfaces have. With windows of six segments it never fills"
             .into(),
         "Both PCs reach the emulator by Ethernet of 10 Mbit/s with 50 us each; hosts take no time".into(),
         "The profile net2 at both ends: 4.3BSD's Reno, ACKs for every second segment and at the ticks of 200 \
-         ms, an initial \
-         window of one segment, a first slow-start threshold of 64 kB"
+         ms, an initial window of one segment, a first slow-start threshold of 64 kB"
             .into(),
         "The receive window of 8760 B (Fig. 5.1) limits what is in flight; the send buffer does not".into(),
         "The row without CDL has a receiver that would answer, and a sender that does not ask".into(),

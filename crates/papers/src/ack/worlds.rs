@@ -45,22 +45,19 @@ pub const PLAUSIBLE: &[PlausibleKey] = &[
         part: "receiver",
         key: "receive_buffer",
         range: "5840B..8760B",
-        reason: "8760 B are printed; clusters of 2048 B and low-water marks leave four to six \
-                 segments of it",
+        reason: "8760 B are printed; clusters of 2048 B and low-water marks leave four to six segments of it",
     },
     PlausibleKey {
         part: "line",
         key: "forward.delay",
         range: "20ms..30ms",
-        reason: "a line of 512 kbit/s is printed, not its length; its round trip without load is \
-                 about 50 ms",
+        reason: "a line of 512 kbit/s is printed, not its length; its round trip without load is about 50 ms",
     },
     PlausibleKey {
         part: "line",
         key: "overhead",
         range: "0B..24B",
-        reason: "what the line adds to a packet is not printed; HDLC, PPP and frames of ATM differ by \
-                 this",
+        reason: "what the line adds to a packet is not printed; HDLC, PPP and frames of ATM differ by this",
     },
     PlausibleKey {
         part: "sender-host",

@@ -26,8 +26,7 @@ pub fn claims(m: &MeasuredNics<'_>, claims: &mut ClaimList) {
     let resent = m.of_first(&none, StripedRun::resent_percent);
     let holds = mbit < COLLAPSED * udp && (resent - NARROW.0).abs() <= NARROW.1;
     let text = "Without order (S = 0) the connection collapses, to less than half of UDP, and sends again \
-                what goes by the \
-                narrow NIC: 10 % (within a point; paper 143 of 914 Mbit/s, 9.79 %)";
+                what goes by the narrow NIC: 10 % (within a point; paper 143 of 914 Mbit/s, 9.79 %)";
     claims.add("collapse", text, holds, [format!("{mbit:.0} of {udp:.0} Mbit/s, {resent:.2} %")]);
     best(m, "best-90", 8, "At 90/10 the best skip number is 8 (within one)", NicsCase::at_90, claims);
     gain(m, claims);
@@ -90,8 +89,7 @@ fn extensions(m: &MeasuredNics<'_>, claims: &mut ClaimList) {
     });
     let says: Vec<String> = says.collect();
     let text = "Beyond the paper: one connection, order \"earliest\", receivers as they are, reaches at \
-                least 97 % of the \
-                sum of NICs on a switch, and sends less than 0.1 % again for nothing";
+                least 97 % of the sum of NICs on a switch, and sends less than 0.1 % again for nothing";
     claims.add("sum-wired", text, holds, says);
 
     let mut holds = true;
@@ -102,8 +100,7 @@ fn extensions(m: &MeasuredNics<'_>, claims: &mut ClaimList) {
     });
     let says: Vec<String> = says.collect();
     let text = "Beyond the paper: at least 90 % of the sum of three lines of a house, if the receiving host \
-                puts frames in \
-                order";
+                puts frames in order";
     claims.add("sum-wan", text, holds, says);
 
     let mut below = Vec::new();

@@ -93,8 +93,7 @@ pub fn others(m: &MeasuredNics<'_>) -> Table {
     let mut table = Table::with(
         "The order \"earliest\": two transfers with resequencing, and datagrams",
         "NICs | two transfers, of the sum [%] | each [Mbit/s] | Jain's index [] | datagrams, of the sum [%] \
-         | \
-         out of order [%]",
+         | out of order [%]",
     );
     for set in &m.of.sets {
         let two = m.first(&set.two("earliest", ReceivingHost::Resequences));

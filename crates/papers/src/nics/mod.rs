@@ -149,13 +149,11 @@ impl Paper for NicsPaper {
     const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "nics",
         citation: "Reduction of TCP Retransmission for Higher Throughput with Multiple-Route Transmission in \
-                   Ethernet LAN \
-                   (Kato, Higaki; Tokyo Denki University)",
+                   Ethernet LAN (Kato, Higaki; Tokyo Denki University)",
         title: "One connection over several unequal NICs",
         topic: "Two unequal NICs",
         story: "If the frames of one connection go by a fast and a slow NIC in turn, those by the slow one \
-                come late and \
-                are taken for lost. Sent ahead of their turn, they arrive in it.",
+                come late and are taken for lost. Sent ahead of their turn, they arrive in it.",
         key_figures: &["figures/fig09-goodput.svg"],
         key_claims: &[],
         single_run: "farpace run scenarios/papers/nics.toml --set hosts.a.multi_nic.skip=0 --out turns",
@@ -195,10 +193,8 @@ impl Paper for NicsPaper {
         let (skip, best) = measured.best(NicsCase::at_90);
         format!(
             "By NICs of 1 Gbit/s and 100 Mbit/s, on the paper's machine, one TCP connection gets {:.0} \
-             Mbit/s if the \
-             NICs just take turns (paper: 143) and {best:.0} if frames for the narrow NIC are sent {skip} \
-             ahead \
-             (paper: 373 with 8).",
+             Mbit/s if the NICs just take turns (paper: 143) and {best:.0} if frames for the narrow NIC are \
+             sent {skip} ahead (paper: 373 with 8).",
             measured.total(&NicsCase::at_90(0)),
         )
     }

@@ -17,17 +17,14 @@ const WINDOWS: f64 = 0.1;
 pub fn body(m: &MeasuredNics<'_>, claims: &[ReproductionClaim], page: &mut Page) {
     page.paragraph(
         "Two hosts have a fast and a slow NIC each, one IP address, one switch. If the frames of a \
-         connection go by \
-         both NICs in turn, those by the slow one arrive late. The receiver acknowledges what came before \
-         them again and \
-         again, the sender takes them for lost, retransmits them and halves its window. The paper sends a \
-         frame for the \
-         slow NIC ahead of its turn, by a skip number S, so that it arrives in its turn.",
+         connection go by both NICs in turn, those by the slow one arrive late. The receiver acknowledges \
+         what came before them again and again, the sender takes them for lost, retransmits them and halves \
+         its window. The paper sends a frame for the slow NIC ahead of its turn, by a skip number S, so that \
+         it arrives in its turn.",
     );
     page.paragraph(&format!(
         "Here its measurements are made again in virtual time, {} runs, {} each. Every byte received was \
-         compared with the \
-         byte sent.",
+         compared with the byte sent.",
         m.count(),
         m.of.time,
     ));
@@ -43,25 +40,20 @@ pub fn body(m: &MeasuredNics<'_>, claims: &[ReproductionClaim], page: &mut Page)
     if !m.of.quick {
         page.heading("What the paper leaves open").paragraph(
             "One assumption is changed at a time, and each row is measured at ten skip numbers. The last two \
-             columns are \
-             without an observer.",
+             columns are without an observer.",
         );
         page.table(&sensitivity::table(m)).paragraph(
             "The floor of S + 1 segments below the window is not enough. With S frames held back, a single \
-             segment has \
-             arrived, and a receiver that acknowledges every second one waits for the other. Both wait until \
-             the 10 ms are \
-             over. With S + 2 nobody waits.",
+             segment has arrived, and a receiver that acknowledges every second one waits for the other. \
+             Both wait until the 10 ms are over. With S + 2 nobody waits.",
         );
     }
     page.heading("Other NICs, other orders").paragraph(
         "Nothing differs but the order in which frames leave, and by which NIC. \"earliest\" (farpace's \
-         default) gives a \
-         NIC that falls idle the frame that would arrive in its turn. \"skip\" works S out from rates and \
-         hops. \
-         \"round-robin\" is what Linux calls balance-rr, by shares. \"flow-hash\" keeps a connection to one \
-         NIC, as 802.3ad \
-         does. \"min-rtt\", \"blest\" and \"ecf\" are schedulers of Multipath TCP. TCP is as it is.",
+         default) gives a NIC that falls idle the frame that would arrive in its turn. \"skip\" works S out \
+         from rates and hops. \"round-robin\" is what Linux calls balance-rr, by shares. \"flow-hash\" keeps \
+         a connection to one NIC, as 802.3ad does. \"min-rtt\", \"blest\" and \"ecf\" are schedulers of \
+         Multipath TCP. TCP is as it is.",
     );
     page.figure(&orders(m));
     for receiver in ReceivingHost::BOTH {
@@ -69,18 +61,14 @@ pub fn body(m: &MeasuredNics<'_>, claims: &[ReproductionClaim], page: &mut Page)
     }
     page.table(&extensions::earliest(m)).paragraph(
         "Delay is the smoothed round trip above its least. Most of it is data that waits before the NICs, \
-         because TCP sends \
-         as much as its buffers allow.",
+         because TCP sends as much as its buffers allow.",
     );
     if !m.of.quick {
         page.paragraph(
             "Profile modern finds losses by time (RACK). Once it has seen reordering, what is later than a \
-             quarter of the \
-             least round trip is lost to it: 12 us on a switch, the time of one full frame at 1 Gbit/s. It \
-             takes some tenths \
-             of a second until it has learned to wait. TCPs that count three duplicate ACKs are not deceived \
-             by a frame that \
-             is one place late.",
+             quarter of the least round trip is lost to it: 12 us on a switch, the time of one full frame at \
+             1 Gbit/s. It takes some tenths of a second until it has learned to wait. TCPs that count three \
+             duplicate ACKs are not deceived by a frame that is one place late.",
         );
         page.table(&extensions::tcps(m)).table(&extensions::others(m));
     }
@@ -115,14 +103,10 @@ fn costs(m: &MeasuredNics<'_>) -> String {
     let calibrated = near(udp, UDP) && near(alone, ALONE);
     format!(
         "The hosts are not described. Two of their speeds are: UDP over both NICs and TCP over the wide NIC \
-         alone. They give \
-         what a frame and an ACK cost, 12.9 and 7.8 us; {} here, which is no result, but a check. What the \
-         program cost that \
-         observed retransmissions is worked out from the best speed with it, in the same way: 9.5 us for \
-         each frame and ACK. \
-         The rest of this page follows. At 99.6/0.4 there is no observer. UDP and the NIC alone: {udp:.0} \
-         and {alone:.0} \
-         Mbit/s.",
+         alone. They give what a frame and an ACK cost, 12.9 and 7.8 us; {} here, which is no result, but a \
+         check. What the program cost that observed retransmissions is worked out from the best speed with \
+         it, in the same way: 9.5 us for each frame and ACK. The rest of this page follows. At 99.6/0.4 \
+         there is no observer. UDP and the NIC alone: {udp:.0} and {alone:.0} Mbit/s.",
         if calibrated { "both speeds come out" } else { "the speeds do NOT come out" },
     )
 }
@@ -178,10 +162,8 @@ fn goodput(m: &MeasuredNics<'_>) -> Figure {
     let text = [
         "figures/fig09-goodput.svg",
         "One connection over both NICs. Up to the best S, frames of the narrow NIC come too late and are \
-         retransmitted. \
-         Beyond it they come early, and what comes early is acknowledged at once, segment by segment, which \
-         costs the hosts \
-         time (the paper's Fig. 9, of which two points are printed).",
+         retransmitted. Beyond it they come early, and what comes early is acknowledged at once, segment by \
+         segment, which costs the hosts time (the paper's Fig. 9, of which two points are printed).",
     ];
     over_skips(m, "Goodput by skip number", "goodput (Mbit/s)", StripedRun::total, paper, text)
 }
@@ -191,9 +173,8 @@ fn resent(m: &MeasuredNics<'_>) -> Figure {
     let text = [
         "figures/fig09-again.svg",
         "Not one segment was lost: all retransmissions are spurious. From S = 20 on three frames of the \
-         narrow NIC may be \
-         there ahead of their turn, which looks like a loss as well (the paper's Fig. 9, of which two points \
-         are printed).",
+         narrow NIC may be there ahead of their turn, which looks like a loss as well (the paper's Fig. 9, \
+         of which two points are printed).",
     ];
     let (title, y) = ("Sent again by skip number", "segments sent again (%)");
     over_skips(m, title, y, StripedRun::resent_percent, paper, text)
@@ -214,8 +195,7 @@ fn windows(m: &MeasuredNics<'_>) -> Figure {
     lines("Window over time", "segments", &all, None).figure(
         "figures/fig10.svg",
         "What may be in flight, 90/10, observed, with a receive window of 32 kB: a tenth of a second in the \
-         middle (the \
-         paper's Fig. 10, whose axes are not known).",
+         middle (the paper's Fig. 10, whose axes are not known).",
     )
 }
 
@@ -231,8 +211,7 @@ fn orders(m: &MeasuredNics<'_>) -> Figure {
     heat_map("One connection, share of the sum of all lines", ["share, %", "–"], &heads, &rows).figure(
         "figures/orders.svg",
         "NICs in Mbit/s, and orders. Receivers as they are, but in the last column, where they put frames in \
-         order. 100 % \
-         is what all lines together carry of TCP's payload.",
+         order. 100 % is what all lines together carry of TCP's payload.",
     )
 }
 
@@ -248,8 +227,7 @@ fn failure(m: &MeasuredNics<'_>) -> Figure {
         "figures/failure.svg",
         &format!(
             "1 Gbit/s and 100 Mbit/s, order \"earliest\". The wide NIC is down from {wide}, the narrow one \
-             from {narrow}; \
-             nobody is told, probes find out."
+             from {narrow}; nobody is told, probes find out."
         ),
     )
 }

@@ -8,29 +8,23 @@ use crate::experiment::Measured;
 use crate::paper::RowList;
 
 const OBSERVER: &str = "The program that observes retransmissions takes 9.5 us for each frame and ACK: \
-                        worked out from the \
-                        paper's best speed with it, 373 Mbit/s";
+                        worked out from the paper's best speed with it, 373 Mbit/s";
 const CALIBRATED: &str = "The costs of a frame and an ACK come from this number";
 const OTHER_NICS: &str = "Stacks of today (profile modern, CUBIC), hosts that take no time, buffers of 2 MB \
-                          on a switch and \
-                          16 MB at the house; 1448 of each 1538 B of a line are payload";
+                          on a switch and 16 MB at the house; 1448 of each 1538 B of a line are payload";
 
 /// What the paper leaves open and holds for all of its runs.
 fn assumptions(paper: &NicsPaper) -> [String; 5] {
     [
         "The sender's processor takes 12.9 us for a frame and 7.8 us for an ACK: worked out from the paper's \
-         914 Mbit/s of \
-         UDP and 689 Mbit/s of TCP over the wide NIC alone. The receiver takes no time"
+         914 Mbit/s of UDP and 689 Mbit/s of TCP over the wide NIC alone. The receiver takes no time"
             .into(),
         "Its TCP has SACK, three duplicate ACKs, Reno, halves its window at once and never learns of \
-         reordering (profile \
-         rfc6675), as Linux 2.2.17's; a receive window of 400 segments; an ACK for every two; the congestion \
-         window is \
-         never below S + 1"
+         reordering (profile rfc6675), as Linux 2.2.17's; a receive window of 400 segments; an ACK for every \
+         two; the congestion window is never below S + 1"
             .into(),
         "Slots of narrow NICs are evenly spread; frames are held for 10 ms after the last that came; ACKs \
-         take turns at \
-         the same ratio and are not put in order"
+         take turns at the same ratio and are not put in order"
             .into(),
         "NICs interrupt at once; one switch, 500 ns on each wire".into(),
         format!("Each run takes {}, the first tenth of it does not count", paper.time),

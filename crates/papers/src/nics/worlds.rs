@@ -28,8 +28,7 @@ pub const PLAUSIBLE: &[PlausibleKey] = &[
         part: "wide-acks",
         key: "interrupts.delay",
         range: "10us..150us",
-        reason: "NICs of the year 2000 gathered interrupts for up to 150 us; the setting is not \
-                 printed",
+        reason: "NICs of the year 2000 gathered interrupts for up to 150 us; the setting is not printed",
     },
     PlausibleKey {
         part: "narrow-acks",

@@ -79,8 +79,7 @@ fn rates(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     }
     let says = format!(
         "PSPacer, by the paper's meter: {:+.2} % at worst ({} bit/s); of that -0.26 % is the check sequence, \
-         which the meter \
-         does not count",
+         which the meter does not count",
         worst.0 * 100.0,
         worst.1
     );
@@ -93,8 +92,7 @@ fn rates(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
         errors.iter().map(|(pacer, error)| format!("{pacer}: {error:+.1} ppm at worst")).collect();
     says.push("PSPacer cuts off the fraction of a byte at each packet".to_owned());
     let text = "Not in the paper: with edf the rate of layer 2 is the target to the byte (10 ppm: one byte \
-                of each ten packets' \
-                time or less)";
+                of each ten packets' time or less)";
     claims.add("exact", text, errors[1].1.abs() <= 10.0, says);
 
     let mut holds = true;
@@ -177,8 +175,7 @@ fn fifos(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
     let loses = lost(PacingMethod::TokenBucket).map(|lost| lost > 0.0);
     let holds = loses == [true, true, true, true, false] && rises(PacingMethod::TokenBucket);
     let text = "The token bucket loses with every FIFO up to 1 MB, not with 4 MB, and the smaller the FIFO, \
-                the slower it is \
-                (Table 5)";
+                the slower it is (Table 5)";
     claims.add("token-bucket", text, holds, by_fifo(m, PacingMethod::TokenBucket, Some(&TOKEN_BUCKET)));
 }
 
@@ -219,8 +216,7 @@ fn pairs(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
         text
     });
     let text = "Two paced flows of 200 Mbit/s stay there through a FIFO of 32 kB, 400 in all, and lose \
-                nothing (Fig. 9a; at \
-                least 95 % of the 190.8 Mbit/s of payload each, slow start included)";
+                nothing (Fig. 9a; at least 95 % of the 190.8 Mbit/s of payload each, slow start included)";
     claims.add("paced-pair", text, holds, says);
 
     let (of_buckets, [lost, _], says) = pair(PacingMethod::TokenBucket, PacingMethod::TokenBucket);
@@ -239,8 +235,7 @@ fn pairs(m: &MeasuredPacing<'_>, claims: &mut ClaimList) {
         held && goodput.iter().sum::<f64>() > of_buckets
     });
     let text = "A paced flow beside a token bucket keeps about its 200 Mbit/s (at least 85 % of its \
-                payload), and both together \
-                have more than two token buckets (Fig. 9c, d)";
+                payload), and both together have more than two token buckets (Fig. 9c, d)";
     claims.add("mixed-pairs", text, holds, mixed.map(|p| p.2));
 }
 

@@ -304,8 +304,7 @@ impl Paper for PacingPaper {
             .map(|pacer| measured.goodput(&FifoCase::table_5(pacer, 16)));
         format!(
             "Through a router's FIFO of 16 kB, 200 ms away, a paced sender gets {paced:.0} of 500 Mbit/s \
-             (paper: 474) and \
-             loses nothing; an unpaced one gets {unpaced:.0} (paper: 29)."
+             (paper: 474) and loses nothing; an unpaced one gets {unpaced:.0} (paper: 29)."
         )
     }
     fn body(measured: &Measured<'_, Self>, claims: &[ReproductionClaim], page: &mut Page) {

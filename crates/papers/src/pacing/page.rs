@@ -24,23 +24,17 @@ const LOADS: [&str; 10] =
 pub fn body(m: &MeasuredPacing<'_>, claims: &[ReproductionClaim], page: &mut Page) {
     page.paragraph(
         "A NIC sends as fast as it can. What TCP gives it in one go leaves in one burst, at twice the rate \
-         of a \
-         bottleneck that is half as fast. The router before the bottleneck has to hold half of the burst. If \
-         its FIFO is \
-         small, packets are lost, TCP halves its window, and over 200 ms it takes minutes to grow it again. \
-         A timer cannot \
-         keep packets apart: one of them takes 12 us, a timer's tick 1 ms. The paper fills the time between \
-         two packets with \
-         gap packets, PAUSE frames of Ethernet that the next switch drops: their bytes are the clock.",
+         of a bottleneck that is half as fast. The router before the bottleneck has to hold half of the \
+         burst. If its FIFO is small, packets are lost, TCP halves its window, and over 200 ms it takes \
+         minutes to grow it again. A timer cannot keep packets apart: one of them takes 12 us, a timer's \
+         tick 1 ms. The paper fills the time between two packets with gap packets, PAUSE frames of Ethernet \
+         that the next switch drops: their bytes are the clock.",
     );
     page.paragraph(&format!(
         "Here its measurements are made again in virtual time: {} runs. Tables 2 to 4 drive the scheduler \
-         with classes that \
-         always have packets, about {} packets a row (as many as 160 s of the line carry at 8 kbit/s: the \
-         paper's 250,000 \
-         would take four days); transfers of Table 5 take {} and those beyond the paper {}. Every byte \
-         received was compared \
-         with the byte sent.",
+         with classes that always have packets, about {} packets a row (as many as 160 s of the line carry \
+         at 8 kbit/s: the paper's 250,000 would take four days); transfers of Table 5 take {} and those \
+         beyond the paper {}. Every byte received was compared with the byte sent.",
         m.count(),
         m.of.packets(),
         m.of.time,
@@ -54,24 +48,18 @@ pub fn body(m: &MeasuredPacing<'_>, claims: &[ReproductionClaim], page: &mut Pag
     bandwidth_tables(m, page);
     page.paragraph(
         "\"Q by that clock\" is measured as in the paper: before a line of the mean rate of what was \
-         captured, by a clock of \
-         2^-24 s, rounded up to packets. A first frame that is early and a last one that is late make that \
-         mean too small \
-         and Q too large by up to a packet. \"Q\" is before the rate that the class is to have, by the times \
-         of the line. \
-         \"Error\" is how far the rate of layer 2 is from the target; with several classes it is mostly that \
-         first and last \
-         frame. The paper's mean of 33.1 Mbit/s in Table 4 (50M, n = 1) cannot be: a mean of bandwidths is \
-         never less than \
-         the bandwidth of the mean time, 50 Mbit/s.",
+         captured, by a clock of 2^-24 s, rounded up to packets. A first frame that is early and a last one \
+         that is late make that mean too small and Q too large by up to a packet. \"Q\" is before the rate \
+         that the class is to have, by the times of the line. \"Error\" is how far the rate of layer 2 is \
+         from the target; with several classes it is mostly that first and last frame. The paper's mean of \
+         33.1 Mbit/s in Table 4 (50M, n = 1) cannot be: a mean of bandwidths is never less than the \
+         bandwidth of the mean time, 50 Mbit/s.",
     );
     page.figure(&rates(m)).figure(&begin_and_end(m)).table(&others(m));
     page.heading("Is the paper's order enough?").paragraph(
         "PSPacer lets the class with the highest rate go first. A slow class may then have to wait for \
-         several others. Random \
-         sets of classes are searched for that. edf, farpace's default, lets that class go first whose next \
-         packet is due \
-         first.",
+         several others. Random sets of classes are searched for that. edf, farpace's default, lets that \
+         class go first whose next packet is due first.",
     );
     page.figure(&sets(m)).wide_table(&set_table(m));
     page.heading("TCP through a small FIFO").table(&fifos(m)).figure(&fifo_curves(m));
@@ -94,8 +82,7 @@ pub fn body(m: &MeasuredPacing<'_>, claims: &[ReproductionClaim], page: &mut Pag
     }
     page.heading("What is not claimed").paragraph(
         "CPU load (15 % in the paper) is not measured here: hosts of the lab take no time. The paper's \
-         measurement over a \
-         commercial line cannot be made again.",
+         measurement over a commercial line cannot be made again.",
     );
 }
 
@@ -259,8 +246,7 @@ fn rates(m: &MeasuredPacing<'_>) -> Figure {
     curves(title, "target (bit/s)", "below the target (%)", &names, &[psp, edf, paper]).figure(
         "figures/fig06.svg",
         "What the paper's meter reads. It counts frames without their check sequence: 1514 of each 1518 B \
-         that rates count, \
-         0.26 % less. The paper draws the rates themselves (Fig. 6).",
+         that rates count, 0.26 % less. The paper draws the rates themselves (Fig. 6).",
     )
 }
 
@@ -277,8 +263,7 @@ fn begin_and_end(m: &MeasuredPacing<'_>) -> Figure {
     lines("Five classes that begin and end", "Mbit/s in bins of 10 ms", &all, None).figure(
         "figures/fig07.svg",
         "PSPacer; each class has packets for some time, all of them from 25 to 45 s (the paper's Fig. 7). \
-         What is thick is \
-         one frame more or less in a bin.",
+         What is thick is one frame more or less in a bin.",
     )
 }
 
@@ -300,8 +285,7 @@ fn sets(m: &MeasuredPacing<'_>) -> Figure {
     curves(title, "line in use (%)", "greatest Q of all sets (MTU)", &LOADS, &all).figure(
         "figures/sets.svg",
         "The most bursty class of all sets that use this part of the line. The more of it is in use, the \
-         longer a slow class \
-         must wait for fast ones, if these come first.",
+         longer a slow class must wait for fast ones, if these come first.",
     )
 }
 

@@ -11,8 +11,7 @@ use crate::paper::RowList;
 /// What the paper leaves open and holds for every row.
 const ALL: [&str; 2] = [
     "Rates of classes count layer 2, frames with their check sequence; meter and emulator count frames \
-     without it, as the \
-     paper's unpaced Gigabit Ethernet of 984 Mbit/s shows (1000 x 1514 / 1538)",
+     without it, as the paper's unpaced Gigabit Ethernet of 984 Mbit/s shows (1000 x 1514 / 1538)",
     "Hosts take no time; what a scheduler decides leaves at once, at 1 Gbit/s",
 ];
 /// The same for Tables 2 to 4 and Fig. 6.
@@ -20,13 +19,10 @@ const LINES: [&str; 4] = [
     "Classes always have packets, full frames of 1514 B; iperf's default of 1512 B would change the fourth \
      digit",
     "The bandwidth per n packets is the sum of n packets over the time to the packet after them, by a clock \
-     of 2^-24 s; the \
-     paper's formula prints n + 1 packets, but its numbers do not have them",
+     of 2^-24 s; the paper's formula prints n + 1 packets, but its numbers do not have them",
     "Burstiness by the paper's clock is against the mean of all frames, the last one left out, and rounded \
-     up to packets; \
-     by the line's clock it is against the rate that the scheduler is to give the class (PSPacer: cut off to \
-     whole bytes), \
-     not rounded",
+     up to packets; by the line's clock it is against the rate that the scheduler is to give the class \
+     (PSPacer: cut off to whole bytes), not rounded",
     "Flows of Tables 3 and 4 begin at times that are drawn within their intervals, 5 and 25 times",
 ];
 /// The same for transfers.
@@ -34,8 +30,7 @@ const TRANSFERS: [&str; 5] = [
     "kB are 1000 B; the emulator's rate and FIFO count frames of 1514 B; the frame on the line counts as \
      queued",
     "The sender is Linux 2.6.17's recovery and BIC without byte counting and without a first threshold, both \
-     of which came \
-     after 2.6.11; the SACK-tag patch is part of it",
+     of which came after 2.6.11; the SACK-tag patch is part of it",
     "The token bucket counts frames without check sequence, is filled every 1 ms and holds what comes in 1 \
      ms: the least it \
      can hold (62.5 kB, the burst that the paper's §2 names). What the paper's held is not stated",
@@ -44,14 +39,11 @@ const TRANSFERS: [&str; 5] = [
      (the paper's 110)",
 ];
 const SCHEDULE: &str = "Classes begin at 5, 10, 15, 20, 25 s and end at 65, 60, 55, 50, 45 s, the fastest \
-                        first and last; \
-                        the paper prints only that all are active from 25 to 45 s";
+                        first and last; the paper prints only that all are active from 25 to 45 s";
 const SETS: &str = "2 to 32 classes on 1 Gbit/s, rates log-uniform over 1 to 500 Mbit/s and scaled to 50 to \
-                    100 % of the \
-                    line; in half of the sets the classes have frames of different lengths. Burstiness in \
-                    layer 2, against \
-                    the rate that each class is to have (for PSPacer: that it has, cut off to whole bytes), \
-                    MTU: 1518 B";
+                    100 % of the line; in half of the sets the classes have frames of different lengths. \
+                    Burstiness in layer 2, against the rate that each class is to have (for PSPacer: that it \
+                    has, cut off to whole bytes), MTU: 1518 B";
 
 /// All rows.
 pub fn rows(m: &Measured<'_, PacingPaper>, rows: &mut RowList) {

@@ -123,12 +123,9 @@ pub fn sections(m: &Measured<'_, PacingPaper>, page: &mut Page) {
     let fifos = FIFOS.map(|fifo| format!("{fifo} kB"));
     page.heading("What the paper leaves open").paragraph(
         "The paper does not say what its token bucket held. Table 5 tells. A full bucket lets twice of what \
-         it holds pass at \
-         1 Gbit/s, of which the line of 500 Mbit/s carries half: what the bucket held waits in the FIFO. A \
-         FIFO of 1 MB \
-         overflowed in slow start, one of 4 MB did not: the bucket held between 1 and 4 MB. The least that 1 \
-         ms needs, \
-         62.5 kB, overflows a FIFO of 16 kB alone.",
+         it holds pass at 1 Gbit/s, of which the line of 500 Mbit/s carries half: what the bucket held waits \
+         in the FIFO. A FIFO of 1 MB overflowed in slow start, one of 4 MB did not: the bucket held between \
+         1 and 4 MB. The least that 1 ms needs, 62.5 kB, overflows a FIFO of 16 kB alone.",
     );
     let title = "The token bucket by what it holds and by FIFO";
     page.table(&buckets().fill(table(m, title, "bucket", &fifos), cell));
@@ -137,10 +134,9 @@ pub fn sections(m: &Measured<'_, PacingPaper>, page: &mut Page) {
     page.table(&assumptions().fill(table(m, title, "assumption", &places), cell));
     page.heading("Beyond the paper").paragraph(
         "The same bottleneck with what a sender may have today: fq, a class that follows its connection, so \
-         that nobody has \
-         to know the rate, and modern TCPs without pacing at the NIC. A class that follows its connection \
-         has no \
-         bursts, but slow start goes on until something is lost: only who knows the rate loses nothing.",
+         that nobody has to know the rate, and modern TCPs without pacing at the NIC. A class that follows \
+         its connection has no bursts, but slow start goes on until something is lost: only who knows the \
+         rate loses nothing.",
     );
     let mut sweep = Sweep::new();
     modern().into_iter().for_each(|(name, cases)| sweep.row([name.as_str()], cases));

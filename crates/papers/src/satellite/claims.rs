@@ -72,8 +72,7 @@ fn single_flows(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) {
         format!("{}: +{paper:.1} % | {gain:+.1} ± {:.1} %", label(other), m.gain_ci95(other))
     });
     let text = "At 1e-8 STAR is 152 % faster than NewReno, 95.9 % than HSTCP, 41.6 % than Scalable, 13.5 % \
-                than TCP-J \
-                (each ratio within 20 %)";
+                than TCP-J (each ratio within 20 %)";
     claims.add("gains", text, holds, says);
 
     let window = |name: &str| m.mean_window(&single(name, Ber::E7), 0);
@@ -119,8 +118,7 @@ fn start_and_recovery(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) 
 
     let (holds, says) = sooner(|name| m.recovers_after(name), |star| star + 2.0);
     let text = "After a second without ACKs STAR is back within 2 s (the paper's second 47 to 48), the \
-                others at least \
-                2 s later (47 to 53; Fig. 8)";
+                others at least 2 s later (47 to 53; Fig. 8)";
     claims.add("recovers-first", text, holds, says);
 }
 
@@ -197,7 +195,6 @@ fn side_by_side(m: &Measured<'_, SatellitePaper>, claims: &mut ClaimList) {
         format!("{}: {}", label(name), shares.join(", "))
     });
     let text = "STAR does not harm its neighbours: TCP-J and HSTCP keep at least 90 % of what they have \
-                beside their own \
-                kind, queue 625 kB (Figs. 12, 19)";
+                beside their own kind, queue 625 kB (Figs. 12, 19)";
     claims.add("neighbours-unharmed", text, holds, says);
 }

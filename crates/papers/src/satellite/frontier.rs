@@ -19,12 +19,9 @@ const NEAR: f64 = 0.9;
 /// Added to losses (in percent) and delays (in ms) before they are compared. Below, they are all alike.
 const ALIKE: (f64, f64) = (0.01, 1.0);
 const NOTE: &str = "Loss and delay are compared with the least of those who get at least 90 % of the best \
-                    goodput at the \
-                    same place; 0.01 % of loss and 1 ms of delay are added on both sides, so that nothing \
-                    can be \
-                    compared with nothing. CUBIC keeps: what a CUBIC flow gets beside it, of what it gets \
-                    beside another \
-                    CUBIC.";
+                    goodput at the same place; 0.01 % of loss and 1 ms of delay are added on both sides, so \
+                    that nothing can be compared with nothing. CUBIC keeps: what a CUBIC flow gets beside \
+                    it, of what it gets beside another CUBIC.";
 
 /// Every congestion control on the paper's grid.
 pub struct Frontier {
@@ -80,10 +77,8 @@ impl Experiment for Frontier {
         let mut page = Page::new(title);
         page.paragraph(&format!(
             "{} runs of {} each over 10 Mbit/s with a round trip of 500 ms: five bit error rates, a router \
-             queue of \
-             625 kB and of 15 kB, one flow and two of a kind, and one beside CUBIC. Windows are at most 625 \
-             kB. The TCP \
-             around the congestion control is modern.",
+             queue of 625 kB and of 15 kB, one flow and two of a kind, and one beside CUBIC. Windows are at \
+             most 625 kB. The TCP around the congestion control is modern.",
             measured.count(),
             self.runs.time
         ));
@@ -110,8 +105,7 @@ impl Frontier {
         let mut table = Table::with(
             "The worst of each over all places",
             "congestion control | goodput [least, of best] | goodput [mean, of best] | loss [most, of least] \
-             | \
-             delay [most, of least] | fairness [least Jain] | CUBIC keeps [least, %]",
+             | delay [most, of least] | fairness [least Jain] | CUBIC keeps [least, %]",
         );
         for (i, control) in self.controls.iter().enumerate() {
             let all = |value: fn(&PlaceResult, &ControlResult) -> f64| {

@@ -127,13 +127,11 @@ impl Paper for SatellitePaper {
         title: "TCP-STAR over a satellite link",
         topic: "Bit errors half a second away",
         story: "Over a satellite TCP takes each bit error for congestion, and needs minutes to open its \
-                window again. \
-                TCP-STAR measures the bandwidth and sets the window by that.",
+                window again. TCP-STAR measures the bandwidth and sets the window by that.",
         key_figures: &["figures/fig06.svg"],
         key_claims: &[],
         single_run: "farpace run scenarios/papers/satellite.toml --set \
-                     links.satellite.forward.bit_errors=1e-7 \
-                     --out star",
+                     links.satellite.forward.bit_errors=1e-7 --out star",
         document: include_str!("../../../../docs/papers/satellite.md"),
         worlds: worlds::WORLDS,
         plausible: worlds::PLAUSIBLE,
@@ -161,8 +159,7 @@ impl Paper for SatellitePaper {
             ["reno", "highspeed", "scalable", "tcp-j"].map(|name| measured.gain(name));
         format!(
             "At a bit error rate of 1e-8 STAR is {reno:+.0} % faster than NewReno, {highspeed:+.0} % than \
-             HSTCP, \
-             {scalable:+.0} % than Scalable, {j:+.0} % than TCP-J (paper: +152, +96, +42, +14 %)."
+             HSTCP, {scalable:+.0} % than Scalable, {j:+.0} % than TCP-J (paper: +152, +96, +42, +14 %)."
         )
     }
     fn body(measured: &Measured<'_, Self>, claims: &[ReproductionClaim], page: &mut Page) {

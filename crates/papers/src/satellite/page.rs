@@ -24,18 +24,14 @@ pub fn body(m: &Satellite<'_>, claims: &[ReproductionClaim], page: &mut Page) {
     let [large, small] = RouterQueue::BOTH;
     page.paragraph(
         "A geostationary satellite link: 10 Mbit/s, half a second for a round trip, and bit errors that lose \
-         data though \
-         nothing is congested. TCP takes every loss for congestion, halves its window, and needs minutes to \
-         grow it \
-         again. TCP-STAR measures the bandwidth from the ACKs and sets its window by that: it opens at once \
-         (LWC), \
-         falls no lower than what it measured (CWS), and asks after a timeout whether data or only ACKs were \
-         lost (AEN).",
+         data though nothing is congested. TCP takes every loss for congestion, halves its window, and needs \
+         minutes to grow it again. TCP-STAR measures the bandwidth from the ACKs and sets its window by \
+         that: it opens at once (LWC), falls no lower than what it measured (CWS), and asks after a timeout \
+         whether data or only ACKs were lost (AEN).",
     );
     page.paragraph(&format!(
         "Here the paper's runs are made again in virtual time: {} of them, {} each. Every byte received was \
-         compared with \
-         the byte sent.",
+         compared with the byte sent.",
         m.count(),
         m.of.runs.time
     ));
@@ -68,24 +64,19 @@ pub fn body(m: &Satellite<'_>, claims: &[ReproductionClaim], page: &mut Page) {
 fn open_points(m: &Satellite<'_>, page: &mut Page) {
     page.heading("What the paper leaves open about STAR").paragraph(
         "The paper prints no smoothing formula, changes the interval taken for the first ACK from 1 us to 1 \
-         ms by \
-         experiment, and bounds the window by the sockets alone. How much each of these matters:",
+         ms by experiment, and bounds the window by the sockets alone. How much each of these matters:",
     );
     page.table(&sensitivity::filter_table(m)).paragraph(
         "The filter matters most, and to TCP-J more than to STAR. When a segment is lost, the next one makes \
-         the receiver \
-         send the ACK that it was delaying, for one segment after the time of three. That is a sample of a \
-         third of the \
-         rate, the last one before the loss asks for the estimate. With any filter TCP-J keeps its window, \
-         and STAR's gain \
-         over it is near the paper's. So the paper's estimator must have had one.",
+         the receiver send the ACK that it was delaying, for one segment after the time of three. That is a \
+         sample of a third of the rate, the last one before the loss asks for the estimate. With any filter \
+         TCP-J keeps its window, and STAR's gain over it is near the paper's. So the paper's estimator must \
+         have had one.",
     );
     page.table(&sensitivity::estimator_table(m)).paragraph(
         "Nor does it print the rate of the links to the router. STAR opens its window at once, so that \
-         hundreds of segments \
-         leave together: in a queue of 15 kB all but ten of them are lost, and after the timeout the same \
-         happens again. \
-         Slower access links, or pacing, spread them out.",
+         hundreds of segments leave together: in a queue of 15 kB all but ten of them are lost, and after \
+         the timeout the same happens again. Slower access links, or pacing, spread them out.",
     );
     page.table(&sensitivity::burst_table(m));
 }
@@ -233,8 +224,7 @@ fn windows(m: &Satellite<'_>, ber: Ber, figure: u32, title: &str) -> Figure {
         .map(|(name, label)| over_time(label, m.readings(&single(name, ber), 0), |r| Some(usable_kb(r))));
     let caption = format!(
         "What each sender may have in flight: its congestion window, as far as the windows of 625 kB let it. \
-         One seed \
-         (the paper's Fig. {figure})."
+         One seed (the paper's Fig. {figure})."
     );
     lines(title, "window (kB)", &all, Some(&PRODUCT)).figure(&format!("figures/fig{figure:02}.svg"), &caption)
 }
@@ -257,8 +247,7 @@ fn estimates(m: &Satellite<'_>) -> Figure {
     lines(title, "estimate (Mbit/s), cut off at 20", &all, Some(&half)).figure(
         "figures/fig15.svg",
         "Data over the time since the last ACK, unfiltered: within a burst of its own ACKs a flow measures \
-         the whole link, \
-         not its half (the paper's Fig. 15).",
+         the whole link, not its half (the paper's Fig. 15).",
     )
 }
 
@@ -268,8 +257,7 @@ fn lost_acks(m: &Satellite<'_>) -> Figure {
     lines("Throughput when all ACKs of a second are lost", "Mbit/s in bins of 0.5 s", &all, None).figure(
         "figures/fig08.svg",
         "The ACKs of one second are lost, no data is. The timer fires nevertheless. STAR asks with its \
-         newest segment what \
-         was lost, and goes on with the window it had. The others begin again with slow start (the paper's \
-         Fig. 8).",
+         newest segment what was lost, and goes on with the window it had. The others begin again with slow \
+         start (the paper's Fig. 8).",
     )
 }

@@ -19,8 +19,7 @@ const WINDOWS: [f64; 2] = [266.0, 210.0];
 
 const TWO: &str = "Both flows start together, the second one up to 3.7 s later: 37 ms from seed to seed";
 const ONE_SECOND: &str = "All ACKs that the receiver sends in one second, after three quarters of the time, \
-                          are lost \
-                          (\"about 1 s\" from 45 s on)";
+                          are lost (\"about 1 s\" from 45 s on)";
 
 /// What the paper leaves open and holds for every row.
 fn assumptions(paper: &SatellitePaper) -> [String; 8] {
@@ -31,29 +30,23 @@ fn assumptions(paper: &SatellitePaper) -> [String; 8] {
         ),
         format!(
             "Means of {} seeds with 95 % confidence intervals; the paper's are of 5 runs. Of a single flow \
-             without \
-             errors there is one run, as the dice have no say in it",
+             without errors there is one run, as the dice have no say in it",
             paper.runs.seeds
         ),
         "Bit errors lose packets on the way of data only (Fig. 5 is on the loss of data segments): each by \
-         its length, \
-         1 - (1 - BER)^12000 for 1500 bytes"
+         its length, 1 - (1 - BER)^12000 for 1500 bytes"
             .into(),
         "The link's 10 Mbit/s count Ethernet frames of 1514 bytes without preamble and gap: at most 9.56 \
-         Mbit/s of \
-         payload"
+         Mbit/s of payload"
             .into(),
         "All senders have the same recovery (RFC 6675 with SACK), an initial window of 2 segments, a least \
-         timeout \
-         of 1 s, and in slow start one segment more for each ACK, as stacks of the time had; the paper's \
-         HighSpeed \
-         and Scalable TCP ran on Linux, the others on NetBSD"
+         timeout of 1 s, and in slow start one segment more for each ACK, as stacks of the time had; the \
+         paper's HighSpeed and Scalable TCP ran on Linux, the others on NetBSD"
             .into(),
         "Senders reach the router by 1 Gbit/s without delay; the rate of these links is not stated".into(),
         "What is in flight is limited to 625 kB by the receive window; the send buffer is larger".into(),
         "STAR is literal: ABE unfiltered, 1 ms as the first interval, no cap but the windows of 625 kB, AEN \
-         takes any \
-         ACK for its answer. TCP-J has the same estimator with 1 us"
+         takes any ACK for its answer. TCP-J has the same estimator with 1 us"
             .into(),
     ]
 }

@@ -1,12 +1,10 @@
 //! A search for the paths on which a congestion control is worst.
 //!
 //! Start reading at [`Search`]. An evolution strategy walks through [`SearchSpace`]: it keeps the worst path
-//! of each kind
-//! (the same impairments), and makes children of the worst of these. Each child has a step of its own, which
-//! it inherits
-//! and changes. A path is judged by runs in the lab ([`Objective`]), so everything that is found repeats
-//! exactly. What is
-//! found is shrunk: impairments that do not matter go, and numbers become round.
+//! of each kind (the same impairments), and makes children of the worst of these. Each child has a step of
+//! its own, which it inherits and changes. A path is judged by runs in the lab ([`Objective`]), so everything
+//! that is found repeats exactly. What is found is shrunk: impairments that do not matter go, and numbers
+//! become round.
 
 mod listed;
 mod objective;
@@ -297,8 +295,7 @@ mod tests {
     }
 
     /// Breaks: a search finds something else with more threads or when it goes on, or misses that Reno takes
-    /// random loss for
-    /// congestion, or what it has found does not repeat.
+    /// random loss for congestion, or what it has found does not repeat.
     #[test]
     fn a_search_repeats_and_finds_losses() {
         let dir = tempfile::tempdir().unwrap();

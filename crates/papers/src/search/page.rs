@@ -39,11 +39,9 @@ impl SearchReport {
         let title = format!("Paths on which {name} is worst: {}", search.objective.name());
         let mut page = Page::new(&title);
         page.paragraph(&format!(
-            "{} paths in {} generations, compared with {}. A gap of 0 is as good as the best of them, 1 \
-             is nothing of it. \
-             Each of these paths is the worst of its kind and shrunk to the fewest impairments and round \
-             numbers; its \
-             scenario repeats it exactly.",
+            "{} paths in {} generations, compared with {}. A gap of 0 is as good as the best of them, 1 is \
+             nothing of it. Each of these paths is the worst of its kind and shrunk to the fewest \
+             impairments and round numbers; its scenario repeats it exactly.",
             result.judged.len(),
             result.generations,
             against.join(", ")

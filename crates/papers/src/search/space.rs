@@ -195,8 +195,7 @@ impl PathPoint {
         DIMENSIONS.iter().filter(|d| d.usual.is_none() && self.get(d.gene).is_some()).map(|d| d.gene)
     }
     /// Dimensions with an effect: those that are always there and have no impairment to belong to,
-    /// impairments, and what
-    /// belongs to them.
+    /// impairments, and what belongs to them.
     pub fn effective(&self) -> impl Iterator<Item = &'static Dimension> + '_ {
         DIMENSIONS.iter().filter(|d| {
             let on = |gene| self.get(gene).is_some();
@@ -291,8 +290,7 @@ const MAX_FILE: usize = 64 * 1024;
 
 impl SearchSpace {
     /// The default space, narrowed by a TOML file: `key = [least, most]`, `key = ["word", ...]`, or `key =
-    /// false` for an
-    /// impairment that is always off.
+    /// false` for an impairment that is always off.
     ///
     /// # Errors
     /// A file that is too long or no TOML, a key that no dimension has, or bounds outside of those of the

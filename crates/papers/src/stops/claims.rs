@@ -27,8 +27,7 @@ pub fn claims(m: &Stops<'_>, claims: &mut ClaimList) {
     let (holds, says) =
         compare(m, &[(V::FixMaxEnd, main), (V::Linux2624, main), (V::FixMaxEnd, SMALL_WINDOW)]);
     let text = "While no ACK is lost, the three ways to find lost retransmissions (remedies A and B of the \
-                paper, and \
-                that of 2.6.24) give the same transfer";
+                paper, and that of 2.6.24) give the same transfer";
     claims.add("remedies-agree", text, holds, says);
     let (holds, says) = compare(m, &[(V::Linux2624, SMALL_WINDOW)]);
     let text = format!(
@@ -62,14 +61,12 @@ fn saturates(m: &Stops<'_>, claims: &mut ClaimList) {
     let (runs, min, timeouts) = (fix.len(), fix.efficiency().min, fix.timeouts().max);
     let text = format!(
         "The fix saturates the policed rate: at least {SATURATED:.0} % of 500 Mbit/s in every run, without a \
-         timeout \
-         (window {main})"
+         timeout (window {main})"
     );
     let says = format!(
         "least efficiency {min:.1} %, most timeouts {timeouts:.0}, of {runs} runs. The ceiling is 96.5 % \
-         (1448 bytes of \
-         payload in packets of 1500), plus what the full bucket adds at the start ({:.1} % in all for this \
-         size)",
+         (1448 bytes of payload in packets of 1500), plus what the full bucket adds at the start ({:.1} % in \
+         all for this size)",
         m.of.size.get() as f64 * 8.0 / m.of.min_seconds() / 5e6,
     );
     claims.add("fix-saturates", text, runs > 0 && min >= SATURATED && timeouts == 0.0, [says]);
@@ -137,9 +134,8 @@ fn abc_alone(m: &Stops<'_>, claims: &mut ClaimList) {
     let small_window = |group: &PolicedGroup<'_>| group.over(|m| m.small_window).mean;
     let says = format!(
         "window {SMALL_WINDOW}, where the fix has timeouts ({:.0} per run): {:.1} s instead of {:.1} s, \
-         longest \
-         silence {} instead of {}, {:.1} s instead of {:.1} s at a window of 2 packets or less. At window \
-         {main_window} there is no timeout, and no damage: {:.2} s and {:.2} s",
+         longest silence {} instead of {}, {:.1} s instead of {:.1} s at a window of 2 packets or less. At \
+         window {main_window} there is no timeout, and no damage: {:.2} s and {:.2} s",
         with.timeouts().mean,
         with.time().mean,
         without.time().mean,
@@ -151,8 +147,7 @@ fn abc_alone(m: &Stops<'_>, claims: &mut ClaimList) {
         main_without.time().mean,
     );
     let text = "The ABC defect alone, put back into the fix: after a timeout the window stays at one packet, \
-                and the \
-                transfer stands still for seconds in Loss";
+                and the transfer stands still for seconds in Loss";
     let holds = with.stopped_in(&[RecoveryState::Loss]) > 0 && without.stopped() == 0;
     claims.add("abc-alone", text, holds, [says]);
 }
@@ -200,8 +195,7 @@ fn sort_alone(m: &Stops<'_>, claims: &mut ClaimList) {
         lost(&without),
     );
     let text = "The sort defect alone, put back into linux-2.6.24, which reads all blocks: news of the \
-                newest block is \
-                lost, and recovery takes longer";
+                newest block is lost, and recovery takes longer";
     claims.add("sort-alone", text, holds, [says]);
 }
 
@@ -210,8 +204,7 @@ fn one_pass_alone(m: &Stops<'_>, claims: &mut ClaimList) {
     let (with, without) = pair(m, V::Linux2622, V::Fix, main);
     let slower = slower_than_all(&with, &[m.main(V::Fix)]);
     let says = format!(
-        "window {main}: {:.1} timeouts instead of {:.1}, {:.1} s instead of {:.1} s, {:.0} instead of \
-         {:.0} \
+        "window {main}: {:.1} timeouts instead of {:.1}, {:.1} s instead of {:.1} s, {:.0} instead of {:.0} \
          Mbit/s{}. Fast retransmissions that were lost again come to light by the timer",
         with.timeouts().mean,
         without.timeouts().mean,
@@ -222,8 +215,7 @@ fn one_pass_alone(m: &Stops<'_>, claims: &mut ClaimList) {
         comparison(slower),
     );
     let text = "The one-pass defect alone, put back into the fix (this is linux-2.6.22): lost \
-                retransmissions are \
-                overlooked, and only a timeout helps";
+                retransmissions are overlooked, and only a timeout helps";
     let holds = slower && with.timeouts().min > 0.0 && without.timeouts().max == 0.0;
     claims.add("one-pass-alone", text, holds, [says]);
 }

@@ -195,15 +195,12 @@ impl Paper for StopsPaper {
     const ABOUT: &'static PaperInfo = &PaperInfo {
         name: "stops",
         citation: "Analysis and Improvement of Communication Stops using TCP/IP of Linux on a Fast Long \
-                   Distance \
-                   Network (National Institute of Advanced Industrial Science and Technology)",
+                   Distance Network (National Institute of Advanced Industrial Science and Technology)",
         title: "Why transfers behind a policer stop for seconds, and what prevents it",
         topic: "Transfers that stand still behind a policer",
         story: "A router that polices drops half of a window at once, and then part of the retransmissions. \
-                Linux \
-                2.6.17 did not notice that, and stood still for seconds. The fix finds lost retransmissions \
-                by what \
-                the receiver reports.",
+                Linux 2.6.17 did not notice that, and stood still for seconds. The fix finds lost \
+                retransmissions by what the receiver reports.",
         key_figures: &["figures/bandwidth-2.6.17.svg", "figures/bandwidth-cured.svg"],
         key_claims: &["order/window-2500", "fix-saturates", "patient-stops", "cured-do-not-stop"],
         single_run: "farpace run scenarios/papers/stops.toml --set flows.bulk.sender.profile=linux-2.6.17 \
@@ -237,8 +234,7 @@ impl Paper for StopsPaper {
         let [old, newer, fix] = TABLE_2.map(|v| measured.main(v).time().mean);
         format!(
             "Mean times for {}: {old:.1} s with linux-2.6.17, {newer:.1} s with linux-2.6.22, {fix:.1} s \
-             with the fix \
-             of the paper (paper, for 1 GB: 52.4, 21.3 and 16.6 s).",
+             with the fix of the paper (paper, for 1 GB: 52.4, 21.3 and 16.6 s).",
             measured.of.size
         )
     }

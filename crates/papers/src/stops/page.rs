@@ -60,25 +60,18 @@ impl Closeup {
 pub fn body(m: &Measured<'_, StopsPaper>, claims: &[ReproductionClaim], page: &mut Page) {
     page.paragraph(
         "A transfer over a long, fast path runs through a router that polices: it passes 500 Mbit/s and \
-         drops the rest. \
-         The bucket of 16 MB hides the limit at first. By the time it is empty, thousands of packets are in \
-         flight, and \
-         half of them are dropped at once, and then part of the retransmissions. TCP has to notice that its \
-         retransmissions were lost as well. Linux 2.6.17 did not, for three reasons. It lost some of what \
-         the receiver \
-         reported when it sorted the report (the sort defect). It walked its list of packets only once per \
-         ACK and \
-         compared each with the wrong part of the report (the one-pass defect). After a timeout it did not \
-         let its \
-         window grow (the ABC defect). Linux 2.6.22 had the first and the last repaired. The paper repaired \
-         the \
-         one-pass defect.",
+         drops the rest. The bucket of 16 MB hides the limit at first. By the time it is empty, thousands of \
+         packets are in flight, and half of them are dropped at once, and then part of the retransmissions. \
+         TCP has to notice that its retransmissions were lost as well. Linux 2.6.17 did not, for three \
+         reasons. It lost some of what the receiver reported when it sorted the report (the sort defect). It \
+         walked its list of packets only once per ACK and compared each with the wrong part of the report \
+         (the one-pass defect). After a timeout it did not let its window grow (the ABC defect). Linux \
+         2.6.22 had the first and the last repaired. The paper repaired the one-pass defect.",
     );
     page.paragraph(&format!(
         "Here the same transfers run in virtual time: {} of them, {} each, through a model of the same path, \
-         with the \
-         historical loss recovery rebuilt defect by defect. Every byte received was compared with the byte \
-         sent.",
+         with the historical loss recovery rebuilt defect by defect. Every byte received was compared with \
+         the byte sent.",
         m.count(),
         m.of.size,
     ));
@@ -90,8 +83,7 @@ pub fn body(m: &Measured<'_, StopsPaper>, claims: &[ReproductionClaim], page: &m
     page.heading("Claims").claims(claims);
     page.heading("Which defect does what").paragraph(
         "Single defects put back into the fix, or single repairs made to 2.6.17, and other ways to repair. \
-         Rows of one \
-         table ran with the same policer phases.",
+         Rows of one table ran with the same policer phases.",
     );
     let defects: BTreeSet<u32> =
         m.cases().filter(|(case, _)| case.is_defect()).map(|(case, _)| case.window).collect();
@@ -102,8 +94,7 @@ pub fn body(m: &Measured<'_, StopsPaper>, claims: &[ReproductionClaim], page: &m
     if !others.is_empty() {
         page.heading("Other receive windows").paragraph(
             "The paper does not state its receive window, and the outcome depends on it. Its buffers of \
-             3,000,000 bytes \
-             would announce 1554 packets. With 2500 the model is nearest to the paper.",
+             3,000,000 bytes would announce 1554 packets. With 2500 the model is nearest to the paper.",
         );
         for window in others {
             page.table(&table_2(m, window));
@@ -111,8 +102,7 @@ pub fn body(m: &Measured<'_, StopsPaper>, claims: &[ReproductionClaim], page: &m
     }
     page.heading("A shallow bucket").paragraph(
         "With 256 kB the bucket is empty long before a window is large. Few packets are lost at a time, and \
-         2.6.17 does \
-         not stop.",
+         2.6.17 does not stop.",
     );
     page.table(&shallow(m)).heading("What the paper leaves open, and what it changes").table(&open_points(m));
 }
@@ -231,41 +221,31 @@ fn typical(m: &Measured<'_, StopsPaper>, page: &mut Page) {
         "figures/bandwidth-2.6.17.svg",
         &format!(
             "What arrives at the receiver per 10 ms (the paper's Fig. 1). Nothing is wrong with the path. In \
-             the \
-             shaded stretches less than 2 % of the policed rate passes, in the longest of them one packet \
-             per round \
-             trip.{longest}"
+             the shaded stretches less than 2 % of the policed rate passes, in the longest of them one \
+             packet per round trip.{longest}"
         ),
     ));
     page.figure(&window("Window of the same transfer of linux-2.6.17", &closeup.window).figure(
         "figures/window.svg",
         "What the sender allowed itself, in packets (the paper's Fig. 4). After a loss the congestion window \
-         falls to one \
-         or a few packets and stays there for seconds: in Recovery, because nothing raises it there, and \
-         after a \
-         timeout in Loss, because the byte counter that should raise it is not fed.",
+         falls to one or a few packets and stays there for seconds: in Recovery, because nothing raises it \
+         there, and after a timeout in Loss, because the byte counter that should raise it is not fed.",
     ));
     let records = closeup.recorder.clone().into_records();
     let origin = closeup.recorder.origin().unwrap_or_default();
     page.figure(&time_sequence("The first loss, packet by packet", &records, origin, None).figure(
         "figures/time-sequence.svg",
         "The beginning of the first stop (the paper's Fig. 5). The bucket has run dry and about half of a \
-         window is \
-         dropped, twenty packets at a time. The receiver reports what came (SACK). The sender retransmits \
-         what is \
-         missing, and part of this is dropped as well. It does not notice in time, and from then on sends \
-         single packets, \
-         a round trip apart.",
+         window is dropped, twenty packets at a time. The receiver reports what came (SACK). The sender \
+         retransmits what is missing, and part of this is dropped as well. It does not notice in time, and \
+         from then on sends single packets, a round trip apart.",
     ));
     page.figure(&variables("What the sender believed meanwhile", &records, MSS, None).figure(
         "figures/variables.svg",
         "The sender's own variables at each ACK of the same moments (the paper's Fig. 6). Retransmissions \
-         that were \
-         dropped stay in retrans_out: they count as in flight. When they are given up at last, all at once, \
-         next to \
-         nothing is in flight. The window is not more than in_flight + 1, and in Recovery nothing raises it: \
-         some \
-         packets per round trip, for hundreds of losses.",
+         that were dropped stay in retrans_out: they count as in flight. When they are given up at last, all \
+         at once, next to nothing is in flight. The window is not more than in_flight + 1, and in Recovery \
+         nothing raises it: some packets per round trip, for hundreds of losses.",
     ));
 }
 
@@ -284,12 +264,9 @@ fn repaired(m: &Measured<'_, StopsPaper>) -> Figure {
     bandwidth("The slowest transfers of linux-2.6.22 and of the fix", &series, &LIMITS).figure(
         "figures/bandwidth-cured.svg",
         "The same with two repairs (the paper's Fig. 8). 2.6.22 swings between nothing and the line rate: it \
-         still \
-         overlooks lost retransmissions and waits 0.2 s for its timer, and where it finds them late its \
-         window stays at \
-         2 or 3 packets for seconds (shaded, if that happened). The fix notices them at once and stays near \
-         the policed \
-         rate.",
+         still overlooks lost retransmissions and waits 0.2 s for its timer, and where it finds them late \
+         its window stays at 2 or 3 packets for seconds (shaded, if that happened). The fix notices them at \
+         once and stays near the policed rate.",
     )
 }
 

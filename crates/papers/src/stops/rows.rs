@@ -14,8 +14,7 @@ pub fn assumptions(paper: &StopsPaper) -> [String; 3] {
             paper.size
         ),
         "The policer adds tokens every 490 us, which fits the 20 packets passed and 20 dropped in turn of \
-         the paper's \
-         capture; its trials differ by chance, ours by the policer's phase (steps of 49 us)"
+         the paper's capture; its trials differ by chance, ours by the policer's phase (steps of 49 us)"
             .to_owned(),
         "Processors cost no time; the paper's sender was too busy for up to 100 ms".to_owned(),
     ]

@@ -36,19 +36,16 @@ pub fn report(m: &Measured<'_, Together>, command: &str) -> ExperimentReport {
     let mut page = Page::new("Five solutions on one path");
     page.paragraph(
         "Five papers each solved one reason why TCP fails on far networks, each on a path with that one \
-         impairment. Here are \
-         paths with all of them. Every solution is there as its paper publishes it, in a Linux 2.6.17, and \
-         with what is known \
-         now; each alone, all but one, and all. Some stand in each other's way.",
+         impairment. Here are paths with all of them. Every solution is there as its paper publishes it, in \
+         a Linux 2.6.17, and with what is known now; each alone, all but one, and all. Some stand in each \
+         other's way.",
     );
     let all: Vec<PathResults<'_>> = m.of.paths.iter().map(|path| PathResults { m, path }).collect();
     all.iter().for_each(|path| path.add_to(&mut page));
     page.paragraph(
         "Goodput counts from connecting, so that the time in which the window opens is in it. The ceiling is \
-         what the contracts \
-         let pass, as payload. Silence is the longest time without a byte after the first one. Lost to \
-         congestion: by a policer \
-         or a full queue.",
+         what the contracts let pass, as payload. Silence is the longest time without a byte after the first \
+         one. Lost to congestion: by a policer or a full queue.",
     );
     page.heading("How to repeat this").command(command);
     for path in &m.of.paths {
@@ -124,8 +121,7 @@ impl PathResults<'_> {
         let (other, name) = outsiders.fold((0.0, String::new()), |a, b| if b.0 > a.0 { b } else { a });
         format!(
             "{}: all five modern solutions carry {:.1} of {:.1} Mbit/s, none of them {:.1}; all five as \
-             published {:.1}; the best \
-             outsider ({name}) {other:.1}.",
+             published {:.1}; the best outsider ({name}) {other:.1}.",
             self.path.base.title,
             of(Era::Modern, SolutionSet::ALL),
             self.path.ceiling(),
@@ -213,8 +209,7 @@ impl PathResults<'_> {
         let mut table = Table::with(
             title,
             "modern solutions, and outsiders | virtual time [Mbit/s] | least to most [Mbit/s] | devices \
-             [Mbit/s] | \
-             devices / virtual [] | 99 % of packets late by less than [ms]",
+             [Mbit/s] | devices / virtual [] | 99 % of packets late by less than [ms]",
         );
         for (sender, run) in self.devices() {
             let goodput = self.goodput(sender);
@@ -248,8 +243,7 @@ impl PathResults<'_> {
         comparison_of(&format!("Lab and devices ({name})"), "goodput (Mbit/s)", sides, &rows).figure(
             &format!("figures/{name}-devices.svg"),
             "The same TCP, the same pacing and the same elements. On devices other packets meet bit errors, \
-             and packets leave as \
-             late as the machine lets them.",
+             and packets leave as late as the machine lets them.",
         )
     }
 

@@ -113,8 +113,7 @@ impl Checker<'_> {
                         self.value(
                             place,
                             format!(
-                                "`{node}` shares a link or a switch with `{name}`, but not with its \
-                                     first NIC"
+                                "`{node}` shares a link or a switch with `{name}`, but not with its first NIC"
                             ),
                         )
                         .hint(format!(

@@ -21,16 +21,12 @@ pub fn report(m: &Estimators<'_>, command: &str) -> ExperimentReport {
     );
     page.paragraph(
         "The truth: the line is first in, first out, nothing is lost, ACKs meet no queue. So the round trip \
-         that each segment \
-         would have had without a delayed ACK follows from what was sent before it; queueing is in it. The \
-         standard filter (RFC \
-         6298) fed with these, one by one, is what srtt and RTO are compared with at each ACK, from the \
-         first second on \
-         (requests: from the first ACK on). The least RTO is 5 ms, so that it shows. Bandwidth is compared \
-         with the payload that \
-         the line carries, which is also its load. The 8 bytes of an option on an ACK or on a segment that \
-         is not full are left \
-         out of the truth: 6 us at 10 Mbit/s.",
+         that each segment would have had without a delayed ACK follows from what was sent before it; \
+         queueing is in it. The standard filter (RFC 6298) fed with these, one by one, is what srtt and RTO \
+         are compared with at each ACK, from the first second on (requests: from the first ACK on). The \
+         least RTO is 5 ms, so that it shows. Bandwidth is compared with the payload that the line carries, \
+         which is also its load. The 8 bytes of an option on an ACK or on a segment that is not full are \
+         left out of the truth: 6 us at 10 Mbit/s.",
     );
     page.figure(&figure(m));
     KnownTraffic::LIMITED.into_iter().for_each(|traffic| {
@@ -178,9 +174,7 @@ fn figure(m: &Estimators<'_>) -> Figure {
     heat_map(&title, ["mean error, ms", "–"], &heads, &rows).figure(
         "figures/round-trip.svg",
         "How far the sender's smoothed round trip is from what the same filter makes of the true round \
-         trips: rows are receivers, \
-         columns say what is asked and which estimator the timeout has. With `cdl` it takes samples only of \
-         segments that had \
-         asked, as soon as there are enough of them.",
+         trips: rows are receivers, columns say what is asked and which estimator the timeout has. With \
+         `cdl` it takes samples only of segments that had asked, as soon as there are enough of them.",
     )
 }

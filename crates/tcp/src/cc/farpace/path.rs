@@ -106,9 +106,8 @@ pub struct PathModel {
     quiet: u32,
     /// The medians of the last round trips in microseconds, the newest first; zero: there was none.
     medians: [u64; 4],
-    /// How much a median differs from the line through its neighbours in the mean, in [`MOVEMENT_UNIT`]ths
-    /// of a microsecond: jitter,
-    /// for queues grow and shrink along lines.
+    /// How much a median differs from the line through its neighbours in the mean, in [`MOVEMENT_UNIT`]ths of
+    /// a microsecond: jitter, for queues grow and shrink along lines.
     movement: u64,
     /// Round trips until movements are those of the path again: a probe makes its own.
     disturbed: u32,

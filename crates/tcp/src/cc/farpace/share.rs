@@ -1,6 +1,5 @@
 //! Sharing a queue, or a policer, with connections that know of congestion by losses alone: the window
-//! follows CUBIC
-//! (RFC 9438), so that each of them gets about the same.
+//! follows CUBIC (RFC 9438), so that each of them gets about the same.
 
 use super::MIN_WINDOW;
 use farpace_units::{Instant, Span};
@@ -54,8 +53,7 @@ impl LossShare {
     }
 
     /// Others show, with the window `w`. Returns it, or if they are new what a loss would have left of the
-    /// window `before` they
-    /// were there.
+    /// window `before` they were there.
     pub fn show(&mut self, now: Instant, w: f64, before: f64) -> f64 {
         if self.holds(now) {
             self.seen = now;

@@ -1,12 +1,9 @@
 //! What ACKs wait on their way back, by the peer's timestamps (RFC 7323): a queue there holds no data back,
-//! and is no reason for a
-//! smaller window.
+//! and is no reason for a smaller window.
 //!
 //! An ACK says by the peer's clock when it left. That clock is another than ours, so only changes mean
-//! something: the way
-//! back took least when our clock was least ahead of it. Whenever the whole round trip is that of the empty
-//! path, so is the way
-//! back; that keeps clocks together which run apart.
+//! something: the way back took least when our clock was least ahead of it. Whenever the whole round trip is
+//! that of the empty path, so is the way back; that keeps clocks together which run apart.
 
 use farpace_units::{Instant, Span};
 
@@ -31,8 +28,7 @@ pub struct WayBack {
 
 impl WayBack {
     /// An ACK with the peer's timestamp, of a segment whose round trip was `rtt` where the empty path's is
-    /// `base`, zero if that is not
-    /// known. Returns the round trip without what the ACK has waited for.
+    /// `base`, zero if that is not known. Returns the round trip without what the ACK has waited for.
     pub fn without_queue(&mut self, now: Instant, stamp: u32, rtt: Span, base: Span) -> Span {
         let (rtt_us, base_us) = (micros(rtt), micros(base));
         let (first, said) = *self.first.get_or_insert((now, stamp));
