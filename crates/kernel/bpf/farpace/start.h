@@ -8,7 +8,7 @@
 #include "state.h"
 #include "steady.h"
 
-#define MAX_TRAINS 2
+#define MAX_TRAINS 4
 /* ARRIVES is 0.4. */
 #define ARRIVES(x) ((x) * 2 / 5)
 #define DOUBLED 2

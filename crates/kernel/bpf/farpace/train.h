@@ -84,7 +84,7 @@ static __always_inline bool train_is_delayed(const struct train *t, u32 delivere
 	return delivered <= 1 && t->count && gap > longest * DELAYED;
 }
 
-/* An ACK; true when there is enough of them, or the next flight answers already. */
+/* An ACK; true when there is enough of them, it is the last, or the next flight answers already. */
 static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *ack)
 {
 	if (!ack->has_rate || !ack->delivered || !at_least(ack->prior_delivered, t->from))
@@ -108,7 +108,8 @@ static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *a
 	if (!t->first)
 		t->first = ack->now;
 	t->last = ack->now;
-	return t->count >= ENOUGH_INTERVALS;
+	/* Nothing more of this flight comes: the next one need not be waited for. */
+	return t->count >= ENOUGH_INTERVALS || !ack->in_flight;
 }
 
 /* The rate in bytes a second; 0 if the ACKs were too few. */

@@ -9,7 +9,7 @@ use super::{DRAIN, Farpace, FarpacePhase, MAX_ALPHA, Round, least_alpha};
 use crate::cc::AckSample;
 
 /// Trains that are sent again before slow start does the work.
-const MAX_TRAINS: u32 = 2;
+const MAX_TRAINS: u32 = 4;
 /// A train at half of the rate arrives at this part of the rate at least, or the rate was too high.
 const MIN_ARRIVAL: f64 = 0.4;
 /// The rate of a train and its round trip make this part of the window at least.

@@ -15,7 +15,8 @@ fn ms(n: u64) -> Instant {
 /// An ACK at so many milliseconds for `segments` that left when `prior` had been delivered; `total` are now.
 fn ack(at: u64, segments: u32, prior: u64, total: u64) -> AckSample {
     let rate = RateSample { prior_delivered: prior, total_delivered: total, ..RateSample::default() };
-    AckSample { rate: Some(rate), ..AckSample::of(ms(at), Packets::new(segments)) }
+    let in_flight = Packets::new(8); // there is more to come
+    AckSample { rate: Some(rate), in_flight, ..AckSample::of(ms(at), Packets::new(segments)) }
 }
 
 /// Breaks: the rate that the first flight tells: 2 segments each 2.4 ms are 833 a second, whatever one late
@@ -374,6 +375,24 @@ fn messages_are_no_train() {
     };
     assert_eq!(trains(false), (FarpacePhase::Train, 0));
     assert_eq!(trains(true).1, 2, "whole windows");
+}
+
+/// Breaks: behind a receiver that acknowledges a flight by one ACK (GRO) the window stays as it is for a round
+/// trip, and few trains are tried before they are long enough to tell anything.
+#[test]
+fn one_ack_for_a_flight_ends_its_train() {
+    let (mut control, mut window) = (Farpace::default(), window(10, u32::MAX));
+    for (i, flight) in [10, 20, 40].into_iter().enumerate() {
+        let prior = u64::from(flight - 10);
+        let ack = AckSample {
+            rtt: Some(Span::from_millis(100)),
+            cwnd_limited: true,
+            in_flight: Packets::ZERO,
+            ..ack(100 * i as u64, flight, prior, prior + u64::from(flight))
+        };
+        control.on_ack(&mut window, &ack);
+        assert_eq!((window.cwnd().get(), control.phase), (2 * flight, FarpacePhase::Train));
+    }
 }
 
 /// Breaks: a start that a late host has ended keeps its window for long near what was delivered until then:

@@ -42,7 +42,7 @@ impl PacketTrain {
         PacketTrain { from: delivered, ..PacketTrain::default() }
     }
 
-    /// An ACK; true when there is enough of them, or the next flight answers already.
+    /// An ACK; true when there is enough of them, it is the last, or the next flight answers already.
     pub fn on_ack(&mut self, ack: &AckSample) -> bool {
         let told = f64::from(ack.delivered.get());
         let Some(rate) = ack.rate.filter(|r| r.prior_delivered >= self.from && told > 0.0) else {
@@ -53,7 +53,8 @@ impl PacketTrain {
         }
         self.until.get_or_insert(rate.total_delivered);
         self.limited |= ack.cwnd_limited;
-        self.add(told, ack.now)
+        // Nothing more of this flight comes: the next one need not be waited for.
+        self.add(told, ack.now) || ack.in_flight.is_zero()
     }
 
     /// An ACK of the flight that tells of so many segments; true when there is enough of them.
