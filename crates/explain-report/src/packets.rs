@@ -235,8 +235,8 @@ fn thin(points: &mut Vec<(f64, f64)>, limit: usize) {
 mod tests {
     use super::*;
 
-    /// Breaks: shares of interfaces do not add up, or are in the wrong time; a capture with many interfaces, or
-    /// with a long name, takes memory or room without limit.
+    /// Breaks: shares of interfaces do not add up, or are in the wrong time; a capture with many
+    /// interfaces, or with a long name, takes memory or room without limit.
     #[test]
     fn shares_add_up_and_are_bounded() {
         let mut shares = PathShares::new(1.0, 3.0);

@@ -153,7 +153,8 @@ fn all(n: u32) -> Vec<Drawing> {
     ]
 }
 
-/// Breaks: a line that is in two panels has two entries in the legend, or panels of one figure differ in time.
+/// Breaks: a line that is in two panels has two entries in the legend, or panels of one figure differ in
+/// time.
 #[test]
 fn panels_share_their_legend_and_their_time() {
     let line = |from: f64, to: f64| StyledLine {

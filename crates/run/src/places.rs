@@ -312,8 +312,8 @@ mod tests {
     use farpace_lab::scenario::Scenario;
     use farpace_report::SeriesKind;
 
-    /// Breaks: a figure of the places is missing from a run that has something to show, names the wrong place or
-    /// cause, or is there although there is nothing to see.
+    /// Breaks: a figure of the places is missing from a run that has something to show, names the wrong
+    /// place or cause, or is there although there is nothing to see.
     #[test]
     fn figures_show_what_a_run_has() {
         let scenario = |queue: &str, size: &str| {
@@ -321,8 +321,17 @@ mod tests {
                 r#"
                 title = "t"
                 hosts = {{ a = {{}}, b = {{}} }}
-                links = [{{ name = "w", between = ["a", "b"], rate = "50 Mbit/s", delay = "5 ms", queue = "{queue}" }}]
-                flows = [{{ name = "f", from = "a", to = "b", size = "{size}" }}]
+                [[links]]
+                name = "w"
+                between = ["a", "b"]
+                rate = "50 Mbit/s"
+                delay = "5 ms"
+                queue = "{queue}"
+                [[flows]]
+                name = "f"
+                from = "a"
+                to = "b"
+                size = "{size}"
                 "#
             );
             Scenario::parse(&text, "t").unwrap()

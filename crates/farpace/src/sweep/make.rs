@@ -117,7 +117,8 @@ pub(super) fn make(args: &SweepArgs) -> Result<ExitCode> {
         args.out.as_ref().map(|out| out.display()).filter(|out| out.to_string().contains("://"))
     {
         bail!(
-            "--out {out}: a URL is for the Python package, farpace.sweep(..., out=\"{out}\"); here it is a path"
+            "--out {out}: a URL is for the Python package, farpace.sweep(..., out=\"{out}\"); here it is a \
+             path"
         );
     }
     if let Some(cluster) = &cluster {

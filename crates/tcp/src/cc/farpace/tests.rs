@@ -377,8 +377,8 @@ fn messages_are_no_train() {
     assert_eq!(trains(true).1, 2, "whole windows");
 }
 
-/// Breaks: behind a receiver that acknowledges a flight by one ACK (GRO) the window stays as it is for a round
-/// trip, and few trains are tried before they are long enough to tell anything.
+/// Breaks: behind a receiver that acknowledges a flight by one ACK (GRO) the window stays as it is for a
+/// round trip, and few trains are tried before they are long enough to tell anything.
 #[test]
 fn one_ack_for_a_flight_ends_its_train() {
     let (mut control, mut window) = (Farpace::default(), window(10, u32::MAX));
