@@ -8,7 +8,8 @@ use super::train::{self, PacketTrain, TrainPace};
 use super::{DRAIN, Farpace, FarpacePhase, MAX_ALPHA, Round, least_alpha};
 use crate::cc::AckSample;
 
-/// Trains that are sent again before slow start does the work.
+/// Trains that are sent again before slow start does the work: with an initial window of 10 the last has 160
+/// segments, because fewer may come within one interrupt of a fast NIC.
 const MAX_TRAINS: u32 = 4;
 /// A train at half of the rate arrives at this part of the rate at least, or the rate was too high.
 const MIN_ARRIVAL: f64 = 0.4;
