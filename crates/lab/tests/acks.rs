@@ -136,3 +136,22 @@ fn ack_requests_save_the_tick() {
     let [with, without] = ["safe", "off"].map(|m| took(&transfer(&sender(m), &end(m, "bsd"), "", "")));
     assert!(with + Span::from_millis(50) < without, "{with} with, {without} without");
 }
+
+/// Breaks: no sample of the delivery rate is believed where an ACK tells of sixteen segments: controls that
+/// size the window by it stay at the rate of the first flights, a tenth of the line.
+#[test]
+fn controls_that_measure_rates_bear_few_acks() {
+    for congestion in ["bbr3", "bbr1", "farpace"] {
+        let text = format!(
+            "title = \"t\"\nduration = \"60 s\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\n\
+             between = [\"a\", \"b\"]\nrate = \"100 Mbit/s\"\ndelay = \"20 ms\"\n[[flows]]\nname = \"f\"\n\
+             from = \"a\"\nto = \"b\"\nsize = \"50 MB\"\nsender = {{ congestion = \"{congestion}\" }}\n\
+             receiver = {{ delayed_ack = \"stretch\", ack_every = \"16 packets\" }}\n"
+        );
+        let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+        while !run.advance(None).unwrap().finished {}
+        let took = took(&run.finish().unwrap().flows.remove(0));
+        assert!(took < Span::from_secs(8), "{congestion}: {took}, and the line takes 4.3 s");
+    }
+}

@@ -172,11 +172,7 @@ impl Context<'_> {
     /// flight when it arrived. Call it when losses are marked: it tells congestion control of them.
     pub(crate) fn sample(&mut self, ack: &AckInput<'_>, done: &Acknowledged, before: Packets) -> AckSample {
         self.tell_losses(ack.now);
-        // Where an ACK tells of several segments, the least round trip is one of first segments. A sample
-        // is taken over that of the last one, which may be shorter.
-        let last = done.last_sent_at.filter(|_| !done.retransmitted).map(|at| ack.now.since(at));
-        let least = self.min_rtt.get().map(|least| last.map_or(least, |last| least.min(last)));
-        let mut rate = self.segments.take_rate_sample(ack.now, least);
+        let mut rate = self.segments.take_rate_sample(ack.now, self.min_rtt.get());
         if let Some(rate) = &mut rate {
             rate.rtt = rate.rtt.map(|rtt| self.of_all_paths(rtt));
         }

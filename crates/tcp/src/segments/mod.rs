@@ -89,8 +89,6 @@ pub struct Acknowledged {
     pub retransmitted: bool,
     /// When the first of them that was never retransmitted was sent.
     pub first_sent_at: Option<Instant>,
-    /// The same of the last of them.
-    pub last_sent_at: Option<Instant>,
 }
 
 /// The retransmission queue with its counters.
@@ -297,7 +295,6 @@ impl Segments {
                 done.retransmitted = true;
             } else {
                 done.first_sent_at = done.first_sent_at.or(Some(row.sent_at));
-                done.last_sent_at = Some(row.sent_at);
             }
             see(row, Tags(tag), 1);
             if let Some(rates) = &mut self.rates {

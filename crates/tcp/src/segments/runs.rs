@@ -42,7 +42,6 @@ impl Segments {
         let Some(last) = count.checked_sub(1) else { return done };
         if let (Some(first), Some(row)) = (self.rows.front(), self.rows.get(last)) {
             done.first_sent_at = Some(first.sent_at);
-            done.last_sent_at = Some(row.sent_at);
             see(first, Tags::NONE, 1);
             if last > 0 {
                 see(row, Tags::NONE, last as u32);
@@ -87,7 +86,6 @@ mod tests {
             all.packets += done.packets;
             all.retransmitted |= done.retransmitted;
             all.first_sent_at = all.first_sent_at.or(done.first_sent_at);
-            all.last_sent_at = done.last_sent_at.or(all.last_sent_at);
         }
         (rows, ends, all)
     }
