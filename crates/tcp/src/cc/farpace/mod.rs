@@ -21,9 +21,9 @@
 //! * **Loss** ([`loss`]): bit errors lose the same part of the segments at any rate, a full queue or a
 //!   policer loses more when more is sent. So more loss than usual cuts the window to what was delivered, and
 //!   what is lost after that is usual.
-//! * **Neighbours**: a queue that others keep filled while this connection holds hardly anything of it would
-//!   starve it. Then the window grows by a 25th a round trip, or in 100 ms if the round trip is shorter, and
-//!   falls to 0.7 by a loss that is not the usual one, until the queue is gone.
+//! * **Neighbours** ([`share`]): a queue that others keep filled while this connection holds hardly anything
+//!   of it would starve it. Then the window follows CUBIC (RFC 9438), and a loss that is not the usual one
+//!   reduces it, until the queue is gone. The same holds at a policer.
 //! * **Pacing**: always, so that a window never leaves as a burst.
 //!
 //! Timeouts are AEN's business (`timeout = "aen"`); one that was right opens the window again from a quarter.
