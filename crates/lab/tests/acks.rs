@@ -25,7 +25,11 @@ fn transfer(sender: &str, receiver: &str, forward: &str, backward: &str) -> Flow
          {backward} }}\n[[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"300 kB\"\nsender = {{ \
          {sender} }}\nreceiver = {{ {receiver} }}\n"
     );
-    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    only_flow(&text)
+}
+
+fn only_flow(text: &str) -> FlowOutcome {
+    let scenario = Scenario::parse(text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut run = Run::new(&scenario, Inputs::default()).unwrap();
     while !run.advance(None).unwrap().finished {}
     run.finish().unwrap().flows.remove(0)
@@ -148,10 +152,7 @@ fn controls_that_measure_rates_bear_few_acks() {
              from = \"a\"\nto = \"b\"\nsize = \"50 MB\"\nsender = {{ congestion = \"{congestion}\" }}\n\
              receiver = {{ delayed_ack = \"stretch\", ack_every = \"16 packets\" }}\n"
         );
-        let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let mut run = Run::new(&scenario, Inputs::default()).unwrap();
-        while !run.advance(None).unwrap().finished {}
-        let took = took(&run.finish().unwrap().flows.remove(0));
+        let took = took(&only_flow(&text));
         assert!(took < Span::from_secs(8), "{congestion}: {took}, and the line takes 4.3 s");
     }
 }

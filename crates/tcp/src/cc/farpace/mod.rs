@@ -22,8 +22,8 @@
 //!   policer loses more when more is sent. So more loss than usual cuts the window to what was delivered, and
 //!   what is lost after that is usual.
 //! * **Neighbours** ([`share`]): a queue that others keep filled while this connection holds hardly anything
-//!   of it would starve it. Then the window follows CUBIC (RFC 9438), and a loss that is not the usual one
-//!   reduces it, until the queue is gone. The same holds at a policer.
+//!   of it would starve it. Until that queue is gone the window follows CUBIC (RFC 9438), and more loss than
+//!   usual reduces it. The same holds at a policer.
 //! * **Pacing**: always, so that a window never leaves as a burst.
 //!
 //! Timeouts are AEN's business (`timeout = "aen"`); one that was right opens the window again from a quarter.
