@@ -45,7 +45,7 @@ pub const FIELDS: &[(&str, usize, usize, Compare)] = &[
     ("snd_cwnd", 80, 4, Exact),
     ("advmss", 84, 4, Exact),
     ("reordering", 88, 4, Exact),
-    ("rcv_rtt", 92, 4, Not),
+    ("rcv_rtt", 92, 4, Time),
     ("rcv_space", 96, 4, Exact),
     ("total_retrans", 100, 4, Exact),
     ("pacing_rate", 104, 8, Rate),

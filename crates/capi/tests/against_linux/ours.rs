@@ -78,10 +78,13 @@ pub struct Ours {
     /// An input came so much later than the library was told, because a timer had to wait for it.
     behind: i64,
     host: Arc<Host>,
+    /// When it begins.
+    epoch: i64,
 }
 
 impl Ours {
-    pub fn new(library: Library, seed: u64, program: &Program) -> Self {
+    /// `phase`: of the clock of timestamps when the program begins, in nanoseconds.
+    pub fn new(library: Library, seed: u64, program: &Program, phase: i64) -> Self {
         let host = Arc::new(library.host(LOCAL, seed, &settings(program), wait));
         Ours {
             sockets: Arc::default(),
@@ -93,23 +96,24 @@ impl Ours {
             now: 0,
             behind: 0,
             host,
+            epoch: EPOCH + phase,
         }
     }
 
     fn clock(&self) -> u64 {
-        (self.now + EPOCH) as u64
+        (self.now + self.epoch) as u64
     }
 
     /// When it wants to be called next, from the beginning.
     pub fn deadline(&self) -> i64 {
-        i64::try_from(self.host.deadline()).map_or(i64::MAX, |at| at - EPOCH)
+        i64::try_from(self.host.deadline()).map_or(i64::MAX, |at| at - self.epoch)
     }
 
     /// Notes what was sent until now.
     fn hear(&mut self) {
         while let Some((packet, left)) = self.host.output(self.clock()) {
             let heard = self.peer.heard(&packet, self.now + self.behind);
-            let left = left as i64 - EPOCH;
+            let left = left as i64 - self.epoch;
             self.record.sent.extend(heard.map(|sent| Sent { left, ..sent }));
         }
     }
@@ -287,8 +291,8 @@ fn spontaneous(program: &Program, kernel: &Record) -> VecDeque<i64> {
 }
 
 /// Plays `program` as it was played to the kernel.
-pub fn run(library: Library, program: &Program, kernel: &Record, races: &mut Races) -> Record {
-    let mut ours = Ours::new(library, 1, program);
+pub fn run(library: Library, program: &Program, kernel: &Record, races: &mut Races, phase: i64) -> Record {
+    let mut ours = Ours::new(library, 1, program, phase);
     let mut guide = spontaneous(program, kernel);
     for (n, step) in program.steps.iter().enumerate() {
         let at = kernel.times.get(n).copied().unwrap_or(step.at as i64 * 1000).max(ours.now);

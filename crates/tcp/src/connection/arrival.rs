@@ -181,6 +181,7 @@ impl Connection {
             return;
         }
         self.read_request(&segment);
+        self.ts.note_echo(&segment);
         if reset && self.config.is_linux() && self.resets_after_fin(&segment) {
             self.finish(CloseReason::Reset);
             return;
@@ -268,6 +269,7 @@ impl Connection {
             self.ts.update(now, self.ack.last_sent, &segment); // what is left of the connection goes on with it
         }
         let prior_snd_una = self.snd.una;
+        let established = self.state == ConnectionState::Established && !opening;
         if !self.on_acknowledgment(now, &segment, opening) {
             return;
         }
@@ -280,6 +282,9 @@ impl Connection {
         };
         if sets_clock {
             self.ts.update(now, self.ack.last_sent, &segment);
+        }
+        if established && self.config.is_linux() {
+            self.time_echo(now, segment.payload.len());
         }
         self.ack.read_rate(&segment);
         if again {
@@ -401,9 +406,10 @@ impl Connection {
             self.rcv.sack_blocks.forget_duplicate(); // it is told of the last segment with data alone
         }
         let turn = seq.before_eq(self.rcv.nxt) && (seq + data.len() as u32).after(self.rcv.nxt);
-        if turn || !self.config.is_linux() {
-            self.time_receiver(now, &segment.header, data.len());
+        if !self.config.is_linux() {
+            self.time_echo(now, data.len());
         }
+        self.time_window(now, turn);
         let had_hole = self.rcv.reassembly.has_hole();
         let (mut disorder, mut duplicate, mut ahead_of_turn) = (had_hole, false, false);
         let len = data.len();

@@ -3,7 +3,6 @@
 use super::Connection;
 use crate::config::WindowGrowth;
 use farpace_units::{ByteCount, Instant, Span};
-use farpace_wire::tcp::TcpHeader;
 
 /// What the application may write ahead is what leaves in this time, ...
 const AHEAD: Span = Span::from_millis(5);
@@ -40,21 +39,31 @@ impl Connection {
         self.snd.buffer.limit() > before
     }
 
-    /// The round trip of the receiving side: from a timestamp that comes back with full segments, or from how
-    /// long a window takes.
-    pub(super) fn time_receiver(&mut self, now: Instant, header: &TcpHeader, len: usize) {
+    /// The round trip of the receiving side, from a timestamp that comes back with a full segment. Linux
+    /// takes the last that came back where a segment has none, and looks also at segments without data
+    /// (tcp_rcv_rtt_measure_ts).
+    pub(super) fn time_echo(&mut self, now: Instant, len: usize) {
         if self.config.receive_buffer.is_fixed() {
             return;
         }
-        match header.options.timestamps.filter(|_| self.ts.enabled) {
-            Some(t) if len >= self.ack.policy.full_size() as usize => {
-                let ticks = self.timestamp(now).wrapping_sub(t.echo);
-                if let Some(rtt) = self.believable(now, ticks) {
-                    self.rcv.window.rtt().on_echo(t.echo, rtt);
-                }
-            }
-            Some(_) => {}
-            None => self.rcv.window.rtt().on_data(now, self.rcv.nxt, self.rcv.adv),
+        let Some(echo) = self.ts.echo else { return };
+        let linux = self.config.is_linux();
+        let full = if linux { self.full_segment() } else { self.ack.policy.full_size() };
+        let is_full = len >= full as usize;
+        let rtt = self.believable(now, self.timestamp(now).wrapping_sub(echo)).filter(|_| is_full);
+        if linux || rtt.is_some() {
+            let next = self.rcv.reassembly.next();
+            let unread = self.rcv.memory.as_ref().is_some_and(|memory| memory.has_unread(next));
+            self.rcv.window.rtt().on_echo(echo, rtt, unread);
+        }
+    }
+
+    /// The same, from how long a window takes. Linux asks this beside timestamps (tcp_rcv_rtt_measure), of
+    /// segments that bring the next bytes of the stream (`turn`).
+    pub(super) fn time_window(&mut self, now: Instant, turn: bool) {
+        let asks = if self.config.is_linux() { turn } else { !self.ts.enabled };
+        if asks && !self.config.receive_buffer.is_fixed() {
+            self.rcv.window.rtt().on_data(now, self.rcv.nxt, self.rcv.adv);
         }
     }
 }

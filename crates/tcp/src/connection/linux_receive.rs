@@ -33,7 +33,7 @@ impl Connection {
     }
 
     /// What counts as a full segment of the peer.
-    fn full_segment(&self) -> u32 {
+    pub(super) fn full_segment(&self) -> u32 {
         self.ack.policy.segment(self.snd.mss, self.rcv.window.size())
     }
 

@@ -248,19 +248,34 @@ impl LinuxMemory {
         self.drop_early(|_| true);
     }
 
-    /// The program has read all before `offset`; `rtt` is the receiver's estimate (`tcp_rcv_space_adjust`).
+    /// Something before `next` waits to be read.
+    pub fn has_unread(&self, next: u64) -> bool {
+        next > self.read_to
+    }
+
+    /// The program has read all before `offset`; `rtt` is the receiver's estimate.
     pub fn read(&mut self, now: Instant, offset: u64, rtt: Span) {
-        self.read_to = offset;
-        while let Some(first) = self.ready.front().copied().filter(|first| first.end <= offset) {
+        let next = self.ready.back().map_or(offset, |last| last.end.max(offset));
+        while let Some(first) = self.ready.front().copied().filter(|first| first.start < offset) {
+            self.adjust(now, first.end.min(offset), next, rtt);
+            if first.end > offset {
+                break;
+            }
             self.ready.pop_front();
             self.used = self.used.saturating_sub(first.cost);
         }
+        self.read_to = offset;
+    }
+
+    /// The program has copied the bytes before `offset` from one buffer, and all before `next` are in order
+    /// (`tcp_rcv_space_adjust`). What it copies in a round trip counts without what still waits.
+    fn adjust(&mut self, now: Instant, offset: u64, next: u64, rtt: Span) {
         if rtt.is_zero() || now.since(self.since) < rtt {
             return;
         }
-        let copied = u32::try_from(offset.saturating_sub(self.from)).unwrap_or(u32::MAX);
+        let copied = offset.saturating_sub(self.from).saturating_sub(next.saturating_sub(offset));
+        let copied = u32::try_from(copied).unwrap_or(u32::MAX);
         if copied > self.space {
-            let next = self.ready.back().map_or(offset, |last| last.end);
             self.enlarge(copied, next);
         }
         (self.since, self.from) = (now, offset);
@@ -474,5 +489,24 @@ mod tests {
         m.fill(6_000);
         m.read(Instant::ZERO, 6_000, Span::ZERO);
         assert_eq!(m.used(), 0);
+    }
+
+    /// Breaks: the receive buffer of profile `linux` grows by what a program reads late at once, which is no
+    /// round trip's worth, or by what it has not read yet.
+    #[test]
+    fn each_buffer_is_looked_at_by_itself() {
+        let ms = |n| Instant::ZERO + Span::from_millis(n);
+        for (reads, space) in [
+            (vec![(20, 20)], 14_480), // the first buffer ends a round trip, the others none
+            (vec![(5, 16), (20, 20)], 14 * MSS), // the seventeenth ends it, and three wait
+            (vec![(5, 10), (20, 11)], 14_480), // eleven were read, but nine wait
+        ] {
+            let mut m = memory();
+            (0..20).for_each(|n| _ = m.on_data(&segment(n * u64::from(MSS), MSS, MSS)));
+            for (at, segments) in reads {
+                m.read(ms(at), segments * u64::from(MSS), Span::from_millis(10));
+            }
+            assert_eq!(m.told().1, space);
+        }
     }
 }

@@ -107,7 +107,10 @@ impl ReceiveWindow {
             max: bytes(buffer.max),
             fixed: buffer.is_fixed(),
             growth,
-            rtt: ReceiverRtt::default(),
+            rtt: match growth {
+                WindowGrowth::Ahead => ReceiverRtt::default(),
+                WindowGrowth::Linux => ReceiverRtt::linux(),
+            },
             reads: ReadRate::default(),
             last: (Instant::ZERO, mss),
             opening: None,
