@@ -43,10 +43,10 @@ impl Connection {
     /// takes the last that came back where a segment has none, and looks also at segments without data
     /// (tcp_rcv_rtt_measure_ts).
     pub(super) fn time_echo(&mut self, now: Instant, len: usize) {
-        if self.config.receive_buffer.is_fixed() {
+        if self.config.receive_buffer.is_fixed() || !self.ts.enabled {
             return;
         }
-        let Some(echo) = self.ts.echo else { return };
+        let echo = self.ts.echo;
         let linux = self.config.is_linux();
         let full = if linux { self.full_segment() } else { self.ack.policy.full_size() };
         let is_full = len >= full as usize;

@@ -19,20 +19,20 @@ pub(super) struct TimestampState {
     pub recent_at: Instant,
     /// Origin of our timestamp clock.
     pub offset: u32,
-    /// The last TSecr; none: none has come.
-    pub echo: Option<u32>,
+    /// The last TSecr; 0: none has come.
+    pub echo: u32,
 }
 
 impl TimestampState {
     /// Not in use yet. The origin is random as `iss` is, and grows with it (RFC 7323 §5.4, RFC 6191 §2).
     pub fn new(now: Instant, iss: Seq) -> Self {
-        TimestampState { enabled: false, recent: 0, recent_at: now, offset: iss.get(), echo: None }
+        TimestampState { enabled: false, recent: 0, recent_at: now, offset: iss.get(), echo: 0 }
     }
 
     /// A segment has come.
     pub fn note_echo(&mut self, segment: &Segment) {
         if let Some(times) = segment.header.options.timestamps.filter(|_| self.enabled) {
-            self.echo = Some(times.echo);
+            self.echo = times.echo;
         }
     }
 

@@ -14,8 +14,11 @@ pub struct ReceiverRtt {
     seeks_least: bool,
     /// The timestamp that the last sample was made of.
     last_echo: Option<u32>,
-    /// The number that ends the window announced at this time.
-    mark: Option<(Seq, Instant)>,
+    /// The number that ends a window, and when that was announced. A flag of its own: an option takes 8 bytes
+    /// more of each connection.
+    mark: Seq,
+    marked_at: Instant,
+    is_marked: bool,
 }
 
 impl ReceiverRtt {
@@ -46,16 +49,19 @@ impl ReceiverRtt {
     /// Data up to `rcv_nxt` has come, and the window announced ends at `rcv_adv`. For connections without
     /// timestamps.
     pub fn on_data(&mut self, now: Instant, rcv_nxt: Seq, rcv_adv: Seq) {
-        match self.mark {
-            Some((mark, _)) if rcv_nxt.before(mark) => return,
-            Some((_, since)) if self.seeks_least => {
-                let rtt = now.since(since).max(Span::from_micros(1));
+        if self.is_marked && rcv_nxt.before(self.mark) {
+            return;
+        }
+        let rtt = now.since(self.marked_at);
+        match (self.is_marked, self.seeks_least) {
+            (true, true) => {
+                let rtt = rtt.max(Span::from_micros(1));
                 self.srtt = if self.srtt.is_zero() { rtt } else { self.srtt.min(rtt) };
             }
-            Some((_, since)) => self.srtt = self.srtt.max(now.since(since)),
-            None => {}
+            (true, false) => self.srtt = self.srtt.max(rtt),
+            (false, _) => {}
         }
-        self.mark = Some((rcv_adv, now));
+        (self.mark, self.marked_at, self.is_marked) = (rcv_adv, now, true);
     }
     /// The estimate; zero if there is none.
     pub fn get(&self) -> Span {
