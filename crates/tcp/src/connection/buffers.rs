@@ -53,7 +53,7 @@ impl Connection {
         let rtt = self.believable(now, self.timestamp(now).wrapping_sub(echo)).filter(|_| is_full);
         if linux || rtt.is_some() {
             let next = self.rcv.reassembly.next();
-            let unread = self.rcv.memory.as_ref().is_some_and(|memory| memory.has_unread(next));
+            let unread = self.rcv.memory.as_ref().is_some_and(|memory| memory.is_unread(next));
             self.rcv.window.rtt().on_echo(echo, rtt, unread);
         }
     }

@@ -89,7 +89,7 @@ impl Connection {
             (self.rcv.adv.bytes_since(self.rcv.nxt), self.full_segment(), self.rcv.wscale);
         let waiting = self.rcv.nxt.bytes_since(self.ack.last_sent);
         let rtt = self.rcv.window.rtt_estimate();
-        let Some(memory) = self.rcv.memory.as_mut().filter(|memory| memory.has_read(read)) else { return };
+        let Some(memory) = self.rcv.memory.as_mut().filter(|memory| memory.is_unread(read)) else { return };
         memory.read(now, read, rtt);
         self.linux.may_stay_idle();
         let emptied = memory.used() == 0;

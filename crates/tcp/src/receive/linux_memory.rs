@@ -238,19 +238,14 @@ impl LinuxMemory {
         }
     }
 
-    /// Something of what waits is before `offset`, or the program has read since the last time.
-    pub fn has_read(&self, offset: u64) -> bool {
+    /// `offset` is beyond what the program was known to have read.
+    pub fn is_unread(&self, offset: u64) -> bool {
         offset > self.read_to
     }
 
     /// What waits ahead of its turn is given up: the peer has ended (`tcp_fin`).
     pub fn forget_early(&mut self) {
         self.drop_early(|_| true);
-    }
-
-    /// Something before `next` waits to be read.
-    pub fn has_unread(&self, next: u64) -> bool {
-        next > self.read_to
     }
 
     /// The program has read all before `offset`; `rtt` is the receiver's estimate.
