@@ -251,7 +251,8 @@ impl LinuxMemory {
     /// The program has read all before `offset`; `rtt` is the receiver's estimate.
     pub fn read(&mut self, now: Instant, offset: u64, rtt: Span) {
         let next = self.ready.back().map_or(offset, |last| last.end.max(offset));
-        while let Some(first) = self.ready.front().copied().filter(|first| first.start < offset) {
+        let touched = |first: &Piece| first.start < offset || first.end <= offset;
+        while let Some(first) = self.ready.front().copied().filter(touched) {
             self.adjust(now, first.end.min(offset), next, rtt);
             if first.end > offset {
                 break;

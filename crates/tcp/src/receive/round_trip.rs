@@ -12,7 +12,7 @@ pub struct ReceiverRtt {
     srtt: Span,
     /// A shorter sample replaces the estimate, and the time of a window counts only then.
     seeks_least: bool,
-    /// The timestamp that the last sample was made of.
+    /// The last timestamp that came back, whether it made a sample or not.
     last_echo: Option<u32>,
     /// The number that ends a window, and when that was announced. A flag of its own: an option takes 8 bytes
     /// more of each connection.
@@ -46,8 +46,8 @@ impl ReceiverRtt {
         }
         self.srtt = if replaces { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
     }
-    /// Data up to `rcv_nxt` has come, and the window announced ends at `rcv_adv`. For connections without
-    /// timestamps.
+    /// Data up to `rcv_nxt` has come, and the window announced ends at `rcv_adv`. Linux asks
+    /// this beside timestamps, the others only without them.
     pub fn on_data(&mut self, now: Instant, rcv_nxt: Seq, rcv_adv: Seq) {
         if self.is_marked && rcv_nxt.before(self.mark) {
             return;
