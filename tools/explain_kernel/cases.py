@@ -68,8 +68,8 @@ def delays(usual, *spikes, lasts=0.04):
 
 
 FULL = "congestion"
-# Every 1.2 s: one comes soon after the transfer has begun, whenever that is.
-SPIKES = delays(15, *((1.5 + 1.2 * n, 1000) for n in range(9)))
+# Every 1.2 s, and longer than a transfer of 8 MB takes otherwise: one comes in each, whenever it begins.
+SPIKES = delays(15, *((1 + 1.2 * n, 1600) for n in range(9)))
 SMALL = {"size": 300_000}
 
 CASES = {
@@ -116,11 +116,11 @@ CASES = {
     "outage-forward": Case("outage", Line(5, 30, 40), Line(15, forward=outage((3, 1.5), (6, 1))), {"size": 8_000_000}),
     "handover": Case("outage burst_loss", Line(5, 30, 40), Line(15, forward=outage((2.5, 1.2), (4.5, 1.2), (6.5, 1.2)),
                                                         backward=outage((2.5, 1.2), (4.5, 1.2), (6.5, 1.2))), {"size": 4_000_000}),
-    "spike": Case("spurious_timeout", Line(5, 50, 400), Line(15, forward=SPIKES), {"size": 5_000_000}),
+    "spike": Case("spurious_timeout", Line(5, 50, 400), Line(15, forward=SPIKES), {"size": 8_000_000}),
     "spike-back": Case("spurious_timeout", Line(5, 50, 400), Line(15, backward=SPIKES),
-                       {"size": 5_000_000}),
+                       {"size": 8_000_000}),
     "spike-no-ts": Case("spurious_timeout", Line(5, 50, 400), Line(15, forward=SPIKES),
-                        {"size": 5_000_000}, sysctl=("tcp_timestamps=0",)),
+                        {"size": 8_000_000}, sysctl=("tcp_timestamps=0",)),
     "spike-15": Case(FULL, Line(5, 20, 60), Line(15, forward=delays(15, (4, 400), (19, 400))), {"seconds": 22}),
     # Order, and the way back.
     "reorder": Case("reordering congestion", Line(5, 50, 60), Line(10, forward='reorder = { chance = 0.02, extra = "15 ms" }')),

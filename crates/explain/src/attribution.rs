@@ -234,8 +234,13 @@ fn queue_is_ours(view: &View<'_>, at: usize) -> bool {
 fn rest(view: &View<'_>, time: &mut Attribution) {
     let whole = view.duration();
     let missing = whole - time.whole();
+    // A pause of the path in which the timer fired goes on until the ACKs come.
+    let paused = view.half.stalls.kept().iter().zip(&time.stalls).next_back();
+    let paused = paused.is_some_and(|(stall, cause)| {
+        *cause == Cause::SpuriousTimeout && view.half.last_data.is_some_and(|(at, _)| at == stall.end)
+    });
     let last = time.labels.last().copied().unwrap_or(Cause::Connect);
-    time.add(last, missing);
+    time.add(if paused { Cause::SpuriousTimeout } else { last }, missing);
     let over = time.whole() - whole;
     if !over.is_zero()
         && let Some(largest) = time.times.iter_mut().max()
@@ -270,6 +275,8 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     // The queue stands between the sender's stack and a capture at the sender, not at a router near it.
     let at_host = view.vantage == Vantage::Sender && view.half.near().is_some_and(|near| near < MAX_IN_HOST);
     let instead = undiminished(view).unwrap_or(|class| class);
+    // What passes behind a queue has the rate of the path, also while no ACKs come.
+    let behind = view.vantage != Vantage::Sender && view.deep_near > threshold;
     let near_queue = at_host && view.deep_near > threshold && view.deep_near * 10 > view.deep * 6;
     for (at, stretch) in view.stretches.iter().enumerate() {
         let slice = &stretch.slice;
@@ -289,8 +296,9 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
             episode += 1;
         }
         let policed = time.policing.as_ref().filter(|p| slice.end >= p.since).is_some();
-        let stands = stretch.queued.is_some_and(|q| q > threshold) && stretch.rate >= 0.5 * view.capacity;
-        let full = stands && !steady || brief || path.is_some_and(|rate| stretch.rate >= 0.9 * rate);
+        let rate = if behind { stretch.rate.max(stretch.passed) } else { stretch.rate };
+        let stands = stretch.queued.is_some_and(|q| q > threshold) && rate >= 0.5 * view.capacity;
+        let full = stands && !steady || brief || path.is_some_and(|path| rate >= 0.9 * path);
         let writes = app_paced(stretch);
         let label = match () {
             () if policed => Cause::Policer,
@@ -539,6 +547,11 @@ fn uncut(
     // exactly.
     let share = if view.vantage == Vantage::Sender { 4 } else { 3 };
     if !steady && sender * share > sender + acks {
+        // Full segments at a constant rate: without timestamps a full path is the likelier cause.
+        let constant = slice.short == 0 && stretch.passed >= NEARLY * view.capacity;
+        if constant && !view.sees_near_queues() {
+            return Cause::Congestion;
+        }
         return if even(view) { Cause::SenderProcessor } else { Cause::SenderApplication };
     }
     // Nearly all of the offered window is used.

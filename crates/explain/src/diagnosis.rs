@@ -142,6 +142,10 @@ fn unknowable(view: &View<'_>) -> Vec<String> {
             );
         }
     }
+    if !matches!(view.vantage, Vantage::Sender | Vantage::Unknown) && !view.sees_near_queues() {
+        say("Without TCP timestamps, queues between the sender and the capture point are not seen. A full \
+             path and a slow sender look alike there.");
+    }
     if !view.flow.saw_syn() {
         say("The handshake is not in the capture: window scale, segment size and the options agreed on are \
              not known, and neither is what came before.");

@@ -254,7 +254,7 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
 
 /// Sent again although it had arrived.
 fn spurious(view: &View<'_>, e: &Episode) -> Cause {
-    if e.timeouts > 0 {
+    if e.timeouts + e.probes > 0 {
         let counts = &view.half.counts;
         return if counts.missing_acks * 10 > counts.numbered_acks {
             Cause::AckLoss

@@ -55,6 +55,8 @@ pub struct Episode {
     pub first_burst: f64,
     /// Of the losses: repaired by a timeout.
     pub timeouts: u32,
+    /// Of the losses: sent again as a probe (RFC 8985, section 7).
+    pub probes: u32,
     /// All of them were sent again needlessly.
     pub spurious: bool,
     /// Frames: of the first loss as it was sent, and as it was sent again.
@@ -80,8 +82,10 @@ pub struct Episode {
 pub struct Stretch {
     /// The slice.
     pub slice: Slice,
-    /// Bytes per second acknowledged.
+    /// Bytes per second acknowledged, without the time in which only a timer ran.
     pub rate: f64,
+    /// Bytes per second that passed the capture point in the same time.
+    pub passed: f64,
     /// The least delay in queues in it, if there were samples.
     pub queued: Option<Span>,
     /// The largest.
@@ -202,6 +206,11 @@ impl<'a> View<'a> {
         (self.base / 16).max(Span::from_micros(300)).max(Span::from_nanos((segments * 1e9) as u64))
     }
 
+    /// Queues between the sender and the capture point are seen: there are none, or timestamps tell of them.
+    pub(crate) fn sees_near_queues(&self) -> bool {
+        self.vantage == Vantage::Sender || self.stretches.iter().any(|s| s.slice.near.n > 0)
+    }
+
     /// A Wireshark display filter for this connection.
     pub fn filter(&self) -> String {
         let [a, b] = self.flow.ends;
@@ -263,14 +272,16 @@ fn stretches(half: &Half, capacity: f64, mss: u32) -> Vec<Stretch> {
         (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
     };
     let stretch = |slice: &Slice| {
-        let seconds = slice.duration().as_secs_f64();
+        let seconds = (slice.duration() - slice.waited(Wait::Timer)).as_secs_f64();
+        let per_second = |bytes: u64| if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 };
         let near_least = (slice.near.n > 0).then(|| slice.near.min - near);
         let far_least = (slice.far.n > 0).then(|| slice.far.min - far);
         let near_most = (slice.near.n > 0).then(|| slice.near.max - near);
         let far_most = (slice.far.n > 0).then(|| slice.far.max - far);
         Stretch {
             slice: *slice,
-            rate: if seconds > 0.0 { slice.delivered as f64 / seconds } else { 0.0 },
+            rate: per_second(slice.delivered),
+            passed: per_second(slice.sent),
             queued: sum(near_least, far_least),
             peak: sum(near_most, far_most),
         }
@@ -349,6 +360,7 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
             e.resent = if loss.resent < e.resent { loss.resent } else { e.resent };
             e.repaired = e.repaired.max(loss.resent);
             e.timeouts += u32::from(loss.trigger == Trigger::Timeout);
+            e.probes += u32::from(loss.trigger == Trigger::Probe);
             e.bytes += u64::from(loss.len);
             e.again += u32::from(loss.copy);
             e.tail |= loss.tail;
@@ -369,6 +381,7 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
             burst: f64::from(loss.burst),
             first_burst: f64::from(loss.burst),
             timeouts: u32::from(loss.trigger == Trigger::Timeout),
+            probes: u32::from(loss.trigger == Trigger::Probe),
             spurious: loss.spurious,
             frames: (loss.frame, loss.resent_frame),
             flight: loss.flight,

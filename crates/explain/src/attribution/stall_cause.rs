@@ -25,7 +25,25 @@ pub(super) fn stalls(view: &View<'_>, time: &mut Attribution) {
         let cause = timeouts(view, time, &kept[from..to]);
         causes.resize(to, cause);
     }
+    spread_pauses(kept, &mut causes);
     time.stalls = causes;
+}
+
+/// Behind a path that pauses, also what the sender sends between needless timeouts looks like a pause of its
+/// program.
+fn spread_pauses(kept: &[Stall], causes: &mut [Cause]) {
+    let joined = |a: usize, b: usize| kept[b].start.since(kept[a].end) <= kept[b].round;
+    let idle = |at: usize| kept[at].wait == Wait::Program;
+    for at in 1..causes.len() {
+        if causes[at - 1] == Cause::SpuriousTimeout && idle(at) && joined(at - 1, at) {
+            causes[at] = Cause::SpuriousTimeout;
+        }
+    }
+    for at in (1..causes.len()).rev() {
+        if causes[at] == Cause::SpuriousTimeout && idle(at - 1) && joined(at - 1, at) {
+            causes[at - 1] = Cause::SpuriousTimeout;
+        }
+    }
 }
 
 /// The repair of a tail takes a round trip more, in which a transfer that ends has nothing else to wait for.

@@ -16,6 +16,15 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     if !transfer.matters(Cause::Congestion) {
         return None;
     }
+    if !transfer.view.sees_near_queues() && transfer.view.deep <= transfer.view.threshold() {
+        let evidence = format!(
+            "full segments passed at a constant rate of {:.2} Mbit/s, as behind a line that is full; a queue \
+             before the capture point is not seen without timestamps",
+            transfer.view.capacity * 8.0 / 1e6
+        );
+        let frames = transfer.stretch_frames(Cause::Congestion);
+        return Some(transfer.finding(Cause::Congestion, 0.6, evidence, frames));
+    }
     let losses: u32 = transfer.episodes_of(Cause::Congestion).map(|e| e.losses).sum();
     let evidence = format!(
         "the queue added up to {} to a round trip of {}; {:.2} Mbit/s were delivered at best; {losses} \

@@ -16,6 +16,7 @@ use super::acks::AckLog;
 use super::identification::Identifications;
 use super::loss::{Losses, Passes};
 use super::outstanding::Outstanding;
+use super::refills::Refills;
 use super::stall::Stalls;
 use super::timeline::Timeline;
 use crate::frame::CapturedSegment;
@@ -77,6 +78,8 @@ pub struct Half {
     delayed: bool,
     /// The last segment of new data was shorter than full ones.
     last_short: bool,
+    /// What releases data behind such a segment.
+    refills: Refills,
     burst: u8,
     /// The same before the newest segment.
     burst_before: u8,

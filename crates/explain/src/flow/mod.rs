@@ -7,6 +7,7 @@ mod identification;
 mod loss;
 mod outstanding;
 mod owd;
+mod refills;
 mod stall;
 mod table;
 mod timeline;

@@ -63,7 +63,7 @@ pub struct Slice {
     pub delivered: u64,
     /// Segments with data.
     pub segments: u32,
-    /// Those shorter than full ones.
+    /// Those shorter than full ones, without ends of writes behind which the send buffer was full.
     pub short: u32,
     /// Most bytes in flight, as the sender knew it.
     pub flight: u64,

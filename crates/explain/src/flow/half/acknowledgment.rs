@@ -1,5 +1,6 @@
 //! Segments of the other side, which acknowledge, and the round trips that they tell of.
 
+use super::waits::MIN_PAUSE;
 use super::{DELAYED_ACK, Half, ORIGIN};
 use crate::flow::acks::Ack;
 use crate::frame::{CapturedSegment, Flags};
@@ -107,11 +108,13 @@ impl Half {
         let mut sacked = 0;
         let (mut largest, agreed) = (self.largest_delivered, self.mss);
         let last_timer = self.last_timer;
-        // The newest transmission of what is acknowledged, if all was sent once, before the timer fired.
+        // The newest transmission of what is acknowledged, if all of it was sent before the timer fired.
         let mut late: Option<Instant> = Some(Instant::ZERO);
         self.out.acknowledge(ack, |range| {
             ranges += 1;
-            let once = range.sent == 1 && !range.sacked && !range.hole && range.first < last_timer;
+            // Too soon after a retransmission for it to be what is acknowledged.
+            let soon = far_least.is_some_and(|least| now.since(range.last) < least * 4 / 5);
+            let once = (range.sent == 1 || soon) && !range.sacked && !range.hole && range.first < last_timer;
             late = late.filter(|_| once).map(|newest| newest.max(range.first));
             if range.sacked {
                 sacked += range.len();
@@ -134,7 +137,6 @@ impl Half {
                     sample = Some((now.since(range.first), range.first));
                 }
             } else if range.loss > 0 && !range.sacked {
-                let by_time = far_least.is_some_and(|least| now.since(range.last) < least * 4 / 5);
                 let by_echo = match (echo, range.tsval, range.first_tsval) {
                     (Some(echo), Some(last), Some(first)) if first != last => {
                         (echo.wrapping_sub(last) as i32) < 0
@@ -143,7 +145,7 @@ impl Half {
                     }
                     _ => false,
                 };
-                if by_time || by_echo {
+                if soon || by_echo {
                     needless.push(range.loss);
                 }
             }
@@ -172,6 +174,7 @@ impl Half {
                 self.far_sample(span, sent);
             }
         }
+        self.refills.acked(now, MIN_PAUSE);
         let segments = advanced.div_ceil(full.max(1));
         let bucket = match segments {
             0 | 1 => 0,

@@ -7,7 +7,7 @@ use crate::frame::CapturedSegment;
 use farpace_units::Span;
 
 /// A program that pauses does so for longer.
-const MIN_PAUSE: Span = Span::from_micros(200);
+pub(super) const MIN_PAUSE: Span = Span::from_micros(200);
 /// The least timers that senders have.
 const MIN_TIMER: Span = Span::from_millis(5);
 
@@ -40,6 +40,12 @@ impl Half {
         // Linux wakes the program when a third of it is free.
         let recent = self.timeline.slices().iter().rev().take(2).map(|s| s.flight).max();
         let drained = outstanding * 5 < recent.unwrap_or_default() * 2;
+        let unhurried = MIN_PAUSE.max(gap / 16);
+        let behind_short = !resent && self.last_short && outstanding > 0;
+        if behind_short && gap > MIN_PAUSE && (since_ack > unhurried || drained) {
+            self.refills.refilled(since_ack <= MIN_PAUSE);
+        }
+        let by_acks = behind_short && since_ack <= MIN_PAUSE && self.refills.by_acks();
         let mut waits = [Span::ZERO; Wait::COUNT];
 
         let timer = MIN_TIMER.max(round * 3 / 5);
@@ -80,7 +86,7 @@ impl Half {
             waits[Wait::Timer as usize] += gap;
         } else if !resent
             && self.last_short
-            && (since_ack > MIN_PAUSE.max(gap / 16) || drained && since_release > MIN_PAUSE.max(gap / 16))
+            && (since_ack > unhurried || drained && since_release > unhurried && !by_acks)
         {
             // The last segment was short, and ACKs released nothing: there was nothing more to send.
             waits[Wait::Program as usize] += gap;
@@ -144,6 +150,9 @@ impl Half {
         let slice: &mut Slice = self.timeline.at(last, Span::MAX);
         for (to, from) in slice.waits.iter_mut().zip(waits) {
             *to += from;
+        }
+        if by_acks {
+            slice.short = slice.short.saturating_sub(1);
         }
         slice.end = slice.end.max(now);
         wait
