@@ -26,6 +26,7 @@ Examples:
   sudo farpace lab grid --quick --out out/quick
   sudo farpace lab grid --congestion cubic,reno,bbr --runs 3..10 --out out/grid
   sudo farpace lab grid --congestion cubic,reno,bbr --runs 3..10 --out out/grid --resume
+  sudo farpace lab grid --congestion cubic,reno,bbr --runs 3..10 --out out/grid --resume --lab-again
   sudo farpace lab grid --points my-paths.toml --with kernel --json
 
 Exit codes:
@@ -70,6 +71,9 @@ pub struct Args {
     /// Go on with the runs that --out has
     #[arg(long)]
     pub resume: bool,
+    /// With --resume: make the lab's runs again, by this version, and keep those in real time
+    #[arg(long, requires = "resume")]
+    pub lab_again: bool,
     /// Print JSON; the report is written all the same
     #[arg(long)]
     pub json: bool,
@@ -115,6 +119,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let plan = GridPlan::new(points, &args.ways, rules, args.seconds, args.wait.wait())?;
     let out = OutDir::open(&args.out, &["report.html".to_owned(), "grid.json".to_owned()])?;
     let mut journal = GridJournal::open(&args.out, args.seconds, args.resume)?;
+    if args.lab_again {
+        journal.forget_lab(args.seconds)?;
+    }
     let mut line = GridLine { clock: Stopwatch::start(), minutes: None };
     let finished = measure(&plan, &mut journal, &mut line)?;
     terminal::show_over("");

@@ -1,6 +1,7 @@
 //! The runs of a grid, kept in a file: a line of JSON each, after one that says what they have in common.
 
 use super::record::GridRun;
+use crate::compare::Backend;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -97,6 +98,17 @@ impl GridJournal {
         self.runs.push(run);
         Ok(())
     }
+    /// Forgets the runs of the lab, which another version of farpace is to make again.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn forget_lab(&mut self, seconds: u64) -> Result<()> {
+        self.file.set_len(0).with_context(|| format!("cannot write to `{}`", self.path.display()))?;
+        self.line(&GridHead::here(seconds))?;
+        self.runs.retain(|run| run.way != Backend::Lab);
+        let kept = std::mem::take(&mut self.runs);
+        kept.into_iter().try_for_each(|run| self.add(run))
+    }
     fn line(&mut self, value: &impl Serialize) -> Result<()> {
         let line = serde_json::to_string(value)? + "\n";
         let cannot = || format!("cannot write to `{}`", self.path.display());
@@ -124,7 +136,7 @@ fn read(text: &str) -> Result<(Option<GridHead>, Vec<GridRun>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Backend, BackendRun};
+    use crate::compare::BackendRun;
 
     /// Breaks: an interrupted grid loses runs, counts one that was written in part, or mixes runs that are
     /// not of one kind.
@@ -156,7 +168,17 @@ mod tests {
         assert_eq!(journal.runs(), [run(1)]);
         journal.add(run(2)).unwrap();
         drop(journal);
-        assert_eq!(GridJournal::open(&dir, 10, true).unwrap().runs(), [run(1), run(2)]);
+        let mut journal = GridJournal::open(&dir, 10, true).unwrap();
+        assert_eq!(journal.runs(), [run(1), run(2)]);
+        // Another version makes the lab's runs again, and keeps those in real time.
+        let real = GridRun { way: Backend::Kernel, ..run(2) };
+        journal.add(real.clone()).unwrap();
+        journal.forget_lab(10).unwrap();
+        drop(journal);
+        let mut journal = GridJournal::open(&dir, 10, true).unwrap();
+        assert_eq!(journal.runs(), std::slice::from_ref(&real));
+        journal.add(run(2)).unwrap();
+        assert_eq!(GridJournal::open(&dir, 10, true).unwrap().runs(), [real, run(2)]);
         fs::write(&path, text.replacen("sent", "send", 1)).unwrap();
         refused(10, true, "line 2 is no run");
         fs::remove_dir_all(&dir).unwrap();

@@ -147,12 +147,16 @@ pub fn next_run(
     runs: &[GridRun],
 ) -> Option<(Backend, u64)> {
     let made = |way| runs.iter().filter(move |run| run.way == way);
+    let of_lab = |seed| made(Backend::Lab).any(|run| run.seed == seed);
+    // Runs of the lab that were forgotten.
+    if let Some(run) = ways.iter().flat_map(|way| made(*way)).find(|run| !of_lab(run.seed)) {
+        return Some((Backend::Lab, run.seed));
+    }
     let open = ways.iter().filter(|way| !tally(rules, point, **way, runs).over);
     // The way with the fewest runs, so that all of them meet the same times of day.
     let way = *open.min_by_key(|way| made(**way).count())?;
     let seed = made(way).map(|run| run.seed).max().unwrap_or(0) + 1;
-    let of_lab = made(Backend::Lab).any(|run| run.seed == seed);
-    Some((if of_lab { way } else { Backend::Lab }, seed))
+    Some((if of_lab(seed) { way } else { Backend::Lab }, seed))
 }
 
 /// Runs in real time that a point still takes: at least, and at most if none is late.
@@ -283,6 +287,12 @@ mod tests {
         assert_eq!(left(&RULES, &point(), &ways, &[]), [6, 10]);
         assert_eq!(left(&RULES, &point(), &ways, &made[..3]), [4, 8]);
         assert_eq!(left(&RULES, &point(), &ways, &made), [0, 0]);
+        // The lab's runs that were forgotten come first.
+        let real: Vec<GridRun> = made.iter().filter(|run| run.way != Lab).cloned().collect();
+        assert_eq!(next(&real), Some((Lab, 1)));
+        let last =
+            [real, made.iter().filter(|run| run.way == Lab && run.seed < 3).cloned().collect()].concat();
+        assert_eq!(next(&last), Some((Lab, 3)));
         // What is late is made again with another seed, beside a run of the lab with that seed.
         let mut late = made.clone();
         late[1].latest_us = 1e6;

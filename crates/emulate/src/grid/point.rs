@@ -11,6 +11,10 @@ const MIN_ROUND_TRIPS: u64 = 50;
 /// Above this many bytes in flight and queued, both receivers get a fixed window: the kernel's limit of
 /// autotuning and ours (6 MiB) would differ.
 const MAX_AUTOTUNED: u64 = 3 << 20;
+/// Random delays on the access line are at most this, and at most a hundredth of the round trip.
+const MAX_JITTER: Span = Span::from_millis(1);
+/// The largest segment with its headers, as it occupies the bottleneck.
+const FULL_PACKET: ByteCount = ByteCount::new(1_500);
 /// Limits of at least this many bytes are judged strictly.
 const STRICT_FROM: ByteCount = ByteCount::new(32_000);
 
@@ -66,6 +70,12 @@ impl GridPoint {
     pub fn lasts(&self, seconds: u64) -> Span {
         Span::from_secs(seconds).max(self.rtt * MIN_ROUND_TRIPS)
     }
+    /// How long packets are delayed at random on the access line, at most: the time of a packet at the
+    /// bottleneck. Exact repetition would make a small queue drop the same packets in every period (phase
+    /// effects, Floyd and Jacobson 1992), and no real host sends so exactly.
+    pub fn jitter(&self) -> Span {
+        self.rate.time_for(FULL_PACKET).min(MAX_JITTER).min(self.rtt / 100)
+    }
     /// The cells of a table: rate, round trip, queue, loss, congestion control.
     pub fn words(&self) -> [String; 5] {
         let queue = match self.queue {
@@ -84,7 +94,7 @@ impl GridPoint {
         let loss = if self.loss == 0.0 { "no loss".to_owned() } else { format!("loss {}", self.loss) };
         format!("{rate}, {rtt}, {queue}, {loss}, {congestion}")
     }
-    /// The path as a scenario: a host, a line of 1 Gbit/s, a router, the bottleneck, a host.
+    /// The path as a scenario: a host, a line of 1 Gbit/s with `jitter`, a router, the bottleneck, a host.
     ///
     /// # Errors
     /// Values that no scenario can have, such as a queue of no bytes.
@@ -107,10 +117,12 @@ impl GridPoint {
             "title = \"{title}\"\n[hosts.a]\n[hosts.b]\n[routers.r]\n\
              [[links]]\nname = \"access\"\nbetween = [\"a\", \"r\"]\nrate = \"1 Gbit/s\"\n\
              queue = \"10000 packets\"\n\
+             forward.jitter = \"{jitter} ns\"\nbackward.jitter = \"{jitter} ns\"\n\
              [[links]]\nname = \"wan\"\nbetween = [\"r\", \"b\"]\nrate = \"{line}\"\ndelay = \"{delay} ns\"\n\
              queue = \"{queue}\"\nforward = {{ {policer}loss = {loss} }}\n\
              [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 GB\"\n{receiver}",
             title = self.key(),
+            jitter = self.jitter().as_nanos(),
             delay = self.rtt.as_nanos() / 2,
             loss = self.loss,
         );
@@ -136,6 +148,12 @@ mod tests {
         assert_eq!((fifo.bdp(), fifo.limit()), (ByteCount::new(250_000), 0.10));
         assert_eq!(fifo.queue_lasts(), Span::from_micros(4_960));
         assert_eq!((fifo.lasts(1), fifo.lasts(10)), (Span::from_secs(2), Span::from_secs(10)));
+        assert_eq!(fifo.jitter(), Span::from_micros(240));
+        assert_eq!(GridPoint { rate: Rate::from_mbit(1), ..fifo }.jitter(), Span::from_micros(400));
+        assert_eq!(
+            GridPoint { rate: Rate::from_mbit(1), rtt: Span::from_millis(300), ..fifo }.jitter(),
+            MAX_JITTER
+        );
         let scenario = fifo.scenario().unwrap();
         let flow = &scenario.flows[0];
         assert_eq!(scenario.bottleneck(flow).unwrap().rate, fifo.rate);
