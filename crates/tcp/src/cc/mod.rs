@@ -6,6 +6,7 @@ mod bbr1;
 mod bic;
 mod cubic;
 mod dctcp;
+mod extra_acked;
 mod farpace;
 mod fast_start;
 mod filters;
@@ -243,6 +244,11 @@ pub trait CongestionControl: Send {
     /// It does not take each loss for congestion: losses of a path as such hardly slow it down.
     fn loss_tolerant(&self) -> bool {
         false
+    }
+    /// Windows that an autotuned send buffer holds in Linux (sndbuf_expand): what is outstanding behind a
+    /// hole, and what leaves until the program has written on.
+    fn send_buffer_windows(&self) -> u32 {
+        2
     }
     /// The rate at which it wants segments to leave; none: as the window allows.
     fn pacing(&self) -> Option<Rate> {

@@ -1,6 +1,7 @@
 //! Buffers that follow what the path needs (autotuning).
 
 use super::Connection;
+use super::linux_receive::SEND_BUFFER_COST;
 use crate::config::WindowGrowth;
 use farpace_units::{ByteCount, Instant, Span};
 
@@ -12,12 +13,18 @@ const MIN_AHEAD: u64 = 256 << 10;
 const PART: u64 = 8;
 const SMALL: u64 = 1 << 20;
 const PART_OF_SMALL: u64 = 2;
+/// Linux counts in its send buffer, beside the payload of each segment: room for headers, the page
+/// descriptors, both rounded up to a power of two together with the payload, and the descriptor of the
+/// buffer. At least so many segments.
+const LINUX_HEADERS: u64 = 320;
+const LINUX_PAGES: u64 = 320;
+const LINUX_DESCRIPTOR: u64 = 256;
+const LINUX_MIN_SEGMENTS: u64 = 10;
 
 impl Connection {
     /// An autotuned send buffer holds what is outstanding, also behind a hole, and what leaves until the
     /// application has written on. How long that takes is a matter of its processor and not of the path: on a
-    /// far one it is a small part of what is outstanding. The send buffer of Linux grows to two congestion
-    /// windows (tcp_sndbuf_expand). True if it has grown.
+    /// far one it is a small part of what is outstanding. True if it has grown.
     pub(super) fn tune_send_buffer(&mut self) -> bool {
         let size = self.config.send_buffer;
         if size.is_fixed() || self.rcv.shortage.asked.frozen {
@@ -33,10 +40,26 @@ impl Connection {
                 let ahead = in_time.clamp(MIN_AHEAD, (window / PART).max(SMALL)).min(window / PART_OF_SMALL);
                 ByteCount::new(outstanding.saturating_add(ahead))
             }
-            WindowGrowth::Linux => ByteCount::new(window.saturating_mul(2)).max(before),
+            WindowGrowth::Linux => self.linux_send_buffer().max(before),
         };
         self.snd.buffer.set_limit(wanted.clamp(size.initial, size.max));
         self.snd.buffer.limit() > before
+    }
+
+    /// Payload that the send buffer of Linux holds (tcp_sndbuf_expand): two congestion windows, with BBR
+    /// three, of segments with their memory, which is more than what the buffers of a burst occupy.
+    fn linux_send_buffer(&self) -> ByteCount {
+        let mss = u64::from(self.snd.mss);
+        let with_headers = mss + u64::from(self.ts.option_bytes()) + LINUX_HEADERS + LINUX_PAGES;
+        let segment = with_headers.next_power_of_two() + LINUX_DESCRIPTOR;
+        let segments = u64::from(self.flight.window.cwnd().get()).max(LINUX_MIN_SEGMENTS);
+        let windows = u64::from(self.flight.cc.send_buffer_windows());
+        let memory = (windows * segments).saturating_mul(segment).min(self.config.send_buffer.max.get());
+        let burst = self.burst() * mss;
+        ByteCount::new(
+            u64::try_from(u128::from(memory) * u128::from(burst) / u128::from(burst + SEND_BUFFER_COST))
+                .unwrap_or(u64::MAX),
+        )
     }
 
     /// The round trip of the receiving side, from a timestamp that comes back with a full segment. Linux

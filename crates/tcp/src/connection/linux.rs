@@ -132,7 +132,7 @@ impl Connection {
     }
 
     /// Segments of one burst.
-    fn burst(&self) -> u64 {
+    pub(super) fn burst(&self) -> u64 {
         let mut bytes = self.linux.pace >> PACE_SHIFT;
         if let Some(rtt) = self.flight.min_rtt.get() {
             let shift = rtt.as_micros() >> RTT_SHIFT;

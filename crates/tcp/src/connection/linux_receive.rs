@@ -11,7 +11,7 @@ use farpace_units::{ByteCount, Instant};
 use farpace_wire::tcp::TCP_LEN;
 
 /// Memory that a buffer of the send queue occupies beside its bytes.
-const SEND_BUFFER_COST: u64 = 832;
+pub(super) const SEND_BUFFER_COST: u64 = 832;
 /// Segments outstanding of which it is counted how many buffers they are in; of more each is taken for one.
 const MAX_COUNTED: usize = 256;
 

@@ -19,13 +19,14 @@ mod startup;
 mod tests;
 mod undo;
 
+use super::extra_acked::ExtraAcked;
 use super::rounds::PacketRounds;
 use super::split_mix::SplitMix64;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
 use crate::segments::{LostSegment, RateSample};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate, Seq, Span};
-use model::{ExtraAcked, MaxBandwidth};
+use model::MaxBandwidth;
 use undo::BbrUndo;
 
 /// BBR.LossThresh: the loss rate of a round trip that is too much.
@@ -339,6 +340,11 @@ impl CongestionControl for Bbr {
 
     fn loss_tolerant(&self) -> bool {
         true
+    }
+
+    /// It may start slowly during a recovery.
+    fn send_buffer_windows(&self) -> u32 {
+        3
     }
 
     fn measures_empty_path(&self) -> bool {

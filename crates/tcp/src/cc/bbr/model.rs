@@ -1,8 +1,8 @@
 //! The model of the path: bandwidth, propagation delay, aggregation (§5.5).
 
 use super::Bbr;
-use crate::cc::windowed_max::WindowedMax;
-use farpace_units::{Instant, Span};
+use crate::cc::extra_acked::AckedBatch;
+use farpace_units::Span;
 
 /// BBR.MinRTTFilterLen.
 const MIN_RTT_FILTER_LEN: Span = Span::from_secs(10);
@@ -28,24 +28,6 @@ impl MaxBandwidth {
         if self.current > 0.0 {
             (self.before, self.current) = (self.current, 0.0);
         }
-    }
-}
-
-/// How much more is acknowledged at once than the bandwidth explains (§5.5.9).
-#[derive(Clone, Debug, Default)]
-pub(super) struct ExtraAcked {
-    interval_start: Instant,
-    delivered: f64,
-    filter: WindowedMax,
-}
-
-impl ExtraAcked {
-    pub fn get(&self) -> f64 {
-        self.filter.get()
-    }
-
-    pub fn restart(&mut self, now: Instant) {
-        self.interval_start = now;
     }
 }
 
@@ -81,16 +63,15 @@ impl Bbr {
 
     /// §5.5.9.
     pub(super) fn update_ack_aggregation(&mut self) {
-        let interval = self.now.since(self.extra_acked.interval_start).as_secs_f64();
-        let mut expected = self.bw * interval / self.mss;
-        let extra = &mut self.extra_acked;
-        if extra.delivered <= expected {
-            (extra.delivered, extra.interval_start, expected) = (0.0, self.now, 0.0);
-        }
-        extra.delivered += self.rs.newly_acked;
-        let more = (extra.delivered - expected).min(self.cwnd);
         let rounds = if self.full_bw_reached { EXTRA_ACKED_FILTER_LEN } else { 1 };
-        extra.filter.note(self.rounds.count, more, rounds);
+        let ack = AckedBatch {
+            now: self.now,
+            round: self.rounds.count,
+            acked: self.rs.newly_acked,
+            rate: self.bw / self.mss,
+            cwnd: self.cwnd,
+        };
+        self.extra_acked.on_ack(&ack, rounds);
     }
 
     /// §5.3.4.3. The least round trip of ten seconds, from the least ones of five.

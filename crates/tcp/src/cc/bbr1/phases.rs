@@ -20,9 +20,16 @@ impl Bbr1 {
         match self.state {
             Bbr1State::Startup => HIGH_GAIN,
             Bbr1State::Drain => 1.0 / HIGH_GAIN,
+            // The bucket of a policer would pass a probe at once, and drop as much afterwards.
+            Bbr1State::ProbeBw if self.policers.rate().is_some() => 1.0,
             Bbr1State::ProbeBw => CYCLE.get(self.cycle_index).copied().unwrap_or(1.0),
             Bbr1State::ProbeRtt => 1.0,
         }
+    }
+
+    /// In the first place of the cycle, whose gain is above one.
+    pub(super) fn is_probing(&self) -> bool {
+        self.state == Bbr1State::ProbeBw && self.cycle_index == 0
     }
 
     pub(super) fn cwnd_gain(&self) -> f64 {
@@ -57,7 +64,7 @@ impl Bbr1 {
     }
 
     /// The cycle begins anywhere but where it drains: there is nothing to drain, and others begin elsewhere.
-    fn enter_probe_bw(&mut self) {
+    pub(super) fn enter_probe_bw(&mut self) {
         self.state = Bbr1State::ProbeBw;
         let draw = (self.rng.roll() % (CYCLE.len() as u64 - 1)) as usize;
         self.cycle_index = if draw >= DRAINING { draw + 1 } else { draw };
@@ -131,6 +138,7 @@ impl Bbr1 {
             return;
         }
         self.idle_restart = true;
+        self.extra_acked.restart(self.now);
         match self.state {
             Bbr1State::ProbeBw => self.set_pacing_rate(1.0),
             Bbr1State::ProbeRtt => self.check_probe_rtt_done(),
