@@ -5,13 +5,12 @@
 //! pacing rate is pacing_gain·BtlBw, the window cwnd_gain·BtlBw·RTprop and three quanta. This file holds the
 //! state and the order of the steps, [`phases`] the cycle, [`control`] window and rate.
 //!
-//! As in Linux, the window has room for aggregated ACKs ([`ExtraAcked`]), a policer's rate is kept
-//! ([`policers`]), and the pacing rate is 1 % lower. Other losses change nothing but the window during a
-//! recovery: that is what v3 was made for.
+//! As in Linux, the window has room for aggregated ACKs ([`ExtraAcked`]), and the pacing rate is 1 % lower.
+//! Left out: Linux's search for policers (lt_bw). Losses change nothing but the window during a recovery:
+//! that is what v3 was made for.
 
 mod control;
 mod phases;
-mod policers;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +22,6 @@ use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
 use crate::segments::RateSample;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate, Span};
-use policers::{PolicerSample, PolicerSearch};
 
 /// BtlBwFilterLen, round trips (BBR §4.1.1.5).
 const BTL_BW_FILTER_LEN: u64 = 10;
@@ -55,15 +53,12 @@ pub struct Bbr1 {
     delivered: u64,
     newly_delivered: f64,
     newly_lost: f64,
-    /// Segments lost over the whole connection.
-    lost: f64,
     app_limited: bool,
     initial_cwnd: Option<f64>,
     // Model
     rounds: PacketRounds,
     btl_bw: WindowedMax,
     extra_acked: ExtraAcked,
-    policers: PolicerSearch,
     rtprop: Option<Span>,
     rtprop_stamp: Instant,
     rtprop_expired: bool,
@@ -102,13 +97,11 @@ impl Bbr1 {
             delivered: 0,
             newly_delivered: 0.0,
             newly_lost: 0.0,
-            lost: 0.0,
             app_limited: false,
             initial_cwnd: None,
             rounds: PacketRounds::default(),
             btl_bw: WindowedMax::default(),
             extra_acked: ExtraAcked::default(),
-            policers: PolicerSearch::default(),
             rtprop: None,
             rtprop_stamp: Instant::ZERO,
             rtprop_expired: false,
@@ -142,31 +135,13 @@ impl Bbr1 {
         window.set_cwnd(Packets::new(self.cwnd as u32));
     }
 
-    /// The rate to send at, bytes per second: a policer's, or BtlBw.
-    fn bw(&self) -> f64 {
-        self.policers.rate().unwrap_or_else(|| self.btl_bw.get())
-    }
-
     /// BBR §4.1.1: a rate that the application limited counts only if it is greater than what is known.
     fn update_btl_bw(&mut self, sample: Option<&RateSample>) {
         self.rounds.on_ack(sample.map(|s| s.prior_delivered), self.delivered);
         if self.rounds.start {
             self.packet_conservation = false;
         }
-        let Some(sample) = sample else { return };
-        let ack = PolicerSample {
-            now: self.now,
-            round_start: self.rounds.start,
-            newly_lost: self.newly_lost,
-            delivered: self.delivered as f64,
-            lost: self.lost,
-            app_limited: self.app_limited,
-            mss: self.mss,
-        };
-        if self.policers.on_ack(&ack, self.state == Bbr1State::ProbeBw) {
-            self.enter_probe_bw();
-        }
-        let Some(rate) = sample.rate else { return };
+        let Some(rate) = sample.and_then(|s| s.rate) else { return };
         let rate = rate.as_bytes_per_sec_f64();
         if rate >= self.btl_bw.get() || !self.app_limited {
             self.btl_bw.note(self.rounds.count, rate, BTL_BW_FILTER_LEN);
@@ -193,7 +168,6 @@ impl CongestionControl for Bbr1 {
         self.in_flight = f64::from(ack.in_flight.get());
         self.in_flight_before = f64::from(ack.in_flight_before.get());
         self.newly_lost = f64::from(ack.lost.get());
-        self.lost += self.newly_lost;
         self.newly_delivered = ack.rate.map_or(0.0, |r| f64::from(r.newly_delivered.get()));
         self.app_limited = ack.rate.is_some_and(|r| r.app_limited);
         self.delivered = ack.rate.map_or(self.delivered, |r| r.total_delivered);
@@ -209,7 +183,7 @@ impl CongestionControl for Bbr1 {
             now: self.now,
             round: self.rounds.count,
             acked: self.newly_delivered,
-            rate: self.bw() / self.mss,
+            rate: self.btl_bw.get() / self.mss,
             cwnd: self.cwnd,
         };
         self.extra_acked.on_ack(&batch, BTL_BW_FILTER_LEN);
@@ -276,7 +250,6 @@ impl CongestionControl for Bbr1 {
                     self.prior_cwnd = self.prior_cwnd.max(self.cwnd_before_loss);
                     // A plateau during a slowdown that was none says nothing: look again.
                     (self.full_bw, self.full_bw_count) = (0.0, 0);
-                    self.policers.reset();
                 }
                 self.restore_cwnd();
             }
