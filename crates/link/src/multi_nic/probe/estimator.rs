@@ -50,6 +50,10 @@ pub(super) struct OutstandingProbe {
     pub behind: ByteCount,
 }
 
+/// A reply may be later than the smoothed round trip by at least this, and by at most another round trip and
+/// a second.
+const MIN_TIMEOUT_MARGIN: Span = Span::from_millis(1);
+const MAX_TIMEOUT_MARGIN: Span = Span::from_secs(1);
 /// So many frames between two probes are hardly any traffic.
 const QUIET_FRAMES: u64 = 8;
 /// Number of frames over which losses are averaged, and how many must have been sent.
@@ -173,9 +177,12 @@ impl Estimator {
     pub(super) fn rtt(&self) -> Option<Span> {
         self.rtt.map(|(smooth, _)| smooth)
     }
-    /// Timeout for a reply.
+    /// Timeout for a reply: as in RFC 6298, but a few replies that were much later than the others must not
+    /// keep a path up that has failed.
     pub(super) fn reply_timeout(&self) -> Option<Span> {
-        self.rtt.map(|(smooth, deviation)| smooth + (deviation * 4).max(Span::from_millis(1)))
+        self.rtt.map(|(smooth, deviation)| {
+            smooth + (deviation * 4).clamp(MIN_TIMEOUT_MARGIN, smooth + MAX_TIMEOUT_MARGIN)
+        })
     }
     /// The recent minimum delay without transmission times, by two clocks, and the time per byte.
     pub(super) fn fit(&self) -> Option<DelayFit> {

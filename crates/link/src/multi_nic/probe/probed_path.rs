@@ -47,6 +47,9 @@ pub(super) struct ProbedPath {
     last_probe: Option<Instant>,
     last_long: Option<Instant>,
     outstanding: VecDeque<OutstandingProbe>,
+    /// When the oldest probe was sent to which, and to all later ones, there is no reply. It may not be
+    /// outstanding any more.
+    unanswered_since: Option<Instant>,
     /// None: no train has been sent yet.
     train: Option<ProbeTrain>,
     consecutive_replies: u32,
@@ -73,6 +76,7 @@ impl ProbedPath {
             last_probe: None,
             last_long: None,
             outstanding: VecDeque::new(),
+            unanswered_since: None,
             train: None,
             consecutive_replies: 0,
             unanswered: 0.0,
@@ -97,6 +101,7 @@ impl ProbedPath {
         let len = if long { ByteCount::new(1_514) } else { ByteCount::new(60) };
         self.sent.add(wire_len(len));
         let probe = of(self.sent);
+        self.unanswered_since.get_or_insert(now);
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
         }
@@ -125,6 +130,7 @@ impl ProbedPath {
         self.unanswered += (at as f64 / (at + 1) as f64 - self.unanswered) / 32.0;
         let Some(probe) = self.outstanding.drain(..=at).next_back() else { return false };
         self.answered = Some(probe.sent_at);
+        self.unanswered_since = self.outstanding.front().map(|next| next.sent_at);
         let first = self.estimator.rtt().is_none();
         if probe.train {
             if let Some(train) = &mut self.train {
@@ -198,6 +204,6 @@ impl ProbedPath {
     /// When the reply to the oldest probe is overdue.
     fn overdue_at(&self) -> Option<Instant> {
         let timeout = self.estimator.reply_timeout().unwrap_or(UNKNOWN_RTT);
-        self.outstanding.front().map(|probe| probe.sent_at + timeout)
+        self.unanswered_since.map(|since| since + timeout)
     }
 }

@@ -35,6 +35,47 @@ fn a_failure_is_detected_within_a_tenth_of_a_second() {
     }
 }
 
+/// Breaks: a path that failed after some very late replies stays up: while the next reply may be late, more
+/// probes leave than are remembered.
+#[test]
+fn late_replies_do_not_hide_a_failure() {
+    const LONG: Span = Span::from_secs(6);
+    // How many replies come late before the path fails, and when that must be found.
+    for (late, limit) in [(3, 1_500), (12, 6_000), (600, 200)] {
+        // The delay of the reply to a probe; none: it is lost.
+        let delay = |n| (n < 100 + late).then_some(if n < 100 { ms(1) } else { LONG });
+        let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
+        let (from, to) = (model::ours(0), model::theirs(0));
+        let path_to = PathTo { neighbour: NeighbourId(1), nic: NicId(0), from, to, nominal: G };
+        prober.add(Instant::ZERO, path_to).expect("within the limit");
+        let mut replies = std::collections::BTreeMap::new();
+        let (mut now, mut last, mut up, mut probes) = (Instant::ZERO, Instant::ZERO, true, 0);
+        while delay(probes).is_some() || !replies.is_empty() || up && now.since(last) < ms(60_000) {
+            prober.on_sent(now, NeighbourId(1), NicId(0), ByteCount::new(100));
+            if let Some(packet) = prober.poll(now, NicId(0), ByteCount::ZERO) {
+                if let Some(delay) = delay(probes)
+                    && let Some(Ok(ProbeMessage::Probe(probe))) = ProbeMessage::of(&packet)
+                {
+                    let (arrived_at, received) = (now, probe.sent);
+                    let (reordered, resequence_time) = (ReorderCounts::default(), Span::ZERO);
+                    let reply = Reply { probe, arrived_at, received, reordered, resequence_time };
+                    last = last.max(now + delay);
+                    replies.insert((now + delay, probes), reply);
+                }
+                probes += 1;
+            }
+            now = prober.deadline().into_iter().chain(replies.keys().map(|(at, _)| *at)).min().expect("one");
+            while let Some(reply) = replies.first_entry().filter(|entry| entry.key().0 <= now) {
+                prober.on_reply(now, NicId(0), to, &reply.remove());
+            }
+            prober.on_deadline(now);
+            up = prober.take_changes().last().map_or(up, |(_, _, estimate)| estimate.up);
+        }
+        let took = now.since(last);
+        assert!(!up && took < ms(limit), "{late} late replies: {took}");
+    }
+}
+
 /// Breaks: random losses of probes are not mistaken for a failure.
 #[test]
 fn random_loss_is_not_a_failure() {
