@@ -13,13 +13,13 @@ const MIN_AHEAD: u64 = 256 << 10;
 const PART: u64 = 8;
 const SMALL: u64 = 1 << 20;
 const PART_OF_SMALL: u64 = 2;
-/// Linux counts in its send buffer, beside the payload of each segment: room for headers, the page
-/// descriptors, both rounded up to a power of two together with the payload, and the descriptor of the
-/// buffer. At least so many segments.
-const LINUX_HEADERS: u64 = 320;
-const LINUX_PAGES: u64 = 320;
-const LINUX_DESCRIPTOR: u64 = 256;
-const LINUX_MIN_SEGMENTS: u64 = 10;
+/// What Linux counts for a segment in its send buffer: MAX_TCP_HEADER and skb_shared_info, rounded up to a
+/// power of two together with the payload, and sk_buff (x86-64, aligned to cache lines).
+const MAX_TCP_HEADER: u64 = 320;
+const SKB_SHARED_INFO: u64 = 320;
+const SK_BUFF: u64 = 256;
+/// TCP_INIT_CWND: segments that a send buffer of Linux has room for at least.
+const TCP_INIT_CWND: u64 = 10;
 
 impl Connection {
     /// An autotuned send buffer holds what is outstanding, also behind a hole, and what leaves until the
@@ -46,20 +46,17 @@ impl Connection {
         self.snd.buffer.limit() > before
     }
 
-    /// Payload that the send buffer of Linux holds (tcp_sndbuf_expand): two congestion windows, with BBR
-    /// three, of segments with their memory, which is more than what the buffers of a burst occupy.
+    /// Payload that the send buffer of Linux holds (tcp_sndbuf_expand). It is sized by the memory of single
+    /// segments, and filled with bursts, which need less.
     fn linux_send_buffer(&self) -> ByteCount {
         let mss = u64::from(self.snd.mss);
-        let with_headers = mss + u64::from(self.ts.option_bytes()) + LINUX_HEADERS + LINUX_PAGES;
-        let segment = with_headers.next_power_of_two() + LINUX_DESCRIPTOR;
-        let segments = u64::from(self.flight.window.cwnd().get()).max(LINUX_MIN_SEGMENTS);
+        let with_headers = mss + u64::from(self.ts.option_bytes()) + MAX_TCP_HEADER + SKB_SHARED_INFO;
+        let segment = with_headers.next_power_of_two() + SK_BUFF;
+        let segments = u64::from(self.flight.window.cwnd().get()).max(TCP_INIT_CWND);
         let windows = u64::from(self.flight.cc.send_buffer_windows());
         let memory = (windows * segments).saturating_mul(segment).min(self.config.send_buffer.max.get());
         let burst = self.burst() * mss;
-        ByteCount::new(
-            u64::try_from(u128::from(memory) * u128::from(burst) / u128::from(burst + SEND_BUFFER_COST))
-                .unwrap_or(u64::MAX),
-        )
+        ByteCount::new(memory.saturating_mul(burst) / (burst + SEND_BUFFER_COST))
     }
 
     /// The round trip of the receiving side, from a timestamp that comes back with a full segment. Linux

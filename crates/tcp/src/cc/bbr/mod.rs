@@ -342,7 +342,7 @@ impl CongestionControl for Bbr {
         true
     }
 
-    /// It may start slowly during a recovery.
+    /// It may be in slow start while a loss is repaired.
     fn send_buffer_windows(&self) -> u32 {
         3
     }

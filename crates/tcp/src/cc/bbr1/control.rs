@@ -51,7 +51,7 @@ impl Bbr1 {
     }
 
     /// Room for aggregated ACKs once the pipe has been full, at most for 100 ms of them (Linux).
-    fn room(&self) -> f64 {
+    pub(super) fn room(&self) -> f64 {
         let most = self.btl_bw.get() / self.mss * MAX_AGGREGATION.as_secs_f64();
         if self.filled_pipe { libm::floor(self.extra_acked.get().min(most)) } else { 0.0 }
     }

@@ -267,7 +267,7 @@ impl CongestionControl for Bbr1 {
         true
     }
 
-    /// It may start slowly during a recovery.
+    /// It may be in slow start while a loss is repaired.
     fn send_buffer_windows(&self) -> u32 {
         3
     }
