@@ -171,3 +171,34 @@ fn was_late(view: &View<'_>, stall: &Stall) -> bool {
     let expected = stall.outstanding / (2 * u64::from(view.mss.max(1)));
     u64::from(stall.late_acks) >= u64::from(MIN_LATE_ACKS).min(expected).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_units::Instant;
+
+    /// Breaks: what a sender sends between needless timeouts makes the rest of the pause its program's, or a
+    /// pause of the program long before becomes one of the path.
+    #[test]
+    fn idle_times_beside_needless_timeouts_belong_to_the_pause() {
+        use Cause::{SenderApplication, SpuriousTimeout};
+        let at = |from: u64, to: u64, wait| {
+            let mut stall = Stall::example();
+            (stall.start, stall.end) = (Instant::from_nanos(from), Instant::from_nanos(to));
+            (stall.round, stall.wait) = (Span::from_nanos(10), wait);
+            stall
+        };
+        let kept = [
+            at(0, 100, Wait::Program),
+            at(300, 400, Wait::Program),
+            at(400, 500, Wait::Timer),
+            at(505, 600, Wait::Program),
+            at(605, 700, Wait::Ack),
+        ];
+        let mut causes = [SenderApplication; 5];
+        causes[2] = SpuriousTimeout;
+        spread_pauses(&kept, &mut causes);
+        let path = SpuriousTimeout;
+        assert_eq!(causes, [SenderApplication, path, path, path, SenderApplication]);
+    }
+}

@@ -133,10 +133,9 @@ impl Stalls {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stall() -> Stall {
+impl Stall {
+    /// One that a timer ended, from 1 to 9 microseconds, for tests.
+    pub(crate) fn example() -> Self {
         Stall {
             start: Instant::from_nanos(1_000),
             end: Instant::from_nanos(9_000),
@@ -160,12 +159,17 @@ mod tests {
             upstream: false,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     /// Breaks: a path that paused is told from one that lost everything, by ACKs of what was sent before.
     #[test]
     fn acks_of_what_was_sent_before_the_pause_count() {
         let mut stalls = Stalls::default();
-        stalls.add(stall());
+        stalls.add(Stall::example());
         stalls.late_ack(Instant::from_nanos(9_000), Instant::from_nanos(800));
         assert_eq!(stalls.kept()[0].late_acks, 1);
         // Sent in the pause, or another timer.
@@ -179,7 +183,7 @@ mod tests {
     fn a_needless_copy_of_what_ended_a_pause_tells_of_a_timer() {
         let within = Span::from_nanos(1_000);
         let mut stalls = Stalls::default();
-        stalls.add(stall());
+        stalls.add(Stall::example());
         stalls.needless_after(6_000, Instant::from_nanos(9_500), within);
         stalls.needless_after(5_000, Instant::from_nanos(20_000), within);
         assert!(!stalls.kept()[0].spurious);

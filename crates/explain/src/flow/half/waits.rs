@@ -40,9 +40,9 @@ impl Half {
         // Linux wakes the program when a third of it is free.
         let recent = self.timeline.slices().iter().rev().take(2).map(|s| s.flight).max();
         let drained = outstanding * 5 < recent.unwrap_or_default() * 2;
-        let unhurried = MIN_PAUSE.max(gap / 16);
+        let soon = MIN_PAUSE.max(gap / 16);
         let behind_short = !resent && self.last_short && outstanding > 0;
-        if behind_short && gap > MIN_PAUSE && (since_ack > unhurried || drained) {
+        if behind_short && gap > MIN_PAUSE && (since_ack > soon || drained) {
             self.refills.refilled(since_ack <= MIN_PAUSE);
         }
         let by_acks = behind_short && since_ack <= MIN_PAUSE && self.refills.by_acks();
@@ -86,7 +86,7 @@ impl Half {
             waits[Wait::Timer as usize] += gap;
         } else if !resent
             && self.last_short
-            && (since_ack > unhurried || drained && since_release > unhurried && !by_acks)
+            && (since_ack > soon || drained && since_release > soon && !by_acks)
         {
             // The last segment was short, and ACKs released nothing: there was nothing more to send.
             waits[Wait::Program as usize] += gap;
