@@ -5,7 +5,8 @@ use crate::{scenario, terminal};
 use anyhow::Result;
 use farpace_emulate::compare::{Backend, congestion_of};
 use farpace_emulate::grid::{
-    FULL, GridJournal, GridObserver, GridPlan, GridProgress, GridResults, GridRules, QUICK, measure, parse,
+    FULL, GridJournal, GridKept, GridObserver, GridPlan, GridProgress, GridResults, GridRules, QUICK,
+    measure, parse,
 };
 use farpace_process::outdir::OutDir;
 use farpace_process::{interrupt, stopwatch::Stopwatch};
@@ -26,7 +27,7 @@ Examples:
   sudo farpace lab grid --quick --out out/quick
   sudo farpace lab grid --congestion cubic,reno,bbr --runs 3..10 --out out/grid
   sudo farpace lab grid --congestion cubic,reno,bbr --runs 3..10 --out out/grid --resume
-  sudo farpace lab grid --congestion cubic,reno,bbr --runs 3..10 --out out/grid --resume --lab-again
+  sudo farpace lab grid --congestion cubic,reno,bbr --runs 3..10 --out out/grid --resume --farpace-again
   sudo farpace lab grid --points my-paths.toml --with kernel --json
 
 Exit codes:
@@ -71,9 +72,10 @@ pub struct Args {
     /// Go on with the runs that --out has
     #[arg(long)]
     pub resume: bool,
-    /// With --resume: make the lab's runs again, by this version, and keep those in real time
+    /// With --resume: keep the kernel's runs, also of a grid of another version, and make farpace's again,
+    /// in the lab and in real time
     #[arg(long, requires = "resume")]
-    pub lab_again: bool,
+    pub farpace_again: bool,
     /// Print JSON; the report is written all the same
     #[arg(long)]
     pub json: bool,
@@ -118,10 +120,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let rules = GridRules { runs: args.runs.clone(), half_width: args.interval / 100.0 };
     let plan = GridPlan::new(points, &args.ways, rules, args.seconds, args.wait.wait())?;
     let out = OutDir::open(&args.out, &["report.html".to_owned(), "grid.json".to_owned()])?;
-    let mut journal = GridJournal::open(&args.out, args.seconds, args.resume)?;
-    if args.lab_again {
-        journal.forget_lab(args.seconds)?;
-    }
+    let kept = match (args.resume, args.farpace_again) {
+        (false, _) => GridKept::Nothing,
+        (true, false) => GridKept::All,
+        (true, true) => GridKept::Kernel,
+    };
+    let mut journal = GridJournal::open(&args.out, args.seconds, kept)?;
     let mut line = GridLine { clock: Stopwatch::start(), minutes: None };
     let finished = measure(&plan, &mut journal, &mut line)?;
     terminal::show_over("");

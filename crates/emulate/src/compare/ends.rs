@@ -1,7 +1,7 @@
 //! The two ends of a connection in real time: the kernel's, or ours on packet sockets.
 
 use super::backend_run::CompareSample;
-use super::plan::{Plan, kernel_name};
+use super::plan::{AUTOTUNED_ROOM, Plan, kernel_name};
 use super::virtual_time::{is_data, reading};
 use crate::INTERFACE;
 use anyhow::{Context, Result};
@@ -20,8 +20,6 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// A read waits no longer, so that whoever reads can look whether to stop.
 const LOOK: Duration = Duration::from_millis(200);
 const PORT: u16 = 5001;
-/// The upper limit of the kernel's autotuning where ours has no limit that matters here: 256 MiB.
-const AUTOTUNED_ROOM: u64 = 256 << 20;
 /// The kernel keeps more for a packet than its payload: so many times the window for its buffers, which then
 /// never limit.
 const KERNEL_ROOM: u64 = 4;

@@ -6,12 +6,16 @@ use farpace_live::Wait;
 use farpace_papers::congestion_name;
 use farpace_papers::endless;
 use farpace_tcp::config::{Config, Congestion, Profile, Settings};
-use farpace_units::Span;
+use farpace_units::{ByteCount, Span};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// Between two samples.
 pub const STEP: Span = Span::from_millis(10);
+
+/// The upper limit of autotuning at all ends, the kernel's and ours, where the scenario states none: 256 MiB.
+/// With limits of their own, the ends would hold different amounts of data behind a loss.
+pub(super) const AUTOTUNED_ROOM: u64 = 256 << 20;
 
 /// A way to run a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -110,6 +114,14 @@ impl Plan {
         for settings in base.flows.iter_mut().flat_map(|flow| [&mut flow.sender, &mut flow.receiver]) {
             settings.profile = Some(profile);
             settings.congestion = Some(congestion);
+            // What the scenario says of its buffers stays.
+            let room = Some(ByteCount::new(AUTOTUNED_ROOM));
+            if settings.receive_buffer.is_none() {
+                settings.receive_buffer_max = settings.receive_buffer_max.or(room);
+            }
+            if settings.send_buffer.is_none() {
+                settings.send_buffer_max = settings.send_buffer_max.or(room);
+            }
         }
         let plan = Plan::of(base, lasts, wait, file)?;
         Ok(Plan { ways, congestion: congestion_name(congestion), ..plan })
@@ -152,5 +164,39 @@ impl Plan {
     /// The same of the first.
     pub const fn base(&self) -> &Scenario {
         &self.base
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(receiver: &str) -> Plan {
+        let text = format!(
+            "title = \"a test\"\n[hosts.a]\n[hosts.b]\n\
+             [[links]]\nname = \"wan\"\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\n\
+             [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 MB\"\n\
+             [flows.receiver]\n{receiver}\n"
+        );
+        let scenario = Scenario::parse(&text, "a test").unwrap();
+        let tcp = (Profile::Linux, Congestion::Cubic);
+        Plan::new(scenario, vec![Backend::Lab], tcp, Span::from_secs(1), Wait::Sleep, "a test").unwrap()
+    }
+
+    /// Breaks: the kernel's ends hold more data than ours behind a loss, which then counts as a difference of
+    /// the TCPs; or a window that the scenario states is not kept.
+    #[test]
+    fn all_ends_have_the_same_room() {
+        let room = |plan: &Plan| plan.settings.each_ref().map(|settings| settings.resolve().unwrap());
+        let [sender, receiver] = room(&plan(""));
+        assert_eq!(sender.send_buffer.max, ByteCount::new(AUTOTUNED_ROOM));
+        assert_eq!(receiver.receive_buffer.max, ByteCount::new(AUTOTUNED_ROOM));
+        let stated = plan("receive_buffer = \"100 kB\"");
+        assert_eq!(
+            (stated.window, room(&stated)[1].receive_buffer.max),
+            (Some(100_000), ByteCount::new(100_000))
+        );
+        let [_, receiver] = room(&plan("receive_buffer_max = \"1 MB\""));
+        assert_eq!(receiver.receive_buffer.max, ByteCount::new(1_000_000));
     }
 }

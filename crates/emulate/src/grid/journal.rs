@@ -30,6 +30,17 @@ impl GridHead {
     }
 }
 
+/// Which of the runs that are there count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridKept {
+    /// None: there must not be any.
+    Nothing,
+    /// The kernel's, also those beside another version of farpace.
+    Kernel,
+    /// All.
+    All,
+}
+
 /// The journal of a grid.
 pub struct GridJournal {
     path: PathBuf,
@@ -38,12 +49,12 @@ pub struct GridJournal {
 }
 
 impl GridJournal {
-    /// Opens the journal in `dir`, or begins it. With `resume` the runs that are there count.
+    /// Opens the journal in `dir`, or begins it.
     ///
     /// # Errors
-    /// Runs that are there without `resume`, those of another version, kernel or length, or a file that
+    /// Runs that are there and must not be, those of another version, kernel or length, or a file that
     /// cannot be read or written.
-    pub fn open(dir: &Path, seconds: u64, resume: bool) -> Result<Self> {
+    pub fn open(dir: &Path, seconds: u64, kept: GridKept) -> Result<Self> {
         let path = dir.join(NAME);
         let cannot = || format!("cannot write to `{}`", path.display());
         fs::create_dir_all(dir).with_context(cannot)?;
@@ -52,14 +63,19 @@ impl GridJournal {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
         };
-        if !text.is_empty() && !resume {
+        if !text.is_empty() && kept == GridKept::Nothing {
             bail!(
                 "`{}` has runs: go on with --resume, or choose another directory with --out",
                 path.display()
             );
         }
         let head = GridHead::here(seconds);
-        let (found, runs) = read(&text).with_context(|| format!("`{}`", path.display()))?;
+        let (mut found, mut runs) = read(&text).with_context(|| format!("`{}`", path.display()))?;
+        if let Some(found) = &mut found
+            && kept == GridKept::Kernel
+        {
+            found.farpace.clone_from(&head.farpace);
+        }
         if let Some(found) = &found
             && *found != head
         {
@@ -76,7 +92,16 @@ impl GridJournal {
             );
         }
         // What a killed process has written in part is cut off.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if kept == GridKept::Kernel && found.is_some() {
+            runs.retain(|run| run.way == Backend::Kernel);
+            let lines = runs.iter().map(serde_json::to_string).collect::<serde_json::Result<Vec<_>>>()?;
+            let text = [serde_json::to_string(&head)?].into_iter().chain(lines).fold(String::new(), add_line);
+            whole = text.len();
+            // In one step: the runs took hours.
+            let new = dir.join(format!("{NAME}.new"));
+            fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).with_context(cannot)?;
+        }
         let file = OpenOptions::new().append(true).create(true).open(&path).with_context(cannot)?;
         file.set_len(u64::try_from(whole)?).with_context(cannot)?;
         let mut journal = GridJournal { path, file, runs };
@@ -98,22 +123,15 @@ impl GridJournal {
         self.runs.push(run);
         Ok(())
     }
-    /// Forgets the runs of the lab, which another version of farpace is to make again.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn forget_lab(&mut self, seconds: u64) -> Result<()> {
-        self.file.set_len(0).with_context(|| format!("cannot write to `{}`", self.path.display()))?;
-        self.line(&GridHead::here(seconds))?;
-        self.runs.retain(|run| run.way != Backend::Lab);
-        let kept = std::mem::take(&mut self.runs);
-        kept.into_iter().try_for_each(|run| self.add(run))
-    }
     fn line(&mut self, value: &impl Serialize) -> Result<()> {
-        let line = serde_json::to_string(value)? + "\n";
+        let line = add_line(String::new(), serde_json::to_string(value)?);
         let cannot = || format!("cannot write to `{}`", self.path.display());
         self.file.write_all(line.as_bytes()).with_context(cannot)
     }
+}
+
+fn add_line(text: String, line: String) -> String {
+    text + &line + "\n"
 }
 
 /// Head and runs of a journal. A last line without its end is left out, and so are runs that failed: they are
@@ -135,6 +153,7 @@ fn read(text: &str) -> Result<(Option<GridHead>, Vec<GridRun>)> {
 
 #[cfg(test)]
 mod tests {
+    use super::GridKept::{All, Kernel, Nothing};
     use super::*;
     use crate::compare::BackendRun;
 
@@ -149,7 +168,7 @@ mod tests {
                 BackendRun { seed, goodput_mbit_s: 0.1 + 0.2, ..BackendRun::of(Backend::Lab, vec![], 0) };
             GridRun::of("here".to_owned(), &run, 1.25)
         };
-        let mut journal = GridJournal::open(&dir, 10, false).unwrap();
+        let mut journal = GridJournal::open(&dir, 10, Nothing).unwrap();
         journal.add(run(1)).unwrap();
         journal.add(GridRun::failed("here".to_owned(), Backend::Kernel, 1, &anyhow::anyhow!("no"))).unwrap();
         assert_eq!(journal.runs().len(), 2);
@@ -158,29 +177,34 @@ mod tests {
         let path = dir.join(NAME);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{text}{{\"point\":\"he")).unwrap();
-        let refused = |seconds, resume, why: &str| {
-            let error = GridJournal::open(&dir, seconds, resume).map(|_| ()).unwrap_err();
+        let refused = |seconds, kept, why: &str| {
+            let error = GridJournal::open(&dir, seconds, kept).map(|_| ()).unwrap_err();
             assert!(format!("{error:#}").contains(why), "{error:#}");
         };
-        refused(10, false, "--resume");
-        refused(20, true, "another directory");
-        let mut journal = GridJournal::open(&dir, 10, true).unwrap();
+        refused(10, Nothing, "--resume");
+        refused(20, All, "another directory");
+        refused(20, Kernel, "another directory");
+        let mut journal = GridJournal::open(&dir, 10, All).unwrap();
         assert_eq!(journal.runs(), [run(1)]);
         journal.add(run(2)).unwrap();
         drop(journal);
-        let mut journal = GridJournal::open(&dir, 10, true).unwrap();
+        let mut journal = GridJournal::open(&dir, 10, All).unwrap();
         assert_eq!(journal.runs(), [run(1), run(2)]);
-        // Another version makes the lab's runs again, and keeps those in real time.
-        let real = GridRun { way: Backend::Kernel, ..run(2) };
-        journal.add(real.clone()).unwrap();
-        journal.forget_lab(10).unwrap();
+        // Another version makes farpace's runs again, and keeps the kernel's.
+        let kernel = GridRun { way: Backend::Kernel, ..run(2) };
+        journal.add(kernel.clone()).unwrap();
+        journal.add(GridRun { way: Backend::Farpace, ..run(2) }).unwrap();
         drop(journal);
-        let mut journal = GridJournal::open(&dir, 10, true).unwrap();
-        assert_eq!(journal.runs(), std::slice::from_ref(&real));
+        let other = fs::read_to_string(&path).unwrap().replacen(env!("CARGO_PKG_VERSION"), "0.0.1", 1);
+        fs::write(&path, other).unwrap();
+        refused(10, All, "another directory");
+        let mut journal = GridJournal::open(&dir, 10, Kernel).unwrap();
+        assert_eq!(journal.runs(), std::slice::from_ref(&kernel));
         journal.add(run(2)).unwrap();
-        assert_eq!(GridJournal::open(&dir, 10, true).unwrap().runs(), [real, run(2)]);
+        drop(journal);
+        assert_eq!(GridJournal::open(&dir, 10, All).unwrap().runs(), [kernel, run(2)]);
         fs::write(&path, text.replacen("sent", "send", 1)).unwrap();
-        refused(10, true, "line 2 is no run");
+        refused(10, All, "line 2 is no run");
         fs::remove_dir_all(&dir).unwrap();
     }
 }

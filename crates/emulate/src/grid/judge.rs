@@ -148,7 +148,7 @@ pub fn next_run(
 ) -> Option<(Backend, u64)> {
     let made = |way| runs.iter().filter(move |run| run.way == way);
     let of_lab = |seed| made(Backend::Lab).any(|run| run.seed == seed);
-    // Runs of the lab that were forgotten.
+    // The kernel's runs outlive those of the lab beside them.
     if let Some(run) = ways.iter().flat_map(|way| made(*way)).find(|run| !of_lab(run.seed)) {
         return Some((Backend::Lab, run.seed));
     }
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(left(&RULES, &point(), &ways, &[]), [6, 10]);
         assert_eq!(left(&RULES, &point(), &ways, &made[..3]), [4, 8]);
         assert_eq!(left(&RULES, &point(), &ways, &made), [0, 0]);
-        // The lab's runs that were forgotten come first.
+        // What is missing of the lab comes first.
         let real: Vec<GridRun> = made.iter().filter(|run| run.way != Lab).cloned().collect();
         assert_eq!(next(&real), Some((Lab, 1)));
         let last =

@@ -14,7 +14,7 @@ mod points;
 mod record;
 mod show;
 
-pub use journal::GridJournal;
+pub use journal::{GridJournal, GridKept};
 pub use judge::{GridRules, GridTally, GridVerdict, MAX_LATE_SHARE, left, next_run, tally};
 pub use measure::{GridObserver, GridPlan, GridProgress, measure};
 pub use point::{GridPoint, GridQueue};

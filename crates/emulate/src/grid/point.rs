@@ -8,8 +8,8 @@ use farpace_units::{ByteCount, Rate, Span, number};
 
 /// Round trips that a run lasts at least: slow start and some periods of the congestion control.
 const MIN_ROUND_TRIPS: u64 = 50;
-/// Above this many bytes in flight and queued, both receivers get a fixed window: the kernel's limit of
-/// autotuning and ours (6 MiB) would differ.
+/// Above this many bytes in flight and queued, both receivers get a fixed window: what is compared is not how
+/// fast they tune it.
 const MAX_AUTOTUNED: u64 = 3 << 20;
 /// Random delays on the access line are at most this, and at most a hundredth of the round trip.
 const MAX_JITTER: Span = Span::from_millis(1);
