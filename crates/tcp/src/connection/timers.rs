@@ -96,6 +96,7 @@ impl Connection {
         if due(self.pacer.deadline()) {
             self.pacer.release();
             self.linux.looks_again();
+            self.flight.recovery.on_pacing_timer();
         }
         if due(self.retry_deadline()) {
             self.on_retry();

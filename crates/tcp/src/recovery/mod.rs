@@ -417,6 +417,8 @@ pub trait LossRecovery: Send {
     fn new_data_first(&self) -> bool {
         false
     }
+    /// The pacing timer has expired: segments may leave.
+    fn on_pacing_timer(&mut self) {}
     /// [`next_segment`](Self::next_segment) has granted all it would, and what goes before it has left; asked
     /// before and after new data.
     fn pass_is_over(&mut self, _snd_nxt: Seq) {}

@@ -14,10 +14,11 @@
 //! named means none sent. A segment that is sent and not in the script is an error, so every
 //! gap in the times is a check of silence.
 //!
-//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `end_orphan`, `departed
-//! N` (the SYN has number 1), `more`, `no_more`, `cork`, `uncork`, `nagle`, `nodelay`, `quick` and `slow`
-//! (options of sockets), `too_big MTU SEQ` and `unreachable SEQ` (reports of the network), `mss N`, `state
-//! X`, `recovery X`, `cwnd N`, `ssthresh N`, `rto MS`, `event X`, and `quiet` (nothing was sent until now).
+//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `end_orphan`,
+//! `departed N` (the SYN has number 1), `rate N` (the program's limit, bit/s), `more`, `no_more`, `cork`,
+//! `uncork`, `nagle`, `nodelay`, `quick` and `slow` (options of sockets), `too_big MTU SEQ` and
+//! `unreachable SEQ` (reports of the network), `mss N`, `state X`, `recovery X`, `cwnd N`, `ssthresh N`,
+//! `rto MS`, `event X`, and `quiet` (nothing was sent until now).
 
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::panic, reason = "this is how a script fails")]
@@ -27,7 +28,7 @@ use bytes::Bytes;
 use farpace_events::Cause;
 use farpace_tcp::config::{MtuProbing, Profile, Settings};
 use farpace_tcp::{Connection, Ecn, OutgoingSegment, PathError, Ports, Segment, TransmitRoom};
-use farpace_units::{ByteCount, Instant, Seq, Span};
+use farpace_units::{ByteCount, Instant, Rate, Seq, Span};
 use farpace_wire::Unreachable;
 use farpace_wire::tcp::{
     AckDelay, CdlCapability, SackBlock, Tarr, TcpFlags, TcpHeader, TcpOptions, Timestamps,
@@ -224,6 +225,7 @@ impl Script {
                 self.written += number();
             }
             "stop_reading" => c.stop_reading(),
+            "rate" => c.set_rate_cap(Some(Rate::from_bits_per_sec(number().into()))),
             "more" | "no_more" => c.set_more(name == "more"),
             "cork" | "uncork" | "nagle" | "nodelay" => {
                 let mut config = c.config().clone();

@@ -44,6 +44,31 @@ fn a_burst_is_cut_anew_when_it_is_sent_again() {
     );
 }
 
+/// Breaks: new data leaves at the pacing timer before what was found lost, and a recovery lasts for as long as
+/// there is new data (tcp_tsq_write).
+#[test]
+fn what_was_lost_goes_first_at_the_pacing_timer() {
+    let mut s = Script::connect(&Settings { sack: Some(true), ..today() });
+    s.run(
+        "0   > S 0 sackok
+         10  < S. 0 ack 1 mss 1000 sackok win 60000
+         10  > . 1 ack 1
+         10  ! write 12000",
+    );
+    for at in 0..10 {
+        s.run(&format!("10  > . {}+1000 ack 1", at * 1000 + 1));
+    }
+    s.run(
+        "20  ! rate 800000                    # 10 ms for a segment, two at once
+         30         < . 1 ack 1 sack 3001-10001
+         30  > . 1+1000 ack 1
+         30  > . 1001+1000 ack 1
+         50  > . 2001+1000 ack 1
+         50  > . 10001+1000 ack 1
+         70  > P. 11001+1000 ack 1",
+    );
+}
+
 /// Breaks: an acknowledgment of what was never sent makes profile `linux` send what it had put off.
 #[test]
 fn what_is_refused_lets_nothing_go() {

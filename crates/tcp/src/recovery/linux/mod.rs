@@ -259,6 +259,13 @@ impl LossRecovery for LinuxRecovery {
         false
     }
 
+    /// What was found lost goes before new data (tcp_tsq_write).
+    fn on_pacing_timer(&mut self) {
+        if self.resend == Resend::Nothing {
+            self.resend = Resend::Lost;
+        }
+    }
+
     fn pass_is_over(&mut self, snd_nxt: Seq) {
         match self.resend {
             // RFC 5682 §3.1 step 2b: without new data the timeout is taken for real.
