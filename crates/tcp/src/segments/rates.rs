@@ -54,6 +54,8 @@ pub struct RateSample {
     pub in_flight_at_send: Packets,
     /// Segments found lost since the newest was sent.
     pub lost: Packets,
+    /// Segments found lost over the whole connection.
+    pub total_lost: u64,
     /// Round trip of the newest, if it was sent only once.
     pub rtt: Option<Span>,
 }
@@ -212,6 +214,7 @@ impl DeliveryRates {
             app_limited: snapshot.app_limited,
             in_flight_at_send: snapshot.in_flight,
             lost: packets(self.lost - snapshot.lost),
+            total_lost: self.lost,
             rtt,
         })
     }

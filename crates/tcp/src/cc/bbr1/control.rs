@@ -24,7 +24,7 @@ impl Bbr1 {
     }
 
     pub(super) fn set_pacing_rate(&mut self, gain: f64) {
-        let rate = PACING_MARGIN * gain * self.btl_bw.get();
+        let rate = PACING_MARGIN * gain * self.bw();
         // Before the pipe was full once, the rate only rises.
         if (self.filled_pipe && rate > 0.0) || rate > self.pacing_rate {
             self.pacing_rate = rate;
@@ -39,20 +39,20 @@ impl Bbr1 {
 
     /// BBRInflight: what has to be under way at `gain`, segments (BBR §4.2.3.2).
     pub(super) fn inflight(&self, gain: f64) -> f64 {
-        self.quantized(self.volume(gain))
+        self.quantized(self.volume(self.btl_bw.get(), gain))
     }
 
-    /// What the path holds, times `gain`, in segments.
-    fn volume(&self, gain: f64) -> f64 {
+    /// What a path of this rate holds, times `gain`, in segments.
+    fn volume(&self, bw: f64, gain: f64) -> f64 {
         match self.rtprop {
-            Some(rtprop) => libm::ceil(gain * self.btl_bw.get() * rtprop.as_secs_f64() / self.mss),
+            Some(rtprop) => libm::ceil(gain * bw * rtprop.as_secs_f64() / self.mss),
             None => self.initial_cwnd.unwrap_or(self.cwnd),
         }
     }
 
     /// Room for aggregated ACKs once the pipe has been full, at most for 100 ms of them (Linux).
     pub(super) fn room(&self) -> f64 {
-        let most = self.btl_bw.get() / self.mss * MAX_AGGREGATION.as_secs_f64();
+        let most = self.bw() / self.mss * MAX_AGGREGATION.as_secs_f64();
         if self.filled_pipe { libm::floor(self.extra_acked.get().min(most)) } else { 0.0 }
     }
 
@@ -67,7 +67,7 @@ impl Bbr1 {
     pub(super) fn set_cwnd(&mut self) {
         self.modulate_for_recovery();
         if !self.packet_conservation {
-            let target = self.quantized(self.volume(self.cwnd_gain()) + self.room());
+            let target = self.quantized(self.volume(self.bw(), self.cwnd_gain()) + self.room());
             let grown = self.cwnd + self.newly_delivered;
             if self.filled_pipe {
                 self.cwnd = grown.min(target);

@@ -5,12 +5,13 @@
 //! pacing rate is pacing_gain·BtlBw, the window cwnd_gain·BtlBw·RTprop and three quanta. This file holds the
 //! state and the order of the steps, [`phases`] the cycle, [`control`] window and rate.
 //!
-//! As in Linux, the window has room for aggregated ACKs ([`ExtraAcked`]), and the pacing rate is 1 % lower.
-//! Left out: Linux's search for policers (lt_bw). Losses change nothing but the window during a recovery:
-//! that is what v3 was made for.
+//! As in Linux, the window has room for aggregated ACKs ([`ExtraAcked`]), a policer's rate is kept
+//! ([`policers`]), and the pacing rate is 1 % lower. Other losses change nothing but the window during a
+//! recovery: that is what v3 was made for.
 
 mod control;
 mod phases;
+mod policers;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
 use crate::segments::RateSample;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate, Span};
+use policers::{PolicerSample, PolicerSearch};
 
 /// BtlBwFilterLen, round trips (BBR §4.1.1.5).
 const BTL_BW_FILTER_LEN: u64 = 10;
@@ -59,6 +61,7 @@ pub struct Bbr1 {
     rounds: PacketRounds,
     btl_bw: WindowedMax,
     extra_acked: ExtraAcked,
+    policers: PolicerSearch,
     rtprop: Option<Span>,
     rtprop_stamp: Instant,
     rtprop_expired: bool,
@@ -102,6 +105,7 @@ impl Bbr1 {
             rounds: PacketRounds::default(),
             btl_bw: WindowedMax::default(),
             extra_acked: ExtraAcked::default(),
+            policers: PolicerSearch::default(),
             rtprop: None,
             rtprop_stamp: Instant::ZERO,
             rtprop_expired: false,
@@ -135,13 +139,31 @@ impl Bbr1 {
         window.set_cwnd(Packets::new(self.cwnd as u32));
     }
 
+    /// The rate to send at, bytes per second: a policer's, or BtlBw.
+    fn bw(&self) -> f64 {
+        self.policers.rate().unwrap_or_else(|| self.btl_bw.get())
+    }
+
     /// BBR §4.1.1: a rate that the application limited counts only if it is greater than what is known.
     fn update_btl_bw(&mut self, sample: Option<&RateSample>) {
         self.rounds.on_ack(sample.map(|s| s.prior_delivered), self.delivered);
         if self.rounds.start {
             self.packet_conservation = false;
         }
-        let Some(rate) = sample.and_then(|s| s.rate) else { return };
+        let Some(sample) = sample else { return };
+        let ack = PolicerSample {
+            now: self.now,
+            round_start: self.rounds.start,
+            newly_lost: self.newly_lost,
+            delivered: self.delivered as f64,
+            lost: sample.total_lost as f64,
+            app_limited: self.app_limited,
+            mss: self.mss,
+        };
+        if self.policers.on_ack(&ack, self.state == Bbr1State::ProbeBw) {
+            self.enter_probe_bw();
+        }
+        let Some(rate) = sample.rate else { return };
         let rate = rate.as_bytes_per_sec_f64();
         if rate >= self.btl_bw.get() || !self.app_limited {
             self.btl_bw.note(self.rounds.count, rate, BTL_BW_FILTER_LEN);
@@ -183,7 +205,7 @@ impl CongestionControl for Bbr1 {
             now: self.now,
             round: self.rounds.count,
             acked: self.newly_delivered,
-            rate: self.btl_bw.get() / self.mss,
+            rate: self.bw() / self.mss,
             cwnd: self.cwnd,
         };
         self.extra_acked.on_ack(&batch, BTL_BW_FILTER_LEN);
@@ -250,6 +272,7 @@ impl CongestionControl for Bbr1 {
                     self.prior_cwnd = self.prior_cwnd.max(self.cwnd_before_loss);
                     // A plateau during a slowdown that was none says nothing: look again.
                     (self.full_bw, self.full_bw_count) = (0.0, 0);
+                    self.policers.reset();
                 }
                 self.restore_cwnd();
             }

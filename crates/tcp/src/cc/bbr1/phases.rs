@@ -20,6 +20,8 @@ impl Bbr1 {
         match self.state {
             Bbr1State::Startup => HIGH_GAIN,
             Bbr1State::Drain => 1.0 / HIGH_GAIN,
+            // The bucket of a policer would pass a probe at once, and drop as much afterwards.
+            Bbr1State::ProbeBw if self.policers.rate().is_some() => 1.0,
             Bbr1State::ProbeBw => CYCLE.get(self.cycle_index).copied().unwrap_or(1.0),
             Bbr1State::ProbeRtt => 1.0,
         }
@@ -62,7 +64,7 @@ impl Bbr1 {
     }
 
     /// The cycle begins anywhere but where it drains: there is nothing to drain, and others begin elsewhere.
-    fn enter_probe_bw(&mut self) {
+    pub(super) fn enter_probe_bw(&mut self) {
         self.state = Bbr1State::ProbeBw;
         let draw = (self.rng.roll() % (CYCLE.len() as u64 - 1)) as usize;
         self.cycle_index = if draw >= DRAINING { draw + 1 } else { draw };
