@@ -44,8 +44,8 @@ fn a_burst_is_cut_anew_when_it_is_sent_again() {
     );
 }
 
-/// Breaks: new data leaves at the pacing timer before what was found lost, and a recovery lasts for as long as
-/// there is new data (tcp_tsq_write).
+/// Breaks: new data leaves at the pacing timer before what was found lost, and a recovery lasts for as long
+/// as there is new data (tcp_tsq_write).
 #[test]
 fn what_was_lost_goes_first_at_the_pacing_timer() {
     let mut s = Script::connect(&Settings { sack: Some(true), ..today() });
