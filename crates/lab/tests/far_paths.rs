@@ -226,7 +226,8 @@ fn bbr_over_a_policer_has_its_rate() {
              delay = \"{delay} ms\"\n\
              forward = {{ policer = {{ rate = \"10 Mbit/s\", burst = \"32 kB\" }}, jitter = \"100 us\" }}\n\
              [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 GB\"\n\
-             sender = {{ profile = \"linux\", congestion = \"bbr1\" }}\nreceiver = {{ profile = \"linux\" }}\n"
+             sender = {{ profile = \"linux\", congestion = \"bbr1\" }}\n\
+             receiver = {{ profile = \"linux\" }}\n"
         );
         let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
         let mut run = Run::new(&scenario, Inputs::default()).unwrap();
