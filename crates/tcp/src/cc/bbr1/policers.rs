@@ -1,5 +1,6 @@
 //! The long-term bandwidth of Linux (lt_bw): where two intervals in a row lose a fifth and more at the same
-//! rate, a token bucket limits it. The sender then keeps to that rate for a while, and does not probe.
+//! rate, a token bucket limits it. The sender then keeps to that rate for a while, and does not probe. Linux
+//! also takes a timeout for a sample; here only ACKs are samples.
 
 use farpace_units::{Instant, Span};
 
@@ -23,9 +24,9 @@ pub struct PolicerSample {
     pub round_start: bool,
     /// Segments that it shows to be lost.
     pub newly_lost: f64,
-    /// Segments delivered and lost over the whole connection.
+    /// Segments delivered over the whole connection.
     pub delivered: f64,
-    /// See `delivered`.
+    /// Segments found lost over the whole connection.
     pub lost: f64,
     /// The program held data back.
     pub app_limited: bool,
