@@ -11,6 +11,8 @@
 pub mod ack;
 mod ack_request;
 pub mod cc;
+#[cfg(debug_assertions)]
+mod check_turn;
 pub mod config;
 mod connection;
 mod ports;

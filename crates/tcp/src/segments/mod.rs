@@ -117,6 +117,8 @@ pub struct Segments {
     transmissions: u32,
     /// The latest of them that has left the host; none: all have.
     departed: Option<u32>,
+    #[cfg(debug_assertions)]
+    turn: crate::check_turn::CheckTurn,
 }
 
 impl Segments {
@@ -567,6 +569,21 @@ impl Segments {
     /// Segments that duplicate ACKs stand for, on connections without SACK.
     pub fn assumed_out(&self) -> Packets {
         Packets::new(self.assumed_out)
+    }
+
+    /// [Recounts](Segments::check) long queues more rarely than short ones.
+    ///
+    /// # Errors
+    /// As [`check`](Segments::check).
+    #[cfg(debug_assertions)]
+    pub fn check_in_turn(&mut self) -> Result<(), String> {
+        if self.turn.take(self.rows.len()) { self.check() } else { Ok(()) }
+    }
+
+    /// True if [`check_in_turn`](Segments::check_in_turn) will recount next time.
+    #[cfg(debug_assertions)]
+    pub fn is_check_due(&self) -> bool {
+        self.turn.is_due(self.rows.len())
     }
 
     /// Recounts everything; the error names what does not agree.

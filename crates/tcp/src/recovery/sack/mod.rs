@@ -247,7 +247,7 @@ impl LossRecovery for SackRecovery {
         self.resize(ack, before, &news, cx);
         self.arm_probe(ack, advanced, cx);
         #[cfg(debug_assertions)]
-        debug_assert_eq!(self.scoreboard.check(cx.segments), Ok(()));
+        debug_assert_eq!(self.scoreboard.check_in_turn(cx.segments), Ok(()));
         outcome
     }
 

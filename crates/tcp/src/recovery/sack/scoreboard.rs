@@ -163,7 +163,16 @@ impl Scoreboard {
         self.runs.last_key_value().map(|(_, &end)| self.seq(end))
     }
 
-    /// Compares the runs with the tags.
+    /// [Compares](Scoreboard::check) the runs with the tags when the rows are recounted, too.
+    ///
+    /// # Errors
+    /// As [`check`](Scoreboard::check).
+    #[cfg(debug_assertions)]
+    pub fn check_in_turn(&self, segments: &Segments) -> Result<(), String> {
+        if segments.is_check_due() { self.check(segments) } else { Ok(()) }
+    }
+
+    /// Compares all runs with the tags.
     ///
     /// # Errors
     /// The first row they disagree about.
