@@ -58,11 +58,17 @@ impl GatewayProcess {
 }
 
 impl Drop for GatewayProcess {
-    /// A test that fails leaves no process.
+    /// A test that fails leaves no process, and shows what the gateway said.
     fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
+        let ended = self.child.try_wait();
+        if matches!(ended, Ok(None)) {
             let _ = self.child.kill();
             let _ = self.child.wait();
+        }
+        if std::thread::panicking() {
+            let mut notes = String::new();
+            let _ = self.child.stderr.take().map(|mut error| error.read_to_string(&mut notes));
+            println!("a gateway, {ended:?} when the test failed, said:\n{notes}");
         }
     }
 }
