@@ -9,6 +9,7 @@
 //! | configuration | `config`, and `install` for systemd |
 //! | what leads traffic to the gateway | `interception` |
 //! | a pair: keys, files, tunnels over several links | `keys`, `peer_file`, `pair`, `endpoint_name` |
+//! | when a peer is down | `peer_watch` |
 //! | captures of both sides | `capture`, `capture_files` |
 //! | what it tells: snapshot, control socket, metrics, dashboard | `snapshot`, `control`, `status`, `web` |
 //! | what keeps traffic from it | `check`, and `check_policy` for routing rules |
@@ -28,6 +29,7 @@ mod interception;
 pub mod keys;
 mod pair;
 mod peer_file;
+mod peer_watch;
 mod service;
 mod snapshot;
 pub mod status;

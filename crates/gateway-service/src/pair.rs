@@ -240,6 +240,12 @@ impl GatewayPair {
         layer.and_then(up).unwrap_or(false)
     }
 
+    /// Bytes of authentic packets that have come from the peer, on all paths. It is renewed four times a
+    /// second.
+    pub fn heard(&self) -> u64 {
+        self.statuses.iter().flat_map(TunnelStatus::peers).map(|peer| peer.received).sum()
+    }
+
     /// What it does.
     pub fn view(&self, world: &World, elements: &PairElements) -> PairView {
         let link = world.element::<PeerLink>(elements.link);

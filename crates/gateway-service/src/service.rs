@@ -5,6 +5,7 @@ use super::config::{GatewayFile, PeerDown};
 use super::control::{GatewayRequest, Question, Questions};
 use super::interception::{Interception, side_mtu};
 use super::pair::{GatewayPair, PairElements, PairView};
+use super::peer_watch::PeerWatch;
 use super::snapshot::{MAX_ROWS, Snapshot};
 use super::watchdog::Watchdog;
 use super::web::{self, Dashboard};
@@ -28,8 +29,6 @@ const LAST_ROUNDS: u32 = 8;
 const NOTIFY: Span = Span::from_millis(500);
 /// Between two looks at what is known of the paths to a peer.
 const LOOK: Span = Span::from_secs(1);
-/// A peer that answers on no path for so long is down.
-const PEER_TIMEOUT: Span = Span::from_secs(2);
 /// Between two attempts to set or take away the rules that lead to a peer, after one has failed.
 const RULES_RETRY: Span = Span::from_secs(5);
 
@@ -46,8 +45,7 @@ pub struct GatewayService {
     pair: Option<(GatewayPair, PairElements)>,
     looked: Instant,
     dashboard: Option<Dashboard>,
-    /// Since when no path leads to the peer.
-    down_since: Option<Instant>,
+    peer_watch: PeerWatch,
     /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
     rules_error: Option<String>,
     rules_retry: Instant,
@@ -134,7 +132,7 @@ impl GatewayService {
             notified: Instant::ZERO,
             pair,
             looked: Instant::ZERO,
-            down_since: None,
+            peer_watch: PeerWatch::default(),
             rules_error: None,
             rules_retry: Instant::ZERO,
             capture,
@@ -230,8 +228,7 @@ impl GatewayService {
     fn follow_peer(&mut self, now: Instant) {
         let Some((pair, elements)) = &self.pair else { return };
         let is_up = pair.is_up(self.driver.world(), elements);
-        self.down_since = if is_up { None } else { Some(self.down_since.unwrap_or(now)) };
-        let is_down = self.down_since.is_some_and(|since| now.since(since) >= PEER_TIMEOUT);
+        let is_down = self.peer_watch.is_down(now, is_up, || pair.heard());
         match is_up || self.file.peer_down == PeerDown::Hold {
             true if !self.is_ending => self.lead_to_peer(now),
             false if is_down => self.pass_by_kernel(now),
