@@ -1,13 +1,17 @@
 //! The detector of token buckets (after Flach et al., SIGCOMM 2016).
 
 use crate::flow::FlowLoss;
+use crate::statistics::median;
 use crate::view::{View, capacity_since};
 use farpace_units::{Instant, Rate, Span};
 
 /// Losses and segments that got through that are needed.
 const MIN_LOSSES: usize = 10;
 const MIN_PASSES: usize = 30;
-/// Round trips with losses that are needed, and those without which a fit has to be perfect.
+/// Runs of losses, and round trips with losses, that are needed, and those without which a fit has to be
+/// perfect.
+const MIN_RUNS: f64 = 6.0;
+const FEW_RUNS: f64 = 10.0;
 const MIN_ROUNDS: usize = 2;
 const FEW_ROUNDS: usize = 3;
 /// What a bucket must explain, see [`Fit`]: always, where passes lie far below losses, and where many runs of
@@ -23,6 +27,10 @@ const MIN_APART_OF_MANY: f64 = 0.5;
 /// What stands in a queue for less than that, in seconds, or for less than a sixteenth of the round trip,
 /// does not show.
 const MIN_DELAY: f64 = 0.005;
+/// A queue delays at losses by the time in which it sends what it holds, to this part; behind a bucket it is
+/// shorter than this part of the time in which the bucket leaks what it holds.
+const SAME_DELAY: f64 = 0.25;
+const MAX_BEHIND: f64 = 0.5;
 /// The least bucket, in segments.
 const MIN_DEPTH: f64 = 3.5;
 /// Losses of an episode that shows the rate by itself.
@@ -68,6 +76,11 @@ impl Fit {
         self.full - 3.0 * self.over + 0.4 * self.apart
     }
 
+    /// Chance does not make losses lie so even if there are few.
+    fn is_perfect(&self, runs: f64) -> bool {
+        self.full >= 0.95 && self.apart >= if runs < FEW_RUNS { 0.95 } else { 0.85 }
+    }
+
     /// Chance does not make losses lie so, in so many runs and round trips.
     fn convinces(&self, runs: f64, rounds: usize) -> bool {
         if self.over > MAX_OVER {
@@ -76,8 +89,7 @@ impl Fit {
         let many = runs >= MANY_RUNS && self.full >= MIN_FULL_OF_MANY && self.apart >= MIN_APART_OF_MANY;
         let far = self.full.min(self.apart) >= FAR_APART && self.full + self.apart >= MIN_SUM;
         let all = self.full >= MIN_FULL && self.apart >= MIN_APART || far;
-        let perfect = self.full >= 0.95 && self.apart >= 0.85;
-        if rounds < FEW_ROUNDS { perfect } else { all || many }
+        if rounds < FEW_ROUNDS || runs < FEW_RUNS { self.is_perfect(runs) } else { all || many }
     }
 }
 
@@ -104,22 +116,34 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
     let rounds = rounds(&losses, view.base);
     // Losses in a row tell as much as one.
     let runs = losses.len() as f64 / view.mean_run().max(1.0);
-    if rounds < MIN_ROUNDS || runs < MIN_LOSSES as f64 {
+    if rounds < MIN_ROUNDS || runs < MIN_RUNS {
         return None;
     }
-    let points = points(view, &losses);
-    if points.iter().filter(|p| !p.lost).count() < MIN_PASSES {
-        return None;
-    }
-    let best = best_fit(view, &points, first)?;
-    if !best.convinces(runs, rounds) {
-        return None;
-    }
+    let base = view.base.as_secs_f64();
+    let byte = view.half.line_rate().map_or(0.0, |rate| 1.0 / rate);
+    let seen = PassTimes { delays: Vec::new(), byte };
+    let hidden = losses.iter().any(|l| l.upstream);
+    let sent = delays(view).filter(|_| hidden).map(|delays| PassTimes { delays, byte });
+    // What stood in queues at most losses: before the bucket, behind it, or instead of it.
+    let queue = sent.as_ref().map(|times| times.delay_at(&losses));
+    let fit = |times: &PassTimes| {
+        let points = points(view, &losses, times);
+        let passes = points.iter().filter(|p| !p.lost).count();
+        let fit = best_fit(view, &points, first).filter(|_| passes >= MIN_PASSES)?;
+        let own = fit.depth / fit.rate;
+        let is_queue = queue.is_some_and(|queue| (queue / own - 1.0).abs() <= SAME_DELAY);
+        (fit.convinces(runs, rounds) && !is_queue).then_some(fit)
+    };
+    // In times without queues more is asked of a bucket: what queued before it would be one.
+    let low = |fit: &Fit| queue.is_some_and(|queue| queue < (MAX_BEHIND * fit.depth / fit.rate).min(base));
+    let sure = |fit: &Fit| fit.is_perfect(runs) || runs >= MANY_RUNS;
+    let sent = sent.as_ref().and_then(fit).filter(low).filter(sure);
+    let best = [fit(&seen), sent].into_iter().flatten().max_by(better)?;
     // A queue of that depth would have delayed what stood in it.
     let delay = best.depth / best.rate;
     // One that holds so little may as well be a queue: queues of a few packets are common, such buckets are
     // not.
-    if delay < MIN_DELAY.min(view.base.as_secs_f64() / 16.0) {
+    if delay < MIN_DELAY.min(base / 16.0) {
         return None;
     }
     let mut queued: Vec<f64> = losses.iter().map(|l| l.queued.as_secs_f64()).collect();
@@ -142,6 +166,10 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
     })
 }
 
+fn better(a: &Fit, b: &Fit) -> std::cmp::Ordering {
+    a.score().total_cmp(&b.score())
+}
+
 /// The rate that explains the losses best.
 fn best_fit(view: &View<'_>, points: &[Point], first: &FlowLoss) -> Option<Fit> {
     let mss = f64::from(view.mss);
@@ -152,7 +180,6 @@ fn best_fit(view: &View<'_>, points: &[Point], first: &FlowLoss) -> Option<Fit> 
         .map(|n| usual * (FIRST_RATE + (LAST_RATE - FIRST_RATE) * n as f64 / RATES as f64))
         .collect();
     tried.extend(episode_rates(view, points));
-    let better = |a: &Fit, b: &Fit| a.score().total_cmp(&b.score());
     let rates = tried.into_iter().filter(|rate| *rate > 0.0);
     let mut best = rates.filter_map(|rate| fit(points, rate, mss)).max_by(better)?;
     let mut step = (LAST_RATE - FIRST_RATE) / RATES as f64;
@@ -197,7 +224,7 @@ fn rounds(losses: &[&FlowLoss], base: Span) -> usize {
 
 /// Losses and passes in order of time, with the data that had got through: all that was seen, less what was
 /// lost behind the capture point.
-fn points(view: &View<'_>, losses: &[&FlowLoss]) -> Vec<Point> {
+fn points(view: &View<'_>, losses: &[&FlowLoss], times: &PassTimes) -> Vec<Point> {
     let stride = view.half.losses.stride();
     let lost_by_then: Vec<u64> = losses
         .iter()
@@ -220,9 +247,9 @@ fn points(view: &View<'_>, losses: &[&FlowLoss]) -> Vec<Point> {
         .kept()
         .iter()
         .filter(|p| !lost.contains(&p.frame))
-        .map(|p| Point { time: p.time.as_secs_f64(), passed: through(p.time, p.passed), lost: false })
+        .map(|p| Point { time: times.of(p.time), passed: through(p.time, p.passed), lost: false })
         .collect();
-    points.extend(losses.iter().zip(times(view, losses)).map(|(l, time)| Point {
+    points.extend(losses.iter().zip(times.of_losses(losses)).map(|(l, time)| Point {
         time,
         passed: through(l.sent, l.passed),
         lost: true,
@@ -231,24 +258,58 @@ fn points(view: &View<'_>, losses: &[&FlowLoss]) -> Vec<Point> {
     points
 }
 
-/// When each loss would have passed, in seconds. What was lost before the capture point came after the
-/// segment before it, at the distance of segments that follow each other, and before the one that showed the
-/// hole.
-fn times(view: &View<'_>, losses: &[&FlowLoss]) -> Vec<f64> {
-    let byte = view.half.line_rate().map_or(0.0, |rate| 1.0 / rate);
-    let mut times = Vec::with_capacity(losses.len());
-    let mut from = 0;
-    while let Some(first) = losses.get(from) {
-        let hole = losses[from..].iter().take_while(|l| l.upstream && l.frame == first.frame).count().max(1);
-        let (before, seen) = (first.before.as_secs_f64(), first.sent.as_secs_f64());
-        for at in 0..hole {
-            let even = (seen - before) * (at + 1) as f64 / (hole + 1) as f64;
-            let close = byte * f64::from(first.len) * (at + 1) as f64;
-            times.push(if first.upstream { before + close.min(even) } else { seen });
-        }
-        from += hole;
+/// When segments came to a bucket, in seconds.
+struct PassTimes {
+    /// Delays in queues behind the bucket, by the time when segments are seen: what queued was together when
+    /// it came there. Empty: it came when it is seen.
+    delays: Vec<(f64, f64)>,
+    /// Seconds per byte of segments that follow each other.
+    byte: f64,
+}
+
+impl PassTimes {
+    fn of(&self, at: Instant) -> f64 {
+        let at = at.as_secs_f64();
+        let next = self.delays.partition_point(|(time, _)| *time <= at);
+        at - self.delays.get(next.saturating_sub(1)).map_or(0.0, |(_, delay)| *delay)
     }
-    times
+
+    /// The median of the delays at losses.
+    fn delay_at(&self, losses: &[&FlowLoss]) -> f64 {
+        let delays: Vec<f64> = losses.iter().map(|l| l.before.as_secs_f64() - self.of(l.before)).collect();
+        median(delays)
+    }
+
+    /// What was lost before the capture point came after the segment before it, at the distance of segments
+    /// that follow each other, and before the one that showed the hole.
+    fn of_losses(&self, losses: &[&FlowLoss]) -> Vec<f64> {
+        let mut times = Vec::with_capacity(losses.len());
+        let mut from = 0;
+        while let Some(first) = losses.get(from) {
+            let hole =
+                losses[from..].iter().take_while(|l| l.upstream && l.frame == first.frame).count().max(1);
+            let (before, seen) = (self.of(first.before), self.of(first.sent));
+            for at in 0..hole {
+                let even = (seen - before) * (at + 1) as f64 / (hole + 1) as f64;
+                let close = self.byte * f64::from(first.len) * (at + 1) as f64;
+                times.push(if first.upstream { before + close.min(even) } else { seen });
+            }
+            from += hole;
+        }
+        times
+    }
+}
+
+/// The delays in queues by the clock of the sender; none if it is not known.
+fn delays(view: &View<'_>) -> Option<Vec<(f64, f64)>> {
+    let passes = view.half.passes.kept().iter();
+    let delays: Vec<_> = passes
+        .filter_map(|pass| {
+            let time = pass.time.as_secs_f64();
+            Some((time, time - view.half.undelayed(pass.stamp?)?.as_secs_f64()))
+        })
+        .collect();
+    (!delays.is_empty()).then_some(delays)
 }
 
 fn fit(points: &[Point], rate: f64, mss: f64) -> Option<Fit> {

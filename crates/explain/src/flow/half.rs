@@ -60,6 +60,8 @@ pub struct Half {
     pub first_data: Option<(Instant, u64)>,
     /// Last segment with data.
     pub last_data: Option<(Instant, u64)>,
+    /// When data last came that had not been seen before, and all payload by then.
+    last_new: Option<(Instant, u64)>,
     /// Last ACK that acknowledged data.
     pub last_ack: Option<(Instant, u64)>,
     /// FIN.
@@ -186,6 +188,12 @@ impl Half {
     /// Ticks per second of the sender's timestamps.
     pub fn clock(&self) -> Option<f64> {
         self.log.one_way.rate()
+    }
+
+    /// When a segment with this timestamp would have come without queues, to a tick of its sender's clock;
+    /// none if that is not known.
+    pub fn undelayed(&self, stamp: u32) -> Option<Instant> {
+        self.log.one_way.undelayed(stamp)
     }
 
     /// Payload that was acknowledged.

@@ -22,8 +22,7 @@ pub struct FlowLoss {
     pub(super) id: u64,
     /// When it was sent first; if it was lost before the capture point, when the hole was seen.
     pub sent: Instant,
-    /// If it was lost before the capture point, when the last segment passed before the hole was seen; else
-    /// as `sent`.
+    /// If it was lost before the capture point, when the data before the hole passed; else as `sent`.
     pub before: Instant,
     /// The frame of the first transmission; if it was lost before the capture point, that which showed the
     /// hole.
@@ -134,6 +133,8 @@ pub struct Pass {
     pub queued: Span,
     /// Payload.
     pub len: u32,
+    /// The timestamp that its sender put into it.
+    pub stamp: Option<u32>,
 }
 
 /// Points kept.

@@ -146,6 +146,19 @@ fn verdicts_agree_with_the_lab() {
     assert!(scores.times.share() >= 0.6, "{:.1} % of the times are right", scores.times.share() * 100.0);
 }
 
+/// Breaks: a policer that dropped only in a few places is taken for bursts that are lost, or, seen from
+/// behind it where bursts have queued, for a small queue.
+#[test]
+fn policers_are_found_from_everywhere() {
+    for seed in [60229, 60469, 60709, 61729, 62049, 62549] {
+        let judged = judge(seed).unwrap();
+        assert!(judged.case.causes.contains(&Cause::Policer), "seed {seed}");
+        for (place, verdict) in PLACES.iter().zip(&judged.verdicts) {
+            assert_eq!(verdict.dominant, Cause::Policer, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
 impl Scores {
     fn take(&mut self, judged: &Judged) {
         let verbose = std::env::var_os("FARPACE_VERBOSE").is_some();

@@ -99,7 +99,16 @@ impl Half {
             self.counts.short_segments += 1;
         }
         let (passed, queued) = (self.counts.bytes - u64::from(len), self.queued());
-        self.passes.add(Pass { time: now, frame: segment.frame, passed, burst: self.burst, queued, len });
+        let stamp = segment.options.timestamps.map(|(value, _)| value);
+        self.passes.add(Pass {
+            time: now,
+            frame: segment.frame,
+            passed,
+            burst: self.burst,
+            queued,
+            len,
+            stamp,
+        });
         let new_from = start.max(self.nxt);
         if start < self.nxt {
             self.again(segment, start, end.min(self.nxt), wait);
@@ -107,6 +116,7 @@ impl Half {
             self.hole(segment, start);
         }
         if end > new_from {
+            self.last_new = Some((now, self.counts.bytes));
             self.counts.largest = self.counts.largest.max(len);
             // A segment may also be short because it fills the window.
             self.last_short = short && self.log.known.edge > end;
@@ -191,6 +201,8 @@ impl Half {
         let now = segment.time;
         let tsval = segment.options.timestamps.map(|(value, _)| value);
         let full = u64::from(self.full());
+        // What was sent again meanwhile was sent after what is missing.
+        let (before, passed) = self.last_new.unwrap_or((now, self.counts.bytes - u64::from(segment.len)));
         let missing = start - self.nxt;
         self.counts.holes += missing.div_ceil(full);
         let mut at = self.nxt;
@@ -215,11 +227,11 @@ impl Half {
                 // After a packet that came alone, it came alone.
                 burst: if self.burst_before > 0 { self.burst_before.saturating_add(1) } else { 0 },
                 nxt: start,
-                passed: self.counts.bytes - u64::from(segment.len),
+                passed,
                 loss: 0,
                 flight: u32::try_from(self.nxt.saturating_sub(self.log.known.una)).unwrap_or(u32::MAX),
                 silence: self.recent_silence,
-                before: self.last_data.map_or(now, |(time, _)| time),
+                before,
                 queued: self.near_queue(),
             });
             at = end;
