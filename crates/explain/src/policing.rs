@@ -155,7 +155,9 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
     let (deep, all) =
         real.fold((0, 0), |(deep, all), e| (deep + usize::from(e.queued * 2 > view.deep), all + 1));
     let share = if all < 5 { 0.3 } else { 0.12 };
-    if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 {
+    // A queue of more than a round trip fits buckets of lower rates, too; a short one does not.
+    let sharp = best.is_perfect(runs) && delay < base / 2.0;
+    if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
         return None;
     }
     Some(Policing {

@@ -150,7 +150,7 @@ fn verdicts_agree_with_the_lab() {
 /// behind it where bursts have queued, for a small queue.
 #[test]
 fn policers_are_found_from_everywhere() {
-    for seed in [60229, 60469, 60709, 61729, 62049, 62549] {
+    for seed in [60229, 60249, 60449, 60469, 60709, 60929, 61729, 62049, 62549] {
         let judged = judge(seed).unwrap();
         assert!(judged.case.causes.contains(&Cause::Policer), "seed {seed}");
         for (place, verdict) in PLACES.iter().zip(&judged.verdicts) {
