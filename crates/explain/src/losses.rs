@@ -101,6 +101,8 @@ pub(crate) fn is_usual_run(pattern: &Pattern, segments: f64) -> bool {
     pattern.usual_run >= 2.0 && segments <= LONG_RUN * pattern.usual_run
 }
 
+/// Segments in flight without which what is lost may be a tail.
+const MIN_FLIGHT: u32 = 4;
 /// What chance does so rarely is no chance: the product of two likelihoods.
 const MAX_CHANCE: f64 = 0.01;
 /// A queue takes a few packets of a burst before it overflows.
@@ -210,6 +212,7 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
             // Probes that leave in an outage are lost in it.
             if out.is_some_and(|until| e.start < until)
                 || is_outage(view, e) && !is_usual_run(pattern, f64::from(e.run))
+                || is_out_both_ways(view, e)
             {
                 out = out.max(Some(e.resent));
                 return Cause::Outage;
@@ -283,6 +286,20 @@ fn is_outage(view: &View<'_>, e: &Episode) -> bool {
     let long = e.silence > tail_repair(view.base) || most && e.run > 8;
     let timed = e.timeouts > 0 || most && is_silent(view, e);
     whole && (timed && (most || e.tail) && waited || e.upstream && waited && long)
+}
+
+/// Segments of a flight were lost, and so were the ACKs of others that arrived: a timer sent them again, too,
+/// and nothing was heard until then.
+fn is_out_both_ways(view: &View<'_>, e: &Episode) -> bool {
+    let least = view.base * 3 / 2;
+    let needless = |s: &&Episode| s.spurious && s.timeouts > 0;
+    let mut others = view.episodes.iter().filter(needless);
+    if e.upstream {
+        return e.silence > least && others.any(|s| s.silence == e.silence);
+    }
+    let flies = e.flight >= MIN_FLIGHT * view.mss;
+    let together = |s: &Episode| s.start <= e.end && s.resent > e.start && s.resent <= e.resent;
+    flies && e.timeouts > 0 && e.resent.since(e.start) > least && is_silent(view, e) && others.any(together)
 }
 
 /// Nothing was heard after it, so that a probe had to ask for an ACK.

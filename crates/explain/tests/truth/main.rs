@@ -159,6 +159,17 @@ fn policers_are_found_from_everywhere() {
     }
 }
 
+/// Breaks: an outage of both directions is taken for bursts of losses, because the beginning of the flight
+/// had arrived.
+#[test]
+fn outages_of_both_directions_are_found() {
+    for seed in [60312, 60993, 61503, 62352] {
+        let judged = judge(seed).unwrap();
+        assert!(judged.case.causes.contains(&Cause::Outage), "seed {seed}");
+        assert_eq!(judged.verdicts[0].dominant, Cause::Outage, "seed {seed}");
+    }
+}
+
 impl Scores {
     fn take(&mut self, judged: &Judged) {
         let verbose = std::env::var_os("FARPACE_VERBOSE").is_some();
