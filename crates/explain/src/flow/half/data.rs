@@ -184,8 +184,12 @@ impl Half {
             let gap = now.since(last).as_nanos() as f64;
             let per_byte = gap / f64::from(len.max(1));
             let round = self.round().as_nanos() as f64;
-            // Behind the bottleneck, trains have its rate; before it, they are faster.
-            let faster = if self.log.distance() < self.far_recent { 0.5 } else { 1.5 };
+            // Behind the bottleneck, trains have its rate; before it, they are faster. What is missing was
+            // lost before this point, by the bottleneck as a rule; without timestamps no queue would tell
+            // that from chance.
+            let behind = self.counts.holes > 0 && self.clock().is_some();
+            let before = !behind && self.log.distance() < self.far_recent;
+            let faster = if before { 0.5 } else { 1.5 };
             let close = if self.line > 0.0 { per_byte < self.line * faster } else { gap * 32.0 < round };
             self.burst_before = self.burst;
             // A super-segment is a burst by itself.
