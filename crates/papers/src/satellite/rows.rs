@@ -30,7 +30,7 @@ fn assumptions(paper: &SatellitePaper) -> [String; 8] {
         ),
         format!(
             "Means of {} seeds with 95 % confidence intervals; the paper's are of 5 runs. Of a single flow \
-             without errors there is one run, as the dice have no say in it",
+             without errors there is one run: nothing in it is random",
             paper.runs.seeds
         ),
         "Bit errors lose packets on the way of data only (Fig. 5 is on the loss of data segments): each by \
