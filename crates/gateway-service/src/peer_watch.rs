@@ -2,8 +2,8 @@
 
 use farpace_units::{Instant, Span};
 
-/// A peer that was not heard for so long, while no path leads to it, is down. It is hardly less than the time
-/// in which a watchdog ends a peer that hangs.
+/// A peer that was not heard for so long, while no path leads to it, is down. A watchdog ends a gateway that
+/// hangs in less.
 const SILENCE: Span = Span::from_secs(2);
 /// A peer that is heard, but has answered on no path for so long, is down: what is for it does not arrive.
 const NO_ANSWER: Span = Span::from_secs(10);
