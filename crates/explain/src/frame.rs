@@ -94,6 +94,13 @@ pub struct Options {
     pub cut: bool,
 }
 
+impl Options {
+    /// TSval.
+    pub fn tsval(&self) -> Option<u32> {
+        self.timestamps.map(|(value, _)| value)
+    }
+}
+
 /// What was found in a frame.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it lives for one packet")]

@@ -308,7 +308,7 @@ fn delays(view: &View<'_>) -> Option<Vec<(f64, f64)>> {
     let delays: Vec<_> = passes
         .filter_map(|pass| {
             let time = pass.time.as_secs_f64();
-            Some((time, time - view.half.undelayed(pass.stamp?)?.as_secs_f64()))
+            Some((time, time - view.half.undelayed(pass.tsval?)?.as_secs_f64()))
         })
         .collect();
     (!delays.is_empty()).then_some(delays)

@@ -190,10 +190,10 @@ impl Half {
         self.log.one_way.rate()
     }
 
-    /// When a segment with this timestamp would have come without queues, to a tick of its sender's clock;
+    /// When a segment with this TSval would have come without queues, to a tick of its sender's clock;
     /// none if that is not known.
-    pub fn undelayed(&self, stamp: u32) -> Option<Instant> {
-        self.log.one_way.undelayed(stamp)
+    pub fn undelayed(&self, tsval: u32) -> Option<Instant> {
+        self.log.one_way.undelayed(tsval)
     }
 
     /// Payload that was acknowledged.

@@ -133,8 +133,8 @@ pub struct Pass {
     pub queued: Span,
     /// Payload.
     pub len: u32,
-    /// The timestamp that its sender put into it.
-    pub stamp: Option<u32>,
+    /// Its TSval (RFC 7323).
+    pub tsval: Option<u32>,
 }
 
 /// Points kept.

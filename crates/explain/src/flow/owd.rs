@@ -54,11 +54,11 @@ impl OneWay {
         self.rate
     }
 
-    /// When a segment with this timestamp would have come with the least delay, to a tick; none if the clock
+    /// When a segment with this TSval would have come with the least delay, to a tick; none if the clock
     /// is not known.
-    pub fn undelayed(&self, value: u32) -> Option<Instant> {
+    pub fn undelayed(&self, tsval: u32) -> Option<Instant> {
         let (since, from) = self.first?;
-        let ticks = f64::from(value.wrapping_sub(from) as i32);
+        let ticks = f64::from(tsval.wrapping_sub(from) as i32);
         let seconds = since.as_secs_f64() + ticks / self.rate? + self.least.get(self.known)?;
         Some(Instant::from_nanos((seconds * 1e9) as u64))
     }

@@ -89,7 +89,7 @@ impl Half {
             slice.end = slice.end.max(if self.nxt > self.una || advanced > 0 { now } else { slice.end });
         }
         if ack >= before {
-            let tsval = segment.options.timestamps.map(|(value, _)| value);
+            let tsval = segment.options.tsval();
             let una = self.una;
             self.log.push(Ack { time: now, una, edge: self.edge, sacked: self.sacked }, tsval);
         }

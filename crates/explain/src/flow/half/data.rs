@@ -99,7 +99,7 @@ impl Half {
             self.counts.short_segments += 1;
         }
         let (passed, queued) = (self.counts.bytes - u64::from(len), self.queued());
-        let stamp = segment.options.timestamps.map(|(value, _)| value);
+        let tsval = segment.options.tsval();
         self.passes.add(Pass {
             time: now,
             frame: segment.frame,
@@ -107,7 +107,7 @@ impl Half {
             burst: self.burst,
             queued,
             len,
-            stamp,
+            tsval,
         });
         let new_from = start.max(self.nxt);
         if start < self.nxt {
@@ -136,7 +136,7 @@ impl Half {
 
     fn push_new(&mut self, segment: &CapturedSegment, start: u64, end: u64, flight: u64) {
         let now = segment.time;
-        let tsval = segment.options.timestamps.map(|(value, _)| value);
+        let tsval = segment.options.tsval();
         let long = u64::from(segment.len) * 2 > u64::from(self.full());
         self.by_size[0][usize::from(long)] += 1;
         let passed = self.counts.bytes - u64::from(segment.len);
@@ -203,7 +203,7 @@ impl Half {
     /// Numbers were passed over.
     fn hole(&mut self, segment: &CapturedSegment, start: u64) {
         let now = segment.time;
-        let tsval = segment.options.timestamps.map(|(value, _)| value);
+        let tsval = segment.options.tsval();
         let full = u64::from(self.full());
         // What was sent again meanwhile was sent after what is missing.
         let (before, passed) = self.last_new.unwrap_or((now, self.counts.bytes - u64::from(segment.len)));

@@ -15,7 +15,7 @@ impl Half {
     /// Something between SND.UNA and SND.NXT, or below, again.
     pub(super) fn again(&mut self, segment: &CapturedSegment, start: u64, end: u64, wait: Wait) {
         let now = segment.time;
-        let tsval = segment.options.timestamps.map(|(value, _)| value);
+        let tsval = segment.options.tsval();
         let (least, nxt, una) = (self.least_round(), self.nxt, self.una);
         let known = self.log.known;
         let trigger = match wait {
