@@ -38,11 +38,23 @@ static __always_inline void farpace_end_round(struct farpace *f, const struct fp
 	aggregation_end_round(&f->aggregation);
 	/* After a timeout less is in force than is wanted. */
 	queue = path_end_round(&f->path, ack->now, min64(f->w, f->cwnd), farpace_alpha(f), f->best * 256 / f->mss);
-	if (f->phase == PHASE_STEADY)
+	if (f->phase == PHASE_STEADY) {
 		farpace_follow(f, &round, queue, ack->now);
-	else
+		f->settling -= f->settling > 0;
+	} else
 		farpace_start_round(f, ack, &round, queue, before);
 	f->w = clamp64(f->w, MIN_WINDOW, MAX_WINDOW);
+}
+
+/* What the line is known to carry, bytes a second; 0: not known. The rate of a window that grows is not that of the
+ * line. */
+static __always_inline u64 farpace_known_rate(const struct farpace *f)
+{
+	u64 shown = max64(f->best, f->round.bandwidth);
+
+	if (f->phase == PHASE_TRAIN)
+		return 0;
+	return f->phase == PHASE_TRAINS || f->phase == PHASE_RAMP ? max64(shown, f->rate) : shown;
 }
 
 /* An ACK. */
@@ -62,7 +74,7 @@ __noinline int farpace_on_ack(struct farpace *f, const struct fp_ack *ack)
 	if (ack->has_rate)
 		f->round.bandwidth = max64(f->round.bandwidth, min64(ack->rate, MAX_RATE));
 	f->flight = ack->in_flight;
-	aggregation_on_ack(&f->aggregation, ack->now, ack->delivered, max64(f->best, f->round.bandwidth), f->mss);
+	aggregation_on_ack(&f->aggregation, ack->now, ack->delivered, farpace_known_rate(f), f->mss);
 	f->round.delivered += ack->delivered;
 	f->round.lost += ack->lost;
 	/* A window that a timeout holds below the one wanted says nothing of that one. */
@@ -104,6 +116,7 @@ static __always_inline void farpace_on_timeout(struct farpace *f)
 		f->w = max64(f->w / 2, MIN_WINDOW);
 	f->timeouts++;
 	farpace_enter(f, PHASE_STEADY, false);
+	f->was_full = 1;
 	f->probing = 0;
 	f->probed = 0;
 	f->loss.stage = LOSS_NO_TEST;

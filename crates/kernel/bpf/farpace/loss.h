@@ -54,6 +54,8 @@ struct loss_judge {
 	/* The part that is lost in the mean, and the samples that it is a mean of. */
 	u32 usual;
 	u32 samples;
+	/* Segments that it was learned from. */
+	u32 seen;
 	u32 lost;
 	u32 total;
 	u32 among;
@@ -80,7 +82,6 @@ struct loss_judge {
 	u8 policer_lag;
 	u8 policer_known;
 	u8 policer_rounds;
-	u8 unused[4];
 };
 
 /* `lost` of `total` as a part. */
@@ -98,6 +99,7 @@ static __always_inline bool loss_learn(struct loss_judge *l, u32 lost, u32 deliv
 		return false;
 	l->usual = part;
 	l->samples = 0;
+	l->seen = min64((u64)lost + delivered, MAX_COUNT);
 	return true;
 }
 
@@ -113,6 +115,14 @@ static __always_inline u64 loss_dispersion(const struct loss_judge *l)
 	else
 		ratio = l->squares / ((l->singles >> LOSS_BITS) + 1);
 	return clamp64(ratio, 1 << LOSS_BITS, MAX_DISPERSION << LOSS_BITS);
+}
+
+/* The part that a path may lose that has shown so little: one loss more than none, and one in all that was seen. */
+static __always_inline u64 loss_at_least(const struct loss_judge *l, u32 n)
+{
+	u64 least = PART / 4 / (n ? n : 1);
+
+	return max64(l->usual, l->seen ? max64(least, PART / l->seen) : least);
 }
 
 /* The losses among `n` segments that chance makes beyond the mean, where the part `p` is lost, in units of
@@ -136,6 +146,7 @@ __noinline int loss_learn_sample(struct loss_judge *l, u32 lost, u32 n)
 	lost = min64(lost, MAX_COUNT);
 	n = min64(n, MAX_COUNT);
 	part = part_of(lost, n);
+	l->seen = min64((u64)l->seen + n, MAX_COUNT);
 	if (l->samples < MAX_LEARNED)
 		l->samples++;
 	if (part >= l->usual)
@@ -268,7 +279,7 @@ __noinline int loss_verdict(struct loss_judge *l, const struct loss_sample *samp
 	l->beyond = less(l->beyond + all, usual + (u64)MARGIN * n);
 	l->among = l->beyond ? min64(l->among + n, MAX_COUNT) : 0;
 	n = n ? n : 1;
-	chance = loss_chance(l, max64(l->usual, PART / 4 / (l->among ? l->among : 1)), l->among ? l->among : 1);
+	chance = loss_chance(l, loss_at_least(l, l->among), l->among ? l->among : 1);
 	if (l->beyond <= chance && all <= (u64)MAX_USUAL * n) {
 		if (sample->limited && all <= usual) {
 			if (sample->excess >= l->usual_excess)

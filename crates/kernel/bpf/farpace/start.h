@@ -12,9 +12,24 @@
 /* ARRIVES is 0.4. */
 #define ARRIVES(x) ((x) * 2 / 5)
 #define DOUBLED 2
-/* BEYOND is 1.25. */
+/* BEYOND is 1.25, BEYOND_TOGETHER 1.5. */
 #define BEYOND_LESS_ONE(x) ((x) / 4)
+#define BEYOND_TOGETHER_LESS_ONE(x) ((x) / 2)
 #define MAX_BEYOND 2
+#define MAX_TOGETHER (4 * SEG)
+#define SETTLING_ROUNDS 2
+
+/* The receiver tells of many segments at once. */
+static __always_inline bool farpace_tells_together(const struct farpace *f)
+{
+	return f->aggregation.together > MAX_TOGETHER;
+}
+
+/* Segments by which the window grows beyond an uncertain rate. */
+static __always_inline u64 farpace_growth_beyond(const struct farpace *f, u64 delivered)
+{
+	return farpace_tells_together(f) ? BEYOND_TOGETHER_LESS_ONE(delivered) : BEYOND_LESS_ONE(delivered);
+}
 
 /* The start is over: the window is what was delivered. */
 static __always_inline void farpace_settle(struct farpace *f)
@@ -34,6 +49,7 @@ static __always_inline void farpace_settle_by_queue(struct farpace *f)
 {
 	farpace_settle(f);
 	f->limit_by_queue = 1;
+	f->settling = SETTLING_ROUNDS;
 }
 
 /* As much of half the rate as a train of the present length can vouch for. */
@@ -112,7 +128,7 @@ __noinline int farpace_open(struct farpace *f, const struct fp_ack *ack)
 	else if (f->phase == PHASE_RAMP)
 		f->w = min64(f->w + delivered, max64(farpace_holds(f, f->rate), f->w));
 	else if (ack->cwnd_limited)
-		f->w = min64(f->w + (f->phase == PHASE_BEYOND ? BEYOND_LESS_ONE(delivered) : delivered), MAX_WINDOW);
+		f->w = min64(f->w + (f->phase == PHASE_BEYOND ? farpace_growth_beyond(f, delivered) : delivered), MAX_WINDOW);
 	return 0;
 }
 
@@ -156,10 +172,13 @@ __noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, 
 	case PHASE_RAMP:
 		if (!f->started) {
 			f->started = 1;
-		} else if (!empty || !loss_learn(&f->loss, round->lost, round->delivered) || round->marked) {
+		} else if (!empty) {
+			farpace_settle_by_queue(f);
+		} else if (!loss_learn(&f->loss, round->lost, round->delivered) || round->marked) {
 			/* What half the rate loses, without a queue, is what the path loses. */
 			farpace_settle(f);
-		} else if (f->w >= farpace_holds(f, f->rate) && train_is_uneven(&f->train)) {
+		} else if (f->w >= farpace_holds(f, f->rate) &&
+			   (train_is_uneven(&f->train) || farpace_tells_together(f))) {
 			f->beyond = f->w * MAX_BEYOND;
 			farpace_enter(f, PHASE_BEYOND, true);
 		} else if (f->w >= farpace_holds(f, f->rate)) {

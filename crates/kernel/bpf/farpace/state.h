@@ -94,7 +94,11 @@ struct farpace {
 	u8 started;
 	/* A queue told the limit, and not losses. */
 	u8 limit_by_queue;
-	u8 unused[5];
+	/* Round trips that still tell of what was sent before a queue ended the start. */
+	u8 settling;
+	/* A queue, or losses, have shown that the window is no smaller than what the path holds. */
+	u8 was_full;
+	u8 unused[3];
 };
 
 /* So many times the movement of round trips as a part of the empty path's, at most `most`. */

@@ -6,13 +6,31 @@
 #include "state.h"
 
 #define CALM_ROUNDS 2
-#define LIMIT_ROUNDS 8
+#define LIMIT_ROUNDS 5
 #define YIELDING 1
 #define MAX_GROWTH_OF 4
 #define BETA_MARK(x) ((x) * 17 / 20)
 
+/* All of the rate that the train said makes no queue: the path may hold many times as much. */
+static __always_inline void farpace_start_again(struct farpace *f)
+{
+	f->beyond = f->w;
+	f->calm = 0;
+	farpace_enter(f, PHASE_BEYOND, true);
+}
+
+/* When a queue ended the start, the rate was that of a window a round trip ago. */
+static __always_inline void farpace_settle_at(struct farpace *f, u64 bandwidth)
+{
+	if (!f->settling)
+		return;
+	f->limit = max64(f->limit, farpace_window_for(f, bandwidth));
+	f->w = max64(f->w, DRAIN(f->limit));
+}
+
 static __always_inline void farpace_cut_to_delivered(struct farpace *f)
 {
+	f->was_full = 1;
 	if (f->bandwidth) {
 		f->limit = min64(farpace_window_for(f, f->bandwidth), f->w);
 		f->limit_by_queue = 0;
@@ -21,9 +39,11 @@ static __always_inline void farpace_cut_to_delivered(struct farpace *f)
 	f->calm = 0;
 }
 
-/* alpha, or more where there is no queue: twice as much each round trip, but at most `most`. */
-static __always_inline u64 farpace_hasty_alpha(const struct farpace *f, u64 alpha, u64 most)
+/* alpha, or more where there is no queue: twice as much each round trip, but at most `most`; and up to a limit that a
+ * queue has told there is room. */
+static __always_inline u64 farpace_hasty_alpha(const struct farpace *f, u64 alpha, u64 most, bool empty)
 {
+	u64 known = f->limit_by_queue && empty ? less(f->limit, f->w) : 0;
 	u32 shift = f->calm > CALM_ROUNDS ? f->calm - CALM_ROUNDS : 0;
 
 	/* Not where the limit was found last. */
@@ -31,7 +51,7 @@ static __always_inline u64 farpace_hasty_alpha(const struct farpace *f, u64 alph
 		shift = 0;
 	if (shift > 30)
 		shift = 30;
-	return alpha > most >> shift ? most : alpha << shift;
+	return alpha > most >> shift ? most : min64(max64(alpha << shift, known), most);
 }
 
 static __always_inline void farpace_toward(struct farpace *f, u64 target)
@@ -104,18 +124,25 @@ static __always_inline void farpace_follow_queue(struct farpace *f, const struct
 		/* It may be round trips that vary, and no queue. */
 		if (f->calm > CALM_ROUNDS)
 			probe_expect_room(f);
+		if (f->limit_by_queue && !f->settling)
+			f->limit = min64(f->limit, f->w);
 		f->calm = 0;
-	}
-	if (!round->limited) {
-		/* A window that is not used says nothing, and is no reason for a queue. */
-		f->calm = 0;
-		return;
 	}
 	if (f->limit_by_queue && f->calm >= LIMIT_ROUNDS)
 		f->limit = 0;
-	most = max64(f->w / MAX_GROWTH_OF, MIN_ALPHA);
-	alpha = farpace_hasty_alpha(f, alpha, most);
-	farpace_toward(f, f->w * path_base(&f->path) / f->path.latest + alpha);
+	if (!f->was_full && round->limited && f->calm > CALM_ROUNDS) {
+		farpace_start_again(f);
+		return;
+	}
+	if (round->limited) {
+		most = max64(f->w / MAX_GROWTH_OF, MIN_ALPHA);
+		alpha = farpace_hasty_alpha(f, alpha, most, queue == QUEUE_EMPTY);
+		farpace_toward(f, f->w * path_base(&f->path) / f->path.latest + alpha);
+	} else {
+		/* A window that is not used says nothing, and is no reason for a queue. */
+		f->calm = 0;
+	}
+	farpace_settle_at(f, round->bandwidth);
 }
 
 /* A round trip is over. */
@@ -134,6 +161,7 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 	}
 	farpace_loss_sample(f, round, queue, &sample);
 	verdict = loss_verdict(&f->loss, &sample);
+	f->was_full |= queue != QUEUE_EMPTY || round->marked || verdict == LOSS_PERSISTENT;
 	if (round->marked) {
 		f->w = BETA_MARK(f->w);
 		f->calm = 0;
@@ -142,6 +170,7 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 	switch (verdict) {
 	case LOSS_CONGESTION:
 		farpace_cut_to_delivered(f);
+		farpace_settle_at(f, round->bandwidth);
 		f->probing = 0;
 		/* It may have been the path's loss. */
 		probe_expect_room(f);

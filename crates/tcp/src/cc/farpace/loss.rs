@@ -95,6 +95,8 @@ pub struct LossStatistics {
     usual: f64,
     /// Samples that it is a mean of.
     samples: f64,
+    /// Segments that it was learned from.
+    seen: f64,
     /// Decaying sums over samples: squares of the difference to the mean, and what these would be if losses
     /// came one by one.
     squares: f64,
@@ -109,8 +111,9 @@ impl LossStatistics {
 
     /// The losses among `n` segments that chance makes, beyond the mean.
     fn chance(&self, n: f64) -> f64 {
-        // One more loss than none, for a path that has shown none.
-        let p = self.usual.max(0.25 / n);
+        // One more loss than none, for a path that has shown none; and one in all that was seen, because few
+        // segments show little.
+        let p = self.usual.max(0.25 / n).max(if self.seen > 0.0 { 1.0 / self.seen } else { 0.0 }).min(1.0);
         DEVIATIONS * libm::sqrt(self.dispersion() * p * (1.0 - p) * n)
     }
 
@@ -121,6 +124,7 @@ impl LossStatistics {
 
     fn learn(&mut self, lost: f64, n: f64) {
         let part = lost / n;
+        self.seen += n;
         self.samples = (self.samples + 1.0).min(MAX_SAMPLES);
         self.usual += (part - self.usual) / self.samples;
         if lost <= 0.0 && self.singles <= MIN_SINGLES {
@@ -203,6 +207,7 @@ impl LossJudge {
         }
         // The first round trip that is judged takes its place: it may be a policer's after all.
         (self.statistics.usual, self.statistics.samples) = (part, 0.0);
+        self.statistics.seen = lost + delivered;
         true
     }
 

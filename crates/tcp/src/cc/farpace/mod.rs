@@ -163,6 +163,10 @@ pub struct Farpace {
     limit: f64,
     /// A queue told so, and not losses.
     limit_by_queue: bool,
+    /// A queue, or losses, have shown that the window is no smaller than what the path holds.
+    was_full: bool,
+    /// Round trips that still tell of what was sent before a queue ended the start.
+    settling: u32,
     /// The bandwidth of the last round trip, bytes a second.
     bandwidth: f64,
     /// The highest of all.
@@ -219,6 +223,17 @@ impl Farpace {
         self.holds(rate) + self.aggregation.together()
     }
 
+    /// What the line is known to carry, bytes a second; zero: nothing is known yet. The rate of a window that
+    /// grows is not that of the line.
+    fn known_rate(&self) -> f64 {
+        let shown = self.best.max(self.round.bandwidth);
+        match self.phase {
+            FarpacePhase::Train => 0.0,
+            FarpacePhase::Trains { rate, .. } | FarpacePhase::Ramp { rate, .. } => shown.max(rate),
+            FarpacePhase::Beyond { .. } | FarpacePhase::Double { .. } | FarpacePhase::Steady => shown,
+        }
+    }
+
     /// Windows a round trip at which segments leave. A large window that is not all in flight fills at the
     /// rate that the path has shown: at more, what a short queue cannot hold is lost before the window is
     /// full.
@@ -251,6 +266,7 @@ impl Farpace {
         let queue = self.path.end_round(ack.now, window, self.alpha(), self.best / self.mss);
         if self.phase == FarpacePhase::Steady {
             self.follow(ack.now, &round, queue);
+            self.settling = self.settling.saturating_sub(1);
         } else {
             self.start_round(ack, &round, queue, before);
         }
@@ -274,8 +290,7 @@ impl CongestionControl for Farpace {
         self.round.bandwidth = self.round.bandwidth.max(rate);
         self.flight = f64::from(ack.in_flight.get());
         let delivered = f64::from(ack.delivered.get());
-        let known = self.best.max(self.round.bandwidth) / self.mss;
-        self.aggregation.on_ack(ack.now, delivered, known);
+        self.aggregation.on_ack(ack.now, delivered, self.known_rate() / self.mss);
         self.round.delivered += delivered;
         self.round.lost += f64::from(ack.lost.get());
         // A window that a timeout holds below the one wanted says nothing of that one.
@@ -345,6 +360,7 @@ impl CongestionControl for Farpace {
                 }
                 self.timeouts = self.timeouts.saturating_add(1);
                 self.phase = FarpacePhase::Steady;
+                self.was_full = true;
                 (self.probe, self.probed) = (None, 0.0);
                 self.loss.stop_test();
                 self.cwnd = 1.0;

@@ -17,10 +17,18 @@ const MIN_ARRIVAL: f64 = 0.4;
 const MIN_WAITED: f64 = 0.45;
 /// What is left after the longest jump is no reason for another train up to this factor: ACKs do that.
 const MAX_ACK_GROWTH: f64 = 2.0;
-/// A round trip to which the window goes on beyond an uncertain rate has so much more than the one before.
+/// A round trip to which the window goes on beyond an uncertain rate has so much more than the one before ...
 const BEYOND: f64 = 1.25;
+/// ... or this, where the receiver tells of many segments at once: then the rate is mostly too low.
+const BEYOND_TOGETHER: f64 = 1.5;
 /// From so many times the uncertain rate on it doubles: the rate was no use.
 const MAX_BEYOND: f64 = 2.0;
+/// Where more segments than this are told at once, the intervals of a train are those of the receiver, and
+/// not of the line.
+const MAX_TOGETHER: f64 = 4.0;
+/// Round trips after a queue has ended the start whose rates may be higher than those before: they tell of
+/// the largest window.
+const SETTLING_ROUNDS: u32 = 2;
 /// The path is not full while a round trip of slow start delivers so much faster than all before.
 const MIN_RATE_GROWTH: f64 = 1.25;
 /// The path is full where a larger part than this is lost, although the rate grows.
@@ -96,7 +104,10 @@ impl Farpace {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }
             FarpacePhase::Train | FarpacePhase::Double { .. } if ack.cwnd_limited => self.w += delivered,
-            FarpacePhase::Beyond { .. } if ack.cwnd_limited => self.w += delivered * (BEYOND - 1.0),
+            FarpacePhase::Beyond { .. } if ack.cwnd_limited => {
+                let factor = if self.tells_together() { BEYOND_TOGETHER } else { BEYOND };
+                self.w += delivered * (factor - 1.0);
+            }
             FarpacePhase::Train | FarpacePhase::Beyond { .. } | FarpacePhase::Double { .. } => {}
         }
     }
@@ -125,10 +136,11 @@ impl Farpace {
             }
             FarpacePhase::Ramp { rate, clocked: true, .. } => {
                 // What half the rate loses, without a queue, is what the path loses.
-                let usual = queue == QueueEstimate::Empty && self.loss.learn(round.lost, round.delivered);
-                if !usual || round.marked {
+                if queue != QueueEstimate::Empty {
+                    self.settle_by_queue();
+                } else if !self.loss.learn(round.lost, round.delivered) || round.marked {
                     self.settle();
-                } else if self.w >= self.holds(rate) && self.train.is_uneven() {
+                } else if self.w >= self.holds(rate) && self.is_uncertain() {
                     self.phase = FarpacePhase::Beyond { most: self.w * MAX_BEYOND };
                 } else if self.w >= self.holds(rate) {
                     if least_alpha(self.w) >= MAX_ALPHA {
@@ -161,10 +173,36 @@ impl Farpace {
         }
     }
 
+    /// The rate of the train may be far from that of the line.
+    fn is_uncertain(&self) -> bool {
+        self.train.is_uneven() || self.tells_together()
+    }
+
+    fn tells_together(&self) -> bool {
+        self.aggregation.together() > MAX_TOGETHER
+    }
+
+    /// All of the rate that the train said makes no queue: the path may hold many times as much. If a quarter
+    /// more makes none either, it does.
+    pub(super) fn start_again(&mut self) {
+        self.phase = FarpacePhase::Beyond { most: self.w };
+        self.calm = 0;
+    }
+
     /// The start is over, because there is a queue.
-    fn settle_by_queue(&mut self) {
+    pub(super) fn settle_by_queue(&mut self) {
         self.settle();
         self.limit_by_queue = true;
+        self.settling = SETTLING_ROUNDS;
+    }
+
+    /// When the queue was seen, the rate was that of a window a round trip ago. What the rest of that flight
+    /// shows is the rate of the line.
+    pub(super) fn settle_at(&mut self, bandwidth: f64) {
+        if self.settling > 0 {
+            self.limit = self.limit.max(self.window_for(bandwidth));
+            self.w = self.w.max(self.limit * DRAIN);
+        }
     }
 
     /// The start is over: the window is what was delivered.

@@ -14,13 +14,14 @@ const YIELD_ROUNDS: u32 = 1;
 const LIMIT_ZONE: (f64, f64) = (0.9, 1.1);
 /// If a queue has told so, so many round trips without a queue there show that it is no limit, or no longer.
 /// Behind a queue that is too short to be seen there never is one.
-const LIMIT_ROUNDS: u32 = 8;
+const LIMIT_ROUNDS: u32 = 5;
 /// Most that a window grows by in a round trip when it is doubling alpha.
 const MAX_GROWTH: f64 = 0.25;
 /// What a congestion mark leaves: it comes from a short queue (RFC 8511).
 const BETA_MARK: f64 = 0.85;
 impl Farpace {
     pub(super) fn cut_to_delivered(&mut self) {
+        self.was_full = true;
         if self.bandwidth > 0.0 {
             self.limit = self.window_for(self.bandwidth).min(self.w);
             self.limit_by_queue = false;
@@ -48,6 +49,7 @@ impl Farpace {
             return self.share_losses(now, round);
         }
         let verdict = self.loss.judge(&self.loss_sample(round, queue));
+        self.was_full |= queue != QueueEstimate::Empty || round.marked || verdict == LossVerdict::Persistent;
         match verdict {
             _ if round.marked => {
                 self.w *= BETA_MARK;
@@ -55,6 +57,7 @@ impl Farpace {
             }
             LossVerdict::Congestion => {
                 self.cut_to_delivered();
+                self.settle_at(round.bandwidth);
                 self.probe = None;
                 // It may have been the path's loss.
                 self.expect_room();
@@ -133,19 +136,29 @@ impl Farpace {
                     // It may be round trips that vary, and no queue.
                     self.expect_room();
                 }
+                if self.limit_by_queue && self.settling == 0 {
+                    self.limit = self.limit.min(self.w);
+                }
                 0
             }
         };
         if self.limit_by_queue && self.calm >= LIMIT_ROUNDS {
             self.limit = 0.0;
         }
+        if !self.was_full && round.limited && self.calm > CALM_ROUNDS {
+            return self.start_again();
+        }
         let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);
-        let alpha = (self.alpha() * self.haste()).min(most);
+        // Up to a limit that a queue has told there is room.
+        let known =
+            if self.limit_by_queue && queue == QueueEstimate::Empty { self.limit - self.w } else { 0.0 };
+        let alpha = (self.alpha() * self.haste()).max(known).min(most);
         let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;
         if round.limited {
             self.w += (target - self.w) / 2.0;
         } else {
             self.calm = 0; // a window that is not used says nothing, and is no reason for a queue
         }
+        self.settle_at(round.bandwidth);
     }
 }

@@ -407,6 +407,59 @@ fn a_queue_that_ends_the_start_tells_the_limit() {
     assert!(control.phase == FarpacePhase::Steady && control.limit_by_queue);
 }
 
+/// Breaks: a queue that ends the start leaves the window at the rate of the flight before, which was smaller,
+/// and the rate of the line is reached seconds later.
+#[test]
+fn what_arrives_after_the_start_raises_the_window() {
+    let mut control = Farpace { w: 1_000.0, mss: 1_000.0, ..Farpace::default() };
+    control.path.adopt(Span::from_millis(100));
+    control.bandwidth = 6e6; // of 600 segments
+    control.settle_by_queue();
+    assert_eq!((control.limit, control.w), (600.0, 570.0));
+    control.settle_at(9e6);
+    assert_eq!((control.limit, control.w), (900.0, 855.0));
+    control.settle_at(8e6);
+    assert_eq!((control.limit, control.w), (900.0, 855.0), "no less than before");
+    control.settling = 0;
+    control.settle_at(9.9e6);
+    assert_eq!((control.limit, control.w), (900.0, 855.0), "that is another flight");
+}
+
+/// Breaks: a train whose ACKs came evenly, but far apart, because a receiver was busy, holds the connection
+/// at an eighth of the rate for dozens of round trips.
+#[test]
+fn a_start_at_an_eighth_of_the_rate_goes_on() {
+    let mut b = TestBottleneck::new(Farpace::default(), 100, 100);
+    assert!(b.run_until(SEC, |b| matches!(b.cc.phase, FarpacePhase::Ramp { .. })));
+    let w = b.bdp() / 16.0;
+    let FarpacePhase::Ramp { rate, .. } = b.cc.phase else { unreachable!() };
+    (b.cc.w, b.cc.phase) = (w, FarpacePhase::Ramp { rate: rate / 8.0, half: w, clocked: false });
+    b.run(Span::from_millis(1_300));
+    assert!(b.cc.w >= 0.9 * b.bdp(), "{} of {}", b.cc.w, b.bdp());
+    assert_eq!(b.drops, 0);
+}
+
+/// Breaks: ACKs of a start, which come at the rate of the line, pass for bunches, because the connection has
+/// had no such rate yet: it then keeps a queue of ten segments where three are enough.
+#[test]
+fn the_first_flight_is_no_bunch() {
+    let mut b = TestBottleneck::new(Farpace::default(), 10, 500);
+    b.run(SEC * 3);
+    assert_eq!(b.cc.aggregation.together(), 1.0);
+}
+
+/// Breaks: a path that loses one in a hundred, and of the first few segments none, is taken for a policer.
+#[test]
+fn few_segments_without_a_loss_show_little() {
+    for (seen, verdict) in [(300.0, LossVerdict::Usual), (5_000.0, LossVerdict::Waits)] {
+        let mut judge = LossJudge::default();
+        assert!(judge.learn(0.0, seen));
+        let sample =
+            LossSample { lost: 8.0, delivered: 550.0, empty: true, short: true, ..LossSample::default() };
+        assert_eq!(judge.judge(&sample), verdict, "{seen}");
+    }
+}
+
 /// Breaks: the short queue: full rate with a few segments waiting, whatever the buffer.
 #[test]
 fn it_keeps_the_queue_short() {
