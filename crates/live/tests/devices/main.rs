@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
 mod bytes_both_ways;
+mod late_timers;
 #[path = "../kernel/netns.rs"]
 mod netns;
 mod packet_socket;

@@ -1,0 +1,121 @@
+//! A driver whose process stands still for longer than a retransmission timeout, while an ACK waits for it.
+
+use bytes::Bytes;
+use farpace_host::{Application, ConnectionId, Host, ListenSettings, Secret};
+use farpace_live::{Device, DeviceCounters, DeviceInfo, Driver, Wait};
+use farpace_path::world::ElementId;
+use farpace_tcp::config::Settings;
+use farpace_tcp::{Connection, ConnectionEvent, ConnectionState};
+use farpace_units::{ByteCount, Instant, RandomStream};
+use farpace_wire::Packet;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1));
+const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 2));
+const PORT: u16 = 80;
+const ROUNDS: usize = 10_000;
+/// Longer than the first timeout of any profile (RFC 6298: 1 s).
+const STALL: Duration = Duration::from_millis(1_500);
+
+type Queue = Arc<Mutex<VecDeque<Packet>>>;
+
+/// One end of a link in memory.
+struct LinkEnd {
+    info: DeviceInfo,
+    /// Never readable: the test runs the rounds.
+    quiet: UnixDatagram,
+    from: Queue,
+    to: Queue,
+}
+
+impl Device for LinkEnd {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+    fn receive(&mut self, budget: usize, into: &mut Vec<Packet>) -> io::Result<()> {
+        let mut queue = self.from.lock().unwrap();
+        let count = queue.len().min(budget);
+        into.extend(queue.drain(..count));
+        Ok(())
+    }
+    fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
+        let complete = |mut packet: Packet| {
+            packet.complete_checksum();
+            packet
+        };
+        self.to.lock().unwrap().extend(packets.drain(..).map(complete));
+        Ok(())
+    }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.quiet.as_fd()
+    }
+    fn counters(&self) -> DeviceCounters {
+        DeviceCounters::default()
+    }
+}
+
+/// Reads what comes.
+struct Reader;
+
+impl Application for Reader {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, _: ConnectionEvent) {
+        connection.read(|_| ());
+    }
+}
+
+/// A driver of a host on one end, and its host.
+fn end(host: Host, from: &Queue, to: &Queue) -> (Driver, ElementId) {
+    let info = DeviceInfo { name: "end".into(), mtu: 1500, mac: None, super_segment: 0 };
+    let quiet = UnixDatagram::unbound().unwrap();
+    let device = LinkEnd { info, quiet, from: from.clone(), to: to.clone() };
+    let driver = Driver::of_host(host, Box::new(device), Wait::Spin).unwrap();
+    let id = driver.world().ids().find(|id| driver.world().element::<Host>(*id).is_some()).unwrap();
+    (driver, id)
+}
+
+fn connection(driver: &Driver, host: ElementId, id: ConnectionId) -> &Connection {
+    driver.world().element::<Host>(host).unwrap().connection(id).unwrap()
+}
+
+/// Breaks: a process that was suspended sends again what has arrived, and takes the window back to one
+/// segment, although the ACK was there all the time. A slow machine lengthens the stall, and changes nothing.
+#[test]
+fn an_ack_that_waits_stops_the_timer() {
+    let (there, back) = (Queue::default(), Queue::default());
+    let host = |address, seed| Host::new(address, Secret::from_stream(&mut RandomStream::new(seed, "test")));
+    let mut listener = host(B, 2);
+    let settings = ListenSettings::new(Settings::default().resolve().unwrap());
+    listener.listen(PORT, settings, || Box::new(Reader)).unwrap();
+    let mut client = host(A, 1);
+    let config = Settings::default().resolve().unwrap();
+    let id = client.connect(Instant::ZERO, B, PORT, config, None, Box::new(Reader)).unwrap();
+    let (mut near, host) = end(client, &back, &there);
+    let (mut far, _) = end(listener, &there, &back);
+    let is_open = |near: &Driver| connection(near, host, id).state() == ConnectionState::Established;
+    for _ in 0..ROUNDS {
+        near.run_round().unwrap();
+        far.run_round().unwrap();
+        if is_open(&near) {
+            break;
+        }
+    }
+    assert!(is_open(&near));
+    let write = |connection: &mut Connection| connection.write(&mut Bytes::from(vec![7; 20_000]));
+    near.call(host, |host: &mut Host, cx| host.with_connection(id, cx, write)).unwrap().unwrap();
+    near.run_round().unwrap();
+    assert!(!there.lock().unwrap().is_empty() && back.lock().unwrap().is_empty(), "a flight is under way");
+    far.run_round().unwrap();
+    assert!(!back.lock().unwrap().is_empty(), "its ACK is");
+    std::thread::sleep(STALL);
+    near.run_round().unwrap();
+    let inspection = connection(&near, host, id).inspect();
+    let counters = connection(&near, host, id).counters();
+    assert!(inspection.acknowledged > ByteCount::ZERO);
+    assert_eq!((counters.timeouts, counters.bytes_sent_again), (0, ByteCount::ZERO));
+}
