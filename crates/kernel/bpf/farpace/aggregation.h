@@ -6,6 +6,8 @@
 
 /* ACKs are one bunch where the time between them is so many times shorter than the path needs for the later one. */
 #define BUNCH_OF_ACKS 8
+/* Where the rate is not known, ACKs that come within 10 us are one bunch. */
+#define TOGETHER 10000
 /* Of what was told at once one part of so many is forgotten in a round trip. */
 #define TOGETHER_FORGET_OF 8
 /* 16 s: what comes later is another bunch at any rate. */
@@ -29,7 +31,7 @@ static __always_inline void aggregation_on_ack(struct aggregation *a, u64 now, u
 	if (!delivered)
 		return;
 	/* Nanoseconds that the path needs for what the ACK tells. */
-	needed = rate ? min64((u64)delivered * mss, 1ULL << 34) * NSEC_PER_SEC / rate : 0;
+	needed = rate ? min64((u64)delivered * mss, 1ULL << 34) * NSEC_PER_SEC / rate : TOGETHER * BUNCH_OF_ACKS;
 	if (gap * BUNCH_OF_ACKS >= needed) {
 		a->told += a->bunch;
 		a->squares += (u64)a->bunch * a->bunch;

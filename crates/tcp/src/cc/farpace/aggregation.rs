@@ -1,11 +1,13 @@
 //! How many segments the ACKs tell of at once: in one ACK, or in ACKs that come as one bunch because a NIC or
 //! a link hands over together what it has gathered.
 
-use farpace_units::Instant;
+use farpace_units::{Instant, Span};
 
 /// ACKs are one bunch where the time between them is so many times shorter than the path needs for what the
 /// later one tells.
 const BUNCH: f64 = 8.0;
+/// Where the rate is not known, ACKs that come within this time are one bunch: a host reads them together.
+const TOGETHER: Span = Span::from_micros(10);
 /// What is left after a round trip of what was told at once.
 const MEMORY: f64 = 7.0 / 8.0;
 
@@ -24,12 +26,17 @@ pub struct AckAggregation {
 
 impl AckAggregation {
     /// An ACK that tells of `delivered` segments, on a path that has carried `rate` segments a second; zero:
-    /// that is not known, and the ACK is a bunch of its own.
+    /// that is not known.
     pub fn on_ack(&mut self, now: Instant, delivered: f64, rate: f64) {
         if delivered <= 0.0 {
             return;
         }
-        if rate <= 0.0 || now.since(self.last).as_secs_f64() * BUNCH * rate >= delivered {
+        let gap = now.since(self.last);
+        let is_next = match rate > 0.0 {
+            true => gap.as_secs_f64() * BUNCH * rate >= delivered,
+            false => gap >= TOGETHER,
+        };
+        if is_next {
             self.told += self.bunch;
             self.squares += self.bunch * self.bunch;
             self.bunch = 0.0;
@@ -57,7 +64,6 @@ impl AckAggregation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_units::Span;
 
     /// What is told at once where ACKs for two segments come in bunches of `acks`, 100 a round trip, on a
     /// path that carries 1,000 segments a second.
@@ -66,7 +72,7 @@ mod tests {
         for ack in 0..200 {
             let bunch = ack / acks * acks;
             let now =
-                Instant::ZERO + Span::from_millis(2 * (bunch + acks)) + Span::from_micros(10 * (ack - bunch));
+                Instant::ZERO + Span::from_millis(2 * (bunch + acks)) + Span::from_micros(5 * (ack - bunch));
             aggregation.on_ack(now, 2.0, rate);
             if ack % 100 == 99 {
                 aggregation.end_round();
@@ -81,7 +87,8 @@ mod tests {
     fn acks_of_a_bunch_tell_at_once() {
         assert!((together(1, 1e3) - 2.0).abs() < 1e-9, "{}", together(1, 1e3));
         assert!((together(10, 1e3) - 20.0).abs() < 1e-9, "{}", together(10, 1e3));
-        assert!((together(10, 0.0) - 2.0).abs() < 1e-9, "without a rate {}", together(10, 0.0));
+        assert!((together(1, 0.0) - 2.0).abs() < 1e-9, "without a rate {}", together(1, 0.0));
+        assert!((together(10, 0.0) - 20.0).abs() < 1e-9, "without a rate {}", together(10, 0.0));
     }
 
     /// Breaks: the window after a loss. Each segment has an ACK of its own then, and a window cut to what the
