@@ -420,9 +420,14 @@ impl Driver {
 
     /// The world is a host and its devices, with nothing between.
     fn devices_are_of_host(&self) -> bool {
-        let peers = self.devices.iter().map(|attached| self.world.peer((attached.port, Port(0))));
         self.world.ids().count() == self.devices.len() + 1
-            && peers.into_iter().all(|peer| peer.is_some_and(|(peer, _)| Some(peer) == self.host))
+            && self.devices.iter().all(|attached| self.host_behind(attached.port).is_some())
+    }
+
+    /// The host, if it is directly behind this boundary port.
+    fn host_behind(&self, port: ElementId) -> Option<ElementId> {
+        let (peer, _) = self.world.peer((port, Port(0)))?;
+        self.host.filter(|host| *host == peer)
     }
 
     /// The time that elements get as the present.
@@ -466,16 +471,16 @@ impl Driver {
             true => self.world.oversleep(now),
             false => self.world.run_until(now, &mut *self.observer)?,
         }
-        let Attached { port, split, .. } = &self.devices[at];
-        let (arrivals, split) = (self.arrivals.drain(..), *split);
-        if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*port, Port(0))))
-            && host == peer
+        let Attached { port, split, .. } = self.devices[at];
+        let host = self.host_behind(port);
+        let arrivals = self.arrivals.drain(..);
+        if let Some(host) = host
             && !self.watched
         {
             self.world.call(host, &mut *self.observer, |host: &mut Host, cx| host.on_burst(arrivals, cx))?;
             return Ok(true);
         }
-        self.world.call(*port, &mut *self.observer, |port: &mut BoundaryPort, cx| {
+        self.world.call(port, &mut *self.observer, |port: &mut BoundaryPort, cx| {
             for packet in arrivals {
                 match split && packet.segment_size().is_some() {
                     true => packet.split_segments(|part| port.enter(part, cx)),
