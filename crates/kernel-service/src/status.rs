@@ -102,6 +102,16 @@ fn text(found: &KernelConnections, policy: Option<&PolicyCounters>, width: Optio
     if found.without_state > 0 {
         let _ = write!(text, ", {} without memory for their state", found.without_state);
     }
+    if found.left_out > 0 {
+        let _ = write!(text, ", {} not listed (too many, or of another version)", found.left_out);
+    }
+    if found.closed_namespaces > 0 {
+        let _ = write!(
+            text,
+            "; those of {} other network namespaces are not listed (that takes CAP_SYS_ADMIN)",
+            found.closed_namespaces
+        );
+    }
     if let Some(policy) = policy {
         let _ = write!(text, "; the policy was for {}", policy.connections);
         if policy.refused > 0 {
@@ -175,6 +185,7 @@ fn to_json(found: &KernelConnections, policy: Option<&PolicyCounters>, classes: 
         "without_state": found.without_state,
         "trace_lost": found.trace_lost,
         "left_out": found.left_out,
+        "closed_namespaces": found.closed_namespaces,
         "policy": policy,
         "devices": classes.json(),
     })

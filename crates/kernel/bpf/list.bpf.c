@@ -1,4 +1,7 @@
-/* Lists the connections under our control, for `farpace kernel status`. */
+/* Lists the connections of a network namespace that are under our control, for `farpace kernel status`.
+ * It walks the sockets and not the map of their state: that iterator could write into the map, and some
+ * kernels forbid tracing programs that can write.
+ */
 #include "types.h"
 
 #include <bpf/bpf_helpers.h>
@@ -10,19 +13,24 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-SEC("iter/bpf_sk_storage_map")
-int list_connections(struct bpf_iter__bpf_sk_storage_map *ctx)
+SEC("iter/tcp")
+int list_connections(struct bpf_iter__tcp *ctx)
 {
 	struct seq_file *seq = ctx->meta->seq;
-	struct sock *sk = ctx->sk;
-	struct connection *c = ctx->value;
+	struct sock_common *common = ctx->sk_common;
+	struct connection *c;
 	struct tcp_sock *tp;
+	struct sock *sk;
 	struct status_row row = {};
 
-	if (!sk || !c || !c->id)
+	if (!common)
 		return 0;
-	tp = bpf_skc_to_tcp_sock(sk);
+	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp)
+		return 0;
+	sk = (struct sock *)tp;
+	c = bpf_sk_storage_get(&fp_connections, sk, NULL, 0);
+	if (!c || !c->id)
 		return 0;
 	row.id = c->id;
 	addresses_of(sk, &row.addresses);

@@ -175,17 +175,9 @@ struct ack_sample {
 };
 
 struct seq_file;
-struct bpf_map;
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
-};
-
-struct bpf_iter__bpf_sk_storage_map {
-	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
-	struct sock *sk;
-	void *value;
 };
 
 struct bpf_iter__tcp {

@@ -1,15 +1,11 @@
 //! Giving connections back to a control of the kernel, so that our programs can go at once instead of with
 //! the last of the connections.
 
-use crate::{KernelControl, KernelError, object};
+use crate::{KernelControl, KernelError, namespaces, object};
 use libbpf_rs::{Iter, IterOpts, MapCore, MapFlags};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,39 +69,16 @@ pub fn hand_back() -> Result<HandedBack, KernelError> {
     Ok(HandedBack { given, kept, to, default_changed })
 }
 
-/// The network namespaces that can be reached: those of processes, and those with a name. By number.
-fn namespaces() -> BTreeMap<u64, PathBuf> {
-    let entries =
-        |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let of_processes = entries("/proc").map(|path| path.join("ns/net"));
-    let all = of_processes.chain(entries("/run/netns"));
-    all.filter_map(|path| Some((fs::metadata(&path).ok()?.ino(), path))).collect()
-}
-
-/// [`hand_back`] in every network namespace that can be reached; by their numbers, where there was something
-/// to do.
+/// [`hand_back`] in every network namespace; by their numbers, where there was something to do.
 ///
 /// # Errors
-/// No rights, or a kernel that refuses. A namespace that goes meanwhile is none.
+/// No rights, or a kernel that refuses.
 pub fn hand_back_everywhere() -> Result<BTreeMap<u64, HandedBack>, KernelError> {
-    let mut all = BTreeMap::new();
-    for (number, path) in namespaces() {
-        let Ok(namespace) = File::open(&path) else { continue };
-        // A thread of its own: it stays in the namespace that it enters.
-        let done = std::thread::scope(|scope| {
-            let work = scope.spawn(|| {
-                let entered = move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network));
-                entered.map_err(|error| KernelError::System {
-                    what: format!("enter the network namespace {}", path.display()),
-                    error: error.into(),
-                })?;
-                hand_back()
-            });
-            work.join().unwrap_or_else(|_| Ok(HandedBack::default()))
-        })?;
-        if done.given + done.kept > 0 || done.default_changed {
-            all.insert(number, done);
-        }
+    let visited = namespaces::visit(|_| hand_back())?;
+    if visited.closed > 0 {
+        // Connections there would keep our programs.
+        return Err(KernelError::ClosedNamespaces(visited.closed));
     }
-    Ok(all)
+    let something = |done: &HandedBack| done.given + done.kept > 0 || done.default_changed;
+    Ok(visited.results.into_iter().filter(|(_, done)| something(done)).collect())
 }

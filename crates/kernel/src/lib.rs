@@ -33,6 +33,8 @@ mod list;
 #[cfg(feature = "bpf")]
 mod mounts;
 #[cfg(feature = "bpf")]
+mod namespaces;
+#[cfg(feature = "bpf")]
 mod object;
 #[cfg(feature = "bpf")]
 mod policy;

@@ -1,8 +1,8 @@
 //! The connections under our controls.
 
 use crate::object::{self, CONNECTIONS, COUNTERS};
-use crate::{KernelConnection, KernelError};
-use libbpf_rs::{Iter, MapCore, MapFlags, MapType};
+use crate::{KernelConnection, KernelError, namespaces};
+use libbpf_rs::{Iter, IterOpts, MapCore, MapFlags, MapHandle, MapType};
 use std::io::{BufReader, Read};
 use std::os::fd::AsFd;
 
@@ -26,6 +26,8 @@ pub struct KernelConnections {
     /// Connections that are not in `rows`, because there are too many or because they belong to another
     /// version.
     pub left_out: u64,
+    /// Network namespaces whose connections are not in `rows`, because this process may not enter them.
+    pub closed_namespaces: usize,
 }
 
 /// Lists the connections of all network namespaces that are under a control of ours.
@@ -39,20 +41,8 @@ pub fn connections() -> Result<KernelConnections, KernelError> {
     }
     let mut found = KernelConnections::default();
     for map in &maps {
-        let mut object = object::open("the list of connections", object::LIST)?;
-        for mut own in object.maps_mut() {
-            // The program's map is the one that is there; its other maps are not needed.
-            let done = if own.name() == CONNECTIONS { own.reuse_fd(map.as_fd()) } else { Ok(()) };
-            done.map_err(|error| object::refused("to share a map", &error))?;
-        }
-        let object = object::load("the list of connections", object)?;
-        let program = object.progs_mut().find(|program| program.name() == "list_connections");
-        let program = program.ok_or(KernelError::NotLoaded)?;
-        let failed = |error: libbpf_rs::Error| object::refused("to list connections", &error);
-        let link = program.attach_iter(map.as_fd()).map_err(failed)?;
-        // The kernel begins its walk again at each call.
-        let mut iter = BufReader::with_capacity(CHUNK, Iter::new(&link).map_err(failed)?);
-        read(&mut iter, &mut found).map_err(KernelError::system("read the list of connections"))?;
+        let visited = namespaces::visit(|_| list(map, &mut found))?;
+        found.closed_namespaces = visited.closed;
     }
     for map in object::maps(COUNTERS, MapType::Array) {
         let counters = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
@@ -66,7 +56,26 @@ pub fn connections() -> Result<KernelConnections, KernelError> {
         return Err(KernelError::NotLoaded);
     }
     found.rows.sort_by_key(|row| (row.addresses, row.id));
+    // A connection that moves in the kernel's table while it is read can come twice.
+    found.rows.dedup_by_key(|row| (row.addresses, row.id));
     Ok(found)
+}
+
+/// Lists those of this thread's network namespace whose state is in `map`.
+fn list(map: &MapHandle, found: &mut KernelConnections) -> Result<(), KernelError> {
+    let mut object = object::open("the list of connections", object::LIST)?;
+    for mut own in object.maps_mut() {
+        // The program's map is the one that is there; its other maps are not needed.
+        let done = if own.name() == CONNECTIONS { own.reuse_fd(map.as_fd()) } else { Ok(()) };
+        done.map_err(|error| object::refused("to share a map", &error))?;
+    }
+    let object = object::load("the list of connections", object)?;
+    let program = object.progs_mut().find(|program| program.name() == "list_connections");
+    let program = program.ok_or(KernelError::NotLoaded)?;
+    let failed = |error: libbpf_rs::Error| object::refused("to list connections", &error);
+    let link = program.attach_iter_with_opts(IterOpts::None).map_err(failed)?;
+    let mut iter = BufReader::with_capacity(CHUNK, Iter::new(&link).map_err(failed)?);
+    read(&mut iter, found).map_err(KernelError::system("read the list of connections"))
 }
 
 fn read(from: &mut impl Read, found: &mut KernelConnections) -> std::io::Result<()> {

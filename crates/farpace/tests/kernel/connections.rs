@@ -1,6 +1,7 @@
 //! Who is under a control, and what is seen of it.
 
 use crate::harness::{Transfer, Up, control_of, farpace, here, json, rounds, until};
+use farpace::live::Namespace;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -39,6 +40,28 @@ fn a_control_group() {
     transfer.finish();
     before.finish();
     until("programs of ours stay in the kernel", || farpace_kernel::sets_loaded() == 0);
+}
+
+/// Breaks: connections of another network namespace are under the control, but `status` does not show them,
+/// or they are not given back.
+#[test]
+fn another_network_namespace() {
+    use std::os::unix::fs::MetadataExt;
+    let Some(here) = here() else { return };
+    let other = Namespace::create(&format!("k{}-other", std::process::id())).unwrap();
+    other.configure("link set lo up\n").unwrap();
+    let usual = other.within(|| control_of(&Transfer::to(LOOPBACK).stream)).unwrap();
+    let up = Up::start(&["--cgroup", here.group_text()]);
+    let mut transfer = other.within(|| Transfer::to(LOOPBACK)).unwrap();
+    transfer.send(1_000_000);
+    let status = json(&["kernel", "status", "--json"]);
+    let number = std::fs::metadata(format!("/run/netns/{}", other.name())).unwrap().ino();
+    let there = |row: &&serde_json::Value| row["namespace"] == number;
+    assert_eq!(status["connections"].as_array().unwrap().iter().filter(there).count(), 2, "{status}");
+    assert_eq!(status["closed_namespaces"], 0);
+    up.end();
+    assert_eq!(control_of(&transfer.stream), usual, "given back");
+    transfer.finish();
 }
 
 /// Breaks: a rule for a network holds elsewhere, or does not hold there.
