@@ -467,7 +467,7 @@ impl CongestionControl for PyControl {
         match event {
             CongestionEvent::Established(rtt) => self.tell(now, window, ControlMethod::Start, Some(rtt)),
             CongestionEvent::EnterRecovery => self.tell_cut(now, window, ControlMethod::Congestion),
-            CongestionEvent::EnterLoss => self.tell_cut(now, window, ControlMethod::Timeout),
+            CongestionEvent::EnterLoss { .. } => self.tell_cut(now, window, ControlMethod::Timeout),
             CongestionEvent::ExitRecovery => self.tell(now, window, ControlMethod::Recovered, None),
             CongestionEvent::Undo => self.tell(now, window, ControlMethod::Undo, None),
             CongestionEvent::Restart(idle) => self.tell(now, window, ControlMethod::Idle, Some(idle)),

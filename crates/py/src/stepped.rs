@@ -119,7 +119,7 @@ impl CongestionControl for SteppedControl {
     fn on_event(&mut self, _: Instant, window: &mut Window, event: CongestionEvent) {
         match event {
             CongestionEvent::Established(_) => self.shared.lock().connection.established = true,
-            CongestionEvent::EnterLoss => self.shared.lock().counts.timeouts += 1,
+            CongestionEvent::EnterLoss { .. } => self.shared.lock().counts.timeouts += 1,
             _ => {}
         }
         self.follow(window, None);

@@ -97,7 +97,9 @@ impl Pair {
                     self.window.set_cwnd(ssthresh);
                 }
             }
-            Happening::Timeout => self.rust.on_event(now, &mut self.window, CongestionEvent::EnterLoss),
+            Happening::Timeout => {
+                self.rust.on_event(now, &mut self.window, CongestionEvent::EnterLoss { total_lost: 0 })
+            }
             Happening::Undo => {
                 let cwnd = self.rust.undo_cwnd(&self.window);
                 if !owns {

@@ -122,7 +122,7 @@ impl CongestionControl for Bic {
     }
 
     fn on_event(&mut self, _: Instant, _: &mut Window, event: CongestionEvent) {
-        if event == CongestionEvent::EnterLoss {
+        if matches!(event, CongestionEvent::EnterLoss { .. }) {
             *self = Bic::default();
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     fn loss_resets() {
         let mut bic = Bic::default();
         bic.ssthresh(Instant::ZERO, &window(1000, 2), Packets::new(1000), Cut::Timeout);
-        bic.on_event(Instant::ZERO, &mut window(1, 2), CongestionEvent::EnterLoss);
+        bic.on_event(Instant::ZERO, &mut window(1, 2), CongestionEvent::EnterLoss { total_lost: 0 });
         assert_eq!((bic.last_max, bic.loss_cwnd), (0, 0));
     }
 

@@ -183,7 +183,7 @@ impl CongestionControl for Cubic {
             }
             CongestionEvent::EnterRecovery
             | CongestionEvent::ExitRecovery
-            | CongestionEvent::EnterLoss
+            | CongestionEvent::EnterLoss { .. }
             | CongestionEvent::Established(_) => {}
         }
     }

@@ -178,7 +178,7 @@ impl CongestionControl for HTcp {
             }
             CongestionEvent::EnterRecovery
             | CongestionEvent::ExitRecovery
-            | CongestionEvent::EnterLoss
+            | CongestionEvent::EnterLoss { .. }
             | CongestionEvent::Established(_) => {}
         }
     }

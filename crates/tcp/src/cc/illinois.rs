@@ -160,7 +160,7 @@ impl CongestionControl for Illinois {
 
     fn on_event(&mut self, _: Instant, _: &mut Window, event: CongestionEvent) {
         match event {
-            CongestionEvent::EnterLoss => self.gains = RENO,
+            CongestionEvent::EnterLoss { .. } => self.gains = RENO,
             CongestionEvent::Undo => {
                 if let Some((_, gains)) = self.prior.take() {
                     self.gains = gains;
@@ -260,7 +260,7 @@ mod tests {
         let mut w = window(100, 2);
         assert_eq!(cc.ssthresh(Instant::ZERO, &w, Packets::new(80), Cut::FastRetransmit).get(), 60);
         assert_eq!(cc.ssthresh(Instant::ZERO, &w, Packets::new(200), Cut::Timeout).get(), 75);
-        cc.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss);
+        cc.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss { total_lost: 0 });
         assert_eq!(cc.gains, RENO);
         assert_eq!(cc.undo_cwnd(&window(1, 75)).get(), 100);
         cc.on_event(Instant::ZERO, &mut w, CongestionEvent::Undo);

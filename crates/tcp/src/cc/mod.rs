@@ -169,7 +169,11 @@ pub enum CongestionEvent {
     /// Fast recovery is over.
     ExitRecovery,
     /// A retransmission timeout has been handled (Linux: the state becomes Loss).
-    EnterLoss,
+    EnterLoss {
+        /// Segments found lost over the whole connection, if the algorithm
+        /// [asks for rates](CongestionControl::wants_rates); 0 otherwise.
+        total_lost: u64,
+    },
     /// The last cut was a mistake: window and threshold have been put back.
     Undo,
     /// The connection sends again after it was idle for this long.

@@ -273,7 +273,7 @@ impl Model {
                 if self.loss_based() {
                     self.window.set_cwnd(Packets::new(1));
                 }
-                self.cc.on_event(self.now, &mut self.window, CongestionEvent::EnterLoss);
+                self.cc.on_event(self.now, &mut self.window, CongestionEvent::EnterLoss { total_lost: 0 });
                 self.tell_losses();
             }
             Operation::Undo => self.undo(),

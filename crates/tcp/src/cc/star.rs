@@ -133,7 +133,7 @@ impl CongestionControl for Star {
             {
                 window.set_cwnd(self.target);
             }
-            CongestionEvent::EnterLoss => {
+            CongestionEvent::EnterLoss { .. } => {
                 // The paper's footnote 1 (b): slow start from the first window.
                 self.target = Packets::ZERO;
                 self.reno = f64::from(self.initial.get().max(1));
@@ -240,7 +240,7 @@ mod tests {
         let cwnd = ack(&mut star, &mut w, 0, u32::MAX);
         w.set_ssthresh(star.ssthresh(Instant::ZERO, &w, w.cwnd(), Cut::Timeout));
         w.set_cwnd(Packets::new(1));
-        star.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss);
+        star.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss { total_lost: 0 });
         assert_eq!(w.cwnd().get(), 10);
         assert_eq!(star.undo_cwnd(&w).get(), cwnd);
         star.on_event(Instant::ZERO, &mut w, CongestionEvent::Undo);

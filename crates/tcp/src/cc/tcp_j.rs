@@ -66,7 +66,7 @@ impl CongestionControl for TcpJ {
             CongestionEvent::EnterRecovery | CongestionEvent::ExitRecovery if !self.target.is_zero() => {
                 window.set_cwnd(self.target);
             }
-            CongestionEvent::EnterLoss => {
+            CongestionEvent::EnterLoss { .. } => {
                 self.target = Packets::ZERO;
                 window.set_cwnd(self.initial); // footnote 1 (b) of the STAR paper
             }
@@ -121,7 +121,7 @@ mod tests {
         j.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterRecovery);
         assert_eq!((w.ssthresh().get(), w.cwnd().get()), (250, 250));
         assert_eq!(j.undo_cwnd(&w).get(), 400);
-        j.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss);
+        j.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss { total_lost: 0 });
         assert_eq!(w.cwnd().get(), 10);
     }
 }

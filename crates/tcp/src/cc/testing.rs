@@ -295,7 +295,7 @@ impl<C: CongestionControl> TestBottleneck<C> {
         self.segments.lose_all(false);
         let flight = self.segments.packets_out();
         self.cc.ssthresh(self.now, &self.window, flight, Cut::Timeout);
-        self.cc.on_event(self.now, &mut self.window, CongestionEvent::EnterLoss);
+        self.cc.on_event(self.now, &mut self.window, CongestionEvent::EnterLoss { total_lost: 0 });
         self.recovery = Some(self.base + self.segments.len() as u64);
     }
 }

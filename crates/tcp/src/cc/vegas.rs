@@ -120,8 +120,10 @@ impl CongestionControl for Vegas {
         // What was measured in a recovery says nothing of the window that follows. A cut changes nothing else
         // here, so that an undo has nothing more to put back. Restart is no reason: with a window of two each
         // ACK empties it.
-        if matches!(event, CongestionEvent::ExitRecovery | CongestionEvent::EnterLoss | CongestionEvent::Undo)
-        {
+        if matches!(
+            event,
+            CongestionEvent::ExitRecovery | CongestionEvent::EnterLoss { .. } | CongestionEvent::Undo
+        ) {
             (self.round, self.least, self.samples) = (SeqRounds::default(), None, 0);
         }
     }

@@ -112,7 +112,7 @@ impl CongestionControl for Westwood {
                     window.set_ssthresh(threshold);
                 }
             }
-            CongestionEvent::EnterLoss | CongestionEvent::Undo => self.measured = None,
+            CongestionEvent::EnterLoss { .. } | CongestionEvent::Undo => self.measured = None,
             CongestionEvent::EnterRecovery
             | CongestionEvent::Restart(_)
             | CongestionEvent::Established(_) => {}
@@ -182,7 +182,7 @@ mod tests {
     /// Breaks: a threshold of a recovery that a timeout or an undo has ended, which would come back later.
     #[test]
     fn forgets_a_broken_recovery() {
-        for event in [CongestionEvent::EnterLoss, CongestionEvent::Undo] {
+        for event in [CongestionEvent::EnterLoss { total_lost: 0 }, CongestionEvent::Undo] {
             let (mut cc, mut w) = (fed(&[(0, 1), (2, 1), (4, 1)]), window(80, 70));
             cc.ssthresh(Instant::ZERO, &w, Packets::new(80), Cut::FastRetransmit);
             cc.on_event(Instant::ZERO, &mut w, event);

@@ -134,7 +134,7 @@ impl CongestionControl for WestwoodPlus {
                 }
                 self.recovery = false;
             }
-            CongestionEvent::EnterLoss => {
+            CongestionEvent::EnterLoss { .. } => {
                 self.recovery = false;
                 self.renew = true;
                 self.rtt_min_before = self.rtt_min;

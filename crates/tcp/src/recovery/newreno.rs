@@ -133,7 +133,8 @@ impl LossRecovery for NewReno {
         cx.reduce_to(Packets::new(1));
         cx.window.cwnd_cnt = 0;
         cx.window.bytes_acked = 0;
-        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss);
+        let total_lost = cx.segments.total_lost();
+        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss { total_lost });
         self.state = RecoveryState::Loss;
         self.recover = Some(expiry.snd_nxt);
         self.dup_acks = 0;

@@ -544,6 +544,11 @@ impl Segments {
         self.rates.as_mut()?.take_sample(now, min_rtt)
     }
 
+    /// Segments found lost over the whole connection; 0 without [`measure_rates`](Self::measure_rates).
+    pub fn total_lost(&self) -> u64 {
+        self.rates.as_ref().map_or(0, |rates| rates.total_lost())
+    }
+
     /// Hands the segments found lost since the last call to `take`, if rates are measured.
     pub fn take_losses(&mut self, take: impl FnMut(LostSegment)) {
         if let Some(rates) = &mut self.rates {

@@ -219,6 +219,11 @@ impl DeliveryRates {
         })
     }
 
+    /// Segments found lost over the whole connection.
+    pub const fn total_lost(&self) -> u64 {
+        self.lost
+    }
+
     pub fn take_losses(&mut self, take: impl FnMut(LostSegment)) {
         self.losses.drain(..).for_each(take);
     }

@@ -313,7 +313,7 @@ impl CongestionControl for Bbr {
                 self.save_state_upon_loss();
                 self.in_loss_recovery = true;
             }
-            CongestionEvent::EnterLoss => {
+            CongestionEvent::EnterLoss { .. } => {
                 self.save_state_upon_loss();
                 self.in_loss_recovery = true;
                 // §5.6.4.4. What a timeout by time (RFC 8985 §6.3) leaves in flight need not be known: the

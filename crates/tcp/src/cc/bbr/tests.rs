@@ -211,7 +211,7 @@ fn a18_a19_undo() {
 
     let mut w = in_state(BbrState::ProbeBwCruise);
     let before = w.cc.cwnd;
-    w.cc.on_event(w.now, &mut w.window, CongestionEvent::EnterLoss);
+    w.cc.on_event(w.now, &mut w.window, CongestionEvent::EnterLoss { total_lost: 0 });
     assert_eq!(w.window.cwnd().get(), 1);
     w.cc.on_event(w.now, &mut w.window, CongestionEvent::Undo);
     assert!(f64::from(w.window.cwnd().get()) >= before && w.cc.state == BbrState::ProbeBwCruise);

@@ -51,8 +51,10 @@ pub struct Bbr1 {
     in_flight: f64,
     in_flight_before: f64,
     mss: f64,
-    /// Segments delivered over the whole connection, and by the ACK at hand.
+    /// Segments delivered over the whole connection, when the last of them were, and how many by the ACK at
+    /// hand.
     delivered: u64,
+    delivered_at: Instant,
     newly_delivered: f64,
     newly_lost: f64,
     app_limited: bool,
@@ -98,6 +100,7 @@ impl Bbr1 {
             in_flight_before: 0.0,
             mss: 1.0,
             delivered: 0,
+            delivered_at: Instant::ZERO,
             newly_delivered: 0.0,
             newly_lost: 0.0,
             app_limited: false,
@@ -151,22 +154,27 @@ impl Bbr1 {
             self.packet_conservation = false;
         }
         let Some(sample) = sample else { return };
-        let ack = PolicerSample {
-            now: self.now,
-            round_start: self.rounds.start,
-            newly_lost: self.newly_lost,
-            delivered: self.delivered as f64,
-            lost: sample.total_lost as f64,
-            app_limited: self.app_limited,
-            mss: self.mss,
-        };
-        if self.policers.on_ack(&ack, self.state == Bbr1State::ProbeBw) {
-            self.enter_probe_bw();
-        }
+        self.look_for_policer(sample.total_lost);
         let Some(rate) = sample.rate else { return };
         let rate = rate.as_bytes_per_sec_f64();
         if rate >= self.btl_bw.get() || !self.app_limited {
             self.btl_bw.note(self.rounds.count, rate, BTL_BW_FILTER_LEN);
+        }
+    }
+
+    /// An ACK or a timeout, as a sample of what a policer delivers; `total_lost` as in [`RateSample`].
+    fn look_for_policer(&mut self, total_lost: u64) {
+        let sample = PolicerSample {
+            delivered_at: self.delivered_at,
+            round_start: self.rounds.start,
+            newly_lost: self.newly_lost,
+            delivered: self.delivered as f64,
+            lost: total_lost as f64,
+            app_limited: self.app_limited,
+            mss: self.mss,
+        };
+        if self.policers.on_sample(&sample, self.state == Bbr1State::ProbeBw) {
+            self.enter_probe_bw();
         }
     }
 
@@ -192,7 +200,9 @@ impl CongestionControl for Bbr1 {
         self.newly_lost = f64::from(ack.lost.get());
         self.newly_delivered = ack.rate.map_or(0.0, |r| f64::from(r.newly_delivered.get()));
         self.app_limited = ack.rate.is_some_and(|r| r.app_limited);
-        self.delivered = ack.rate.map_or(self.delivered, |r| r.total_delivered);
+        if let Some(sample) = &ack.rate {
+            (self.delivered, self.delivered_at) = (sample.total_delivered, ack.now);
+        }
         let rtt = ack.rate.and_then(|r| r.rtt).or(ack.rtt);
         if let Some(rtt) = rtt
             && !self.has_seen_rtt
@@ -257,7 +267,10 @@ impl CongestionControl for Bbr1 {
                 self.packet_conservation = true;
                 self.rounds.restart(self.delivered);
             }
-            CongestionEvent::EnterLoss => {
+            CongestionEvent::EnterLoss { total_lost } => {
+                // As in Linux, it ends a round trip, in which something was lost.
+                (self.rounds.start, self.newly_lost, self.app_limited) = (true, 1.0, false);
+                self.look_for_policer(total_lost);
                 self.save_cwnd();
                 self.cwnd_before_loss = self.prior_cwnd;
                 self.in_loss_recovery = true;

@@ -1,6 +1,6 @@
 //! The long-term bandwidth of Linux (lt_bw): where two intervals in a row lose a fifth and more at the same
-//! rate, a token bucket limits it. The sender then keeps to that rate for a while, and does not probe. Linux
-//! also takes a timeout for a sample; here only ACKs are samples.
+//! rate, a token bucket limits it. The sender then keeps to that rate for a while, and does not probe. ACKs
+//! are samples, and timeouts.
 
 use farpace_units::{Instant, Span};
 
@@ -15,14 +15,14 @@ const SAME_BYTES: f64 = 4_000.0 / 8.0;
 /// Round trips for which the rate is kept.
 const KEPT_ROUNDS: u32 = 48;
 
-/// What an ACK tells.
+/// What an ACK tells, or a timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicerSample {
-    /// Its arrival.
-    pub now: Instant,
-    /// It begins a round trip.
+    /// When data was last known to be delivered: of an ACK, its arrival.
+    pub delivered_at: Instant,
+    /// A round trip begins.
     pub round_start: bool,
-    /// Segments that it shows to be lost.
+    /// Segments that are newly known to be lost.
     pub newly_lost: f64,
     /// Segments delivered over the whole connection.
     pub delivered: f64,
@@ -57,12 +57,12 @@ impl PolicerSearch {
         *self = PolicerSearch::default();
     }
 
-    /// An ACK; `probes`: the sender is in its cycle of gains. True: the rate was kept long enough, and the
+    /// A sample; `probes`: the sender is in its cycle of gains. True: the rate was kept long enough, and the
     /// cycle begins anew.
-    pub fn on_ack(&mut self, ack: &PolicerSample, probes: bool) -> bool {
+    pub fn on_sample(&mut self, sample: &PolicerSample, probes: bool) -> bool {
         if self.used {
-            self.rounds += u32::from(ack.round_start && probes);
-            let over = ack.round_start && probes && self.rounds >= KEPT_ROUNDS;
+            self.rounds += u32::from(sample.round_start && probes);
+            let over = sample.round_start && probes && self.rounds >= KEPT_ROUNDS;
             if over {
                 self.reset();
             }
@@ -70,41 +70,42 @@ impl PolicerSearch {
         }
         if !self.sampling {
             // An interval begins with a loss, when the bucket is empty.
-            if ack.newly_lost <= 0.0 {
+            if sample.newly_lost <= 0.0 {
                 return false;
             }
             self.sampling = true;
-            self.begin(ack);
+            self.begin(sample);
         }
-        self.rounds += u32::from(ack.round_start);
-        if ack.app_limited || self.rounds > MAX_ROUNDS {
+        self.rounds += u32::from(sample.round_start);
+        if sample.app_limited || self.rounds > MAX_ROUNDS {
             self.reset();
             return false;
         }
         // It ends with one as well.
-        if self.rounds < MIN_ROUNDS || ack.newly_lost <= 0.0 {
+        if self.rounds < MIN_ROUNDS || sample.newly_lost <= 0.0 {
             return false;
         }
-        let (delivered, lost) = (ack.delivered - self.delivered, ack.lost - self.lost);
-        let time = ack.now.since(self.since);
+        let (delivered, lost) = (sample.delivered - self.delivered, sample.lost - self.lost);
+        let time = sample.delivered_at.since(self.since);
         if delivered > 0.0 && lost >= MIN_LOSS * delivered && time >= Span::from_millis(1) {
-            self.end(delivered * ack.mss / time.as_secs_f64(), ack);
+            self.end(delivered * sample.mss / time.as_secs_f64(), sample);
         }
         false
     }
 
-    fn end(&mut self, rate: f64, ack: &PolicerSample) {
+    fn end(&mut self, rate: f64, sample: &PolicerSample) {
         let apart = (rate - self.rate).abs();
         if self.rate > 0.0 && (apart <= SAME_RATIO * self.rate || apart <= SAME_BYTES) {
             (self.rate, self.used, self.rounds) = ((self.rate + rate) / 2.0, true, 0);
             return;
         }
         self.rate = rate;
-        self.begin(ack);
+        self.begin(sample);
     }
 
-    fn begin(&mut self, ack: &PolicerSample) {
-        (self.since, self.delivered, self.lost, self.rounds) = (ack.now, ack.delivered, ack.lost, 0);
+    fn begin(&mut self, sample: &PolicerSample) {
+        (self.since, self.delivered, self.lost, self.rounds) =
+            (sample.delivered_at, sample.delivered, sample.lost, 0);
     }
 }
 
@@ -116,18 +117,18 @@ mod tests {
     fn run(search: &mut PolicerSearch, at: &mut PolicerSample, rounds: u32, lost: f64) -> bool {
         let mut over = false;
         for _ in 0..rounds {
-            at.now += Span::from_millis(10);
+            at.delivered_at += Span::from_millis(10);
             at.delivered += 20.0;
             at.lost += lost;
-            let ack = PolicerSample { round_start: true, newly_lost: lost, ..*at };
-            over |= search.on_ack(&ack, true);
+            let sample = PolicerSample { round_start: true, newly_lost: lost, ..*at };
+            over |= search.on_sample(&sample, true);
         }
         over
     }
 
     fn begin() -> (PolicerSearch, PolicerSample) {
         let at = PolicerSample {
-            now: Instant::ZERO,
+            delivered_at: Instant::ZERO,
             round_start: false,
             newly_lost: 0.0,
             delivered: 0.0,

@@ -156,11 +156,31 @@ fn timeout_and_undo() {
     let mut w = world(20, 40);
     w.run(SEC * 3);
     let before = w.cc.cwnd;
-    w.cc.on_event(w.now, &mut w.window, CongestionEvent::EnterLoss);
+    w.cc.on_event(w.now, &mut w.window, CongestionEvent::EnterLoss { total_lost: 0 });
     assert_eq!(w.window.cwnd().get(), 1);
     w.cc.on_event(w.now, &mut w.window, CongestionEvent::Undo);
     assert_eq!(
         (f64::from(w.window.cwnd().get()), w.cc.full_bw_count, w.cc.full_bw),
         (before.floor(), 0, 0.0)
     );
+}
+
+/// Breaks: behind a policer that drops whole flights, where losses are found by timeouts, its rate is never
+/// recognised.
+#[test]
+fn timeouts_are_samples_of_a_policer() {
+    let mut w = world(20, 40);
+    w.run(SEC * 3);
+    let mut lost = 0;
+    for timeouts in 1..=4 {
+        let before = w.cc.delivered;
+        w.run(SEC / 4);
+        lost += (w.cc.delivered - before) / 3;
+        w.cc.on_event(w.now, &mut w.window, CongestionEvent::EnterLoss { total_lost: lost });
+        w.cc.on_event(w.now, &mut w.window, CongestionEvent::ExitRecovery);
+        // The first begins an interval; two intervals must have the same rate.
+        assert!(w.cc.policers.rate().is_none() || timeouts > 2, "after {timeouts}");
+    }
+    let rate = w.cc.policers.rate().expect("two intervals with a quarter lost") * 8.0 / 1e6;
+    assert!((15.0..20.1).contains(&rate), "{rate} Mbit/s");
 }

@@ -353,7 +353,7 @@ impl CongestionControl for Farpace {
                 self.srtt = rtt;
                 return;
             }
-            CongestionEvent::EnterLoss => {
+            CongestionEvent::EnterLoss { .. } => {
                 if self.timeouts > 0 {
                     // Not even the retransmission was answered.
                     self.w = (self.w / 2.0).max(MIN_WINDOW);

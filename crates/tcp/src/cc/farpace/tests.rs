@@ -562,12 +562,12 @@ fn timeouts() {
     let mut b = TestBottleneck::new(Farpace::default(), 10, 500);
     b.run(SEC * 10);
     let w = b.cc.w;
-    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss);
+    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss { total_lost: 0 });
     assert_eq!(b.window.cwnd().get(), 1);
     let one = AckSample { rate: None, ..AckSample::of(b.now, Packets::new(1)) };
     b.cc.on_ack(&mut b.window, &one);
     assert_eq!(b.window.cwnd().get(), (w / 4.0) as u32);
-    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss);
-    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss);
+    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss { total_lost: 0 });
+    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss { total_lost: 0 });
     assert!((b.cc.w - w / 2.0).abs() < 1.0);
 }

@@ -237,7 +237,7 @@ impl CongestionControl for LinuxCubic {
 
     fn on_event(&mut self, now: Instant, _: &mut Window, event: CongestionEvent) {
         match event {
-            CongestionEvent::EnterLoss => {
+            CongestionEvent::EnterLoss { .. } => {
                 self.curve = LinuxCubicCurve::default();
                 self.start = Start::default();
                 self.rounds_begun = false;

@@ -88,7 +88,7 @@ fn threshold() {
 fn least_round_trip_after_a_timeout() {
     let rtt_min = |undo, later| {
         let (mut cc, mut w) = (steady(), window(50, 1000));
-        cc.on_event(at(2000), &mut w, CongestionEvent::EnterLoss);
+        cc.on_event(at(2000), &mut w, CongestionEvent::EnterLoss { total_lost: 0 });
         ack(&mut cc, 3000, 1, 600);
         if undo {
             cc.on_event(at(3000), &mut w, CongestionEvent::Undo);
@@ -103,7 +103,7 @@ fn least_round_trip_after_a_timeout() {
 /// Breaks: the end of a recovery that a timeout or an undo has broken off, which would set the window.
 #[test]
 fn forgets_a_broken_recovery() {
-    for event in [CongestionEvent::EnterLoss, CongestionEvent::Undo] {
+    for event in [CongestionEvent::EnterLoss { total_lost: 0 }, CongestionEvent::Undo] {
         let (mut cc, mut w) = (steady(), window(80, 70));
         cc.ssthresh(at(1000), &w, Packets::new(80), Cut::FastRetransmit);
         cc.on_event(at(1000), &mut w, event);

@@ -441,7 +441,8 @@ impl LinuxRecovery {
         self.state = RecoveryState::Loss;
         self.high_seq = expiry.snd_nxt;
         self.probe = None;
-        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss);
+        let total_lost = cx.segments.total_lost();
+        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss { total_lost });
         self.frto = self.switches.frto && (fresh || self.timeouts > 0);
     }
 

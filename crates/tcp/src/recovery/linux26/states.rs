@@ -253,7 +253,8 @@ impl Linux26Recovery {
         self.state = RecoveryState::Loss;
         self.high_seq = snd_nxt;
         self.hint = None;
-        cx.cc.on_event(now, cx.window, CongestionEvent::EnterLoss);
+        let total_lost = cx.segments.total_lost();
+        cx.cc.on_event(now, cx.window, CongestionEvent::EnterLoss { total_lost });
     }
 
     pub(super) fn current_ssthresh(&self, cx: &Context<'_>) -> Packets {
