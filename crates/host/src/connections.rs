@@ -271,6 +271,15 @@ impl Connections {
         }
     }
 
+    /// A closed connection that stays for inspection is forgotten. False: it does not stay.
+    pub fn forget_closed(&mut self, id: ConnectionId) -> bool {
+        let Some(slot) = self.slot(id) else { return false };
+        let Some(at) = self.closed.iter().position(|closed| *closed == slot) else { return false };
+        self.closed.remove(at);
+        self.forget(slot);
+        true
+    }
+
     /// Nothing is left of a released connection or plan.
     pub fn forget(&mut self, slot: usize) {
         if let Some(s) = self.slots.get_mut(slot) {

@@ -269,12 +269,6 @@ impl Host {
         listened
     }
 
-    /// So many closed connections stay for inspection ([`DEFAULT_CLOSED_KEPT`](crate::DEFAULT_CLOSED_KEPT) at
-    /// first); of more, the oldest are forgotten.
-    pub fn keep_closed(&mut self, most: usize) {
-        self.connections.closed_kept = most;
-    }
-
     /// Connections that a listener accepts from now on have this configuration. False: it is no listener.
     pub fn set_listener_config(&mut self, id: BindId, config: Config) -> bool {
         self.listeners.get(id).map(|listener| listener.set_config(config)).is_some()

@@ -43,6 +43,11 @@ impl AwaitedFlows {
         self.table().awaited.insert(at, flow);
     }
 
+    /// The flow is over, whether it has come or not.
+    pub fn forget(&self, at: AwaitedAt) {
+        self.table().awaited.remove(&at);
+    }
+
     /// A connection has come. None: no flow is waited for there, or not any more.
     pub fn take(&self, at: AwaitedAt, id: ConnectionId) -> Option<AwaitedFlow> {
         let mut table = self.table();

@@ -125,9 +125,9 @@ pub struct FlowOutcome {
     /// Times that the sender's transmit queue had no room for a segment, which was kept.
     pub transmit_queue_full: u64,
     /// All counters of the sending connection.
-    pub counters: Counters,
+    pub counters: Box<Counters>,
     /// All counters of the receiving connection.
-    pub receiver: Counters,
+    pub receiver: Box<Counters>,
     /// How long its segments with data that arrived had waited in the queues of links, retransmissions
     /// included.
     pub queued: WaitMeter,

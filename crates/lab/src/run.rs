@@ -4,6 +4,7 @@ mod datagrams;
 mod flow;
 mod places;
 mod portions;
+mod stages;
 
 pub use flow::FlowSample;
 
@@ -25,10 +26,10 @@ use farpace_host::Host;
 use farpace_link::multi_nic::MultiNic;
 use farpace_path::Meter;
 use farpace_path::world::{ElementId, World, WorldError};
-use farpace_tcp::config::{Settings, SettingsError};
+use farpace_tcp::config::SettingsError;
 use farpace_units::{ByteCount, Instant, Span};
-use flow::FlowRun;
-use std::collections::BTreeMap;
+use stages::FlowStage;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -101,22 +102,35 @@ pub struct RunProgress {
 pub struct Run {
     world: World,
     observer: RunObserver,
-    flows: Vec<FlowRun>,
+    /// By the index of the flow.
+    flows: Vec<FlowStage>,
+    /// Flows of workloads whose time has not come, the last first.
+    waiting: Vec<usize>,
+    /// Flows that are under way.
+    active: BTreeSet<usize>,
+    /// Flows that are not done.
+    open: usize,
+    /// Payload that has been delivered, and all that is to be.
+    delivered: ByteCount,
+    total: ByteCount,
+    /// Hosts that send.
+    senders: Vec<ElementId>,
+    inputs: Inputs,
+    seed: u64,
     datagrams: Vec<DatagramRun>,
     parts: Parts,
     scenario: Scenario,
     bin: Span,
     now: Instant,
     samples: Vec<FlowSample>,
-    records: bool,
     /// Some programs take their time.
     portions: bool,
     /// What the flows of workloads send.
     shared_pattern: Option<Payload>,
     /// What the receiving hosts wait for.
     awaited: AwaitedFlows,
-    /// What listens at each port of a receiving host.
-    listening: BTreeMap<(ElementId, u16), Settings>,
+    /// The ports at which receiving hosts listen, and how many flows are under way to each.
+    listening: BTreeMap<(ElementId, u16), usize>,
     /// The queues that are read; none: nobody asks.
     queues: NetworkQueues,
 }
@@ -133,26 +147,31 @@ impl Run {
         let mut run = Run {
             world,
             observer: RunObserver::default(),
-            flows: Vec::with_capacity(scenario.flows.len()),
+            flows: std::iter::repeat_with(FlowStage::default).take(scenario.flows.len()).collect(),
+            waiting: Vec::new(),
+            active: BTreeSet::new(),
+            open: scenario.flows.len(),
+            delivered: ByteCount::ZERO,
+            total: scenario.flows.iter().map(|flow| flow.size).sum(),
+            senders: Vec::new(),
+            seed,
             datagrams: Vec::new(),
             parts,
             bin: scenario.trace.bin.max(Span::from_nanos(1)),
             now: Instant::ZERO,
             samples: Vec::new(),
-            records: inputs.records,
             portions: scenario.flows.iter().any(|flow| flow.writes.is_some() || flow.reads.is_some()),
             shared_pattern: None,
             awaited: AwaitedFlows::default(),
             listening: BTreeMap::new(),
             queues: NetworkQueues::default(),
+            inputs,
             scenario,
         };
         if run.scenario.source_port(0).is_some() {
             run.observer.tell_sources();
         }
-        for index in 0..run.scenario.flows.len() {
-            run.add_flow(index, seed, &inputs)?;
-        }
+        run.prepare_flows()?;
         for index in 0..run.scenario.datagrams.len() {
             run.add_datagrams(index, seed)?;
         }
@@ -164,14 +183,12 @@ impl Run {
     /// One meter for each receiving host: frames that arrive by its link, or by all its NICs together.
     fn meter_receivers(&mut self) -> Result<(), RunError> {
         let mut metered = Vec::new();
-        for flow in &self.flows {
-            if metered.contains(&flow.to) {
-                continue;
-            }
-            metered.push(flow.to);
-            if let Some(end) = self.parts.received(flow.to) {
+        for flow in &self.scenario.flows {
+            let Some(to) = self.parts.host(&flow.to).filter(|to| !metered.contains(to)) else { continue };
+            metered.push(to);
+            if let Some(end) = self.parts.received(to) {
                 let wire = self.world.observe(end)?;
-                self.observer.meter(wire, self.world.name(flow.to), self.bin);
+                self.observer.meter(wire, self.world.name(to), self.bin);
             }
         }
         Ok(())
@@ -216,16 +233,15 @@ impl Run {
     /// A defect in an element, or a capture that could not be written.
     pub fn advance(&mut self, records: Option<&mut dyn RecordSink>) -> Result<RunProgress, RunError> {
         let start = self.now;
+        self.begin_due()?;
         self.now = self.bin_end();
         if let Some(sink) = records {
             let mut to = start;
             while to < self.now {
                 to = (to + RECORDS_WAIT).min(self.now);
                 self.run_until(to)?;
-                for flow in 0..self.flows.len() {
-                    let from = self.flows[flow].from;
-                    // A host with several flows returns all its records at the first of them.
-                    if let Some(host) = self.world.element_mut::<Host>(from) {
+                for from in &self.senders {
+                    if let Some(host) = self.world.element_mut::<Host>(*from) {
                         host.take_records(|r| sink.record(&r));
                     }
                 }
@@ -235,8 +251,9 @@ impl Run {
         }
         self.samples.clear();
         self.note_accepted();
-        for index in 0..self.flows.len() {
+        for index in self.active.iter().copied().collect::<Vec<_>>() {
             self.sample(index, start);
+            self.end_flow(index);
         }
         self.observer.check()?;
         Ok(self.progress())
@@ -248,13 +265,14 @@ impl Run {
     /// # Errors
     /// A defect in an element.
     pub fn advance_within_bin(&mut self, to: Instant) -> Result<(), RunError> {
+        self.begin_due()?;
         self.run_until(to.clamp(self.now, self.bin_end()))
     }
 
     /// At the end of the last bin a flow had delivered everything, or its connection had ended. False if the
     /// flow does not exist.
     pub fn is_done(&self, flow: usize) -> bool {
-        self.flows.get(flow).is_some_and(|flow| flow.done)
+        self.flows.get(flow).is_some_and(FlowStage::is_done)
     }
 
     /// When the next bin ends.
@@ -273,15 +291,15 @@ impl Run {
         let out_of_time = self.now >= Instant::ZERO + self.scenario.duration;
         RunProgress {
             now: self.now,
-            delivered: self.flows.iter().map(|f| f.delivered).sum(),
-            total: self.flows.iter().map(|f| f.size).sum(),
-            finished: out_of_time || self.flows.iter().all(|f| f.done),
+            delivered: self.delivered,
+            total: self.total,
+            finished: out_of_time || self.open == 0,
         }
     }
 
     /// Stops the recording of senders.
     pub fn stop_records(&mut self) {
-        if std::mem::take(&mut self.records) {
+        if std::mem::take(&mut self.inputs.records) {
             for host in self.parts.hosts.values() {
                 if let Some(host) = self.world.element_mut::<Host>(host.host) {
                     host.stop_log();
@@ -296,9 +314,10 @@ impl Run {
     }
 
     /// How long a packet sent now would wait in queues on the path of a flow's data, if nothing else arrived:
-    /// bytes queued over rate, all links together. Zero if the flow does not exist.
+    /// bytes queued over rate, all links together. Zero if the flow is not under way.
     pub fn queueing_delay(&mut self, flow: usize) -> Span {
-        self.flows.get(flow).map_or(Span::ZERO, |f| f.queues.delay(&mut self.world, self.now))
+        let flow = self.flows.get(flow).and_then(FlowStage::run);
+        flow.map_or(Span::ZERO, |flow| flow.queues.delay(&mut self.world, self.now))
     }
 
     /// The world, for inspection.
@@ -313,10 +332,7 @@ impl Run {
     pub fn finish(mut self) -> Result<RunOutcome, RunError> {
         self.world.check()?;
         self.note_accepted();
-        let mut flows = Vec::with_capacity(self.flows.len());
-        for index in 0..self.flows.len() {
-            flows.push(self.flow_outcome(index));
-        }
+        let flows = self.outcomes()?;
         let captures = self.observer.finish()?;
         let mut drops = Vec::new();
         for id in self.world.ids() {

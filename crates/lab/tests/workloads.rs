@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
+use farpace_host::Host;
 use farpace_lab::scenario::{FlowSpec, MAX_DRAWN_FLOWS, Scenario};
 use farpace_lab::{Inputs, Run};
-use farpace_units::{ByteCount, Span};
+use farpace_units::{ByteCount, Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn text(flow: &str) -> String {
@@ -194,5 +195,77 @@ fn a_hundred_thousand_flows_come_and_go() {
     for flow in &outcome.flows {
         assert!(flow.completed.is_some() && flow.verified.is_ok(), "{}: {:?}", flow.name, flow.verified);
         assert_eq!(flow.queued.packets(), 1, "{}: its packet is counted as its own", flow.name);
+    }
+}
+
+/// Connections, closed ones included, at both hosts of [`text`].
+fn connections(run: &Run) -> usize {
+    let of = |name: &str| run.world().find(name).and_then(|id| run.world().element::<Host>(id)).unwrap();
+    of("a").connections().chain(of("b").connections()).count()
+}
+
+/// Breaks: flows that are done, or whose time has not come, take memory for connections; or what is known of
+/// a flow is lost with its connections.
+#[test]
+fn only_flows_under_way_have_connections() {
+    let flow = "size = \"20 kB\"\ncount = 400\nstarts = { within = \"40 s\" }";
+    let scenario = Scenario::parse(&text(flow), "w.toml").unwrap();
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    let (mut seen, mut most) = (BTreeSet::new(), 0);
+    while !run.advance(None).unwrap().finished {
+        most = most.max(connections(&run));
+        seen.extend(run.samples().iter().map(|sample| sample.flow));
+    }
+    assert_eq!(seen.len(), 400, "each flow had samples");
+    // About ten a second, of which each is over within 100 ms.
+    assert!(most <= 40, "{most} connections at once");
+    assert_eq!(run.progress().delivered, ByteCount::new(400 * 20_000));
+    let drawn = run.scenario().flows.clone();
+    let outcome = run.finish().unwrap();
+    for (flow, spec) in outcome.flows.iter().zip(&drawn) {
+        assert_eq!(
+            (&flow.name, flow.start.since(Instant::ZERO), flow.size),
+            (&spec.name, spec.start, spec.size)
+        );
+        assert!(flow.is_intact(), "{}: {:?}", flow.name, flow.verified);
+        assert_eq!(flow.counters.bytes_sent, ByteCount::new(20_000), "{}", flow.name);
+        assert_eq!(flow.receiver.bytes_received, ByteCount::new(20_000), "{}", flow.name);
+        assert_eq!(flow.queued.packets(), 14, "{}", flow.name);
+    }
+}
+
+/// Breaks: a run that ends early has no outcome of flows whose time has not come.
+#[test]
+fn flows_that_never_began_have_outcomes() {
+    let flow = "size = \"20 kB\"\ncount = 50\nstarts = { every = \"1 s\" }";
+    let scenario = Scenario::parse(&text(flow), "w.toml").unwrap();
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    while run.now() < Instant::from_nanos(10_500_000_000) {
+        run.advance(None).unwrap();
+    }
+    let (now, progress) = (run.now(), run.progress());
+    assert_eq!((progress.total, progress.finished), (ByteCount::new(50 * 20_000), false));
+    let outcome = run.finish().unwrap();
+    assert_eq!(outcome.flows.len(), 50);
+    for (n, flow) in outcome.flows.iter().enumerate() {
+        assert_eq!(flow.completed.is_some(), n <= 10, "{}", flow.name);
+        assert_eq!(flow.delivered.is_zero(), n > 10, "{}", flow.name);
+        assert!(flow.completed.is_some() || flow.elapsed == now.since(flow.start), "{}", flow.name);
+    }
+}
+
+/// Breaks: what keeps a flow of a workload from beginning is found in the middle of a run.
+#[test]
+fn flows_that_cannot_begin_are_found_at_the_start() {
+    let flow = "size = \"1 kB\"\ncount = 60001\nstarts = { within = \"40 s\" }\nmix = [\n\
+                { name = \"x\", share = 0.5 },\n\
+                { name = \"y\", share = 0.5, receiver = { sack = false } } ]";
+    let scenario = Scenario::parse(&text(flow), "w.toml").unwrap();
+    // Whether the two flows of the shared port differ is drawn.
+    let draws = (0..8).map(|seed| Run::new(&scenario, Inputs { seed: Some(seed), ..Inputs::default() }));
+    let errors: Vec<String> = draws.filter_map(|run| Some(run.err()?.to_string())).collect();
+    assert!((1..8).contains(&errors.len()), "{errors:?}");
+    for error in &errors {
+        assert!(error.contains("`web-60001`") && error.contains("share ports"), "{error}");
     }
 }

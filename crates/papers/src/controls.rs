@@ -12,6 +12,7 @@ use farpace_tcp::config::Congestion;
 use farpace_units::Span;
 use serde_json::{Value, json};
 use std::fmt;
+use std::sync::Arc;
 
 /// The paths that have a name; `farpace run` takes the files as well.
 const PATHS: [(&str, &str); 4] = [
@@ -140,7 +141,7 @@ impl ControlComparison {
 
 fn with(flow: &FlowSpec, congestion: Congestion) -> FlowSpec {
     let mut flow = flow.clone();
-    flow.sender.congestion = Some(congestion);
+    Arc::make_mut(&mut flow.sender).congestion = Some(congestion);
     flow
 }
 

@@ -4,36 +4,31 @@ use farpace_units::Span;
 
 /// Buckets of an octave: a percentile is at most a 32nd too long.
 const PARTS: u32 = 32;
+
 /// Counts waits of packets, in buckets whose width grows with the wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitMeter {
-    /// The first bucket that is kept.
-    first: usize,
-    /// The buckets from there to the last one with a packet: few, for a short flow.
-    buckets: Vec<u64>,
+    /// Those with packets, by number. At most 1,920; a short flow has few, and there may be thousands of
+    /// meters.
+    buckets: Vec<WaitBucket>,
     packets: u64,
     total_ns: u128,
     longest: Span,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct WaitBucket {
+    number: u16,
+    packets: u64,
+}
+
 impl WaitMeter {
     /// A packet has waited so long.
     pub fn record(&mut self, wait: Span) {
-        let at = bucket(wait);
-        if self.buckets.is_empty() {
-            self.first = at;
-        } else if at < self.first {
-            self.buckets.splice(..0, std::iter::repeat_n(0, self.first - at));
-            self.first = at;
-        }
-        let place = at - self.first;
-        if place >= self.buckets.len() {
-            // Exactly: there may be thousands of meters, and none has more than 2,000 buckets.
-            self.buckets.reserve_exact(place + 1 - self.buckets.len());
-            self.buckets.resize(place + 1, 0);
-        }
-        if let Some(bucket) = self.buckets.get_mut(place) {
-            *bucket += 1;
+        let number = bucket(wait);
+        match self.buckets.binary_search_by_key(&number, |bucket| bucket.number) {
+            Ok(at) => self.buckets[at].packets += 1,
+            Err(at) => self.buckets.insert(at, WaitBucket { number, packets: 1 }),
         }
         self.packets += 1;
         self.total_ns += u128::from(wait.as_nanos());
@@ -57,10 +52,10 @@ impl WaitMeter {
     pub fn percentile(&self, percent: f64) -> Span {
         let wanted = (self.packets as f64 * percent / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0;
-        for (n, packets) in (self.first..).zip(&self.buckets) {
-            seen += packets;
+        for bucket in &self.buckets {
+            seen += bucket.packets;
             if seen >= wanted {
-                return bucket_end(n).min(self.longest);
+                return bucket_end(bucket.number).min(self.longest);
             }
         }
         self.longest
@@ -68,15 +63,16 @@ impl WaitMeter {
 }
 
 /// Below 2 × PARTS a bucket is a nanosecond; above, an octave has PARTS of them.
-fn bucket(wait: Span) -> usize {
+fn bucket(wait: Span) -> u16 {
     let ns = wait.as_nanos();
     let octave = (u64::BITS - ns.leading_zeros()).saturating_sub(PARTS.ilog2() + 1);
-    (octave * PARTS) as usize + (ns >> octave) as usize
+    // At most 58 × 32 + 63.
+    (octave * PARTS) as u16 + (ns >> octave) as u16
 }
 
 /// The longest wait of a bucket.
-fn bucket_end(n: usize) -> Span {
-    let n = n as u64;
+fn bucket_end(n: u16) -> Span {
+    let n = u64::from(n);
     let parts = u64::from(PARTS);
     let octave = (n / parts).saturating_sub(1);
     let start = u128::from(n - octave * parts) << octave;

@@ -12,7 +12,7 @@ use farpace_units::{Instant, Packets, Rate, Span};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// Shortest step.
@@ -213,7 +213,7 @@ impl PyEpisode {
         let flow = scenario.flows[index].name.clone();
         let shared = SharedSteps::new();
         let control = shared.clone();
-        let settings = &mut scenario.flows[index].sender;
+        let settings = Arc::make_mut(&mut scenario.flows[index].sender);
         settings.external = Some(ExternalControl::new("gym", move |_| control.control()));
         settings.resolve().map_err(|error| failed(anyhow!("flow `{flow}`: {error}")))?;
         let length = match step_s {

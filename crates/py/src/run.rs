@@ -91,7 +91,9 @@ pub fn refuse_unused<'a>(scenario: &Scenario, names: impl Iterator<Item = &'a St
     for name in names {
         let is = |settings: &Settings| settings.external.as_ref().is_some_and(|own| own.name() == name);
         let used = scenario.flows.iter().any(|flow| {
-            let of_mix = |part: &MixSpec| is(&part.sender) || part.receiver.as_ref().is_some_and(is);
+            let of_mix = |part: &MixSpec| {
+                is(&part.sender) || part.receiver.as_ref().is_some_and(|settings| is(settings))
+            };
             is(&flow.sender) || is(&flow.receiver) || flow.mix.iter().any(of_mix)
         });
         if !used {

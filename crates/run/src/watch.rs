@@ -79,6 +79,35 @@ struct FlowWatch {
     begun: bool,
 }
 
+/// What is known of where a flow's time went.
+#[derive(Default)]
+enum FlowTime {
+    /// It has not begun.
+    #[default]
+    Unknown,
+    Watched(Box<FlowWatch>),
+    /// It has delivered everything.
+    Over(RunTime),
+}
+
+impl FlowTime {
+    /// A bin of a flow has this sample.
+    fn sample(&mut self, scenario: &Scenario, bin: Span, s: &FlowSample) {
+        if matches!(self, FlowTime::Unknown) {
+            let Some(flow) = scenario.flows.get(s.flow) else { return };
+            *self = FlowTime::Watched(Box::new(FlowWatch::new(scenario, flow)));
+        }
+        let FlowTime::Watched(watch) = self else { return };
+        watch.sample(bin, s);
+        if watch.delivered >= watch.size {
+            *self = FlowTime::Over(watch.end());
+        }
+    }
+    fn is_over(&self) -> bool {
+        matches!(self, FlowTime::Over(_))
+    }
+}
+
 impl FlowWatch {
     fn new(scenario: &Scenario, flow: &FlowSpec) -> Self {
         let bin = scenario.trace.bin;
@@ -112,6 +141,12 @@ impl FlowWatch {
                 self.spent.add(now);
             }
         }
+    }
+    /// What is open ends.
+    fn end(&mut self) -> RunTime {
+        self.end_quiet();
+        self.end_slow();
+        self.spent
     }
     fn end_quiet(&mut self) {
         let quiet = std::mem::take(&mut self.quiet);
@@ -166,7 +201,7 @@ pub struct Pictures {
 /// Looks on during a run.
 pub struct RunWatch {
     bin: Span,
-    flows: Vec<FlowWatch>,
+    flows: Vec<FlowTime>,
     /// Of the first flows.
     pictures: Vec<Pictures>,
     /// None without pictures, or before the run is known.
@@ -177,7 +212,7 @@ impl RunWatch {
     /// For the flows of `scenario`; with `pictures`, also what figures need.
     pub fn new(scenario: &Scenario, pictures: bool) -> Self {
         let bin = scenario.trace.bin;
-        let watched = scenario.flows.iter().map(|flow| FlowWatch::new(scenario, flow));
+        let flows = std::iter::repeat_with(FlowTime::default).take(scenario.flows.len()).collect();
         let shown = if pictures { MAX_SHOWN } else { 0 };
         let pictured = (0u32..).zip(&scenario.flows).take(shown).map(|(index, flow)| {
             let rtt = scenario.base_rtt(flow).max(Span::from_micros(100));
@@ -190,7 +225,7 @@ impl RunWatch {
                 before: rtt * BEFORE,
             }
         });
-        RunWatch { bin, flows: watched.collect(), pictures: pictured.collect(), places: None }
+        RunWatch { bin, flows, pictures: pictured.collect(), places: None }
     }
 
     /// The run is about to begin: queues, drops and NICs are watched if there are pictures.
@@ -219,15 +254,15 @@ impl RunWatch {
                 pictures.drops.add(run.place_name(segment.element), segment, since);
             }
         }
-        self.samples(run.samples());
+        self.samples(run.scenario(), run.samples());
     }
 
     /// The readings of one bin.
-    fn samples(&mut self, samples: &[FlowSample]) {
+    fn samples(&mut self, scenario: &Scenario, samples: &[FlowSample]) {
         for s in samples {
             let Some(flow) = self.flows.get_mut(s.flow) else { continue };
-            let active = flow.delivered < flow.size;
-            flow.sample(self.bin, s);
+            let active = !flow.is_over();
+            flow.sample(scenario, self.bin, s);
             let Some(pictures) = self.pictures.get_mut(s.flow) else { continue };
             if active {
                 let x = &s.sender;
@@ -254,8 +289,9 @@ impl RunWatch {
     }
     fn end_stretches(&mut self) {
         for flow in &mut self.flows {
-            flow.end_quiet();
-            flow.end_slow();
+            if let FlowTime::Watched(watch) = flow {
+                *flow = FlowTime::Over(watch.end());
+            }
         }
     }
     /// What the places of the network showed.
@@ -264,7 +300,10 @@ impl RunWatch {
     }
     /// Where the time of flow `index` went; after [`finish`](RunWatch::finish).
     pub fn spent(&self, index: usize) -> RunTime {
-        self.flows.get(index).map_or(RunTime::default(), |flow| flow.spent)
+        match self.flows.get(index) {
+            Some(FlowTime::Over(spent)) => *spent,
+            _ => RunTime::default(),
+        }
     }
     /// What the figures of the first flows are drawn from.
     pub fn pictures(&self) -> &[Pictures] {
@@ -338,7 +377,7 @@ mod tests {
             (2, sample(400, 20, open)),
         ] {
             for _ in 0..bins {
-                watch.samples(&[s]);
+                watch.samples(&scenario, &[s]);
             }
         }
         watch.end_stretches();

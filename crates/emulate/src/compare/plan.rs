@@ -9,6 +9,7 @@ use farpace_tcp::config::{Config, Congestion, Profile, Settings};
 use farpace_units::{ByteCount, Span};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Between two samples.
 pub const STEP: Span = Span::from_millis(10);
@@ -112,6 +113,7 @@ impl Plan {
         ways.sort_unstable();
         ways.dedup();
         for settings in base.flows.iter_mut().flat_map(|flow| [&mut flow.sender, &mut flow.receiver]) {
+            let settings = Arc::make_mut(settings);
             settings.profile = Some(profile);
             settings.congestion = Some(congestion);
             // What the scenario says of its buffers stays.
@@ -141,7 +143,7 @@ impl Plan {
         let congestion = congestion_name(resolve(&flow.sender, "sender")?.congestion);
         let buffer = resolve(&flow.receiver, "receiver")?.receive_buffer;
         let window = buffer.is_fixed().then(|| buffer.max.get());
-        let settings = [flow.sender.clone(), flow.receiver.clone()];
+        let settings = [&flow.sender, &flow.receiver].map(|settings| Settings::clone(settings));
         base.flows = vec![flow];
         base.datagrams.clear();
         base.duration = lasts;

@@ -1,16 +1,17 @@
 //! The flows of a run: their connections, samples and outcomes.
 
-use super::{Inputs, Run, RunError};
+use super::{Run, RunError};
 use crate::awaited::{AwaitedAt, AwaitedFlow};
 use crate::outcome::FlowOutcome;
 use crate::payload::{Payload, Verifier};
 use crate::programs::{ReceivingProgram, SendingProgram};
 use crate::queueing::PathQueues;
+use crate::scenario::FlowSpec;
 use crate::silence::SilenceMeter;
 use farpace_events::Cause;
 use farpace_host::{Application, ConnectionId, Host, ListenSettings};
 use farpace_path::world::ElementId;
-use farpace_tcp::config::Settings;
+use farpace_tcp::config::{Config, Settings};
 use farpace_tcp::{Connection, ConnectionInspection};
 use farpace_units::{ByteCount, Instant};
 use std::collections::btree_map::Entry;
@@ -59,18 +60,21 @@ pub(super) struct FlowRun {
     pub(super) is_drawn: bool,
 }
 
+/// The configuration of one end of a flow.
+pub(super) fn config(flow: &FlowSpec, settings: &Settings) -> Result<Config, RunError> {
+    let named = |error| RunError::Settings { flow: flow.name.clone(), error };
+    let mut config = settings.resolve().map_err(named)?;
+    config.external = config.external.map(|control| control.for_flow(&flow.name));
+    Ok(config)
+}
+
 impl Run {
-    /// Opens the connection of a flow.
-    pub(super) fn add_flow(&mut self, index: usize, seed: u64, inputs: &Inputs) -> Result<(), RunError> {
+    /// Opens the connection of a flow when its time comes.
+    pub(super) fn open_flow(&mut self, index: usize) -> Result<FlowRun, RunError> {
+        let (seed, inputs) = (self.seed, &self.inputs);
         let flow = &self.scenario.flows[index];
-        let named = |error| RunError::Settings { flow: flow.name.clone(), error };
         let problem = |problem: String| RunError::Flow { flow: flow.name.clone(), problem };
-        let config = |settings: &Settings| {
-            let mut config = settings.resolve().map_err(named)?;
-            config.external = config.external.map(|control| control.for_flow(&flow.name));
-            Ok::<_, RunError>(config)
-        };
-        let (sender_config, receiver_config) = (config(&flow.sender)?, config(&flow.receiver)?);
+        let (sender_config, receiver_config) = (config(flow, &flow.sender)?, config(flow, &flow.receiver)?);
         let host = |name: &str| self.parts.host(name).ok_or_else(|| problem(format!("no host `{name}`")));
         let (from, to) = (host(&flow.from)?, host(&flow.to)?);
         let first = index == 0;
@@ -93,23 +97,16 @@ impl Run {
         let address = address.ok_or_else(|| problem("the receiver is not a host".into()))?;
         let size = payload.len();
         let from_port = self.scenario.source_port(index);
-        let receiver_settings = flow.receiver.clone();
         let log_as = inputs.records.then_some(index as u32);
         let rtt = self.scenario.base_rtt(flow);
         let full = self.scenario.packets_in(self.bin, flow);
         let queues = PathQueues::of(&self.world, &self.scenario, &self.parts, flow);
         let (name, reads, is_drawn) = (flow.name.clone(), flow.reads, flow.class.is_some());
-        self.awaited
-            .expect(AwaitedAt { host: to, port, from_port }, AwaitedFlow { flow: index, verifier, reads });
+        let awaited = AwaitedFlow { flow: index, verifier, reads };
+        self.awaited.expect(self.awaited_at(index, (to, port)), awaited);
         let problem = |problem: String| RunError::Flow { flow: name.clone(), problem };
         match self.listening.entry((to, port)) {
-            Entry::Occupied(there) if from_port.is_none() || *there.get() != receiver_settings => {
-                let shared = "so many flows share ports, and those of a port need the same settings of the \
-                              receiver; use more hosts that receive, or fewer flows";
-                let taken = format!("port {port} is in use");
-                return Err(problem(if from_port.is_some() { shared.to_owned() } else { taken }));
-            }
-            Entry::Occupied(_) => {}
+            Entry::Occupied(mut there) => *there.get_mut() += 1,
             Entry::Vacant(free) => {
                 let host = self.world.element_mut::<Host>(to);
                 let host = host.ok_or_else(|| problem("the receiver is not a host".into()))?;
@@ -118,7 +115,7 @@ impl Run {
                     move || -> Box<dyn Application> { Box::new(ReceivingProgram::new(awaited.clone(), to)) };
                 let listening = host.listen(port, ListenSettings::new(receiver_config), program);
                 listening.map_err(|error| problem(error.to_string()))?;
-                free.insert(receiver_settings);
+                free.insert(1);
             }
         }
         let opener = self.world.element_mut::<Host>(from);
@@ -134,7 +131,7 @@ impl Run {
                 Box::new(SendingProgram::new(payload, flow.writes)),
             )
             .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
-        self.flows.push(FlowRun {
+        Ok(FlowRun {
             name,
             from,
             to,
@@ -149,14 +146,18 @@ impl Run {
             delivered: ByteCount::ZERO,
             done: false,
             is_drawn,
-        });
-        Ok(())
+        })
+    }
+
+    /// Where a flow to a port is waited for.
+    pub(super) fn awaited_at(&self, index: usize, (host, port): (ElementId, u16)) -> AwaitedAt {
+        AwaitedAt { host, port, from_port: self.scenario.source_port(index) }
     }
 
     /// Flows learn which connections their receivers have accepted.
     pub(super) fn note_accepted(&mut self) {
         for (flow, id) in self.awaited.accepted() {
-            if let Some(flow) = self.flows.get_mut(flow) {
+            if let Some(flow) = self.flows.get_mut(flow).and_then(|stage| stage.run_mut()) {
                 flow.receiver = Some(id);
             }
         }
@@ -164,7 +165,7 @@ impl Run {
 
     /// Samples a flow at the end of a bin that began at `bin_start`.
     pub(super) fn sample(&mut self, index: usize, bin_start: Instant) {
-        let flow = &mut self.flows[index];
+        let Some(flow) = self.flows[index].run_mut() else { return };
         let (Some(from), Some(to)) =
             (self.world.element::<Host>(flow.from), self.world.element::<Host>(flow.to))
         else {
@@ -193,6 +194,7 @@ impl Run {
             arrived: arrived - flow.arrived,
             retransmitted,
         };
+        self.delivered += sample.delivered;
         (flow.arrived, flow.delivered) = (arrived, delivered);
         if !flow.done {
             let started = sample.arrived > 0 || !flow.delivered.is_zero();
@@ -204,6 +206,7 @@ impl Run {
             if ended {
                 flow.silence.close();
                 flow.done = true;
+                self.open -= 1;
             } else if started {
                 flow.silence.record(bin_start, self.now, sample.arrived, sender.recovery);
             }
@@ -212,12 +215,11 @@ impl Run {
     }
 
     /// Takes the outcome of a flow.
-    pub(super) fn flow_outcome(&mut self, index: usize) -> FlowOutcome {
-        let flow = &mut self.flows[index];
+    pub(super) fn flow_outcome(&mut self, index: usize, mut flow: FlowRun) -> FlowOutcome {
         flow.silence.close();
         let spec = &self.scenario.flows[index];
         let sender = self.world.element::<Host>(flow.from).and_then(|h| h.connection(flow.sender));
-        let counters = sender.map(|c| c.counters().clone()).unwrap_or_default();
+        let counters = Box::new(sender.map(|c| c.counters().clone()).unwrap_or_default());
         let transmit_queue_full = sender.map_or(0, Connection::transmit_queue_full);
         let sender_ended = self
             .world
@@ -226,7 +228,7 @@ impl Run {
             .and_then(|s| s.ended);
         let receiver = self.world.element::<Host>(flow.to).zip(flow.receiver);
         let receiver = receiver.and_then(|(host, id)| host.connection(id));
-        let receiver = receiver.map(|c| c.counters().clone()).unwrap_or_default();
+        let receiver = Box::new(receiver.map(|c| c.counters().clone()).unwrap_or_default());
         let (mut completed, mut verified) = (None, Ok(ByteCount::ZERO));
         if let Some(id) = flow.receiver
             && let Some(host) = self.world.element_mut::<Host>(flow.to)
@@ -242,7 +244,7 @@ impl Run {
         let queued = self.observer.take_waits(name, flow.port, self.scenario.source_port(index));
         let queued = queued.unwrap_or_default();
         FlowOutcome {
-            name: flow.name.clone(),
+            name: flow.name,
             start: flow.start,
             size: flow.size,
             delivered: flow.delivered,
@@ -256,7 +258,7 @@ impl Run {
             counters,
             receiver,
             queued,
-            silence: flow.silence.clone(),
+            silence: flow.silence,
         }
     }
 }

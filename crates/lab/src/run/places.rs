@@ -37,8 +37,8 @@ impl Run {
         let dropped = self.observer.drop_log_mut().map_or_else(Vec::new, |log| log.take_segments());
         let shares_ports = self.scenario.source_port(0).is_some();
         let flow_of = |segment: &DroppedSegment| {
-            (0..self.flows.len()).find(|flow| {
-                self.flows.get(*flow).is_some_and(|f| f.port == segment.ports.1)
+            (0..self.scenario.flows.len()).find(|flow| {
+                self.scenario.port(*flow) == segment.ports.1
                     && (!shares_ports || self.scenario.source_port(*flow) == Some(segment.ports.0))
             })
         };

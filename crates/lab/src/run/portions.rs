@@ -1,5 +1,6 @@
 //! Programs that take their time: they are woken when a portion is due.
 
+use super::stages::FlowStage;
 use super::{Run, RunError};
 use crate::programs::{ReceivingProgram, SendingProgram};
 use farpace_host::Host;
@@ -10,11 +11,11 @@ impl Run {
     pub(super) fn run_until(&mut self, until: Instant) -> Result<(), RunError> {
         // With thousands of flows even looking for such programs takes time.
         while self.portions {
-            let due = (0..self.flows.len()).filter_map(|flow| self.wake_at(flow)).min();
+            let due = self.active.iter().filter_map(|flow| self.wake_at(*flow)).min();
             let Some(due) = due.filter(|due| *due <= until) else { break };
             self.world.run_until(due, &mut self.observer)?;
             self.note_accepted();
-            for flow in 0..self.flows.len() {
+            for flow in self.active.iter().copied().collect::<Vec<_>>() {
                 if self.wake_at(flow).is_some_and(|at| at <= due) {
                     self.wake(flow, due)?;
                 }
@@ -26,7 +27,7 @@ impl Run {
 
     /// When a program of a flow that takes its time is due.
     fn wake_at(&self, index: usize) -> Option<Instant> {
-        let (spec, flow) = (self.scenario.flows.get(index)?, self.flows.get(index)?);
+        let (spec, flow) = (self.scenario.flows.get(index)?, self.flows.get(index)?.run()?);
         let host = |id| self.world.element::<Host>(id);
         let sender =
             spec.writes.and_then(|_| host(flow.from)?.application::<SendingProgram>(flow.sender)?.wake_at());
@@ -37,7 +38,7 @@ impl Run {
     }
 
     fn wake(&mut self, index: usize, now: Instant) -> Result<(), RunError> {
-        let Some(flow) = self.flows.get(index) else { return Ok(()) };
+        let Some(flow) = self.flows.get(index).and_then(FlowStage::run) else { return Ok(()) };
         let (from, to, sender, receiver) = (flow.from, flow.to, flow.sender, flow.receiver);
         self.world.call::<Host, _>(from, &mut self.observer, |host, cx| {
             host.with_application(sender, cx, |program: &mut SendingProgram, connection| {

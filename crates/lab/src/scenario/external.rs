@@ -5,6 +5,7 @@ use super::fault::ScenarioFault;
 use super::nearest::{list, nearest};
 use super::spec::{FlowSpec, Scenario};
 use farpace_tcp::config::{Congestion, ExternalControl, Settings};
+use std::sync::Arc;
 
 /// An end of a flow whose `congestion` names an external control.
 pub(super) struct ControlledEnd {
@@ -85,12 +86,13 @@ pub(super) fn write(scenario: &Scenario, root: &mut toml::Table) {
 }
 
 fn end(flow: &mut FlowSpec, part: Option<usize>, side: ControlledSide) -> Option<&mut Settings> {
-    match (part, side) {
+    let settings = match (part, side) {
         (None, ControlledSide::Sender) => Some(&mut flow.sender),
         (None, ControlledSide::Receiver) => Some(&mut flow.receiver),
         (Some(part), ControlledSide::Sender) => flow.mix.get_mut(part).map(|part| &mut part.sender),
         (Some(part), ControlledSide::Receiver) => flow.mix.get_mut(part)?.receiver.as_mut(),
-    }
+    };
+    settings.map(Arc::make_mut)
 }
 
 fn items<'a>(

@@ -6,6 +6,7 @@ use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, RandomStream, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Most flows of a scenario, with those that `count` makes.
 pub const MAX_DRAWN_FLOWS: usize = 100_000;
@@ -114,10 +115,10 @@ pub struct MixSpec {
     pub share: f64,
     /// In place of the entry's `sender`.
     #[serde(default)]
-    pub sender: Settings,
+    pub sender: Arc<Settings>,
     /// In place of the entry's `receiver`; omitted: that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receiver: Option<Settings>,
+    pub receiver: Option<Arc<Settings>>,
 }
 
 /// Packets of 1460 B and the share of flows that are no larger.

@@ -56,8 +56,8 @@ pub fn text(knobs: &Knobs) -> String {
             class: None,
             writes: None,
             reads: None,
-            sender: knobs.ends[i].settings.clone(),
-            receiver: knobs.ends[1 - i].settings.clone(),
+            sender: knobs.ends[i].settings.clone().into(),
+            receiver: knobs.ends[1 - i].settings.clone().into(),
         });
         if turn < total {
             inexpressible.push(format!("the {from} sends in turns of {turn} B"));

@@ -253,7 +253,7 @@ impl Paper for StopsPaper {
 mod tests {
     use super::*;
     use KernelVariant as V;
-    use farpace_tcp::config::{Hint, LostRtx, Profile, Recovery};
+    use farpace_tcp::config::{Hint, LostRtx, Profile, Recovery, Settings};
 
     /// Breaks: the settings of a variant are refused by the scenario reader, in the middle of a long
     /// measurement.
@@ -270,7 +270,8 @@ mod tests {
     #[test]
     fn linux_2622_is_the_fix_with_the_third_defect() {
         let paper = StopsPaper::new(true, None, &[]).unwrap();
-        let mut fix = paper.scenario(PolicedCase::deep(V::Fix, 2500), 0).unwrap().flows[0].sender.clone();
+        let base = paper.scenario(PolicedCase::deep(V::Fix, 2500), 0).unwrap();
+        let mut fix = Settings::clone(&base.flows[0].sender);
         fix.lost_rtx = Some(LostRtx::PerBlock);
         fix.hint = Some(Hint::FirstBlock);
         let Recovery::Linux26(switches) = fix.resolve().unwrap().recovery else { panic!() };

@@ -6,6 +6,7 @@ use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A transfer from one host to another over one TCP connection. The sender opens it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,10 +52,10 @@ pub struct FlowSpec {
     pub reads: Option<PortionsSpec>,
     /// TCP of the sending host for this flow.
     #[serde(default)]
-    pub sender: Settings,
+    pub sender: Arc<Settings>,
     /// TCP of the receiving host for this flow.
     #[serde(default)]
-    pub receiver: Settings,
+    pub receiver: Arc<Settings>,
 }
 
 /// What a program that takes its time writes or reads.
