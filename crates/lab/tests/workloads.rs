@@ -184,7 +184,6 @@ fn flows_that_share_a_port_are_told_apart() {
 
 /// Breaks: a hundred thousand flows that come and go: one is lost, or has bytes of another.
 #[test]
-#[ignore = "for make soak: it takes a minute"]
 fn a_hundred_thousand_flows_come_and_go() {
     let many = text("size = \"1 kB\"\ncount = 100000\nstarts = { within = \"40 s\" }");
     let scenario = Scenario::parse(&many, "w.toml").unwrap();
