@@ -105,12 +105,9 @@ fn text(found: &KernelConnections, policy: Option<&PolicyCounters>, width: Optio
     if found.left_out > 0 {
         let _ = write!(text, ", {} not listed (too many, or of another version)", found.left_out);
     }
-    if found.closed_namespaces > 0 {
-        let _ = write!(
-            text,
-            "; those of {} other network namespaces are not listed (that takes CAP_SYS_ADMIN)",
-            found.closed_namespaces
-        );
+    if found.hidden_processes > 0 {
+        let hidden = found.hidden_processes;
+        let _ = write!(text, "; processes whose network namespace is unknown (CAP_SYS_PTRACE): {hidden}");
     }
     if let Some(policy) = policy {
         let _ = write!(text, "; the policy was for {}", policy.connections);
@@ -185,7 +182,7 @@ fn to_json(found: &KernelConnections, policy: Option<&PolicyCounters>, classes: 
         "without_state": found.without_state,
         "trace_lost": found.trace_lost,
         "left_out": found.left_out,
-        "closed_namespaces": found.closed_namespaces,
+        "hidden_processes": found.hidden_processes,
         "policy": policy,
         "devices": classes.json(),
     })

@@ -47,12 +47,9 @@ pub enum KernelError {
         /// The limit.
         most: usize,
     },
-    /// Network namespaces that this process may not enter: how many.
-    #[error(
-        "{0} other network namespaces may not be entered: run it as root, or with the capability \
-         CAP_SYS_ADMIN"
-    )]
-    ClosedNamespaces(usize),
+    /// No right to find what others have loaded.
+    #[error("no right to find what is loaded: run it as root, or with the capability CAP_SYS_ADMIN")]
+    CannotFind,
     /// Nothing is loaded.
     #[error("no control of farpace is loaded: `farpace kernel up` loads it")]
     NotLoaded,

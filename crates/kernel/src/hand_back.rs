@@ -69,16 +69,21 @@ pub fn hand_back() -> Result<HandedBack, KernelError> {
     Ok(HandedBack { given, kept, to, default_changed })
 }
 
-/// [`hand_back`] in every network namespace; by their numbers, where there was something to do.
+/// What came of it in all network namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandedBackEverywhere {
+    /// By the number of the namespace, where there was something to do.
+    pub namespaces: BTreeMap<u64, HandedBack>,
+    /// Processes whose namespace could not be known: connections there may keep our control.
+    pub hidden_processes: usize,
+}
+
+/// [`hand_back`] in every network namespace that can be found.
 ///
 /// # Errors
 /// No rights, or a kernel that refuses.
-pub fn hand_back_everywhere() -> Result<BTreeMap<u64, HandedBack>, KernelError> {
-    let visited = namespaces::visit(|_| hand_back())?;
-    if visited.closed > 0 {
-        // Connections there would keep our programs.
-        return Err(KernelError::ClosedNamespaces(visited.closed));
-    }
-    let something = |done: &HandedBack| done.given + done.kept > 0 || done.default_changed;
-    Ok(visited.results.into_iter().filter(|(_, done)| something(done)).collect())
+pub fn hand_back_everywhere() -> Result<HandedBackEverywhere, KernelError> {
+    let mut visited = namespaces::visit(hand_back)?;
+    visited.results.retain(|_, done| done.given + done.kept > 0 || done.default_changed);
+    Ok(HandedBackEverywhere { namespaces: visited.results, hidden_processes: visited.hidden_processes })
 }

@@ -56,7 +56,7 @@ pub use {
     egress::{KernelClasses, class_devices},
     error::KernelError,
     features::{Feature, features},
-    hand_back::{HandedBack, hand_back, hand_back_everywhere},
+    hand_back::{HandedBack, HandedBackEverywhere, hand_back, hand_back_everywhere},
     list::{KernelConnections, connections},
     mounts::{bpf_folder, cgroup_root},
     policy::{KernelPolicy, PolicyCounters, policy_counters},

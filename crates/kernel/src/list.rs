@@ -2,7 +2,7 @@
 
 use crate::object::{self, CONNECTIONS, COUNTERS};
 use crate::{KernelConnection, KernelError, namespaces};
-use libbpf_rs::{Iter, IterOpts, MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{Iter, IterOpts, MapCore, MapFlags, MapHandle, MapType, Object};
 use std::io::{BufReader, Read};
 use std::os::fd::AsFd;
 
@@ -26,8 +26,8 @@ pub struct KernelConnections {
     /// Connections that are not in `rows`, because there are too many or because they belong to another
     /// version.
     pub left_out: u64,
-    /// Network namespaces whose connections are not in `rows`, because this process may not enter them.
-    pub closed_namespaces: usize,
+    /// Processes whose network namespace could not be known: `rows` may lack connections there.
+    pub hidden_processes: usize,
 }
 
 /// Lists the connections of all network namespaces that are under a control of ours.
@@ -37,12 +37,17 @@ pub struct KernelConnections {
 pub fn connections() -> Result<KernelConnections, KernelError> {
     let maps = object::maps(CONNECTIONS, MapType::SkStorage);
     if maps.is_empty() {
-        return Err(if object::has_rights() { KernelError::NotLoaded } else { KernelError::NoRights });
+        // The kernel hides the maps of others from those who may only load programs.
+        return Err(match object::may_find() {
+            true => KernelError::NotLoaded,
+            false => KernelError::CannotFind,
+        });
     }
     let mut found = KernelConnections::default();
     for map in &maps {
-        let visited = namespaces::visit(|_| list(map, &mut found))?;
-        found.closed_namespaces = visited.closed;
+        let mut object = load(map)?;
+        let visited = namespaces::visit(|| list(&mut object, &mut found))?;
+        found.hidden_processes = visited.hidden_processes;
     }
     for map in object::maps(COUNTERS, MapType::Array) {
         let counters = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
@@ -61,15 +66,19 @@ pub fn connections() -> Result<KernelConnections, KernelError> {
     Ok(found)
 }
 
-/// Lists those of this thread's network namespace whose state is in `map`.
-fn list(map: &MapHandle, found: &mut KernelConnections) -> Result<(), KernelError> {
+/// Loads the program that lists connections whose state is in `map`.
+fn load(map: &MapHandle) -> Result<Object, KernelError> {
     let mut object = object::open("the list of connections", object::LIST)?;
     for mut own in object.maps_mut() {
         // The program's map is the one that is there; its other maps are not needed.
         let done = if own.name() == CONNECTIONS { own.reuse_fd(map.as_fd()) } else { Ok(()) };
         done.map_err(|error| object::refused("to share a map", &error))?;
     }
-    let object = object::load("the list of connections", object)?;
+    object::load("the list of connections", object)
+}
+
+/// Lists those of this thread's network namespace.
+fn list(object: &mut Object, found: &mut KernelConnections) -> Result<(), KernelError> {
     let program = object.progs_mut().find(|program| program.name() == "list_connections");
     let program = program.ok_or(KernelError::NotLoaded)?;
     let failed = |error: libbpf_rs::Error| object::refused("to list connections", &error);

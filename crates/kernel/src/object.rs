@@ -68,17 +68,28 @@ pub(crate) fn refused(what: &str, error: &libbpf_rs::Error) -> KernelError {
     KernelError::Refused { what: what.to_owned(), why: format!("{error:#}"), log }
 }
 
-/// Whether this process may load programs: by its effective capabilities.
-pub(crate) fn has_rights() -> bool {
-    const NET_ADMIN: u64 = 1 << 12;
-    const SYS_ADMIN: u64 = 1 << 21;
-    const PERFMON: u64 = 1 << 38;
-    const BPF: u64 = 1 << 39;
+const NET_ADMIN: u64 = 1 << 12;
+const SYS_ADMIN: u64 = 1 << 21;
+const PERFMON: u64 = 1 << 38;
+const BPF: u64 = 1 << 39;
+
+/// Whether this process has all of these capabilities in its effective set.
+fn has(wanted: u64) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    let all = |wanted: u64| mask & wanted == wanted;
-    all(NET_ADMIN) && (all(SYS_ADMIN) || all(BPF | PERFMON))
+    mask & wanted == wanted
+}
+
+/// Whether this process may load programs.
+pub(crate) fn has_rights() -> bool {
+    has(NET_ADMIN | SYS_ADMIN) || has(NET_ADMIN | BPF | PERFMON)
+}
+
+/// Whether it may find what others have loaded: the kernel gives the numbers of maps and programs to nobody
+/// else.
+pub(crate) fn may_find() -> bool {
+    has(SYS_ADMIN)
 }
 
 /// What the kernel's types tell of it.

@@ -3,24 +3,23 @@
 use super::KernelDownArgs;
 use crate::terminal;
 use anyhow::{Result, bail};
-use farpace_kernel::{HandedBack, hand_back_everywhere, registered, unregister};
+use farpace_kernel::{HandedBack, HandedBackEverywhere, hand_back_everywhere, registered, unregister};
 use farpace_kernel_service::classes;
 use farpace_kernel_service::setup::{NAME, held, take_back};
 use farpace_process::stopwatch::Stopwatch;
 use farpace_units::Span;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// How long the kernel may take to let controls go.
 const TIMEOUT: Span = Span::from_secs(3);
 
-/// What became of connections, by the number of their network namespace.
+/// What became of connections.
 #[derive(Debug, Default)]
-pub struct GivenBack(BTreeMap<u64, HandedBack>);
+pub struct GivenBack(HandedBackEverywhere);
 
 impl GivenBack {
-    /// A line for each namespace in which there was something to do.
+    /// A line for each namespace in which there was something to do, and one for those that are hidden.
     pub fn lines(&self) -> Vec<String> {
         let line = |(number, back): (&u64, &HandedBack)| {
             let mut line =
@@ -33,7 +32,15 @@ impl GivenBack {
             }
             line
         };
-        self.0.iter().map(line).collect()
+        let mut lines: Vec<String> = self.0.namespaces.iter().map(line).collect();
+        if self.0.hidden_processes > 0 {
+            lines.push(format!(
+                "processes whose network namespace is unknown (CAP_SYS_PTRACE): {}; their connections may \
+                 keep their control until they end",
+                self.0.hidden_processes
+            ));
+        }
+        lines
     }
 }
 
@@ -59,6 +66,7 @@ pub fn run(args: &KernelDownArgs) -> Result<ExitCode> {
     if args.json {
         let namespaces: Vec<_> = back
             .0
+            .namespaces
             .iter()
             .map(|(number, back)| {
                 json!({
@@ -70,6 +78,7 @@ pub fn run(args: &KernelDownArgs) -> Result<ExitCode> {
         let down = found || !unregistered.is_empty();
         return terminal::print_json(&json!({
             "format": "farpace-kernel-down/1", "was_up": down, "devices": classes, "namespaces": namespaces,
+            "hidden_processes": back.0.hidden_processes,
         }))
         .map(|()| ExitCode::SUCCESS);
     }

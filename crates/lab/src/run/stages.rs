@@ -53,7 +53,7 @@ impl Run {
     /// Begins all flows but those of workloads, which begin when their time has come. What would prevent one
     /// of them from beginning is found here.
     pub(super) fn prepare_flows(&mut self) -> Result<(), RunError> {
-        self.check_drawn()?;
+        self.check_flows()?;
         for index in 0..self.scenario.flows.len() {
             let flow = &self.scenario.flows[index];
             if let Some(from) = self.parts.host(&flow.from).filter(|from| !self.senders.contains(from)) {
@@ -70,8 +70,9 @@ impl Run {
         Ok(())
     }
 
-    /// Flows of workloads must be able to begin: their settings agree, and those of one port are the same.
-    fn check_drawn(&self) -> Result<(), RunError> {
+    /// Flows of workloads must be able to begin: their settings agree. Flows that share a port of a receiver
+    /// have its settings in common.
+    fn check_flows(&self) -> Result<(), RunError> {
         let mut resolved = BTreeSet::new();
         let mut ports: BTreeMap<(ElementId, u16), &Arc<Settings>> = BTreeMap::new();
         for (index, flow) in self.scenario.flows.iter().enumerate() {

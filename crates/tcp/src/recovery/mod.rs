@@ -10,7 +10,7 @@ pub use linux26::Linux26Recovery;
 pub use newreno::NewReno;
 pub use sack::SackRecovery;
 
-use crate::cc::{AckSample, CongestionControl, Cut};
+use crate::cc::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::config;
 use crate::rto::{MinRtt, RtoEstimator, RttSample, RttSource};
 use crate::segments::{Acknowledged, SegmentRow, Segments, Tags};
@@ -227,6 +227,12 @@ impl Context<'_> {
     pub(crate) fn tell_losses(&mut self, now: Instant) {
         let Context { segments, cc, window, .. } = self;
         segments.take_losses(|lost| cc.on_lost(now, window, &lost));
+    }
+
+    /// Tells congestion control that a timeout has been handled.
+    pub(crate) fn enter_loss(&mut self, now: Instant) {
+        let total_lost = self.segments.total_lost();
+        self.cc.on_event(now, self.window, CongestionEvent::EnterLoss { total_lost });
     }
 
     /// Asks congestion control for a new `ssthresh`, and notes why.

@@ -133,8 +133,7 @@ impl LossRecovery for NewReno {
         cx.reduce_to(Packets::new(1));
         cx.window.cwnd_cnt = 0;
         cx.window.bytes_acked = 0;
-        let total_lost = cx.segments.total_lost();
-        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss { total_lost });
+        cx.enter_loss(expiry.now);
         self.state = RecoveryState::Loss;
         self.recover = Some(expiry.snd_nxt);
         self.dup_acks = 0;

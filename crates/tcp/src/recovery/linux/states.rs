@@ -441,8 +441,7 @@ impl LinuxRecovery {
         self.state = RecoveryState::Loss;
         self.high_seq = expiry.snd_nxt;
         self.probe = None;
-        let total_lost = cx.segments.total_lost();
-        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss { total_lost });
+        cx.enter_loss(expiry.now);
         self.frto = self.switches.frto && (fresh || self.timeouts > 0);
     }
 

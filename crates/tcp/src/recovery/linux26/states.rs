@@ -1,7 +1,7 @@
 //! The state machine that runs for every dubious ACK: Open, Disorder, CWR, Recovery, Loss.
 
 use super::{AckFlags26, Linux26Recovery};
-use crate::cc::{CongestionEvent, Cut};
+use crate::cc::Cut;
 use crate::config::Reduction;
 use crate::recovery::{AckInput, Context};
 use crate::segments::Tags;
@@ -253,8 +253,7 @@ impl Linux26Recovery {
         self.state = RecoveryState::Loss;
         self.high_seq = snd_nxt;
         self.hint = None;
-        let total_lost = cx.segments.total_lost();
-        cx.cc.on_event(now, cx.window, CongestionEvent::EnterLoss { total_lost });
+        cx.enter_loss(now);
     }
 
     pub(super) fn current_ssthresh(&self, cx: &Context<'_>) -> Packets {

@@ -192,8 +192,7 @@ impl SackRecovery {
         cx.window.bytes_acked = 0;
         // One segment more than what may still be in flight: the head.
         cx.reduce_to(cx.segments.in_flight() + Packets::new(1));
-        let total_lost = cx.segments.total_lost();
-        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss { total_lost });
+        cx.enter_loss(expiry.now);
     }
 
     /// A timeout has come. True: what was lost is asked first.
