@@ -12,7 +12,7 @@ use farpace_live::device::udp_tunnel::{
 };
 use farpace_live::device::{TunnelConfig, UdpTunnel};
 use farpace_live::system::SystemInterface;
-use farpace_live::{Device, Driver, add_paths, path_framing, reorder_time};
+use farpace_live::{Device, Driver, add_paths, path_framing};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Port, Prefix};
 use farpace_tunnel::Via;
@@ -53,7 +53,6 @@ pub struct GatewayPair {
     /// round: X25519 takes too long for that.
     peer_mac: MacAddr,
     mtu: u16,
-    rtt: Option<Duration>,
 }
 
 /// The elements of the world between the gateway and the tunnels.
@@ -129,8 +128,6 @@ impl GatewayPair {
         };
         let tunnels = configs.iter().map(open).collect::<Result<Vec<_>>>()?;
         let (tunnels, said) = dial_all(tunnels);
-        let found: Vec<_> = said.iter().filter_map(|said| said.as_ref().ok()).collect();
-        let rtt = found.iter().filter_map(|dialled| dialled.rtt).max();
         let least = tunnels.iter().map(|tunnel| tunnel.info().mtu).min().unwrap_or(1_280);
         let mtu = peer.mtu.unwrap_or(least);
         let unknown = names.iter().map(|name| name.as_ref().and_then(EndpointName::error));
@@ -156,19 +153,7 @@ impl GatewayPair {
         let links =
             links.iter().map(|via| via.as_ref().map_or("routes".to_owned(), Via::to_string)).collect();
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        Ok(Some(GatewayPair {
-            file: peer,
-            path,
-            links,
-            said,
-            tunnels,
-            statuses,
-            names,
-            late,
-            peer_mac,
-            mtu,
-            rtt,
-        }))
+        Ok(Some(GatewayPair { file: peer, path, links, said, tunnels, statuses, names, late, peer_mac, mtu }))
     }
 
     /// The longest packet inside, in bytes.
@@ -193,7 +178,7 @@ impl GatewayPair {
         // The generation of the list of paths must differ after each start.
         let random = SecretKey::generate().context("no random numbers")?.to_bytes();
         let seed = random.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let (paths, ports) = add_paths(world, own.address.into(), &self.tunnels, self.rtt, seed)?;
+        let (paths, ports) = add_paths(world, own.address.into(), &self.tunnels, seed)?;
         world.connect((link, PeerLink::PATHS), (paths, Port(0)))?;
         if let Some(layer) = world.element_mut::<MultiNic>(paths) {
             layer.prioritise_datagrams();
@@ -209,14 +194,11 @@ impl GatewayPair {
         }
     }
 
-    /// The longest round trip of the paths that is known by now, as the time that frames wait for earlier
-    /// ones; and the least MTU, if the file says none.
-    pub fn measured(&self) -> (Option<Span>, Option<u16>) {
+    /// The least MTU of the paths that is known by now, if the file says none.
+    pub fn measured_mtu(&self) -> Option<u16> {
         let peers: Vec<PeerStatus> = self.statuses.iter().flat_map(TunnelStatus::peers).collect();
-        let proven = || peers.iter().filter(|peer| peer.proven);
-        let rtt = proven().filter_map(|peer| peer.rtt).max().map(|rtt| reorder_time(Some(rtt)));
-        let mtu = proven().map(|peer| peer.mtu).min().filter(|_| self.file.mtu.is_none());
-        (rtt, mtu)
+        let proven = peers.iter().filter(|peer| peer.proven);
+        proven.map(|peer| peer.mtu).min().filter(|_| self.file.mtu.is_none())
     }
 
     /// Tells the tunnels of names that were found since.

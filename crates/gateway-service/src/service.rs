@@ -12,7 +12,6 @@ use super::web::{self, Dashboard};
 use crate::Note;
 use anyhow::{Context, Result, bail};
 use farpace_gateway::{Gateway, GatewayTotals};
-use farpace_link::multi_nic::MultiNic;
 use farpace_live::{Driver, Wait, sharpen_timers};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Cx, Port};
@@ -277,21 +276,13 @@ impl GatewayService {
         self.rules_error = error;
     }
 
-    /// Frames wait for earlier ones as the round trips of the paths ask for, and new connections take the MTU
-    /// that all paths bear.
+    /// New connections take the MTU that all paths bear.
     fn follow_paths(&mut self) {
-        let Some((pair, elements)) = &mut self.pair else { return };
+        let Some((pair, _)) = &mut self.pair else { return };
         pair.follow_names();
-        let (time, mtu) = pair.measured();
-        let world = self.driver.world_mut();
-        if let Some(time) = time
-            && let Some(layer) = world.element_mut::<MultiNic>(elements.paths)
-        {
-            layer.set_resequence_time(time);
-        }
-        if let Some(mtu) = mtu.filter(|mtu| *mtu != self.interception.mtus[1]) {
+        if let Some(mtu) = pair.measured_mtu().filter(|mtu| *mtu != self.interception.mtus[1]) {
             self.interception.mtus[1] = mtu;
-            if let Some(gateway) = world.element_mut::<Gateway>(self.gateway) {
+            if let Some(gateway) = self.driver.world_mut().element_mut::<Gateway>(self.gateway) {
                 gateway.set_wan_mtu(mtu);
             }
         }

@@ -39,4 +39,4 @@ pub use private_file::{PrivateFileError, read_private, write_private};
 pub use process::{Process, leave_terminal, sharpen_timers};
 pub use stall_debt::MAX_STALL_DEBT;
 pub use system::{Namespace, default_memory};
-pub use tunnel_paths::{MAX_TUNNEL_PATHS, add_paths, path_framing, reorder_time, stack_over_paths};
+pub use tunnel_paths::{MAX_TUNNEL_PATHS, add_paths, path_framing, stack_over_paths};

@@ -14,19 +14,14 @@ use farpace_host::{Host, LocalLink};
 use farpace_link::multi_nic::{MultiNic, MultiNicConfig, NicSpec, Resequence};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Port};
-use farpace_units::{Instant, RandomStream, Rate, Span};
+use farpace_units::{Instant, RandomStream, Rate};
 use farpace_wire::{MacAddr, NicKind};
 use std::net::IpAddr;
-use std::time::Duration;
 
 /// Paths of one host at most.
 pub const MAX_TUNNEL_PATHS: usize = 8;
 /// What an interface is taken for of which nothing is known; what a path carries is measured.
 const USUAL_RATE: Rate = Rate::from_mbit(1_000);
-/// How long a packet waits for those before it, besides a round trip and a half in which one that was lost is
-/// asked for and sent again by another path; and at most.
-const REORDER: Span = Span::from_millis(10);
-const MAX_REORDER: Span = Span::from_millis(500);
 
 /// The MAC addresses of path `number` at an end with key `own`, and at the other with `peer`: what the layer
 /// tells paths by.
@@ -39,13 +34,6 @@ pub fn path_framing(own: PublicKey, peer: PublicKey, number: u8) -> WireguardFra
     WireguardFraming { own: mac(own), peer: mac(peer) }
 }
 
-/// How long a frame waits for earlier ones where the longest round trip of the paths is `rtt`; none: unknown.
-pub fn reorder_time(rtt: Option<Duration>) -> Span {
-    let rtt =
-        rtt.map_or(MAX_REORDER, |rtt| Span::from_nanos(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX)));
-    (rtt + rtt / 2 + REORDER).min(MAX_REORDER)
-}
-
 /// The layer over tunnels that carry frames ([`path_framing`]), whose stack has `address`: its port 0 leads
 /// to the stack, and its other ports to the boundary ports that are returned, in the order of the tunnels.
 /// One path alone needs no order, and nobody else repairs it.
@@ -56,15 +44,13 @@ pub fn add_paths(
     world: &mut World,
     address: IpAddr,
     paths: &[UdpTunnel],
-    rtt: Option<Duration>,
     seed: u64,
 ) -> Result<(ElementId, Vec<ElementId>), DriverError> {
     let macs = paths.iter().filter_map(|path| Some(path.framing()?.own));
     let spec = |mac| NicSpec { mac, rate: USUAL_RATE, kind: NicKind::of_rate(USUAL_RATE) };
     let specs: Vec<NicSpec> = macs.map(spec).collect();
-    let resequence = Resequence { time: reorder_time(rtt), ..Resequence::default() };
-    let config =
-        MultiNicConfig { resequence: (paths.len() > 1).then_some(resequence), ..MultiNicConfig::default() };
+    let resequence = (paths.len() > 1).then(Resequence::default);
+    let config = MultiNicConfig { resequence, ..MultiNicConfig::default() };
     let lists = RandomStream::new(seed, "lists");
     let layer = MultiNic::new(Instant::ZERO, &config, &specs, &[address], lists);
     let layer = world.add("paths", Box::new(layer))?;
@@ -78,14 +64,12 @@ pub fn add_paths(
 }
 
 /// A host with one address over tunnels that carry frames ([`path_framing`]), in the order of their paths.
-/// `rtt`: the longest round trip of the paths, as far as it is known.
 ///
 /// # Errors
 /// See [`StackError`].
 pub fn stack_over_paths(
     address: IpAddr,
     paths: Vec<UdpTunnel>,
-    rtt: Option<Duration>,
 ) -> Result<(Stack, Vec<TunnelStatus>), StackError> {
     let (secret, seed) = crate::socket::secret_and_seed().map_err(StackError::Random)?;
     let statuses = paths.iter().map(UdpTunnel::status).collect();
@@ -99,7 +83,7 @@ pub fn stack_over_paths(
         host.join_link(mac.unwrap_or_default(), LocalLink::default());
         host.share_link();
         let host = world.add("host", Box::new(host)).map_err(DriverError::from)?;
-        let (layer, ports) = add_paths(&mut world, address, &paths, rtt, seed)?;
+        let (layer, ports) = add_paths(&mut world, address, &paths, seed)?;
         world.connect((host, Port(0)), (layer, Port(0))).map_err(DriverError::from)?;
         let mut driver = Driver::new(world, Wait::Sleep)?;
         for (port, path) in ports.into_iter().zip(paths) {

@@ -115,7 +115,6 @@ pub(crate) fn open(
     (key, preshared): (PublicKey, PresharedKey),
     places: &[SocketAddr],
     via: &[Via],
-    rtt: Option<Duration>,
     options: &SocketOptions,
 ) -> Result<OpenPaths> {
     ensure!(via.len() <= MAX_TUNNEL_PATHS, "at most {MAX_TUNNEL_PATHS} paths, not {}", via.len());
@@ -128,12 +127,11 @@ pub(crate) fn open(
         }
     }
     let Some(main) = keys.first().map(SecretKey::public) else { bail!("there is no path") };
-    let micros = rtt.map_or(0, |rtt| rtt.as_micros());
     let words: Vec<String> = keys.iter().map(|key| key.public().to_string()).collect();
     let mut lease =
         first.connect((at, Service::Paths.port()), options).context("the other end takes one path alone")?;
     lease.set_read_timeout(Some(LINE_TIME))?;
-    lease.write_all(format!("paths 1 {micros} {}\n", words.join(" ")).as_bytes())?;
+    lease.write_all(format!("paths 2 {}\n", words.join(" ")).as_bytes())?;
     let mut answer = String::new();
     BufReader::new(&mut lease).take(MAX_LINE).read_line(&mut answer).context("no answer about the paths")?;
     ensure!(answer == "ok\n", "the other end takes one path alone: {}", answer.trim());
@@ -179,7 +177,7 @@ pub(crate) fn open(
         devices.push(device);
     }
     ensure!(said.iter().any(|text| !text.contains("not yet")), "no path leads there: {}", said.join(", "));
-    let (stack, statuses) = stack_over_paths(own.into(), devices, rtt)?;
+    let (stack, statuses) = stack_over_paths(own.into(), devices)?;
     lease.set_read_timeout(None)?;
     Ok(OpenPaths { stack, statuses, said: said.join(", "), lease })
 }
@@ -193,7 +191,7 @@ pub(crate) fn serve(
     options: &SocketOptions,
     tell: &SyncSender<(Service, TransferStream)>,
 ) {
-    let opened = hear(&mut stream).and_then(|(keys, rtt)| far_stack(port, preshared, &keys, rtt));
+    let opened = hear(&mut stream).and_then(|keys| far_stack(port, preshared, &keys));
     let (stack, statuses) = match opened {
         Ok(opened) => opened,
         Err(error) => {
@@ -235,28 +233,25 @@ pub(crate) fn serve(
     }
 }
 
-/// What is asked for: keys of paths, and their longest round trip.
-fn hear(stream: &mut Stream) -> Result<(Vec<PublicKey>, Option<Duration>)> {
+/// What is asked for: keys of paths.
+fn hear(stream: &mut Stream) -> Result<Vec<PublicKey>> {
     stream.set_read_timeout(Some(LINE_TIME))?;
     let mut line = String::new();
     BufReader::new(&mut *stream).take(MAX_LINE).read_line(&mut line)?;
     read(&line).context("that is not understood: use the same version of farpace at both ends")
 }
 
-fn read(line: &str) -> Option<(Vec<PublicKey>, Option<Duration>)> {
-    let mut words = line.strip_suffix('\n')?.strip_prefix("paths 1 ")?.split(' ');
-    let micros: u64 = words.next()?.parse().ok()?;
+fn read(line: &str) -> Option<Vec<PublicKey>> {
+    let words = line.strip_suffix('\n')?.strip_prefix("paths 2 ")?.split(' ');
     let keys: Vec<PublicKey> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
     let distinct = keys.iter().enumerate().all(|(at, key)| !keys[..at].contains(key));
-    let rtt = (micros > 0).then_some(Duration::from_micros(micros.min(10_000_000)));
-    ((1..=MAX_TUNNEL_PATHS).contains(&keys.len()) && distinct).then_some((keys, rtt))
+    ((1..=MAX_TUNNEL_PATHS).contains(&keys.len()) && distinct).then_some(keys)
 }
 
 fn far_stack(
     port: &TunnelPort,
     preshared: &PresharedKey,
     keys: &[PublicKey],
-    rtt: Option<Duration>,
 ) -> Result<(Stack, Vec<TunnelStatus>)> {
     let own = port.public_key();
     let main = *keys.first().context("there is no path")?;
@@ -279,7 +274,7 @@ fn far_stack(
             Ok(port.open(&config)?)
         })
         .collect();
-    Ok(stack_over_paths(own.inner_address().into(), devices?, rtt)?)
+    Ok(stack_over_paths(own.inner_address().into(), devices?)?)
 }
 
 #[cfg(test)]
@@ -290,18 +285,16 @@ mod tests {
     #[test]
     fn what_is_asked_for_has_limits() {
         let keys: Vec<String> = (0..9).map(|_| SecretKey::generate().unwrap().public().to_string()).collect();
-        let line = |keys: &[String]| format!("paths 1 20000 {}\n", keys.join(" "));
-        let (read_keys, rtt) = read(&line(&keys[..2])).unwrap();
-        assert_eq!((read_keys.len(), rtt), (2, Some(Duration::from_millis(20))));
+        let line = |keys: &[String]| format!("paths 2 {}\n", keys.join(" "));
+        assert_eq!(read(&line(&keys[..2])).unwrap().len(), 2);
         let twice = [keys[0].clone(), keys[0].clone()];
         for wrong in [
             line(&keys),
             line(&twice),
             line(&[]),
-            line(&keys[..1]).replace("20000", "-1"),
-            line(&keys[..1]).replace("paths 1", "paths 2"),
+            line(&keys[..1]).replace("paths 2", "paths 1"),
             line(&keys[..1]).trim_end().to_owned(),
-            "paths 1 1 key\n".to_owned(),
+            "paths 2 key\n".to_owned(),
             String::new(),
         ] {
             assert!(read(&wrong).is_none(), "{wrong}");

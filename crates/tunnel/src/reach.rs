@@ -239,7 +239,7 @@ fn tunnel(
         (stack, vec![("udp".to_owned(), status)], why, None)
     } else {
         let keys = (ticket.key(), ticket.preshared());
-        let paths = paths::open(&stack, at, keys, places, via, rtt, &options)?;
+        let paths = paths::open(&stack, at, keys, places, via, &options)?;
         let why = format!(
             "farpace's TCP in {} WireGuard tunnels over UDP to {endpoint}: {}",
             via.len(),

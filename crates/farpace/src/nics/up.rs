@@ -28,7 +28,7 @@ packets on them. At the end, also after a signal, the previous state is restored
 Examples:
   farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic eth2
   farpace nics up --addr 10.9.0.1/24 --nic eth1=1G --nic eth2=100M --order skip --no-probe
-  farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic wlan0 --resequence 10ms";
+  farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic wlan0 --resequence 40ms";
 
 /// The arguments of `farpace nics up`.
 #[derive(Clone, Debug, clap::Args)]
@@ -55,9 +55,13 @@ pub struct Args {
     /// Use the rates of the NICs: neither rates nor failures are measured
     #[arg(long)]
     no_probe: bool,
-    /// Put received frames in order; the maximum time for which one waits
-    #[arg(long, value_name = "TIME", value_parser = words::span, num_args = 0..=1, default_missing_value = "10ms")]
+    /// The maximum time for which a received frame waits for earlier ones [default: computed from the round
+    /// trips of the paths]
+    #[arg(long, value_name = "TIME", value_parser = words::span)]
     resequence: Option<Span>,
+    /// Pass received frames to the kernel in the order of their arrival: its TCP takes late ones for lost
+    #[arg(long, conflicts_with = "resequence")]
+    no_resequence: bool,
     /// Ends after this time; without it at Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
     lasts: Option<Span>,
@@ -104,7 +108,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         skip: args.skip,
         ratio: args.ratio.clone(),
         probe: !args.no_probe,
-        resequence: args.resequence.map(|time| Resequence { time, ..Resequence::default() }),
+        resequence: (!args.no_resequence)
+            .then(|| Resequence { time: args.resequence, ..Resequence::default() }),
         ..MultiNicConfig::default()
     };
     // Others after each start.

@@ -131,15 +131,34 @@ impl OrderKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resequence {
-    /// Maximum time that a frame waits for earlier frames.
-    pub time: Span,
+    /// Maximum time that a frame waits for earlier frames. Omitted: a round trip and a half of the slowest
+    /// path, in which a lost frame is requested and retransmitted, and 10 ms; at most 500 ms. Without probes
+    /// 10 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Span>,
     /// Maximum size of all waiting frames.
     pub bytes: ByteCount,
 }
 
 impl Default for Resequence {
     fn default() -> Self {
-        Resequence { time: Span::from_millis(10), bytes: ByteCount::new(16_000_000) }
+        Resequence { time: None, bytes: ByteCount::new(16_000_000) }
+    }
+}
+
+impl Resequence {
+    /// The maximum time of a frame if paths are not probed, and the margin if they are.
+    const MARGIN: Span = Span::from_millis(10);
+    /// The maximum of computed times, and the time before the first reply to a probe.
+    const MAX_COMPUTED: Span = Span::from_millis(500);
+
+    /// The time for which a frame waits before any path was measured. `probe`: paths are probed.
+    pub fn initial_time(&self, probe: bool) -> Span {
+        self.time.unwrap_or(if probe { Resequence::MAX_COMPUTED } else { Resequence::MARGIN })
+    }
+    /// The time for which a frame waits if the slowest path has this round trip.
+    pub fn time_at(&self, rtt: Span) -> Span {
+        self.time.unwrap_or_else(|| (rtt + rtt / 2 + Resequence::MARGIN).min(Resequence::MAX_COMPUTED))
     }
 }
 

@@ -444,6 +444,12 @@ impl NicPaths {
             }
         }
     }
+    /// The longest smoothed round trip of the paths to all neighbours that work, used or not; none: none was
+    /// measured.
+    pub fn longest_rtt(&self) -> Option<Span> {
+        let paths = self.neighbours.iter().flatten().flatten();
+        paths.filter(|path| path.up && !path.rtt.is_zero()).map(|path| path.rtt).max()
+    }
     /// Number of neighbour identifiers: all are below.
     pub fn neighbours(&self) -> u32 {
         self.neighbours.len() as u32

@@ -6,9 +6,9 @@ mod tests;
 
 pub use repair_requests::RepairRequestPath;
 
+use crate::multi_nic::NicId;
 use crate::multi_nic::repair::RepairMessage;
 use crate::multi_nic::segment::{MultiNicFlowKey, SegmentView};
-use crate::multi_nic::{NicId, Resequence};
 use arrayvec::ArrayVec;
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::{MacAddr, Packet, TcpFlags};
@@ -46,7 +46,10 @@ const MAX_DISTANCE: i32 = 1 << 30;
 /// Invariant: every frame is passed on exactly once.
 #[derive(Clone, Debug)]
 pub struct Resequencer {
-    limits: Resequence,
+    /// Maximum time that a frame waits.
+    time: Span,
+    /// Maximum size of all held frames.
+    max_bytes: ByteCount,
     /// Empty before the first segment.
     flows: Vec<Option<Box<ResequencedFlow>>>,
     /// Deadlines of the flows that hold segments.
@@ -93,10 +96,11 @@ struct PathProgress {
 }
 
 impl Resequencer {
-    /// A resequencer with these limits.
-    pub fn new(limits: Resequence) -> Resequencer {
+    /// A resequencer that holds frames for at most `time`, and at most `max_bytes` of them.
+    pub fn new(time: Span, max_bytes: ByteCount) -> Resequencer {
         Resequencer {
-            limits,
+            time,
+            max_bytes,
             flows: Vec::new(),
             agenda: BTreeSet::new(),
             frames: 0,
@@ -107,7 +111,7 @@ impl Resequencer {
     }
     /// Sets how long a frame waits at most. Frames that wait already keep their time.
     pub fn set_time(&mut self, time: Span) {
-        self.limits.time = time;
+        self.time = time;
     }
     /// Handles a frame that `nic` has received, with the addresses that it had on the wire. Frames to pass on
     /// are appended to `out`. `repair_path` returns where to send repair requests to its sender, if that has
@@ -148,7 +152,7 @@ impl Resequencer {
             let distance = segment.seq.distance(flow.next_seq());
             if (-MAX_DISTANCE..=0).contains(&distance) {
                 let end = flow.position(distance).saturating_add(segment.len.into());
-                flow.see(now, self.limits.time, nic, from, end);
+                flow.see(now, self.time, nic, from, end);
                 flow.next = flow.next.max(end);
                 return out.push(packet);
             }
@@ -163,7 +167,7 @@ impl Resequencer {
         let start = flow.position(distance);
         let end = start.saturating_add(segment.len.into());
         if distance <= MAX_DISTANCE && !flow.requests.is_requested(start) {
-            flow.see(now, self.limits.time, nic, from, end);
+            flow.see(now, self.time, nic, from, end);
         }
         let is_next = distance <= 0;
         let hold = (1..=MAX_DISTANCE).contains(&distance)
@@ -173,7 +177,7 @@ impl Resequencer {
         if hold {
             self.frames += 1;
             self.bytes += packet.len();
-            flow.requests.look_up(now, self.limits.time, from, repair_path);
+            flow.requests.look_up(now, self.time, from, repair_path);
             flow.arrivals.push_back((now, start));
             flow.held.insert(start, HeldFrame { packet, end, at: now });
         } else {
@@ -218,7 +222,7 @@ impl Resequencer {
     /// Releases segments of this flow, first hole first, until `len` more bytes fit. False: other flows hold
     /// too much.
     fn make_room(&mut self, flow: &mut ResequencedFlow, len: ByteCount, out: &mut Vec<Packet>) -> bool {
-        while self.bytes + len > self.limits.bytes {
+        while self.bytes + len > self.max_bytes {
             let Some(first) = flow.held.keys().next().copied() else { return false };
             self.gave_up += 1;
             self.release(flow, first, out);
@@ -228,12 +232,12 @@ impl Resequencer {
     /// Releases all segments that need not wait.
     fn settle(&mut self, flow: &mut ResequencedFlow, now: Instant, out: &mut Vec<Packet>) {
         self.release(flow, flow.next, out);
-        let active = flow.count(now, self.limits.time);
-        let silent = self.limits.time * SILENCE_FACTOR + MIN_SILENCE;
+        let active = flow.count(now, self.time);
+        let silent = self.time * SILENCE_FACTOR + MIN_SILENCE;
         while let Some(first) = flow.held.keys().next().copied() {
-            let may_come = active <= self.limits.time * STARTUP_FACTOR
+            let may_come = active <= self.time * STARTUP_FACTOR
                 || flow.paths.iter().any(|path| path.high <= flow.next && active - path.at <= silent);
-            let before_timeout = flow.seen_at().is_some_and(|at| now < at + self.limits.time);
+            let before_timeout = flow.seen_at().is_some_and(|at| now < at + self.time);
             if before_timeout
                 && !flow.requests.is_refused(flow.next)
                 && (may_come || flow.requests.is_enabled())
@@ -266,7 +270,7 @@ impl Resequencer {
         }
     }
     fn schedule(&mut self, flow: &mut ResequencedFlow, at: usize) {
-        let deadline = flow.seen_at().map(|seen| seen + self.limits.time);
+        let deadline = flow.seen_at().map(|seen| seen + self.time);
         let deadline = deadline.into_iter().chain(flow.requests.deadline()).min();
         if deadline != flow.deadline {
             if let Some(old) = flow.deadline {

@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 const NEAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(100, 70, 0, 1));
 const FAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(100, 70, 0, 2));
 
-const RTT: Duration = Duration::from_millis(5);
-
 struct Ends {
     near: Stack,
     far: Stack,
@@ -51,7 +49,7 @@ fn ends(paths: usize) -> Ends {
         };
         port.open(&config).unwrap()
     });
-    let (far, _) = stack_over_paths(FAR, far_devices.collect(), Some(RTT)).unwrap();
+    let (far, _) = stack_over_paths(FAR, far_devices.collect()).unwrap();
     let relays: Vec<_> = (0..paths).map(|_| Relay::to(at)).collect();
     let near_devices = near_keys.iter().zip(&relays).zip(0..).map(|((key, relay), number)| {
         let mut device =
@@ -59,7 +57,7 @@ fn ends(paths: usize) -> Ends {
         device.dial(Duration::from_secs(10), &|| false).unwrap();
         device
     });
-    let (near, status) = stack_over_paths(NEAR, near_devices.collect(), Some(RTT)).unwrap();
+    let (near, status) = stack_over_paths(NEAR, near_devices.collect()).unwrap();
     Ends { near, far, status, _front: front, relays }
 }
 

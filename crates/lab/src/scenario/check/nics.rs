@@ -58,8 +58,8 @@ impl Checker<'_> {
             self.value(at(&["hops"]), "there is at least one link between two hosts");
         }
         if let Some(resequence) = config.resequence {
-            if resequence.time.is_zero() || resequence.time > MAX_HOST_TIME {
-                self.value(at(&["resequence", "time"]), format!("{} is not possible", resequence.time))
+            if let Some(time) = resequence.time.filter(|time| time.is_zero() || *time > MAX_HOST_TIME) {
+                self.value(at(&["resequence", "time"]), format!("{time} is not possible"))
                     .hint(format!("it must be more than 0 s and at most {MAX_HOST_TIME}"));
             }
             if resequence.bytes.is_zero() {

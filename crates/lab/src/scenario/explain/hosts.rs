@@ -122,7 +122,11 @@ fn neighbours(config: &MultiNicConfig) -> String {
     };
     let ordered = config.resequence.map_or(String::new(), |r| {
         let requests = if config.repairs() { ", and missing ones are requested" } else { "" };
-        format!("; received frames are resequenced, for at most {} and {}{requests}", r.time, r.bytes)
+        let time = match (r.time, config.probe) {
+            (None, true) => "for as long as the round trips of the paths require, at most 500 ms,".to_owned(),
+            (_, probe) => format!("for at most {}", r.initial_time(probe)),
+        };
+        format!("; received frames are resequenced, {time} and {}{requests}", r.bytes)
     });
     format!("{known}{probed}{ordered}.")
 }

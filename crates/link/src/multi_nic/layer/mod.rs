@@ -94,8 +94,9 @@ impl MultiNic {
         let conflict_detections =
             addresses.iter().filter(|_| config.conflict_detection).filter_map(detection).collect();
         let probing = Probing { interval: config.probe_interval, starts_up: false, hops: config.hops };
+        let resequence = config.resequence.map(|limits| (limits.initial_time(config.probe), limits.bytes));
         let mut responder = Responder::new();
-        responder.set_resequence_time(config.resequence.map(|limits| limits.time).unwrap_or_default());
+        responder.set_resequence_time(resequence.map(|(time, _)| time).unwrap_or_default());
         MultiNic {
             mac,
             order: order::make(config, &paths),
@@ -105,7 +106,7 @@ impl MultiNic {
             neighbours: MultiNicNeighbours::default(),
             prober: config.probe.then(|| Prober::new(probing)),
             responder,
-            resequencer: config.resequence.map(Resequencer::new),
+            resequencer: resequence.map(|(time, bytes)| Resequencer::new(time, bytes)),
             ready: Vec::new(),
             repair: config.repairs().then(|| Repair::new(config.repair, nics.len())),
             own: nics.iter().map(|_| VecDeque::new()).collect(),
@@ -143,15 +144,6 @@ impl MultiNic {
     /// the paths.
     pub fn limit_queue_time(&mut self, time: Span) {
         self.order.limit_time(time);
-    }
-    /// Sets how long a received frame waits for earlier ones, if frames are put in order: when the round
-    /// trips of the paths are known. A frame that was lost is asked for and sent again within a round trip
-    /// and a half.
-    pub fn set_resequence_time(&mut self, time: Span) {
-        if let Some(resequencer) = &mut self.resequencer {
-            resequencer.set_time(time);
-            self.responder.set_resequence_time(time);
-        }
     }
     /// Extended ARP; none if it is disabled.
     pub const fn announcer(&self) -> Option<&ArpAnnouncer> {

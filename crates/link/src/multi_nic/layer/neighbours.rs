@@ -429,8 +429,21 @@ impl MultiNic {
             self.on_change(now);
         }
         touched.into_iter().for_each(|neighbour| self.update_info(neighbour));
+        self.update_resequence_time();
         for (nic, neighbour) in failed {
             self.rescue(nic, neighbour, cx);
+        }
+    }
+
+    /// Received frames wait for earlier ones as the round trips of the paths require.
+    fn update_resequence_time(&mut self) {
+        let Some((limits, resequencer)) = self.config.resequence.zip(self.resequencer.as_mut()) else {
+            return;
+        };
+        if let Some(rtt) = self.paths.longest_rtt() {
+            let time = limits.time_at(rtt);
+            resequencer.set_time(time);
+            self.responder.set_resequence_time(time);
         }
     }
 

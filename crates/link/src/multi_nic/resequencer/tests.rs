@@ -10,8 +10,11 @@ const LEN: usize = 1_000;
 fn us(n: u64) -> Instant {
     Instant::from_nanos(n * 1_000)
 }
-fn limits(time_us: u64, bytes: u64) -> Resequence {
-    Resequence { time: Span::from_micros(time_us), bytes: ByteCount::new(bytes) }
+/// The maximum time and the maximum size of held frames.
+type Limits = (Span, ByteCount);
+
+fn limits(time_us: u64, bytes: u64) -> Limits {
+    (Span::from_micros(time_us), ByteCount::new(bytes))
 }
 /// Segment number `n` of a flow whose sequence number wraps around at the third.
 fn data(path: u8, port: u16, n: u32) -> Packet {
@@ -25,7 +28,7 @@ fn number(packet: &Packet) -> (u16, u32) {
 /// Drives one resequencer and checks its invariants.
 struct ResequencerHarness {
     resequencer: Resequencer,
-    limits: Resequence,
+    limits: Limits,
     /// Where to send repair requests.
     repair_path: Option<RepairRequestPath>,
     /// Requested segments, with the source port of their flow.
@@ -36,8 +39,8 @@ struct ResequencerHarness {
 }
 
 impl ResequencerHarness {
-    fn new(limits: Resequence) -> ResequencerHarness {
-        let resequencer = Resequencer::new(limits);
+    fn new(limits: Limits) -> ResequencerHarness {
+        let resequencer = Resequencer::new(limits.0, limits.1);
         ResequencerHarness {
             resequencer,
             limits,
@@ -49,7 +52,7 @@ impl ResequencerHarness {
         }
     }
     /// Senders have retransmit caches, at this round trip time.
-    fn with_repair(limits: Resequence, rtt_us: u64) -> ResequencerHarness {
+    fn with_repair(limits: Limits, rtt_us: u64) -> ResequencerHarness {
         let rtt = Span::from_micros(rtt_us);
         ResequencerHarness {
             repair_path: Some(RepairRequestPath { nic: NicId(0), to: MacAddr([2; 6]), rtt }),
@@ -97,7 +100,7 @@ impl ResequencerHarness {
         self.out.extend(out.iter().map(|packet| (self.now, number(packet))));
         let inside = self.pushed.len() - self.out.len();
         assert_eq!(self.resequencer.held(), inside as u64);
-        assert!(self.resequencer.held_bytes() <= self.limits.bytes);
+        assert!(self.resequencer.held_bytes() <= self.limits.1);
         assert_eq!(
             self.resequencer.held() == 0,
             self.resequencer.held_bytes().is_zero() && self.resequencer.deadline().is_none()
@@ -115,7 +118,7 @@ impl ResequencerHarness {
         for (at, number) in &self.out {
             let arrivals_of_it = self.pushed.iter().filter(|(_, other)| other == number).map(|(at, _)| *at);
             assert!(
-                arrivals_of_it.clone().any(|arrivals_of_it| at.since(arrivals_of_it) <= self.limits.time),
+                arrivals_of_it.clone().any(|arrivals_of_it| at.since(arrivals_of_it) <= self.limits.0),
                 "{number:?} waited too long"
             );
         }
