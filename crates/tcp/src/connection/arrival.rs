@@ -84,6 +84,7 @@ impl Connection {
             self.snd.una = h.ack;
             self.established(now, segment);
             self.ack.due = Some(Cause::AckNow);
+            self.linux.acks_syn_ack = self.config.is_linux();
         } else {
             // Simultaneous open: answer with a SYN-ACK.
             self.ecn.on_syn(h.flags, segment.ecn);

@@ -47,6 +47,8 @@ pub(super) struct LinuxOutput {
     pub offered_scale: u8,
     /// A SYN of the peer has crossed ours.
     pub crossed: bool,
+    /// The ACK of a SYN-ACK leaves alone: no program can have written before it.
+    pub acks_syn_ack: bool,
     /// TSval of the first and of the last SYN-ACK.
     pub syn_stamps: Option<(u32, u32)>,
     /// A reset is due that acknowledges this number, as from a host that does not know the connection.

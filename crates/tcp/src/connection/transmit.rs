@@ -83,7 +83,7 @@ impl Connection {
         self.notice_empty_line(now);
         let before = self.data_segments_sent();
         self.set_pace();
-        if out.len() < full && self.answer_goes_first() {
+        if out.len() < full && (std::mem::take(&mut self.linux.acks_syn_ack) || self.answer_goes_first()) {
             self.send_pure_ack(now, out);
         }
         let result = if self.sends_as_linux() {

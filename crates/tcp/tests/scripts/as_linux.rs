@@ -13,6 +13,19 @@ fn start() -> Script {
     Script::established(&today(), 60_000)
 }
 
+/// Breaks: the lab, whose programs write before the SYN-ACK comes, has one packet less than the kernel, so
+/// that random losses hit other segments.
+#[test]
+fn a_syn_ack_is_acknowledged_before_data() {
+    Script::connect(&today()).run(
+        "0   > S 0 sackok
+         5   ! write 500
+         10        < S. 0 ack 1 win 30000 mss 1000
+         10  > . 1 ack 1
+         10  > P. 1+500 ack 1",
+    );
+}
+
 /// Breaks: what MSG_MORE held leaves without PSH, or never: the timer that probes windows sends it.
 #[test]
 fn what_was_held_is_probed() {
