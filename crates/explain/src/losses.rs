@@ -6,6 +6,7 @@ use crate::policing::Policing;
 use crate::statistics::median;
 use crate::view::{Episode, Vantage, View};
 use farpace_units::{Instant, Span};
+use std::ops::RangeInclusive;
 
 /// What all losses of a transfer have in common.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,8 +49,14 @@ pub struct Pattern {
 impl Pattern {
     /// Measures it.
     pub(crate) fn of(view: &View<'_>) -> Self {
-        let real: Vec<&Episode> =
+        let mut real: Vec<&Episode> =
             view.episodes.iter().filter(|e| !e.spurious && e.again < e.losses).collect();
+        // What a black hole takes tells nothing of other losses.
+        if let Some(hole) = black_hole(view)
+            && real.iter().any(|e| !falls_in(view, &hole, e))
+        {
+            real.retain(|e| !falls_in(view, &hole, e));
+        }
         if real.is_empty() {
             return Pattern::default();
         }
@@ -188,7 +195,7 @@ fn is_queued(view: &View<'_>, e: &Episode) -> bool {
 /// The cause of each episode.
 pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &Pattern) -> Vec<Cause> {
     let old = crawls(view);
-    let hole = is_black_hole(view);
+    let hole = black_hole(view);
     let bits = long_frames_only(view);
     // Until the path passed something again.
     let mut out: Option<Instant> = None;
@@ -198,7 +205,7 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
             if e.spurious {
                 return spurious(view, e);
             }
-            if hole {
+            if hole.as_ref().is_some_and(|hole| falls_in(view, hole, e)) {
                 return Cause::MtuBlackHole;
             }
             if old && e.timeouts > 0 {
@@ -337,6 +344,32 @@ pub(crate) fn is_black_hole(view: &View<'_>) -> bool {
             >= 1
         && half.counts.timeouts >= 2;
     seen || hidden_black_hole(view)
+}
+
+/// From the first segment that a black hole took to the repair by shorter ones; none: there is no black hole.
+pub(crate) fn black_hole(view: &View<'_>) -> Option<RangeInclusive<Instant>> {
+    if !is_black_hole(view) {
+        return None;
+    }
+    let mut long = view.episodes.iter().filter(|e| !e.spurious && is_too_long(view, e));
+    let Some(first) = long.next() else {
+        // Behind the hole. What is seen first repairs what had left before.
+        let first = view.half.first_data.map_or(view.start, |(at, _)| at);
+        return Some(view.start..=first + view.base * 2);
+    };
+    // Later ones are probes for larger segments.
+    let extend = |until: Instant, e: &Episode| if e.start <= until { until.max(e.repaired) } else { until };
+    Some(first.start..=long.fold(first.repaired, extend))
+}
+
+/// A black hole took it. It may have been cut when it was sent again, so that its parts are short.
+fn falls_in(view: &View<'_>, hole: &RangeInclusive<Instant>, e: &Episode) -> bool {
+    hole.contains(&e.start) || is_too_long(view, e)
+}
+
+/// It has segments longer than any that arrived.
+fn is_too_long(view: &View<'_>, e: &Episode) -> bool {
+    e.longest > view.half.largest_delivered
 }
 
 /// Behind the hole large segments are never seen: only a long silence, and then segments smaller than what

@@ -67,6 +67,8 @@ pub struct Episode {
     pub passed: u64,
     /// Bytes lost.
     pub bytes: u64,
+    /// Bytes of the longest segment that was lost.
+    pub longest: u32,
     /// Retransmissions lost again.
     pub again: u32,
     /// The last of them was the end of what had been sent.
@@ -362,6 +364,7 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
             e.timeouts += u32::from(loss.trigger == Trigger::Timeout);
             e.probes += u32::from(loss.trigger == Trigger::Probe);
             e.bytes += u64::from(loss.len);
+            e.longest = e.longest.max(loss.len);
             e.again += u32::from(loss.copy);
             e.tail |= loss.tail;
             e.silence = e.silence.max(loss.silence);
@@ -387,6 +390,7 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
             flight: loss.flight,
             passed: loss.passed,
             bytes: u64::from(loss.len),
+            longest: loss.len,
             again: u32::from(loss.copy),
             tail: loss.tail,
             upstream: loss.upstream,

@@ -87,12 +87,6 @@ const WHOLE_FLIGHT: u64 = 60;
 fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     let half = view.half;
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return Cause::Unknown };
-    if losses::is_black_hole(view) {
-        return Cause::MtuBlackHole;
-    }
-    if group.iter().any(|s| was_late(view, s)) {
-        return Cause::SpuriousTimeout;
-    }
     // Losses that these timeouts repaired; a hole before the capture point is seen only afterwards.
     let margin = view.base * 3 / 2;
     let related = |i: &usize| {
@@ -101,6 +95,14 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     };
     let lost: Vec<usize> = (0..view.episodes.len()).filter(related).collect();
     let class = |i: &usize| time.classes.get(*i).copied().unwrap_or(Cause::Unknown);
+    if lost.iter().any(|i| class(i) == Cause::MtuBlackHole)
+        || lost.is_empty() && losses::black_hole(view).is_some_and(|hole| hole.contains(&first.start))
+    {
+        return Cause::MtuBlackHole;
+    }
+    if group.iter().any(|s| was_late(view, s)) {
+        return Cause::SpuriousTimeout;
+    }
     // Nothing of a whole flight arrived, and nothing of what followed: that is longer than any burst.
     let unheard = group.iter().skip(1).all(|s| !s.heard);
     let flight = first.outstanding.max(u64::from(first.unseen) * u64::from(view.mss));
@@ -121,8 +123,12 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     if losses::crawls(view) && !(unheard && group.len() >= 3) {
         return Cause::Linux2617;
     }
-    // All that was sent for longer than one timeout takes was lost before the capture point.
-    if group.iter().any(|s| s.unseen > 1 && s.duration() > max_pause(view, s)) {
+    // All that was sent for longer than one timeout takes was lost before the capture point, or nothing is
+    // seen of what several timers sent.
+    if group.iter().any(|s| {
+        let pause = max_pause(view, s);
+        s.unseen > 1 && s.duration() > pause || s.upstream && !s.heard && s.duration() > pause * 2
+    }) {
         return Cause::Outage;
     }
     let chance = time.pattern.pervasive && view.loss_rate() > 0.01;

@@ -77,7 +77,8 @@ pub struct Half {
     far_last: Span,
     /// Newest samples of the far trip, by when their segments were sent.
     far_by_sent: VecDeque<(Instant, Span)>,
-    delayed: bool,
+    /// When the latest ACK passed, if it was delayed and acknowledged all there was.
+    delayed: Option<Instant>,
     /// The last segment of new data was shorter than full ones.
     last_short: bool,
     /// What releases data behind such a segment.

@@ -5,15 +5,22 @@ use farpace_units::{Instant, Span};
 
 /// Ticks per second that timestamp clocks have.
 const RATES: [f64; 8] = [1_000.0, 1_000_000.0, 250.0, 100.0, 10.0, 2.0, 10_000.0, 500.0];
-/// Ticks and time that must have passed before the rate is believed.
+/// Ticks and time that must have passed before the rate is estimated.
 const MIN_TICKS: u32 = 40;
 const MIN_TIME: Span = Span::from_millis(100);
+/// A queue that builds makes a clock look slow. Until so much time has passed, a clock of at least this many
+/// ticks a second counts as one of 1,000, as today's systems have.
+const EARLY: Span = Span::from_secs(1);
+const MIN_EARLY: f64 = 330.0;
+/// After this time no queue hides the rate, and it stays.
+const SETTLED: Span = Span::from_secs(4);
 
 /// The delay from a sender's clock to the capture point, without the unknown offset between the two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OneWay {
     first: Option<(Instant, u32)>,
     rate: Option<f64>,
+    settled: bool,
     /// The least of `time - stamp` seen, in seconds, for each rate: the queue may stand before the rate is
     /// known.
     least: [f64; RATES.len()],
@@ -35,15 +42,18 @@ impl OneWay {
         }
         let elapsed = now.since(since);
         let offset = |rate: f64| elapsed.as_secs_f64() - f64::from(ticks) / rate;
-        let possible = |at: &usize| self.rate.is_none() || *at == self.known;
+        let possible = |at: &usize| !self.settled || *at == self.known;
         for at in (0..RATES.len()).filter(possible) {
             self.least[at] = self.least[at].min(offset(RATES[at]));
         }
-        if self.rate.is_none() && ticks >= MIN_TICKS && elapsed >= MIN_TIME {
+        if !self.settled && ticks >= MIN_TICKS && elapsed >= MIN_TIME {
             let measured = f64::from(ticks) / elapsed.as_secs_f64();
-            let found = RATES.into_iter().position(|rate| (measured / rate - 1.0).abs() < 0.2);
+            let early = elapsed < EARLY && (MIN_EARLY..RATES[0]).contains(&measured);
+            let near = |rate: f64| (measured / rate - 1.0).abs() < 0.2;
+            let found = RATES.into_iter().position(|rate| early || near(rate));
             self.known = found.unwrap_or_default();
             self.rate = found.and_then(|at| RATES.get(at)).copied();
+            self.settled = elapsed >= SETTLED && found.is_some();
         }
         let Some(rate) = self.rate else { return };
         self.now = offset(rate);
@@ -68,5 +78,38 @@ impl OneWay {
         let rate = self.rate?;
         let excess = (self.now - self.least.get(self.known)?).max(0.0) + 1.0 / rate;
         Some(Span::from_nanos((excess * 1e9) as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: behind a queue that builds from the first segment on, a clock of 1 kHz counts as a slower one,
+    /// and a queue that stands as none.
+    #[test]
+    fn a_queue_that_builds_does_not_hide_the_rate() {
+        let mut trip = OneWay::default();
+        // 4 Mbit/s, a window that doubles each 30 ms, and a queue of at most 110 ms.
+        for ms in 0..6_000_u32 {
+            let queue = (f64::from(ms) * 1.5).min(110.0);
+            trip.see(Instant::from_nanos((f64::from(ms) * 1e6 + queue * 1e6) as u64), ms);
+        }
+        assert_eq!(trip.rate(), Some(1_000.0));
+        let excess = trip.excess().unwrap().as_secs_f64();
+        assert!((0.109..0.113).contains(&excess), "{excess}");
+    }
+
+    /// Breaks: the clocks of older systems are not recognised.
+    #[test]
+    fn each_rate_is_found() {
+        for rate in RATES {
+            let mut trip = OneWay::default();
+            for step in 0..3_000_u32 {
+                let at = f64::from(step) / 100.0;
+                trip.see(Instant::from_nanos((at * 1e9) as u64), (at * rate) as u32);
+            }
+            assert_eq!(trip.rate(), Some(rate));
+        }
     }
 }

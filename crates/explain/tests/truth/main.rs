@@ -170,6 +170,41 @@ fn outages_of_both_directions_are_found() {
     }
 }
 
+/// Breaks: behind an outage, where no retransmission is seen that was lost in it, the silence counts for the
+/// full queue before it.
+#[test]
+fn outages_are_found_at_the_receiver() {
+    for seed in [60072, 61172] {
+        let judged = judge(seed).unwrap();
+        assert!(judged.case.causes.contains(&Cause::Outage), "seed {seed}");
+        assert_eq!(judged.verdicts[2].dominant, Cause::Outage, "seed {seed}");
+    }
+}
+
+/// Breaks: an ACK that was delayed, and is still on its way to the sender, passes for what released a
+/// segment; or a queue behind which the capture was taken passes for a short one.
+#[test]
+fn healthy_transfers_are_healthy_behind_the_path() {
+    for seed in [60302, 60583, 60134, 61198] {
+        let judged = judge(seed).unwrap();
+        assert!(judged.case.causes.is_empty(), "seed {seed}");
+        assert!(judged.verdicts.iter().all(|verdict| verdict.healthy), "seed {seed}");
+    }
+}
+
+/// Breaks: all losses after a black hole was found and avoided count as its losses.
+#[test]
+fn a_black_hole_ends() {
+    for seed in [60659, 60879] {
+        let judged = judge(seed).unwrap();
+        assert!(judged.case.causes.contains(&Cause::MtuBlackHole), "seed {seed}");
+        for verdict in &judged.verdicts {
+            assert_eq!(verdict.dominant, Cause::RandomLoss, "seed {seed}");
+            assert!(!verdict.time_of(Cause::MtuBlackHole).is_zero(), "seed {seed}");
+        }
+    }
+}
+
 impl Scores {
     fn take(&mut self, judged: &Judged) {
         let verbose = std::env::var_os("FARPACE_VERBOSE").is_some();
@@ -178,7 +213,8 @@ impl Scores {
             if judged.case.causes.is_empty() {
                 self.healthy.add(v.healthy);
                 if verbose && !v.healthy {
-                    println!("{seed} {}: healthy, taken for {}", PLACES[place], v.findings[0].cause.id());
+                    let found: Vec<_> = v.findings.iter().map(|f| (f.cause.id(), f.time)).collect();
+                    println!("{seed} {}: healthy, taken for {found:?}", PLACES[place]);
                 }
             }
             // What was lost before the capture leaves no trace in it: there the transfer begins later.

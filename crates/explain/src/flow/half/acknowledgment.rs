@@ -162,15 +162,15 @@ impl Half {
         for id in needless {
             self.needless(id);
         }
-        self.delayed = false;
+        self.delayed = None;
         if let Some((span, sent)) = sample {
             self.far_recent = if self.far_recent.is_zero() { span } else { (self.far_recent * 7 + span) / 8 };
             let late = span - self.far().unwrap_or_default();
             let alone = ranges <= 1 && advanced <= full && late >= DELAYED_ACK[0] && late <= DELAYED_ACK[1];
-            self.delayed = alone && self.nxt <= ack;
+            self.delayed = (alone && self.nxt <= ack).then_some(now);
             // What the receiver waited is not the path's: the odd segment at the end of a train.
             let last = self.last_ack.map(|(time, _)| now.since(time));
-            if !(self.delayed || alone && last.is_some_and(|gap| gap >= DELAYED_ACK[0])) {
+            if !(self.delayed.is_some() || alone && last.is_some_and(|gap| gap >= DELAYED_ACK[0])) {
                 self.far_sample(span, sent);
             }
         }

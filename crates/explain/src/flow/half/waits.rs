@@ -29,6 +29,8 @@ impl Half {
         let since_ack = now.since(arrived.max(last));
         // Since the first ACK that would have released something.
         let since_release = self.log.released.map_or(since_ack, |at| now.since(at.max(last)));
+        // One that is still on its way to the sender releases nothing.
+        let delayed = self.delayed == Some(known.time);
         let resent = start < self.nxt;
         let round = self.round();
         let outstanding = self.nxt.saturating_sub(known.una);
@@ -81,7 +83,7 @@ impl Half {
             let peer_time = spoke.unwrap_or_default().min(idle);
             waits[Wait::Peer as usize] += peer_time;
             waits[Wait::Program as usize] += idle - peer_time;
-            waits[if self.delayed { Wait::DelayedAck } else { Wait::Ack } as usize] += before;
+            waits[if delayed { Wait::DelayedAck } else { Wait::Ack } as usize] += before;
         } else if resent && since_ack >= timer && (start <= known.una.max(self.una) || end >= self.nxt) {
             waits[Wait::Timer as usize] += gap;
         } else if !resent
@@ -100,7 +102,7 @@ impl Half {
             let waited_for_ack = gap - since_ack;
             let kind = if !resent && known.edge > 0 && pressed {
                 Wait::Window
-            } else if self.delayed && waited_for_ack >= DELAYED_ACK[0] {
+            } else if delayed && waited_for_ack >= DELAYED_ACK[0] {
                 Wait::DelayedAck
             } else {
                 Wait::Ack
