@@ -8,12 +8,12 @@ const RATES: [f64; 8] = [1_000.0, 1_000_000.0, 250.0, 100.0, 10.0, 2.0, 10_000.0
 /// Ticks and time that must have passed before the rate is estimated.
 const MIN_TICKS: u32 = 40;
 const MIN_TIME: Span = Span::from_millis(100);
-/// A queue that builds makes a clock look slow. Until so much time has passed, a clock of at least this many
-/// ticks a second counts as one of 1,000, as today's systems have.
-const EARLY: Span = Span::from_secs(1);
-const MIN_EARLY: f64 = 330.0;
-/// After this time no queue hides the rate, and it stays.
-const SETTLED: Span = Span::from_secs(4);
+/// A queue that builds makes a clock look slow. As long as a queue of so many seconds explains it, a clock of
+/// at least this many ticks a second counts as one of 1,000, as today's systems have.
+const MAX_QUEUE: f64 = 2.0;
+const MIN_SLOWED: f64 = 330.0;
+/// After this time such a queue no longer hides the rate, and it stays.
+const SETTLED: Span = Span::from_secs(10);
 
 /// The delay from a sender's clock to the capture point, without the unknown offset between the two.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,9 +48,9 @@ impl OneWay {
         }
         if !self.settled && ticks >= MIN_TICKS && elapsed >= MIN_TIME {
             let measured = f64::from(ticks) / elapsed.as_secs_f64();
-            let early = elapsed < EARLY && (MIN_EARLY..RATES[0]).contains(&measured);
+            let slowed = (MIN_SLOWED..RATES[0]).contains(&measured) && offset(RATES[0]) < MAX_QUEUE;
             let near = |rate: f64| (measured / rate - 1.0).abs() < 0.2;
-            let found = RATES.into_iter().position(|rate| early || near(rate));
+            let found = if slowed { Some(0) } else { RATES.into_iter().position(near) };
             self.known = found.unwrap_or_default();
             self.rate = found.and_then(|at| RATES.get(at)).copied();
             self.settled = elapsed >= SETTLED && found.is_some();
@@ -89,15 +89,19 @@ mod tests {
     /// and a queue that stands as none.
     #[test]
     fn a_queue_that_builds_does_not_hide_the_rate() {
-        let mut trip = OneWay::default();
-        // 4 Mbit/s, a window that doubles each 30 ms, and a queue of at most 110 ms.
-        for ms in 0..6_000_u32 {
-            let queue = (f64::from(ms) * 1.5).min(110.0);
-            trip.see(Instant::from_nanos((f64::from(ms) * 1e6 + queue * 1e6) as u64), ms);
+        // (growth of the queue in ms per ms, its length in ms)
+        for (growth, most) in [(1.5, 110.0), (1.0, 1_900.0), (0.5, 1_500.0)] {
+            let mut trip = OneWay::default();
+            for ms in 0..20_000_u32 {
+                let queue = (f64::from(ms) * growth).min(most);
+                trip.see(Instant::from_nanos(((f64::from(ms) + queue) * 1e6) as u64), ms);
+                if queue == most {
+                    let excess = trip.excess().unwrap().as_secs_f64() * 1e3;
+                    assert!((most - 1.0..most + 3.0).contains(&excess), "{ms}: {excess} of {most} ms");
+                }
+            }
+            assert_eq!(trip.rate(), Some(1_000.0));
         }
-        assert_eq!(trip.rate(), Some(1_000.0));
-        let excess = trip.excess().unwrap().as_secs_f64();
-        assert!((0.109..0.113).contains(&excess), "{excess}");
     }
 
     /// Breaks: the clocks of older systems are not recognised.

@@ -435,12 +435,13 @@ impl MultiNic {
         }
     }
 
-    /// Received frames wait for earlier ones as the round trips of the paths require.
+    /// Received frames wait for earlier ones as the round trips of the paths require, unless a time is
+    /// configured.
     fn update_resequence_time(&mut self) {
-        let Some((limits, resequencer)) = self.config.resequence.zip(self.resequencer.as_mut()) else {
-            return;
-        };
-        if let Some(rtt) = self.paths.longest_rtt() {
+        let computed = self.config.resequence.filter(|limits| limits.time.is_none());
+        if let Some((limits, resequencer)) = computed.zip(self.resequencer.as_mut())
+            && let Some(rtt) = self.paths.longest_rtt()
+        {
             let time = limits.time_at(rtt);
             resequencer.set_time(time);
             self.responder.set_resequence_time(time);
