@@ -1,6 +1,7 @@
 //! Limits on everything that a peer controls.
 
 use crate::min_free::MinFree;
+use farpace_units::ByteCount;
 use std::time::Duration;
 
 /// Maximum length of a data frame.
@@ -41,8 +42,10 @@ pub const MIN_MOVED: u64 = 16 << 10;
 /// Minimum hash rate, in byte/s, that a busy peer is assumed to have. A peer that takes longer is treated as
 /// silent.
 pub const MIN_HASH_RATE: u64 = 10_000_000;
-/// Default space that strangers must leave free on a file system.
+/// Default space that strangers must leave free on a file system, at most [`MIN_FREE_LIMIT`].
 pub const MIN_FREE_FOR_STRANGERS: MinFree = MinFree::Percent(5);
+/// On a large file system, a share is more than a machine needs in order to go on.
+pub const MIN_FREE_LIMIT: ByteCount = ByteCount::new(1_000_000_000);
 /// Number of bytes written between two checks of the free space.
 pub const LOOK_AT_DISK: u64 = 16 << 20;
 /// Maximum number of partial files of strangers; the oldest is removed first.

@@ -41,7 +41,7 @@ ends, or with --key-file as long as the file exists. One port must be reachable:
 Existing files are not replaced unless --allow-overwrite is given, nothing is written outside of the \
 directory, and a file gets its name only when it is complete and verified. With --insecure and without a \
 token senders are strangers: they get no hidden names, no hash of a file that they have not sent \
-themselves, half of the transfers for one address, and none of the last 5 % of the disk.
+themselves, half of the transfers for one address, and none of the last 5 % of the disk (at most 1 GB).
 
 Exit codes:
   0    ended by --once, and everything was written and verified
@@ -82,7 +82,7 @@ pub struct Args {
     /// Bytes that all transfers together may store, e.g. 10GB
     #[arg(long, value_name = "SIZE", value_parser = options::bytes)]
     max_bytes: Option<ByteCount>,
-    /// Space that stays free on the disk, e.g. 20GB or 10% [default: 5% without a token, otherwise nothing]
+    /// Space that stays free on the disk, e.g. 20GB or 10% [default: without a token 5%, at most 1GB; otherwise nothing]
     #[arg(long, value_name = "SIZE", value_parser = options::min_free)]
     min_free: Option<MinFree>,
     /// Without a token: how many seconds a partial file is kept

@@ -2,7 +2,7 @@
 
 use super::os;
 use crate::fault::{Code, TransferFault};
-use crate::limits::{LOOK_AT_DISK, MIN_FREE_FOR_STRANGERS};
+use crate::limits::{LOOK_AT_DISK, MIN_FREE_FOR_STRANGERS, MIN_FREE_LIMIT};
 use crate::min_free::MinFree;
 use farpace_units::ByteCount;
 use rustix::fs as sys;
@@ -63,19 +63,33 @@ impl StorageBudget {
     }
     /// Whether the file system has enough free space after `more` bytes.
     pub fn look(&self, on: impl AsFd, more: u64, stranger: bool) -> Result<(), TransferFault> {
-        let limit = self.min_free.or(stranger.then_some(MIN_FREE_FOR_STRANGERS));
-        let Some(limit) = limit else { return Ok(()) };
+        if self.min_free.is_none() && !stranger {
+            return Ok(());
+        }
         let disk = sys::fstatvfs(on).map_err(|errno| os(errno, "cannot see how much is free"))?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize).saturating_sub(more);
-        let (bytes, names) = limit.of(disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_files);
+        let (bytes, names) = self.min_free(disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_files);
         // Some file systems do not count inodes.
         if free < bytes || (disk.f_files > 0 && disk.f_favail < names) {
             return Err(TransferFault::new(
                 Code::NoSpace,
-                format_args!("the receiver keeps {bytes} bytes of its disk free (its --min-free)"),
+                format_args!(
+                    "the receiver keeps {} of its disk free (its --min-free)",
+                    ByteCount::new(bytes)
+                ),
             ));
         }
         Ok(())
+    }
+    /// Bytes and inodes that stay free on a file system that has `bytes` and `inodes` in all.
+    fn min_free(&self, bytes: u64, inodes: u64) -> (u64, u64) {
+        match self.min_free {
+            Some(given) => given.of(bytes, inodes),
+            None => {
+                let (bytes, inodes) = MIN_FREE_FOR_STRANGERS.of(bytes, inodes);
+                (bytes.min(MIN_FREE_LIMIT.get()), inodes)
+            }
+        }
     }
 }
 
@@ -184,6 +198,20 @@ mod tests {
         assert!(budget.allows(5 * UNIT).is_ok() && budget.allows(5 * UNIT + 1).is_err());
         account.close(&budget);
         assert_eq!(budget.left(), 10 * UNIT);
+    }
+
+    /// Breaks: strangers leave 5 % of a file system free, but a large one with some space left still takes files.
+    #[test]
+    fn strangers_leave_a_share_that_is_bounded() {
+        let budget = StorageBudget::new(None, None);
+        assert_eq!(budget.min_free(2_000_000_000, 1_000), (100_000_000, 50));
+        assert_eq!(budget.min_free(270_000_000_000, 1_000), (1_000_000_000, 50));
+        let given = StorageBudget::new(None, Some(MinFree::Percent(10)));
+        assert_eq!(
+            given.min_free(270_000_000_000, 1_000),
+            (27_000_000_000, 100),
+            "what is given is not bounded"
+        );
     }
 
     /// Breaks: `--min-free` is respected, also by strangers.
