@@ -119,12 +119,16 @@ const MIN_UNREAD: f64 = 0.2;
 fn window(view: &View<'_>) -> Cause {
     let half = view.half;
     // A program that reads slowly lets the offered window shrink while data comes; a small one stays as it
-    // is.
+    // is, and one that is autotuned grows.
+    let mut largest = 0.0f64;
     let mut offered: Vec<f64> = view
         .stretches
         .iter()
         .filter(|s| s.slice.waited(Wait::Window) > Span::ZERO && s.slice.window < u64::MAX)
-        .map(|s| s.slice.window as f64)
+        .map(|s| {
+            largest = largest.max(s.slice.window as f64);
+            s.slice.window as f64 / largest.max(1.0)
+        })
         .collect();
     offered.sort_by(f64::total_cmp);
     let low = offered.get(offered.len() / 10).copied().unwrap_or_default();
@@ -132,7 +136,7 @@ fn window(view: &View<'_>) -> Cause {
     // What an ACK acknowledges and does not add to the window has not been read yet.
     let unread = half.counts.unread_bytes as f64 > MIN_UNREAD * half.acknowledged() as f64;
     if unread
-        || low < 0.5 * half.largest_window as f64 && usual < 0.7 * half.largest_window as f64
+        || low < 0.5 && usual < 0.7
         || half.counts.zero_windows > 2 && view.waited(Wait::ZeroWindow) * 4 > view.waited(Wait::Window)
     {
         return Cause::ReceiverApplication;
@@ -220,9 +224,25 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         // A window that holds back where the path is full anyway is not what limits.
         let pressed = slice.waited(Wait::Window);
         let full = label == Cause::Congestion && queue_is_ours(view, at);
-        time.add(if full { Cause::Congestion } else { window(view) }, pressed);
+        let limit = match () {
+            () if full => Cause::Congestion,
+            () if grows(view, at) => Cause::SlowStart,
+            () => window(view),
+        };
+        time.add(limit, pressed);
         time.add(zero_window(view), slice.waited(Wait::ZeroWindow));
     }
+}
+
+/// An autotuned window (`tcp_moderate_rcvbuf`) grows as data comes: what it holds back is a part of the
+/// start.
+fn grows(view: &View<'_>, at: usize) -> bool {
+    let most = |stretches: &[Stretch]| {
+        stretches.iter().map(|s| s.slice.window).filter(|w| *w < u64::MAX).max().unwrap_or_default()
+    };
+    let (before, after) = view.stretches.split_at((at + 1).min(view.stretches.len()));
+    let soon = after.get(..GROWN_AFTER.min(after.len())).unwrap_or_default();
+    most(soon) as f64 >= GROWTH * most(before) as f64
 }
 
 /// The path is full although the window holds the sender back: its window is larger than the path.
@@ -249,6 +269,15 @@ fn rest(view: &View<'_>, time: &mut Attribution) {
     }
 }
 
+/// The share of the path's rate at which it is full.
+const FULL: f64 = 0.9;
+/// In a path that is kept full more than a segment waits again and again, and ACKs never come much closer to
+/// each other than on average.
+const MIN_STANDING: f64 = 1.2;
+const MAX_DENSER: f64 = 1.3;
+/// A window that grows has so many times its size after so many slices.
+const GROWTH: f64 = 1.1;
+const GROWN_AFTER: usize = 4;
 /// Rates that count as that of the path, and stretches that tell whether losses lower the rate.
 const NEARLY: f64 = 0.85;
 const MIN_STRETCHES: usize = 30;
@@ -271,6 +300,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     let brief = brief_queues(view);
     let path = path_rate(view);
     let steady = time.steady;
+    let kept_full = keeps_full(view);
     let (brief, path) = if steady { (false, None) } else { (brief, path) };
     // The queue stands between the sender's stack and a capture at the sender, not at a router near it.
     let at_host = view.vantage == Vantage::Sender && view.half.near().is_some_and(|near| near < MAX_IN_HOST);
@@ -298,7 +328,10 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
         let policed = time.policing.as_ref().filter(|p| slice.end >= p.since).is_some();
         let rate = if behind { stretch.rate.max(stretch.passed) } else { stretch.rate };
         let stands = stretch.queued.is_some_and(|q| q > threshold) && rate >= 0.5 * view.capacity;
-        let full = stands && !steady || brief || path.is_some_and(|path| rate >= 0.9 * path);
+        let full = stands && !steady
+            || brief
+            || path.is_some_and(|path| rate >= FULL * path)
+            || kept_full && rate >= FULL * view.capacity;
         let writes = app_paced(stretch);
         let label = match () {
             () if policed => Cause::Policer,
@@ -392,6 +425,21 @@ fn path_rate(view: &View<'_>) -> Option<f64> {
     (enough && rate >= 0.8 * view.capacity).then_some(rate)
 }
 
+/// The sender keeps the path full with hardly a queue, as controls do that measure the path's rate: the
+/// transfer has one rate most of the time, segments come out of the path at this rate and no faster, and one
+/// or two of them wait there. A sender that is bounded otherwise sends bursts that the path spreads, or
+/// leaves no queue.
+fn keeps_full(view: &View<'_>) -> bool {
+    let segment = f64::from(view.mss) / view.capacity.max(1.0);
+    let fast: Vec<&Stretch> = view.stretches.iter().filter(|s| s.rate >= FULL * view.capacity).collect();
+    let mut waiting: Vec<f64> =
+        fast.iter().filter_map(|s| s.queued).map(|q| q.as_secs_f64() / segment).collect();
+    waiting.sort_by(f64::total_cmp);
+    let often = waiting.get(waiting.len() * 9 / 10).copied().unwrap_or_default();
+    let even = view.half.line_rate().is_some_and(|densest| densest <= MAX_DENSER * view.capacity);
+    even && fast.len() * 2 >= view.stretches.len() && often >= MIN_STANDING
+}
+
 /// The flight is the same all the time after it has grown, ACKs release what is sent, nothing is lost, and
 /// in most round trips nothing queues: a buffer bounds it, whatever delays come and go on the path.
 fn is_steady(view: &View<'_>) -> bool {
@@ -401,7 +449,7 @@ fn is_steady(view: &View<'_>) -> bool {
     let most = view.stretches.iter().map(|s| s.slice.flight).max().unwrap_or_default() as f64;
     let begun = view.stretches.iter().position(|s| s.slice.flight as f64 >= 0.9 * most);
     let rest = view.stretches.get(begun.unwrap_or_default()..).unwrap_or_default();
-    if rest.len() < 10 {
+    if rest.len() < 10 || keeps_full(view) {
         return false;
     }
     let n = rest.len();

@@ -8,7 +8,7 @@ use farpace_units::Span;
 /// A guess, and how sure it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Control {
-    /// `reno`, `cubic`, `bbr`, or `unknown`.
+    /// `reno`, `cubic`, `bbr`, `farpace`, or `unknown`.
     pub name: &'static str,
     /// 0 to 1.
     pub confidence: f64,
@@ -36,8 +36,8 @@ struct Epoch {
 /// Looks at how the window was cut and how it grew.
 pub fn identify(view: &View<'_>) -> Control {
     let real: Vec<_> = view.episodes.iter().filter(|e| !e.spurious && e.timeouts == 0).collect();
-    if let Some(bbr) = probes(view).or_else(|| paced(view)) {
-        return bbr;
+    if let Some(found) = leaps(view).or_else(|| probes(view)).or_else(|| paced(view)) {
+        return found;
     }
     if real.is_empty() {
         return Control::unknown("the window was never cut by fast retransmit");
@@ -101,6 +101,27 @@ pub fn identify(view: &View<'_>) -> Control {
         () => "unknown",
     };
     Control { name, confidence: if name == "unknown" { 0.0 } else { sure }, evidence }
+}
+
+/// Segments of a first flight that gives a rate, and a growth from it to one of the next two flights that
+/// slow start, which doubles the window, does not reach.
+const MIN_FIRST: u64 = 4;
+const LEAP: u64 = 5;
+
+/// `farpace` takes the rate of the path from its first flight, and fills the half of it with the next.
+fn leaps(view: &View<'_>) -> Option<Control> {
+    let mss = u64::from(view.mss.max(1));
+    let mut flights = view.stretches.iter().map(|s| s.slice.flight / mss);
+    let (first, next) = (flights.next()?, flights.next()?.max(flights.next().unwrap_or_default() / 2));
+    let begins = view.flow.saw_syn() && view.stretches.first().is_some_and(|s| s.slice.losses == 0);
+    (begins && first >= MIN_FIRST && next >= LEAP * first).then(|| Control {
+        name: "farpace",
+        confidence: 0.8,
+        evidence: format!(
+            "the first flight had {first} segments, and one of the next two {next} or more: no slow start \
+             grows so fast"
+        ),
+    })
 }
 
 /// BBR leaves the path nearly idle for 200 ms every ten (v1) or five (v3) seconds.

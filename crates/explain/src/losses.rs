@@ -253,7 +253,7 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
     if !long && tail && pattern.early * pattern.behind < MAX_CHANCE {
         return Cause::SmallQueue;
     }
-    if !long && pattern.run < 2.2 && (pattern.clumped || pattern.same_flight) {
+    if !long && pattern.run < 2.2 && pattern.burst >= 1.0 && (pattern.clumped || pattern.same_flight) {
         return Cause::SmallQueue;
     }
     if pattern.run >= 2.2 || (!pattern.pervasive && e.run >= 4) {
@@ -351,14 +351,18 @@ pub(crate) fn black_hole(view: &View<'_>) -> Option<RangeInclusive<Instant>> {
     if !is_black_hole(view) {
         return None;
     }
+    let extend = |until: Instant, e: &Episode| if e.start <= until { until.max(e.repaired) } else { until };
     let mut long = view.episodes.iter().filter(|e| !e.spurious && is_too_long(view, e));
     let Some(first) = long.next() else {
-        // Behind the hole. What is seen first repairs what had left before.
+        // Behind the hole. What is seen first repairs what had left before, or is the end of segments that
+        // were cut and are still too long: then the first byte comes later.
         let first = view.half.first_data.map_or(view.start, |(at, _)| at);
-        return Some(view.start..=first + view.base * 2);
+        let repairs = view.half.stalls.kept().iter().filter(|s| s.wait == Wait::Timer && s.offset == 0);
+        let first = repairs.fold(first, |first, s| first.max(s.end));
+        let missing = view.episodes.iter().filter(|e| !e.spurious && e.upstream);
+        return Some(view.start..=missing.fold(first + view.base * 2, extend));
     };
     // Later ones are probes for larger segments.
-    let extend = |until: Instant, e: &Episode| if e.start <= until { until.max(e.repaired) } else { until };
     Some(first.start..=long.fold(first.repaired, extend))
 }
 
@@ -378,14 +382,14 @@ fn hidden_black_hole(view: &View<'_>) -> bool {
     let half = view.half;
     let agreed = view.flow.said(view.side).mss.zip(view.flow.said(view.side.other()).mss);
     let smaller = agreed.is_some() && half.counts.largest + 8 < half.mss && half.counts.data_segments > 10;
-    let begun = view
-        .flow
-        .established
-        .map(|(time, _)| half.first_data.map_or(Span::ZERO, |(first, _)| first.since(time)));
+    // An ACK of the handshake that is data as well is lost in the hole.
+    let answered = view.flow.hello.iter().filter_map(|h| h.first).map(|(time, _)| time + view.base).max();
+    let since = view.flow.established.map(|(time, _)| answered.map_or(time, |answered| time.min(answered)));
+    let silence = since.zip(half.first_data).map(|(since, (first, _))| first.since(since));
     // Two timeouts at least before a smaller segment is tried.
     smaller
         && view.vantage != Vantage::Sender
-        && begun.is_some_and(|silence| silence > view.base * 3 + Span::from_millis(500))
+        && silence.is_some_and(|silence| silence > view.base * 3 + Span::from_millis(500))
 }
 
 /// Losses hit long segments more often than short ones, by more than chance.

@@ -98,6 +98,11 @@ fn line_rate(view: &View<'_>) -> Option<f64> {
     view.half.line_rate().map(|bytes| bytes * 8.0 * 1.06)
 }
 
+/// Round trips that data waits for a repair whose retransmission is lost as well.
+const REPAIRS: f64 = 3.0;
+/// A sender with farpace's own control.
+const FARPACE: &str = "profile = \"farpace\"\n";
+
 fn sender(view: &View<'_>) -> String {
     let control = crate::control::identify(view);
     let congestion = match control.name {
@@ -108,6 +113,9 @@ fn sender(view: &View<'_>) -> String {
     if losses::crawls(view) {
         return "profile = \"linux-2.6.17\"\ncongestion = \"bic\"\ninitial_ssthresh = \"1000 packets\"\n"
             .to_owned();
+    }
+    if control.name == "farpace" {
+        return FARPACE.to_owned();
     }
     let [client, server] = &view.flow.hello;
     let mut text = format!("profile = \"linux\"\ncongestion = \"{congestion}\"\n");
@@ -197,7 +205,8 @@ fn cure(transfer: &AttributedView<'_>, cause: Cause, m: &MeasuredPath) -> Option
     let AttributedView { view, time } = transfer;
     let none = Cure { change: "", sender: None, receiver: None, access: None };
     let plain = "profile = \"linux\"\n".to_owned();
-    let farpace = "profile = \"farpace\"\n".to_owned();
+    let farpace = FARPACE.to_owned();
+    let ours = m.sender.starts_with(FARPACE);
     Some(match cause {
         Cause::ReceiveWindow | Cause::ReceiverApplication | Cause::WindowScale => {
             Cure { change: "a receive window that is autotuned", receiver: Some(plain), ..none }
@@ -222,6 +231,15 @@ fn cure(transfer: &AttributedView<'_>, cause: Cause, m: &MeasuredPath) -> Option
             );
             Cure { change: "pacing two per cent below the policed rate", access: Some(access), ..none }
         }
+        // Such a sender is held back by the window in which data waits for repairs, or not at all.
+        Cause::RandomLoss | Cause::BitErrors | Cause::BurstLoss if ours => {
+            let holds = m.rate / 8.0 * m.rtt.as_secs_f64();
+            if view.half.largest_window as f64 >= REPAIRS * holds {
+                return None;
+            }
+            let receiver = format!("{plain}receive_buffer = \"{:.0} B\"\n", 4.0 * REPAIRS * holds);
+            Cure { change: "a receive window of some round trips", receiver: Some(receiver), ..none }
+        }
         Cause::RandomLoss | Cause::BitErrors | Cause::BurstLoss => Cure {
             change: "farpace's congestion control, which does not take each loss for congestion",
             sender: Some(farpace),
@@ -235,6 +253,7 @@ fn cure(transfer: &AttributedView<'_>, cause: Cause, m: &MeasuredPath) -> Option
         Cause::Reordering | Cause::LostRetransmission | Cause::Linux2617 => {
             Cure { change: "a sender with RACK and undo (profile linux)", sender: Some(plain), ..none }
         }
+        Cause::Outage | Cause::SpuriousTimeout | Cause::TailLoss | Cause::AckLoss if ours => return None,
         Cause::Outage | Cause::SpuriousTimeout | Cause::TailLoss | Cause::AckLoss => {
             Cure { change: "farpace as the sender (AEN, tail loss probes)", sender: Some(farpace), ..none }
         }

@@ -309,6 +309,12 @@ pub fn case(seed: u64) -> Case {
         sender = sender.replace("\"bbr1\"", "\"cubic\"").replace("\"bbr3\"", "\"cubic\"");
     }
     let middle = draw.one_of(&["r1", "r2"]);
+    // Like BBR, it does not take every loss for congestion, and models a limit of an end as the path's.
+    let blurs = [Cause::RandomLoss, Cause::BurstLoss, Cause::SmallQueue];
+    if draw.random.chance(0.2) && !bounded.iter().chain(&blurs).any(|c| causes.contains(c)) {
+        let linux = format!("profile = \"linux\"\ncongestion = \"{congestion}\"\n");
+        sender = sender.replace(&linux, "profile = \"farpace\"\n");
+    }
     let toml = format!(
         r#"title = "case {seed}"
 seed = {seed}

@@ -181,6 +181,35 @@ fn outages_are_found_at_the_receiver() {
     }
 }
 
+/// Breaks: a sender that keeps the path full with hardly a queue, as control `farpace` does, passes for one
+/// that its send buffer holds back; a window that is autotuned passes for a program that reads slowly; or
+/// the control is not recognised by its start.
+#[test]
+fn a_path_that_is_kept_full_without_a_queue_is_healthy() {
+    for seed in [60028, 60292, 60329, 60400, 60407] {
+        let judged = judge(seed).unwrap();
+        assert!(judged.case.toml.contains("profile = \"farpace\""), "seed {seed}");
+        for (place, verdict) in PLACES.iter().zip(&judged.verdicts) {
+            assert_eq!(verdict.dominant, Cause::Congestion, "seed {seed}, seen from {place}");
+            assert!(verdict.healthy, "seed {seed}, seen from {place}");
+            assert_eq!(verdict.control.name, "farpace", "seed {seed}, seen from {place}");
+        }
+    }
+}
+
+/// Breaks: behind a black hole, the silence after the ends of segments that were cut, and are still too long,
+/// counts for short queues.
+#[test]
+fn a_black_hole_is_found_behind_the_path() {
+    for seed in [60079, 60219, 60459, 60519] {
+        let judged = judge(seed).unwrap();
+        assert!(judged.case.causes.contains(&Cause::MtuBlackHole), "seed {seed}");
+        for (place, verdict) in PLACES.iter().zip(&judged.verdicts) {
+            assert_eq!(verdict.dominant, Cause::MtuBlackHole, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
 /// Breaks: an ACK that was delayed, and is still on its way to the sender, passes for what released a
 /// segment; or a queue behind which the capture was taken passes for a short one.
 #[test]

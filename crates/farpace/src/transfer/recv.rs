@@ -82,7 +82,8 @@ pub struct Args {
     /// Bytes that all transfers together may store, e.g. 10GB
     #[arg(long, value_name = "SIZE", value_parser = options::bytes)]
     max_bytes: Option<ByteCount>,
-    /// Space that stays free on the disk, e.g. 20GB or 10% [default: without a token 5%, at most 1GB; otherwise nothing]
+    /// Space that stays free on the disk, e.g. 20GB or 10% [default: 5% without a token, at most 1GB;
+    /// otherwise nothing]
     #[arg(long, value_name = "SIZE", value_parser = options::min_free)]
     min_free: Option<MinFree>,
     /// Without a token: how many seconds a partial file is kept

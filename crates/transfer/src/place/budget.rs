@@ -200,7 +200,8 @@ mod tests {
         assert_eq!(budget.left(), 10 * UNIT);
     }
 
-    /// Breaks: strangers leave 5 % of a file system free, but a large one with some space left still takes files.
+    /// Breaks: strangers leave 5 % of a file system free, but a large one with some space left still takes
+    /// files.
     #[test]
     fn strangers_leave_a_share_that_is_bounded() {
         let budget = StorageBudget::new(None, None);
