@@ -274,7 +274,7 @@ const FULL: f64 = 0.9;
 /// In a path that is kept full more than a segment waits again and again, and ACKs never come much closer to
 /// each other than on average.
 const MIN_STANDING: f64 = 1.2;
-const MAX_DENSER: f64 = 1.3;
+const MAX_DENSER: f64 = 1.1;
 /// A window that grows has so many times its size after so many slices.
 const GROWTH: f64 = 1.1;
 const GROWN_AFTER: usize = 4;
@@ -603,7 +603,7 @@ fn uncut(
         return if even(view) { Cause::SenderProcessor } else { Cause::SenderApplication };
     }
     // Nearly all of the offered window is used.
-    if close {
+    if close && view.half.knows_windows() {
         return window(view);
     }
     // A buffer that held more before holds it again.

@@ -19,18 +19,18 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         return None;
     }
     let window = transfer.view.half.largest_window;
-    let need = transfer.view.capacity * transfer.view.base.as_secs_f64();
+    let scaled = transfer.view.half.knows_windows();
     let possible =
         if transfer.view.base.is_zero() { 0.0 } else { window as f64 / transfer.view.base.as_secs_f64() };
     let evidence = format!(
         "the flight filled the offered window, at most {:.1} kB; over a round trip of {} that allows {:.2} \
-         Mbit/s, and the transfer had {:.2} Mbit/s at its best",
+         Mbit/s, and the transfer had {:.2} Mbit/s at its best{}",
         window as f64 / 1e3,
         seconds(transfer.view.base),
         possible * 8.0 / 1e6,
-        transfer.view.capacity * 8.0 / 1e6
+        transfer.view.capacity * 8.0 / 1e6,
+        if scaled { "" } else { ". The scale of the windows is the least that allows what was sent" }
     );
-    let _ = need;
     let frames = transfer
         .view
         .stretches
@@ -39,6 +39,6 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         .take(8)
         .map(|s| s.slice.last_frame)
         .collect();
-    let sure = if transfer.view.flow.saw_syn() { 0.92 } else { 0.6 };
+    let sure = if scaled { 0.92 } else { 0.6 };
     Some(transfer.finding(Cause::ReceiveWindow, sure, evidence, frames))
 }

@@ -19,6 +19,8 @@ pub(super) struct Ack {
     pub una: u64,
     /// Right edge of the receive window, as offset.
     pub edge: u64,
+    /// The window, not scaled.
+    pub window: u64,
     /// Bytes SACKed above `una`.
     pub sacked: u64,
 }
@@ -67,6 +69,13 @@ impl AckLog {
                 self.echoes.pop_front();
             }
             self.echoes.push_back((value, ack.time));
+        }
+    }
+
+    /// The windows seen so far have this scale.
+    pub fn rescale(&mut self, scale: u8) {
+        for ack in self.coming.iter_mut().chain([&mut self.known]).filter(|ack| ack.edge > 0) {
+            ack.edge = ack.una + (ack.window << scale);
         }
     }
 
@@ -163,7 +172,7 @@ mod tests {
     use super::*;
 
     fn ack(nanos: u64, una: u64, edge: u64) -> Ack {
-        Ack { time: Instant::from_nanos(nanos), una, edge, sacked: 0 }
+        Ack { time: Instant::from_nanos(nanos), una, edge, window: edge - una, sacked: 0 }
     }
 
     /// Breaks: a request that repeats the number of the last ACK ends no pause of the program.

@@ -17,6 +17,7 @@ use super::identification::Identifications;
 use super::loss::{Losses, Passes};
 use super::outstanding::Outstanding;
 use super::refills::Refills;
+use super::segment_size::SegmentSize;
 use super::stall::Stalls;
 use super::timeline::Timeline;
 use crate::frame::CapturedSegment;
@@ -25,6 +26,10 @@ use std::collections::VecDeque;
 
 /// Offsets begin here, so that numbers before the first one seen have a place.
 const ORIGIN: u64 = 1 << 33;
+/// The largest window scale (RFC 7323, section 2.3).
+const MAX_SCALE: u8 = 14;
+/// Segments that a window of unknown scale must hold to be taken for a limit.
+const MIN_GUESSED: u64 = 4;
 /// ACKs that a receiver delays come so late (RFC 1122: up to 500 ms).
 const DELAYED_ACK: [Span; 2] = [Span::from_millis(25), Span::from_millis(550)];
 
@@ -38,9 +43,14 @@ pub struct Half {
     delivered_to: u64,
     sacked: u64,
     edge: u64,
+    /// Shift of the windows that the receiver announces; without the handshake the least that explains what
+    /// was sent.
     scale: u8,
-    /// Segment size that the SYNs agreed on, without options.
+    scale_is_known: bool,
+    /// Segment size that the SYNs agreed on, without options; without them, what lengths have in common.
     pub mss: u32,
+    mss_is_agreed: bool,
+    lengths: SegmentSize,
     log: AckLog,
     out: Outstanding,
     sack_cache: Vec<(u64, u64)>,
@@ -148,9 +158,48 @@ impl Half {
         self.first_seq == Some(seq)
     }
 
+    /// Sets the segment size, without options.
+    pub fn agree_on(&mut self, mss: u32) {
+        (self.mss, self.mss_is_agreed) = (mss, true);
+    }
+
     /// Sets the scale of the windows that the receiver announces.
     pub fn set_scale(&mut self, scale: u8) {
         self.scale = scale;
+        self.scale_is_known = true;
+    }
+
+    /// The handshake told the scale of the windows: what is offered is known, and not only that it is at
+    /// least what was sent.
+    pub fn knows_windows(&self) -> bool {
+        self.scale_is_known
+    }
+
+    /// Data up to `end` passed. If the windows that the sender knows do not allow it, they have a larger
+    /// scale.
+    fn fit_scale(&mut self, end: u64) {
+        let known = self.log.known;
+        if self.scale_is_known || known.window == 0 {
+            return;
+        }
+        let full = u64::from(self.full());
+        let before = self.scale;
+        // A window that is a multiple of the scale's unit may retreat by less than it.
+        let allowed = |scale: u8| known.una + (known.window << scale) + (1 << scale) + full;
+        while self.scale < MAX_SCALE && end > allowed(self.scale) {
+            self.scale += 1;
+        }
+        let more = self.scale - before;
+        if more > 0 {
+            self.edge = self.una + (self.edge.saturating_sub(self.una) << more);
+            self.largest_window <<= more;
+            self.log.rescale(self.scale);
+            self.timeline.rescale(more);
+        }
+        // A window of a few segments is nearly full by chance.
+        if more > 0 || known.window << self.scale < MIN_GUESSED * full {
+            self.log.shut = None;
+        }
     }
 
     /// What the handshake says about the way from the capture point to the sender.

@@ -8,6 +8,7 @@ mod loss;
 mod outstanding;
 mod owd;
 mod refills;
+mod segment_size;
 mod stall;
 mod table;
 mod timeline;
@@ -327,13 +328,15 @@ impl Flow {
         let [client, server] = self.hello;
         if client.first.is_some() && server.first.is_some() {
             // Scaling holds only if both ends offer it (RFC 7323 §2.2).
-            let scales = client.scale.zip(server.scale).unwrap_or_default();
-            self.halves[0].set_scale(scales.1);
-            self.halves[1].set_scale(scales.0);
+            if !client.cut && !server.cut {
+                let scales = client.scale.zip(server.scale).unwrap_or_default();
+                self.halves[0].set_scale(scales.1);
+                self.halves[1].set_scale(scales.0);
+            }
             let options = if client.timestamps && server.timestamps { 12 } else { 0 };
             let mss = client.mss.unwrap_or(536).min(server.mss.unwrap_or(536));
             for half in &mut self.halves {
-                half.mss = u32::from(mss).saturating_sub(options).max(64);
+                half.agree_on(u32::from(mss).saturating_sub(options).max(64));
             }
         }
     }

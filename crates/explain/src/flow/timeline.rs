@@ -225,6 +225,13 @@ impl Timeline {
         &mut self.slices[last]
     }
 
+    /// The windows seen so far are larger by this shift.
+    pub(super) fn rescale(&mut self, shift: u8) {
+        for slice in self.slices.iter_mut().filter(|slice| slice.window < u64::MAX) {
+            slice.window <<= shift;
+        }
+    }
+
     pub(super) fn last(&mut self) -> Option<&mut Slice> {
         self.slices.last_mut()
     }

@@ -91,7 +91,16 @@ impl Half {
         if ack >= before {
             let tsval = segment.options.tsval();
             let una = self.una;
-            self.log.push(Ack { time: now, una, edge: self.edge, sacked: self.sacked }, tsval);
+            self.log.push(
+                Ack {
+                    time: now,
+                    una,
+                    edge: self.edge,
+                    window: u64::from(segment.window),
+                    sacked: self.sacked,
+                },
+                tsval,
+            );
         }
     }
 

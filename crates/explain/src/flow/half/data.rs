@@ -63,6 +63,11 @@ impl Half {
             self.counts.keep_alives += 1;
             return;
         }
+        self.fit_scale(end);
+        if !self.mss_is_agreed {
+            self.lengths.see(len);
+            self.mss = self.lengths.get();
+        }
         self.counts.data_segments += 1;
         self.counts.bytes += u64::from(len);
         match segment.ecn {
