@@ -223,13 +223,15 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         time.add(Cause::DelayedAck, slice.waited(Wait::DelayedAck));
         // A window that holds back where the path is full anyway is not what limits.
         let pressed = slice.waited(Wait::Window);
-        let full = label == Cause::Congestion && queue_is_ours(view, at);
-        let limit = match () {
-            () if full => Cause::Congestion,
-            () if grows(view, at) => Cause::SlowStart,
-            () => window(view),
-        };
-        time.add(limit, pressed);
+        if !pressed.is_zero() {
+            let full = label == Cause::Congestion && queue_is_ours(view, at);
+            let limit = match () {
+                () if full => Cause::Congestion,
+                () if grows(view, at) => Cause::SlowStart,
+                () => window(view),
+            };
+            time.add(limit, pressed);
+        }
         time.add(zero_window(view), slice.waited(Wait::ZeroWindow));
     }
 }
