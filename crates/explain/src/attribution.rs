@@ -124,10 +124,11 @@ fn window(view: &View<'_>) -> Cause {
     let mut offered: Vec<f64> = view
         .stretches
         .iter()
-        .filter(|s| s.slice.waited(Wait::Window) > Span::ZERO && s.slice.window < u64::MAX)
-        .map(|s| {
+        .filter(|s| s.slice.window < u64::MAX)
+        .filter_map(|s| {
             largest = largest.max(s.slice.window as f64);
-            s.slice.window as f64 / largest.max(1.0)
+            let waited = s.slice.waited(Wait::Window) > Span::ZERO;
+            waited.then_some(s.slice.window as f64 / largest.max(1.0))
         })
         .collect();
     offered.sort_by(f64::total_cmp);
@@ -189,11 +190,13 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
             time.add(cause, Span::from_nanos((span.as_nanos() as f64 * scale) as u64));
         }
     }
-    // Pauses of the path lie within waits for ACKs.
-    let mut paused: Vec<(Instant, Span, bool)> = Vec::new();
+    // Pauses of the path lie within waits for ACKs, and within what looks like waits for the program.
+    let mut paused: Vec<(Instant, Span, bool, Cause)> = Vec::new();
     for (stall, cause) in view.half.stalls.kept().iter().zip(time.stalls.clone()) {
-        if matches!(stall.wait, Wait::Ack | Wait::Sender | Wait::Program) && cause == Cause::SpuriousTimeout {
-            paused.push((stall.start, stall.duration(), stall.wait == Wait::Program));
+        let idles = stall.wait == Wait::Program;
+        let waits = idles || matches!(stall.wait, Wait::Ack | Wait::Sender);
+        if waits && cause == Cause::SpuriousTimeout || idles && cause == Cause::Outage {
+            paused.push((stall.start, stall.duration(), idles, cause));
         }
     }
     let mut next = 0;
@@ -203,18 +206,15 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         let label = time.labels.get(at).copied().unwrap_or(Cause::Unknown);
         let mut window_time = slice.waited(Wait::Ack) + slice.waited(Wait::Sender);
         let mut program_time = slice.waited(Wait::Program);
-        let (mut pauses, mut idle) = (Span::ZERO, Span::ZERO);
-        while let Some((start, span, idles)) = paused.get(next).filter(|(start, ..)| *start < slice.end) {
+        while let Some((start, span, idles, cause)) = paused.get(next).filter(|p| p.0 < slice.end) {
             if *start >= slice.start {
-                *(if *idles { &mut idle } else { &mut pauses }) += *span;
+                let left = if *idles { &mut program_time } else { &mut window_time };
+                let pause = (*span).min(*left);
+                *left -= pause;
+                time.add(*cause, pause);
             }
             next += 1;
         }
-        let (pauses, idle) = (pauses.min(window_time), idle.min(program_time));
-        window_time -= pauses;
-        program_time -= idle;
-        let pauses = pauses + idle;
-        time.add(Cause::SpuriousTimeout, pauses);
         time.add(label, window_time);
         let buffered = time.steady && label == Cause::SendBuffer;
         let program = if buffered { Cause::SendBuffer } else { Cause::SenderApplication };
@@ -249,7 +249,16 @@ fn grows(view: &View<'_>, at: usize) -> bool {
 
 /// The path is full although the window holds the sender back: its window is larger than the path.
 fn queue_is_ours(view: &View<'_>, at: usize) -> bool {
-    view.stretches.get(at).and_then(|s| s.queued).is_some_and(|q| q > view.base / 4 + view.threshold())
+    view.stretches.get(at).is_some_and(|s| {
+        s.queued.is_some_and(|q| q > view.base / 4 + view.threshold()) && !is_acked_at_once(s)
+    })
+}
+
+/// Each ACK stands for most of what is in flight. From a queue segments come one by one; a receiver that
+/// has not read yet keeps its ACK, and with it the window (Linux: `tcp_cleanup_rbuf`).
+fn is_acked_at_once(stretch: &Stretch) -> bool {
+    let slice = &stretch.slice;
+    slice.far.n > 0 && slice.delivered as f64 / f64::from(slice.far.n) >= AT_ONCE * slice.flight as f64
 }
 
 /// After the last segment, and what rounding has left.
@@ -277,11 +286,17 @@ const FULL: f64 = 0.9;
 /// each other than on average.
 const MIN_STANDING: f64 = 1.2;
 const MAX_DENSER: f64 = 1.1;
+/// A path that is full has no more than this many times the rate of the transfer.
+const MAX_IDLE: f64 = 1.3;
+/// The share of what is in flight that one ACK stands for.
+const AT_ONCE: f64 = 0.6;
 /// A window that grows has so many times its size after so many slices.
 const GROWTH: f64 = 1.1;
 const GROWN_AFTER: usize = 4;
-/// Rates that count as that of the path, and stretches that tell whether losses lower the rate.
+/// Rates that count as that of the path, or as the same, and stretches that tell whether losses lower the
+/// rate.
 const NEARLY: f64 = 0.85;
+const LEVEL: f64 = 0.03;
 const MIN_STRETCHES: usize = 30;
 
 /// Within a host a round trip without queues takes less, also if its processor is slow.
@@ -306,7 +321,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     let (brief, path) = if steady { (false, None) } else { (brief, path) };
     // The queue stands between the sender's stack and a capture at the sender, not at a router near it.
     let at_host = view.vantage == Vantage::Sender && view.half.near().is_some_and(|near| near < MAX_IN_HOST);
-    let instead = undiminished(view).unwrap_or(|class| class);
+    let instead = in_effect(view).unwrap_or(|class| class);
     // What passes behind a queue has the rate of the path, also while no ACKs come.
     let behind = view.vantage != Vantage::Sender && view.deep_near > threshold;
     let near_queue = at_host && view.deep_near > threshold && view.deep_near * 10 > view.deep * 6;
@@ -424,7 +439,9 @@ fn path_rate(view: &View<'_>) -> Option<f64> {
     // Delays that come and go while less is delivered than at other times are no queue of this transfer.
     let enough = rates.len() >= 2 && rates.len() * 20 >= view.stretches.len();
     let rate = median(rates);
-    (enough && rate >= 0.8 * view.capacity).then_some(rate)
+    // A queue that stands for less time than the path is idle does not fill it.
+    let idle = view.half.line_rate().is_some_and(|line| line > MAX_IDLE * rate);
+    (enough && !idle && rate >= 0.8 * view.capacity).then_some(rate)
 }
 
 /// The sender keeps the path full with hardly a queue, as controls do that measure the path's rate: the
@@ -470,25 +487,36 @@ fn is_steady(view: &View<'_>) -> bool {
         && idle * 12 <= acks + own + idle
 }
 
-/// The rate after losses is the path's nearly all the time: they do not bound it, because the sender (as BBR
-/// does) keeps to the rate that it has measured. What the cause of a loss then stands for.
-fn undiminished(view: &View<'_>) -> Option<fn(Cause) -> Cause> {
+/// What the cause of a loss stands for, by the rate after losses. If it is the path's nearly all the time,
+/// they do not bound it, because the sender (as BBR does) keeps to the rate that it has measured, or because
+/// a queue that is not seen was full.
+fn in_effect(view: &View<'_>) -> Option<fn(Cause) -> Cause> {
     let first = view.episodes.iter().find(|e| !e.spurious)?;
     let after = view.stretches.iter().filter(|s| s.slice.start >= first.repaired + view.base * 2);
-    let (mut whole, mut fast) = (Span::ZERO, Span::ZERO);
+    // Where queues are not seen, a rate that is reached again and again and never exceeded is the path's.
+    let blind = !view.sees_near_queues();
+    let (mut whole, mut fast, mut level) = (Span::ZERO, Span::ZERO, Span::ZERO);
     let (mut seen, mut queued) = (0, 0);
     for stretch in after {
         let lasts = stretch.slice.duration();
+        let share = stretch.rate / view.capacity;
         whole += lasts;
-        fast += if stretch.rate >= NEARLY * view.capacity { lasts } else { Span::ZERO };
-        seen += usize::from(stretch.peak.is_some());
+        fast += if share >= NEARLY { lasts } else { Span::ZERO };
+        level += if (share - 1.0).abs() <= LEVEL { lasts } else { Span::ZERO };
+        seen += usize::from(stretch.peak.is_some() || blind);
         queued += usize::from(stretch.peak.is_some_and(|p| p > view.threshold()));
     }
-    if seen < MIN_STRETCHES || fast * 10 < whole * 8 {
+    if seen < MIN_STRETCHES {
         return None;
     }
+    if fast * 10 < whole * 8 && !(blind && level * 3 >= whole) {
+        // After losses the path is idle in part: the queue that overflows is too small for what the sender
+        // cuts.
+        let small = fast * 2 < whole && view.deep * 4 < view.base;
+        return small.then_some(|class| if class == Cause::Congestion { Cause::SmallQueue } else { class });
+    }
     // What is sent beyond the path's rate is queued, or the queue is too short for it.
-    Some(if queued * 3 > seen {
+    Some(if queued * 3 > seen || blind {
         |class| match class {
             Cause::RandomLoss | Cause::BitErrors | Cause::BurstLoss | Cause::SmallQueue => Cause::Congestion,
             class => class,
@@ -509,6 +537,10 @@ fn brief_queues(view: &View<'_>) -> bool {
         .filter(|s| s.peak.is_some_and(|p| p > threshold * 2) && s.rate >= 0.85 * view.capacity)
         .count();
     let fast = view.stretches.iter().filter(|s| s.rate >= 0.85 * view.capacity).count();
+    // Bursts that leave the path idle between them are no probes.
+    if view.half.line_rate().is_some_and(|line| line > MAX_IDLE * view.capacity) {
+        return false;
+    }
     view.episodes.iter().all(|e| e.spurious) && seen > 8 && high * 8 > seen && fast * 2 > seen
 }
 
@@ -592,6 +624,11 @@ fn uncut(
     let acks = slice.waited(Wait::Ack);
     if !steady && slice.waited(Wait::Program) * 6 > slice.duration() {
         return Cause::SenderApplication;
+    }
+    // The program goes on when an ACK makes room for it, whoever paces what it writes.
+    let idle = view.waited(Wait::Program);
+    if view.half.is_refilled_by_acks() && idle * 8 < view.duration() && own * 1.15 + mss >= record {
+        return Cause::SendBuffer;
     }
     // Who is released by ACKs sends when they come. At other places than the sender's that is known less
     // exactly.

@@ -14,6 +14,16 @@ const MIN_RUNS: f64 = 6.0;
 const FEW_RUNS: f64 = 10.0;
 const MIN_ROUNDS: usize = 2;
 const FEW_ROUNDS: usize = 3;
+/// Episodes at the start that may have another cause, the share of all losses from which on they count, and
+/// the round trips with losses that must follow.
+const START_EPISODES: usize = 3;
+const MIN_START: f64 = 0.1;
+const MANY_ROUNDS: usize = 6;
+/// The same where passes do not lie far below losses, and the share of losses that a bucket then explains.
+const NEARLY_ALL_ROUNDS: usize = 40;
+const FULL_OF_ALL: f64 = 0.98;
+/// What may queue at losses, as a share of the bucket's time, where losses are in few round trips.
+const MAX_QUEUE_OF_FEW: f64 = 0.2;
 /// What a bucket must explain, see [`Fit`]: always, where passes lie far below losses, and where many runs of
 /// losses agree.
 const MIN_FULL: f64 = 0.9;
@@ -33,6 +43,9 @@ const SAME_DELAY: f64 = 0.25;
 const MAX_BEHIND: f64 = 0.5;
 /// The least bucket, in segments.
 const MIN_DEPTH: f64 = 3.5;
+/// The least that is held to be one where a queue on the line would explain the losses as well, and they are
+/// not many.
+const DEEP: f64 = 8.0;
 /// Losses of an episode that shows the rate by itself.
 const MIN_EPISODE: usize = 8;
 /// Rates that are tried, from this share of the best rate seen to the last.
@@ -108,59 +121,103 @@ struct Point {
 /// too low where the sender stays below it for long; trying rates does not need that.
 pub fn policing(view: &View<'_>) -> Option<Policing> {
     let mut losses: Vec<_> = view.losses().collect();
-    if losses.len() < MIN_LOSSES || view.capacity <= 0.0 {
+    if view.capacity <= 0.0 {
         return None;
     }
     losses.sort_by_key(|l| l.sent);
-    let first = *losses.first()?;
-    let rounds = rounds(&losses, view.base);
+    // Slow start may overflow a queue before the bucket is empty.
+    let mut behind_start =
+        view.episodes.iter().filter(|e| !e.spurious).take(START_EPISODES).filter_map(|e| {
+            let from = losses.partition_point(|l| l.sent <= e.end);
+            (from as f64 >= MIN_START * losses.len() as f64).then_some(from)
+        });
+    match held(view, &losses, 0) {
+        Held::Policer(policing) => Some(policing),
+        Held::Queue => None,
+        Held::Neither => behind_start.find_map(|from| match held(view, &losses, from) {
+            Held::Policer(policing) => Some(policing),
+            Held::Queue | Held::Neither => None,
+        }),
+    }
+}
+
+/// What losses look like that are held against buckets.
+enum Held {
+    Policer(Policing),
+    /// The bucket that fits is a queue.
+    Queue,
+    Neither,
+}
+
+/// Holds the losses from number `from` on against buckets.
+fn held(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> Held {
+    let Some(asked) = losses.get(from..).filter(|asked| asked.len() >= MIN_LOSSES) else {
+        return Held::Neither;
+    };
+    let first = asked[0];
+    let rounds = rounds(asked, view.base);
     // Losses in a row tell as much as one.
-    let runs = losses.len() as f64 / view.mean_run().max(1.0);
+    let runs = asked.len() as f64 / view.mean_run().max(1.0);
     if rounds < MIN_ROUNDS || runs < MIN_RUNS {
-        return None;
+        return Held::Neither;
     }
     let base = view.base.as_secs_f64();
     let byte = view.half.line_rate().map_or(0.0, |rate| 1.0 / rate);
     let seen = PassTimes { delays: Vec::new(), byte };
-    let hidden = losses.iter().any(|l| l.upstream);
+    let hidden = asked.iter().any(|l| l.upstream);
     let sent = delays(view).filter(|_| hidden).map(|delays| PassTimes { delays, byte });
     // What stood in queues at most losses: before the bucket, behind it, or instead of it.
-    let queue = sent.as_ref().map(|times| times.delay_at(&losses));
-    let fit = |times: &PassTimes| {
-        let points = points(view, &losses, times);
+    let queue = sent.as_ref().map(|times| times.delay_at(asked));
+    let mut is_queue = false;
+    let mut fit = |times: &PassTimes| {
+        let points = points(view, losses, from, times);
         let passes = points.iter().filter(|p| !p.lost).count();
         let fit = best_fit(view, &points, first).filter(|_| passes >= MIN_PASSES)?;
         let own = fit.depth / fit.rate;
-        let is_queue = queue.is_some_and(|queue| (queue / own - 1.0).abs() <= SAME_DELAY);
-        (fit.convinces(runs, rounds) && !is_queue).then_some(fit)
+        let shallow = fit.depth < DEEP * f64::from(view.mss) && runs < MANY_RUNS;
+        let on_line =
+            view.half.line_rate().filter(|_| shallow).and_then(|line| held_by(&points, line, view.mss));
+        let as_queue = on_line.is_some_and(|queue| queue.convinces(runs, rounds))
+            || queue.is_some_and(|queue| (queue / own - 1.0).abs() <= SAME_DELAY);
+        is_queue |= as_queue && fit.convinces(runs, rounds);
+        // Few round trips do not tell the rate: what queued may have been all there was.
+        let apart = rounds >= FEW_ROUNDS || queue.is_none_or(|queue| queue <= MAX_QUEUE_OF_FEW * own);
+        // Where some losses are left out, the others have to be explained all the better.
+        let whole = from == 0
+            || rounds >= MANY_ROUNDS && fit.is_perfect(runs)
+            || rounds >= NEARLY_ALL_ROUNDS && fit.full >= FULL_OF_ALL;
+        (whole && apart && !as_queue && fit.convinces(runs, rounds)).then_some(fit)
     };
     // In times without queues more is asked of a bucket: what queued before it would be one.
     let low = |fit: &Fit| queue.is_some_and(|queue| queue < (MAX_BEHIND * fit.depth / fit.rate).min(base));
     let sure = |fit: &Fit| fit.is_perfect(runs) || runs >= MANY_RUNS;
-    let sent = sent.as_ref().and_then(fit).filter(low).filter(sure);
-    let best = [fit(&seen), sent].into_iter().flatten().max_by(better)?;
+    let sent = sent.as_ref().and_then(&mut fit).filter(low).filter(sure);
+    let fits = [fit(&seen), sent];
+    let Some(best) = fits.into_iter().flatten().max_by(better) else {
+        return if is_queue { Held::Queue } else { Held::Neither };
+    };
     // A queue of that depth would have delayed what stood in it.
     let delay = best.depth / best.rate;
     // One that holds so little may as well be a queue: queues of a few packets are common, such buckets are
     // not.
     if delay < MIN_DELAY.min(base / 16.0) {
-        return None;
+        return Held::Neither;
     }
-    let mut queued: Vec<f64> = losses.iter().map(|l| l.queued.as_secs_f64()).collect();
+    let mut queued: Vec<f64> = asked.iter().map(|l| l.queued.as_secs_f64()).collect();
     queued.sort_by(f64::total_cmp);
     let usual = queued.get(queued.len() / 2).copied().unwrap_or_default();
     // Bursts that a bucket lets pass may queue behind it, too; but then it also drops while nothing is
     // queued.
-    let real = view.episodes.iter().filter(|e| !e.spurious);
+    let real = view.episodes.iter().filter(|e| !e.spurious && e.start >= first.sent);
     let (deep, all) =
         real.fold((0, 0), |(deep, all), e| (deep + usize::from(e.queued * 2 > view.deep), all + 1));
     let share = if all < 5 { 0.3 } else { 0.12 };
     // A queue of more than a round trip fits buckets of lower rates, too; a short one does not.
     let sharp = best.is_perfect(runs) && delay < base / 2.0;
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
-        return None;
+        return Held::Neither;
     }
-    Some(Policing {
+    Held::Policer(Policing {
         rate: Rate::from_bytes_per_sec_f64(best.rate),
         burst: best.depth as u64,
         since: first.sent,
@@ -174,7 +231,6 @@ fn better(a: &Fit, b: &Fit) -> std::cmp::Ordering {
 
 /// The rate that explains the losses best.
 fn best_fit(view: &View<'_>, points: &[Point], first: &FlowLoss) -> Option<Fit> {
-    let mss = f64::from(view.mss);
     // Once the bucket is empty, its rate is the most that gets through; and what gets through between the
     // losses of one episode.
     let usual = capacity_since(&view.stretches, view.base, first.resent);
@@ -183,12 +239,12 @@ fn best_fit(view: &View<'_>, points: &[Point], first: &FlowLoss) -> Option<Fit> 
         .collect();
     tried.extend(episode_rates(view, points));
     let rates = tried.into_iter().filter(|rate| *rate > 0.0);
-    let mut best = rates.filter_map(|rate| fit(points, rate, mss)).max_by(better)?;
+    let mut best = rates.filter_map(|rate| held_by(points, rate, view.mss)).max_by(better)?;
     let mut step = (LAST_RATE - FIRST_RATE) / RATES as f64;
     for _ in 0..TIMES_FINER {
         let middle = best.rate;
         let near = (-FINER..=FINER).map(|n| middle * (1.0 + step * f64::from(n) / f64::from(FINER)));
-        best = near.filter_map(|rate| fit(points, rate, mss)).max_by(better).unwrap_or(best);
+        best = near.filter_map(|rate| held_by(points, rate, view.mss)).max_by(better).unwrap_or(best);
         step /= f64::from(FINER);
     }
     Some(best)
@@ -224,9 +280,9 @@ fn rounds(losses: &[&FlowLoss], base: Span) -> usize {
     rounds
 }
 
-/// Losses and passes in order of time, with the data that had got through: all that was seen, less what was
-/// lost behind the capture point.
-fn points(view: &View<'_>, losses: &[&FlowLoss], times: &PassTimes) -> Vec<Point> {
+/// Passes, and losses from number `from` on, in order of time, with the data that had got through: all that
+/// was seen, less what was lost behind the capture point.
+fn points(view: &View<'_>, losses: &[&FlowLoss], from: usize, times: &PassTimes) -> Vec<Point> {
     let stride = view.half.losses.stride();
     let lost_by_then: Vec<u64> = losses
         .iter()
@@ -251,7 +307,7 @@ fn points(view: &View<'_>, losses: &[&FlowLoss], times: &PassTimes) -> Vec<Point
         .filter(|p| !lost.contains(&p.frame))
         .map(|p| Point { time: times.of(p.time), passed: through(p.time, p.passed), lost: false })
         .collect();
-    points.extend(losses.iter().zip(times.of_losses(losses)).map(|(l, time)| Point {
+    points.extend(losses.iter().zip(times.of_losses(losses)).skip(from).map(|(l, time)| Point {
         time,
         passed: through(l.sent, l.passed),
         lost: true,
@@ -314,7 +370,9 @@ fn delays(view: &View<'_>) -> Option<Vec<(f64, f64)>> {
     (!delays.is_empty()).then_some(delays)
 }
 
-fn fit(points: &[Point], rate: f64, mss: f64) -> Option<Fit> {
+/// Fills a bucket that leaks at `rate`.
+fn held_by(points: &[Point], rate: f64, mss: u32) -> Option<Fit> {
+    let mss = f64::from(mss);
     let (mut level, mut time, mut passed) = (0.0f64, points.first()?.time, points.first()?.passed);
     let (mut at_losses, mut at_passes) = (Vec::new(), Vec::new());
     for point in points {

@@ -67,6 +67,7 @@ fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
     match stall.wait {
         // The sender's timer fired meanwhile: what had left in time was held on the path.
         Wait::Program if stall.spurious => Cause::SpuriousTimeout,
+        Wait::Program if hides_outage(view, time, stall) => Cause::Outage,
         Wait::Program => Cause::SenderApplication,
         Wait::Peer => Cause::PeerApplication,
         Wait::ZeroWindow => zero_window(view),
@@ -80,8 +81,25 @@ fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
     }
 }
 
+/// Nothing seemed to be outstanding in this silence. But what passed first behind it repaired the beginning
+/// of a flight that had left before and is missing.
+fn hides_outage(view: &View<'_>, time: &Attribution, stall: &Stall) -> bool {
+    let shown = stall.end + view.base * 2;
+    view.episodes.iter().zip(&time.classes).any(|(e, class)| {
+        *class == Cause::Outage
+            && e.upstream
+            && (stall.start..=shown).contains(&e.start)
+            && e.silence >= stall.duration()
+    })
+}
+
 /// Segments that no burst of losses takes all of.
 const WHOLE_FLIGHT: u64 = 60;
+
+/// A silence of so many times the first timeout outlasts at least three of them.
+const LONG_SILENCE: u64 = 4;
+/// Where there are more of them, they belong to losses that come in bursts.
+const MAX_OUTAGES: usize = 4;
 
 /// Why timeouts were needed.
 fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
@@ -106,11 +124,16 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     // Nothing of a whole flight arrived, and nothing of what followed: that is longer than any burst.
     let unheard = group.iter().skip(1).all(|s| !s.heard);
     let flight = first.outstanding.max(u64::from(first.unseen) * u64::from(view.mss));
-    let whole = first.sacked == 0 && flight >= WHOLE_FLIGHT * u64::from(view.mss);
+    let whole = flight >= WHOLE_FLIGHT * u64::from(view.mss);
     let segments = flight / u64::from(view.mss.max(1)) + group.len() as u64;
     let burst = losses::is_usual_run(&time.pattern, segments as f64);
     let long = group.len() >= 2 || first.unseen > 0 && first.duration() > losses::tail_repair(first.round);
-    if whole && unheard && long && !burst && !group.iter().all(|s| s.spurious) {
+    // So is a silence in which several timers must have fired.
+    let is_long = |s: &&Stall| s.wait == Wait::Timer && s.duration() > max_pause(view, s) * LONG_SILENCE / 2;
+    let seldom = half.stalls.kept().iter().filter(is_long).count() <= MAX_OUTAGES;
+    let lasts = seldom && last.end.since(first.start) > max_pause(view, first) * LONG_SILENCE;
+    if first.sacked == 0 && (whole && long || lasts) && unheard && !burst && !group.iter().all(|s| s.spurious)
+    {
         return Cause::Outage;
     }
     // Where losses come in bursts, timers that fire again and again are part of it.

@@ -21,11 +21,17 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let period = transfer.period_of(Cause::Outage);
     let regular =
         period.map_or(String::new(), |p| format!("; they come every {}, as hand-overs do", seconds(p)));
-    let evidence = format!(
-        "all that was in flight was lost ({lost} segments); {stalls} pauses ended by timeouts, the \
-         longest {}{regular}",
-        seconds(longest)
-    );
+    let what = if lost > 0 {
+        format!("all that was in flight was lost ({lost} segments)")
+    } else {
+        String::from("nothing passed, and no ACK came")
+    };
+    let pauses = match stalls {
+        0 => String::new(),
+        1 => format!("; a pause of {} ended", seconds(longest)),
+        _ => format!("; {stalls} pauses ended, the longest of {}", seconds(longest)),
+    };
+    let evidence = format!("{what}{pauses}{regular}");
     let mut frames = transfer.stall_frames(Cause::Outage);
     if frames.is_empty() {
         frames = transfer.loss_frames(Cause::Outage);

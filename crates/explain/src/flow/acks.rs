@@ -132,6 +132,11 @@ impl AckLog {
         }
     }
 
+    /// How long after `now` the next ACK that has passed will reach the sender.
+    pub fn next_after(&self, now: Instant) -> Option<Span> {
+        self.coming.front().map(|ack| (ack.time + self.distance()).since(now))
+    }
+
     /// Moves on to what the sender knows at `now`. It has sent up to `nxt`, and would send `len` bytes; a
     /// full segment has `full`.
     pub fn advance(&mut self, now: Instant, nxt: u64, len: u64, full: u64) {

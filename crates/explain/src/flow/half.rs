@@ -235,6 +235,11 @@ impl Half {
         (self.line > 0.0).then(|| 1e9 / self.line)
     }
 
+    /// Behind the end of a write data leaves when an ACK comes: one that makes room in the send buffer.
+    pub fn is_refilled_by_acks(&self) -> bool {
+        self.refills.by_acks()
+    }
+
     /// Ticks per second of the sender's timestamps.
     pub fn clock(&self) -> Option<f64> {
         self.log.one_way.rate()

@@ -4,6 +4,7 @@
 
 mod generator;
 mod truth;
+mod written;
 
 use farpace_events::Record;
 use farpace_explain::cause::Cause;
@@ -105,6 +106,13 @@ fn judge_without(seed: u64, without: u64) -> Option<Judged> {
         })
         .collect::<Option<_>>()?;
     Some(Judged { case, truth, verdicts, syns })
+}
+
+/// The dominant cause in a capture of one connection.
+fn diagnosed(capture: &Path) -> Cause {
+    let (input, _) = input::open(std::fs::File::open(capture).unwrap()).unwrap();
+    let capture = input::read(input).unwrap();
+    diagnose(&capture.flows[0], Side::Client).dominant
 }
 
 /// How many were right, of how many.

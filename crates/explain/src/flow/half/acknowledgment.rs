@@ -1,6 +1,5 @@
 //! Segments of the other side, which acknowledge, and the round trips that they tell of.
 
-use super::waits::MIN_PAUSE;
 use super::{DELAYED_ACK, Half, ORIGIN};
 use crate::flow::acks::Ack;
 use crate::frame::{CapturedSegment, Flags};
@@ -183,7 +182,6 @@ impl Half {
                 self.far_sample(span, sent);
             }
         }
-        self.refills.acked(now, MIN_PAUSE);
         let segments = advanced.div_ceil(full.max(1));
         let bucket = match segments {
             0 | 1 => 0,

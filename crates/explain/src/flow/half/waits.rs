@@ -4,14 +4,31 @@ use super::{DELAYED_ACK, Half, PeerState};
 use crate::flow::stall::Stall;
 use crate::flow::timeline::{Slice, Wait};
 use crate::frame::CapturedSegment;
-use farpace_units::Span;
+use farpace_units::{Instant, Span};
 
 /// A program that pauses does so for longer.
-pub(super) const MIN_PAUSE: Span = Span::from_micros(200);
+const MIN_PAUSE: Span = Span::from_micros(200);
+/// A program that an ACK wakes writes within a quarter of the time between ACKs, in these bounds.
+const RELEASED_WITHIN: [Span; 2] = [Span::from_micros(200), Span::from_micros(500)];
 /// The least timers that senders have.
 const MIN_TIMER: Span = Span::from_millis(5);
 
 impl Half {
+    /// Whether data that leaves at `now` was released by the ACK that reached the sender at `arrived`, and
+    /// how likely chance has it so while ACKs come for two segments each. Far from the sender the time of
+    /// arrival is known less exactly: the next ACK may be there already.
+    fn released_at(&self, now: Instant, arrived: Instant) -> (bool, f64) {
+        let apart = Span::from_nanos((self.line * 2.0 * f64::from(self.full())) as u64);
+        let [least, most] = RELEASED_WITHIN;
+        let within = (apart / 4).max(least).min(most);
+        let chance = within.as_secs_f64() / apart.as_secs_f64().max(1e-9);
+        let since = now.since(arrived);
+        match self.log.next_after(now).filter(|_| self.log.distance() > within) {
+            Some(left) => (since.min(left) <= within, chance * 2.0),
+            None => (since <= within, chance),
+        }
+    }
+
     /// Says what the sender waited for since its last segment.
     pub(super) fn attribute(
         &mut self,
@@ -43,11 +60,16 @@ impl Half {
         let recent = self.timeline.slices().iter().rev().take(2).map(|s| s.flight).max();
         let drained = outstanding * 5 < recent.unwrap_or_default() * 2;
         let soon = MIN_PAUSE.max(gap / 16);
+        // A buffer of which a part is free still holds the rest; a program that waits for its own clock may
+        // have let all of it go.
+        let holds = outstanding * 8 >= recent.unwrap_or_default();
+        let (released, chance) = self.released_at(now, arrived.max(last));
+        let at_once = holds && released;
         let behind_short = !resent && self.last_short && outstanding > 0;
         if behind_short && gap > MIN_PAUSE && (since_ack > soon || drained) {
-            self.refills.refilled(since_ack <= MIN_PAUSE);
+            self.refills.refilled(at_once, chance);
         }
-        let by_acks = behind_short && since_ack <= MIN_PAUSE && self.refills.by_acks();
+        let by_acks = behind_short && at_once && self.refills.by_acks();
         let mut waits = [Span::ZERO; Wait::COUNT];
 
         let timer = MIN_TIMER.max(round * 3 / 5);

@@ -1,0 +1,114 @@
+//! Scenarios that were found on the kernel's TCP, each with the cause that is right at the three places.
+
+use crate::diagnosed;
+use farpace_explain::cause::Cause::{self, Congestion, Outage, Policer, SmallQueue};
+use farpace_lab::scenario::Scenario;
+
+/// Two lines with a router between them; the captures are taken at the ends and behind the router.
+struct Written {
+    near: &'static str,
+    far: &'static str,
+    congestion: &'static str,
+    timestamps: bool,
+    size: &'static str,
+}
+
+impl Written {
+    fn verdicts(&self) -> [Cause; 3] {
+        let Written { near, far, congestion, timestamps, size } = self;
+        let toml = format!(
+            r#"
+title = "written"
+seed = 7
+[hosts.a]
+[hosts.b]
+[routers.r]
+[[links]]
+name = "near"
+between = ["a", "r"]
+{near}
+[[links]]
+name = "far"
+between = ["r", "b"]
+{far}
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+size = "{size}"
+[flows.sender]
+profile = "linux"
+congestion = "{congestion}"
+timestamps = {timestamps}
+[flows.receiver]
+profile = "linux"
+timestamps = {timestamps}
+[trace]
+taps = ["a", "far", "b"]
+snaplen = "128 B"
+"#
+        );
+        let scenario = Scenario::parse(&toml, "written.toml").unwrap_or_else(|e| panic!("{e}\n{toml}"));
+        let directory = tempfile::tempdir().unwrap();
+        let mut run = farpace_lab::Run::new(&scenario, farpace_lab::Inputs::default()).unwrap();
+        run.capture_into(directory.path()).unwrap();
+        while !run.advance(None).unwrap().finished {}
+        run.finish().unwrap();
+        ["a", "far.r", "b"].map(|place| diagnosed(&directory.path().join(format!("{place}.pcapng"))))
+    }
+}
+
+/// Breaks: what slow start has lost in a queue hides the bucket that takes all later losses. Buckets of a
+/// second are common: nftables' `limit rate over` has one.
+#[test]
+fn a_deep_bucket_behind_a_queue_that_overflowed_is_a_policer() {
+    let written = Written {
+        near: "rate = \"60 Mbit/s\"\ndelay = \"4600 us\"\nqueue = \"450 kB\"",
+        far: "delay = \"3500 us\"\n[links.forward]\npolicer = { rate = \"13 Mbit/s\", burst = \"1600 kB\" }",
+        congestion: "reno",
+        timestamps: true,
+        size: "15 MB",
+    };
+    assert_eq!(written.verdicts(), [Policer; 3]);
+}
+
+/// Breaks: where queues are not seen, the losses of a full one pass for a small queue or for chance. A rate
+/// that the sender reaches again and again, and never exceeds, is the path's.
+#[test]
+fn a_path_that_is_full_is_told_without_timestamps() {
+    let written = Written {
+        near: "rate = \"50 Mbit/s\"\ndelay = \"12 ms\"\nqueue = \"1000 packets\"\naqm = { codel = {} }",
+        far: "delay = \"3 ms\"",
+        congestion: "reno",
+        timestamps: false,
+        size: "50 MB",
+    };
+    assert_eq!(written.verdicts(), [Congestion; 3]);
+}
+
+/// Breaks: behind the path a silence of seconds passes for a burst of losses where slow start has lost such.
+#[test]
+fn a_silence_in_which_timers_fired_is_an_outage() {
+    let written = Written {
+        near: "rate = \"13 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"25 packets\"",
+        far: "delay = \"4 ms\"\n[links.forward]\noutages = [{ at = \"1 s\", lasts = \"3 s\" }]",
+        congestion: "cubic",
+        timestamps: false,
+        size: "1500 kB",
+    };
+    assert_eq!(written.verdicts(), [Outage; 3]);
+}
+
+/// Breaks: a queue of a tenth of the round trip counts as a full path, although the path is idle for a third
+/// of the time because the sender halves its window.
+#[test]
+fn a_queue_that_leaves_the_path_idle_is_small() {
+    let written = Written {
+        near: "delay = \"20 ms\"",
+        far: "rate = \"58 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"27 packets\"",
+        congestion: "reno",
+        timestamps: true,
+        size: "40 MB",
+    };
+    assert_eq!(written.verdicts(), [SmallQueue; 3]);
+}
