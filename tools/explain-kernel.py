@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Verdicts of `farpace explain` on the kernel's own TCP: namespaces, a router and two emulators, captures at three places.
 
+The cases are fixed (--list), or drawn at random (--random N): a cause, and a path on which that cause decides.
+
 Each row is a case, a congestion control, the dominant cause at the sender (a), at the router (c) and at the receiver (b), the
 congestion control that was recognised, and what the kernel's TCP_INFO says of the same transfer (idle, limited by the receive
 window, limited by the send buffer, payload sent again), each beside what the sender's capture was explained with. A verdict that is
@@ -16,18 +18,24 @@ import os
 import sys
 import tempfile
 
-from explain_kernel import judge, network, programs
+from explain_kernel import draw, judge, network, programs
 from explain_kernel.cases import CASES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONTROLS = ("cubic", "reno", "bbr")
-ROW = "{:15} {:6} {:21} {:21} {:21} {:21} {:8} {:13} {:13} {:13} {:12}"
+# Also possible: farpace's own control, which a program with the feature `kernel` loads.
+FARPACE = "farpace"
+ROW = "{:22} {:7} {:21} {:21} {:21} {:21} {:8} {:13} {:13} {:13} {:12}"
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="?", default="", metavar="CASE,...", help="all without it; --list names them")
-    parser.add_argument("controls", nargs="?", default=",".join(CONTROLS), metavar="CONTROL,...", help="%(default)s")
+    parser.add_argument("cases", nargs="?", default="", metavar="CASE,...",
+                        help="all without it; --list names them; a drawn case such as policer~12")
+    parser.add_argument("controls", nargs="?", default=",".join(CONTROLS), metavar="CONTROL,...",
+                        help=f"%(default)s; {FARPACE} is possible, too, with a program that has the feature kernel")
+    parser.add_argument("--random", type=int, metavar="N",
+                        help="draws N cases instead, numbered from the seed on, each with one control")
     parser.add_argument("--list", action="store_true", help="names the cases and what is expected of them, and ends")
     parser.add_argument("--keep", metavar="DIR", help="keeps the captures, and what the kernel said")
     parser.add_argument("--judge", metavar="DIR", help="judges captures that were kept, and sends nothing")
@@ -39,15 +47,27 @@ def arguments():
     options = parser.parse_args()
     options.cases = options.cases.split(",") if options.cases else list(CASES)
     options.controls = options.controls.split(",")
-    for chosen, known, what in ((options.cases, CASES, "case"), (options.controls, CONTROLS, "congestion control")):
-        if strange := [name for name in chosen if name not in known]:
-            parser.error(f"no {what} is called {', '.join(strange)}; there are {', '.join(known)}")
+    if options.random:
+        options.cases = draw.names(options.random, options.seed)
+    known = [*CASES, *(f"{family}~NUMBER" for family in draw.FAMILIES)]
+    if strange := [name for name in options.cases if name not in CASES and not draw.is_name(name)]:
+        parser.error(f"no case is called {', '.join(strange)}; there are {', '.join(known)}")
+    if strange := [name for name in options.controls if name not in (*CONTROLS, FARPACE)]:
+        parser.error(f"no congestion control is called {', '.join(strange)}; there are {', '.join(CONTROLS)}, {FARPACE}")
     return options
+
+
+def transfers(options):
+    """Pairs of a case and a congestion control: all of them; of drawn cases, each family has each control in turn."""
+    if options.random:
+        turn = len(draw.FAMILIES)
+        return [(name, options.controls[(n + n // turn) % len(options.controls)]) for n, name in enumerate(options.cases)]
+    return [(name, control) for control in options.controls for name in options.cases]
 
 
 def one(net, name, control, options, folder):
     """The kernel's figures of a transfer whose captures are in the folder that is returned."""
-    case = CASES[name]
+    case = draw.find(name)
     if options.judge:
         with open(f"{options.judge}/{name}-{control}/kernel.json") as file:
             return json.load(file), f"{options.judge}/{name}-{control}"
@@ -75,8 +95,8 @@ def main():
     if net:
         net.up()
     try:
-        for control in options.controls:
-            for name in options.cases:
+        with network.control_loaded(options.farpace, net and FARPACE in options.controls):
+            for name, control in transfers(options):
                 with tempfile.TemporaryDirectory() as folder:
                     kernel, kept = one(net, name, control, options, folder)
                     words = judge.judge(options, name, control, kernel, kept, folder, score)

@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Case:
-    """`expected` holds the causes that are right; `at` replaces it at some places, `with_bbr` with BBR."""
+    """`expected` holds the causes that are right; `at` replaces it at some places, `with_bbr` with BBR and farpace's control."""
 
     expected: str
     near: Line = Line(delay=5)
@@ -50,7 +50,7 @@ class Case:
 
     def right(self, place, control):
         """The causes that are right, or none where the place cannot know."""
-        names = self.with_bbr if control == "bbr" and self.with_bbr else self.expected
+        names = self.with_bbr if control in ("bbr", "farpace") and self.with_bbr else self.expected
         return self.at.get(place, names).split()
 
 

@@ -4,7 +4,7 @@ import json
 import struct
 import subprocess
 
-from .cases import CASES
+from .draw import find
 from .network import PLACES
 
 # What the kernel counts together, by our causes. The rest of the time is the handshake's and the programs'.
@@ -89,7 +89,7 @@ def compare(kernel, flow, pause):
 
 def judge(options, name, control, kernel, kept, folder, score):
     """The words of a row."""
-    case = CASES[name]
+    case = find(name)
     verdicts, flows = [], {}
     for place in PLACES:
         file = f"{kept}/{place}.pcap"

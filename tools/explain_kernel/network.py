@@ -1,5 +1,6 @@
 """Namespaces for the two ends and a router between them, with an emulator on each side of the router."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -33,6 +34,26 @@ def set_gro(interface, on):
     value = array.array("B", struct.pack("II", ETHTOOL_SGRO, int(on)))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fcntl.ioctl(s, SIOCETHTOOL, struct.pack("16sP", interface.encode(), value.buffer_info()[0]))
+
+
+@contextlib.contextmanager
+def control_loaded(farpace, wanted):
+    """farpace's own congestion control is in the kernel meanwhile, if it is wanted."""
+    if not wanted:
+        yield
+        return
+    loader = subprocess.Popen([farpace, "kernel", "up"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        end = time.time() + 20
+        while "farpace" not in open("/proc/sys/net/ipv4/tcp_available_congestion_control").read().split():
+            if loader.poll() is not None or time.time() > end:
+                loader.kill()
+                raise SystemExit(f"farpace kernel up does not load the control: {loader.stderr.read()}")
+            time.sleep(0.1)
+        yield
+    finally:
+        loader.send_signal(signal.SIGINT)
+        loader.wait()
 
 
 class Network:

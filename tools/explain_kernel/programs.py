@@ -24,11 +24,23 @@ def connected(options, here, listens, peer):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF if here == "sndbuf" else socket.SO_RCVBUF, size)
     s.settimeout(60)
     if not listens:
-        s.connect((peer, PORT))
-        return s
+        # On a busy machine the other end begins to listen late.
+        for _ in range(20):
+            try:
+                s.connect((peer, PORT))
+                return s
+            except ConnectionRefusedError:
+                time.sleep(0.5)
+        raise SystemExit(f"{peer} does not listen")
     s.bind(("", PORT))
     s.listen(8)
     return s
+
+
+def tcp_info(s):
+    """What the kernel says of a connection, and its state."""
+    info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return {"state": info[0], **{name: struct.unpack_from(form, info, at)[0] for name, (at, form) in INFO.items()}}
 
 
 def write(s, options):
@@ -63,6 +75,8 @@ def send(options):
     s = connected(options, "sndbuf", options.get("download"), options["peer"])
     if options.get("download"):
         s, _ = s.accept()
+        # The handshake, of a round trip, is over.
+        begun = time.time() - tcp_info(s)["min_rtt"] / 1e6
     others = [connected(options, "sndbuf", False, options["peer"]) for _ in range(options.get("flows", 1) - 1)]
     threads = [threading.Thread(target=write, args=(other, options)) for other in others]
     for thread in threads:
@@ -75,11 +89,10 @@ def send(options):
         pass
     # Until all is acknowledged; a transfer that hangs is left.
     end = time.time() + 20
-    while (info := s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256))[0] in (ESTABLISHED, FIN_WAIT1):
+    while (told := tcp_info(s))["state"] in (ESTABLISHED, FIN_WAIT1):
         if time.time() > end or options.get("size") is None and time.time() > begun + options["seconds"] + 6:
             break
         time.sleep(0.002)
-    told = {name: struct.unpack_from(form, info, at)[0] for name, (at, form) in INFO.items()}
     print(json.dumps({"took": time.time() - begun, "pauses": pauses, **told}), flush=True)
     for thread in threads:
         thread.join(10)
