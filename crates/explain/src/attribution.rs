@@ -58,6 +58,11 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
     };
     time.pattern = Pattern::of(view);
     time.classes = losses::classify(view, time.policing.as_ref(), &time.pattern);
+    if leaves_path_idle(view) {
+        for class in time.classes.iter_mut().filter(|class| **class == Cause::Congestion) {
+            *class = Cause::SmallQueue;
+        }
+    }
     time.pattern.main = main_class(view, &time.classes);
     time.steady = is_steady(view);
     time.labels = labels(view, &time);
@@ -298,6 +303,8 @@ const GROWN_AFTER: usize = 4;
 const NEARLY: f64 = 0.85;
 const LEVEL: f64 = 0.03;
 const MIN_STRETCHES: usize = 30;
+/// Losses that show that the path is idle after each.
+const MIN_CUTS: usize = 3;
 
 /// Within a host a round trip without queues takes less, also if its processor is slow.
 const MAX_IN_HOST: Span = Span::from_millis(5);
@@ -321,7 +328,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     let (brief, path) = if steady { (false, None) } else { (brief, path) };
     // The queue stands between the sender's stack and a capture at the sender, not at a router near it.
     let at_host = view.vantage == Vantage::Sender && view.half.near().is_some_and(|near| near < MAX_IN_HOST);
-    let instead = in_effect(view).unwrap_or(|class| class);
+    let instead = undiminished(view).unwrap_or(|class| class);
     // What passes behind a queue has the rate of the path, also while no ACKs come.
     let behind = view.vantage != Vantage::Sender && view.deep_near > threshold;
     let near_queue = at_host && view.deep_near > threshold && view.deep_near * 10 > view.deep * 6;
@@ -487,36 +494,53 @@ fn is_steady(view: &View<'_>) -> bool {
         && idle * 12 <= acks + own + idle
 }
 
-/// What the cause of a loss stands for, by the rate after losses. If it is the path's nearly all the time,
-/// they do not bound it, because the sender (as BBR does) keeps to the rate that it has measured, or because
-/// a queue that is not seen was full.
-fn in_effect(view: &View<'_>) -> Option<fn(Cause) -> Cause> {
-    let first = view.episodes.iter().find(|e| !e.spurious)?;
-    let after = view.stretches.iter().filter(|s| s.slice.start >= first.repaired + view.base * 2);
-    // Where queues are not seen, a rate that is reached again and again and never exceeded is the path's.
-    let blind = !view.sees_near_queues();
-    let (mut whole, mut fast, mut level) = (Span::ZERO, Span::ZERO, Span::ZERO);
-    let (mut seen, mut queued) = (0, 0);
-    for stretch in after {
-        let lasts = stretch.slice.duration();
-        let share = stretch.rate / view.capacity;
-        whole += lasts;
-        fast += if share >= NEARLY { lasts } else { Span::ZERO };
-        level += if (share - 1.0).abs() <= LEVEL { lasts } else { Span::ZERO };
-        seen += usize::from(stretch.peak.is_some() || blind);
-        queued += usize::from(stretch.peak.is_some_and(|p| p > view.threshold()));
+/// The rate after the first losses were repaired.
+struct AfterLosses {
+    whole: Span,
+    /// Nearly the path's rate.
+    fast: Span,
+    /// Exactly that rate.
+    level: Span,
+    /// Stretches that tell of queues, and those in which one was seen.
+    seen: usize,
+    queued: usize,
+    /// Queues before the capture point are not seen.
+    blind: bool,
+}
+
+impl AfterLosses {
+    /// None where too little follows.
+    fn of(view: &View<'_>) -> Option<Self> {
+        let first = view.episodes.iter().find(|e| !e.spurious)?;
+        let blind = !view.sees_near_queues();
+        let mut all =
+            AfterLosses { whole: Span::ZERO, fast: Span::ZERO, level: Span::ZERO, seen: 0, queued: 0, blind };
+        for stretch in view.stretches.iter().filter(|s| s.slice.start >= first.repaired + view.base * 2) {
+            let lasts = stretch.slice.duration();
+            let share = stretch.rate / view.capacity;
+            all.whole += lasts;
+            all.fast += if share >= NEARLY { lasts } else { Span::ZERO };
+            all.level += if (share - 1.0).abs() <= LEVEL { lasts } else { Span::ZERO };
+            all.seen += usize::from(stretch.peak.is_some() || blind);
+            all.queued += usize::from(stretch.peak.is_some_and(|p| p > view.threshold()));
+        }
+        (all.seen >= MIN_STRETCHES).then_some(all)
     }
-    if seen < MIN_STRETCHES {
-        return None;
+
+    /// The rate is the path's nearly all the time. Where queues are not seen, a rate that is reached again
+    /// and again and never exceeded is the path's.
+    fn undiminished(&self) -> bool {
+        self.fast * 10 >= self.whole * 8 || self.blind && self.level * 3 >= self.whole
     }
-    if fast * 10 < whole * 8 && !(blind && level * 3 >= whole) {
-        // After losses the path is idle in part: the queue that overflows is too small for what the sender
-        // cuts.
-        let small = fast * 2 < whole && view.deep * 4 < view.base;
-        return small.then_some(|class| if class == Cause::Congestion { Cause::SmallQueue } else { class });
-    }
+}
+
+/// What the cause of a loss stands for where the rate after losses is the path's: they do not bound it,
+/// because the sender (as BBR does) keeps to the rate that it has measured, or because a queue that is not
+/// seen was full.
+fn undiminished(view: &View<'_>) -> Option<fn(Cause) -> Cause> {
+    let after = AfterLosses::of(view).filter(AfterLosses::undiminished)?;
     // What is sent beyond the path's rate is queued, or the queue is too short for it.
-    Some(if queued * 3 > seen || blind {
+    Some(if after.queued * 3 > after.seen || after.blind {
         |class| match class {
             Cause::RandomLoss | Cause::BitErrors | Cause::BurstLoss | Cause::SmallQueue => Cause::Congestion,
             class => class,
@@ -524,6 +548,15 @@ fn in_effect(view: &View<'_>) -> Option<fn(Cause) -> Cause> {
     } else {
         |class| if class == Cause::BurstLoss { Cause::SmallQueue } else { class }
     })
+}
+
+/// After each of several losses the path is idle for a time: the queue that overflows is too small for what
+/// the sender cuts its window by.
+fn leaves_path_idle(view: &View<'_>) -> bool {
+    let losses = view.episodes.iter().filter(|e| !e.spurious).count();
+    losses >= MIN_CUTS
+        && view.deep * 5 < view.base
+        && AfterLosses::of(view).is_some_and(|after| !after.undiminished() && after.fast * 2 < after.whole)
 }
 
 /// A queue that comes and goes within a round trip: senders that probe keep the path full without a

@@ -108,7 +108,7 @@ fn a_queue_that_leaves_the_path_idle_is_small() {
         far: "rate = \"58 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"27 packets\"",
         congestion: "reno",
         timestamps: true,
-        size: "40 MB",
+        size: "120 MB",
     };
     assert_eq!(written.verdicts(), [SmallQueue; 3]);
 }
