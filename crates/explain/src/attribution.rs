@@ -141,7 +141,10 @@ fn window(view: &View<'_>) -> Cause {
     let usual = median(offered);
     // What an ACK acknowledges and does not add to the window has not been read yet.
     let unread = half.counts.unread_bytes as f64 > MIN_UNREAD * half.acknowledged() as f64;
+    let pressed = || view.stretches.iter().filter(|s| s.slice.waited(Wait::Window) > Span::ZERO);
+    let held = pressed().filter(|s| is_late(view, s) && is_acked_at_once(s)).count();
     if unread
+        || held * 2 > pressed().count()
         || low < 0.5 && usual < 0.7
         || half.counts.zero_windows > 2 && view.waited(Wait::ZeroWindow) * 4 > view.waited(Wait::Window)
     {
@@ -254,9 +257,12 @@ fn grows(view: &View<'_>, at: usize) -> bool {
 
 /// The path is full although the window holds the sender back: its window is larger than the path.
 fn queue_is_ours(view: &View<'_>, at: usize) -> bool {
-    view.stretches.get(at).is_some_and(|s| {
-        s.queued.is_some_and(|q| q > view.base / 4 + view.threshold()) && !is_acked_at_once(s)
-    })
+    view.stretches.get(at).is_some_and(|s| is_late(view, s) && !is_acked_at_once(s))
+}
+
+/// ACKs come later than those of the path alone, by a good part of the round trip.
+fn is_late(view: &View<'_>, stretch: &Stretch) -> bool {
+    stretch.queued.is_some_and(|q| q > view.base / 4 + view.threshold())
 }
 
 /// Each ACK stands for most of what is in flight. From a queue segments come one by one; a receiver that

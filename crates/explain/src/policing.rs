@@ -21,7 +21,7 @@ const MIN_START: f64 = 0.1;
 const MANY_ROUNDS: usize = 6;
 /// The same where passes do not lie far below losses, and the share of losses that a bucket then explains.
 const NEARLY_ALL_ROUNDS: usize = 40;
-const FULL_OF_ALL: f64 = 0.98;
+const FULL_OF_ALL: f64 = 0.85;
 /// What may queue at losses, as a share of the bucket's time, where losses are in few round trips.
 const MAX_QUEUE_OF_FEW: f64 = 0.2;
 /// What a bucket must explain, see [`Fit`]: always, where passes lie far below losses, and where many runs of
@@ -48,6 +48,8 @@ const MIN_DEPTH: f64 = 3.5;
 const DEEP: f64 = 8.0;
 /// Losses of an episode that shows the rate by itself.
 const MIN_EPISODE: usize = 8;
+/// Round trips over which what got through tells the rate well.
+const LONG: f64 = 20.0;
 /// Rates that are tried, from this share of the best rate seen to the last.
 const RATES: usize = 45;
 const FIRST_RATE: f64 = 0.7;
@@ -201,7 +203,7 @@ fn held(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> Held {
     // One that holds so little may as well be a queue: queues of a few packets are common, such buckets are
     // not.
     if delay < MIN_DELAY.min(base / 16.0) {
-        return Held::Neither;
+        return Held::Queue;
     }
     let mut queued: Vec<f64> = asked.iter().map(|l| l.queued.as_secs_f64()).collect();
     queued.sort_by(f64::total_cmp);
@@ -215,7 +217,7 @@ fn held(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> Held {
     // A queue of more than a round trip fits buckets of lower rates, too; a short one does not.
     let sharp = best.is_perfect(runs) && delay < base / 2.0;
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
-        return Held::Neither;
+        return Held::Queue;
     }
     Held::Policer(Policing {
         rate: Rate::from_bytes_per_sec_f64(best.rate),
@@ -238,6 +240,7 @@ fn best_fit(view: &View<'_>, points: &[Point], first: &FlowLoss) -> Option<Fit> 
         .map(|n| usual * (FIRST_RATE + (LAST_RATE - FIRST_RATE) * n as f64 / RATES as f64))
         .collect();
     tried.extend(episode_rates(view, points));
+    tried.extend(long_rates(view, points));
     let rates = tried.into_iter().filter(|rate| *rate > 0.0);
     let mut best = rates.filter_map(|rate| held_by(points, rate, view.mss)).max_by(better)?;
     let mut step = (LAST_RATE - FIRST_RATE) / RATES as f64;
@@ -264,6 +267,19 @@ fn episode_rates(view: &View<'_>, points: &[Point]) -> Vec<f64> {
     // What a hole hides may have been lost a little earlier.
     let start = |at: Instant| at.as_secs_f64() - view.base.as_secs_f64() / 2.0;
     large.iter().take(3).filter_map(|e| rate(start(e.start), e.end.as_secs_f64())).collect()
+}
+
+/// What got through between the first and the last loss, over the time, and the same for parts of the
+/// transfer, if they are long: exact where the bucket was never empty between.
+fn long_rates(view: &View<'_>, points: &[Point]) -> Vec<f64> {
+    let lost: Vec<&Point> = points.iter().filter(|p| p.lost).collect();
+    let at = |quarter: usize| lost.get((lost.len() * quarter / 4).min(lost.len().saturating_sub(1)));
+    let rate = |(from, to): (usize, usize)| {
+        let (from, to) = (at(from)?, at(to)?);
+        let time = to.time - from.time;
+        (time > LONG * view.base.as_secs_f64()).then(|| (to.passed - from.passed) / time)
+    };
+    [(0, 4), (0, 2), (1, 4), (2, 4)].into_iter().filter_map(rate).collect()
 }
 
 /// Round trips in which something was lost.
