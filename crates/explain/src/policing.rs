@@ -32,6 +32,7 @@ const MIN_APART: f64 = 0.35;
 const FAR_APART: f64 = 0.7;
 const MIN_SUM: f64 = 1.5;
 const MANY_RUNS: f64 = 60.0;
+const MIN_ROUNDS_OF_MANY: usize = 12;
 const MIN_FULL_OF_MANY: f64 = 0.65;
 const MIN_APART_OF_MANY: f64 = 0.5;
 /// What stands in a queue for less than that, in seconds, or for less than a sixteenth of the round trip,
@@ -101,7 +102,10 @@ impl Fit {
         if self.over > MAX_OVER {
             return false;
         }
-        let many = runs >= MANY_RUNS && self.full >= MIN_FULL_OF_MANY && self.apart >= MIN_APART_OF_MANY;
+        let many = runs >= MANY_RUNS
+            && rounds >= MIN_ROUNDS_OF_MANY
+            && self.full >= MIN_FULL_OF_MANY
+            && self.apart >= MIN_APART_OF_MANY;
         let far = self.full.min(self.apart) >= FAR_APART && self.full + self.apart >= MIN_SUM;
         let all = self.full >= MIN_FULL && self.apart >= MIN_APART || far;
         if rounds < FEW_ROUNDS || runs < FEW_RUNS { self.is_perfect(runs) } else { all || many }
