@@ -45,6 +45,8 @@ def arguments():
     parser.add_argument("--farpace", default=os.environ.get("FARPACE", os.path.join(HERE, "../target/release/farpace")),
                         metavar="PROGRAM", help="%(default)s")
     options = parser.parse_args()
+    if options.random is not None and (options.cases or options.random < 1):
+        parser.error("--random draws cases itself, one at least: leave CASE out ('' before a CONTROL)")
     options.cases = options.cases.split(",") if options.cases else list(CASES)
     options.controls = options.controls.split(",")
     if options.random:

@@ -9,6 +9,8 @@ import random
 from .cases import CASES, FULL, Case, Line, delays, outage
 
 MSS = 1448
+# What may vary beside the cause.
+KINDS = ("ipv6", "gro", "timestamps", "sack", "download")
 
 
 class Path:
@@ -61,7 +63,7 @@ def cubic_window(loss, rtt):
     return max(1.054 * (rtt / 1e3 / loss) ** 0.75, 1.2 / loss ** 0.5)
 
 
-def common(draw, kinds=("ipv6", "gro", "timestamps", "sack", "download")):
+def common(draw, kinds=KINDS):
     """What does not change the cause: address family, offload, options, who connects."""
     chosen = {"programs": {}, "sysctl": ()}
     if "ipv6" in kinds:
@@ -85,7 +87,7 @@ def lossy(draw, rates, length=1.0):
         chance = between(draw, 3e-4, 0.03)
         window = cubic_window(chance, path.rtt)
         events = window / path.rtt * 1e3 * path.seconds * chance
-        if window * 2 < path.flight and events >= 8 and (length == 1 or length * 2 <= window):
+        if window * 2 < path.flight and events >= 8 and length * 2 <= window:
             return path, chance
 
 
@@ -93,13 +95,13 @@ def case(expected, lines, chosen, seconds=None, programs=None, **more):
     own = {**chosen["programs"], **(programs or {})}
     if seconds:
         own["seconds"] = round(seconds, 1)
-    return Case(expected, *lines, programs=own, sysctl=chosen["sysctl"] + more.pop("sysctl", ()), ipv6=chosen.get("ipv6", False),
+    return Case(expected, *lines, programs=own, sysctl=chosen["sysctl"], ipv6=chosen.get("ipv6", False),
                 **more)
 
 
 def full(draw):
     path = Path(draw)
-    more, queue, programs, kinds = "", None, {}, ("ipv6", "gro", "timestamps", "sack", "download")
+    more, queue, programs, kinds = "", None, {}, KINDS
     kind = draw.choice(("fifo", "fifo", "codel", "flows"))
     if kind == "codel":
         more, queue = "aqm = { codel = {} }", "1000 packets"

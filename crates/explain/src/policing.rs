@@ -20,8 +20,8 @@ const START_EPISODES: usize = 3;
 const MIN_START: f64 = 0.1;
 const MANY_ROUNDS: usize = 6;
 /// The same where passes do not lie far below losses, and the share of losses that a bucket then explains.
-const NEARLY_ALL_ROUNDS: usize = 40;
-const FULL_OF_ALL: f64 = 0.85;
+const SURE_ROUNDS: usize = 40;
+const SURE_FULL: f64 = 0.85;
 /// What may queue at losses, as a share of the bucket's time, where losses are in few round trips.
 const MAX_QUEUE_OF_FEW: f64 = 0.2;
 /// What a bucket must explain, see [`Fit`]: always, where passes lie far below losses, and where many runs of
@@ -137,18 +137,18 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
             let from = losses.partition_point(|l| l.sent <= e.end);
             (from as f64 >= MIN_START * losses.len() as f64).then_some(from)
         });
-    match held(view, &losses, 0) {
-        Held::Policer(policing) => Some(policing),
-        Held::Queue => None,
-        Held::Neither => behind_start.find_map(|from| match held(view, &losses, from) {
-            Held::Policer(policing) => Some(policing),
-            Held::Queue | Held::Neither => None,
+    match origin(view, &losses, 0) {
+        LossOrigin::Policer(policing) => Some(policing),
+        LossOrigin::Queue => None,
+        LossOrigin::Neither => behind_start.find_map(|from| match origin(view, &losses, from) {
+            LossOrigin::Policer(policing) => Some(policing),
+            LossOrigin::Queue | LossOrigin::Neither => None,
         }),
     }
 }
 
-/// What losses look like that are held against buckets.
-enum Held {
+/// What losses come from, by the bucket that explains them.
+enum LossOrigin {
     Policer(Policing),
     /// The bucket that fits is a queue.
     Queue,
@@ -156,16 +156,16 @@ enum Held {
 }
 
 /// Holds the losses from number `from` on against buckets.
-fn held(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> Held {
+fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     let Some(asked) = losses.get(from..).filter(|asked| asked.len() >= MIN_LOSSES) else {
-        return Held::Neither;
+        return LossOrigin::Neither;
     };
     let first = asked[0];
     let rounds = rounds(asked, view.base);
     // Losses in a row tell as much as one.
     let runs = asked.len() as f64 / view.mean_run().max(1.0);
     if rounds < MIN_ROUNDS || runs < MIN_RUNS {
-        return Held::Neither;
+        return LossOrigin::Neither;
     }
     let base = view.base.as_secs_f64();
     let byte = view.half.line_rate().map_or(0.0, |rate| 1.0 / rate);
@@ -182,7 +182,7 @@ fn held(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> Held {
         let own = fit.depth / fit.rate;
         let shallow = fit.depth < DEEP * f64::from(view.mss) && runs < MANY_RUNS;
         let on_line =
-            view.half.line_rate().filter(|_| shallow).and_then(|line| held_by(&points, line, view.mss));
+            view.half.line_rate().filter(|_| shallow).and_then(|line| fit_at(&points, line, view.mss));
         let as_queue = on_line.is_some_and(|queue| queue.convinces(runs, rounds))
             || queue.is_some_and(|queue| (queue / own - 1.0).abs() <= SAME_DELAY);
         is_queue |= as_queue && fit.convinces(runs, rounds);
@@ -191,7 +191,7 @@ fn held(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> Held {
         // Where some losses are left out, the others have to be explained all the better.
         let whole = from == 0
             || rounds >= MANY_ROUNDS && fit.is_perfect(runs)
-            || rounds >= NEARLY_ALL_ROUNDS && fit.full >= FULL_OF_ALL;
+            || rounds >= SURE_ROUNDS && fit.full >= SURE_FULL;
         (whole && apart && !as_queue && fit.convinces(runs, rounds)).then_some(fit)
     };
     // In times without queues more is asked of a bucket: what queued before it would be one.
@@ -200,14 +200,14 @@ fn held(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> Held {
     let sent = sent.as_ref().and_then(&mut fit).filter(low).filter(sure);
     let fits = [fit(&seen), sent];
     let Some(best) = fits.into_iter().flatten().max_by(better) else {
-        return if is_queue { Held::Queue } else { Held::Neither };
+        return if is_queue { LossOrigin::Queue } else { LossOrigin::Neither };
     };
     // A queue of that depth would have delayed what stood in it.
     let delay = best.depth / best.rate;
     // One that holds so little may as well be a queue: queues of a few packets are common, such buckets are
     // not.
     if delay < MIN_DELAY.min(base / 16.0) {
-        return Held::Queue;
+        return LossOrigin::Queue;
     }
     let mut queued: Vec<f64> = asked.iter().map(|l| l.queued.as_secs_f64()).collect();
     queued.sort_by(f64::total_cmp);
@@ -221,9 +221,9 @@ fn held(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> Held {
     // A queue of more than a round trip fits buckets of lower rates, too; a short one does not.
     let sharp = best.is_perfect(runs) && delay < base / 2.0;
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
-        return Held::Queue;
+        return LossOrigin::Queue;
     }
-    Held::Policer(Policing {
+    LossOrigin::Policer(Policing {
         rate: Rate::from_bytes_per_sec_f64(best.rate),
         burst: best.depth as u64,
         since: first.sent,
@@ -246,12 +246,12 @@ fn best_fit(view: &View<'_>, points: &[Point], first: &FlowLoss) -> Option<Fit> 
     tried.extend(episode_rates(view, points));
     tried.extend(long_rates(view, points));
     let rates = tried.into_iter().filter(|rate| *rate > 0.0);
-    let mut best = rates.filter_map(|rate| held_by(points, rate, view.mss)).max_by(better)?;
+    let mut best = rates.filter_map(|rate| fit_at(points, rate, view.mss)).max_by(better)?;
     let mut step = (LAST_RATE - FIRST_RATE) / RATES as f64;
     for _ in 0..TIMES_FINER {
         let middle = best.rate;
         let near = (-FINER..=FINER).map(|n| middle * (1.0 + step * f64::from(n) / f64::from(FINER)));
-        best = near.filter_map(|rate| held_by(points, rate, view.mss)).max_by(better).unwrap_or(best);
+        best = near.filter_map(|rate| fit_at(points, rate, view.mss)).max_by(better).unwrap_or(best);
         step /= f64::from(FINER);
     }
     Some(best)
@@ -390,8 +390,8 @@ fn delays(view: &View<'_>) -> Option<Vec<(f64, f64)>> {
     (!delays.is_empty()).then_some(delays)
 }
 
-/// Fills a bucket that leaks at `rate`.
-fn held_by(points: &[Point], rate: f64, mss: u32) -> Option<Fit> {
+/// How well a bucket that leaks at `rate` explains the losses.
+fn fit_at(points: &[Point], rate: f64, mss: u32) -> Option<Fit> {
     let mss = f64::from(mss);
     let (mut level, mut time, mut passed) = (0.0f64, points.first()?.time, points.first()?.passed);
     let (mut at_losses, mut at_passes) = (Vec::new(), Vec::new());

@@ -130,8 +130,8 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     let long = group.len() >= 2 || first.unseen > 0 && first.duration() > losses::tail_repair(first.round);
     // So is a silence in which several timers must have fired.
     let is_long = |s: &&Stall| s.wait == Wait::Timer && s.duration() > max_pause(view, s) * LONG_SILENCE / 2;
-    let seldom = half.stalls.kept().iter().filter(is_long).count() <= MAX_OUTAGES;
-    let lasts = seldom && last.end.since(first.start) > max_pause(view, first) * LONG_SILENCE;
+    let seldom = || half.stalls.kept().iter().filter(is_long).count() <= MAX_OUTAGES;
+    let lasts = last.end.since(first.start) > max_pause(view, first) * LONG_SILENCE && seldom();
     if first.sacked == 0 && (whole && long || lasts) && unheard && !burst && !group.iter().all(|s| s.spurious)
     {
         return Cause::Outage;

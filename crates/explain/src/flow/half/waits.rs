@@ -60,16 +60,18 @@ impl Half {
         let recent = self.timeline.slices().iter().rev().take(2).map(|s| s.flight).max();
         let drained = outstanding * 5 < recent.unwrap_or_default() * 2;
         let soon = MIN_PAUSE.max(gap / 16);
-        // A buffer of which a part is free still holds the rest; a program that waits for its own clock may
-        // have let all of it go.
-        let holds = outstanding * 8 >= recent.unwrap_or_default();
-        let (released, chance) = self.released_at(now, arrived.max(last));
-        let at_once = holds && released;
-        let behind_short = !resent && self.last_short && outstanding > 0;
-        if behind_short && gap > MIN_PAUSE && (since_ack > soon || drained) {
-            self.refills.refilled(at_once, chance);
+        let mut by_acks = false;
+        if !resent && self.last_short && outstanding > 0 {
+            // A buffer of which a part is free still holds the rest; a program that waits for its own clock
+            // may have let all of it go.
+            let holds = outstanding * 8 >= recent.unwrap_or_default();
+            let (released, chance) = self.released_at(now, arrived.max(last));
+            let at_once = holds && released;
+            if gap > MIN_PAUSE && (since_ack > soon || drained) {
+                self.refills.refilled(at_once, chance);
+            }
+            by_acks = at_once && self.refills.by_acks();
         }
-        let by_acks = behind_short && at_once && self.refills.by_acks();
         let mut waits = [Span::ZERO; Wait::COUNT];
 
         let timer = MIN_TIMER.max(round * 3 / 5);
