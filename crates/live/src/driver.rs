@@ -168,6 +168,8 @@ pub struct Driver {
     devices: Vec<Attached>,
     shared: Arc<DriverState>,
     stats: Stats,
+    /// When the last round began, by the machine's clock.
+    round_began: Option<std::time::Instant>,
     arrivals: Vec<Packet>,
     observer: Box<dyn Observer>,
     /// An observer is set: packets pass the wires, where it sees them.
@@ -199,6 +201,7 @@ impl Driver {
                 ended: AtomicBool::new(false),
             }),
             stats: Stats::default(),
+            round_began: None,
             arrivals: Vec::with_capacity(BURST),
             observer: Box::new(()),
             watched: false,
@@ -376,12 +379,13 @@ impl Driver {
         if self.shared.stop.load(Ordering::SeqCst) {
             return Ok(false);
         }
-        let gap = self.clock.now().since(self.world.now());
-        if gap > LONGEST_SLEEP + PAUSE {
-            self.stats.longest_pause = self.stats.longest_pause.max(gap);
-        }
-        self.read_before_late_timers()?;
-        let now = self.present();
+        self.notice_pause();
+        // One reading of the clock for both: between two of them the process could be suspended.
+        let now = self.clock.now();
+        let now = match self.timers_are_late(now) && self.read_before_timers()? {
+            true => self.world.now(),
+            false => self.limit_lateness(now),
+        };
         self.world.run_until(now, &mut *self.observer)?;
         let mut busy = self.do_jobs()?;
         for at in 0..self.devices.len() {
@@ -395,27 +399,42 @@ impl Driver {
         Ok(true)
     }
 
+    /// Compares the beginnings of two rounds: wherever in a round the process was suspended, it is seen.
+    fn notice_pause(&mut self) {
+        let began = std::time::Instant::now();
+        if let Some(last) = self.round_began.replace(began) {
+            let gap = began.duration_since(last).as_nanos();
+            let gap = Span::from_nanos(u64::try_from(gap).unwrap_or(u64::MAX));
+            if gap > LONGEST_SLEEP + PAUSE {
+                self.stats.longest_pause = self.stats.longest_pause.max(gap);
+            }
+        }
+    }
+
     /// After a stall, the ACK that would have stopped a timer waits unread, and a timer that ran first would
-    /// find losses, or a dead peer, where there are none. So what has arrived is read first, if all devices
+    /// find losses, or a dead peer, where there are none. So what has arrived comes first, if all devices
     /// are those of a host: other elements need exact times.
-    fn read_before_late_timers(&mut self) -> Result<(), DriverError> {
-        let now = self.clock.now();
+    fn timers_are_late(&self, now: Instant) -> bool {
         // Most rounds follow each other closely, and need no look at all elements.
         if now.since(self.world.now()) < LATE_TIMERS {
-            return Ok(());
+            return false;
         }
-        let Some(due) = self.world.next_event_time() else { return Ok(()) };
-        if now.since(due) < LATE_TIMERS || !self.devices_are_of_host() {
-            return Ok(());
-        }
+        let due = self.world.next_event_time();
+        due.is_some_and(|due| now.since(due) >= LATE_TIMERS) && self.devices_are_of_host()
+    }
+
+    /// Reads what has arrived, while the timers wait. Returns whether anything has.
+    fn read_before_timers(&mut self) -> Result<bool, DriverError> {
+        let mut any = false;
         for at in 0..self.devices.len() {
             for _ in 0..MAX_LATE_BURSTS {
                 if !self.receive_from(at, true)? {
                     break;
                 }
+                any = true;
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// The world is a host and its devices, with nothing between.
@@ -430,9 +449,8 @@ impl Driver {
         self.host.filter(|host| *host == peer)
     }
 
-    /// The time that elements get as the present.
-    fn present(&mut self) -> Instant {
-        let now = self.clock.now();
+    /// The time that elements get as the present, when the clock says `now`.
+    fn limit_lateness(&mut self, now: Instant) -> Instant {
         let (Some(longest), Some(due)) = (self.longest_lateness, self.world.next_event_time()) else {
             return now;
         };
@@ -466,7 +484,9 @@ impl Driver {
         }
         // The packets have arrived by now, not by the beginning of the round: what elements delay from here
         // on must not leave early.
-        let now = self.present();
+        let now = self.clock.now();
+        let before_timers = before_timers || self.timers_are_late(now);
+        let now = self.limit_lateness(now);
         match before_timers {
             true => self.world.oversleep(now),
             false => self.world.run_until(now, &mut *self.observer)?,
