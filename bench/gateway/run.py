@@ -45,6 +45,8 @@ CLONE_NEWNET = 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
 LAN, FAR = "10.0.0.2", "192.0.2.2"
 SERVER_PORT = 8001
+# Connections at once, without a link.
+SEVERAL = 8
 
 
 def run(*words, **more):
@@ -203,13 +205,16 @@ class Site:
             self.router, self.farpace, "gateway", "up", "--lan", "lan0", "--wan", "wan0", *words
         )
 
-    def haproxy(self, address):
+    def haproxy(self, address, ports=None):
+        """Forwards port 8002, or `ports` as they are."""
         config = f"{self.directory}/haproxy.cfg"
+        ways = [(port, port) for port in ports] if ports else [(8002, SERVER_PORT)]
         with open(config, "w") as file:
             file.write(
-                "global\n  nosplice\ndefaults\n  mode tcp\n  timeout connect 60s\n  timeout client 600s\n"
-                f"  timeout server 600s\nlisten all\n  bind *:8002\n  server far {address}:{SERVER_PORT}\n"
+                "global\n  nosplice\ndefaults\n  mode tcp\n  timeout connect 60s\n  timeout client 600s\n  timeout server 600s\n"
             )
+            for here, there in ways:
+                file.write(f"listen port{here}\n  bind *:{here}\n  server far {address}:{there}\n")
         run("ip", "netns", "exec", self.router, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr")
         return self.start(self.router, "haproxy", "-db", "-f", config)
 
@@ -291,40 +296,83 @@ def show(result):
         )
 
 
+def processor_time(pid):
+    """Seconds of processor time that a process has used."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rate_of(site, to, port, connections):
+    """Gbit/s that arrive by so many connections together."""
+    words = ["iperf3", "-c", to, "-p", str(port), "-t", "5", "-O", "1", "-J", "-C", "cubic", "-P", str(connections)]
+    text = run("ip", "netns", "exec", site.client, *words)
+    return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e9
+
+
 def lan(args, out):
-    """The gateway without a link: rate of one connection, time of a small exchange, beside the kernel's forwarding."""
-    results = {}
-    for contender in ["kernel", "gateway"]:
-        with tempfile.TemporaryDirectory() as directory:
-            site = Site(args.farpace, directory)
-            try:
-                site.wire(False)
-                child = site.gateway("--min-rtt", "0us") if contender == "gateway" else None
-                serving = site.start(site.server, "iperf3", "-s")
-                rates = []
-                for _ in range(args.runs):
-                    words = ["iperf3", "-c", FAR, "-t", "5", "-O", "1", "-J", "-C", "cubic"]
-                    text = run("ip", "netns", "exec", site.client, *words)
-                    rates.append(json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e9)
-                    time.sleep(0.2)
-                site.end(serving)
-                Server(site.server, FAR)
-                opens = [site.fetch(site.client, "cubic", 100, (FAR, SERVER_PORT)) * 1e6 for _ in range(300)]
-                turns = inside(site.client, lambda: exchanges(2000)) if echo(site.server) else []
-                if child:
-                    site.end(child)
-            finally:
-                site.close()
-        results[contender] = {
-            "gbit_s": statistics.median(rates),
-            "connection_us": statistics.median(opens),
-            "exchange_us": statistics.median(turns),
+    """The gateway without a link: rates of one connection and of several, times of small exchanges, and the processor time of the
+    gateway for a gigabyte, beside forwarding by the kernel and HAProxy."""
+    contenders = {"kernel": None, "gateway, 1 thread": 1, f"gateway, {os.cpu_count()} threads": os.cpu_count()}
+    if shutil.which("haproxy"):
+        contenders["haproxy"] = None
+    rows = {name: {"one": [], "several": [], "cost": []} for name in contenders}
+    for turn in range(args.runs):
+        for name, threads in contenders.items():
+            with tempfile.TemporaryDirectory() as directory:
+                site = Site(args.farpace, directory)
+                try:
+                    lan_turn(site, name, threads, rows[name], turn == 0)
+                finally:
+                    site.close()
+    results = {
+        name: {
+            "gbit_s": statistics.median(row["one"]),
+            "several_gbit_s": statistics.median(row["several"]),
+            "processor_s_per_gb": statistics.median(row["cost"]) if row["cost"] else None,
+            "connection_us": row["connection_us"],
+            "exchange_us": row["exchange_us"],
         }
-    out.append({"lan": results, "runs": args.runs})
+        for name, row in rows.items()
+    }
+    out.append({"lan": results, "runs": args.runs, "connections": SEVERAL})
     if not args.json:
-        print(f"\nwithout a link, {args.runs} runs: Gbit/s of a connection, us of a connection with 100 B, us of an exchange of 1 B")
+        print(f"\nwithout a link, medians of {args.runs} runs: Gbit/s of 1 and of {SEVERAL} connections, processor seconds of the gateway")
+        print("per GB of several, us of a connection with 100 B, us of an exchange of 1 B")
         for name, row in results.items():
-            print(f"{name:10} {row['gbit_s']:8.2f} {row['connection_us']:8.0f} {row['exchange_us']:8.0f}")
+            cost = row["processor_s_per_gb"]
+            cost = f"{cost:7.2f}" if cost else f"{'':7}"
+            print(
+                f"{name:20} {row['gbit_s']:6.2f} {row['several_gbit_s']:6.2f} {cost} {row['connection_us']:7.0f} {row['exchange_us']:6.0f}"
+            )
+
+
+def lan_turn(site, name, threads, row, is_first):
+    """One run of a contender. Small exchanges are measured in the first."""
+    site.wire(False)
+    child, to, ports = None, FAR, (5201, SERVER_PORT, 8003)
+    if threads:
+        child = site.gateway("--min-rtt", "0us", "--threads", str(threads))
+    elif name == "haproxy":
+        child, to = site.haproxy(FAR, ports), "10.0.0.1"
+    serving = site.start(site.server, "iperf3", "-s")
+    time.sleep(0.2)
+    row["one"].append(rate_of(site, to, ports[0], 1))
+    before = processor_time(child.pid) if child else 0
+    rate = rate_of(site, to, ports[0], SEVERAL)
+    row["several"].append(rate)
+    if child:
+        # A second is left out of the rate, and not of the time.
+        row["cost"].append((processor_time(child.pid) - before) / (rate / 8 * 6))
+    site.end(serving)
+    if is_first:
+        Server(site.server, FAR)
+        opens = [site.fetch(site.client, "cubic", 100, (to, ports[1])) * 1e6 for _ in range(300)]
+        echo(site.server)
+        turns = inside(site.client, lambda: exchanges(2000, (to, ports[2])))
+        row["connection_us"], row["exchange_us"] = statistics.median(opens), statistics.median(turns)
+    if child:
+        site.end(child)
 
 
 def echo(namespace):
@@ -337,11 +385,10 @@ def echo(namespace):
             sock.sendall(byte)
 
     threading.Thread(target=serve, daemon=True).start()
-    return True
 
 
-def exchanges(count):
-    with socket.create_connection((FAR, 8003)) as sock:
+def exchanges(count, to):
+    with socket.create_connection(to) as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         times = []
         for _ in range(count):

@@ -3,31 +3,30 @@
 //! The tap is at one place: the wires between the gateway and its two sides. So it sees what the gateway
 //! receives and sends, split or passed, in a pair as well. It puts packets into blocks of pcapng, in memory.
 //! A thread of its own writes them: a slow disk delays no packet, and an error of the disk ends the capture
-//! alone.
+//! alone. Each thread of the gateway has a tap; all of them write to the same files.
 //!
 //! A side has files of its own. Both legs of a connection have the same addresses, ports and sequence
 //! numbers, so that in one file a segment of one leg would be a retransmission of the other.
 
 use crate::Note;
 use crate::capture_files::SideFiles;
+use crate::capture_order::{OrderedBlocks, TakenBlocks};
 use anyhow::{Context, Result, bail};
 use farpace_gateway::Gateway;
 use farpace_live::Driver;
 use farpace_path::Port;
 use farpace_path::world::{ElementId, Observer, WireId};
-use farpace_trace::{InterfaceId, PcapngWriter};
+use farpace_trace::PcapngWriter;
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::Packet;
 use farpace_wire::icmp::Icmp;
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::{Value, json};
-use std::cell::RefCell;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,8 +43,6 @@ const SIDES: [(&str, Port, &str); 2] = [
     ("lan", Gateway::LAN, "the LAN side of the gateway"),
     ("wan", Gateway::WAN, "the WAN side of the gateway"),
 ];
-/// The thread gets so many bytes at once, or what there is when [`GatewayCapture::flush`] is called.
-const CHUNK: usize = 64 << 10;
 /// Chunks that wait for the disk at most. Packets of further ones are dropped from the capture, and counted.
 const MAX_CHUNKS: usize = 256;
 /// For so long the end of a capture waits for the disk.
@@ -123,12 +120,36 @@ struct CaptureCounts {
     ended: Mutex<Option<String>>,
 }
 
-/// The files of a capture that waits for packets. It can be opened in any thread.
+impl CaptureCounts {
+    fn view(&self, config: &CaptureConfig) -> CaptureView {
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        CaptureView {
+            config: config.clone(),
+            packets: count(&self.packets),
+            bytes: count(&self.bytes),
+            dropped: count(&self.dropped),
+            ended: self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+/// The files of a capture. They can be opened in any thread.
 pub struct CaptureFiles {
+    feed: CaptureFeed,
+    done: Receiver<()>,
+}
+
+/// The way of packets to the files. Each thread of the gateway has one; clones are the same.
+#[derive(Clone)]
+pub struct CaptureFeed(Arc<CaptureInput>);
+
+struct CaptureInput {
     config: CaptureConfig,
+    sides: Vec<Mutex<OrderedBlocks>>,
     sender: SyncSender<Chunk>,
     counts: Arc<CaptureCounts>,
-    done: Receiver<()>,
+    /// The thread has ended.
+    is_over: AtomicBool,
 }
 
 impl CaptureFiles {
@@ -143,11 +164,12 @@ impl CaptureFiles {
         let lock = lock(&config.folder).with_context(|| format!("cannot write captures to {shown}"))?;
         // Both sides share the limit.
         let limit = config.limit.get() / SIDES.len() as u64;
-        let mut sides = Vec::new();
+        let (mut sides, mut buffers) = (Vec::new(), Vec::new());
         for (side, (name, ..)) in SIDES.into_iter().enumerate() {
-            let start = writer(side, Span::ZERO).and_then(PcapngWriter::finish);
+            let start = writer(side).and_then(PcapngWriter::finish);
             let files = start.and_then(|start| SideFiles::open(&config.folder, name, limit, start));
             sides.push(files.with_context(|| format!("cannot write captures to {shown}"))?);
+            buffers.push(Mutex::new(OrderedBlocks::new(writer(side)?)));
         }
         let (sender, receiver) = sync_channel::<Chunk>(MAX_CHUNKS);
         let counts = Arc::new(CaptureCounts::default());
@@ -167,7 +189,42 @@ impl CaptureFiles {
             .name("capture".to_owned())
             .spawn(write)
             .context("cannot start a thread")?;
-        Ok(CaptureFiles { config, sender, counts, done })
+        let is_over = AtomicBool::new(false);
+        let input = CaptureInput { config, sides: buffers, sender, counts, is_over };
+        Ok(CaptureFiles { feed: CaptureFeed(Arc::new(input)), done })
+    }
+
+    /// For a [`GatewayCapture`].
+    pub fn feed(&self) -> CaptureFeed {
+        self.feed.clone()
+    }
+
+    /// The disk is full, or fails.
+    pub fn have_failed(&self) -> bool {
+        self.feed.0.counts.ended.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// What it does.
+    pub fn view(&self) -> CaptureView {
+        let CaptureInput { config, counts, .. } = &*self.feed.0;
+        counts.view(config)
+    }
+
+    /// What was captured so far, but for the latest packets, goes to the files.
+    pub fn flush(&self) {
+        self.feed.0.flush(false);
+    }
+
+    /// Ends the capture, whose [`GatewayCapture`]s have ended, and waits a moment for the disk.
+    pub fn end(self) -> CaptureView {
+        self.feed.0.flush(true);
+        let CaptureInput { config, counts, .. } = &*self.feed.0;
+        let (config, counts) = (config.clone(), counts.clone());
+        // The thread ends when nobody can send to it.
+        drop(self.feed);
+        // An error means that it has ended.
+        let _ = self.done.recv_timeout(MAX_END);
+        counts.view(&config)
     }
 }
 
@@ -192,12 +249,12 @@ fn write_all(receiver: &Receiver<Chunk>, sides: &mut [SideFiles], counts: &Captu
     Ok(())
 }
 
-/// A file of a side, whose packets' times count from `epoch`.
-fn writer(side: usize, epoch: Span) -> io::Result<PcapngWriter<Vec<u8>>> {
+/// A file of a side, whose packets' times count from 1970-01-01.
+fn writer(side: usize) -> io::Result<PcapngWriter<Vec<u8>>> {
     let (name, _, description) = SIDES[side];
     let writer = PcapngWriter::new(Vec::new(), "farpace gateway")?;
     // The files bound themselves.
-    let mut writer = writer.with_epoch(epoch).with_limit(ByteCount::MAX);
+    let mut writer = writer.with_limit(ByteCount::MAX);
     writer.add_interface(name, description, None)?;
     Ok(writer)
 }
@@ -229,37 +286,24 @@ impl CaptureView {
     }
 }
 
-/// A capture that runs. Clones are the same capture; the driver has one as its observer.
-#[derive(Clone)]
-pub struct GatewayCapture(Rc<RefCell<CaptureTap>>);
-
-struct CaptureTap {
-    files: CaptureFiles,
-    sides: Vec<SideTap>,
+/// What captures in one thread of the gateway: the observer of its driver.
+pub struct GatewayCapture {
+    feed: CaptureFeed,
+    /// When the time of the driver began, since 1970-01-01.
+    epoch: Span,
     /// The side of each wire.
     wires: Vec<(WireId, usize)>,
-    /// The thread has ended.
-    is_over: bool,
-}
-
-struct SideTap {
-    writer: PcapngWriter<Vec<u8>>,
-    /// In what the writer holds.
-    packets: u64,
 }
 
 impl GatewayCapture {
-    /// Captures from now on what the gateway receives and sends.
+    /// Captures from now on what the gateway receives and sends, until the driver gets another observer.
     ///
     /// # Errors
     /// The gateway is not there.
-    pub fn begin(files: CaptureFiles, driver: &mut Driver, gateway: ElementId) -> Result<Self> {
+    pub fn begin(feed: CaptureFeed, driver: &mut Driver, gateway: ElementId) -> Result<()> {
         let epoch = driver.epoch();
-        let (mut sides, mut wires) = (Vec::new(), Vec::new());
+        let mut wires = Vec::new();
         for (side, (_, port, _)) in SIDES.into_iter().enumerate() {
-            let mut writer = writer(side, epoch)?;
-            writer.get_mut().clear(); // the files have it
-            sides.push(SideTap { writer, packets: 0 });
             let world = driver.world_mut();
             let near = (gateway, port);
             let far = world.peer(near).context("a side of the gateway is not connected")?;
@@ -267,76 +311,42 @@ impl GatewayCapture {
                 wires.push((world.observe(end)?, side));
             }
         }
-        let capture =
-            GatewayCapture(Rc::new(RefCell::new(CaptureTap { files, sides, wires, is_over: false })));
-        driver.set_observer(Box::new(capture.clone()));
-        Ok(capture)
-    }
-
-    /// What was captured so far goes to the files. False: the capture has ended.
-    pub fn flush(&self) -> bool {
-        let mut tap = self.0.borrow_mut();
-        (0..SIDES.len()).for_each(|side| tap.hand_over(side));
-        !tap.is_over && tap.files.counts.ended.lock().unwrap_or_else(PoisonError::into_inner).is_none()
-    }
-
-    /// What it does.
-    pub fn view(&self) -> CaptureView {
-        let CaptureFiles { config, counts, .. } = &self.0.borrow().files;
-        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        CaptureView {
-            config: config.clone(),
-            packets: count(&counts.packets),
-            bytes: count(&counts.bytes),
-            dropped: count(&counts.dropped),
-            ended: counts.ended.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        }
-    }
-
-    /// Ends it, and waits a moment for the disk.
-    pub fn end(self, driver: &mut Driver) -> CaptureView {
-        driver.remove_observer();
-        self.flush();
-        let mut tap = self.0.borrow_mut();
-        // The thread ends when nobody can send to it.
-        tap.files.sender = sync_channel(0).0;
-        tap.is_over = true;
-        // An error means that it has ended.
-        let _ = tap.files.done.recv_timeout(MAX_END);
-        drop(tap);
-        self.view()
+        driver.set_observer(Box::new(GatewayCapture { feed, epoch, wires }));
+        Ok(())
     }
 }
 
-impl CaptureTap {
-    fn write(&mut self, now: Instant, side: usize, packet: &Packet) {
-        let keep = match self.files.config.snaplen {
+impl CaptureInput {
+    fn write(&self, time: Instant, side: usize, packet: &Packet) {
+        let keep = match self.config.snaplen {
             Some(snaplen) => snaplen as usize,
             None => headers_of(packet),
         };
-        let Some(SideTap { writer, packets }) = self.sides.get_mut(side) else { return };
-        // Writing to memory does not fail, and the interface is declared.
-        let _ = writer.start_of_packet(InterfaceId(0), now, packet, keep, None);
-        *packets += 1;
-        if writer.get_mut().len() >= CHUNK {
-            self.hand_over(side);
+        let Some(blocks) = self.sides.get(side) else { return };
+        // Under the lock, so that the chunks of a side stay in order.
+        let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(taken) = blocks.put(time, packet, keep) {
+            self.hand_over(side, taken);
         }
     }
 
-    /// Gives the thread what a side has. If it does not keep up, the packets are dropped.
-    fn hand_over(&mut self, side: usize) {
-        let Some(SideTap { writer, packets }) = self.sides.get_mut(side) else { return };
-        if *packets == 0 {
-            return;
+    fn flush(&self, all: bool) {
+        for (side, blocks) in self.sides.iter().enumerate() {
+            let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(taken) = blocks.take(all) {
+                self.hand_over(side, taken);
+            }
         }
-        let chunk =
-            Chunk { side, blocks: std::mem::take(writer.get_mut()), packets: std::mem::take(packets) };
-        match self.files.sender.try_send(chunk) {
+    }
+
+    /// Gives the thread a chunk. If it does not keep up, the packets are dropped.
+    fn hand_over(&self, side: usize, (blocks, packets): TakenBlocks) {
+        match self.sender.try_send(Chunk { side, blocks, packets }) {
             Ok(()) => {}
             Err(TrySendError::Full(chunk)) => {
-                self.files.counts.dropped.fetch_add(chunk.packets, Ordering::Relaxed);
+                self.counts.dropped.fetch_add(chunk.packets, Ordering::Relaxed);
             }
-            Err(TrySendError::Disconnected(_)) => self.is_over = true,
+            Err(TrySendError::Disconnected(_)) => self.is_over.store(true, Ordering::Relaxed),
         }
     }
 }
@@ -357,14 +367,14 @@ fn headers_of(packet: &Packet) -> usize {
 
 impl Observer for GatewayCapture {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
-        let mut tap = self.0.borrow_mut();
-        let Some(side) = tap.wires.iter().find(|(own, _)| *own == wire).map(|(_, side)| *side) else {
+        let Some(side) = self.wires.iter().find(|(own, _)| *own == wire).map(|(_, side)| *side) else {
             return;
         };
+        let (time, input) = (now + self.epoch, &self.feed.0);
         match packet.segment_size() {
-            _ if tap.is_over => {}
-            None => tap.write(now, side, packet),
-            Some(_) => packet.clone().split_segments(|part| tap.write(now, side, &part)),
+            _ if input.is_over.load(Ordering::Relaxed) => {}
+            None => input.write(time, side, packet),
+            Some(_) => packet.clone().split_segments(|part| input.write(time, side, &part)),
         }
     }
 }
@@ -383,16 +393,20 @@ mod tests {
     #[test]
     fn what_waits_for_the_disk_is_bounded() {
         let (sender, receiver) = sync_channel(MAX_CHUNKS);
-        let (counts, done) = (Arc::new(CaptureCounts::default()), channel().1);
-        let files = CaptureFiles { config: config(Path::new("/")), sender, counts: counts.clone(), done };
-        let sides = vec![SideTap { writer: writer(0, Span::ZERO).unwrap(), packets: 0 }];
-        let mut tap = CaptureTap { files, sides, wires: Vec::new(), is_over: false };
+        let counts = Arc::new(CaptureCounts::default());
+        let input = CaptureInput {
+            config: config(Path::new("/")),
+            sides: vec![Mutex::new(OrderedBlocks::new(writer(0).unwrap()))],
+            sender,
+            counts: counts.clone(),
+            is_over: AtomicBool::new(false),
+        };
         let payload = vec![7; 60_000].into();
         let packet = Packet::from_link(MacAddr::default(), MacAddr::default(), EtherType(0x88b5), payload);
-        for _ in 0..2_000 {
-            tap.write(Instant::ZERO, 0, &packet);
+        for n in 0..2_000 {
+            input.write(Instant::ZERO + Span::from_secs(n), 0, &packet);
         }
-        tap.hand_over(0);
+        input.flush(true);
         let waits: Vec<_> = receiver.try_iter().collect();
         assert_eq!(waits.len(), MAX_CHUNKS);
         assert!(waits.iter().map(|chunk| chunk.blocks.len()).sum::<usize>() <= 32 << 20);
@@ -401,9 +415,9 @@ mod tests {
         assert!(dropped > 0);
         // The thread has ended.
         drop(receiver);
-        tap.write(Instant::ZERO, 0, &packet);
-        tap.hand_over(0);
-        assert!(tap.is_over);
+        input.write(Instant::ZERO, 0, &packet);
+        input.flush(true);
+        assert!(input.is_over.load(Ordering::Relaxed));
     }
 
     /// Breaks: two gateways write to one directory, or a directory stays locked after the end of a capture.
@@ -414,8 +428,8 @@ mod tests {
         let first = CaptureFiles::open(config(&folder), |_| {}).unwrap();
         let error = CaptureFiles::open(config(&folder), |_| {}).err().unwrap();
         assert!(format!("{error:#}").contains("a capture runs there already"), "{error:#}");
-        let CaptureFiles { sender, done, .. } = first;
-        drop(sender);
+        let CaptureFiles { feed, done } = first;
+        drop(feed);
         let _ = done.recv_timeout(Duration::from_secs(10));
         CaptureFiles::open(config(&folder), |_| {}).unwrap();
         assert!(

@@ -1,6 +1,7 @@
 //! The configuration file of a gateway, and what the command line says in its place.
 
 use super::capture::{CaptureConfig, DEFAULT_PCAP_LIMIT};
+use super::shards::MAX_THREADS;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_gateway::limits::{
     DEFAULT_BUFFER, DEFAULT_MIN_RTT, MAX_BUFFER, MAX_CONNECTIONS, MAX_HALF_OPEN, MAX_RULES, MIN_BUFFER,
@@ -84,6 +85,8 @@ pub struct GatewayFile {
     pub buffer: ByteCount,
     /// Memory of all connections (default: a quarter of that of the host).
     pub memory: Option<ByteCount>,
+    /// Threads that the connections are spread over, 1 to 64; 1 with a peer (default: one for each processor).
+    pub threads: Option<usize>,
     /// Split connections at most; further ones pass (default: 262144).
     pub max_connections: usize,
     /// Connections at most whose handshake is not complete; further ones pass (default: 16384).
@@ -145,6 +148,7 @@ impl Default for GatewayFile {
             rate: None,
             buffer: DEFAULT_BUFFER,
             memory: None,
+            threads: None,
             max_connections: MAX_CONNECTIONS,
             max_half_open: MAX_HALF_OPEN,
             lan_tcp: Settings::default(),
@@ -233,6 +237,12 @@ impl GatewayFile {
         if self.memory.is_some_and(|memory| memory < MIN_MEMORY) {
             bail!("memory must be at least {MIN_MEMORY}");
         }
+        if self.threads.is_some_and(|threads| !(1..=MAX_THREADS).contains(&threads)) {
+            bail!("threads must be 1 to {MAX_THREADS}");
+        }
+        if self.peer.is_some() && self.threads.is_some_and(|threads| threads > 1) {
+            bail!("a gateway with a peer has one thread: all paths are in one order; leave threads out");
+        }
         if self.policies.len() > MAX_RULES {
             bail!("{} policies: at most {MAX_RULES}", self.policies.len());
         }
@@ -263,6 +273,15 @@ impl GatewayFile {
     pub fn capture(&self) -> Option<CaptureConfig> {
         let (snaplen, limit) = (self.snaplen, self.pcap_limit);
         self.pcap.clone().map(|folder| CaptureConfig { folder, snaplen, limit })
+    }
+
+    /// Threads of the gateway: without a word one for each processor that this process may use.
+    pub fn threads(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        match self.peer {
+            Some(_) => 1,
+            None => self.threads.unwrap_or_else(processors),
+        }
     }
 
     /// The links of the paths to the peer.
@@ -356,6 +375,7 @@ lan = [{}]
 # min_rtt = \"5 ms\"      # what auto takes for short
 # buffer = \"64 MiB\"     # kept by a leg at most, in each direction
 # memory = \"1 GiB\"      # of all connections; default: a quarter of the host's
+# threads = 2           # default: one for each processor; 1 with a peer
 # metrics = \"127.0.0.1:9745\"
 # web = \"127.0.0.1:9746\"   # the dashboard
 # pcap = \"/var/log/farpace\"  # captures of both sides: headers alone, 1 GiB at most
@@ -434,6 +454,9 @@ mod tests {
             ("lan = [\"a\"]\nwan = [\"b\"]\npcap = \"d\"\npcap_limit = \"1 kB\"", "at least 1"),
             ("lan = [\"a\"]\nwan = [\"b\"]\ntable = 254", "table"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nrule_priority = 0", "rule_priority"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 0", "1 to 64"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 65", "1 to 64"),
+            ("lan = [\"a\"]\npeer = \"p.conf\"\nthreads = 2", "one thread"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nmax_connections = 0", "max_connections"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nmax_half_open = 99999", "max_half_open"),
             (

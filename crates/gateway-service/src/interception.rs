@@ -8,6 +8,7 @@ use super::config::GatewayFile;
 use super::pair::GatewayPair;
 use super::peer_file::PeerFile;
 use anyhow::{Context, Result, anyhow, bail};
+use farpace_live::Device;
 use farpace_live::device::{Tun, TunConfig};
 use farpace_live::system::{
     IpFamily, OwnedTable, Setup, SystemError, SystemInterface, interface_facts, packet_filter, sysctl,
@@ -27,8 +28,9 @@ const TRACKING: [&str; 5] = ["ct ", "masquerade", "snat ", "dnat ", "redirect"];
 
 /// The devices of a gateway, and what leads to them.
 pub struct Interception {
-    /// The device of the LAN side, and of the WAN side without a peer.
-    pub devices: Vec<Tun>,
+    /// For each thread its queues of the devices: that of the LAN side, and without a peer that of the WAN
+    /// side.
+    pub queues: Vec<Vec<Box<dyn Device>>>,
     /// Their names.
     pub names: Vec<String>,
     /// MTU of each side, in bytes.
@@ -64,15 +66,23 @@ impl Interception {
             // What passes unsplit may be as long as either side allows.
             None => (names, mtus[0].max(mtus[1])),
         };
-        let open = |name: &String| Tun::open(&TunConfig { mtu, ..TunConfig::new(name) });
-        let devices = names.iter().map(open).collect::<Result<_, _>>()?;
+        let threads = file.threads();
+        let mut queues: Vec<Vec<Box<dyn Device>>> = (0..threads).map(|_| Vec::new()).collect();
+        for name in &names {
+            let config = TunConfig { mtu, ..TunConfig::new(name) };
+            let device = match threads {
+                1 => vec![Tun::open(&config)?],
+                _ => Tun::open_queues(&config, threads)?,
+            };
+            queues.iter_mut().zip(device).for_each(|(of_thread, queue)| of_thread.push(Box::new(queue)));
+        }
         let mut notes = Vec::new();
         let mut families = vec![IpFamily::V4];
         match sysctl::read("net.ipv6.conf.all.disable_ipv6") {
             Ok(off) if off == "0" => families.push(IpFamily::V6),
             _ => notes.push("IPv6 is off on this host, and is not split".to_owned()),
         }
-        Ok(Interception { devices, names, mtus, notes, setup, to_peer: None, _untracked: None, families })
+        Ok(Interception { queues, names, mtus, notes, setup, to_peer: None, _untracked: None, families })
     }
 
     /// From now on traffic comes to the devices.

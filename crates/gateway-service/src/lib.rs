@@ -10,7 +10,8 @@
 //! | what leads traffic to the gateway | `interception` |
 //! | a pair: keys, files, tunnels over several links | `keys`, `peer_file`, `pair`, `endpoint_name` |
 //! | when a peer is down | `peer_watch` |
-//! | captures of both sides | `capture`, `capture_files` |
+//! | the threads, and what they share | `shards` |
+//! | captures of both sides | `capture`, `capture_files`, `capture_order` |
 //! | what it tells: snapshot, control socket, metrics, dashboard | `snapshot`, `control`, `status`, `web` |
 //! | what keeps traffic from it | `check`, and `check_policy` for routing rules |
 //! | a process that ends it when it hangs | `watchdog` |
@@ -19,6 +20,7 @@
 
 mod capture;
 mod capture_files;
+mod capture_order;
 pub mod check;
 mod check_policy;
 mod config;
@@ -31,6 +33,7 @@ mod pair;
 mod peer_file;
 mod peer_watch;
 mod service;
+mod shards;
 mod snapshot;
 pub mod status;
 pub mod watchdog;

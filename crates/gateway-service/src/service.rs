@@ -1,20 +1,19 @@
 //! The gateway on this host, until it is told to end.
 
-use super::capture::{CaptureFiles, CaptureView, GatewayCapture};
+use super::capture::{CaptureFiles, CaptureView};
 use super::config::{GatewayFile, PeerDown};
 use super::control::{GatewayRequest, Question, Questions};
 use super::interception::{Interception, side_mtu};
 use super::pair::{GatewayPair, PairElements, PairView};
 use super::peer_watch::PeerWatch;
+use super::shards::{GatewayShard, ShardView, Workers};
 use super::snapshot::{MAX_ROWS, Snapshot};
 use super::watchdog::Watchdog;
 use super::web::{self, Dashboard};
 use crate::Note;
 use anyhow::{Context, Result, bail};
-use farpace_gateway::{Gateway, GatewayTotals};
-use farpace_live::{Driver, Wait, sharpen_timers};
+use farpace_gateway::{Gateway, GatewayTotals, Shard};
 use farpace_path::world::{ElementId, World};
-use farpace_path::{BoundaryPort, Cx, Port};
 use farpace_units::{Instant, Span};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -22,8 +21,6 @@ use serde_json::{Value, json};
 
 /// Connections are handed over in this time, or end.
 const DRAIN: Span = Span::from_secs(30);
-/// Rounds of the loop after nothing comes any more.
-const LAST_ROUNDS: u32 = 8;
 /// Between two signs of life for systemd.
 const NOTIFY: Span = Span::from_millis(500);
 /// Between two looks at what is known of the paths to a peer.
@@ -33,8 +30,8 @@ const RULES_RETRY: Span = Span::from_secs(5);
 
 /// A gateway that runs.
 pub struct GatewayService {
-    driver: Driver,
-    gateway: ElementId,
+    first: GatewayShard,
+    workers: Workers,
     watchdog: Watchdog,
     questions: Questions,
     signals: SignalFd,
@@ -48,7 +45,7 @@ pub struct GatewayService {
     /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
     rules_error: Option<String>,
     rules_retry: Instant,
-    capture: Option<GatewayCapture>,
+    capture: Option<CaptureFiles>,
     /// A capture that has ended by itself.
     ended_capture: Option<CaptureView>,
     /// Connections are handed over.
@@ -83,46 +80,24 @@ impl GatewayService {
         let pair = GatewayPair::open(&file)?;
         let mut interception = Interception::begin(&file, pair.as_ref())?;
         let config = file.gateway(interception.mtus)?;
-        let mut world = World::new(0);
-        let gateway = world.add("gateway", Box::new(Gateway::new(config)))?;
-        let mut ports = Vec::new();
-        let sides = [("lan", Gateway::LAN), ("wan", Gateway::WAN)];
-        for (name, port) in sides.into_iter().take(interception.names.len()) {
-            let boundary = world.add(name, Box::new(BoundaryPort::default()))?;
-            world.connect((gateway, port), (boundary, Port(0)))?;
-            ports.push(boundary);
-        }
-        let mut built = None;
-        if let Some(pair) = pair {
-            let (elements, path_ports) = pair.build(&mut world, gateway)?;
-            built = Some((pair, elements, path_ports));
-        }
-        let mut driver = Driver::new(world, Wait::Sleep)?;
-        for (port, device) in ports.into_iter().zip(std::mem::take(&mut interception.devices)) {
-            driver.attach(port, Box::new(device));
-        }
+        let shards = Shard::all(interception.queues.len());
+        let mut shards: Vec<_> = shards.into_iter().zip(std::mem::take(&mut interception.queues)).collect();
+        let (shard, devices) = shards.remove(0);
+        let build =
+            |world: &mut World, gateway| pair.map(|pair| build_pair(pair, world, gateway)).transpose();
+        let (mut first, built) = GatewayShard::new(config.clone(), shard, devices, build)?;
         let pair = built.map(|(mut pair, elements, path_ports)| {
-            pair.attach(&mut driver, path_ports);
+            pair.attach(&mut first.driver, path_ports);
             (pair, elements)
         });
-        let begin = |files| GatewayCapture::begin(files, &mut driver, gateway);
-        let capture = capture.map(begin).transpose()?;
-        sharpen_timers();
-        let questions = Questions::open(driver.handle(), file.metrics, note)?;
+        let workers = Workers::start(&config, shards, &first.driver.handle())?;
+        let questions = Questions::open(first.driver.handle(), file.metrics, note)?;
         let serve = |address| web::serve(address, questions.asker());
         let dashboard = file.web.map(serve).transpose()?;
         let watchdog = Watchdog::start(note)?;
-        match &pair {
-            None => interception.catch(&file)?,
-            Some((pair, _)) if file.peer_down == PeerDown::Hold => {
-                interception.catch_for_peer(&file, &pair.file)?
-            }
-            // When it answers.
-            Some(_) => {}
-        }
-        let running = GatewayService {
-            driver,
-            gateway,
+        let mut running = GatewayService {
+            first,
+            workers,
             watchdog,
             questions,
             signals,
@@ -134,13 +109,28 @@ impl GatewayService {
             peer_watch: PeerWatch::default(),
             rules_error: None,
             rules_retry: Instant::ZERO,
-            capture,
+            capture: None,
             ended_capture: None,
             dashboard,
             is_ending: false,
             note,
         };
+        if let Some(files) = capture {
+            running.start_capture(files)?;
+        }
+        running.catch()?;
         Ok(running)
+    }
+
+    /// From now on traffic comes to the gateway; with a peer that may be down, when it answers.
+    fn catch(&mut self) -> Result<()> {
+        match &self.pair {
+            None => self.interception.catch(&self.file),
+            Some((pair, _)) if self.file.peer_down == PeerDown::Hold => {
+                self.interception.catch_for_peer(&self.file, &pair.file)
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     /// Runs until it is told to end, or `lasts` is over, and hands its connections over to their hosts.
@@ -155,25 +145,28 @@ impl GatewayService {
     }
 
     fn serve(&mut self, lasts: Option<Span>, read: &dyn Fn() -> Result<GatewayFile>) -> Result<()> {
-        let end = lasts.map_or(Instant::FAR_FUTURE, |lasts| self.driver.now() + lasts);
+        let end = lasts.map_or(Instant::FAR_FUTURE, |lasts| self.first.driver.now() + lasts);
         loop {
             self.round()?;
             while let Ok(Some(signal)) = self.signals.read_signal() {
                 if signal.ssi_signo != Signal::SIGHUP as u32 {
                     return Ok(());
                 }
-                self.reload(read);
+                self.reload(read)?;
             }
-            if self.driver.now() >= end {
+            if self.first.driver.now() >= end {
                 return Ok(());
             }
         }
     }
 
     fn round(&mut self) -> Result<()> {
-        self.driver.run_round()?;
-        self.watchdog.beat();
-        let now = self.driver.now();
+        self.first.round()?;
+        self.workers.check()?;
+        if self.workers.live() {
+            self.watchdog.beat();
+        }
+        let now = self.first.driver.now();
         if now.since(self.notified) >= NOTIFY {
             self.notified = now;
             let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
@@ -182,13 +175,13 @@ impl GatewayService {
         if now.since(self.looked) >= LOOK {
             self.looked = now;
             self.follow_paths();
-            self.flush_capture();
+            self.flush_capture()?;
         }
         for request in self.questions.requests() {
             // Who has asked may have given up.
             match request {
                 GatewayRequest::Look(question, to) => {
-                    drop(to.send(self.snapshot(question == Question::Status)))
+                    drop(to.send(self.snapshot(question == Question::Status)?))
                 }
                 GatewayRequest::StartCapture(files, to) => drop(to.send(self.start_capture(files))),
                 GatewayRequest::StopCapture(to) => drop(to.send(self.stop_capture())),
@@ -201,32 +194,45 @@ impl GatewayService {
         if let Some(running) = &self.capture {
             bail!("a capture runs: `farpace gateway capture stop` ends it; {}", running.view().json()["dir"]);
         }
-        let capture = GatewayCapture::begin(files, &mut self.driver, self.gateway)?;
-        let value = capture.view().json();
-        (self.capture, self.ended_capture) = (Some(capture), None);
+        let value = files.view().json();
+        let (feed, own) = (files.feed(), files.feed());
+        self.first.start_capture(own)?;
+        self.workers
+            .each(move |shard| shard.start_capture(feed.clone()))?
+            .into_iter()
+            .collect::<Result<()>>()?;
+        (self.capture, self.ended_capture) = (Some(files), None);
         Ok(value)
     }
 
     fn stop_capture(&mut self) -> Result<Value> {
         match (self.capture.take(), self.ended_capture.take()) {
-            (Some(capture), _) => Ok(capture.end(&mut self.driver).json()),
+            (Some(files), _) => Ok(self.end_capture(files)?.json()),
             (None, Some(ended)) => Ok(ended.json()),
             (None, None) => bail!("no capture runs"),
         }
     }
 
+    fn end_capture(&mut self, files: CaptureFiles) -> Result<CaptureView> {
+        self.first.end_capture();
+        self.workers.each(GatewayShard::end_capture)?;
+        Ok(files.end())
+    }
+
     /// What was captured goes to the disk. If that is full, the gateway goes on without a capture.
-    fn flush_capture(&mut self) {
-        if let Some(capture) = self.capture.take_if(|capture| !capture.flush()) {
-            self.ended_capture = Some(capture.end(&mut self.driver));
+    fn flush_capture(&mut self) -> Result<()> {
+        if let Some(files) = self.capture.take_if(|files| files.have_failed()) {
+            self.ended_capture = Some(self.end_capture(files)?);
         }
+        self.capture.iter().for_each(CaptureFiles::flush);
+        Ok(())
     }
 
     /// Traffic goes to the peer while it answers. When it is down, traffic passes by the kernel, as at its
     /// own site, unless it is to be held.
     fn follow_peer(&mut self, now: Instant) {
         let Some((pair, elements)) = &self.pair else { return };
-        let is_up = pair.is_up(self.driver.world(), elements);
+        let is_up = pair.is_up(self.first.driver.world(), elements);
         let is_down = self.peer_watch.is_down(now, is_up, || pair.heard());
         match is_up || self.file.peer_down == PeerDown::Hold {
             true if !self.is_ending => self.lead_to_peer(now),
@@ -258,9 +264,7 @@ impl GatewayService {
         }
         let done = self.interception.pass_by_kernel();
         if done.is_ok() {
-            let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.abandon(cx);
-            // The element is there as long as the world.
-            let _ = self.driver.call(self.gateway, act);
+            self.first.on_gateway(Gateway::abandon);
         }
         self.on_rules(now, done.context("cannot let traffic pass by the kernel"));
     }
@@ -282,14 +286,12 @@ impl GatewayService {
         pair.follow_names();
         if let Some(mtu) = pair.measured_mtu().filter(|mtu| *mtu != self.interception.mtus[1]) {
             self.interception.mtus[1] = mtu;
-            if let Some(gateway) = self.driver.world_mut().element_mut::<Gateway>(self.gateway) {
-                gateway.set_wan_mtu(mtu);
-            }
+            self.first.on_gateway(|gateway, _| gateway.set_wan_mtu(mtu));
         }
     }
 
     /// Reads the configuration again. Interfaces and addresses stay what they are.
-    fn reload(&mut self, read: &dyn Fn() -> Result<GatewayFile>) {
+    fn reload(&mut self, read: &dyn Fn() -> Result<GatewayFile>) -> Result<()> {
         let read = read().and_then(|mut file| {
             let wan = match &self.pair {
                 Some(_) => self.interception.mtus[1],
@@ -297,20 +299,21 @@ impl GatewayService {
             };
             let mtus = [side_mtu(&self.file.lan)?, wan];
             let fixed = |file: &GatewayFile| {
-                let sides = (file.lan.clone(), file.wan.clone(), file.peer.clone(), file.via.clone());
+                let sides =
+                    (file.lan.clone(), file.wan.clone(), file.peer.clone(), file.via.clone(), file.threads());
                 (sides, file.metrics, file.web, file.capture(), file.rule_priority, file.table)
             };
             if fixed(&file) != fixed(&self.file) {
                 (self.note)(
-                    "note: lan, wan, peer, via, metrics, web, pcap, rule_priority and table need a restart; \
-                     the rest is taken over",
+                    "note: lan, wan, peer, via, threads, metrics, web, pcap, rule_priority and table need a \
+                     restart; the rest is taken over",
                 );
             }
             file.lan.clone_from(&self.file.lan);
             file.wan.clone_from(&self.file.wan);
             file.peer.clone_from(&self.file.peer);
             file.via.clone_from(&self.file.via);
-            (file.metrics, file.web) = (self.file.metrics, self.file.web);
+            (file.metrics, file.web, file.threads) = (self.file.metrics, self.file.web, self.file.threads);
             file.pcap.clone_from(&self.file.pcap);
             (file.snaplen, file.pcap_limit) = (self.file.snaplen, self.file.pcap_limit);
             (file.rule_priority, file.table) = (self.file.rule_priority, self.file.table);
@@ -318,9 +321,8 @@ impl GatewayService {
         });
         match read {
             Ok((config, file, mtus)) => {
-                if let Some(gateway) = self.driver.world_mut().element_mut::<Gateway>(self.gateway) {
-                    gateway.reconfigure(config);
-                }
+                self.first.reconfigure(config.clone());
+                self.workers.each(move |shard| shard.reconfigure(config.clone()))?;
                 (self.file, self.interception.mtus) = (file, mtus);
                 (self.note)("the configuration was read again; it holds for new connections");
             }
@@ -328,18 +330,17 @@ impl GatewayService {
                 (self.note)(&format!("the configuration stays as it was: {error:#}"));
             }
         }
+        Ok(())
     }
 
     /// New connections pass, and split ones are handed over to their hosts.
     fn drain(&mut self) -> Result<()> {
         let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
         self.is_ending = true;
-        let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.drain(cx);
-        self.driver.call(self.gateway, act)?;
-        let until = self.driver.now() + DRAIN;
-        while self.gateway().is_some_and(|gateway| gateway.totals().connections > 0)
-            && self.driver.now() < until
-        {
+        self.first.on_gateway(Gateway::drain);
+        self.workers.each(|shard| shard.on_gateway(Gateway::drain))?;
+        let until = self.first.driver.now() + DRAIN;
+        while self.first.connections() > 0 && self.first.driver.now() < until {
             self.round()?;
             // A second signal: at once.
             if let Ok(Some(_)) = self.signals.read_signal() {
@@ -347,10 +348,6 @@ impl GatewayService {
             }
         }
         Ok(())
-    }
-
-    fn gateway(&self) -> Option<&Gateway> {
-        self.driver.world().element::<Gateway>(self.gateway)
     }
 
     fn token_file(&self) -> Option<String> {
@@ -373,10 +370,11 @@ impl GatewayService {
         json!({ "up": {
             "lan": self.file.lan, "wan": self.file.wan, "peer": peer, "devices": names,
             "mtu_bytes": { "lan": mtus[0], "wan": mtus[1] },
+            "threads": self.file.threads(),
             "set": self.interception.steps(), "notes": notes,
             "web": self.dashboard.as_ref().map(|dashboard| &dashboard.url),
             "web_token_file": self.token_file(),
-            "capture": self.capture.as_ref().map(|capture| capture.view().json()),
+            "capture": self.capture.as_ref().map(|files| files.view().json()),
         }})
     }
 
@@ -416,37 +414,35 @@ impl GatewayService {
     /// # Errors
     /// Of `ended`, or what could not be taken away.
     pub fn end(mut self, ended: Result<()>) -> Result<GatewayEnd> {
-        let totals = self.gateway().map(Gateway::totals).unwrap_or_default();
         let snapshot = self.snapshot(false);
         let released = self.interception.release();
         self.watchdog.beat();
-        // What still waits in the devices goes out. A job keeps the loop from sleeping.
-        let handle = self.driver.handle();
-        for _ in 0..LAST_ROUNDS {
-            if handle.run(Box::new(|_, _| {})).is_err() || self.driver.run_round().is_err() {
-                break;
-            }
-        }
+        self.first.send_the_rest();
+        self.first.end_capture();
+        let workers_ended = self.workers.end();
         self.watchdog.beat();
-        if let Some(capture) = self.capture.take() {
-            capture.end(&mut self.driver);
+        if let Some(files) = self.capture.take() {
+            files.end();
         }
-        drop(self.driver);
+        drop(self.first);
         drop(self.questions);
         drop(self.dashboard);
         drop(self.watchdog);
         ended?;
+        workers_ended?;
         released?;
-        Ok(GatewayEnd { totals, json: json!({ "end": snapshot.json()["totals"] }) })
+        let snapshot = snapshot?;
+        Ok(GatewayEnd { totals: snapshot.totals, json: json!({ "end": snapshot.json()["totals"] }) })
     }
 
-    fn snapshot(&self, with_flows: bool) -> Snapshot {
-        let GatewayService { driver, gateway, file, interception, pair, .. } = self;
-        let now = driver.now();
-        let gateway = driver.world().element::<Gateway>(*gateway);
+    fn snapshot(&self, with_flows: bool) -> Result<Snapshot> {
+        let GatewayService { first, workers, file, interception, pair, .. } = self;
         let rows = if with_flows { MAX_ROWS } else { 0 };
-        let running = self.capture.as_ref().map(GatewayCapture::view);
-        Snapshot {
+        let others = workers.each(move |shard| shard.view(rows))?;
+        let add = |sum: ShardView, view| sum.with(view, rows);
+        let ShardView { totals, devices, flows } = others.into_iter().fold(first.view(rows), add);
+        let running = self.capture.as_ref().map(CaptureFiles::view);
+        Ok(Snapshot {
             lan: file.lan.clone(),
             wan: file.wan.clone(),
             via: file.via.clone(),
@@ -455,15 +451,26 @@ impl GatewayService {
             table: file.table,
             names: interception.names.clone(),
             mtus: interception.mtus,
-            uptime: now.since(Instant::ZERO),
-            totals: gateway.map(Gateway::totals).unwrap_or_default(),
-            devices: driver.stats().devices,
+            threads: file.threads(),
+            uptime: first.driver.now().since(Instant::ZERO),
+            totals,
+            devices,
             pair: pair.as_ref().map(|(pair, elements)| PairView {
                 caught: interception.leads_to_peer(),
-                ..pair.view(driver.world(), elements)
+                ..pair.view(first.driver.world(), elements)
             }),
-            flows: gateway.map(|gateway| gateway.flows(now).take(rows).collect()).unwrap_or_default(),
+            flows,
             capture: running.or_else(|| self.ended_capture.clone()),
-        }
+        })
     }
+}
+
+/// Puts the link to the peer behind the gateway: what the pair is then, and the ports of its paths.
+fn build_pair(
+    pair: GatewayPair,
+    world: &mut World,
+    gateway: ElementId,
+) -> Result<(GatewayPair, PairElements, Vec<ElementId>)> {
+    let (elements, path_ports) = pair.build(world, gateway)?;
+    Ok((pair, elements, path_ports))
 }

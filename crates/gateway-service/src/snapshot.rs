@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub table: u32,
     pub names: Vec<String>,
     pub mtus: [u16; 2],
+    /// Threads that the connections are spread over.
+    pub threads: usize,
     pub uptime: Span,
     pub totals: GatewayTotals,
     /// Of the devices of the sides, then of the paths to a peer.
@@ -48,6 +50,7 @@ impl Snapshot {
             "peer": self.pair.as_ref().map(peer),
             "devices": self.names,
             "mtu_bytes": { "lan": self.mtus[0], "wan": self.mtus[1] },
+            "threads": self.threads,
             "uptime_s": seconds(self.uptime),
             "capture": self.capture.as_ref().map(CaptureView::json),
             "totals": totals(&self.totals),
@@ -114,6 +117,19 @@ impl Snapshot {
                 ("{what=\"passed\"}", t.packets_passed as f64),
                 ("{what=\"dropped\"}", t.packets_dropped as f64),
             ],
+        );
+        let handed_over = t.packets_handed_over as f64;
+        put(
+            "handed_over_packets_total",
+            "counter",
+            "Packets that came to a thread other than that of their connection.",
+            &[("", handed_over)],
+        );
+        put(
+            "threads",
+            "gauge",
+            "Threads that the connections are spread over.",
+            &[("", self.threads as f64)],
         );
         put(
             "payload_bytes_total",
@@ -264,7 +280,12 @@ fn totals(t: &GatewayTotals) -> Value {
         "asymmetric": t.asymmetric,
         "handed_over": t.handed_over,
         "failed": t.ended_by_error,
-        "packets": { "split": t.packets_split, "passed": t.packets_passed, "dropped": t.packets_dropped },
+        "packets": {
+            "split": t.packets_split,
+            "passed": t.packets_passed,
+            "dropped": t.packets_dropped,
+            "handed_over": t.packets_handed_over,
+        },
         "payload_bytes": { "to_wan": t.moved[0].get(), "to_lan": t.moved[1].get() },
         "wan_sent_bytes": t.wan_bytes_sent.get(),
         "wan_retransmitted_bytes": t.wan_bytes_retransmitted.get(),

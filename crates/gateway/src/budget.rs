@@ -7,8 +7,10 @@
 //! | 7/8 | new connections pass unsplit |
 //! | all | connections take nothing more until something is delivered |
 
+use crate::shard::{Account, Shard};
 use farpace_tcp::{ConnectionMemory, Pressure};
 use farpace_units::ByteCount;
+use std::sync::atomic::Ordering;
 
 /// What a leg takes without data.
 const LEG: u64 = 4096;
@@ -20,34 +22,40 @@ const SHARED: u64 = 8;
 /// Least share of a connection.
 const MIN_SHARE: u64 = 4096;
 
-/// The account of a gateway.
-#[derive(Debug)]
+/// What a gateway may hold, together with those that it shares connections with.
 pub(crate) struct Budget {
     limit: u64,
-    held: u64,
-    peak: u64,
+    shard: Shard,
 }
 
 impl Budget {
-    pub fn new(limit: ByteCount) -> Self {
-        Budget { limit: limit.get().max(1), held: 0, peak: 0 }
+    pub fn new(limit: ByteCount, shard: Shard) -> Self {
+        Budget { limit: limit.get().max(1), shard }
     }
     pub fn set_limit(&mut self, limit: ByteCount) {
         self.limit = limit.get().max(1);
     }
     pub fn held(&self) -> ByteCount {
-        ByteCount::new(self.held)
+        ByteCount::new(self.shard.account().held.load(Ordering::Relaxed))
     }
     pub fn peak(&self) -> ByteCount {
-        ByteCount::new(self.peak)
+        ByteCount::new(self.shard.account().peak.load(Ordering::Relaxed))
     }
     pub fn limit(&self) -> ByteCount {
         ByteCount::new(self.limit)
     }
     /// A connection that counted for `before` counts for `after` now.
-    pub fn change(&mut self, before: u64, after: u64) {
-        self.held = (self.held + after).saturating_sub(before);
-        self.peak = self.peak.max(self.held);
+    pub fn change(&self, before: u64, after: u64) {
+        if before == after {
+            return;
+        }
+        let Account { held, peak, .. } = self.shard.account();
+        // Every connection takes back what it has added: the sum does not wrap.
+        let change = after.wrapping_sub(before);
+        let now = held.fetch_add(change, Ordering::Relaxed).wrapping_add(change);
+        if after > before {
+            peak.fetch_max(now, Ordering::Relaxed);
+        }
     }
     /// There is no memory for one more connection.
     pub fn is_short(&self) -> bool {
@@ -66,7 +74,7 @@ impl Budget {
         Pressure { frozen: true, share: ByteCount::new(share) }
     }
     fn reaches(&self, parts: u64, of: u64) -> bool {
-        u128::from(self.held) * u128::from(of) >= u128::from(self.limit) * u128::from(parts)
+        u128::from(self.held().get()) * u128::from(of) >= u128::from(self.limit) * u128::from(parts)
     }
 }
 
@@ -84,7 +92,7 @@ mod tests {
     // Breaks: memory grows beyond the limit, or new connections are split without memory for them.
     #[test]
     fn pressure_rises_with_what_is_held() {
-        let mut budget = Budget::new(ByteCount::new(1 << 20));
+        let budget = Budget::new(ByteCount::new(1 << 20), Shard::alone());
         assert_eq!(budget.pressure(1), Pressure::NONE);
         budget.change(0, 600 << 10);
         assert_eq!(budget.pressure(1), Pressure { frozen: true, share: ByteCount::MAX });

@@ -5,6 +5,7 @@ use crate::flow::{Ends, FlowSetup, SplitFlow, Verdict};
 use crate::limits::{DEFAULT_MEMORY, MAX_CONNECTIONS, MAX_HALF_OPEN};
 use crate::offer::LegLimits;
 use crate::policy::{Action, PolicyTable};
+use crate::shard::{FlowKey, Shard, flow_key};
 use crate::view::{FlowView, GatewaySide, GatewayTotals};
 use farpace_host::ip::icmp::{SoftError, path_message};
 use farpace_host::is_host_address;
@@ -17,6 +18,7 @@ use farpace_wire::tcp::TcpFlags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Packets that arrive together are taken together: what they call for is sent so much later.
 const TOGETHER: Span = Span::from_nanos(1);
@@ -72,18 +74,27 @@ pub struct Gateway {
     config: GatewayConfig,
     flows: Vec<Option<Box<SplitFlow>>>,
     free: Vec<usize>,
-    /// By both ends, the lesser first.
-    index: BTreeMap<(SocketAddr, SocketAddr), usize>,
+    index: BTreeMap<FlowKey, usize>,
     timers: BTreeSet<(Instant, usize)>,
     /// Flows with packets whose answers wait for those that came together with them.
     touched: Vec<usize>,
     touched_until: Option<Instant>,
     budget: Budget,
+    shard: Shard,
     totals: GatewayTotals,
     half_open: usize,
     draining: bool,
     batch: Vec<OutgoingSegment>,
     last_configs: [Option<Arc<Config>>; 2],
+}
+
+/// How a packet has come to a gateway.
+#[derive(Clone, Copy)]
+enum Route {
+    /// By its own port.
+    Direct,
+    /// From another gateway.
+    HandedOver,
 }
 
 impl Gateway {
@@ -94,8 +105,14 @@ impl Gateway {
 
     /// A gateway without connections.
     pub fn new(config: GatewayConfig) -> Self {
+        Gateway::in_shard(config, Shard::alone())
+    }
+
+    /// One of the gateways that share the connections of a router. Limits apply to all of them together.
+    pub fn in_shard(config: GatewayConfig, shard: Shard) -> Self {
         Gateway {
-            budget: Budget::new(config.memory),
+            budget: Budget::new(config.memory, shard.clone()),
+            shard,
             config,
             flows: Vec::new(),
             free: Vec::new(),
@@ -149,7 +166,14 @@ impl Gateway {
         }
     }
 
-    /// The counters.
+    /// A packet of a connection of this gateway came to another one, which has handed it over.
+    pub fn take_over(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        cx.made();
+        self.totals.packets_handed_over += 1;
+        self.on_ip(port, packet, Route::HandedOver, cx);
+    }
+
+    /// The counters. Memory is that of all gateways that share connections.
     pub fn totals(&self) -> GatewayTotals {
         let zero = [self.totals.wan_bytes_sent, self.totals.wan_bytes_retransmitted];
         let [sent, again] = self.flows.iter().flatten().fold(zero, |sum, flow| add(sum, flow.wan_sent()));
@@ -172,15 +196,31 @@ impl Gateway {
         self.flows.iter().flatten().map(move |flow| flow.view(now))
     }
 
-    fn on_tcp(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+    fn on_ip(&mut self, port: Port, packet: Packet, route: Route, cx: &mut Cx<'_>) {
+        let Some(ip) = packet.ip() else { return self.pass(port, packet, cx) };
+        if ip.dst().is_multicast() {
+            // Groups of the devices themselves. What is for others is not routed here.
+            self.totals.packets_dropped += 1;
+            return cx.drop(packet, DropReason::Martian);
+        }
+        if !ip.is_fragment() && ip.protocol() == ip.icmp_protocol() {
+            return self.on_icmp(port, packet, route, cx);
+        }
+        self.on_tcp(port, packet, route, cx);
+    }
+
+    fn on_tcp(&mut self, port: Port, packet: Packet, route: Route, cx: &mut Cx<'_>) {
         let Ok((ip, tcp)) = packet.ip_tcp() else { return self.pass(port, packet, cx) };
         let from = SocketAddr::new(ip.src(), tcp.src_port());
         let to = SocketAddr::new(ip.dst(), tcp.dst_port());
         let flags = tcp.flags();
         let control = TcpFlags::ACK.with(TcpFlags::RST).with(TcpFlags::FIN);
         let opens = flags.contains(TcpFlags::SYN) && !flags.intersects(control);
-        let slot = self.index.get(&key(from, to)).copied();
-        let Some(slot) = slot else {
+        let key = flow_key(from, to);
+        let Some(slot) = self.index.get(&key).copied() else {
+            if let Some(other) = self.other_owner(&key, route) {
+                return self.hand_over(other, port, packet, cx);
+            }
             if opens && packet.payload().is_empty() {
                 return self.open(port, Ends { opener: from, acceptor: to }, packet, cx);
             }
@@ -227,6 +267,24 @@ impl Gateway {
         }
     }
 
+    /// Another gateway that has the connection. What was handed over once stays here: two gateways never
+    /// send a packet to and fro.
+    fn other_owner(&self, key: &FlowKey, route: Route) -> Option<usize> {
+        match route {
+            Route::Direct => self.shard.other_owner(key),
+            Route::HandedOver => None,
+        }
+    }
+
+    fn hand_over(&mut self, to: usize, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        let packet = cx.hand_over(packet);
+        if let Err(packet) = self.shard.hand_over(to, port, packet) {
+            cx.made();
+            self.totals.packets_dropped += 1;
+            cx.drop(packet, DropReason::QueueFull);
+        }
+    }
+
     /// The rate of the policy for the WAN leg of a flow that was opened from the WAN.
     fn rate_for(&self, slot: usize) -> Option<farpace_units::Rate> {
         let flow = self.flows.get(slot)?.as_ref().filter(|flow| flow.opener_side() == GatewaySide::Wan)?;
@@ -242,8 +300,9 @@ impl Gateway {
         };
         let policy = self.config.policies.find(far.ip());
         let honest = is_host_address(ends.opener.ip()) && is_host_address(ends.acceptor.ip());
-        let full =
-            self.index.len() >= self.config.max_connections || self.half_open >= self.config.max_half_open;
+        let account = self.shard.account();
+        let full = account.connections.load(Relaxed) >= self.config.max_connections
+            || account.half_open.load(Relaxed) >= self.config.max_half_open;
         let count = match () {
             () if policy.action == Action::Pass => Some(&mut self.totals.passed_by_policy),
             () if self.draining => Some(&mut self.totals.passed_draining),
@@ -279,16 +338,24 @@ impl Gateway {
             self.totals.passed_options += 1;
             return self.pass(port, packet, cx);
         };
+        let key = flow_key(ends.opener, ends.acceptor);
+        if let Err(other) = self.shard.claim(&key) {
+            // The same SYN came to another one at the same time.
+            return self.hand_over(other, port, packet, cx);
+        }
         cx.consume(packet);
         self.totals.packets_split += 1;
         self.totals.split += 1;
         self.half_open += 1;
+        let account = self.shard.account();
+        account.connections.fetch_add(1, Relaxed);
+        account.half_open.fetch_add(1, Relaxed);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.flows.push(None);
             self.flows.len() - 1
         });
         self.flows[slot] = Some(Box::new(flow));
-        self.index.insert(key(ends.opener, ends.acceptor), slot);
+        self.index.insert(key, slot);
         self.service(slot, cx);
     }
 
@@ -306,7 +373,7 @@ impl Gateway {
 
     /// Moves and sends what can be, and books what has become of the flow.
     fn service(&mut self, slot: usize, cx: &mut Cx<'_>) {
-        let pressure = self.budget.pressure(self.index.len());
+        let pressure = self.budget.pressure(self.shard.connections());
         let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) else { return };
         flow.share_configs(&mut self.last_configs);
         flow.run(cx.now(), pressure, &mut self.batch, |side, packet| {
@@ -318,6 +385,7 @@ impl Gateway {
         if flow.was_half_open && !flow.is_half_open() {
             flow.was_half_open = false;
             self.half_open -= 1;
+            self.shard.account().half_open.fetch_sub(1, Relaxed);
         }
         if flow.is_over() {
             self.totals.ended_by_error += u64::from(flow.has_failed());
@@ -338,9 +406,14 @@ impl Gateway {
 
     fn remove(&mut self, slot: usize) {
         let Some(flow) = self.flows.get_mut(slot).and_then(Option::take) else { return };
-        self.index.remove(&key(flow.ends.opener, flow.ends.acceptor));
+        let key = flow_key(flow.ends.opener, flow.ends.acceptor);
+        self.index.remove(&key);
+        self.shard.release(&key);
         self.budget.change(flow.weight, 0);
         self.half_open -= usize::from(flow.was_half_open);
+        let account = self.shard.account();
+        account.connections.fetch_sub(1, Relaxed);
+        account.half_open.fetch_sub(usize::from(flow.was_half_open), Relaxed);
         self.totals.moved = add(self.totals.moved, flow.moved());
         let [sent, again] = flow.wan_sent();
         self.totals.wan_bytes_sent += sent;
@@ -356,7 +429,7 @@ impl Gateway {
 
     /// An ICMP error about a packet of a leg. It goes on to the host as well, which judges it by its own
     /// numbers.
-    fn on_icmp(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+    fn on_icmp(&mut self, port: Port, packet: Packet, route: Route, cx: &mut Cx<'_>) {
         if let Some(message) = path_message(&packet)
             && let (Some((src, dst)), Some(seq)) = (message.quoted.ports, message.quoted.seq)
         {
@@ -370,7 +443,11 @@ impl Gateway {
                 SoftError::TimeExceeded => PathError::Discarded,
                 SoftError::ParameterProblem => PathError::Malformed,
             };
-            if let Some(slot) = self.index.get(&key(from, to)).copied() {
+            let key = flow_key(from, to);
+            if let Some(other) = self.other_owner(&key, route) {
+                return self.hand_over(other, port, packet, cx);
+            }
+            if let Some(slot) = self.index.get(&key).copied() {
                 if let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) {
                     let to_acceptor = flow.ends.opener == from;
                     if let Some(tcp) = flow.leg(to_acceptor) {
@@ -395,16 +472,7 @@ impl Element for Gateway {
     }
 
     fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
-        let Some(ip) = packet.ip() else { return self.pass(port, packet, cx) };
-        if ip.dst().is_multicast() {
-            // Groups of the devices themselves. What is for others is not routed here.
-            self.totals.packets_dropped += 1;
-            return cx.drop(packet, DropReason::Martian);
-        }
-        if !ip.is_fragment() && ip.protocol() == ip.icmp_protocol() {
-            return self.on_icmp(port, packet, cx);
-        }
-        self.on_tcp(port, packet, cx);
+        self.on_ip(port, packet, Route::Direct, cx);
     }
 
     fn on_wake(&mut self, cx: &mut Cx<'_>) {
@@ -464,8 +532,4 @@ const fn port_of(side: GatewaySide) -> Port {
         GatewaySide::Lan => Gateway::LAN,
         GatewaySide::Wan => Gateway::WAN,
     }
-}
-
-fn key(a: SocketAddr, b: SocketAddr) -> (SocketAddr, SocketAddr) {
-    if a <= b { (a, b) } else { (b, a) }
 }

@@ -9,6 +9,8 @@
 //! Two gateways are a pair if a [`PeerLink`] is between the WAN side of each and the paths to the other. Both
 //! split: the leg between them is farpace's at both ends.
 //!
+//! Several gateways, each in a thread, share the connections of a router if each is a [`Shard`].
+//!
 //! Start reading at [`Gateway`]; then `flow.rs` (two legs and what goes between them), `offer.rs` (what
 //! each leg offers) and [`limits`].
 
@@ -23,9 +25,11 @@ mod offer;
 mod peer_link;
 mod pipe;
 mod policy;
+mod shard;
 mod view;
 
 pub use gateway::{Gateway, GatewayConfig};
 pub use peer_link::{LinkEnd, PeerLink, PeerLinkStats};
 pub use policy::{Action, Policy, PolicyTable};
+pub use shard::{MAX_HANDED_OVER, Shard};
 pub use view::{FlowView, GatewaySide, GatewayTotals, LegLimit, LegView};

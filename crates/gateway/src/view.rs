@@ -163,6 +163,8 @@ pub struct GatewayTotals {
     pub packets_split: u64,
     /// Packets dropped: wrong checksums, and groups.
     pub packets_dropped: u64,
+    /// Packets that came to a gateway of another thread first.
+    pub packets_handed_over: u64,
     /// Connections handed over to their hosts, with nothing undelivered.
     pub handed_over: u64,
     /// Connections that ended with a reset or a timeout.
@@ -184,4 +186,37 @@ pub struct GatewayTotals {
     pub memory_limit: ByteCount,
     /// It drains: new connections pass.
     pub draining: bool,
+}
+
+impl GatewayTotals {
+    /// Those of two gateways that share connections, and so the account of memory.
+    #[must_use]
+    pub fn with(self, other: GatewayTotals) -> GatewayTotals {
+        let both = |of: fn(&GatewayTotals) -> u64| of(&self) + of(&other);
+        let bytes = |of: fn(&GatewayTotals) -> ByteCount| of(&self) + of(&other);
+        GatewayTotals {
+            connections: self.connections + other.connections,
+            half_open: self.half_open + other.half_open,
+            split: both(|totals| totals.split),
+            passed_by_policy: both(|totals| totals.passed_by_policy),
+            passed_short: both(|totals| totals.passed_short),
+            passed_options: both(|totals| totals.passed_options),
+            passed_limit: both(|totals| totals.passed_limit),
+            passed_draining: both(|totals| totals.passed_draining),
+            packets_passed: both(|totals| totals.packets_passed),
+            packets_split: both(|totals| totals.packets_split),
+            packets_dropped: both(|totals| totals.packets_dropped),
+            packets_handed_over: both(|totals| totals.packets_handed_over),
+            handed_over: both(|totals| totals.handed_over),
+            ended_by_error: both(|totals| totals.ended_by_error),
+            asymmetric: both(|totals| totals.asymmetric),
+            wan_bytes_sent: bytes(|totals| totals.wan_bytes_sent),
+            wan_bytes_retransmitted: bytes(|totals| totals.wan_bytes_retransmitted),
+            moved: [bytes(|totals| totals.moved[0]), bytes(|totals| totals.moved[1])],
+            memory: self.memory.max(other.memory),
+            memory_peak: self.memory_peak.max(other.memory_peak),
+            memory_limit: self.memory_limit.max(other.memory_limit),
+            draining: self.draining && other.draining,
+        }
+    }
 }

@@ -24,7 +24,8 @@ use thiserror::Error;
 /// Packets read from a device before the replies are sent: many enough to share wake-ups, few enough for
 /// short delays.
 const BURST: usize = 32;
-/// Maximum sleep. After it the loop checks everything, even without an event.
+/// Maximum sleep, unless [`Driver::wake_each`] says less. After it the loop checks everything, even without
+/// an event.
 const LONGEST_SLEEP: Span = Span::from_millis(500);
 /// Beyond its sleep, a round takes at most this long. A longer time means that the process was suspended.
 const PAUSE: Span = Span::from_secs(1);
@@ -177,6 +178,7 @@ pub struct Driver {
     lateness: Lateness,
     /// Stalls longer than this are made up for slowly.
     longest_lateness: Option<Span>,
+    longest_sleep: Span,
 }
 
 impl Driver {
@@ -207,6 +209,7 @@ impl Driver {
             watched: false,
             lateness: Lateness::new(),
             longest_lateness: None,
+            longest_sleep: LONGEST_SLEEP,
         })
     }
 
@@ -283,6 +286,10 @@ impl Driver {
     /// between packets matters.
     pub const fn spread_stalls(&mut self, longest: Span) {
         self.longest_lateness = Some(longest);
+    }
+    /// A round takes place at least each `span`, and each 500 ms in any case.
+    pub fn wake_each(&mut self, span: Span) {
+        self.longest_sleep = span.min(LONGEST_SLEEP);
     }
     /// Sets the host that jobs are done on. Its packets that wait for a device are not retransmitted.
     pub fn set_host(&mut self, host: ElementId) {
@@ -553,7 +560,8 @@ impl Driver {
     fn wait_for_work(&mut self) -> Result<(), DriverError> {
         let due = self.world.next_event_time();
         let now = self.clock.now();
-        let mut left = due.map_or(LONGEST_SLEEP, |at| self.clock.sleep_for(at.since(now))).min(LONGEST_SLEEP);
+        let until_due = due.map_or(self.longest_sleep, |at| self.clock.sleep_for(at.since(now)));
+        let mut left = until_due.min(self.longest_sleep);
         let devices = self.devices.iter().filter_map(|attached| attached.device.due_in());
         left = devices.fold(left, Span::min);
         match self.wait {

@@ -51,6 +51,9 @@ pub struct GatewayUpArgs {
     /// Memory of all connections, as in "2 GiB" [default: a quarter of the host's]
     #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
     memory: Option<ByteCount>,
+    /// Threads that the connections are spread over, 1 to 64; 1 with --peer [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
     /// Serve metrics in Prometheus' format at this address, as in 127.0.0.1:9745
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
@@ -97,6 +100,7 @@ impl GatewayUpArgs {
         }
         file.min_rtt = self.min_rtt.unwrap_or(file.min_rtt);
         file.memory = self.memory.or(file.memory);
+        file.threads = self.threads.or(file.threads);
         file.metrics = self.metrics.or(file.metrics);
         file.web = self.web.or(file.web);
         file.pcap = self.pcap.clone().or(file.pcap);

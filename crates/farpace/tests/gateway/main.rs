@@ -18,4 +18,5 @@ mod process;
 #[path = "../common/rights.rs"]
 mod rights;
 mod sites;
+mod threads;
 mod tools;

@@ -32,6 +32,10 @@ impl GatewayProcess {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it in order; what it says at the end.
     pub fn end(self) -> Value {
         self.end_with_notes().0

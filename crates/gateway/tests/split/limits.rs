@@ -8,7 +8,8 @@ use farpace_units::{ByteCount, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet};
 
-fn syn(n: u32) -> Packet {
+/// A SYN of a connection of its own.
+pub fn syn(n: u32) -> Packet {
     let from = std::net::Ipv4Addr::from(0x0a00_0000 + 1 + n / 50_000);
     let below =
         Below::new(MacAddr([2; 6]), MacAddr([4; 6]), AddressPair::V4(from, "192.0.2.9".parse().unwrap()), 9);

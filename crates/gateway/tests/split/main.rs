@@ -10,4 +10,5 @@ mod handshake;
 mod harness;
 mod limits;
 mod passing;
+mod shards;
 mod survival;

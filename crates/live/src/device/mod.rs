@@ -64,6 +64,26 @@ pub struct DeviceCounters {
     pub overflowed: u64,
 }
 
+impl std::ops::Add for DeviceCounters {
+    type Output = DeviceCounters;
+    /// Those of two queues of a device.
+    fn add(self, other: DeviceCounters) -> DeviceCounters {
+        DeviceCounters {
+            received: self.received + other.received,
+            sent: self.sent + other.sent,
+            segments_received: self.segments_received + other.segments_received,
+            segments_sent: self.segments_sent + other.segments_sent,
+            bytes_received: self.bytes_received + other.bytes_received,
+            bytes_sent: self.bytes_sent + other.bytes_sent,
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            malformed: self.malformed + other.malformed,
+            refused: self.refused + other.refused,
+            overflowed: self.overflowed + other.overflowed,
+        }
+    }
+}
+
 /// A device for packets. Its calls do not wait.
 ///
 /// The contract:
