@@ -316,7 +316,7 @@ def lan(args, out):
     contenders = {"kernel": None, "gateway, 1 thread": 1, f"gateway, {os.cpu_count()} threads": os.cpu_count()}
     if shutil.which("haproxy"):
         contenders["haproxy"] = None
-    rows = {name: {"one": [], "several": [], "cost": []} for name in contenders}
+    rows = {name: {"one": [], "several": [], "cost": [], "opened": []} for name in contenders}
     for turn in range(args.runs):
         for name, threads in contenders.items():
             with tempfile.TemporaryDirectory() as directory:
@@ -330,6 +330,7 @@ def lan(args, out):
             "gbit_s": statistics.median(row["one"]),
             "several_gbit_s": statistics.median(row["several"]),
             "processor_s_per_gb": statistics.median(row["cost"]) if row["cost"] else None,
+            "connections_s": statistics.median(row["opened"]) if row["opened"] else None,
             "connection_us": row["connection_us"],
             "exchange_us": row["exchange_us"],
         }
@@ -338,19 +339,42 @@ def lan(args, out):
     out.append({"lan": results, "runs": args.runs, "connections": SEVERAL})
     if not args.json:
         print(f"\nwithout a link, medians of {args.runs} runs: Gbit/s of 1 and of {SEVERAL} connections, processor seconds of the gateway")
-        print("per GB of several, us of a connection with 100 B, us of an exchange of 1 B")
+        print("per GB of several, new connections a second, us of a connection with 100 B, us of an exchange of 1 B")
         for name, row in results.items():
-            cost = row["processor_s_per_gb"]
+            cost, opened = row["processor_s_per_gb"], row["connections_s"]
             cost = f"{cost:7.2f}" if cost else f"{'':7}"
+            opened = f"{opened:7.0f}" if opened else f"{'':7}"
             print(
-                f"{name:20} {row['gbit_s']:6.2f} {row['several_gbit_s']:6.2f} {cost} {row['connection_us']:7.0f} {row['exchange_us']:6.0f}"
+                f"{name:20} {row['gbit_s']:6.2f} {row['several_gbit_s']:6.2f} {cost} {opened}"
+                f" {row['connection_us']:7.0f} {row['exchange_us']:6.0f}"
             )
+
+
+def new_connections(site, to, port):
+    """Connections a second, each with a request and an answer of 100 B, 64 at a time: ApacheBench and nginx, if they are installed."""
+    if not (shutil.which("ab") and shutil.which("nginx")):
+        return None
+    with open(f"{site.directory}/nginx.conf", "w") as file:
+        file.write(
+            f"daemon off; worker_processes auto; pid {site.directory}/nginx.pid; error_log /dev/null;\n"
+            "events { worker_connections 4096; }\n"
+            f"http {{ access_log off; server {{ listen {port}; keepalive_timeout 0; return 200 '{'x' * 100}'; }} }}\n"
+        )
+    for name in (site.client, site.router):
+        for key, value in (("ip_local_port_range", "10000 65000"), ("tcp_tw_reuse", "1")):
+            run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv4.{key}={value}")
+    serving = site.start(site.server, "nginx", "-c", f"{site.directory}/nginx.conf")
+    text = run("ip", "netns", "exec", site.client, "ab", "-q", "-n", "30000", "-c", "64", f"http://{to}:{port}/")
+    site.end(serving)
+    if "Failed requests:        0" not in text:
+        raise RuntimeError(text)
+    return float(text.split("Requests per second:")[1].split()[0])
 
 
 def lan_turn(site, name, threads, row, is_first):
     """One run of a contender. Small exchanges are measured in the first."""
     site.wire(False)
-    child, to, ports = None, FAR, (5201, SERVER_PORT, 8003)
+    child, to, ports = None, FAR, (5201, SERVER_PORT, 8003, 8004)
     if threads:
         child = site.gateway("--min-rtt", "0us", "--threads", str(threads))
     elif name == "haproxy":
@@ -365,6 +389,8 @@ def lan_turn(site, name, threads, row, is_first):
         # A second is left out of the rate, and not of the time.
         row["cost"].append((processor_time(child.pid) - before) / (rate / 8 * 6))
     site.end(serving)
+    if (opened := new_connections(site, to, ports[3])) is not None:
+        row["opened"].append(opened)
     if is_first:
         Server(site.server, FAR)
         opens = [site.fetch(site.client, "cubic", 100, (to, ports[1])) * 1e6 for _ in range(300)]
