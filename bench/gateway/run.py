@@ -4,6 +4,7 @@
     bench/gateway/run.py target/release/farpace                    all links
     bench/gateway/run.py target/release/farpace --link geo --runs 3
     bench/gateway/run.py target/release/farpace --lan              rates and delays of the gateway itself, without a link
+    bench/gateway/run.py target/release/farpace --gain --link BER  what the gateway says itself that it gains
     bench/gateway/run.py target/release/farpace --json
 
 Needs root: it makes four network namespaces, client - router - link - server, with `farpace emulate` as the link. All contenders
@@ -296,6 +297,35 @@ def show(result):
         )
 
 
+def gain(args, out):
+    """What a gateway says itself that it gains on a link: connections of 10 MB from the LAN, half of them its control group."""
+    for name in [name for name in LINKS if args.link in name]:
+        _, _, fast, slow = LINKS[name]
+        flags = fast.split() + [w + "-back" if w.startswith("--") else w for w in slow.split()]
+        with tempfile.TemporaryDirectory() as directory:
+            site = Site(args.farpace, directory)
+            try:
+                site.wire(True)
+                Server(site.client, LAN)
+                site.start(site.link, args.farpace, "emulate", "in0", "out0", *flags)
+                site.greet()
+                site.gateway("--control-group", "0.5")
+                for _ in range(args.runs * 10):
+                    site.fetch(site.server, "cubic", 10_000_000, (LAN, SERVER_PORT))
+                time.sleep(3)
+                environment = {**os.environ, "FARPACE_STATE": f"{directory}/state"}
+                words = ["ip", "netns", "exec", site.router, args.farpace, "gateway", "status"]
+                text = run(*words, env=environment)
+                status = json.loads(run(*words, "--json", env=environment))
+            finally:
+                site.close()
+        out.append({"link": name, "gain": status["gateways"][0]["gain"]})
+        if not args.json:
+            lines = text.splitlines()
+            at = next(n for n, line in enumerate(lines) if line.startswith("  gain"))
+            print(f"\n{name}:", *lines[at : at + 2], sep="\n")
+
+
 def processor_time(pid):
     """Seconds of processor time that a process has used."""
     with open(f"/proc/{pid}/stat") as file:
@@ -433,13 +463,16 @@ def main():
         "--direction", default="from,to", help="data that leaves the LAN (from), or comes to it (to) [default: both]"
     )
     parser.add_argument("--lan", action="store_true", help="the gateway itself, without a link")
+    parser.add_argument("--gain", action="store_true", help="what the gateway says itself that it gains, with a control group, on --link")
     parser.add_argument("--only", action="append", choices=CONTENDERS, help="this contender alone; may be repeated")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     args.farpace = os.path.abspath(args.farpace)
     out = []
-    (lan if args.lan else links)(args, out)
+    if args.gain and not args.link:
+        parser.error("--gain needs a link: --link geo")
+    (lan if args.lan else gain if args.gain else links)(args, out)
     if args.json:
         print(json.dumps(out, indent=1))
 

@@ -7,7 +7,7 @@ use farpace_gateway::limits::{
     DEFAULT_BUFFER, DEFAULT_MIN_RTT, MAX_BUFFER, MAX_CONNECTIONS, MAX_HALF_OPEN, MAX_RULES, MIN_BUFFER,
     MIN_MEMORY,
 };
-use farpace_gateway::{Action, GatewayConfig, Policy, PolicyTable};
+use farpace_gateway::{Action, GatewayConfig, MAX_CONTROL_GROUP, Policy, PolicyTable};
 use farpace_live::device::is_interface_name;
 use farpace_live::{MAX_TUNNEL_PATHS, default_memory};
 use farpace_path::Prefix;
@@ -85,12 +85,16 @@ pub struct GatewayFile {
     pub buffer: ByteCount,
     /// Memory of all connections (default: a quarter of that of the host).
     pub memory: Option<ByteCount>,
-    /// Threads that the connections are spread over, 1 to 64; 1 with a peer (default: one for each processor).
+    /// Threads that the connections are spread over, 1 to 64; 1 with a peer (default: one for each
+    /// processor).
     pub threads: Option<usize>,
     /// Split connections at most; further ones pass (default: 262144).
     pub max_connections: usize,
     /// Connections at most whose handshake is not complete; further ones pass (default: 16384).
     pub max_half_open: usize,
+    /// Share of the connections that could be split and pass unsplit, 0 to 0.5: the control group. As many of
+    /// the split ones are compared with them, and `status` shows what splitting gains (default: 0).
+    pub control_group: f64,
     /// TCP of the LAN leg (default: profile linux).
     pub lan_tcp: Settings,
     /// TCP of the WAN leg (default: profile farpace, ack_control safe).
@@ -151,6 +155,7 @@ impl Default for GatewayFile {
             threads: None,
             max_connections: MAX_CONNECTIONS,
             max_half_open: MAX_HALF_OPEN,
+            control_group: 0.0,
             lan_tcp: Settings::default(),
             wan_tcp: Settings::default(),
             metrics: None,
@@ -252,6 +257,9 @@ impl GatewayFile {
         if self.max_half_open == 0 || self.max_half_open > MAX_HALF_OPEN {
             bail!("max_half_open must be 1 to {MAX_HALF_OPEN}");
         }
+        if !(0.0..=MAX_CONTROL_GROUP).contains(&self.control_group) {
+            bail!("control_group must be 0 to {MAX_CONTROL_GROUP}: a share of the connections, as in 0.05");
+        }
         let zero = |rate: &Option<Rate>| rate.is_some_and(|rate| rate.bits_per_sec() == 0);
         if zero(&self.rate) || self.policies.iter().any(|entry| zero(&entry.rate)) {
             bail!("rate must be above 0 bit/s");
@@ -333,6 +341,7 @@ impl GatewayFile {
             memory: self.memory.unwrap_or_else(default_memory),
             max_connections: self.max_connections,
             max_half_open: self.max_half_open,
+            control_group: self.control_group,
         })
     }
 
@@ -376,6 +385,7 @@ lan = [{}]
 # buffer = \"64 MiB\"     # kept by a leg at most, in each direction
 # memory = \"1 GiB\"      # of all connections; default: a quarter of the host's
 # threads = 2           # default: one for each processor; 1 with a peer
+# control_group = 0.05  # so many pass unsplit, and `status` shows what splitting gains; default: 0
 # metrics = \"127.0.0.1:9745\"
 # web = \"127.0.0.1:9746\"   # the dashboard
 # pcap = \"/var/log/farpace\"  # captures of both sides: headers alone, 1 GiB at most
@@ -454,6 +464,8 @@ mod tests {
             ("lan = [\"a\"]\nwan = [\"b\"]\npcap = \"d\"\npcap_limit = \"1 kB\"", "at least 1"),
             ("lan = [\"a\"]\nwan = [\"b\"]\ntable = 254", "table"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nrule_priority = 0", "rule_priority"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\ncontrol_group = 5", "as in 0.05"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\ncontrol_group = nan", "as in 0.05"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 0", "1 to 64"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 65", "1 to 64"),
             ("lan = [\"a\"]\npeer = \"p.conf\"\nthreads = 2", "one thread"),

@@ -13,6 +13,7 @@
 //! | the threads, and what they share | `shards` |
 //! | captures of both sides | `capture`, `capture_files`, `capture_order` |
 //! | what it tells: snapshot, control socket, metrics, dashboard | `snapshot`, `control`, `status`, `web` |
+//! | what splitting gains | `gain` |
 //! | what keeps traffic from it | `check`, and `check_policy` for routing rules |
 //! | a process that ends it when it hangs | `watchdog` |
 
@@ -26,6 +27,7 @@ mod check_policy;
 mod config;
 mod control;
 mod endpoint_name;
+mod gain;
 pub mod install;
 mod interception;
 pub mod keys;

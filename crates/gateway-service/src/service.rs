@@ -3,6 +3,7 @@
 use super::capture::{CaptureFiles, CaptureView};
 use super::config::{GatewayFile, PeerDown};
 use super::control::{GatewayRequest, Question, Questions};
+use super::gain::Gain;
 use super::interception::{Interception, side_mtu};
 use super::pair::{GatewayPair, PairElements, PairView};
 use super::peer_watch::PeerWatch;
@@ -12,7 +13,7 @@ use super::watchdog::Watchdog;
 use super::web::{self, Dashboard};
 use crate::Note;
 use anyhow::{Context, Result, bail};
-use farpace_gateway::{Gateway, GatewayTotals, Shard};
+use farpace_gateway::{Gateway, GatewayTotals, SharedFlows};
 use farpace_path::world::{ElementId, World};
 use farpace_units::{Instant, Span};
 use nix::sys::signal::{SigSet, Signal};
@@ -48,6 +49,7 @@ pub struct GatewayService {
     capture: Option<CaptureFiles>,
     /// A capture that has ended by itself.
     ended_capture: Option<CaptureView>,
+    gain: Gain,
     /// Connections are handed over.
     is_ending: bool,
     note: Note,
@@ -80,7 +82,7 @@ impl GatewayService {
         let pair = GatewayPair::open(&file)?;
         let mut interception = Interception::begin(&file, pair.as_ref())?;
         let config = file.gateway(interception.mtus)?;
-        let shards = Shard::all(interception.queues.len());
+        let shards = SharedFlows::all(interception.queues.len());
         let mut shards: Vec<_> = shards.into_iter().zip(std::mem::take(&mut interception.queues)).collect();
         let (shard, devices) = shards.remove(0);
         let build =
@@ -112,6 +114,7 @@ impl GatewayService {
             capture: None,
             ended_capture: None,
             dashboard,
+            gain: Gain::default(),
             is_ending: false,
             note,
         };
@@ -176,6 +179,7 @@ impl GatewayService {
             self.looked = now;
             self.follow_paths();
             self.flush_capture()?;
+            self.compare()?;
         }
         for request in self.questions.requests() {
             // Who has asked may have given up.
@@ -225,6 +229,18 @@ impl GatewayService {
             self.ended_capture = Some(self.end_capture(files)?);
         }
         self.capture.iter().for_each(CaptureFiles::flush);
+        Ok(())
+    }
+
+    /// Takes what the comparison with the control group has found.
+    fn compare(&mut self) -> Result<()> {
+        if self.file.control_group > 0.0 {
+            self.gain.add(self.first.take_results());
+            self.workers
+                .each(GatewayShard::take_results)?
+                .into_iter()
+                .for_each(|results| self.gain.add(results));
+        }
         Ok(())
     }
 
@@ -460,6 +476,8 @@ impl GatewayService {
                 ..pair.view(first.driver.world(), elements)
             }),
             flows,
+            control_group: file.control_group,
+            gain: self.gain.rows(),
             capture: running.or_else(|| self.ended_capture.clone()),
         })
     }

@@ -1,11 +1,11 @@
 //! The threads of a gateway. Each has a gateway of its own with a queue of each device; they share the
-//! connections ([`Shard`]). The first runs in the thread of the service.
+//! connections ([`SharedFlows`]). The first runs in the thread of the service.
 
 #![allow(clippy::disallowed_methods, reason = "whether threads live is a question of real time")]
 
 use super::capture::{CaptureFeed, GatewayCapture};
 use anyhow::{Context, Result, anyhow, bail};
-use farpace_gateway::{FlowView, Gateway, GatewayConfig, GatewayTotals, Shard};
+use farpace_gateway::{ComparisonResult, FlowView, Gateway, GatewayConfig, GatewayTotals, SharedFlows};
 use farpace_live::{Device, DeviceCounters, Driver, Handle, Wait, sharpen_timers};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Cx, Port};
@@ -31,7 +31,7 @@ const SIDES: [(&str, Port); 2] = [("lan", Gateway::LAN), ("wan", Gateway::WAN)];
 pub struct GatewayShard {
     pub driver: Driver,
     pub gateway: ElementId,
-    shard: Shard,
+    shard: SharedFlows,
     is_over: bool,
 }
 
@@ -47,7 +47,7 @@ impl GatewayShard {
     /// world.
     pub fn new<T>(
         config: GatewayConfig,
-        shard: Shard,
+        shard: SharedFlows,
         devices: Vec<Box<dyn Device>>,
         more: impl FnOnce(&mut World, ElementId) -> Result<T>,
     ) -> Result<(Self, T)> {
@@ -113,6 +113,13 @@ impl GatewayShard {
         self.driver.remove_observer();
     }
 
+    /// What the comparison has found since the last call.
+    pub fn take_results(&mut self) -> Vec<ComparisonResult> {
+        let now = self.driver.now();
+        let gateway = self.driver.world_mut().element_mut::<Gateway>(self.gateway);
+        gateway.map(|gateway| gateway.take_results(now)).unwrap_or_default()
+    }
+
     /// What it does, with so many connections at most.
     pub fn view(&self, rows: usize) -> ShardView {
         let gateway = self.driver.world().element::<Gateway>(self.gateway);
@@ -149,12 +156,12 @@ impl ShardView {
     }
 }
 
-type Work = Box<dyn FnOnce(&mut GatewayShard) + Send>;
+type ShardJob = Box<dyn FnOnce(&mut GatewayShard) + Send>;
 
 /// A thread with a gateway.
 struct Worker {
     handle: Handle,
-    work: Sender<Work>,
+    work: Sender<ShardJob>,
     thread: JoinHandle<Result<()>>,
     /// Milliseconds from `began` to its last round.
     last_round: Arc<AtomicU64>,
@@ -171,7 +178,7 @@ impl Workers {
     /// The system has no more threads or descriptors.
     pub fn start(
         config: &GatewayConfig,
-        shards: Vec<(Shard, Vec<Box<dyn Device>>)>,
+        shards: Vec<(SharedFlows, Vec<Box<dyn Device>>)>,
         first: &Handle,
     ) -> Result<Self> {
         let mut workers = Workers(Vec::new());
@@ -230,7 +237,7 @@ impl Worker {
     fn start(
         number: usize,
         config: GatewayConfig,
-        shard: Shard,
+        shard: SharedFlows,
         devices: Vec<Box<dyn Device>>,
         first: Handle,
     ) -> Result<Self> {
@@ -247,7 +254,7 @@ impl Worker {
             while !shard.is_over {
                 shard.round()?;
                 kept.store(milliseconds(began.elapsed()), Ordering::Relaxed);
-                works.try_iter().for_each(|work: Work| work(&mut shard));
+                works.try_iter().for_each(|work: ShardJob| work(&mut shard));
             }
             Ok(())
         };
@@ -345,7 +352,8 @@ mod tests {
     fn crew(threads: usize) -> (GatewayShard, Workers) {
         let tcp = Settings::default().resolve().unwrap();
         let config = GatewayConfig::new(PolicyTable::new(vec![], Policy::new(tcp.clone(), tcp)));
-        let mut shards: Vec<_> = Shard::all(threads).into_iter().map(|shard| (shard, devices())).collect();
+        let mut shards: Vec<_> =
+            SharedFlows::all(threads).into_iter().map(|shard| (shard, devices())).collect();
         let (shard, own) = shards.remove(0);
         let (first, ()) = GatewayShard::new(config.clone(), shard, own, |_, _| Ok(())).unwrap();
         let workers = Workers::start(&config, shards, &first.driver.handle()).unwrap();
@@ -360,8 +368,8 @@ mod tests {
         }
     }
 
-    /// Breaks: the watchdog hears that a gateway lives although one of its threads hangs; or it kills one whose
-    /// threads only sleep.
+    /// Breaks: the watchdog hears that a gateway lives although one of its threads hangs; or it kills one
+    /// whose threads only sleep.
     #[test]
     fn a_thread_that_hangs_is_noticed() {
         let (_first, workers) = crew(3);

@@ -1,6 +1,7 @@
 //! What a running gateway tells: JSON for other processes, and metrics.
 
 use super::capture::CaptureView;
+use super::gain::{GainRow, GroupView};
 use super::pair::{PairView, PathView};
 use farpace_gateway::{FlowView, GatewaySide, GatewayTotals, LegView};
 use farpace_live::DeviceCounters;
@@ -32,6 +33,9 @@ pub struct Snapshot {
     /// The link to a peer.
     pub pair: Option<PairView>,
     pub flows: Vec<FlowView>,
+    /// Share of connections that pass unsplit for the comparison, and what it has found.
+    pub control_group: f64,
+    pub gain: Vec<GainRow>,
     /// The capture that runs, or that has ended by itself.
     pub capture: Option<CaptureView>,
 }
@@ -54,6 +58,8 @@ impl Snapshot {
             "uptime_s": seconds(self.uptime),
             "capture": self.capture.as_ref().map(CaptureView::json),
             "totals": totals(&self.totals),
+            "control_group": self.control_group,
+            "gain": self.gain.iter().map(GainRow::json).collect::<Vec<_>>(),
             "connections": self.flows.iter().map(flow).collect::<Vec<_>>(),
         })
     }
@@ -88,6 +94,7 @@ impl Snapshot {
                 ("{why=\"options\"}", t.passed_options as f64),
                 ("{why=\"limit\"}", t.passed_limit as f64),
                 ("{why=\"draining\"}", t.passed_draining as f64),
+                ("{why=\"control_group\"}", t.passed_control as f64),
             ],
         );
         put(
@@ -168,6 +175,9 @@ impl Snapshot {
             "Packets that the system refused.",
             &each(|device| device.refused),
         );
+        if !self.gain.is_empty() {
+            gain_metrics(&self.gain, &mut put);
+        }
         if let Some(pair) = &self.pair {
             pair_metrics(pair, &mut put);
         }
@@ -177,6 +187,31 @@ impl Snapshot {
 
 /// Takes name, type, help, and a value for each set of labels.
 type PutMetric<'a> = dyn FnMut(&str, &str, &str, &[(&str, f64)]) + 'a;
+
+/// The comparison of split connections with the control group: at most 8 directions and sizes.
+fn gain_metrics(rows: &[GainRow], put: &mut PutMetric<'_>) {
+    let label = |row: &GainRow, more: &str| {
+        format!("{{direction=\"{}\",size=\"{}\"{more}}}", row.direction, row.size)
+    };
+    let mut each = |name: &str, kind: &str, help: &str, values: Vec<(String, f64)>| {
+        let values: Vec<_> = values.iter().map(|(labels, value)| (labels.as_str(), *value)).collect();
+        put(name, kind, help, &values);
+    };
+    let groups = rows.iter().flat_map(|row| {
+        let both = [("split", row.split), ("unsplit", row.unsplit)];
+        both.map(|(name, group)| (label(row, &format!(",group=\"{name}\"")), group))
+    });
+    let groups: Vec<(String, GroupView)> = groups.collect();
+    let of = |value: fn(&GroupView) -> f64| {
+        groups.iter().map(|(labels, view)| (labels.clone(), value(view))).collect()
+    };
+    let connections = of(|view| view.connections as f64);
+    each("compared_connections", "gauge", "Connections that are compared, the latest 1,000.", connections);
+    let medians = of(|view| view.median.map_or(f64::NAN, |rate| rate.bits_per_sec() as f64));
+    each("compared_bits_per_second", "gauge", "Their median rate.", medians);
+    let gains = rows.iter().filter_map(|row| row.gain.map(|[gain, ..]| (label(row, ""), gain))).collect();
+    each("gain_ratio", "gauge", "Ratio of the medians, split to unsplit.", gains);
+}
 
 /// The metrics of the link to a peer. Paths are labelled with their number, from 1.
 fn pair_metrics(pair: &PairView, put: &mut PutMetric<'_>) {
@@ -276,6 +311,7 @@ fn totals(t: &GatewayTotals) -> Value {
             "options": t.passed_options,
             "limit": t.passed_limit,
             "draining": t.passed_draining,
+            "control_group": t.passed_control,
         },
         "asymmetric": t.asymmetric,
         "handed_over": t.handed_over,

@@ -67,11 +67,48 @@ pub fn summary(status: &Value) -> Vec<String> {
     if let Some(error) = status["rules_error"].as_str() {
         lines.push(format!("  rules        {error}"));
     }
+    if status["control_group"].as_f64().unwrap_or(0.0) > 0.0 {
+        lines.extend(gain(status));
+    }
     if status["capture"].is_object() {
         lines.push(capture(&status["capture"]));
     }
     if peer.is_object() {
         lines.extend(paths(peer));
+    }
+    lines
+}
+
+/// What splitting gains, beside the control group.
+fn gain(status: &Value) -> Vec<String> {
+    let share = status["control_group"].as_f64().unwrap_or(0.0) * 100.0;
+    let rows = status["gain"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut lines = vec![format!(
+        "  gain         {} connections passed as the control group ({share:.1} %)",
+        status["totals"]["passed"]["control_group"]
+    )];
+    for row in rows {
+        let group = |of: &Value| match of["median_bit_s"].is_null() {
+            true => "none".to_owned(),
+            false => {
+                let megabits = number(&of["median_bit_s"]) as f64 / 1e6;
+                format!("{} Mbit/s ({})", farpace_report::number(megabits), of["connections"])
+            }
+        };
+        let to = if row["direction"] == "to_wan" { "to the WAN" } else { "to the LAN" };
+        let found = match (row["gain"].as_f64(), row["gain_interval"].as_array().map(Vec::as_slice)) {
+            (Some(gain), Some([low, high])) => {
+                let bound = |value: &Value| value.as_f64().unwrap_or(0.0);
+                format!("{gain:.2} times ({:.2} to {:.2})", bound(low), bound(high))
+            }
+            _ => "too few for a ratio".to_owned(),
+        };
+        lines.push(format!(
+            "               {to}, {}: {} split, {} unsplit: {found}",
+            row["size"].as_str().unwrap_or("?"),
+            group(&row["split"]),
+            group(&row["unsplit"])
+        ));
     }
     lines
 }

@@ -7,7 +7,7 @@
 //! | 7/8 | new connections pass unsplit |
 //! | all | connections take nothing more until something is delivered |
 
-use crate::shard::{Account, Shard};
+use crate::shared_flows::{Account, SharedFlows};
 use farpace_tcp::{ConnectionMemory, Pressure};
 use farpace_units::ByteCount;
 use std::sync::atomic::Ordering;
@@ -25,11 +25,11 @@ const MIN_SHARE: u64 = 4096;
 /// What a gateway may hold, together with those that it shares connections with.
 pub(crate) struct Budget {
     limit: u64,
-    shard: Shard,
+    shard: SharedFlows,
 }
 
 impl Budget {
-    pub fn new(limit: ByteCount, shard: Shard) -> Self {
+    pub fn new(limit: ByteCount, shard: SharedFlows) -> Self {
         Budget { limit: limit.get().max(1), shard }
     }
     pub fn set_limit(&mut self, limit: ByteCount) {
@@ -92,7 +92,7 @@ mod tests {
     // Breaks: memory grows beyond the limit, or new connections are split without memory for them.
     #[test]
     fn pressure_rises_with_what_is_held() {
-        let budget = Budget::new(ByteCount::new(1 << 20), Shard::alone());
+        let budget = Budget::new(ByteCount::new(1 << 20), SharedFlows::alone());
         assert_eq!(budget.pressure(1), Pressure::NONE);
         budget.change(0, 600 << 10);
         assert_eq!(budget.pressure(1), Pressure { frozen: true, share: ByteCount::MAX });

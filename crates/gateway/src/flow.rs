@@ -1,6 +1,7 @@
 //! A split connection: two legs and what goes between them.
 
 use crate::budget;
+use crate::comparison::Sample;
 use crate::leg::{Leg, segment_of};
 use crate::offer::{LegLimits, Offer};
 use crate::pipe::LegPipe;
@@ -66,6 +67,8 @@ pub(crate) struct SplitFlow {
     pub armed: Option<Instant>,
     pub is_touched: bool,
     pub was_half_open: bool,
+    /// It is one of a comparison.
+    pub sample: Option<Sample>,
 }
 
 /// What a flow is made with.
@@ -115,6 +118,7 @@ impl SplitFlow {
             armed: None,
             is_touched: false,
             was_half_open: true,
+            sample: None,
         })
     }
 
@@ -371,13 +375,26 @@ impl SplitFlow {
         }
     }
 
-    /// Payload sent on the WAN leg, and of it retransmissions.
-    pub fn wan_sent(&self) -> [ByteCount; 2] {
-        let leg = match self.opener_side {
+    fn wan_leg(&self) -> Option<&Leg> {
+        match self.opener_side {
             GatewaySide::Lan => Some(&self.acceptor),
             GatewaySide::Wan => self.opener.as_ref(),
-        };
-        let counters = leg.map(|leg| leg.tcp.counters());
+        }
+    }
+
+    /// For the comparison, if it is in one: what is acknowledged on the WAN leg by now.
+    pub fn measure(&mut self, now: Instant) {
+        let Some(mut sample) = self.sample else { return };
+        if let Some(leg) = self.wan_leg() {
+            let acknowledged = leg.tcp.inspect().acknowledged;
+            sample.see(now, [acknowledged, leg.tcp.counters().bytes_received]);
+            self.sample = Some(sample);
+        }
+    }
+
+    /// Payload sent on the WAN leg, and of it retransmissions.
+    pub fn wan_sent(&self) -> [ByteCount; 2] {
+        let counters = self.wan_leg().map(|leg| leg.tcp.counters());
         counters.map_or([ByteCount::ZERO; 2], |counters| [counters.bytes_sent, counters.bytes_sent_again])
     }
 

@@ -1,11 +1,12 @@
 //! The gateway as an element of a world.
 
 use crate::budget::Budget;
+use crate::comparison::{Comparison, ComparisonGroup, ComparisonResult, Sample};
 use crate::flow::{Ends, FlowSetup, SplitFlow, Verdict};
 use crate::limits::{DEFAULT_MEMORY, MAX_CONNECTIONS, MAX_HALF_OPEN};
 use crate::offer::LegLimits;
 use crate::policy::{Action, PolicyTable};
-use crate::shard::{FlowKey, Shard, flow_key};
+use crate::shared_flows::{ConnectionKey, SharedFlows, flow_key};
 use crate::view::{FlowView, GatewaySide, GatewayTotals};
 use farpace_host::ip::icmp::{SoftError, path_message};
 use farpace_host::is_host_address;
@@ -40,6 +41,9 @@ pub struct GatewayConfig {
     pub max_connections: usize,
     /// Connections at most whose handshake is not complete.
     pub max_half_open: usize,
+    /// Share of the connections that could be split and pass unsplit, for
+    /// [`take_results`](Gateway::take_results): 0 to [`MAX_CONTROL_GROUP`](crate::MAX_CONTROL_GROUP).
+    pub control_group: f64,
 }
 
 impl GatewayConfig {
@@ -53,6 +57,7 @@ impl GatewayConfig {
             memory: DEFAULT_MEMORY,
             max_connections: MAX_CONNECTIONS,
             max_half_open: MAX_HALF_OPEN,
+            control_group: 0.0,
         }
     }
 }
@@ -74,13 +79,14 @@ pub struct Gateway {
     config: GatewayConfig,
     flows: Vec<Option<Box<SplitFlow>>>,
     free: Vec<usize>,
-    index: BTreeMap<FlowKey, usize>,
+    index: BTreeMap<ConnectionKey, usize>,
     timers: BTreeSet<(Instant, usize)>,
     /// Flows with packets whose answers wait for those that came together with them.
     touched: Vec<usize>,
     touched_until: Option<Instant>,
     budget: Budget,
-    shard: Shard,
+    shard: SharedFlows,
+    comparison: Comparison,
     totals: GatewayTotals,
     half_open: usize,
     draining: bool,
@@ -105,14 +111,15 @@ impl Gateway {
 
     /// A gateway without connections.
     pub fn new(config: GatewayConfig) -> Self {
-        Gateway::in_shard(config, Shard::alone())
+        Gateway::in_shard(config, SharedFlows::alone())
     }
 
     /// One of the gateways that share the connections of a router. Limits apply to all of them together.
-    pub fn in_shard(config: GatewayConfig, shard: Shard) -> Self {
+    pub fn in_shard(config: GatewayConfig, shard: SharedFlows) -> Self {
         Gateway {
             budget: Budget::new(config.memory, shard.clone()),
             shard,
+            comparison: Comparison::default(),
             config,
             flows: Vec::new(),
             free: Vec::new(),
@@ -173,6 +180,11 @@ impl Gateway {
         self.on_ip(port, packet, Route::HandedOver, cx);
     }
 
+    /// What connections of the comparison have done that have ended since the last call.
+    pub fn take_results(&mut self, now: Instant) -> Vec<ComparisonResult> {
+        self.comparison.take(now)
+    }
+
     /// The counters. Memory is that of all gateways that share connections.
     pub fn totals(&self) -> GatewayTotals {
         let zero = [self.totals.wan_bytes_sent, self.totals.wan_bytes_retransmitted];
@@ -220,6 +232,12 @@ impl Gateway {
         let Some(slot) = self.index.get(&key).copied() else {
             if let Some(other) = self.other_owner(&key, route) {
                 return self.hand_over(other, port, packet, cx);
+            }
+            if self.comparison.is_running() {
+                let (header, length) = (tcp.header(), packet.payload().len());
+                if self.comparison.on_passing(cx.now(), &key, side_of(port), &header, length) {
+                    return self.pass(port, packet, cx);
+                }
             }
             if opens && packet.payload().is_empty() {
                 return self.open(port, Ends { opener: from, acceptor: to }, packet, cx);
@@ -269,7 +287,7 @@ impl Gateway {
 
     /// Another gateway that has the connection. What was handed over once stays here: two gateways never
     /// send a packet to and fro.
-    fn other_owner(&self, key: &FlowKey, route: Route) -> Option<usize> {
+    fn other_owner(&self, key: &ConnectionKey, route: Route) -> Option<usize> {
         match route {
             Route::Direct => self.shard.other_owner(key),
             Route::HandedOver => None,
@@ -334,11 +352,23 @@ impl Gateway {
             min_rtt: (policy.action == Action::Auto).then_some(policy.min_rtt),
             rate: policy.rate,
         };
-        let Some(flow) = SplitFlow::open(cx.now(), &setup, &packet) else {
+        let (now, min_rtt) = (cx.now(), setup.min_rtt);
+        let Some(mut flow) = SplitFlow::open(now, &setup, &packet) else {
             self.totals.passed_options += 1;
             return self.pass(port, packet, cx);
         };
         let key = flow_key(ends.opener, ends.acceptor);
+        match self.comparison.draw(self.config.control_group, cx.rng()) {
+            Some(ComparisonGroup::Unsplit) => {
+                if let Ok(syn) = packet.tcp() {
+                    self.comparison.watch(now, key, opener_side, min_rtt, &syn.header());
+                }
+                self.totals.passed_control += 1;
+                return self.pass(port, packet, cx);
+            }
+            Some(ComparisonGroup::Split) => flow.sample = Some(Sample::begin(now)),
+            None => {}
+        }
         if let Err(other) = self.shard.claim(&key) {
             // The same SYN came to another one at the same time.
             return self.hand_over(other, port, packet, cx);
@@ -380,6 +410,7 @@ impl Gateway {
             cx.made();
             cx.emit(port_of(side), packet);
         });
+        flow.measure(cx.now());
         let weight = flow.weigh();
         self.budget.change(std::mem::replace(&mut flow.weight, weight), weight);
         if flow.was_half_open && !flow.is_half_open() {
@@ -389,6 +420,9 @@ impl Gateway {
         }
         if flow.is_over() {
             self.totals.ended_by_error += u64::from(flow.has_failed());
+            if let Some(sample) = flow.sample {
+                self.comparison.finish(sample.result());
+            }
             return self.remove(slot);
         }
         if self.draining && flow.can_be_handed_over() {

@@ -9,7 +9,7 @@
 //! Two gateways are a pair if a [`PeerLink`] is between the WAN side of each and the paths to the other. Both
 //! split: the leg between them is farpace's at both ends.
 //!
-//! Several gateways, each in a thread, share the connections of a router if each is a [`Shard`].
+//! Several gateways, each in a thread, share the connections of a router by [`SharedFlows`].
 //!
 //! Start reading at [`Gateway`]; then `flow.rs` (two legs and what goes between them), `offer.rs` (what
 //! each leg offers) and [`limits`].
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod comparison;
 mod flow;
 mod gateway;
 mod leg;
@@ -25,11 +26,12 @@ mod offer;
 mod peer_link;
 mod pipe;
 mod policy;
-mod shard;
+mod shared_flows;
 mod view;
 
+pub use comparison::{ComparisonGroup, ComparisonResult, MAX_CONTROL_GROUP, MAX_RESULTS, MAX_WATCHED};
 pub use gateway::{Gateway, GatewayConfig};
 pub use peer_link::{LinkEnd, PeerLink, PeerLinkStats};
 pub use policy::{Action, Policy, PolicyTable};
-pub use shard::{MAX_HANDED_OVER, Shard};
+pub use shared_flows::{MAX_HANDED_OVER, SharedFlows};
 pub use view::{FlowView, GatewaySide, GatewayTotals, LegLimit, LegView};

@@ -157,6 +157,8 @@ pub struct GatewayTotals {
     pub passed_limit: u64,
     /// Connections passed because the gateway drains.
     pub passed_draining: u64,
+    /// Connections passed as the control group of a comparison.
+    pub passed_control: u64,
     /// Packets passed unchanged: not TCP, fragments, and connections that are not split.
     pub packets_passed: u64,
     /// Packets of split connections received.
@@ -203,6 +205,7 @@ impl GatewayTotals {
             passed_options: both(|totals| totals.passed_options),
             passed_limit: both(|totals| totals.passed_limit),
             passed_draining: both(|totals| totals.passed_draining),
+            passed_control: both(|totals| totals.passed_control),
             packets_passed: both(|totals| totals.packets_passed),
             packets_split: both(|totals| totals.packets_split),
             packets_dropped: both(|totals| totals.packets_dropped),

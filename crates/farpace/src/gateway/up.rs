@@ -54,6 +54,9 @@ pub struct GatewayUpArgs {
     /// Threads that the connections are spread over, 1 to 64; 1 with --peer [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Share of connections that pass unsplit, 0 to 0.5: `status` shows what splitting gains [default: 0]
+    #[arg(long, value_name = "SHARE")]
+    control_group: Option<f64>,
     /// Serve metrics in Prometheus' format at this address, as in 127.0.0.1:9745
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
@@ -86,20 +89,14 @@ impl GatewayUpArgs {
             Some(path) => GatewayFile::read(path)?,
             None => GatewayFile::default(),
         };
-        if !self.lan.is_empty() {
-            file.lan.clone_from(&self.lan);
+        let lists = [(&mut file.lan, &self.lan), (&mut file.wan, &self.wan), (&mut file.via, &self.via)];
+        for (list, given) in lists.into_iter().filter(|(_, given)| !given.is_empty()) {
+            list.clone_from(given);
         }
-        if !self.wan.is_empty() {
-            file.wan.clone_from(&self.wan);
-        }
-        if let Some(peer) = &self.peer {
-            file.peer = Some(peer.clone());
-        }
-        if !self.via.is_empty() {
-            file.via.clone_from(&self.via);
-        }
+        file.peer = self.peer.clone().or(file.peer);
         file.min_rtt = self.min_rtt.unwrap_or(file.min_rtt);
         file.memory = self.memory.or(file.memory);
+        file.control_group = self.control_group.unwrap_or(file.control_group);
         file.threads = self.threads.or(file.threads);
         file.metrics = self.metrics.or(file.metrics);
         file.web = self.web.or(file.web);

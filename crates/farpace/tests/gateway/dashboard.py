@@ -26,6 +26,9 @@ def look(browser, width, scheme):
     assert LINK in page.locator("#links tbody").inner_text(), what
     assert page.locator("#totals dt", has_text="Split now").count() == 1, what
     assert page.locator("#connections tbody tr").count() >= 1, what
+    gain = page.locator("#gain tbody")
+    gain.locator("tr").first.wait_for(timeout=20_000)
+    assert "100 kB to 1 MB" in gain.inner_text() and "to the WAN" in gain.inner_text(), f"{what}: {gain.inner_text()}"
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= width, f"{what}: {wide} pixels wide"
     page.evaluate(AXE)

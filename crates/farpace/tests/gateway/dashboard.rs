@@ -18,7 +18,7 @@ fn connect(net: &Net, at: &str) -> TcpStream {
 }
 
 /// What a server on the router answers: the head, and the body as far as it comes at once.
-fn ask(net: &Net, at: &str, request: &str) -> String {
+pub fn ask(net: &Net, at: &str, request: &str) -> String {
     let mut stream = connect(net, at);
     stream.write_all(request.as_bytes()).unwrap();
     let mut text = Vec::new();
@@ -34,7 +34,8 @@ fn ask(net: &Net, at: &str, request: &str) -> String {
     }
 }
 
-fn get(host: &str, path: &str, more: &str) -> String {
+/// A request for `path`.
+pub fn get(host: &str, path: &str, more: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n")
 }
 
@@ -201,8 +202,8 @@ fn hostile_requests_harm_nothing() {
     net.assert_clean();
 }
 
-/// Breaks: the dashboard in a browser: links and connections appear, on a phone and by night, accessible,
-/// without errors and without anything from elsewhere.
+/// Breaks: the dashboard in a browser: links, connections and what splitting gains appear, on a phone and by
+/// night, accessible, without errors and without anything from elsewhere.
 #[test]
 fn a_browser_shows_links_and_connections() {
     if !has_rights() {
@@ -210,10 +211,9 @@ fn a_browser_shows_links_and_connections() {
     }
     let net = Net::new();
     net.router.configure("link set lo up\n").unwrap();
-    let gateway = net.gateway(&["--web", "10.9.0.1:8080"]);
+    let gateway = net.gateway(&["--web", "10.9.0.1:8080", "--control-group", "0.5"]);
     let listener = net.listen(SERVER);
-    let (near, far) = net.connect(&listener);
-    exchange(&near, &far, 0, 100_000);
+    let (near, far) = crate::gain::carry(&net, &listener);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway/dashboard.py");
     let url = format!("{}#token={}", gateway.up["up"]["web"].as_str().unwrap(), token(&gateway));
     let python = common::python();

@@ -99,6 +99,19 @@ function show(status) {
     group.append(term, fact);
     return group;
   }));
+  const compared = status.control_group > 0;
+  byId("gain-section").hidden = !compared;
+  if (compared) {
+    byId("gain-state").textContent = `${(status.control_group * 100).toPrecision(2)} % of the connections pass unsplit, `
+      + `${totals.passed.control_group} so far. Median rates, number of connections, and the ratio with its interval.`;
+    const group = (of) => `${rate(of.median_bit_s)} (${of.connections})`;
+    fill(byId("gain"), status.gain.map((row) => [
+      row.direction === "to_wan" ? "to the WAN" : "to the LAN", row.size, group(row.split), group(row.unsplit),
+      row.gain === null ? "too few" : [
+        `${row.gain.toFixed(2)} (${row.gain_interval.map((bound) => bound.toFixed(2)).join(" to ")})`,
+        row.gain_interval[0] > 1 ? "good" : row.gain_interval[1] < 1 ? "bad" : ""],
+    ]));
+  }
   const moves = (flow) => flow.rate_bit_s.up + flow.rate_bit_s.down;
   const again = (flow) => (flow.wan_leg ? flow.wan_leg.retransmitted_bytes / Math.max(1, flow.wan_leg.sent_bytes) : 0);
   const flows = [...status.connections].sort((a, b) => moves(b) - moves(a));

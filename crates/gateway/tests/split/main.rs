@@ -4,6 +4,7 @@
 
 mod any_input;
 mod bytes;
+mod comparison;
 mod endings;
 mod faults;
 mod handshake;

@@ -3,7 +3,7 @@
 
 use crate::harness::*;
 use crate::limits::syn;
-use farpace_gateway::{Gateway, GatewayConfig, GatewayTotals, MAX_HANDED_OVER, PolicyTable, Shard};
+use farpace_gateway::{Gateway, GatewayConfig, GatewayTotals, MAX_HANDED_OVER, PolicyTable, SharedFlows};
 use farpace_host::{Host, Secret};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Cx, Element, Framing, Inspection, Link, LinkConfig, Port, QueueLimit};
@@ -38,7 +38,7 @@ impl Element for Queues {
 
 struct ShardNet {
     net: Net,
-    gateways: Vec<(ElementId, Shard)>,
+    gateways: Vec<(ElementId, SharedFlows)>,
 }
 
 impl ShardNet {
@@ -59,7 +59,7 @@ impl ShardNet {
         let wan = world.add("wan", link(Rate::from_mbit(50), Span::from_millis(100))).unwrap();
         let [near, far] = ["near", "far"].map(|name| world.add(name, Box::new(Queues(count))).unwrap());
         let mut gateways = Vec::new();
-        for (n, shard) in (1..).zip(Shard::all(count.into())) {
+        for (n, shard) in (1..).zip(SharedFlows::all(count.into())) {
             let config = GatewayConfig::new(PolicyTable::new(vec![], policy()));
             let gateway = Box::new(Gateway::in_shard(config, shard.clone()));
             let gateway = world.add(&format!("gateway{n}"), gateway).unwrap();
@@ -132,7 +132,7 @@ fn each_connection_is_in_one_gateway() {
 /// another one can take.
 #[test]
 fn limits_hold_for_all_gateways_together() {
-    let shards = Shard::all(2);
+    let shards = SharedFlows::all(2);
     let mut world = World::new(1);
     let sink = |world: &mut World, name: &str| world.add(name, Box::new(BoundaryPort::default())).unwrap();
     let ids: Vec<_> = shards

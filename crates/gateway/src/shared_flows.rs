@@ -17,16 +17,17 @@ const PARTS: usize = 64;
 pub const MAX_HANDED_OVER: usize = 4096;
 
 /// Both ends of a connection, the lesser first.
-pub(crate) type FlowKey = (SocketAddr, SocketAddr);
+pub(crate) type ConnectionKey = (SocketAddr, SocketAddr);
 
 /// The key of the connection between `a` and `b`.
-pub(crate) fn flow_key(a: SocketAddr, b: SocketAddr) -> FlowKey {
+pub(crate) fn flow_key(a: SocketAddr, b: SocketAddr) -> ConnectionKey {
     if a <= b { (a, b) } else { (b, a) }
 }
 
-/// One of the gateways that share connections. Clones are the same gateway.
+/// The connections that the gateways of several threads share, as one of these gateways sees them. Clones
+/// belong to the same gateway.
 #[derive(Clone)]
-pub struct Shard {
+pub struct SharedFlows {
     all: Arc<Shards>,
     own: usize,
 }
@@ -34,7 +35,7 @@ pub struct Shard {
 /// What the gateways share.
 struct Shards {
     /// Which gateway has a connection. Empty if there is one gateway.
-    owners: Vec<Mutex<BTreeMap<FlowKey, usize>>>,
+    owners: Vec<Mutex<BTreeMap<ConnectionKey, usize>>>,
     inboxes: Vec<Inbox>,
     account: Account,
 }
@@ -69,20 +70,20 @@ impl Shards {
     }
 }
 
-impl Shard {
+impl SharedFlows {
     /// So many gateways that share connections.
-    pub fn all(count: usize) -> Vec<Shard> {
+    pub fn all(count: usize) -> Vec<SharedFlows> {
         let all = Arc::new(Shards::new(count));
-        (0..count).map(|own| Shard { all: all.clone(), own }).collect()
+        (0..count).map(|own| SharedFlows { all: all.clone(), own }).collect()
     }
 
     /// A gateway that shares with no other.
-    pub fn alone() -> Shard {
-        Shard { all: Arc::new(Shards::new(1)), own: 0 }
+    pub fn alone() -> SharedFlows {
+        SharedFlows { all: Arc::new(Shards::new(1)), own: 0 }
     }
 
     /// `wake` is called, in any thread, when packets wait for this gateway: see
-    /// [`handed_over`](Shard::handed_over). Only the first call has an effect.
+    /// [`handed_over`](SharedFlows::handed_over). Only the first call has an effect.
     pub fn wake_by(&self, wake: impl Fn() + Send + Sync + 'static) {
         let _ = self.all.inboxes[self.own].wake.set(Box::new(wake));
     }
@@ -109,7 +110,7 @@ impl Shard {
     ///
     /// # Errors
     /// The other gateway that has it.
-    pub(crate) fn claim(&self, key: &FlowKey) -> Result<(), usize> {
+    pub(crate) fn claim(&self, key: &ConnectionKey) -> Result<(), usize> {
         let Some(part) = self.part(key) else { return Ok(()) };
         match *lock(part).entry(*key).or_insert(self.own) {
             owner if owner == self.own => Ok(()),
@@ -118,13 +119,13 @@ impl Shard {
     }
 
     /// Another gateway that has this connection.
-    pub(crate) fn other_owner(&self, key: &FlowKey) -> Option<usize> {
+    pub(crate) fn other_owner(&self, key: &ConnectionKey) -> Option<usize> {
         let owner = lock(self.part(key)?).get(key).copied();
         owner.filter(|owner| *owner != self.own)
     }
 
     /// The connection is over.
-    pub(crate) fn release(&self, key: &FlowKey) {
+    pub(crate) fn release(&self, key: &ConnectionKey) {
         if let Some(part) = self.part(key) {
             lock(part).remove(key);
         }
@@ -150,7 +151,7 @@ impl Shard {
         Ok(())
     }
 
-    fn part(&self, key: &FlowKey) -> Option<&Mutex<BTreeMap<FlowKey, usize>>> {
+    fn part(&self, key: &ConnectionKey) -> Option<&Mutex<BTreeMap<ConnectionKey, usize>>> {
         let parts = self.all.owners.len();
         let mixed = usize::from(key.0.port() ^ key.1.port().rotate_left(3));
         self.all.owners.get(mixed.checked_rem(parts)?)
