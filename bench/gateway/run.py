@@ -4,7 +4,7 @@
     bench/gateway/run.py target/release/farpace                    all links
     bench/gateway/run.py target/release/farpace --link geo --runs 3
     bench/gateway/run.py target/release/farpace --lan              rates and delays of the gateway itself, without a link
-    bench/gateway/run.py target/release/farpace --gain --link BER  what the gateway says itself that it gains
+    bench/gateway/run.py target/release/farpace --gain 10 --link BER  what the gateway says itself that it gains
     bench/gateway/run.py target/release/farpace --json
 
 Needs root: it makes four network namespaces, client - router - link - server, with `farpace emulate` as the link. All contenders
@@ -298,7 +298,7 @@ def show(result):
 
 
 def gain(args, out):
-    """What a gateway says itself that it gains on a link: connections of 10 MB from the LAN, half of them its control group."""
+    """What a gateway says itself that it gains on a link: connections from the LAN, half of them its control group."""
     for name in [name for name in LINKS if args.link in name]:
         _, _, fast, slow = LINKS[name]
         flags = fast.split() + [w + "-back" if w.startswith("--") else w for w in slow.split()]
@@ -311,7 +311,7 @@ def gain(args, out):
                 site.greet()
                 site.gateway("--control-group", "0.5")
                 for _ in range(args.runs * 10):
-                    site.fetch(site.server, "cubic", 10_000_000, (LAN, SERVER_PORT))
+                    site.fetch(site.server, "cubic", int(args.gain * 1e6), (LAN, SERVER_PORT))
                 time.sleep(3)
                 environment = {**os.environ, "FARPACE_STATE": f"{directory}/state"}
                 words = ["ip", "netns", "exec", site.router, args.farpace, "gateway", "status"]
@@ -463,7 +463,9 @@ def main():
         "--direction", default="from,to", help="data that leaves the LAN (from), or comes to it (to) [default: both]"
     )
     parser.add_argument("--lan", action="store_true", help="the gateway itself, without a link")
-    parser.add_argument("--gain", action="store_true", help="what the gateway says itself that it gains, with a control group, on --link")
+    parser.add_argument(
+        "--gain", type=float, metavar="MB", help="what the gateway says itself that it gains on --link, by connections of so many MB"
+    )
     parser.add_argument("--only", action="append", choices=CONTENDERS, help="this contender alone; may be repeated")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json", action="store_true")
