@@ -147,7 +147,7 @@ impl SplitFlow {
         }
         let Some(leg) = &mut self.opener else { return Verdict::HandOver };
         if is_syn(&segment) && leg.is_over() {
-            return Verdict::Anew;
+            return self.on_new_syn();
         }
         if self.held.is_some() {
             if segment.header.flags.contains(TcpFlags::RST) {
@@ -167,6 +167,16 @@ impl SplitFlow {
         Verdict::Taken
     }
 
+    /// One of the hosts is done, and opens another connection between the same ends. It has to wait until the
+    /// other host has all of this one; its SYN is repeated.
+    fn on_new_syn(&self) -> Verdict {
+        let legs = [self.opener.as_ref(), Some(&self.acceptor)];
+        let is_delivered = legs.into_iter().flatten().all(Leg::is_empty)
+            && self.to_acceptor.is_empty()
+            && self.to_opener.is_empty();
+        if is_delivered { Verdict::Anew } else { Verdict::Taken }
+    }
+
     /// A packet of the acceptor. `rate`: of the leg to the opener.
     pub fn on_acceptor(
         &mut self,
@@ -178,7 +188,7 @@ impl SplitFlow {
         let Some(mut segment) = segment_of(packet) else { return Verdict::Taken };
         let Some(opening) = &self.opening else {
             if is_syn(&segment) && self.acceptor.is_over() {
-                return Verdict::Anew;
+                return self.on_new_syn();
             }
             if self.held.is_some() {
                 let ends = segment.header.flags.contains(TcpFlags::RST);
@@ -425,10 +435,18 @@ impl SplitFlow {
 
 /// What `from` has heard of its host goes on to `to`: a FIN behind all data, or the end.
 fn close(from: &mut Leg, to: &mut Leg, pipe: &LegPipe) {
+    let is_delivered = from.tcp.readable().is_zero() && pipe.is_empty();
     match from.closed {
         Some(CloseReason::Finished) | None => {
-            if from.peer_closed && from.tcp.readable().is_zero() && pipe.is_empty() {
+            if from.peer_closed && is_delivered {
                 to.tcp.close();
+            }
+        }
+        // The host has closed behind all that it has sent, which is acknowledged to it: the other gets all of
+        // it, and then learns that nothing reaches the first one any more.
+        Some(_) if from.peer_closed && !to.is_over() => {
+            if is_delivered && to.tcp.unacknowledged().is_zero() {
+                to.tcp.abort();
             }
         }
         // What was not delivered is lost with the connection, as without a gateway.

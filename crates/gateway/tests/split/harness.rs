@@ -192,6 +192,21 @@ fn link(rate: Option<Rate>, delay: Span) -> Box<Link> {
 
 impl Net {
     pub fn new(plan: Plan) -> Self {
+        let config = plan.config.clone();
+        let (mut net, [lan, wan]) = Net::without_gateway(plan);
+        let gateway = net.world.add("gateway", Box::new(Gateway::new(config))).unwrap();
+        net.world.connect((lan, Port(1)), (gateway, Gateway::LAN)).unwrap();
+        net.world.connect((gateway, Gateway::WAN), (wan, Port(0))).unwrap();
+        let ends = [(gateway, Gateway::LAN), (gateway, Gateway::WAN)];
+        for (wire, end) in net.tap.wires[TO_CLIENT..].iter_mut().zip(ends) {
+            *wire = Some(net.world.observe(end).unwrap());
+        }
+        Net { gateway, ..net }
+    }
+
+    /// Hosts and links, and the two elements between which a gateway belongs: [`Port(1)`](Port) of the first
+    /// and [`Port(0)`](Port) of the second are free. `gateway` is the first of these until there is one.
+    pub fn without_gateway(plan: Plan) -> (Self, [ElementId; 2]) {
         let mut world = World::new(plan.seed);
         let host = |name: &str, address| {
             Box::new(Host::new(address, Secret::from_stream(&mut RandomStream::new(plan.seed, name))))
@@ -199,7 +214,6 @@ impl Net {
         let [a, b] = plan.addresses;
         let client = world.add("client", host("client", a)).unwrap();
         let lan = world.add("lan", link(Some(Rate::from_mbit(1000)), Span::from_micros(50))).unwrap();
-        let gateway = world.add("gateway", Box::new(Gateway::new(plan.config))).unwrap();
         let lossy = Loss::new(LossDirection::new(plan.loss), LossDirection::new(plan.loss));
         let loss = world.add("loss", Box::new(lossy)).unwrap();
         let faults = plan.faults.unwrap_or(Faults { duplicate: 0.0, reorder: 0.0, corrupt: 0.0 });
@@ -214,8 +228,6 @@ impl Net {
         let port = |n| Port(n);
         for (near, far) in [
             ((client, port(0)), (lan, port(0))),
-            ((lan, port(1)), (gateway, Gateway::LAN)),
-            ((gateway, Gateway::WAN), (loss, port(0))),
             ((loss, port(1)), (duplicate, port(0))),
             ((duplicate, port(1)), (reorder, port(0))),
             ((reorder, port(1)), (corrupt, port(0))),
@@ -225,11 +237,11 @@ impl Net {
             world.connect(near, far).unwrap();
         }
         let mut tap = Tap::default();
-        let ends = [(client, port(0)), (server, port(0)), (gateway, Gateway::LAN), (gateway, Gateway::WAN)];
-        for (wire, end) in tap.wires.iter_mut().zip(ends) {
+        for (wire, end) in tap.wires.iter_mut().zip([(client, port(0)), (server, port(0))]) {
             *wire = Some(world.observe(end).unwrap());
         }
-        Net { world, client, server, gateway, tap, addresses: plan.addresses }
+        let addresses = plan.addresses;
+        (Net { world, client, server, gateway: lan, tap, addresses }, [lan, loss])
     }
 
     pub fn run_for(&mut self, span: Span) {

@@ -47,7 +47,8 @@ impl Connection {
                 self.counters.unacceptable += 1;
                 self.ack.due = Some(Cause::AckUnacceptable);
             }
-            TimeWaitOutcome::Ended => self.finish(CloseReason::Reset),
+            // Both directions are complete: there is nothing to signal (RFC 9293 §3.10.7.4).
+            TimeWaitOutcome::Ended => self.finish(CloseReason::Finished),
         }
         self.note_received(now, segment);
     }
