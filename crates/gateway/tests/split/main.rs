@@ -9,6 +9,7 @@ mod endings;
 mod faults;
 mod handshake;
 mod harness;
+mod hours;
 mod limits;
 mod passing;
 mod shards;

@@ -4,10 +4,9 @@
 use crate::harness::*;
 use crate::limits::syn;
 use farpace_gateway::{Gateway, GatewayConfig, GatewayTotals, MAX_HANDED_OVER, PolicyTable, SharedFlows};
-use farpace_host::{Host, Secret};
 use farpace_path::world::{ElementId, World};
-use farpace_path::{BoundaryPort, Cx, Element, Framing, Inspection, Link, LinkConfig, Port, QueueLimit};
-use farpace_units::{ByteCount, Instant, RandomStream, Rate, Span};
+use farpace_path::{BoundaryPort, Cx, Element, Inspection, Port};
+use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::Packet;
 
 /// What came by `Port(0)` leaves by any of the other ports, and the reverse.
@@ -36,61 +35,67 @@ impl Element for Queues {
     }
 }
 
-struct ShardNet {
-    net: Net,
-    gateways: Vec<(ElementId, SharedFlows)>,
+/// Gateways between two hosts, with a network that spreads the packets over them.
+pub struct ShardNet {
+    pub net: Net,
+    pub gateways: Vec<(ElementId, SharedFlows)>,
 }
 
 impl ShardNet {
-    fn new(count: u16, seed: u64) -> Self {
-        let mut world = World::new(seed);
-        let addresses = ["10.0.0.1".parse().unwrap(), "192.0.2.1".parse().unwrap()];
-        let host = |name: &str, address| {
-            Box::new(Host::new(address, Secret::from_stream(&mut RandomStream::new(seed, name))))
-        };
-        let link = |rate, delay| {
-            let queue = QueueLimit::Bytes(ByteCount::new(1 << 20));
-            let config = LinkConfig { rate: Some(rate), delay, queue, framing: Framing::ETHERNET };
-            Box::new(Link::symmetric(config).unwrap())
-        };
-        let client = world.add("client", host("client", addresses[0])).unwrap();
-        let server = world.add("server", host("server", addresses[1])).unwrap();
-        let lan = world.add("lan", link(Rate::from_mbit(1000), Span::from_millis(1))).unwrap();
-        let wan = world.add("wan", link(Rate::from_mbit(50), Span::from_millis(100))).unwrap();
+    pub fn new(count: u16, plan: Plan) -> Self {
+        let config = plan.config.clone();
+        let (mut net, [lan, wan]) = Net::without_gateway(plan);
+        let world = &mut net.world;
         let [near, far] = ["near", "far"].map(|name| world.add(name, Box::new(Queues(count))).unwrap());
+        world.connect((lan, Port(1)), (near, Port(0))).unwrap();
+        world.connect((far, Port(0)), (wan, Port(0))).unwrap();
         let mut gateways = Vec::new();
-        for (n, shard) in (1..).zip(SharedFlows::all(count.into())) {
-            let config = GatewayConfig::new(PolicyTable::new(vec![], policy()));
-            let gateway = Box::new(Gateway::in_shard(config, shard.clone()));
+        for (n, flows) in (1..).zip(SharedFlows::all(count.into())) {
+            let gateway = Box::new(Gateway::in_shard(config.clone(), flows.clone()));
             let gateway = world.add(&format!("gateway{n}"), gateway).unwrap();
             world.connect((near, Port(n)), (gateway, Gateway::LAN)).unwrap();
             world.connect((far, Port(n)), (gateway, Gateway::WAN)).unwrap();
-            gateways.push((gateway, shard));
+            gateways.push((gateway, flows));
         }
-        for (a, b) in
-            [((client, 0), (lan, 0)), ((lan, 1), (near, 0)), ((far, 0), (wan, 0)), ((wan, 1), (server, 0))]
-        {
-            world.connect((a.0, Port(a.1)), (b.0, Port(b.1))).unwrap();
-        }
-        let net = Net { world, client, server, gateway: gateways[0].0, tap: Tap::default(), addresses };
+        net.gateway = gateways[0].0;
         ShardNet { net, gateways }
     }
 
     /// Each gateway gets what was handed over to it, in the time that a thread takes to wake up.
-    fn run_for(&mut self, span: Span) {
+    pub fn run_for(&mut self, span: Span) {
         let until = self.net.world.now() + span;
         while self.net.world.now() < until {
-            self.net.run_for(Span::from_micros(50));
-            for (gateway, shard) in &self.gateways {
-                for (port, packet) in shard.handed_over() {
+            let next = self.net.world.next_event_time().map_or(until, |at| at.max(self.net.world.now()));
+            let step = (next + Span::from_micros(50)).min(until);
+            self.net.world.run_until(step, &mut self.net.tap).unwrap();
+            for (gateway, flows) in &self.gateways {
+                for (port, packet) in flows.handed_over() {
                     let act = |gateway: &mut Gateway, cx: &mut Cx<'_>| gateway.take_over(port, packet, cx);
                     self.net.world.call(*gateway, &mut self.net.tap, act).unwrap();
                 }
             }
         }
+        self.net.world.check().unwrap();
     }
 
-    fn totals(&self) -> GatewayTotals {
+    /// Acts on each gateway now.
+    pub fn on_each(&mut self, act: impl Fn(&mut Gateway, &mut Cx<'_>)) {
+        for (gateway, _) in &self.gateways {
+            self.net.world.call(*gateway, &mut self.net.tap, &act).unwrap();
+        }
+    }
+
+    /// The process is killed, with what waits between its threads, and another takes its place.
+    pub fn restart(&mut self, config: &GatewayConfig) {
+        let fresh = SharedFlows::all(self.gateways.len());
+        for ((gateway, own), flows) in self.gateways.iter_mut().zip(fresh) {
+            let new = Gateway::in_shard(config.clone(), flows.clone());
+            *self.net.world.element_mut::<Gateway>(*gateway).unwrap() = new;
+            *own = flows;
+        }
+    }
+
+    pub fn totals(&self) -> GatewayTotals {
         let each = self.gateways.iter();
         let each = each.map(|(id, _)| self.net.world.element::<Gateway>(*id).unwrap().totals());
         each.reduce(GatewayTotals::with).unwrap()
@@ -102,7 +107,8 @@ impl ShardNet {
 #[test]
 fn each_connection_is_in_one_gateway() {
     for (count, seed) in [(2, 1), (3, 2), (8, 3)] {
-        let mut net = ShardNet::new(count, seed);
+        let plan = Plan { delay: Span::from_millis(100), seed, ..Plan::new() };
+        let mut net = ShardNet::new(count, plan);
         let servers = serve_each(&mut net.net, linux(), 200_000);
         let clients: Vec<_> = (0..20).map(|_| call(&mut net.net, linux(), 300_000)).collect();
         net.run_for(Span::from_secs(3));
