@@ -260,6 +260,9 @@ impl GatewayFile {
         if !(0.0..=MAX_CONTROL_GROUP).contains(&self.control_group) {
             bail!("control_group must be 0 to {MAX_CONTROL_GROUP}: a share of the connections, as in 0.05");
         }
+        if self.peer.is_some() && self.control_group > 0.0 {
+            bail!("control_group is for a gateway without a peer: the peer would split what this one passes");
+        }
         let zero = |rate: &Option<Rate>| rate.is_some_and(|rate| rate.bits_per_sec() == 0);
         if zero(&self.rate) || self.policies.iter().any(|entry| zero(&entry.rate)) {
             bail!("rate must be above 0 bit/s");
@@ -469,6 +472,7 @@ mod tests {
             ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 0", "1 to 64"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 65", "1 to 64"),
             ("lan = [\"a\"]\npeer = \"p.conf\"\nthreads = 2", "one thread"),
+            ("lan = [\"a\"]\npeer = \"p.conf\"\ncontrol_group = 0.1", "without a peer"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nmax_connections = 0", "max_connections"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nmax_half_open = 99999", "max_half_open"),
             (

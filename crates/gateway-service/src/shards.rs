@@ -64,6 +64,7 @@ impl GatewayShard {
         for (port, device) in ports.into_iter().zip(devices) {
             driver.attach(port, device);
         }
+        driver.wake_each(ROUND);
         let handle = driver.handle();
         // A job wakes the driver, which does nothing else with it.
         shard.wake_by(move || {
@@ -249,7 +250,6 @@ impl Worker {
         let run = move || {
             let _wake = WakeAtEnd(first);
             let (mut shard, ()) = GatewayShard::new(config, shard, devices, |_, _| Ok(()))?;
-            shard.driver.wake_each(ROUND);
             let _ = sender.send(shard.driver.handle());
             while !shard.is_over {
                 shard.round()?;

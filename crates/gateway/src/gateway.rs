@@ -6,7 +6,7 @@ use crate::flow::{Ends, FlowSetup, SplitFlow, Verdict};
 use crate::limits::{DEFAULT_MEMORY, MAX_CONNECTIONS, MAX_HALF_OPEN};
 use crate::offer::LegLimits;
 use crate::policy::{Action, PolicyTable};
-use crate::shared_flows::{ConnectionKey, SharedFlows, flow_key};
+use crate::shared_flows::{ConnectionKey, SharedFlows, connection_key};
 use crate::view::{FlowView, GatewaySide, GatewayTotals};
 use farpace_host::ip::icmp::{SoftError, path_message};
 use farpace_host::is_host_address;
@@ -138,6 +138,10 @@ impl Gateway {
     /// Takes another configuration. Connections that are split already keep theirs.
     pub fn reconfigure(&mut self, config: GatewayConfig) {
         self.budget.set_limit(config.memory);
+        if config.control_group <= 0.0 {
+            // Nobody takes results any more, and with them what is silent.
+            self.comparison = Comparison::default();
+        }
         self.config = config;
     }
 
@@ -228,7 +232,7 @@ impl Gateway {
         let flags = tcp.flags();
         let control = TcpFlags::ACK.with(TcpFlags::RST).with(TcpFlags::FIN);
         let opens = flags.contains(TcpFlags::SYN) && !flags.intersects(control);
-        let key = flow_key(from, to);
+        let key = connection_key(from, to);
         let Some(slot) = self.index.get(&key).copied() else {
             if let Some(other) = self.other_owner(&key, route) {
                 return self.hand_over(other, port, packet, cx);
@@ -357,7 +361,7 @@ impl Gateway {
             self.totals.passed_options += 1;
             return self.pass(port, packet, cx);
         };
-        let key = flow_key(ends.opener, ends.acceptor);
+        let key = connection_key(ends.opener, ends.acceptor);
         match self.comparison.draw(self.config.control_group, cx.rng()) {
             Some(ComparisonGroup::Unsplit) => {
                 if let Ok(syn) = packet.tcp() {
@@ -440,7 +444,7 @@ impl Gateway {
 
     fn remove(&mut self, slot: usize) {
         let Some(flow) = self.flows.get_mut(slot).and_then(Option::take) else { return };
-        let key = flow_key(flow.ends.opener, flow.ends.acceptor);
+        let key = connection_key(flow.ends.opener, flow.ends.acceptor);
         self.index.remove(&key);
         self.shard.release(&key);
         self.budget.change(flow.weight, 0);
@@ -477,7 +481,7 @@ impl Gateway {
                 SoftError::TimeExceeded => PathError::Discarded,
                 SoftError::ParameterProblem => PathError::Malformed,
             };
-            let key = flow_key(from, to);
+            let key = connection_key(from, to);
             if let Some(other) = self.other_owner(&key, route) {
                 return self.hand_over(other, port, packet, cx);
             }

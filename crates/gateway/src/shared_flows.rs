@@ -20,7 +20,7 @@ pub const MAX_HANDED_OVER: usize = 4096;
 pub(crate) type ConnectionKey = (SocketAddr, SocketAddr);
 
 /// The key of the connection between `a` and `b`.
-pub(crate) fn flow_key(a: SocketAddr, b: SocketAddr) -> ConnectionKey {
+pub(crate) fn connection_key(a: SocketAddr, b: SocketAddr) -> ConnectionKey {
     if a <= b { (a, b) } else { (b, a) }
 }
 

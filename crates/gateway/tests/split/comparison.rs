@@ -3,7 +3,7 @@
 use crate::harness::*;
 use crate::limits::syn;
 use bytes::Bytes;
-use farpace_gateway::{ComparisonGroup, ComparisonResult, Gateway, MAX_RESULTS, MAX_WATCHED};
+use farpace_gateway::{ComparisonGroup, ComparisonResult, Gateway, GatewayConfig, MAX_RESULTS, MAX_WATCHED};
 use farpace_path::Cx;
 use farpace_units::{ByteCount, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
@@ -96,14 +96,24 @@ fn segment(flags: TcpFlags, seq: u32, ack: u32, payload: usize, back: bool) -> P
 #[test]
 fn what_strangers_put_into_the_comparison_is_bounded() {
     let mut plan = with_control_group(0.5);
-    plan.config.max_half_open = 1;
+    plan.config.max_half_open = 20_000;
     let mut net = Net::new(plan);
-    for n in 0..300_000 {
+    for n in 0..60_000 {
         net.inject(Gateway::LAN, syn(n));
     }
     let totals = net.totals();
-    assert!(totals.passed_control <= MAX_WATCHED as u64, "{totals:?}");
+    assert_eq!(totals.passed_control, MAX_WATCHED as u64, "{totals:?}");
     assert!(results(&mut net).len() <= MAX_RESULTS);
+    // Switched off, and on again: there is room for as many as before.
+    let passed = totals.passed_control;
+    let off = GatewayConfig { control_group: 0.0, ..with_control_group(0.5).config };
+    net.world.element_mut::<Gateway>(net.gateway).unwrap().reconfigure(off);
+    let on = GatewayConfig { max_half_open: 20_100, ..with_control_group(0.5).config };
+    net.world.element_mut::<Gateway>(net.gateway).unwrap().reconfigure(on);
+    for n in 60_000..61_000 {
+        net.inject(Gateway::LAN, syn(n));
+    }
+    assert!(net.totals().passed_control > passed);
 
     let ack = TcpFlags::ACK;
     for seed in 0.. {

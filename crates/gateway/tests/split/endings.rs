@@ -6,6 +6,8 @@ use farpace_tcp::{CloseReason, ConnectionState};
 use farpace_units::Span;
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{Below, Packet};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 // Breaks: a connection that one host resets stays open at the other.
 #[test]
@@ -50,6 +52,16 @@ fn run_to_the_fin(net: &mut Net) -> FlowView {
     }
 }
 
+/// The client sends, and closes, when it has 1,000 bytes and a FIN of the server. Its packets are kept.
+fn server_closes_first() -> (Net, Rc<RefCell<Record>>, Rc<RefCell<Record>>) {
+    let mut net = Net::new(slow());
+    net.tap.on = true;
+    let server = serve(&mut net, linux(), 1000);
+    let client = record();
+    net.connect(linux(), Program { after_fin: true, ..Program::new(BYTES, [1, 2], &client) });
+    (net, server, client)
+}
+
 /// A segment of the client that follows its FIN.
 fn behind_the_fin(net: &Net, flags: TcpFlags) -> Packet {
     let sent = &net.tap.seen[FROM_CLIENT];
@@ -66,11 +78,7 @@ fn behind_the_fin(net: &Net, flags: TcpFlags) -> Packet {
 // acknowledged to it.
 #[test]
 fn a_new_connection_waits_for_the_data_of_the_old_one() {
-    let mut net = Net::new(slow());
-    net.tap.on = true;
-    let server = serve(&mut net, linux(), 1000);
-    let client = record();
-    net.connect(linux(), Program { after_fin: true, ..Program::new(BYTES, [1, 2], &client) });
+    let (mut net, server, _) = server_closes_first();
     run_to_the_fin(&mut net);
     let syn = behind_the_fin(&net, TcpFlags::SYN);
     net.inject(Gateway::LAN, syn.clone());
@@ -86,11 +94,7 @@ fn a_new_connection_waits_for_the_data_of_the_old_one() {
 // has acknowledged to it.
 #[test]
 fn a_reset_after_the_end_loses_nothing() {
-    let mut net = Net::new(slow());
-    net.tap.on = true;
-    let server = serve(&mut net, linux(), 1000);
-    let client = record();
-    net.connect(linux(), Program { after_fin: true, ..Program::new(BYTES, [1, 2], &client) });
+    let (mut net, server, client) = server_closes_first();
     let flow = run_to_the_fin(&mut net);
     assert_eq!(flow.to_opener.unwrap().state, ConnectionState::TimeWait);
     let reset = behind_the_fin(&net, TcpFlags::RST);
