@@ -153,6 +153,7 @@ static __always_inline void farpace_control(struct sock *sk, const struct rate_s
 		if (interval > 0)
 			ack.rate = (u64)rs->delivered * ack.mss * USEC_PER_SEC / interval;
 	}
+	ack.app_limited = rs->is_app_limited;
 	ack.cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	ack.ece = c->ece;
 	ack.peer_clock = tp->rx_opt.rcv_tsval;

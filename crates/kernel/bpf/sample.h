@@ -29,6 +29,9 @@ struct fp_ack {
 	u8 cwnd_limited;
 	u8 ece;
 	u8 has_peer_clock;
+	/* The line was empty for a while, because the program had sent nothing. */
+	u8 app_limited;
+	u8 unused[3];
 };
 
 #endif

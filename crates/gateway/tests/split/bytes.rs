@@ -59,6 +59,24 @@ fn a_lossy_satellite_link_is_used() {
     assert!(seconds[0] * 3.0 < seconds[1], "{seconds:?} s with and without the gateway");
 }
 
+// Breaks: a host whose own first flight delays the ACKs of the other's makes the transfer take half as long
+// again: these ACKs come at once, and tell of a rate that the window of the receiver never allows.
+#[test]
+fn hosts_that_both_send_at_once_start_as_fast() {
+    let took = |first_flight| {
+        let mut net = Net::new(Plan { rate: Rate::from_mbit(10), ..Plan::new() });
+        let server = serve(&mut net, linux(), first_flight);
+        let _client = call(&mut net, linux(), 5_000_000);
+        while server.borrow().received < 5_000_000 {
+            net.run_for(Span::from_millis(100));
+            assert!(net.world.now().as_secs_f64() < 60.0);
+        }
+        net.world.now().as_secs_f64()
+    };
+    let (quiet, both) = (took(0), took(20_000));
+    assert!(quiet < 8.0 && both < 1.25 * quiet, "{quiet} s and {both} s");
+}
+
 // Breaks: bytes acknowledged but not delivered grow without bound when a host does not read.
 #[test]
 fn what_is_not_delivered_is_bounded() {

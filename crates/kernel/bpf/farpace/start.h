@@ -88,14 +88,11 @@ static __always_inline void farpace_on_train(struct farpace *f, u32 delivered)
 	}
 }
 
-/* An ACK of a train at half of the rate. */
-static __always_inline void farpace_on_paced(struct farpace *f, const struct fp_ack *ack)
+/* A train that was sent on the word of a rate has arrived at another, bytes a second. */
+static __always_inline void farpace_on_arrival(struct farpace *f, u64 arrived, u32 delivered)
 {
-	u64 arrived = 0, rate;
+	u64 rate = arrived >= ARRIVES(f->rate) ? f->rate : arrived;
 
-	if (!f->started || !ack->has_rate || !paced_on_ack(&f->paced, ack, &arrived))
-		return;
-	rate = arrived >= ARRIVES(f->rate) ? f->rate : arrived;
 	if (rate && farpace_holds(f, rate) <= f->w) {
 		/* The train itself was more than the path holds. */
 		f->round.bandwidth = rate;
@@ -105,7 +102,33 @@ static __always_inline void farpace_on_paced(struct farpace *f, const struct fp_
 		farpace_jump(f, rate);
 	else
 		farpace_enter(f, PHASE_DOUBLE, true);
-	f->next_delivered = ack->total_delivered;
+	f->next_delivered = delivered;
+}
+
+/* An ACK of a train at half of the rate. */
+static __always_inline void farpace_on_paced(struct farpace *f, const struct fp_ack *ack)
+{
+	u64 arrived = 0;
+
+	if (f->started && ack->has_rate && paced_on_ack(&f->paced, ack, &arrived))
+		farpace_on_arrival(f, arrived, ack->total_delivered);
+}
+
+/* A round trip has passed, and the window has not held back what is missing of the train. What the receiver's window has
+ * let through tells a rate as well. A program that sends little tells none: the next flight is a train again.
+ */
+static __always_inline void farpace_on_short_train(struct farpace *f, const struct fp_ack *ack,
+						   const struct round *round)
+{
+	u64 arrived = ack->app_limited ? 0 : paced_so_far(&f->paced, f->mss);
+
+	if (arrived) {
+		farpace_on_arrival(f, arrived, ack->total_delivered);
+		return;
+	}
+	f->w = max64(min64(f->w, max64(round->delivered, f->flight) * SEG), MIN_WINDOW);
+	train_after(&f->train, ack->total_delivered);
+	farpace_enter(f, PHASE_TRAIN, false);
 }
 
 /* An ACK of the start. */
@@ -162,8 +185,10 @@ __noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, 
 		} else if (!f->started) {
 			paced_begins(&f->paced, ack->now, ack->has_rate ? ack->total_delivered : 0, f->w);
 			f->started = 1;
+		} else if (!round->limited && !round->lost && ack->has_rate) {
+			farpace_on_short_train(f, ack, round);
 		} else if (empty && loss_learn(&f->loss, round->lost, round->delivered)) {
-			/* Not all of the train has arrived, or has been sent. */
+			/* Not all of the train has arrived. */
 			farpace_enter(f, PHASE_DOUBLE, true);
 		} else {
 			farpace_settle(f);

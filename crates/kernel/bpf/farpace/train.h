@@ -13,6 +13,8 @@
 #define BUNCH 8
 /* An ACK of one segment that comes so many times later than any before was delayed by the receiver. */
 #define DELAYED 8
+/* Segments of a train that was cut short that tell its rate. */
+#define MIN_TOLD 8
 
 /* The ACKs of a flight. */
 struct train {
@@ -35,10 +37,15 @@ struct train {
 /* A train that leaves at a chosen rate. */
 struct paced {
 	u64 first;
-	/* Bytes told by all ACKs but the first. */
-	u64 told;
 	u32 until;
-	u32 unused;
+	/* Segments told by all ACKs but the first. */
+	u32 told;
+	/* Microseconds from the first ACK to the last one. */
+	u32 last;
+	/* The longest time without an ACK, from when on, and segments told until then. */
+	u32 pause;
+	u32 paused;
+	u32 told_before;
 };
 
 /* The flight that leaves when this much has been delivered. */
@@ -163,8 +170,8 @@ __noinline int train_is_uneven(struct train *t)
 /* A train of `length` segments, whose first ACK has come. */
 static __always_inline void paced_begins(struct paced *t, u64 now, u32 delivered, u64 length)
 {
+	__builtin_memset(t, 0, sizeof(*t));
 	t->first = now;
-	t->told = 0;
 	/* It is judged after seven eighths: the last few ACKs may be delayed. */
 	t->until = delivered + (u32)(length * 7 / 8 / SEG);
 }
@@ -172,14 +179,32 @@ static __always_inline void paced_begins(struct paced *t, u64 now, u32 delivered
 /* An ACK of the train. True when the train has arrived; then `rate` is its bytes a second. */
 static __always_inline bool paced_on_ack(struct paced *t, const struct fp_ack *ack, u64 *rate)
 {
-	u64 time;
+	u64 time = less(ack->now, t->first);
+	u32 now = min64(time / 1000, MAX_RTT);
 
-	t->told += (u64)ack->delivered * ack->mss;
+	if (ack->delivered) {
+		if (now - t->last > t->pause) {
+			t->pause = now - t->last;
+			t->paused = t->last;
+			t->told_before = t->told;
+		}
+		t->last = now;
+		t->told += ack->delivered;
+	}
 	if (!at_least(ack->total_delivered, t->until))
 		return false;
-	time = less(ack->now, t->first);
-	*rate = time ? rate_over(t->told, time) : 0;
+	*rate = time ? rate_over((u64)t->told * ack->mss, time) : 0;
 	return true;
+}
+
+/* Bytes a second of a train that was cut short, when ACKs of the next flight come; 0: they were too few. */
+static __always_inline u64 paced_so_far(const struct paced *t, u32 mss)
+{
+	bool idle = t->pause * 4 >= t->last;
+	u32 time = idle ? t->paused : t->last, told = idle ? t->told_before : t->told;
+
+	/* IDLE_PART is 0.25: the line was idle until the next flight came. */
+	return time && told >= MIN_TOLD ? rate_over((u64)told * mss, (u64)time * 1000) : 0;
 }
 
 #endif

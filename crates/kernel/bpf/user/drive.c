@@ -86,7 +86,7 @@ int main(int count, char **words)
 		farpace_begin(&farpace, cwnd, mss);
 	while (fgets(line, sizeof(line), stdin)) {
 		struct fp_ack a = { 0 };
-		u32 has_rate, limited, ece, may_raise, has_peer_clock, rtt;
+		u32 has_rate, limited, ece, may_raise, has_peer_clock, app_limited, rtt;
 
 		switch (line[0]) {
 		case 'A':
@@ -94,16 +94,17 @@ int main(int count, char **words)
 				   "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
 				   " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
 				   " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
-				   " %" SCNu32 " %" SCNu32,
+				   " %" SCNu32 " %" SCNu32 " %" SCNu32,
 				   &a.now, &a.rate, &a.acked, &a.delivered, &a.lost, &a.in_flight, &a.rtt,
 				   &a.rate_rtt, &a.min_rtt, &a.srtt, &a.prior_delivered, &a.total_delivered, &a.mss,
 				   &a.max_window, &has_rate, &limited, &ece, &may_raise, &has_peer_clock,
-				   &a.peer_clock) != 20)
+				   &a.peer_clock, &app_limited) != 21)
 				return 2;
 			a.has_rate = has_rate;
 			a.cwnd_limited = limited;
 			a.ece = ece;
 			a.has_peer_clock = has_peer_clock;
+			a.app_limited = app_limited;
 			on_ack(&a, may_raise);
 			break;
 		case 'E':

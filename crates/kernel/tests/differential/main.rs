@@ -204,3 +204,52 @@ fn both_on_events_at_random() {
         assert!(all.part_apart() < 0.03, "{control}: {all:?}");
     }
 }
+
+/// A start whose first flight tells far too high a rate: ACKs of ten segments at once. Then the receiver's
+/// window, or the program, lets `flight` segments through in each round trip.
+fn cut_short(flight: u64, app_limited: bool) -> Vec<(Instant, Happening)> {
+    const RTT: Span = Span::from_millis(560);
+    let mut all = vec![(Instant::ZERO + Span::from_secs(1), Happening::Established(RTT))];
+    let (mut began, mut prior, mut total) = (Instant::ZERO + Span::from_secs(1), 0, 0);
+    for round in 0..20 {
+        let first = round == 0;
+        let (acks, told, apart) = if first { (5, 2, 144) } else { (flight, 1, 1_200) };
+        began += RTT;
+        for n in 1..=acks {
+            total += told;
+            let now = began + Span::from_micros(apart * n);
+            let sample = RateSample {
+                prior_delivered: prior,
+                total_delivered: total,
+                rate: Some(Rate::from_bits_per_sec(1_130_000)),
+                rtt: Some(RTT),
+                app_limited,
+                ..RateSample::default()
+            };
+            let ack = AckSample {
+                in_flight: Packets::new(u32::try_from(acks + 1 - n).unwrap()),
+                rtt: Some(RTT),
+                min_rtt: Some(RTT),
+                srtt: RTT,
+                mss: MSS,
+                cwnd_limited: first,
+                rate: Some(sample),
+                ..AckSample::of(now, Packets::new(u32::try_from(told).unwrap()))
+            };
+            all.push((now, Happening::Ack(Box::new(ack), true)));
+        }
+        prior = total;
+    }
+    all
+}
+
+/// Breaks: in the kernel a train that the receiver's window or the program has cut short ends the start, or
+/// tells another rate than in the engine.
+#[test]
+fn farpace_after_trains_that_were_cut_short() {
+    for (flight, app_limited) in [(55, false), (55, true), (5, false), (140, false)] {
+        let nearness = compare(KernelControl::Farpace, &cut_short(flight, app_limited));
+        println!("{flight} {app_limited}: {nearness:?}");
+        assert!(nearness.apart == 0 && nearness.largest_window >= 160, "{flight}: {nearness:?}");
+    }
+}

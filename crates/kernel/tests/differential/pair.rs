@@ -145,6 +145,7 @@ fn words(happening: &Happening) -> String {
                 u64::from(*may_raise),
                 u64::from(a.peer_clock.is_some()),
                 u64::from(a.peer_clock.unwrap_or_default()),
+                u64::from(a.rate.is_some_and(|rate| rate.app_limited)),
             ];
             numbers.iter().fold("A".to_owned(), |line, number| format!("{line} {number}"))
         }

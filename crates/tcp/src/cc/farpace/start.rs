@@ -5,7 +5,7 @@
 
 use super::path::QueueEstimate;
 use super::train::{self, PacketTrain, TrainPace};
-use super::{DRAIN, Farpace, FarpacePhase, MAX_ALPHA, Round, least_alpha};
+use super::{DRAIN, Farpace, FarpacePhase, MAX_ALPHA, MIN_WINDOW, Round, least_alpha};
 use crate::cc::AckSample;
 
 /// Trains that are sent again before slow start does the work: with an initial window of 10 the last has 160
@@ -72,8 +72,13 @@ impl Farpace {
             return;
         };
         let Some(arrived) = train.on_ack(ack, sample.total_delivered) else { return };
-        let arrived = arrived * self.mss;
-        let rate = if arrived >= MIN_ARRIVAL * *rate { *rate } else { arrived };
+        let rate = *rate;
+        self.on_arrival(rate, arrived * self.mss, sample.total_delivered);
+    }
+
+    /// A train that was sent on the word of `rate` has arrived at another, bytes a second.
+    fn on_arrival(&mut self, rate: f64, arrived: f64, delivered: u64) {
+        let rate = if arrived >= MIN_ARRIVAL * rate { rate } else { arrived };
         if rate > 0.0 && self.holds(rate) <= self.w {
             // The train itself was more than the path holds.
             self.round.bandwidth = rate;
@@ -82,7 +87,22 @@ impl Farpace {
         } else {
             self.phase = if rate > 0.0 { self.jump(rate) } else { FarpacePhase::Double { judged: true } };
         }
-        self.rounds.restart(sample.total_delivered);
+        self.rounds.restart(delivered);
+    }
+
+    /// A round trip has passed, and the window has not held back what is missing of the train. What the
+    /// receiver's window has let through tells a rate as well. A program that sends little tells none: the
+    /// next flight is a train again.
+    fn on_short_train(&mut self, rate: f64, train: &TrainPace, ack: &AckSample, round: &Round) {
+        let Some(sample) = ack.rate else { return };
+        match train.so_far().filter(|_| !sample.app_limited) {
+            Some(arrived) => self.on_arrival(rate, arrived * self.mss, sample.total_delivered),
+            None => {
+                self.w = self.w.min(round.delivered.max(self.flight)).max(MIN_WINDOW);
+                self.train = PacketTrain::after(sample.total_delivered);
+                self.phase = FarpacePhase::Train;
+            }
+        }
     }
 
     /// An ACK of the start.
@@ -123,7 +143,10 @@ impl Farpace {
                 self.phase =
                     FarpacePhase::Trains { rate, train: Some(TrainPace::begins(ack.now, delivered, self.w)) };
             }
-            // Not all of the train has arrived, or has been sent.
+            FarpacePhase::Trains { rate, train: Some(train) } if !round.limited && round.lost <= 0.0 => {
+                self.on_short_train(rate, &train, ack, round);
+            }
+            // Not all of the train has arrived.
             FarpacePhase::Trains { train: Some(_), .. } => {
                 if queue == QueueEstimate::Empty && self.loss.learn(round.lost, round.delivered) {
                     self.phase = FarpacePhase::Double { judged: true };

@@ -1,7 +1,7 @@
 use super::loss::{LossJudge, LossSample, LossVerdict};
 use super::path::{PathModel, QueueEstimate};
 use super::share::LossShare;
-use super::train::PacketTrain;
+use super::train::{PacketTrain, TrainPace};
 use super::*;
 use crate::cc::testing::{MSS, TestBottleneck, window};
 use crate::segments::RateSample;
@@ -375,6 +375,40 @@ fn messages_are_no_train() {
     };
     assert_eq!(trains(false), (FarpacePhase::Train, 0));
     assert_eq!(trains(true).1, 2, "whole windows");
+}
+
+/// Breaks: a train that the receiver's window, or the program, has cut short ends the start with the rate of
+/// a window that was never used. What came of it tells the line's rate; if too little came, the next flight
+/// is a train.
+#[test]
+fn a_train_that_was_cut_short_does_not_end_the_start() {
+    // Trains of 160 segments, on the word of a rate that is far too high. Of 160 segments 50 were sent, which
+    // arrive 1.2 ms apart, or 5; then the next flight answers.
+    let after = |segments: u64, app_limited| {
+        let mut control = Farpace { w: 160.0, mss: f64::from(MSS), ..Farpace::default() };
+        (0..9).for_each(|_| control.path.sample(Span::from_millis(560)));
+        control.path.end_round(ms(0), 160.0, 3.0, 0.0);
+        let mut train = TrainPace::begins(ms(0), 10, 160.0);
+        for n in 1..=segments {
+            let now = ms(0) + Span::from_micros(1_200 * n);
+            assert_eq!(train.on_ack(&AckSample { now, ..ack(0, 1, 10, 10 + n) }, 10 + n), None);
+        }
+        let next = ack(560, 1, 10 + segments, 11 + segments);
+        assert_eq!(train.on_ack(&next, 11 + segments), None);
+        control.phase = FarpacePhase::Trains { rate: 20e6, train: Some(train) };
+        let rate = RateSample { app_limited, ..next.rate.unwrap() };
+        let round = Round { delivered: segments as f64, ..Round::default() };
+        control.start_round(&AckSample { rate: Some(rate), ..next }, &round, QueueEstimate::Own, 0.0);
+        control
+    };
+    let control = after(50, false);
+    let FarpacePhase::Ramp { rate, .. } = control.phase else { panic!("{:?}", control.phase) };
+    assert!((rate / f64::from(MSS) / 833.0 - 1.0).abs() < 0.02, "{rate}");
+    assert!(control.w > 150.0, "{}", control.w);
+    for control in [after(50, true), after(5, false)] {
+        assert_eq!(control.phase, FarpacePhase::Train);
+        assert!(!control.was_full && control.w < 60.0, "{}", control.w);
+    }
 }
 
 /// Breaks: behind a receiver that acknowledges a flight by one ACK (GRO) the window stays as it is for a

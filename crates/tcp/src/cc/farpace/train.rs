@@ -2,7 +2,7 @@
 //! far apart as the bottleneck makes them.
 
 use crate::cc::AckSample;
-use farpace_units::Instant;
+use farpace_units::{Instant, Span};
 
 /// Intervals that are enough for a median.
 const MAX_INTERVALS: usize = 4;
@@ -129,8 +129,15 @@ pub struct TrainPace {
     first: Instant,
     /// Segments told by all ACKs but the first.
     told: f64,
+    last: Instant,
+    /// The longest time without an ACK, when it began, and segments told until then.
+    pause: (Span, Instant, f64),
 }
 
+/// Segments of a train that was cut short that tell its rate.
+const MIN_TOLD: f64 = 8.0;
+/// A pause of this part of the time since its first ACK is the end of a train that was cut short.
+const IDLE_PART: f64 = 0.25;
 /// Part of a paced train after which it is judged.
 const JUDGED_PART: f64 = 7.0 / 8.0;
 
@@ -138,13 +145,36 @@ impl TrainPace {
     /// A train of `length` segments, whose first ACK has come. Then `delivered` segments were over the whole
     /// connection.
     pub fn begins(now: Instant, delivered: u64, length: f64) -> Self {
-        TrainPace { until: delivered.saturating_add((length * JUDGED_PART) as u64), first: now, told: 0.0 }
+        TrainPace {
+            until: delivered.saturating_add((length * JUDGED_PART) as u64),
+            first: now,
+            told: 0.0,
+            last: now,
+            pause: (Span::ZERO, now, 0.0),
+        }
+    }
+
+    /// Segments a second of a train that was cut short, when ACKs of the next flight come; none if they were
+    /// too few.
+    pub fn so_far(&self) -> Option<f64> {
+        let (pause, paused, before) = self.pause;
+        let all = self.last.since(self.first);
+        // The line was idle until the next flight came.
+        let is_idle = pause.as_secs_f64() >= IDLE_PART * all.as_secs_f64();
+        let (time, told) = if is_idle { (paused.since(self.first), before) } else { (all, self.told) };
+        (told >= MIN_TOLD && !time.is_zero()).then(|| told / time.as_secs_f64())
     }
 
     /// An ACK of the train, `delivered` segments over the whole connection. When the train has arrived: its
     /// segments a second.
     pub fn on_ack(&mut self, ack: &AckSample, delivered: u64) -> Option<f64> {
-        self.told += f64::from(ack.delivered.get());
+        if !ack.delivered.is_zero() {
+            let pause = ack.now.since(self.last);
+            if pause > self.pause.0 {
+                self.pause = (pause, self.last, self.told);
+            }
+            (self.last, self.told) = (ack.now, self.told + f64::from(ack.delivered.get()));
+        }
         if delivered < self.until {
             return None;
         }
