@@ -60,16 +60,10 @@ fn the_table_of_columns_is_the_schema() {
 /// the table anew.
 #[test]
 fn the_table_of_a_study_is_its_columns() {
-    use farpace::study::{FLOW_COLUMNS, RUN_COLUMNS, StudyColumnKind};
+    use farpace::study::{FLOW_COLUMNS, RUN_COLUMNS};
     let mut table = String::from("\n| column | type | meaning |\n|---|---|---|\n");
     for column in RUN_COLUMNS.iter().chain(&FLOW_COLUMNS) {
-        let kind = match column.kind {
-            StudyColumnKind::Text => "string",
-            StudyColumnKind::Number => "double",
-            StudyColumnKind::Count => "int64",
-            StudyColumnKind::Truth => "boolean",
-        };
-        table += &format!("| `{}` | {kind} | {} |\n", column.name, column.description);
+        table += &format!("| `{}` | {} | {} |\n", column.name, column.kind.name(), column.description);
     }
     table += "\n";
     let text = document("sweep.md");

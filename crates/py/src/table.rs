@@ -7,7 +7,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use farpace_events::Record;
-use farpace_study::StudyColumnKind;
+use farpace_study::TableKind;
 use farpace_trace::{COLUMNS, ColumnKind, TraceCell, cells};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -88,10 +88,10 @@ impl ArrowTable {
     pub fn of_flows(flows: &[Value]) -> PyResult<ArrowTable> {
         let fields = SUMMARY_COLUMNS.iter().map(|(name, kind)| {
             let kind = match kind {
-                StudyColumnKind::Text => DataType::Utf8,
-                StudyColumnKind::Number => DataType::Float64,
-                StudyColumnKind::Count => DataType::Int64,
-                StudyColumnKind::Truth => DataType::Boolean,
+                TableKind::Text => DataType::Utf8,
+                TableKind::Number => DataType::Float64,
+                TableKind::Count | TableKind::Time => DataType::Int64,
+                TableKind::Truth => DataType::Boolean,
             };
             Field::new(*name, kind, true)
         });
@@ -122,23 +122,23 @@ impl ArrowTable {
 }
 
 /// The keys of a flow in `farpace run --json` that are one value.
-const SUMMARY_COLUMNS: [(&str, StudyColumnKind); 16] = [
-    ("name", StudyColumnKind::Text),
-    ("class", StudyColumnKind::Text),
-    ("from", StudyColumnKind::Text),
-    ("to", StudyColumnKind::Text),
-    ("profile", StudyColumnKind::Text),
-    ("start_s", StudyColumnKind::Number),
-    ("size_bytes", StudyColumnKind::Count),
-    ("delivered_bytes", StudyColumnKind::Count),
-    ("intact", StudyColumnKind::Truth),
-    ("completion_s", StudyColumnKind::Number),
-    ("elapsed_s", StudyColumnKind::Number),
-    ("goodput_bit_s", StudyColumnKind::Count),
-    ("efficiency", StudyColumnKind::Number),
-    ("retransmissions", StudyColumnKind::Count),
-    ("timeouts", StudyColumnKind::Count),
-    ("base_rtt_s", StudyColumnKind::Number),
+const SUMMARY_COLUMNS: [(&str, TableKind); 16] = [
+    ("name", TableKind::Text),
+    ("class", TableKind::Text),
+    ("from", TableKind::Text),
+    ("to", TableKind::Text),
+    ("profile", TableKind::Text),
+    ("start_s", TableKind::Number),
+    ("size_bytes", TableKind::Count),
+    ("delivered_bytes", TableKind::Count),
+    ("intact", TableKind::Truth),
+    ("completion_s", TableKind::Number),
+    ("elapsed_s", TableKind::Number),
+    ("goodput_bit_s", TableKind::Count),
+    ("efficiency", TableKind::Number),
+    ("retransmissions", TableKind::Count),
+    ("timeouts", TableKind::Count),
+    ("base_rtt_s", TableKind::Number),
 ];
 
 /// A column of a table of points.
@@ -149,12 +149,14 @@ pub enum PointColumn {
     Number(Vec<Option<f64>>),
 }
 
-fn array(kind: StudyColumnKind, values: &[Value]) -> ArrayRef {
+fn array(kind: TableKind, values: &[Value]) -> ArrayRef {
     match kind {
-        StudyColumnKind::Text => Arc::new(values.iter().map(Value::as_str).collect::<StringArray>()),
-        StudyColumnKind::Number => Arc::new(values.iter().map(Value::as_f64).collect::<Float64Array>()),
-        StudyColumnKind::Count => Arc::new(values.iter().map(Value::as_i64).collect::<Int64Array>()),
-        StudyColumnKind::Truth => Arc::new(values.iter().map(Value::as_bool).collect::<BooleanArray>()),
+        TableKind::Text => Arc::new(values.iter().map(Value::as_str).collect::<StringArray>()),
+        TableKind::Number => Arc::new(values.iter().map(Value::as_f64).collect::<Float64Array>()),
+        TableKind::Count | TableKind::Time => {
+            Arc::new(values.iter().map(Value::as_i64).collect::<Int64Array>())
+        }
+        TableKind::Truth => Arc::new(values.iter().map(Value::as_bool).collect::<BooleanArray>()),
     }
 }
 

@@ -7,34 +7,14 @@ use crate::error::StudyError;
 use crate::quantity::{QuantityKind, QuantityValue};
 use crate::record::{FlowRecord, Measurement, RunRecord, RunStatus};
 use bytes::Bytes;
-use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use farpace_trace::{ParquetCell, ParquetColumn, TableKind, TableWriter, TraceError};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::record::Field;
-use parquet::schema::types::Type;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StudyColumnKind {
-    /// Text.
-    Text,
-    /// A number with 64 bits, floating.
-    Number,
-    /// A whole number of 64 bits.
-    Count,
-    /// True or false.
-    Truth,
-}
 
 /// A column of the data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +22,16 @@ pub struct StudyColumn {
     /// Its name.
     pub name: &'static str,
     /// What it holds.
-    pub kind: StudyColumnKind,
+    pub kind: TableKind,
     /// What it means.
     pub description: &'static str,
 }
 
-const fn column(name: &'static str, kind: StudyColumnKind, description: &'static str) -> StudyColumn {
+const fn column(name: &'static str, kind: TableKind, description: &'static str) -> StudyColumn {
     StudyColumn { name, kind, description }
 }
 
-use StudyColumnKind::{Count, Number, Text, Truth};
+use TableKind::{Count, Number, Text, Truth};
 
 /// The columns of a run. Those of the varied values come after `seed`.
 pub const RUN_COLUMNS: [StudyColumn; 6] = [
@@ -92,40 +72,21 @@ pub const FLOW_COLUMNS: [StudyColumn; 21] = [
     column("base_rtt_s", Number, "round-trip time with empty queues"),
 ];
 
-/// Rows per row group.
-const GROUP_ROWS: usize = 64 * 1024;
 /// The key of the metadata that names the varied paths.
 const PATHS_KEY: &str = "farpace.study.paths";
 
-/// One cell.
-#[derive(Clone, Debug, PartialEq)]
-enum Cell {
-    Null,
-    Text(String),
-    Number(f64),
-    Count(i64),
-    Truth(bool),
-}
-
-impl Cell {
-    fn of(value: &Value, kind: StudyColumnKind) -> Cell {
-        match (kind, value) {
-            (Text, Value::String(text)) => Cell::Text(text.clone()),
-            (Number, value) => value.as_f64().map_or(Cell::Null, Cell::Number),
-            (Count, value) => {
-                let count = value.as_u64().map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-                count.map_or(Cell::Null, Cell::Count)
-            }
-            (Truth, Value::Bool(truth)) => Cell::Truth(*truth),
-            _ => Cell::Null,
+/// The cell of a JSON value.
+fn cell_of(value: &Value, kind: TableKind) -> ParquetCell {
+    match (kind, value) {
+        (Text, Value::String(text)) => ParquetCell::Text(text.clone()),
+        (Number, value) => value.as_f64().map_or(ParquetCell::Null, ParquetCell::Number),
+        (Count, value) => {
+            let count = value.as_u64().map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+            count.map_or(ParquetCell::Null, ParquetCell::Count)
         }
+        (Truth, Value::Bool(truth)) => ParquetCell::Truth(*truth),
+        _ => ParquetCell::Null,
     }
-}
-
-/// A column of a file that is being written.
-struct OutColumn {
-    name: String,
-    kind: StudyColumnKind,
 }
 
 /// The paths of all records, those of `first` in front.
@@ -164,149 +125,66 @@ const fn suffix(kind: QuantityKind) -> &'static str {
 /// Writes the records as a Parquet file, in their order. `first` are the paths of the plan.
 pub(crate) fn write(out: &Path, first: &[&str], records: &[RunRecord]) -> Result<(), StudyError> {
     let file = File::create(out).map_err(|error| StudyError::write(out, error))?;
-    let failed = |error: ParquetError| StudyError::write(out, std::io::Error::other(error));
+    let failed = |error: TraceError| StudyError::write(out, std::io::Error::other(error));
     let file = write_to(file, first, records).map_err(failed)?;
     file.sync_all().map_err(|error| StudyError::write(out, error))
 }
 
-fn write_to<W: Write + Send>(out: W, first: &[&str], records: &[RunRecord]) -> Result<W, ParquetError> {
+fn write_to<W: Write + Send>(out: W, first: &[&str], records: &[RunRecord]) -> Result<W, TraceError> {
     let paths = paths(first, records);
     let kinds: Vec<Option<QuantityKind>> = paths.iter().map(|path| kind_of(path, records)).collect();
-    let fixed = |c: &StudyColumn| OutColumn { name: c.name.to_owned(), kind: c.kind };
-    let mut columns: Vec<OutColumn> = RUN_COLUMNS[..2].iter().map(fixed).collect();
+    let fixed = |c: &StudyColumn| ParquetColumn { name: c.name.to_owned(), kind: c.kind };
+    let mut columns: Vec<ParquetColumn> = RUN_COLUMNS[..2].iter().map(fixed).collect();
     for (path, kind) in paths.iter().zip(&kinds) {
-        columns.push(OutColumn { name: path.clone(), kind: Text });
+        columns.push(ParquetColumn { name: path.clone(), kind: Text });
         if let Some(kind) = kind {
-            columns.push(OutColumn { name: format!("{path}{}", suffix(*kind)), kind: Number });
+            columns.push(ParquetColumn { name: format!("{path}{}", suffix(*kind)), kind: Number });
         }
     }
     columns.extend(RUN_COLUMNS[2..].iter().chain(&FLOW_COLUMNS).map(fixed));
-    let schema = Arc::new(schema(&columns)?);
-    let mut metadata =
-        vec![KeyValue::new(PATHS_KEY.into(), serde_json::to_string(&paths).unwrap_or_default())];
-    for column in RUN_COLUMNS.iter().chain(&FLOW_COLUMNS) {
-        let key = format!("farpace.description.{}", column.name);
-        metadata.push(KeyValue::new(key, column.description.to_owned()));
-    }
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_offset_index_disabled(true)
-        .set_key_value_metadata(Some(metadata))
-        .build();
-    let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
-    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let paths_text = serde_json::to_string(&paths).unwrap_or_default();
+    let described = RUN_COLUMNS.iter().chain(&FLOW_COLUMNS);
+    let described = described
+        .map(|column| (format!("farpace.description.{}", column.name), column.description.to_owned()));
+    let metadata = std::iter::once((PATHS_KEY.to_owned(), paths_text)).chain(described);
+    let mut writer = TableWriter::new(out, "run", columns, metadata)?;
     for record in records {
-        rows.extend(cells(record, &paths, &kinds));
-        if rows.len() >= GROUP_ROWS {
-            write_group(&mut writer, &columns, &rows)?;
-            rows.clear();
+        for row in cells(record, &paths, &kinds) {
+            writer.add(row)?;
         }
     }
-    if !rows.is_empty() {
-        write_group(&mut writer, &columns, &rows)?;
-    }
-    writer.into_inner()
+    writer.finish()
 }
 
 /// The rows of a run: one for each flow, or one without a flow.
-fn cells(record: &RunRecord, paths: &[String], kinds: &[Option<QuantityKind>]) -> Vec<Vec<Cell>> {
-    let mut before =
-        vec![Cell::Text(record.run.clone()), Cell::Count(i64::try_from(record.seed).unwrap_or(i64::MAX))];
+fn cells(record: &RunRecord, paths: &[String], kinds: &[Option<QuantityKind>]) -> Vec<Vec<ParquetCell>> {
+    let mut before = vec![
+        ParquetCell::Text(record.run.clone()),
+        ParquetCell::Count(i64::try_from(record.seed).unwrap_or(i64::MAX)),
+    ];
     for (path, kind) in paths.iter().zip(kinds) {
         let value = record.values.iter().find(|(p, _)| p == path).map(|(_, value)| value);
-        before.push(value.map_or(Cell::Null, |value| Cell::Text(value.clone())));
+        before.push(value.map_or(ParquetCell::Null, |value| ParquetCell::Text(value.clone())));
         if kind.is_some() {
             let number = value.and_then(|value| QuantityValue::parse(value));
-            before.push(number.map_or(Cell::Null, |number| Cell::Number(number.base)));
+            before.push(number.map_or(ParquetCell::Null, |number| ParquetCell::Number(number.base)));
         }
     }
     let measured = record.status.is_measured();
     let (ended, events) = (record.measured.ended_s, record.measured.events);
-    before.push(Cell::Text(record.status.name().to_owned()));
-    before.push(record.reason.clone().map_or(Cell::Null, Cell::Text));
-    before.push(if measured { Cell::Number(ended) } else { Cell::Null });
-    before.push(if measured { Cell::Count(events as i64) } else { Cell::Null });
+    before.push(ParquetCell::Text(record.status.name().to_owned()));
+    before.push(record.reason.clone().map_or(ParquetCell::Null, ParquetCell::Text));
+    before.push(if measured { ParquetCell::Number(ended) } else { ParquetCell::Null });
+    before.push(if measured { ParquetCell::Count(events as i64) } else { ParquetCell::Null });
     let row = |flow: Value| {
-        let flow_cells = FLOW_COLUMNS.iter().map(|column| Cell::of(&flow[column.name], column.kind));
-        before.iter().cloned().chain(flow_cells).collect::<Vec<Cell>>()
+        let flow_cells = FLOW_COLUMNS.iter().map(|column| cell_of(&flow[column.name], column.kind));
+        before.iter().cloned().chain(flow_cells).collect::<Vec<ParquetCell>>()
     };
     if record.measured.flows.is_empty() {
         return vec![row(Value::Null)];
     }
     let flows = record.measured.flows.iter();
     flows.map(|flow| row(serde_json::to_value(flow).unwrap_or_default())).collect()
-}
-
-fn schema(columns: &[OutColumn]) -> Result<Type, ParquetError> {
-    let mut fields = Vec::with_capacity(columns.len());
-    for column in columns {
-        let (physical, logical) = match column.kind {
-            Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-            Number => (PhysicalType::DOUBLE, None),
-            Count => (PhysicalType::INT64, None),
-            Truth => (PhysicalType::BOOLEAN, None),
-        };
-        let field = Type::primitive_type_builder(&column.name, physical)
-            .with_logical_type(logical)
-            .with_repetition(Repetition::OPTIONAL)
-            .build()?;
-        fields.push(Arc::new(field));
-    }
-    Type::group_type_builder("run").with_fields(fields).build()
-}
-
-fn write_group<W: Write + Send>(
-    writer: &mut SerializedFileWriter<W>,
-    columns: &[OutColumn],
-    rows: &[Vec<Cell>],
-) -> Result<(), ParquetError> {
-    let mut group = writer.next_row_group()?;
-    for (index, column) in columns.iter().enumerate() {
-        let cells = rows.iter().map(|row| row.get(index).unwrap_or(&Cell::Null));
-        let mut out =
-            group.next_column()?.ok_or_else(|| ParquetError::General("a column is missing".into()))?;
-        write_column(&mut out, column.kind, cells)?;
-        out.close()?;
-    }
-    group.close()?;
-    Ok(())
-}
-
-fn write_column<'a>(
-    out: &mut SerializedColumnWriter<'_>,
-    kind: StudyColumnKind,
-    cells: impl Iterator<Item = &'a Cell> + Clone,
-) -> Result<(), ParquetError> {
-    let levels: Vec<i16> = cells.clone().map(|cell| i16::from(*cell != Cell::Null)).collect();
-    let levels = Some(levels.as_slice());
-    match kind {
-        Text => {
-            let values: Vec<ByteArray> = cells
-                .filter_map(|cell| match cell {
-                    Cell::Text(text) => Some(ByteArray::from(text.as_str())),
-                    _ => None,
-                })
-                .collect();
-            out.typed::<ByteArrayType>().write_batch(&values, levels, None)?;
-        }
-        Number => {
-            let number = |cell: &Cell| if let Cell::Number(n) = cell { Some(*n) } else { None };
-            let values: Vec<f64> = cells.filter_map(number).collect();
-            out.typed::<DoubleType>().write_batch(&values, levels, None)?;
-        }
-        Count => {
-            let count = |cell: &Cell| if let Cell::Count(n) = cell { Some(*n) } else { None };
-            let values: Vec<i64> = cells.filter_map(count).collect();
-            out.typed::<Int64Type>().write_batch(&values, levels, None)?;
-        }
-        Truth => {
-            let truth = |cell: &Cell| if let Cell::Truth(t) = cell { Some(*t) } else { None };
-            let values: Vec<bool> = cells.filter_map(truth).collect();
-            out.typed::<BoolType>().write_batch(&values, levels, None)?;
-        }
-    }
-    Ok(())
 }
 
 /// Reads the records of a file; none if there is no file.

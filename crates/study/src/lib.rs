@@ -30,8 +30,9 @@ mod statistics;
 mod template;
 
 pub use axis::{Axis, AxisError, MAX_VALUES};
-pub use dataset::{FLOW_COLUMNS, RUN_COLUMNS, StudyColumn, StudyColumnKind};
+pub use dataset::{FLOW_COLUMNS, RUN_COLUMNS, StudyColumn};
 pub use error::StudyError;
+pub use farpace_trace::TableKind;
 pub use folder::{DATA_SET, FORMAT, Provenance, StoredStudy, StudyFolder};
 pub use grid::{Grid, GridIndex, MAX_AXES};
 pub use merge::{merge, shard_folder};

@@ -2,6 +2,7 @@
 //!
 //! * A connection passes [`Record`](farpace_events::Record)s to a [`RecordSink`](farpace_events::RecordSink):
 //!   [`ParquetSink`] for analysis, [`CsvSink`] for spreadsheets. [`COLUMNS`] defines the columns of both.
+//! * A [`TableWriter`] writes other tables as Parquet, whose columns the caller chooses.
 //! * A tap passes packets to a [`PcapngWriter`]. [`CaptureReader`] reads captures, also those of other
 //!   programs.
 //!
@@ -35,6 +36,7 @@ mod parquet;
 mod pcapng;
 mod reader;
 mod schema;
+mod table;
 #[cfg(test)]
 mod test_records;
 
@@ -47,3 +49,4 @@ pub use reader::{
     CaptureInterface, CaptureReadError, CaptureReader, CapturedPacket, MAX_BLOCK, MAX_INTERFACES,
 };
 pub use schema::{COLUMN_COUNT, COLUMNS, cells};
+pub use table::{ParquetCell, ParquetColumn, TableKind, TableWriter, table_rows};
