@@ -20,6 +20,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Ended connections whose records are kept by default, and at most. Each takes less than 1 kB.
+const DEFAULT_RECORDS: usize = 10_000;
+const MAX_RECORDS: usize = 1_000_000;
 /// Interfaces of one side at most.
 const MAX_INTERFACES: usize = 32;
 /// Length of a file at most, in bytes.
@@ -95,6 +98,12 @@ pub struct GatewayFile {
     /// Share of the connections that could be split and pass unsplit, 0 to 0.5: the control group. As many of
     /// the split ones are compared with them, and `status` shows what splitting gains (default: 0).
     pub control_group: f64,
+    /// Connections that have ended whose records are kept for `status --records`, 0 to 1000000, the latest
+    /// (default: 10000).
+    pub records: usize,
+    /// A line of JSON for each connection that has ended is appended to this file; SIGHUP opens it again
+    /// (default: no log).
+    pub log: Option<PathBuf>,
     /// TCP of the LAN leg (default: profile linux).
     pub lan_tcp: Settings,
     /// TCP of the WAN leg (default: profile farpace, ack_control safe).
@@ -156,6 +165,8 @@ impl Default for GatewayFile {
             max_connections: MAX_CONNECTIONS,
             max_half_open: MAX_HALF_OPEN,
             control_group: 0.0,
+            records: DEFAULT_RECORDS,
+            log: None,
             lan_tcp: Settings::default(),
             wan_tcp: Settings::default(),
             metrics: None,
@@ -263,6 +274,9 @@ impl GatewayFile {
         if self.peer.is_some() && self.control_group > 0.0 {
             bail!("control_group is for a gateway without a peer: the peer would split what this one passes");
         }
+        if self.records > MAX_RECORDS {
+            bail!("records must be 0 to {MAX_RECORDS}");
+        }
         let zero = |rate: &Option<Rate>| rate.is_some_and(|rate| rate.bits_per_sec() == 0);
         if zero(&self.rate) || self.policies.iter().any(|entry| zero(&entry.rate)) {
             bail!("rate must be above 0 bit/s");
@@ -345,6 +359,7 @@ impl GatewayFile {
             max_connections: self.max_connections,
             max_half_open: self.max_half_open,
             control_group: self.control_group,
+            keep_ended: self.records > 0 || self.log.is_some(),
         })
     }
 
@@ -389,6 +404,8 @@ lan = [{}]
 # memory = \"1 GiB\"      # of all connections; default: a quarter of the host's
 # threads = 2           # default: one for each processor; 1 with a peer
 # control_group = 0.05  # so many pass unsplit, and `status` shows what splitting gains; default: 0
+# records = 10000       # connections that have ended, kept for `status --records`
+# log = \"/var/log/farpace/connections.jsonl\"  # a line for each connection that has ended
 # metrics = \"127.0.0.1:9745\"
 # web = \"127.0.0.1:9746\"   # the dashboard
 # pcap = \"/var/log/farpace\"  # captures of both sides: headers alone, 1 GiB at most
@@ -469,6 +486,7 @@ mod tests {
             ("lan = [\"a\"]\nwan = [\"b\"]\nrule_priority = 0", "rule_priority"),
             ("lan = [\"a\"]\nwan = [\"b\"]\ncontrol_group = 5", "as in 0.05"),
             ("lan = [\"a\"]\nwan = [\"b\"]\ncontrol_group = nan", "as in 0.05"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nrecords = 1000001", "0 to 1000000"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 0", "1 to 64"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 65", "1 to 64"),
             ("lan = [\"a\"]\npeer = \"p.conf\"\nthreads = 2", "one thread"),

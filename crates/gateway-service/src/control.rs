@@ -5,12 +5,15 @@
 //! alone, one client at a time, each for [`MAX_SERVICE`] at most.
 
 use super::capture::{CaptureConfig, CaptureFiles};
+use super::records::{self, ConnectionRecord};
 use super::snapshot::Snapshot;
 use crate::Note;
 use anyhow::{Context, Result, anyhow, bail};
+use bytes::Bytes;
 use farpace_http::{HostRule, HttpRequest, HttpResponse, HttpRules, HttpServer};
 use farpace_live::Handle;
 use farpace_live::system::state_folder;
+use farpace_trace::table_rows;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{Uid, geteuid};
 use serde_json::{Value, json};
@@ -34,6 +37,12 @@ const MAX_ANSWER: u64 = 16 << 20;
 /// The lines of captures.
 const CAPTURE_START: &str = "capture-start ";
 const CAPTURE_STOP: &str = "capture-stop";
+/// The line that asks for records, which are sent as Parquet.
+const RECORDS: &str = "records";
+/// Length of a file of records at most, in bytes.
+const MAX_RECORDS_ANSWER: u64 = 1 << 30;
+/// How a file of Parquet begins.
+const PARQUET: &[u8] = b"PAR1";
 /// Where metrics are.
 const METRICS_PATH: &str = "/metrics";
 
@@ -59,6 +68,8 @@ impl Question {
 pub enum GatewayRequest {
     /// It wants to know something.
     Look(Question, Sender<Snapshot>),
+    /// It wants the records of connections.
+    Records(Sender<Result<Vec<ConnectionRecord>>>),
     /// A capture is to begin.
     StartCapture(CaptureFiles, Sender<Result<Value>>),
     /// The capture is to end.
@@ -93,6 +104,13 @@ impl Asker {
         // A job wakes the loop, which does nothing else with it.
         self.handle.run(Box::new(|_, _| {})).ok()?;
         answer.recv_timeout(MAX_WAIT).ok()
+    }
+
+    /// A file of records, made in this thread; an error as JSON.
+    fn records(&self) -> Option<Vec<u8>> {
+        let records = self.request(GatewayRequest::Records)?;
+        let file = records.and_then(|records| Ok(records::parquet(&records)?));
+        Some(file.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }).to_string().into_bytes()))
     }
 
     /// Begins or ends a capture. The files are opened in this thread: a disk may be slow.
@@ -196,19 +214,17 @@ fn answer(mut peer: UnixStream, asker: &Asker, note: Note) -> io::Result<()> {
         word.push(byte[0]);
     }
     let line = String::from_utf8_lossy(&word);
-    let text = match line.as_ref() {
-        "status" => asker.ask(Question::Status),
-        "metrics" => asker.ask(Question::Metrics),
-        CAPTURE_STOP => Some(asker.capture(None, note).to_string()),
+    let answer = match line.as_ref() {
+        "status" => asker.ask(Question::Status).map(String::into_bytes),
+        "metrics" => asker.ask(Question::Metrics).map(String::into_bytes),
+        RECORDS => asker.records(),
+        CAPTURE_STOP => Some(asker.capture(None, note).to_string().into_bytes()),
         other => match other.strip_prefix(CAPTURE_START) {
-            Some(config) => Some(asker.capture(Some(config), note).to_string()),
+            Some(config) => Some(asker.capture(Some(config), note).to_string().into_bytes()),
             None => return Ok(()),
         },
     };
-    match text {
-        Some(text) => peer.write_all(text.as_bytes()),
-        None => Ok(()),
-    }
+    answer.map_or(Ok(()), |answer| peer.write_all(&answer))
 }
 
 /// Serves the metrics over HTTP.
@@ -264,7 +280,7 @@ pub fn status_of_all() -> Result<Vec<Value>> {
     for path in paths {
         match fetch(&path) {
             Ok(text) => {
-                all.push(serde_json::from_str(&text).context("a gateway of another version answers")?)
+                all.push(serde_json::from_slice(&text).context("a gateway of another version answers")?)
             }
             // It was killed.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => remove_files(&path),
@@ -274,20 +290,35 @@ pub fn status_of_all() -> Result<Vec<Value>> {
     Ok(all)
 }
 
+/// The process `pid` of a gateway, or that of the only one.
+fn process_of(pid: Option<u32>) -> Result<u32> {
+    let all = running()?;
+    let pids: Vec<_> = all.iter().filter_map(|status| status["pid"].as_u64()).collect();
+    match (pid, pids.as_slice()) {
+        (Some(pid), _) if pids.contains(&u64::from(pid)) => Ok(pid),
+        (Some(pid), _) => bail!("no gateway has process {pid}: `farpace gateway status` shows them"),
+        (None, [one]) => u32::try_from(*one).context("a gateway of another version answers"),
+        (None, _) => bail!("{} gateways run here: name one with --pid {pids:?}", pids.len()),
+    }
+}
+
+/// What the gateway `pid` answers to a line: JSON without an error.
+fn json_of(pid: u32, answer: &[u8]) -> Result<Value> {
+    let answer: Value = serde_json::from_slice(answer)
+        .with_context(|| format!("the gateway {pid} of another version answers"))?;
+    match answer["error"].as_str() {
+        Some(error) => bail!("{error}"),
+        None => Ok(answer),
+    }
+}
+
 /// Begins a capture at the gateway with process `pid`, or at the only one, or ends it. The capture as it is
 /// then.
 ///
 /// # Errors
 /// There is no such gateway, it does not answer, or it refuses.
 pub fn switch_capture(pid: Option<u32>, start: Option<&CaptureConfig>) -> Result<Value> {
-    let all = running()?;
-    let pids: Vec<_> = all.iter().filter_map(|status| status["pid"].as_u64()).collect();
-    let pid = match (pid, pids.as_slice()) {
-        (Some(pid), _) if pids.contains(&u64::from(pid)) => pid,
-        (Some(pid), _) => bail!("no gateway has process {pid}: `farpace gateway status` shows them"),
-        (None, [one]) => u32::try_from(*one).context("a gateway of another version answers")?,
-        (None, _) => bail!("{} gateways run here: name one with --pid {pids:?}", pids.len()),
-    };
+    let pid = process_of(pid)?;
     let line = match start {
         Some(config) => format!("{CAPTURE_START}{}", config.json()),
         None => CAPTURE_STOP.to_owned(),
@@ -295,27 +326,47 @@ pub fn switch_capture(pid: Option<u32>, start: Option<&CaptureConfig>) -> Result
     if line.len() as u64 > MAX_QUESTION {
         bail!("the name of the directory is too long");
     }
-    let text = ask(&path_of(pid), &line).with_context(|| format!("the gateway {pid} does not answer"))?;
-    let answer: Value = serde_json::from_str(&text).context("a gateway of another version answers")?;
-    match answer["error"].as_str() {
-        Some(error) => bail!("{error}"),
-        None => Ok(answer["capture"].clone()),
+    let answer = ask(&path_of(pid), &line, MAX_ANSWER);
+    let answer = answer.with_context(|| format!("the gateway {pid} does not answer"))?;
+    Ok(json_of(pid, &answer)?["capture"].clone())
+}
+
+/// Writes the records of the connections of the gateway with process `pid`, or of the only one, to a file as
+/// Parquet. An existing file is replaced when they are complete. The number of connections.
+///
+/// # Errors
+/// There is no such gateway, it does not answer, or the file cannot be written.
+pub fn write_records(pid: Option<u32>, file: &Path) -> Result<u64> {
+    let pid = process_of(pid)?;
+    let answer = ask(&path_of(pid), RECORDS, MAX_RECORDS_ANSWER);
+    let answer = answer.with_context(|| format!("the gateway {pid} does not answer"))?;
+    let answer = Bytes::from(answer);
+    if !answer.starts_with(PARQUET) {
+        json_of(pid, &answer)?;
     }
+    // One that was cut has no index at its end.
+    let count = table_rows(&answer).with_context(|| format!("the gateway {pid} did not send all"))?;
+    let mut part = file.as_os_str().to_owned();
+    part.push(".part");
+    let written = fs::write(&part, &answer).and_then(|()| fs::rename(&part, file));
+    written.with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(count)
 }
 
-fn fetch(path: &Path) -> io::Result<String> {
-    ask(path, "status")
+fn fetch(path: &Path) -> io::Result<Vec<u8>> {
+    ask(path, "status", MAX_ANSWER)
 }
 
-fn ask(path: &Path, line: &str) -> io::Result<String> {
+/// The answer to a line, of so many bytes at most.
+fn ask(path: &Path, line: &str, most: u64) -> io::Result<Vec<u8>> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(MAX_WAIT))?;
     stream.set_write_timeout(Some(MAX_WAIT))?;
     stream.write_all(format!("{line}\n").as_bytes())?;
-    let mut text = String::new();
-    stream.take(MAX_ANSWER).read_to_string(&mut text)?;
-    match text.is_empty() {
+    let mut answer = Vec::new();
+    stream.take(most).read_to_end(&mut answer)?;
+    match answer.is_empty() {
         true => Err(io::ErrorKind::UnexpectedEof.into()),
-        false => Ok(text),
+        false => Ok(answer),
     }
 }

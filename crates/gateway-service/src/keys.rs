@@ -9,7 +9,7 @@ use farpace_live::{MAX_TUNNEL_PATHS, write_private};
 use farpace_path::Prefix;
 use std::fs;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The UDP port of the first path, unless another is said; the others have the next ones.
@@ -83,23 +83,31 @@ impl FromStr for SiteEndpoint {
     }
 }
 
-/// Writes such a file, for its user alone, and the directories that it is in.
+/// Makes both files in `folder`, for their user alone, with the name of the site that each is for. Existing
+/// files are replaced with `force` alone.
 ///
 /// # Errors
-/// It cannot be written.
-pub fn write(path: &Path, text: &str) -> Result<()> {
-    let shown = path.display().to_string();
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+/// Words that contradict each other, a file that is there, or one that cannot be written.
+pub fn write_pair<'a>(plan: &'a PairPlan, folder: &Path, force: bool) -> Result<[(&'a str, PathBuf); 2]> {
+    let texts = texts(plan)?;
+    let path = |name: &str| folder.join(format!("{name}.conf"));
+    if let Some((name, _)) = texts.iter().find(|(name, _)| path(name).exists() && !force) {
+        bail!("{} is there already: --force replaces it, and its keys are lost", path(name).display());
     }
-    write_private(path, text).with_context(|| format!("cannot write {shown}"))
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (name, text) in &texts {
+        let path = path(name);
+        write_private(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let (a, b) = (&plan.site.name, &plan.peer.name);
+    Ok([(a, path(b)), (b, path(a))])
 }
 
 /// The names of both files and their texts, with new keys: each is about the site that it is named after.
 ///
 /// # Errors
 /// Words that contradict each other, or no random numbers.
-pub fn texts(args: &PairPlan) -> Result<[(String, String); 2]> {
+fn texts(args: &PairPlan) -> Result<[(String, String); 2]> {
     let (a, b) = (&args.site, &args.peer);
     ensure!(a.name != b.name, "both sites are called {}", a.name);
     ensure!(

@@ -13,6 +13,8 @@
 //! | the threads, and what they share | `shards` |
 //! | captures of both sides | `capture`, `capture_files`, `capture_order` |
 //! | what it tells: snapshot, control socket, metrics, dashboard | `snapshot`, `control`, `status`, `web` |
+//! | what is told of a connection | `connection_view` |
+//! | connections that have ended: records, log | `records`, `log` |
 //! | what splitting gains | `gain` |
 //! | what keeps traffic from it | `check`, and `check_policy` for routing rules |
 //! | a process that ends it when it hangs | `watchdog` |
@@ -25,15 +27,18 @@ mod capture_order;
 pub mod check;
 mod check_policy;
 mod config;
+mod connection_view;
 mod control;
 mod endpoint_name;
 mod gain;
 pub mod install;
 mod interception;
 pub mod keys;
+mod log;
 mod pair;
 mod peer_file;
 mod peer_watch;
+mod records;
 mod service;
 mod shards;
 mod snapshot;
@@ -43,7 +48,7 @@ mod web;
 
 pub use capture::{CaptureConfig, DEFAULT_PCAP_LIMIT, MIN_PCAP_LIMIT, SNAPLENS};
 pub use config::{ActionWord, GatewayFile, PeerDown, PolicyEntry, example, schema};
-pub use control::switch_capture;
+pub use control::{switch_capture, write_records};
 pub use peer_file::schema as peer_schema;
 pub use service::{GatewayEnd, GatewayService};
 pub use web::address as web_address;

@@ -5,8 +5,10 @@ use super::config::{GatewayFile, PeerDown};
 use super::control::{GatewayRequest, Question, Questions};
 use super::gain::Gain;
 use super::interception::{Interception, side_mtu};
+use super::log::ConnectionLog;
 use super::pair::{GatewayPair, PairElements, PairView};
 use super::peer_watch::PeerWatch;
+use super::records::{ConnectionRecord, EndedRing, MAX_LIVING};
 use super::shards::{GatewayShard, ShardView, Workers};
 use super::snapshot::{MAX_ROWS, Snapshot};
 use super::watchdog::Watchdog;
@@ -50,6 +52,8 @@ pub struct GatewayService {
     /// A capture that has ended by itself.
     ended_capture: Option<CaptureView>,
     gain: Gain,
+    ended: EndedRing,
+    log: Option<ConnectionLog>,
     /// Connections are handed over.
     is_ending: bool,
     note: Note,
@@ -79,6 +83,7 @@ impl GatewayService {
         let signals = signals.context("cannot read signals")?;
 
         let capture = file.capture().map(|config| CaptureFiles::open(config, note)).transpose()?;
+        let log = file.log.as_deref().map(|path| ConnectionLog::open(path, note)).transpose()?;
         let pair = GatewayPair::open(&file)?;
         let mut interception = Interception::begin(&file, pair.as_ref())?;
         let config = file.gateway(interception.mtus)?;
@@ -115,6 +120,8 @@ impl GatewayService {
             ended_capture: None,
             dashboard,
             gain: Gain::default(),
+            ended: EndedRing::default(),
+            log,
             is_ending: false,
             note,
         };
@@ -180,6 +187,7 @@ impl GatewayService {
             self.follow_paths();
             self.flush_capture()?;
             self.compare()?;
+            self.take_ended()?;
         }
         for request in self.questions.requests() {
             // Who has asked may have given up.
@@ -187,6 +195,7 @@ impl GatewayService {
                 GatewayRequest::Look(question, to) => {
                     drop(to.send(self.snapshot(question == Question::Status)?))
                 }
+                GatewayRequest::Records(to) => drop(to.send(self.records())),
                 GatewayRequest::StartCapture(files, to) => drop(to.send(self.start_capture(files))),
                 GatewayRequest::StopCapture(to) => drop(to.send(self.stop_capture())),
             }
@@ -242,6 +251,34 @@ impl GatewayService {
                 .for_each(|results| self.gain.add(results));
         }
         Ok(())
+    }
+
+    /// Takes the connections that have ended.
+    fn take_ended(&mut self) -> Result<()> {
+        if self.file.records == 0 && self.log.is_none() {
+            return Ok(());
+        }
+        let (mut ended, mut lost) = self.first.take_ended();
+        for (others, also_lost) in self.workers.each(GatewayShard::take_ended)? {
+            ended.extend(others);
+            lost += also_lost;
+        }
+        self.ended.keep(&ended, self.file.records);
+        if let Some(log) = &mut self.log {
+            log.add(ended, lost);
+        }
+        Ok(())
+    }
+
+    /// The latest connections that have ended, and those that live.
+    fn records(&mut self) -> Result<Vec<ConnectionRecord>> {
+        self.take_ended()?;
+        let now = self.first.driver.epoch() + self.first.driver.now().since(Instant::ZERO);
+        let others = self.workers.each(|shard| shard.view(MAX_LIVING))?;
+        let all =
+            others.into_iter().fold(self.first.view(MAX_LIVING), |sum, view| sum.with(view, MAX_LIVING));
+        let living = all.flows.into_iter().map(|view| ConnectionRecord::living(now, view));
+        Ok(self.ended.all().cloned().chain(living).collect())
     }
 
     /// Traffic goes to the peer while it answers. When it is down, traffic passes by the kernel, as at its
@@ -308,6 +345,7 @@ impl GatewayService {
 
     /// Reads the configuration again. Interfaces and addresses stay what they are.
     fn reload(&mut self, read: &dyn Fn() -> Result<GatewayFile>) -> Result<()> {
+        self.log.iter().for_each(ConnectionLog::reopen);
         let read = read().and_then(|mut file| {
             let wan = match &self.pair {
                 Some(_) => self.interception.mtus[1],
@@ -317,12 +355,12 @@ impl GatewayService {
             let fixed = |file: &GatewayFile| {
                 let sides =
                     (file.lan.clone(), file.wan.clone(), file.peer.clone(), file.via.clone(), file.threads());
-                (sides, file.metrics, file.web, file.capture(), file.rule_priority, file.table)
+                let told = (file.metrics, file.web, file.capture(), file.log.clone());
+                (sides, told, file.rule_priority, file.table)
             };
             if fixed(&file) != fixed(&self.file) {
                 (self.note)(
-                    "note: lan, wan, peer, via, threads, metrics, web, pcap, rule_priority and table need a \
-                     restart; the rest is taken over",
+                    "note: only a restart changes interfaces, peer, threads, pages, captures, log and rules",
                 );
             }
             file.lan.clone_from(&self.file.lan);
@@ -331,6 +369,7 @@ impl GatewayService {
             file.via.clone_from(&self.file.via);
             (file.metrics, file.web, file.threads) = (self.file.metrics, self.file.web, self.file.threads);
             file.pcap.clone_from(&self.file.pcap);
+            file.log.clone_from(&self.file.log);
             (file.snaplen, file.pcap_limit) = (self.file.snaplen, self.file.pcap_limit);
             (file.rule_priority, file.table) = (self.file.rule_priority, self.file.table);
             Ok((file.gateway(mtus)?, file, mtus))
@@ -431,6 +470,7 @@ impl GatewayService {
     /// Of `ended`, or what could not be taken away.
     pub fn end(mut self, ended: Result<()>) -> Result<GatewayEnd> {
         let snapshot = self.snapshot(false);
+        let logged = self.take_ended();
         let released = self.interception.release();
         self.watchdog.beat();
         self.first.send_the_rest();
@@ -440,12 +480,16 @@ impl GatewayService {
         if let Some(files) = self.capture.take() {
             files.end();
         }
+        if let Some(log) = self.log.take() {
+            log.end();
+        }
         drop(self.first);
         drop(self.questions);
         drop(self.dashboard);
         drop(self.watchdog);
         ended?;
         workers_ended?;
+        logged?;
         released?;
         let snapshot = snapshot?;
         Ok(GatewayEnd { totals: snapshot.totals, json: json!({ "end": snapshot.json()["totals"] }) })

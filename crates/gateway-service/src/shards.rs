@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "whether threads live is a question of real time")]
 
 use super::capture::{CaptureFeed, GatewayCapture};
+use super::records::ConnectionRecord;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_gateway::{ComparisonResult, FlowView, Gateway, GatewayConfig, GatewayTotals, SharedFlows};
 use farpace_live::{Device, DeviceCounters, Driver, Handle, Wait, sharpen_timers};
@@ -119,6 +120,14 @@ impl GatewayShard {
         let now = self.driver.now();
         let gateway = self.driver.world_mut().element_mut::<Gateway>(self.gateway);
         gateway.map(|gateway| gateway.take_results(now)).unwrap_or_default()
+    }
+
+    /// The connections that have ended since the last call, and how many more had no room.
+    pub fn take_ended(&mut self) -> (Vec<ConnectionRecord>, u64) {
+        let epoch = self.driver.epoch();
+        let gateway = self.driver.world_mut().element_mut::<Gateway>(self.gateway);
+        let (ended, lost) = gateway.map(Gateway::take_ended).unwrap_or_default();
+        (ended.into_iter().map(|flow| ConnectionRecord::ended(epoch, flow)).collect(), lost)
     }
 
     /// What it does, with so many connections at most.

@@ -1,11 +1,12 @@
 //! What a running gateway tells: JSON for other processes, and metrics.
 
 use super::capture::CaptureView;
+use super::connection_view::flow;
 use super::gain::{GainRow, GroupView};
 use super::pair::{PairView, PathView};
-use farpace_gateway::{FlowView, GatewaySide, GatewayTotals, LegView};
+use farpace_gateway::{FlowView, GatewayTotals};
 use farpace_live::DeviceCounters;
-use farpace_units::{Rate, Span};
+use farpace_units::Span;
 use serde_json::{Value, json};
 
 /// Connections that are told at most; [`GatewayTotals`] counts all.
@@ -329,51 +330,5 @@ fn totals(t: &GatewayTotals) -> Value {
         "memory_peak_bytes": t.memory_peak.get(),
         "memory_limit_bytes": t.memory_limit.get(),
         "draining": t.draining,
-    })
-}
-
-fn flow(view: &FlowView) -> Value {
-    // As people see it: the LAN host first, and "up" towards the WAN.
-    let (lan, wan) = match view.opener_side {
-        GatewaySide::Lan => (view.opener, view.acceptor),
-        GatewaySide::Wan => (view.acceptor, view.opener),
-    };
-    let up = usize::from(view.opener_side == GatewaySide::Wan);
-    let of = |pair: [u64; 2]| json!({ "up": pair[up], "down": pair[1 - up] });
-    let (lan_leg, wan_leg) = match view.opener_side {
-        GatewaySide::Lan => (view.to_opener, Some(view.to_acceptor)),
-        GatewaySide::Wan => (Some(view.to_acceptor), view.to_opener),
-    };
-    json!({
-        "lan": lan.to_string(),
-        "wan": wan.to_string(),
-        "opened_by": view.opener_side.name(),
-        "age_s": seconds(view.age),
-        "payload_bytes": of(view.moved.map(|moved| moved.get())),
-        "rate_bit_s": of(view.rates.map(Rate::bits_per_sec)),
-        "undelivered_bytes": of(view.undelivered.map(|bytes| bytes.get())),
-        "lan_leg": lan_leg.as_ref().map(leg),
-        "wan_leg": wan_leg.as_ref().map(leg),
-    })
-}
-
-fn leg(leg: &LegView) -> Value {
-    json!({
-        "state": format!("{:?}", leg.state),
-        "srtt_ms": seconds(leg.srtt) * 1e3,
-        "min_rtt_ms": leg.min_rtt.map(|rtt| seconds(rtt) * 1e3),
-        "cwnd_segments": leg.cwnd.get(),
-        "in_flight_segments": leg.in_flight.get(),
-        "peer_window_bytes": leg.peer_window.get(),
-        "mss_bytes": leg.mss,
-        "pacing_bit_s": leg.pacing.map(Rate::bits_per_sec),
-        "bandwidth_bit_s": leg.bandwidth.map(Rate::bits_per_sec),
-        "sent_bytes": leg.bytes_sent.get(),
-        "retransmitted_bytes": leg.bytes_retransmitted.get(),
-        "received_bytes": leg.bytes_received.get(),
-        "timeouts": leg.timeouts,
-        "waiting_bytes": leg.readable.get(),
-        "unacknowledged_bytes": leg.unacknowledged.get(),
-        "limited_by": leg.limit.name(),
     })
 }

@@ -5,6 +5,7 @@ use crate::comparison::Sample;
 use crate::leg::{Leg, segment_of};
 use crate::offer::{LegLimits, Offer};
 use crate::pipe::LegPipe;
+use crate::record::FlowEnd;
 use crate::view::{FlowView, GatewaySide};
 use farpace_tcp::config::Config;
 use farpace_tcp::{CloseReason, Connection, ConnectionState, OutgoingSegment, Ports, Pressure, Segment};
@@ -107,7 +108,7 @@ impl SplitFlow {
                 repeated: false,
             }),
             opener: None,
-            acceptor: Leg::new(tcp, syn)?,
+            acceptor: Leg::new(now, tcp, syn)?,
             to_acceptor: LegPipe::default(),
             to_opener: LegPipe::default(),
             min_rtt: setup.min_rtt,
@@ -234,7 +235,7 @@ impl SplitFlow {
         if self.opener_side == GatewaySide::Wan {
             near.set_rate_cap(rate);
         }
-        self.opener = Leg::new(near, packet);
+        self.opener = Leg::new(now, near, packet);
         self.answered_at = now;
         self.opening = None;
         self.held = Some(Box::new(segment));
@@ -338,10 +339,17 @@ impl SplitFlow {
         self.acceptor.is_over() && self.opener.as_ref().is_none_or(Leg::is_over)
     }
 
-    /// It ended otherwise than by FINs of both hosts.
-    pub fn has_failed(&self) -> bool {
-        let failed = |leg: &Leg| leg.closed.is_some_and(|reason| reason != CloseReason::Finished);
-        failed(&self.acceptor) || self.opener.as_ref().is_some_and(failed)
+    /// How it has ended, when it is over.
+    pub fn end(&self) -> FlowEnd {
+        let legs =
+            [(self.opener_side, self.opener.as_ref()), (self.opener_side.other(), Some(&self.acceptor))];
+        let failed = |(side, leg): (GatewaySide, Option<&Leg>)| {
+            let reason = leg?.closed.filter(|reason| *reason != CloseReason::Finished)?;
+            Some((reason == CloseReason::Aborted, side, reason))
+        };
+        // The other leg was aborted because of it.
+        let failed = legs.into_iter().filter_map(failed).min_by_key(|(aborted, ..)| *aborted);
+        failed.map_or(FlowEnd::Finished, |(_, side, reason)| FlowEnd::Failed(side, reason))
     }
 
     /// The hosts can go on with each other: all that was acknowledged to one was acknowledged by the other,

@@ -6,6 +6,7 @@ use crate::flow::{Ends, FlowSetup, SplitFlow, Verdict};
 use crate::limits::{DEFAULT_MEMORY, MAX_CONNECTIONS, MAX_HALF_OPEN};
 use crate::offer::LegLimits;
 use crate::policy::{Action, PolicyTable};
+use crate::record::{EndedFlow, EndedFlows, FlowEnd};
 use crate::shared_flows::{ConnectionKey, SharedFlows, connection_key};
 use crate::view::{FlowView, GatewaySide, GatewayTotals};
 use farpace_host::ip::icmp::{SoftError, path_message};
@@ -44,6 +45,8 @@ pub struct GatewayConfig {
     /// Share of the connections that could be split and pass unsplit, for
     /// [`take_results`](Gateway::take_results): 0 to [`MAX_CONTROL_GROUP`](crate::MAX_CONTROL_GROUP).
     pub control_group: f64,
+    /// Connections that have ended are kept for [`take_ended`](Gateway::take_ended).
+    pub keep_ended: bool,
 }
 
 impl GatewayConfig {
@@ -58,6 +61,7 @@ impl GatewayConfig {
             max_connections: MAX_CONNECTIONS,
             max_half_open: MAX_HALF_OPEN,
             control_group: 0.0,
+            keep_ended: false,
         }
     }
 }
@@ -87,6 +91,7 @@ pub struct Gateway {
     budget: Budget,
     shard: SharedFlows,
     comparison: Comparison,
+    ended: EndedFlows,
     totals: GatewayTotals,
     half_open: usize,
     draining: bool,
@@ -120,6 +125,7 @@ impl Gateway {
             budget: Budget::new(config.memory, shard.clone()),
             shard,
             comparison: Comparison::default(),
+            ended: EndedFlows::default(),
             config,
             flows: Vec::new(),
             free: Vec::new(),
@@ -141,6 +147,9 @@ impl Gateway {
         if config.control_group <= 0.0 {
             // Nobody takes results any more, and with them what is silent.
             self.comparison = Comparison::default();
+        }
+        if !config.keep_ended {
+            self.ended = EndedFlows::default();
         }
         self.config = config;
     }
@@ -173,7 +182,8 @@ impl Gateway {
             }
             self.totals.handed_over += u64::from(is_whole);
             self.totals.ended_by_error += u64::from(!is_whole);
-            self.remove(slot);
+            let end = if is_whole { FlowEnd::HandedOver } else { FlowEnd::Abandoned };
+            self.remove(slot, Some(end), cx.now());
         }
     }
 
@@ -187,6 +197,12 @@ impl Gateway {
     /// What connections of the comparison have done that have ended since the last call.
     pub fn take_results(&mut self, now: Instant) -> Vec<ComparisonResult> {
         self.comparison.take(now)
+    }
+
+    /// The connections that have ended since the last call, in the order of their ends, and how many more had
+    /// no room. Nothing if the configuration [keeps none](GatewayConfig::keep_ended).
+    pub fn take_ended(&mut self) -> (Vec<EndedFlow>, u64) {
+        self.ended.take()
     }
 
     /// The counters. Memory is that of all gateways that share connections.
@@ -268,22 +284,22 @@ impl Gateway {
                 self.answer(slot, cx);
             }
             Verdict::HandOver => {
-                self.remove(slot);
+                self.remove(slot, Some(FlowEnd::NotOpened), cx.now());
                 self.pass(port, packet, cx);
             }
             Verdict::Asymmetric => {
                 self.totals.asymmetric += 1;
-                self.remove(slot);
+                self.remove(slot, Some(FlowEnd::Asymmetric), cx.now());
                 self.pass(port, packet, cx);
             }
             Verdict::Short => {
                 self.totals.passed_short += 1;
                 self.totals.split -= 1;
-                self.remove(slot);
+                self.remove(slot, None, cx.now());
                 self.pass(port, packet, cx);
             }
             Verdict::Anew => {
-                self.remove(slot);
+                self.remove(slot, Some(FlowEnd::Replaced), cx.now());
                 self.open(port, Ends { opener: from, acceptor: to }, packet, cx);
             }
         }
@@ -423,15 +439,16 @@ impl Gateway {
             self.shard.account().half_open.fetch_sub(1, Relaxed);
         }
         if flow.is_over() {
-            self.totals.ended_by_error += u64::from(flow.has_failed());
+            let end = flow.end();
+            self.totals.ended_by_error += u64::from(matches!(end, FlowEnd::Failed(..)));
             if let Some(sample) = flow.sample {
                 self.comparison.finish(sample.result());
             }
-            return self.remove(slot);
+            return self.remove(slot, Some(end), cx.now());
         }
         if self.draining && flow.can_be_handed_over() {
             self.totals.handed_over += 1;
-            return self.remove(slot);
+            return self.remove(slot, Some(FlowEnd::HandedOver), cx.now());
         }
         let wanted = flow.deadline();
         if flow.armed != wanted {
@@ -442,8 +459,12 @@ impl Gateway {
         }
     }
 
-    fn remove(&mut self, slot: usize) {
+    /// `end`: how it has ended; none if it was never split.
+    fn remove(&mut self, slot: usize, end: Option<FlowEnd>, now: Instant) {
         let Some(flow) = self.flows.get_mut(slot).and_then(Option::take) else { return };
+        if let Some(end) = end.filter(|_| self.config.keep_ended) {
+            self.ended.add(EndedFlow { at: now, end, view: flow.view(now) });
+        }
         let key = connection_key(flow.ends.opener, flow.ends.acceptor);
         self.index.remove(&key);
         self.shard.release(&key);

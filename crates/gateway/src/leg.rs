@@ -4,7 +4,7 @@ use crate::view::{LegLimit, LegView};
 use farpace_tcp::{
     Blocked, CloseReason, Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Segment, Transmit,
 };
-use farpace_units::Instant;
+use farpace_units::{Instant, Span};
 use farpace_wire::{Below, Ecn, IpView, Packet};
 
 /// Segments that are asked for at once.
@@ -20,13 +20,15 @@ pub(crate) struct Leg {
     pub peer_closed: bool,
     /// The leg is over.
     pub closed: Option<CloseReason>,
-    /// What the last segments that could have been sent waited for.
-    result: Transmit,
+    /// What limits it, since when, and for how long each limit did before.
+    limit: LegLimit,
+    limited_since: Instant,
+    limit_times: [Span; LegLimit::COUNT],
 }
 
 impl Leg {
     /// A leg whose packets look like `packet`, which the other host has sent.
-    pub fn new(tcp: Connection, packet: &Packet) -> Option<Self> {
+    pub fn new(now: Instant, tcp: Connection, packet: &Packet) -> Option<Self> {
         let ip = packet.ip()?;
         let (src, dst) = packet.macs();
         let mut leg = Leg {
@@ -35,7 +37,9 @@ impl Leg {
             ident: 0,
             peer_closed: false,
             closed: None,
-            result: Transmit::Idle,
+            limit: LegLimit::Idle,
+            limited_since: now,
+            limit_times: [Span::ZERO; LegLimit::COUNT],
         };
         leg.imitate(packet);
         Some(leg)
@@ -88,10 +92,33 @@ impl Leg {
                 send(self.packet(out));
             }
             if !matches!(result, Transmit::Sent(_)) {
-                self.result = result;
+                self.note_limit(now, result);
                 return any;
             }
         }
+    }
+
+    /// What the last segments that could have been sent wait for.
+    fn note_limit(&mut self, now: Instant, result: Transmit) {
+        let limit = match result {
+            _ if self.is_over() => LegLimit::Over,
+            Transmit::Blocked(Blocked::CongestionWindow) => LegLimit::CongestionWindow,
+            Transmit::Blocked(Blocked::ReceiveWindow) => LegLimit::ReceiveWindow,
+            Transmit::Blocked(Blocked::Pacing) if self.tcp.is_paced_by_cap() => LegLimit::Policy,
+            Transmit::Blocked(Blocked::Pacing) => LegLimit::Pacing,
+            _ if self.tcp.unacknowledged().is_zero() => LegLimit::Idle,
+            _ => LegLimit::Source,
+        };
+        if limit != self.limit {
+            self.limit_times = self.limit_times(now);
+            (self.limit, self.limited_since) = (limit, now);
+        }
+    }
+
+    fn limit_times(&self, now: Instant) -> [Span; LegLimit::COUNT] {
+        let mut times = self.limit_times;
+        times[self.limit as usize] += now.since(self.limited_since);
+        times
     }
 
     fn packet(&mut self, out: OutgoingSegment) -> Packet {
@@ -111,19 +138,6 @@ impl Leg {
     pub fn view(&self, now: Instant) -> LegView {
         let (inspection, details) = (self.tcp.inspect(), self.tcp.details(now));
         let counters = self.tcp.counters();
-        let limit = match self.result {
-            _ if self.is_over() => LegLimit::Over,
-            Transmit::Blocked(Blocked::CongestionWindow) => LegLimit::CongestionWindow,
-            Transmit::Blocked(Blocked::ReceiveWindow) => LegLimit::ReceiveWindow,
-            Transmit::Blocked(Blocked::Pacing)
-                if details.rate_cap.is_some() && details.pacing == details.rate_cap =>
-            {
-                LegLimit::Policy
-            }
-            Transmit::Blocked(Blocked::Pacing) => LegLimit::Pacing,
-            _ if self.tcp.unacknowledged().is_zero() => LegLimit::Idle,
-            _ => LegLimit::Source,
-        };
         LegView {
             state: inspection.state,
             srtt: inspection.srtt,
@@ -141,7 +155,8 @@ impl Leg {
             timeouts: counters.timeouts,
             readable: self.tcp.readable(),
             unacknowledged: self.tcp.unacknowledged(),
-            limit,
+            limit: self.limit,
+            limit_times: self.limit_times(now),
         }
     }
 }

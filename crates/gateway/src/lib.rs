@@ -26,6 +26,7 @@ mod offer;
 mod peer_link;
 mod pipe;
 mod policy;
+mod record;
 mod shared_flows;
 mod view;
 
@@ -33,5 +34,6 @@ pub use comparison::{ComparisonGroup, ComparisonResult, MAX_CONTROL_GROUP, MAX_R
 pub use gateway::{Gateway, GatewayConfig};
 pub use peer_link::{LinkEnd, PeerLink, PeerLinkStats};
 pub use policy::{Action, Policy, PolicyTable};
+pub use record::{EndedFlow, FlowEnd, MAX_ENDED};
 pub use shared_flows::{MAX_HANDED_OVER, SharedFlows};
 pub use view::{FlowView, GatewaySide, GatewayTotals, LegLimit, LegView};

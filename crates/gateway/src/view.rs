@@ -51,8 +51,10 @@ pub enum LegLimit {
 }
 
 impl LegLimit {
-    /// All of them.
-    pub const ALL: [LegLimit; 7] = [
+    /// How many there are.
+    pub const COUNT: usize = 7;
+    /// All of them, in their order.
+    pub const ALL: [LegLimit; LegLimit::COUNT] = [
         LegLimit::Idle,
         LegLimit::Source,
         LegLimit::CongestionWindow,
@@ -112,6 +114,8 @@ pub struct LegView {
     pub unacknowledged: ByteCount,
     /// What limits it.
     pub limit: LegLimit,
+    /// For how long each limit has limited it so far, in the order of [`LegLimit::ALL`].
+    pub limit_times: [Span; LegLimit::COUNT],
 }
 
 /// A split connection.

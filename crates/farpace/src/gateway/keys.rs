@@ -1,8 +1,8 @@
 //! `farpace gateway keys`: the two files of a pair.
 
 use crate::terminal;
-use anyhow::{Result, bail};
-use farpace_gateway_service::keys::{FIRST_PORT, PairPlan, SiteEndpoint, SiteWords, texts, write};
+use anyhow::Result;
+use farpace_gateway_service::keys::{FIRST_PORT, PairPlan, SiteEndpoint, SiteWords, write_pair};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -50,40 +50,22 @@ pub struct KeysArgs {
     force: bool,
 }
 
-impl KeysArgs {
-    fn plan(&self) -> PairPlan {
-        PairPlan {
-            site: self.site.clone(),
-            peer: self.peer.clone(),
-            endpoints: self.endpoints.clone(),
-            paths: self.paths,
-            port: self.port,
-        }
-    }
-}
-
 /// `farpace gateway keys`.
 ///
 /// # Errors
 /// Words that contradict each other, or a file that cannot be written.
 pub fn run(args: &KeysArgs) -> Result<ExitCode> {
-    let texts = texts(&args.plan())?;
-    let path = |name: &str| args.out.join(format!("{name}.conf"));
-    for (name, _) in &texts {
-        if path(name).exists() && !args.force {
-            bail!("{} is there already: --force replaces it, and its keys are lost", path(name).display());
-        }
-    }
-    for (name, text) in &texts {
-        write(&path(name), text)?;
-    }
-    let (a, b) = (&args.site.name, &args.peer.name);
-    for (at, about) in [(a, b), (b, a)] {
-        let file = path(about);
+    let plan = PairPlan {
+        site: args.site.clone(),
+        peer: args.peer.clone(),
+        endpoints: args.endpoints.clone(),
+        paths: args.paths,
+        port: args.port,
+    };
+    for (at, file) in write_pair(&plan, &args.out, args.force)? {
+        let file = file.display();
         terminal::print(&format!(
-            "{}: for the gateway of {at}\n  farpace gateway up --lan IF --peer {} --via IF ...\n",
-            file.display(),
-            file.display()
+            "{file}: for the gateway of {at}\n  farpace gateway up --lan IF --peer {file} --via IF ...\n"
         ))?;
     }
     Ok(ExitCode::SUCCESS)

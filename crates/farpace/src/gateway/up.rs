@@ -57,6 +57,9 @@ pub struct GatewayUpArgs {
     /// Share of connections that pass unsplit, 0 to 0.5: `status` shows what splitting gains [default: 0]
     #[arg(long, value_name = "SHARE")]
     control_group: Option<f64>,
+    /// Append a line of JSON for each connection that has ended to this file; SIGHUP opens it again
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// Serve metrics in Prometheus' format at this address, as in 127.0.0.1:9745
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
@@ -98,6 +101,7 @@ impl GatewayUpArgs {
         file.memory = self.memory.or(file.memory);
         file.control_group = self.control_group.unwrap_or(file.control_group);
         file.threads = self.threads.or(file.threads);
+        file.log = self.log.clone().or(file.log);
         file.metrics = self.metrics.or(file.metrics);
         file.web = self.web.or(file.web);
         file.pcap = self.pcap.clone().or(file.pcap);

@@ -16,6 +16,7 @@ mod network;
 mod own_traffic;
 mod pair;
 mod process;
+mod records;
 #[path = "../common/rights.rs"]
 mod rights;
 mod sites;

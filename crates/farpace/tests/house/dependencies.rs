@@ -38,7 +38,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("farpace-inspect", &["units", "wire", "trace", "link", "report"]),
     ("farpace-papers", &["units", "events", "tcp", "path", "link", "lab", "report"]),
     ("farpace-run", &["units", "events", "tcp", "path", "link", "lab", "report", "papers"]),
-    ("farpace-study", &["units", "tcp", "lab", "report", "papers"]),
+    ("farpace-study", &["units", "tcp", "trace", "lab", "report", "papers"]),
     ("farpace-cluster", &["process", "study"]),
     ("farpace-tunnel", &["units", "transfer", "report", "explain", "live", "process"]),
     (

@@ -10,13 +10,18 @@ use farpace_wire::{AddressPair, Below, MacAddr, Packet};
 
 /// A SYN of a connection of its own.
 pub fn syn(n: u32) -> Packet {
+    numbered_syn(n, n)
+}
+
+/// The same with an initial sequence number.
+pub fn numbered_syn(n: u32, isn: u32) -> Packet {
     let from = std::net::Ipv4Addr::from(0x0a00_0000 + 1 + n / 50_000);
     let below =
         Below::new(MacAddr([2; 6]), MacAddr([4; 6]), AddressPair::V4(from, "192.0.2.9".parse().unwrap()), 9);
     let header = TcpHeader {
         src_port: (n % 50_000) as u16 + 1000,
         dst_port: 80,
-        seq: Seq::new(n),
+        seq: Seq::new(isn),
         flags: TcpFlags::SYN,
         window: 65_535,
         ..TcpHeader::default()

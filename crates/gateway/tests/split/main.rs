@@ -12,5 +12,6 @@ mod harness;
 mod hours;
 mod limits;
 mod passing;
+mod records;
 mod shards;
 mod survival;

@@ -155,4 +155,9 @@ impl Connection {
         self.pacer.set_cap(cap);
         self.set_pace();
     }
+
+    /// Segments are paced at the [cap](Connection::set_rate_cap), and not at a lower rate.
+    pub fn is_paced_by_cap(&self) -> bool {
+        self.pacer.cap().is_some() && self.pacer.rate() == self.pacer.cap()
+    }
 }

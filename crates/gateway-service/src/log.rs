@@ -1,0 +1,182 @@
+//! The log of connections: a line of JSON for each that has ended.
+//!
+//! A thread of its own writes it: a slow disk delays no packet. If it does not keep up, lines are left out
+//! and counted; if it fails, the log ends with a note, and the gateway goes on.
+
+use super::records::ConnectionRecord;
+use crate::Note;
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Bundles of lines that wait for the disk at most; the gateway makes one a second.
+const MAX_BUNDLES: usize = 16;
+/// For so long the end of a gateway waits for the disk.
+const MAX_END: Duration = Duration::from_secs(1);
+
+enum LogJob {
+    /// Connections that have ended, and how many more were left out.
+    Write(Vec<ConnectionRecord>, u64),
+    /// The file may have been renamed: it is opened again.
+    Reopen,
+}
+
+/// The log that is being written.
+pub struct ConnectionLog {
+    jobs: SyncSender<LogJob>,
+    done: Receiver<()>,
+    thread: JoinHandle<()>,
+    /// Connections left out since the last bundle that was taken.
+    left_out: u64,
+}
+
+impl ConnectionLog {
+    /// Appends to a file from now on. It is readable for its user alone if it is made here.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open(path: &Path, note: Note) -> Result<Self> {
+        let file = append_to(path)?;
+        let (jobs, queue) = sync_channel(MAX_BUNDLES);
+        let (end, done) = sync_channel(0);
+        let path = path.to_owned();
+        let write = move || {
+            let _end = end;
+            if let Err(error) = write_all(&queue, file, &path) {
+                note(&format!(
+                    "the log {} has ended: {error}; the gateway goes on without it",
+                    path.display()
+                ));
+            }
+        };
+        let thread = std::thread::Builder::new().name("log".to_owned());
+        let thread = thread.spawn(write).context("cannot start a thread")?;
+        Ok(ConnectionLog { jobs, done, thread, left_out: 0 })
+    }
+
+    /// Connections have ended; `left_out`: and so many more.
+    pub fn add(&mut self, records: Vec<ConnectionRecord>, left_out: u64) {
+        self.left_out += left_out;
+        if records.is_empty() && self.left_out == 0 {
+            return;
+        }
+        let count = records.len() as u64;
+        match self.jobs.try_send(LogJob::Write(records, self.left_out)) {
+            Ok(()) => self.left_out = 0,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.left_out += count,
+        }
+    }
+
+    /// Opens the file again, after it was renamed.
+    pub fn reopen(&self) {
+        // Where it is full, or has ended, the next SIGHUP does it.
+        let _ = self.jobs.try_send(LogJob::Reopen);
+    }
+
+    /// Waits a moment for the disk.
+    pub fn end(self) {
+        drop(self.jobs);
+        if self.done.recv_timeout(MAX_END) == Err(RecvTimeoutError::Disconnected) {
+            let _ = self.thread.join();
+        }
+    }
+}
+
+fn append_to(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    file.with_context(|| format!("cannot write the log {}", path.display()))
+}
+
+fn write_all(queue: &Receiver<LogJob>, file: File, path: &Path) -> Result<()> {
+    let mut out = BufWriter::new(file);
+    for job in queue {
+        match job {
+            LogJob::Reopen => out = BufWriter::new(append_to(path)?),
+            LogJob::Write(records, left_out) => {
+                write(&mut out, &records, left_out).with_context(|| "cannot write to it")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(out: &mut impl Write, records: &[ConnectionRecord], left_out: u64) -> io::Result<()> {
+    for record in records {
+        writeln!(out, "{}", record.json())?;
+    }
+    if left_out > 0 {
+        writeln!(out, "{}", json!({ "left_out_connections": left_out }))?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::tests::ended;
+    use serde_json::Value;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn lines(path: &Path) -> Vec<Value> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Breaks: a connection has no line; others can read who speaks with whom; or a log that was renamed, as
+    /// logrotate does, goes on in the old file.
+    #[test]
+    fn each_connection_has_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        let mut log = ConnectionLog::open(&path, |_| {}).unwrap();
+        log.add(vec![ended(), ended()], 0);
+        log.end();
+        assert_eq!(lines(&path).len(), 2);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let mut log = ConnectionLog::open(&path, |_| {}).unwrap();
+        log.add(vec![ended()], 0);
+        // The thread has to have written it before the file is renamed.
+        while lines(&path).len() < 3 {
+            std::thread::yield_now();
+        }
+        let old = folder.path().join("log.1");
+        std::fs::rename(&path, &old).unwrap();
+        log.reopen();
+        log.add(vec![ended()], 5);
+        log.end();
+        assert_eq!(lines(&old).len(), 3);
+        let new = lines(&path);
+        assert_eq!(new.len(), 2);
+        assert_eq!((&new[0]["end"], &new[1]["left_out_connections"]), (&"reset".into(), &5.into()));
+        let error = ConnectionLog::open(&folder.path().join("none/log"), |_| {}).err().unwrap();
+        assert!(format!("{error:#}").contains("none/log"), "{error:#}");
+    }
+
+    /// Breaks: a disk that does not keep up, or is full, takes the memory of the gateway, or ends it.
+    #[test]
+    fn a_log_that_fails_costs_nothing() {
+        let mut log = ConnectionLog::open(Path::new("/dev/full"), |_| {}).unwrap();
+        for _ in 0..100 {
+            log.add(vec![ended()], 0);
+        }
+        log.end();
+        let (jobs, queue) = sync_channel(MAX_BUNDLES);
+        let (_end, done) = sync_channel(0);
+        let thread = std::thread::Builder::new().spawn(|| {}).unwrap();
+        let mut log = ConnectionLog { jobs, done, thread, left_out: 0 };
+        for _ in 0..MAX_BUNDLES + 3 {
+            log.add(vec![ended(), ended()], 0);
+        }
+        assert_eq!(log.left_out, 6, "they are counted");
+        assert_eq!(queue.try_iter().count(), MAX_BUNDLES);
+        log.add(vec![ended()], 0);
+        let Ok(LogJob::Write(_, left_out)) = queue.try_recv() else { panic!("nothing came") };
+        assert_eq!(left_out, 6);
+    }
+}
