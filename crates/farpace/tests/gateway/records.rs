@@ -21,7 +21,8 @@ fn carry(net: &Net, listener: &std::net::TcpListener) {
 }
 
 fn lines(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap();
+    // After a rename it is not there until the gateway opens it.
+    let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
