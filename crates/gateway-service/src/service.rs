@@ -486,7 +486,9 @@ impl GatewayService {
         drop(self.first);
         drop(self.questions);
         drop(self.dashboard);
-        drop(self.watchdog);
+        if released.is_ok() {
+            self.watchdog.end();
+        }
         ended?;
         workers_ended?;
         logged?;

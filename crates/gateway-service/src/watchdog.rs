@@ -22,6 +22,10 @@ const SILENCE: u16 = 1_200;
 /// ... and is killed after so much longer, in ms. When the whole machine has stood still, its sign comes in
 /// this time.
 const GRACE: u16 = 400;
+/// A sign of life.
+const SIGN: u8 = b'.';
+/// What the gateway says when it has taken away all that it has set.
+const FAREWELL: u8 = b'e';
 /// For a killed gateway to be gone.
 const GONE: Duration = Duration::from_secs(5);
 
@@ -56,7 +60,7 @@ impl Watchdog {
             return;
         }
         self.last = Instant::now();
-        let written = self.child.stdin.as_mut().map(|pipe| pipe.write_all(b"."));
+        let written = self.child.stdin.as_mut().map(|pipe| pipe.write_all(&[SIGN]));
         if matches!(written, Some(Err(_)) | None) {
             self.broken = true;
             (self.note)("note: the watchdog has ended; a gateway that hangs is not killed any more");
@@ -64,9 +68,12 @@ impl Watchdog {
     }
 }
 
-impl Drop for Watchdog {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
+impl Watchdog {
+    /// Nothing is left to take away: the process ends, and this waits for it. Dropped without this it takes
+    /// away what it finds when the gateway is gone.
+    pub fn end(mut self) {
+        // Where it has ended already there is nobody to tell.
+        let _ = self.child.stdin.take().map(|mut pipe| pipe.write_all(&[FAREWELL]));
         let _ = self.child.wait();
     }
 }
@@ -87,8 +94,10 @@ pub fn run(pid: i32, started: u64, note: Note) -> Result<()> {
             gateway.end(true);
             break;
         }
-        if input.read(&mut bytes).unwrap_or(0) == 0 {
-            break; // it has ended, or is about to
+        match input.read(&mut bytes).unwrap_or(0) {
+            0 => break, // it has ended, or is about to
+            count if bytes.iter().take(count).any(|byte| *byte == FAREWELL) => return Ok(()),
+            _ => {}
         }
     }
     let since = Instant::now();
