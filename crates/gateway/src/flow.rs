@@ -61,8 +61,6 @@ pub(crate) struct SplitFlow {
     /// The answer of the acceptor, until the opener has acknowledged it: no host has to believe in another
     /// that may not exist.
     held: Option<Box<Segment>>,
-    /// The leg to the acceptor had a deadline meanwhile.
-    waited: bool,
     /// For the owner: what it counts for, and its timer.
     pub weight: u64,
     pub armed: Option<Instant>,
@@ -114,7 +112,6 @@ impl SplitFlow {
             min_rtt: setup.min_rtt,
             answered_at: now,
             held: None,
-            waited: false,
             weight: 0,
             armed: None,
             is_touched: false,
@@ -243,13 +240,12 @@ impl SplitFlow {
     }
 
     /// The opener has acknowledged the answer of the acceptor: the leg there hears of it.
-    fn release_answer(&mut self, now: Instant) {
-        let opened =
-            self.opener.as_ref().is_some_and(|opener| opener.tcp.state() != ConnectionState::SynReceived);
+    fn release_answer(&mut self) {
+        let is_open = |state| !matches!(state, ConnectionState::SynReceived | ConnectionState::Closed);
+        let opened = self.opener.as_ref().is_some_and(|opener| is_open(opener.tcp.state()));
         if let Some(answer) = self.held.take_if(|_| opened) {
             // As of when it came, for the round trip.
-            let at = if self.waited { now } else { self.answered_at };
-            self.acceptor.tcp.on_segment(at, *answer);
+            self.acceptor.tcp.on_segment(self.answered_at, *answer);
         }
     }
 
@@ -264,11 +260,14 @@ impl SplitFlow {
     }
 
     /// The deadline has come.
+    ///
+    /// While the answer of the acceptor is held, the timers of the leg there rest: it has answered, and must
+    /// not be given up because an opener beyond a link that is cut says nothing for a while. The leg to the
+    /// opener repeats the answer, and ends both if that is in vain.
     pub fn on_deadline(&mut self, now: Instant) {
         let due = |tcp: &Connection| tcp.deadline().is_some_and(|(at, _)| at <= now);
-        if due(&self.acceptor.tcp) {
+        if self.held.is_none() && due(&self.acceptor.tcp) {
             self.acceptor.tcp.on_deadline(now);
-            self.waited |= self.held.is_some();
         }
         if let Some(opener) = self.opener.as_mut().filter(|opener| due(&opener.tcp)) {
             opener.tcp.on_deadline(now);
@@ -278,7 +277,9 @@ impl SplitFlow {
     /// When the flow wants to be woken.
     pub fn deadline(&self) -> Option<Instant> {
         let of = |tcp: &Connection| tcp.deadline().map(|(at, _)| at);
-        of(&self.acceptor.tcp).into_iter().chain(self.opener.as_ref().and_then(|leg| of(&leg.tcp))).min()
+        let acceptor = Some(&self.acceptor.tcp).filter(|_| self.held.is_none());
+        let opener = self.opener.as_ref().map(|leg| &leg.tcp);
+        acceptor.into_iter().chain(opener).filter_map(of).min()
     }
 
     /// Moves what can be moved, closes what is closed on the other side, and sends what may be sent, until
@@ -292,7 +293,7 @@ impl SplitFlow {
     ) {
         let side = self.opener_side;
         self.acceptor.tcp.set_pressure(pressure);
-        self.release_answer(now);
+        self.release_answer();
         loop {
             self.acceptor.hear();
             let mut busy = false;
