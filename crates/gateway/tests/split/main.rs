@@ -11,6 +11,8 @@ mod handshake;
 mod harness;
 mod hours;
 mod limits;
+mod pair;
+mod pair_hours;
 mod passing;
 mod records;
 mod shards;
