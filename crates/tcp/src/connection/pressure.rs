@@ -77,6 +77,9 @@ impl Connection {
         if share == u64::MAX || self.rcv.received().saturating_add(len) <= share {
             return false;
         }
+        // What is refused or pushed out comes again. A peer whose window is closed says nothing newer until
+        // then, and the window that it tells has to count.
+        self.snd.wl1 = self.snd.wl1.earlier(self.rcv.nxt);
         if in_order {
             let allowed = share.saturating_sub(self.rcv.reassembly.readable().get() + len);
             if let Some(from) = self.rcv.reassembly.prune(ByteCount::new(allowed)) {

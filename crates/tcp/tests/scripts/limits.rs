@@ -2,6 +2,7 @@
 
 use crate::full;
 use crate::script::{Script, linux, plain};
+use farpace_tcp::Pressure;
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Packets, Span};
 
@@ -25,6 +26,24 @@ fn acknowledgments_from_before_the_window() {
          81  ! read 100
          81         < . 101+100 ack 4001 win 0
          121 > . 4001 ack 201",
+    );
+}
+
+/// Breaks: a peer whose data was refused for want of memory, and whose own window was closed, tells of its room
+/// in vain, as its segments are older than those that were refused: nothing is sent for as long.
+#[test]
+fn a_window_counts_after_data_was_refused() {
+    let mut s = Script::established(&plain(), 2000);
+    s.connection.set_pressure(Pressure { frozen: true, share: ByteCount::new(1_500) });
+    s.run(
+        "20         < . 1+1000 ack 1 win 2000
+         20         < . 1001+1000 ack 1 win 0          # no memory for this one, nor for the next
+         20  > . 1 ack 1001 win 0
+         20         < . 2001+1000 ack 1 win 0
+         20  > . 1 ack 1001 win 0
+         30  ! write 500
+         40         < . 1001 ack 1 win 2000            # as far as it may send, and older than 2001
+         40  > . 1+500 ack 1001",
     );
 }
 
