@@ -88,7 +88,9 @@ impl ProbedPath {
         self.waiting = false;
         self.last_probe = Some(now);
         self.probes += 1;
-        let rested = |last: Instant| now.since(last) >= self.nominal.time_for(LONG) * LONG_SHARE_DIVISOR;
+        // A NIC of a tunnel is faster than its path.
+        let rate = self.published.map_or(self.nominal, |path| path.rate);
+        let rested = |last: Instant| now.since(last) >= rate.time_for(LONG) * LONG_SHARE_DIVISOR;
         // The first probe measures the empty path.
         let train = self.train.as_mut().filter(|train| train.wants() && self.probes > 1);
         let is_train = train.map(ProbeTrain::on_sent).is_some();
