@@ -58,7 +58,7 @@ impl Talk {
     }
 }
 
-/// The site of the opener, and its port, which no other connection of an episode has.
+/// The site of the opener, and its port.
 type TalkKey = (usize, u16);
 
 /// What one end of a connection has seen.
@@ -221,7 +221,10 @@ impl Observer for Datagrams {
 
 struct Opened {
     key: TalkKey,
+    to: IpAddr,
     record: Rc<RefCell<EndRecord>>,
+    /// Streams with this key that had arrived before it.
+    before: usize,
     /// A host or a gateway has ended, or will have to end, what was not delivered: then TCP promises less.
     is_disturbed: bool,
 }
@@ -236,6 +239,7 @@ struct PairCounts {
     cuts: usize,
     resets: usize,
     restarts: usize,
+    again: usize,
     given_up: usize,
     datagrams: [usize; 2],
     split: [u64; 2],
@@ -282,12 +286,13 @@ fn path(rng: &mut RandomStream) -> PathPlan {
         0 => 0.0,
         _ => rng.below(1_000) as f64 / 1_000.0 * most,
     };
-    let kbit = 1_000 + rng.below(40_000);
-    let delay = 1 + rng.below(120);
+    let (most_kbit, most_delay) = (pick(rng, &[1_000, 40_000, 40_000]), pick(rng, &[120, 120, 120, 600]));
+    let kbit = 100 + rng.below(most_kbit);
+    let delay = 1 + rng.below(most_delay);
     let changes = pick(rng, &[0, 0, 1, 6]);
     let mut steps = Vec::new();
     for n in 0..=changes {
-        let kbit = if n == 0 { kbit } else { 500 + rng.below(kbit * 2) };
+        let kbit = if n == 0 { kbit } else { kbit / 4 + rng.below(kbit * 2) };
         let rate = Some(Rate::from_bits_per_sec(1_000 * kbit));
         let delay = Span::from_millis(if n == 0 { delay } else { 1 + rng.below(delay * 2) });
         steps.push(RateStep { at: Span::from_millis(n * 5_000 + rng.below(4_000) * n.min(1)), rate, delay });
@@ -296,7 +301,7 @@ fn path(rng: &mut RandomStream) -> PathPlan {
         steps,
         period: Span::from_secs(40),
         queue: ByteCount::new(pick(rng, &[20_000, 100_000, 1_000_000])),
-        loss: share(rng, 0.02),
+        loss: share(rng, 0.04),
         duplicate: share(rng, 0.01),
         reorder: share(rng, 0.02),
     }
@@ -359,12 +364,40 @@ impl PairEpisode {
             .listen(site, move || Box::new(PairProgram::new(1, site, seed, most, Some(accepted.clone()))));
     }
 
-    fn open(&mut self, site: usize, to: IpAddr) {
+    fn open(&mut self, site: usize, port: u16, to: IpAddr) {
         let program = PairProgram::new(0, site, self.seed, self.most, None);
-        let record = program.record.clone();
-        let port = 20_000 + self.opened.len() as u16;
-        self.net.connect(site, port, to, Box::new(program));
-        self.opened.push(Opened { key: (site, port), record, is_disturbed: false });
+        let (key, record) = ((site, port), program.record.clone());
+        let before = self.whole_streams(&key);
+        if self.net.connect(site, port, to, Box::new(program)) {
+            self.opened.push(Opened { key, to, record, before, is_disturbed: false });
+        }
+    }
+
+    /// The port of a connection that is done is used once more.
+    fn open_again(&mut self, rng: &mut RandomStream) {
+        let done: Vec<(TalkKey, IpAddr)> = self
+            .opened
+            .iter()
+            .filter(|opened| !opened.is_disturbed && self.is_done(opened))
+            .map(|opened| (opened.key, opened.to))
+            .collect();
+        let Some(&((site, port), to)) = done.get(rng.below(done.len().max(1) as u64) as usize) else {
+            return;
+        };
+        let mut uses = self.opened.iter().filter(|opened| opened.key == (site, port));
+        if uses.all(|opened| !opened.is_disturbed && self.is_done(opened)) {
+            self.open(site, port, to);
+            self.counts.again += 1;
+        }
+    }
+
+    /// Streams of an opener that have arrived whole.
+    fn whole_streams(&self, key: &TalkKey) -> usize {
+        let bytes = Talk::of(self.seed, *key, self.most).sends[0];
+        let accepted = self.accepted.borrow();
+        let ends = accepted.get(key).map_or(&[][..], |ends| ends);
+        let ends = ends.iter().map(|end| end.borrow());
+        ends.filter(|end| end.peer_closed && end.received == bytes).count()
     }
 
     fn talk(&self, opened: &Opened) -> Talk {
@@ -373,12 +406,10 @@ impl PairEpisode {
 
     /// All arrived in both directions.
     fn is_done(&self, opened: &Opened) -> bool {
-        let talk = self.talk(opened);
-        let whole = |record: &EndRecord, bytes| record.peer_closed && record.received == bytes;
-        let accepted = self.accepted.borrow();
-        let ends = accepted.get(&opened.key).map_or(&[][..], |ends| ends);
-        whole(&opened.record.borrow(), talk.sends[1])
-            && ends.iter().any(|end| whole(&end.borrow(), talk.sends[0]))
+        let end = opened.record.borrow();
+        end.peer_closed
+            && end.received == self.talk(opened).sends[1]
+            && self.whole_streams(&opened.key) > opened.before
     }
 
     /// Something happens that TCP does not hide from what is under way.
@@ -452,12 +483,11 @@ impl PairEpisode {
             let acceptors = accepted.get(&opened.key).map_or(&[][..], |ends| ends);
             acceptors.iter().chain([&opened.record]).any(|end| Rc::ptr_eq(end, record))
         };
-        let at = self.opened.iter().position(is_it);
+        let key = self.opened.iter().find(|opened| is_it(opened)).map(|opened| opened.key);
         drop(accepted);
-        if let Some(at) = at {
-            let done = self.is_done(&self.opened[at]);
-            self.opened[at].is_disturbed |= !done;
-        }
+        let ends = |opened: &Opened| Some(opened.key) == key && !self.is_done(opened);
+        let ended: Vec<bool> = self.opened.iter().map(ends).collect();
+        self.opened.iter_mut().zip(ended).for_each(|(opened, ended)| opened.is_disturbed |= ended);
         self.counts.resets += 1;
         self.abort(*site, *id);
     }
@@ -554,6 +584,7 @@ impl PairEpisode {
     fn happen(&mut self, rng: &mut RandomStream) {
         let site = rng.below(2) as usize;
         match rng.below(26) {
+            23 => (0..4).for_each(|_| self.open_again(rng)),
             24 if rng.below(2) == 0 => self.restart_host(site),
             25 if self.net.world.now() >= self.next_outage => {
                 let span = Span::from_millis(4_000 + rng.below(20_000));
@@ -590,7 +621,8 @@ impl PairEpisode {
                 for _ in 0..1 + rng.below(4) {
                     let addresses = pick(rng, &[ADDRESSES, ADDRESSES, SECOND_ADDRESSES]);
                     let site = rng.below(2) as usize;
-                    self.open(site, addresses[1 - site]);
+                    let port = 20_000 + self.opened.len() as u16;
+                    self.open(site, port, addresses[1 - site]);
                 }
             }
         }
@@ -634,7 +666,8 @@ impl PairEpisode {
                     self.fail(&format!("{:?}: a FIN before {bytes}: {end:?}", opened.key));
                 }
             }
-            if acceptors.iter().filter(|end| end.borrow().peer_closed).count() > 1 {
+            let uses = self.opened.iter().filter(|other| other.key == opened.key).count();
+            if acceptors.iter().filter(|end| end.borrow().peer_closed).count() > uses {
                 self.fail(&format!("{:?}: a stream comes twice: {acceptors:?}", opened.key));
             }
         }
@@ -646,13 +679,16 @@ fn episode(seed: u64) -> PairCounts {
     let rng = &mut random;
     let configs = [0, 1].map(|site| config(rng, site));
     let plans: Vec<PathPlan> = (0..pick(rng, &[1, 2, 2, 2, 3])).map(|_| path(rng)).collect();
+    // A connection takes the paths for two seconds at most.
+    let rates = plans.iter().filter_map(|plan| plan.steps[0].rate);
+    let capacity = rates.map(|rate| rate.bits_per_sec() / 8).sum::<u64>() as usize * 2;
     let may_repeat = plans.iter().any(|plan| plan.duplicate > 0.0);
     let net = PairNet::new(seed, configs, &plans);
     let datagrams = Datagrams { wires: net.wires.to_vec(), ..Datagrams::default() };
     let mut all = PairEpisode {
         seed,
         net,
-        most: pick(rng, &[50_000, 300_000, 1_000_000]),
+        most: capacity.min(pick(rng, &[50_000, 300_000, 1_000_000])),
         opened: Vec::new(),
         accepted: Rc::default(),
         datagrams,
