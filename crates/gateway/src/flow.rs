@@ -204,15 +204,12 @@ impl SplitFlow {
         };
         let (flags, ack) = (segment.header.flags, segment.header.ack);
         let iss = opening.syn.header.seq;
-        if is_syn(&segment) || flags.contains(TcpFlags::RST) {
-            // Refused, or opened from both sides at once: the opener has the same numbers and can answer
-            // itself.
+        let is_answer = flags.contains(TcpFlags::SYN.with(TcpFlags::ACK)) && ack == iss + 1;
+        if !is_answer || flags.contains(TcpFlags::RST) {
+            // Refused; opened from both sides at once; or of another connection between these ends, which may
+            // be one that passes and lives, if the SYN was a late copy of its first. The opener has the same
+            // numbers and answers itself.
             return Verdict::HandOver;
-        }
-        if !flags.contains(TcpFlags::SYN.with(TcpFlags::ACK)) || ack != iss + 1 {
-            // Of another connection between these ends: the leg answers with a reset (RFC 9293 §3.10.7.3).
-            self.acceptor.tcp.on_segment(now, segment);
-            return Verdict::Taken;
         }
         if self.opener_side == GatewaySide::Lan
             && let Some(least) = self.min_rtt.take()

@@ -173,3 +173,26 @@ fn the_server_is_not_acknowledged_before_the_client_is_there() {
     assert!(net.tap.seen[TO_SERVER].iter().all(|packet| !header(packet).flags.contains(TcpFlags::ACK)));
     assert_eq!((net.totals().connections, net.totals().half_open), (0, 0));
 }
+
+/// Breaks: a late copy of the SYN of a connection that passes is split as if it opened one, and its leg resets
+/// the connection that lives.
+#[test]
+fn a_late_copy_of_a_syn_ends_no_connection_that_passes() {
+    let plan = Plan::new();
+    let config = plan.config.clone();
+    let mut net = Net::new(plan);
+    net.tap.on = true;
+    net.drain();
+    let server = serve(&mut net, linux(), 10);
+    let client = call(&mut net, linux(), 10_000_000);
+    net.run_for(Span::from_secs(2));
+    assert!(client.borrow().connected && !server.borrow().peer_closed);
+    let syn = net.tap.seen[FROM_CLIENT][0].clone();
+    assert!(header(&syn).flags.contains(TcpFlags::SYN));
+    net.restart(config);
+    net.inject(farpace_gateway::Gateway::LAN, syn);
+    net.run_for(Span::from_secs(60));
+    assert_done(&client, 10);
+    assert_done(&server, 10_000_000);
+    assert_eq!(net.totals().connections, 0);
+}
