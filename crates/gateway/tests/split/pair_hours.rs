@@ -28,6 +28,8 @@ const BETWEEN_OUTAGES: Span = Span::from_secs(80);
 const DONE: Span = Span::from_secs(900);
 /// Whatever is left then is reset by the hosts, and gone from both gateways after so long.
 const GONE: Span = Span::from_secs(1_800);
+/// Probes take an eighth of a path of this rate, and most of one that is much slower.
+const SLOWEST_KBIT: u64 = 500;
 const DATAGRAM_PORT: u16 = 9;
 
 /// What both programs of a connection do; it follows from its key.
@@ -287,12 +289,12 @@ fn path(rng: &mut RandomStream) -> PathPlan {
         _ => rng.below(1_000) as f64 / 1_000.0 * most,
     };
     let (most_kbit, most_delay) = (pick(rng, &[1_000, 40_000, 40_000]), pick(rng, &[120, 120, 120, 600]));
-    let kbit = 100 + rng.below(most_kbit);
+    let kbit = SLOWEST_KBIT + rng.below(most_kbit);
     let delay = 1 + rng.below(most_delay);
     let changes = pick(rng, &[0, 0, 1, 6]);
     let mut steps = Vec::new();
     for n in 0..=changes {
-        let kbit = if n == 0 { kbit } else { kbit / 4 + rng.below(kbit * 2) };
+        let kbit = if n == 0 { kbit } else { SLOWEST_KBIT + rng.below(kbit * 2) };
         let rate = Some(Rate::from_bits_per_sec(1_000 * kbit));
         let delay = Span::from_millis(if n == 0 { delay } else { 1 + rng.below(delay * 2) });
         steps.push(RateStep { at: Span::from_millis(n * 5_000 + rng.below(4_000) * n.min(1)), rate, delay });
