@@ -174,8 +174,8 @@ fn the_server_is_not_acknowledged_before_the_client_is_there() {
     assert_eq!((net.totals().connections, net.totals().half_open), (0, 0));
 }
 
-/// Breaks: a late copy of the SYN of a connection that passes is split as if it opened one, and its leg resets
-/// the connection that lives.
+/// Breaks: a late copy of the SYN of a connection that passes is split as if it opened one, and its leg
+/// resets the connection that lives.
 #[test]
 fn a_late_copy_of_a_syn_ends_no_connection_that_passes() {
     let plan = Plan::new();

@@ -29,8 +29,8 @@ fn acknowledgments_from_before_the_window() {
     );
 }
 
-/// Breaks: a peer whose data was refused for want of memory, and whose own window was closed, tells of its room
-/// in vain, as its segments are older than those that were refused: nothing is sent for as long.
+/// Breaks: a peer whose data was refused for want of memory, and whose own window was closed, tells of its
+/// room in vain, as its segments are older than those that were refused: nothing is sent for as long.
 #[test]
 fn a_window_counts_after_data_was_refused() {
     let mut s = Script::established(&plain(), 2000);
