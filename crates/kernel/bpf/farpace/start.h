@@ -185,11 +185,11 @@ __noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, 
 		} else if (!f->started) {
 			paced_begins(&f->paced, ack->now, ack->has_rate ? ack->total_delivered : 0, f->w);
 			f->started = 1;
+		} else if (empty && loss_learn(&f->loss, round->lost, round->delivered)) {
+			/* Not all of the train has arrived, or has been sent. */
+			farpace_enter(f, PHASE_DOUBLE, true);
 		} else if (!round->limited && !round->lost && ack->has_rate) {
 			farpace_on_short_train(f, ack, round);
-		} else if (empty && loss_learn(&f->loss, round->lost, round->delivered)) {
-			/* Not all of the train has arrived. */
-			farpace_enter(f, PHASE_DOUBLE, true);
 		} else {
 			farpace_settle(f);
 		}

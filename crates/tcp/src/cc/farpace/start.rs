@@ -143,13 +143,12 @@ impl Farpace {
                 self.phase =
                     FarpacePhase::Trains { rate, train: Some(TrainPace::begins(ack.now, delivered, self.w)) };
             }
-            FarpacePhase::Trains { rate, train: Some(train) } if !round.limited && round.lost <= 0.0 => {
-                self.on_short_train(rate, &train, ack, round);
-            }
-            // Not all of the train has arrived.
-            FarpacePhase::Trains { train: Some(_), .. } => {
+            // Not all of the train has arrived, or has been sent.
+            FarpacePhase::Trains { rate, train: Some(train) } => {
                 if queue == QueueEstimate::Empty && self.loss.learn(round.lost, round.delivered) {
                     self.phase = FarpacePhase::Double { judged: true };
+                } else if !round.limited && round.lost <= 0.0 {
+                    self.on_short_train(rate, &train, ack, round);
                 } else {
                     self.settle();
                 }

@@ -10,7 +10,7 @@ use farpace_units::{Instant, Span};
 /// A clock of milliseconds, as systems of today have it. Others are not believed.
 const TICK: u32 = 1_000;
 /// It is known to be one when in this time ...
-const MIN_CLOCK_TIME: Span = Span::from_secs(1);
+const MIN_CLOCK_TIME: Span = Span::from_millis(100);
 /// ... it went at least this part of it, and at most so many times as far. An ACK may have waited for the
 /// rest.
 const CLOCK_RATIO: (u64, u64) = (2, 2);
@@ -92,5 +92,28 @@ mod tests {
             with_data = with_data.min(back.without_queue(arrives, stamp, base + wait + queue, base));
         }
         assert!(with_data >= base + Span::from_millis(3), "a queue of data is seen: {with_data:?}");
+    }
+
+    /// Breaks: a queue of ACKs that another transfer makes ends the start, which takes less than a second; or
+    /// a clock that is none of milliseconds is believed.
+    #[test]
+    fn a_queue_of_acks_is_seen_during_the_start() {
+        let base = Span::from_millis(60);
+        let longest_after = |tick_ms: u64, from_ms: u64| {
+            let (mut back, mut longest) = (WayBack::default(), Span::ZERO);
+            for ack in 0..150u64 {
+                // From 50 ms on each ACK waits 0.4 ms longer than the one before.
+                let left = Instant::ZERO + Span::from_millis(ack);
+                let wait = Span::from_micros(400 * ack.saturating_sub(50));
+                let stamp = (left.as_nanos() / (1_000_000 * tick_ms)) as u32;
+                let data = back.without_queue(left + base / 2 + wait, stamp, base + wait, base);
+                if ack >= from_ms {
+                    longest = longest.max(data);
+                }
+            }
+            longest
+        };
+        assert!(longest_after(1, 100) < base + Span::from_millis(2));
+        assert_eq!(longest_after(10, 100), base + Span::from_micros(400 * 99));
     }
 }
