@@ -53,6 +53,11 @@ impl LossRecovery for NewReno {
         if ack.ack.before(ack.prior_snd_una) || cx.segments.is_empty() {
             return AckOutcome::default();
         }
+        // Once all before `recover` is acknowledged, RFC 6582 §3.2 asks nothing more of it; kept, it would
+        // look newer than SND.UNA again 2 GiB later (RFC 9293 §3.4).
+        if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder | RecoveryState::Cwr) {
+            self.recover = self.recover.filter(|recover| !ack.prior_snd_una.after(*recover));
+        }
         let before = self.in_flight(cx.segments);
         let done = cx.drop_acknowledged(ack);
         let outcome = AckOutcome { acknowledged: done, reneged: false };
@@ -92,7 +97,8 @@ impl LossRecovery for NewReno {
             RecoveryState::Cwr if ack.snd_una.before(self.cwr_end) => {}
             RecoveryState::Open | RecoveryState::Disorder | RecoveryState::Cwr => {
                 self.state = RecoveryState::Open;
-                cx.window.bytes_acked += ack.snd_una.bytes_since(ack.prior_snd_una);
+                cx.window.bytes_acked =
+                    cx.window.bytes_acked.saturating_add(ack.snd_una.bytes_since(ack.prior_snd_una));
                 cx.grow(&grow);
             }
         }

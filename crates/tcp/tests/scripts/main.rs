@@ -15,6 +15,7 @@ mod delayed_acks;
 mod departures;
 mod keep_alive;
 mod limits;
+mod long_lived;
 mod net2;
 mod opening;
 mod orphans;

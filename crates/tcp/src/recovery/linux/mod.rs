@@ -154,6 +154,7 @@ impl LinuxRecovery {
 
 impl LossRecovery for LinuxRecovery {
     fn on_ack(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckOutcome {
+        self.rack.forget_judged(ack.prior_snd_una);
         let outcome = self.process(ack, cx);
         if cx.segments.is_empty() {
             self.rack.forget_copies();

@@ -82,6 +82,11 @@ impl LinuxRack {
         }
     }
 
+    /// What was judged before SND.UNA says nothing more: numbers come round again (RFC 9293 §3.4).
+    pub fn forget_judged(&mut self, snd_una: Seq) {
+        self.judged = self.judged.filter(|judged| judged.after(snd_una));
+    }
+
     /// Nothing is outstanding.
     pub fn forget_copies(&mut self) {
         self.copies = VecDeque::new();
