@@ -184,12 +184,13 @@ fn lie(rng: &mut RandomStream, out: &mut FrameWriter<TcpStream>) -> std::io::Res
             }
             7 => out.message(&TransferMessage::Hole { len: rng.next_u64() })?,
             8 => out.message(&TransferMessage::Seal {
+                whole: rng.chance(0.5),
                 path: path(rng),
                 mode: 0,
                 modified: FileTime::default(),
             })?,
             9 => out.message(&TransferMessage::Busy)?,
-            10 if rng.chance(0.3) => out.message(&TransferMessage::Finish)?,
+            10 if rng.chance(0.3) => out.message(&TransferMessage::Finish { missed: rng.below(3) })?,
             11 if rng.chance(0.3) => {
                 let mut bytes = vec![0; rng.below(50) as usize];
                 rng.fill(&mut bytes);

@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
+use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
 
@@ -705,6 +706,11 @@ fn trees_are_made_the_same_and_nothing_else_is_touched() {
     for path in ["gone/deep/file", "sub/extra", "kept.bak", "sub/same"] {
         fs::write(old.join(path), "same").unwrap();
     }
+    // What is protected stays, and what it is in.
+    fs::create_dir_all(old.join("archive/deep")).unwrap();
+    for path in ["archive/deep/kept.bak", "archive/old"] {
+        fs::write(old.join(path), "old").unwrap();
+    }
     std::os::unix::fs::symlink("/etc", old.join("link")).unwrap();
     fs::write(there.path().join("beside"), "beside").unwrap();
     let with = |args: &[&str]| {
@@ -725,14 +731,16 @@ fn trees_are_made_the_same_and_nothing_else_is_touched() {
     assert_eq!(code, 0, "{errors}");
     assert_eq!(listed(there.path()), before);
     assert!(out.contains("would send: site/new (3 B)\nwould send 1 file, 3 B\n"), "{out}");
-    for gone in ["site/gone", "site/link", "site/sub/extra"] {
+    for gone in ["site/gone", "site/link", "site/sub/extra", "site/archive/old"] {
         assert!(errors.contains(&format!("would delete: {gone}\n")), "{errors}");
     }
     assert!(!errors.contains("kept.bak") && !errors.contains("beside"), "{errors}");
     let (code, _, errors) = with(&["site", "127.0.0.1:."]);
     assert!(code == 0 && errors.contains("deleted: site/gone"), "{errors}");
     let after = listed(there.path());
-    let expected = ["./beside", "./site", "./site/kept.bak", "./site/new", "./site/sub", "./site/sub/same"];
+    let kept = ["archive", "archive/deep", "archive/deep/kept.bak", "kept.bak", "new", "sub", "sub/same"];
+    let expected = kept.iter().map(|path| format!("./site/{path}"));
+    let expected: Vec<_> = ["./beside", "./site"].map(str::to_owned).into_iter().chain(expected).collect();
     assert_eq!(after[1..], expected);
     assert!(Path::new("/etc/passwd").exists(), "no link is followed");
     // The other way round: what is only here goes, but for what is protected.
@@ -797,4 +805,70 @@ fn what_could_not_be_looked_at_is_not_deleted() {
     assert!(code == 1 && errors.contains("neither file, directory nor link"), "{code}: {errors}");
     assert!(!there.path().join("site/extra").exists(), "{errors}");
     assert!(there.path().join("site/sub/extra").exists(), "{errors}");
+}
+
+/// Breaks: a copy from another machine that is incomplete ends as if all were there; `--or-scp` replaces files
+/// in a dry run; or several sources replace each other under one name.
+#[test]
+fn what_a_copy_leaves_out_is_told() {
+    let Folders { here, there } = folders();
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path(), there.path());
+    let with = |args: &[&str]| {
+        let all = ["copy", "--ssh-command", &ssh, "--remote-command", FARPACE];
+        run(here.path(), &[&all[..], args].concat())
+    };
+    fs::write(here.path().join("f"), "here").unwrap();
+    fs::write(there.path().join("f"), "from there").unwrap();
+    let (code, _, errors) = with(&["127.0.0.1:f", "."]);
+    assert!(code == 1 && errors.contains("does not overwrite"), "{code}: {errors}");
+    fs::create_dir(there.path().join("tree")).unwrap();
+    assert!(Command::new("mkfifo").arg(there.path().join("tree/pipe")).status().unwrap().success());
+    let (code, out, _) = with(&["127.0.0.1:tree", ".", "--json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &json["failed"]), (1, &1.into()), "{out}");
+    for args in [&["-n"][..], &["--delete"], &["--exclude", "x"]] {
+        let (code, _, errors) = with(&[args, &["--or-scp", "f", "127.0.0.1:f"]].concat());
+        assert!(code == 2 && errors.contains("scp has no"), "{code}: {errors}");
+    }
+    fs::write(here.path().join("g"), "g").unwrap();
+    let (code, _, errors) = with(&["f", "g", "127.0.0.1:nodir", "--allow-overwrite"]);
+    assert!(code != 0 && errors.contains("need a directory"), "{code}: {errors}");
+    assert!(!there.path().join("nodir").exists());
+    fs::write(there.path().join("-x"), "x").unwrap();
+    let (code, _, errors) = with(&["127.0.0.1:-x", "."]);
+    assert!(code == 0 && here.path().join("-x").exists(), "{code}: {errors}");
+}
+
+/// Breaks: the far end of a copy whose near end was killed waits on, and listens, for ever.
+#[test]
+fn the_far_end_of_a_copy_that_broke_ends() {
+    let Folders { here, there } = folders();
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path(), there.path());
+    fs::write(here.path().join("big"), noise(20_000_000)).unwrap();
+    let target = format!("broken-{}", std::process::id());
+    let place = format!("127.0.0.1:{target}");
+    let args =
+        ["copy", "--ssh-command", &ssh, "--remote-command", FARPACE, "--limit", "20mbit", "--timeout", "3"];
+    let mut near = farpace(here.path(), &[&args[..], &["big", &place]].concat());
+    let mut near = near.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let partial = || {
+        fs::read_dir(there.path()).unwrap().flatten().any(|entry| entry.metadata().unwrap().len() > 100_000)
+    };
+    let wait_until = |what: &dyn Fn() -> bool| {
+        let since = Instant::now();
+        while !what() {
+            assert!(since.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait_until(&partial);
+    near.kill().unwrap();
+    near.wait().unwrap();
+    let far_runs = || {
+        let found = Command::new("pgrep").args(["-f", &format!("target '?{target}")]).output().unwrap();
+        found.status.success()
+    };
+    wait_until(&|| !far_runs());
 }

@@ -19,7 +19,7 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::AtomicU64;
 
 const MAGIC: &[u8; 8] = b"farpace\n";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const HELLO: usize = 44;
 const TO_LISTENER: &str = "farpace transfer 2: from the side that connected";
 const TO_CONNECTOR: &str = "farpace transfer 2: from the side that listened";

@@ -121,8 +121,17 @@ fn said() -> impl Strategy<Value = Said> {
         any::<u64>().prop_map(|len| TransferMessage::Hole { len }),
         Just(TransferMessage::End { hash: [3; 32] }),
         Just(TransferMessage::Abandon(fault())),
-        path().prop_map(|path| TransferMessage::Seal { path, mode: 0o700, modified: FileTime::default() }),
-        Just(TransferMessage::Finish),
+        path().prop_map(|path| TransferMessage::Seal {
+            whole: true,
+            path,
+            mode: 0o700,
+            modified: FileTime::default()
+        }),
+        any::<u64>().prop_map(|missed| TransferMessage::Finish { missed }),
+        any::<u8>().prop_map(|n| TransferMessage::Missed {
+            path: "x".repeat(n.into()),
+            fault: TransferFault::new(Code::Changed, "gone"),
+        }),
         Just(TransferMessage::Busy),
         (0..6_u64).prop_map(|index| TransferMessage::Ahead { index }),
         Just(TransferMessage::Withdraw),

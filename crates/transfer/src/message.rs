@@ -140,6 +140,8 @@ pub enum TransferMessage {
     Abandon(TransferFault),
     /// S: the directory is complete; its permissions and time can be set.
     Seal {
+        /// All of it was offered: what the receiver has besides may be deleted.
+        whole: bool,
         /// Its path.
         path: RelPath,
         /// Permissions.
@@ -154,8 +156,18 @@ pub enum TransferMessage {
         /// The fault.
         fault: Option<TransferFault>,
     },
+    /// S: something was not sent, for a reason that the receiver does not know yet.
+    Missed {
+        /// Its path, for people.
+        path: String,
+        /// Why.
+        fault: TransferFault,
+    },
     /// S: the end of the transfer.
-    Finish,
+    Finish {
+        /// How much was not sent for reasons of the sender, with what [`Missed`](Self::Missed) has told.
+        missed: u64,
+    },
     /// R, last: everything received was written.
     Finished {
         /// Files written.
@@ -217,7 +229,8 @@ impl TransferMessage {
                 put_fault(&mut to, fault);
                 10
             }
-            TransferMessage::Seal { path, mode, modified } => {
+            TransferMessage::Seal { whole, path, mode, modified } => {
+                to.push(u8::from(*whole));
                 put_bytes(&mut to, path.as_bytes());
                 to.extend(mode.to_be_bytes());
                 put_time(&mut to, *modified);
@@ -231,7 +244,10 @@ impl TransferMessage {
                 }
                 12
             }
-            TransferMessage::Finish => 13,
+            TransferMessage::Finish { missed } => {
+                put64(&mut to, *missed);
+                13
+            }
             TransferMessage::Finished { files, bytes, disk, hash, waited } => {
                 put64(&mut to, *files);
                 put64(&mut to, *bytes);
@@ -250,6 +266,11 @@ impl TransferMessage {
                 17
             }
             TransferMessage::Withdraw => 18,
+            TransferMessage::Missed { path, fault } => {
+                put_bytes(&mut to, path.as_bytes());
+                put_fault(&mut to, fault);
+                19
+            }
         };
         (kind, to)
     }
@@ -276,12 +297,17 @@ impl TransferMessage {
             8 => TransferMessage::Hole { len: from.u64()? },
             9 => TransferMessage::End { hash: from.array()? },
             10 => TransferMessage::Abandon(from.fault()?),
-            11 => TransferMessage::Seal { path: from.path()?, mode: from.mode()?, modified: from.time()? },
+            11 => TransferMessage::Seal {
+                whole: from.u8()? != 0,
+                path: from.path()?,
+                mode: from.mode()?,
+                modified: from.time()?,
+            },
             12 => TransferMessage::Done {
                 index: from.u64()?,
                 fault: if from.u8()? == 0 { None } else { Some(from.fault()?) },
             },
-            13 => TransferMessage::Finish,
+            13 => TransferMessage::Finish { missed: from.u64()? },
             14 => TransferMessage::Finished {
                 files: from.u64()?,
                 bytes: from.u64()?,
@@ -293,6 +319,7 @@ impl TransferMessage {
             BUSY => TransferMessage::Busy,
             17 => TransferMessage::Ahead { index: from.u64()? },
             18 => TransferMessage::Withdraw,
+            19 => TransferMessage::Missed { path: from.text(MAX_PATH)?, fault: from.fault()? },
             _ => return Err("a message of a type that is not known"),
         };
         if from.0.is_empty() { Ok(message) } else { Err("a message is longer than it should be") }
@@ -404,13 +431,15 @@ impl FieldReader<'_> {
         if nanos >= 1_000_000_000 { Err("a time that is none") } else { Ok(FileTime { seconds, nanos }) }
     }
     fn fault(&mut self) -> Result<TransferFault, &'static str> {
-        let code = Code::of(self.u8()?);
+        Ok(TransferFault { code: Code::of(self.u8()?), text: self.text(MAX_TEXT)? })
+    }
+    /// A text of at most `most` bytes, for people.
+    fn text(&mut self, most: usize) -> Result<String, &'static str> {
         let len = self.u16()?;
-        if len > MAX_TEXT {
+        if len > most {
             return Err("a text that is too long");
         }
-        let text = clean(&String::from_utf8_lossy(self.bytes(len)?));
-        Ok(TransferFault { code, text })
+        Ok(clean(&String::from_utf8_lossy(self.bytes(len)?)))
     }
     fn entry(&mut self) -> Result<FileEntry, &'static str> {
         let (path, mode, modified) = (self.path()?, self.mode()?, self.time()?);

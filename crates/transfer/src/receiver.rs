@@ -287,6 +287,7 @@ impl ReceiveJob<'_> {
         let mut offers = Offers::default();
         let mut current: Option<Current> = None;
         let mut busy = None;
+        let mut told = 0_u64;
         let mut block = pool.recv().map_err(|_| TransferError::Closed)?;
         // When the disk's thread has ended, it has said why.
         let pass = |step| steps.send(step).map_err(|_| TransferError::Closed);
@@ -310,6 +311,14 @@ impl ReceiveJob<'_> {
             }
             busy = None;
             let Some(Announced { entries: all, peer }) = &announced else {
+                if matches!(message, TransferMessage::Summary { roots: 2.., .. }) && self.place.has_one_name()
+                {
+                    let text = "several sources need a directory that is there as their target";
+                    let fault = TransferFault::new(Code::Path, text);
+                    say(out, &TransferMessage::Failed(fault.clone()))?;
+                    self.tally(|tally| tally.fatal = Some(fault));
+                    return Err(TransferError::Closed);
+                }
                 announced = Some(self.announced(message, session)?);
                 continue;
             };
@@ -370,17 +379,31 @@ impl ReceiveJob<'_> {
                     }
                     pass(ReceiverStep::Abandon(fault))?;
                 }
-                TransferMessage::Seal { path, mode, modified } => match offers.unsealed.remove(&path) {
-                    Some(sealable) => {
-                        let names = offers.names.remove(&path);
-                        let mark = sealable.then_some((mode, modified));
-                        if sealable || names.is_some() {
-                            pass(ReceiverStep::Seal { path, peer: peer.clone(), mark, names })?;
+                TransferMessage::Seal { whole, path, mode, modified } => {
+                    match offers.unsealed.remove(&path) {
+                        Some(sealable) => {
+                            // What is in it here, and the sender could not look at, stays.
+                            let names = offers.names.remove(&path).filter(|_| whole);
+                            let mark = sealable.then_some((mode, modified));
+                            if sealable || names.is_some() {
+                                pass(ReceiverStep::Seal { path, peer: peer.clone(), mark, names })?;
+                            }
                         }
+                        None => return Err(TransferError::Protocol("a directory that was not offered")),
                     }
-                    None => return Err(TransferError::Protocol("a directory that was not offered")),
-                },
-                TransferMessage::Finish => return Ok(()),
+                }
+                TransferMessage::Missed { path, fault } => {
+                    told += 1;
+                    if told > MAX_PROBLEMS as u64 {
+                        return Err(TransferError::Protocol("more was not sent than a sender tells"));
+                    }
+                    self.problem(path, fault);
+                }
+                TransferMessage::Finish { missed } => {
+                    let untold = missed.saturating_sub(told);
+                    self.tally(|tally| tally.failed = tally.failed.saturating_add(untold));
+                    return Ok(());
+                }
                 TransferMessage::Failed(fault) => return Err(TransferError::Peer(fault)),
                 _ => return Err(TransferError::Protocol("a message that only receivers send, or too late")),
             }

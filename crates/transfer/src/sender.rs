@@ -92,6 +92,9 @@ struct SendTally {
     problems: Vec<TransferProblem>,
     planned: Vec<(String, u64)>,
     receiver: Option<LineTimes>,
+    /// Problems that the receiver does not know yet, the first of them, and how many there are.
+    missed: Vec<TransferProblem>,
+    missed_count: u64,
 }
 
 impl SendTally {
@@ -100,6 +103,15 @@ impl SendTally {
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(TransferProblem { path, fault });
         }
+    }
+
+    /// A problem that only this side knows.
+    fn miss(&mut self, path: String, fault: TransferFault) {
+        self.missed_count += 1;
+        if self.missed.len() < MAX_PROBLEMS {
+            self.missed.push(TransferProblem { path: path.clone(), fault: fault.clone() });
+        }
+        self.problem(path, fault);
     }
 }
 
@@ -121,7 +133,7 @@ pub fn send(
     *shared.progress() =
         LineProgress { total_bytes: bytes, total_entries: entries, ..LineProgress::default() };
     let mut tally = SendTally::default();
-    problems.into_iter().for_each(|TransferProblem { path, fault }| tally.problem(path, fault));
+    problems.into_iter().for_each(|TransferProblem { path, fault }| tally.miss(path, fault));
     let job =
         SendJob { shared: &shared, sources: &sources, dry_run: session.dry_run, tally: Mutex::new(tally) };
     // Who knows the token need not be known by anything else.
@@ -161,8 +173,8 @@ struct SendJob<'a> {
 }
 
 impl SendJob<'_> {
-    fn tally(&self, change: impl FnOnce(&mut SendTally)) {
-        change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
+    fn tally<T>(&self, change: impl FnOnce(&mut SendTally) -> T) -> T {
+        change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }
     fn problem(&self, path: String, fault: TransferFault) {
         self.tally(|tally| tally.problem(path, fault));
@@ -383,7 +395,12 @@ impl SendJob<'_> {
                 SenderStep::Abandon(fault) => out.message(&TransferMessage::Abandon(fault))?,
                 SenderStep::Seal(message) => out.message(&message)?,
                 SenderStep::Finish => {
-                    out.message(&TransferMessage::Finish)?;
+                    let (told, missed) =
+                        self.tally(|tally| (std::mem::take(&mut tally.missed), tally.missed_count));
+                    for TransferProblem { path, fault } in told {
+                        out.message(&TransferMessage::Missed { path, fault })?;
+                    }
+                    out.message(&TransferMessage::Finish { missed })?;
                     shared.network.on(|| out.flush())?;
                     return Ok(());
                 }
@@ -440,9 +457,9 @@ impl SendJob<'_> {
                         }
                         index += 1;
                     }
-                    SourceTree::Seal { path, mode, modified } => {
-                        let seal =
-                            TransferMessage::Seal { path: path.clone(), mode: *mode, modified: *modified };
+                    SourceTree::Seal { path, mode, modified, whole } => {
+                        let (whole, path) = (*whole, path.clone());
+                        let seal = TransferMessage::Seal { whole, path, mode: *mode, modified: *modified };
                         out.send(SenderStep::Seal(seal)).ok()?;
                     }
                 }
@@ -511,12 +528,14 @@ impl SendJob<'_> {
             }
             return Some(());
         };
-        let skip = |fault: TransferFault| {
+        let pass_over = || {
             let mut progress = self.shared.progress();
             progress.files += 1;
             progress.total_bytes = progress.total_bytes.saturating_sub(size);
-            drop(progress);
-            self.problem(name.clone(), fault);
+        };
+        let skip = |fault: TransferFault| {
+            pass_over();
+            self.tally(|tally| tally.miss(name.clone(), fault));
             Some(())
         };
         let file = match open(from) {
@@ -551,7 +570,11 @@ impl SendJob<'_> {
                 }
                 Err(error) => return skip(unreadable(&error)),
             },
-            FileVerdict::Refused(fault) => return skip(fault),
+            FileVerdict::Refused(fault) => {
+                pass_over();
+                self.problem(name, fault);
+                return Some(());
+            }
             FileVerdict::Made => {
                 return skip(TransferFault::new(Code::Protocol, "the receiver took it for a directory"));
             }

@@ -29,6 +29,8 @@ pub enum SourceTree {
         mode: u16,
         /// Time of its last change.
         modified: FileTime,
+        /// All that is in it could be looked at.
+        whole: bool,
     },
 }
 
@@ -46,7 +48,6 @@ pub struct Walk {
     /// What cannot be sent.
     pub problems: Vec<TransferProblem>,
     excludes: ExcludePatterns,
-    careful: bool,
 }
 
 /// Looks at files, directories and all that is in them. A link that is itself an argument is followed; links
@@ -55,20 +56,15 @@ pub struct Walk {
 /// # Errors
 /// An argument is not there, has no name (`/`), or two have the same name: nothing would be sent then.
 pub fn walk(paths: &[PathBuf]) -> Result<Walk, TransferFault> {
-    walk_with(paths, &ExcludePatterns::default(), false)
+    walk_with(paths, &ExcludePatterns::default())
 }
 
-/// The same without what patterns leave out. `careful`: a directory of which something could not be looked at
-/// is never said to be complete, so that a receiver that removes what is not here keeps what it has.
+/// The same without what patterns leave out. They do not apply to the arguments that are directories.
 ///
 /// # Errors
 /// As [`walk`].
-pub fn walk_with(
-    paths: &[PathBuf],
-    excludes: &ExcludePatterns,
-    careful: bool,
-) -> Result<Walk, TransferFault> {
-    let mut walk = Walk { excludes: excludes.clone(), careful, ..Walk::default() };
+pub fn walk_with(paths: &[PathBuf], excludes: &ExcludePatterns) -> Result<Walk, TransferFault> {
+    let mut walk = Walk { excludes: excludes.clone(), ..Walk::default() };
     let mut found = BTreeMap::new();
     for path in paths {
         // `.` and `dir/..` get the names that they stand for, and links are followed.
@@ -118,7 +114,9 @@ impl Walk {
         if self.entries >= MAX_ENTRIES {
             return self.problem(from, TransferFault::new(Code::Limit, "too many files for one transfer"));
         }
-        if self.excludes.leaves_out(&at, metadata.is_dir()) {
+        // Who names a directory wants it, and names what is not wanted of it.
+        let is_root_directory = metadata.is_dir() && at.split().0.is_none();
+        if !is_root_directory && self.excludes.leaves_out(&at, metadata.is_dir()) {
             return true;
         }
         let mode = (metadata.mode() & 0o777) as u16;
@@ -158,17 +156,13 @@ impl Walk {
         listed.sort();
         let mut whole = true;
         for name in listed {
-            // Partial files of transfers to here.
-            if name.as_bytes().ends_with(b".farpace-part") {
-                continue;
-            }
             match at.join(&name) {
                 Ok(below) => whole &= self.visit(below, &from.join(&name)),
                 Err(why) => whole = self.problem(&from.join(&name), TransferFault::new(Code::Path, why)),
             }
         }
-        if is_directory && (whole || !self.careful) {
-            self.sources.push(SourceTree::Seal { path: at, mode, modified });
+        if is_directory {
+            self.sources.push(SourceTree::Seal { path: at, mode, modified, whole });
         }
         // What is missing deeper down is missing there alone.
         true

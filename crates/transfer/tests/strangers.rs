@@ -170,7 +170,7 @@ fn a_hole_costs_nothing_however_long_it_is() {
             liar.say(TransferMessage::End { hash: hasher.result() });
             // Some file systems can have it, others not.
             assert!(matches!(liar.hear(), Ok(TransferMessage::Done { .. })));
-            liar.say(TransferMessage::Finish);
+            liar.say(TransferMessage::Finish { missed: 0 });
             assert!(matches!(liar.hear(), Ok(TransferMessage::Finished { .. })));
         });
         assert_eq!(received.is_ok(), !leave, "{received:?}");
@@ -323,7 +323,7 @@ fn existing_files_are_no_oracle() {
     // Nor is a file read for somebody who has not sent it.
     let received = attack(&place, b"", [2; 32], TIMEOUTS, |liar| {
         liar.offer(vec![file("ours", 8), file("theirs", 8)]);
-        liar.say(TransferMessage::Finish);
+        liar.say(TransferMessage::Finish { missed: 0 });
         let _ = liar.hear();
     });
     assert_eq!(received.unwrap().times.hash, Duration::ZERO);
@@ -431,8 +431,12 @@ fn only_directories_of_the_transfer_are_sealed() {
     fs::create_dir(to.path().join("ours")).unwrap();
     fs::set_permissions(to.path().join("ours"), fs::Permissions::from_mode(0o750)).unwrap();
     let mode = |name: &str| fs::metadata(to.path().join(name)).unwrap().mode() & 0o777;
-    let seal =
-        |at: &str| TransferMessage::Seal { path: path(at), mode: 0o700, modified: FileTime::default() };
+    let seal = |at: &str| TransferMessage::Seal {
+        whole: true,
+        path: path(at),
+        mode: 0o700,
+        modified: FileTime::default(),
+    };
     let place = Destination::new(to.path(), policy()).unwrap();
     for token in [&b""[..], b"t"] {
         let received = attack(&place, token, [1; 32], TIMEOUTS, |liar| {
@@ -445,7 +449,7 @@ fn only_directories_of_the_transfer_are_sealed() {
         attack(&place, token, [1; 32], TIMEOUTS, |liar| {
             assert_eq!(liar.offer_one(directory(name)), FileVerdict::Made);
             liar.say(seal(name));
-            liar.say(TransferMessage::Finish);
+            liar.say(TransferMessage::Finish { missed: 0 });
             let _ = liar.hear();
         })
         .unwrap();
@@ -648,7 +652,7 @@ fn who_has_something_to_hash_may_take_its_time() {
         hasher.update(b"!");
         liar.say(TransferMessage::End { hash: hasher.result() });
         assert!(matches!(liar.hear(), Ok(TransferMessage::Done { fault: None, .. })));
-        liar.say(TransferMessage::Finish);
+        liar.say(TransferMessage::Finish { missed: 0 });
         let _ = liar.hear();
     });
     assert_eq!(received.unwrap().files, 1);
@@ -705,7 +709,7 @@ fn before_the_token_nothing_is_held() {
     let (ours, mut theirs) = pair();
     let received = std::thread::scope(|scope| {
         scope.spawn(move || {
-            let hello = [&b"farpace\n"[..], &[2, 2, 1, 0], &[9; 32]].concat();
+            let hello = [&b"farpace\n"[..], &[3, 3, 1, 0], &[9; 32]].concat();
             theirs.write_all(&hello).unwrap();
             // An offer of a megabyte that never comes.
             theirs.write_all(&[4, 0, 15, 255, 255]).unwrap();

@@ -123,9 +123,12 @@ fn what_is_there_is_neither_sent_nor_replaced() {
     let trial = Trial::default();
     trial.run(&paths, to.path()).0.unwrap();
     fs::write(to.path().join("b"), noise(100_000, "y")).unwrap();
-    let again = trial.run(&paths, to.path()).0.unwrap();
+    let (sent, received) = trial.run(&paths, to.path());
+    let (again, received) = (sent.unwrap(), received.unwrap());
     assert_eq!((again.files, again.unchanged, again.bytes, again.failed), (0, 1, 0, 1));
     assert_eq!(again.problems[0].fault.code, Code::Exists);
+    // The sender alone can tell, and the receiver hears of it.
+    assert_eq!((received.failed, &received.problems), (1, &again.problems));
     assert_eq!(fs::read(to.path().join("b")).unwrap(), noise(100_000, "y"));
     let replacing =
         Trial { policy: WritePolicy { overwrite: true, ..WritePolicy::default() }, ..Trial::default() };
@@ -442,4 +445,63 @@ fn thousands_of_files_go() {
     let sent = Trial::default().run(&[tree], to.path()).0.unwrap();
     assert_eq!((sent.files, sent.failed), (3_000, 0));
     assert_eq!(fs::read_to_string(to.path().join("tree/file02999")).unwrap(), "2999");
+}
+
+/// Breaks: a backup that its receiver has fetched is incomplete, and the receiver is not told.
+#[test]
+fn the_receiver_hears_of_all_that_was_not_sent() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tree = from.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    // More than are told by name.
+    for n in 0..1_100 {
+        fs::write(tree.join(format!("{n}.farpace-part")), "x").unwrap();
+    }
+    fs::write(tree.join("file"), "x").unwrap();
+    let (sent, received) = Trial::default().run(&[tree], to.path());
+    let (sent, received) = (sent.unwrap(), received.unwrap());
+    assert_eq!((sent.failed, sent.problems.len(), sent.files), (1_100, 1_000, 1));
+    assert_eq!((received.failed, received.problems.len(), received.files), (1_100, 1_000, 1));
+    assert_eq!(received.problems, sent.problems);
+}
+
+/// Breaks: of several sources that go to one new name all but one are lost, or replace each other.
+#[test]
+fn one_name_takes_one_source() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let paths: Vec<_> = ["a", "b"].iter().map(|name| from.path().join(name)).collect();
+    paths.iter().for_each(|path| fs::write(path, "x").unwrap());
+    let policy = WritePolicy { rename: Some("new".into()), overwrite: true, ..WritePolicy::default() };
+    let trial = Trial { policy, ..Trial::default() };
+    let (sent, received) = trial.run(&paths, to.path());
+    assert!(matches!(sent, Err(TransferError::Peer(fault)) if fault.text.contains("need a directory")));
+    assert!(matches!(received, Err(TransferError::Own(_))));
+    assert_eq!(listing(to.path()), Vec::<String>::new());
+    assert_eq!(trial.run(&paths[..1], to.path()).0.unwrap().files, 1);
+}
+
+/// Breaks: a directory that others share loses its set-group-ID or sticky bit.
+#[test]
+fn shared_directories_stay_shared() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tree = from.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::create_dir(to.path().join("tree")).unwrap();
+    let there = to.path().join("tree");
+    fs::set_permissions(&there, fs::Permissions::from_mode(0o3777)).unwrap();
+    fs::set_permissions(&tree, fs::Permissions::from_mode(0o755)).unwrap();
+    Trial::default().run(&[tree], to.path()).0.unwrap();
+    assert_eq!(fs::metadata(&there).unwrap().permissions().mode() & 0o7777, 0o3755);
+}
+
+/// Breaks: a pattern that fits the directory that is sent leaves out all of it.
+#[test]
+fn patterns_do_not_apply_to_what_was_named() {
+    let from = tempfile::tempdir().unwrap();
+    let dir = from.path().join(".config");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join(".hidden"), "x").unwrap();
+    fs::write(dir.join("shown"), "x").unwrap();
+    let patterns = farpace_transfer::ExcludePatterns::new(&[".*".to_owned()]).unwrap();
+    assert_eq!(farpace_transfer::walk_with(&[dir], &patterns).unwrap().entries, 2);
 }

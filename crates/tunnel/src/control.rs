@@ -102,8 +102,15 @@ pub fn serve_near_end(
             let begun = Stopwatch::start();
             let came = AtomicBool::new(false);
             let idle = || !came.load(Ordering::Relaxed) && begun.elapsed() > ARRIVAL;
-            let server =
-                RecvServer { token: b"", secured: true, transfers: 1, timeouts, idle: &idle, complain };
+            let server = RecvServer {
+                token: b"",
+                secured: true,
+                transfers: 1,
+                timeouts,
+                idle: &idle,
+                one_sender: true,
+                complain,
+            };
             let end = server::serve(&TransferListener::Gate(gate), &server, true, &|call, session| {
                 let admit = || {
                     came.store(true, Ordering::Relaxed);

@@ -32,6 +32,7 @@ mod quantity;
 mod reach;
 pub mod server;
 mod serving;
+pub mod shell_words;
 mod ssh;
 mod stack;
 pub mod target;

@@ -27,6 +27,8 @@ pub struct RecvServer<'a> {
     pub timeouts: Timeouts,
     /// Called while nothing comes: true ends it.
     pub idle: &'a (dyn Fn() -> bool + Sync),
+    /// The first sender that was admitted is the only one, however its transfer ends: it does not come again.
+    pub one_sender: bool,
     /// Called with a line about a connection that came to nothing.
     pub complain: &'a (dyn Fn(&str) + Sync),
 }
@@ -109,8 +111,8 @@ pub fn serve(
                 };
                 let result =
                     transfer(TransferStream { line, peer: peer.clone(), address, probe, finish }, &session);
-                let counts =
-                    admitted.load(Ordering::Relaxed) && is_complete(&result) && !ticket.is_displaced();
+                let is_last = server.one_sender || is_complete(&result);
+                let counts = admitted.load(Ordering::Relaxed) && is_last && !ticket.is_displaced();
                 match &result {
                     Err(TransferError::Interrupted) if over() => {}
                     // Senders try all ways at once, and leave those that they do not take.

@@ -30,6 +30,13 @@ pub struct SshEnd {
     host: String,
 }
 
+/// `[user@][ADDRESS]` as ssh wants it: an IPv6 address without brackets.
+fn without_brackets(host: &str) -> String {
+    let (user, address) = host.rsplit_once('@').map_or(("", host), |(user, address)| (user, address));
+    let bare = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
+    if user.is_empty() { bare.to_owned() } else { format!("{user}@{bare}") }
+}
+
 impl SshProgram<'_> {
     /// Starts `command` of farpace on `host`, and hears what it says first.
     ///
@@ -38,7 +45,7 @@ impl SshProgram<'_> {
     pub fn start(&self, host: &str, command: &str) -> Result<SshEnd> {
         let mut words = self.ssh_command.split_whitespace();
         let program = words.next().context("--ssh-command is empty")?;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let bare = without_brackets(host);
         let mut child = Command::new(program)
             .args(words)
             .arg(bare)
@@ -97,5 +104,20 @@ impl SshEnd {
     pub fn end(mut self) {
         drop(self.input);
         kernel::end_child(&mut self.child);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: ssh gets an address with half of its brackets, and looks for a host of that name.
+    #[test]
+    fn ssh_gets_an_address_without_brackets() {
+        for (host, bare) in
+            [("[fd00::1]", "fd00::1"), ("anna@[::1]", "anna@::1"), ("anna@far", "anna@far"), ("far", "far")]
+        {
+            assert_eq!(without_brackets(host), bare);
+        }
     }
 }

@@ -240,6 +240,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         transfers: args.max_transfers,
         timeouts,
         idle: &idle,
+        one_sender: false,
         complain: &terminal::note,
     };
     let end = serve(&listener, &server, args.once, &|TransferStream { line, peer, .. }, session| {

@@ -72,9 +72,6 @@ pub struct Args {
     /// As it was told
     #[arg(long, hide = true)]
     dry_run: bool,
-    /// The same
-    #[arg(long, hide = true)]
-    delete: bool,
     /// Where it waits
     #[arg(long, hide = true, default_value_t = 0)]
     port: u16,
@@ -142,7 +139,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 impl Args {
     /// What there is to send.
     fn walk(&self, files: &[PathBuf]) -> Result<Walk> {
-        walk_with(files, &self.excludes.patterns()?, self.delete).map_err(|fault| anyhow!(fault))
+        walk_with(files, &self.excludes.patterns()?).map_err(|fault| anyhow!(fault))
     }
 
     /// Sends to the end that has printed a ticket.

@@ -35,7 +35,8 @@ fn verdict() -> impl Strategy<Value = FileVerdict> {
 fn message() -> impl Strategy<Value = TransferMessage> {
     prop_oneof![
         Just(TransferMessage::Ready),
-        Just(TransferMessage::Finish),
+        any::<u64>().prop_map(|missed| TransferMessage::Finish { missed }),
+        ("[ -~]{0,60}", fault()).prop_map(|(path, fault)| TransferMessage::Missed { path, fault }),
         Just(TransferMessage::Busy),
         any::<u64>().prop_map(|index| TransferMessage::Ahead { index }),
         Just(TransferMessage::Withdraw),
@@ -50,11 +51,8 @@ fn message() -> impl Strategy<Value = TransferMessage> {
         any::<u64>().prop_map(|len| TransferMessage::Hole { len }),
         any::<Hash>().prop_map(|hash| TransferMessage::End { hash }),
         fault().prop_map(TransferMessage::Abandon),
-        (path(), 0..0o1000_u16, time()).prop_map(|(path, mode, modified)| TransferMessage::Seal {
-            path,
-            mode,
-            modified
-        }),
+        (any::<bool>(), path(), 0..0o1000_u16, time())
+            .prop_map(|(whole, path, mode, modified)| TransferMessage::Seal { whole, path, mode, modified }),
         (any::<u64>(), proptest::option::of(fault()))
             .prop_map(|(index, fault)| TransferMessage::Done { index, fault }),
         any::<(u64, u64, u32)>().prop_map(|(files, bytes, time)| {
@@ -117,7 +115,7 @@ fn too_many_entries_are_refused() {
 #[test]
 fn only_nine_bits_of_permissions_travel() {
     let path = RelPath::new(b"x").unwrap();
-    let seal = TransferMessage::Seal { path, mode: 0o4777, modified: FileTime::default() };
+    let seal = TransferMessage::Seal { whole: true, path, mode: 0o4777, modified: FileTime::default() };
     let (kind, payload) = seal.encode();
     let Ok(TransferMessage::Seal { mode, .. }) = TransferMessage::decode(kind, &payload) else {
         panic!("not read")

@@ -33,6 +33,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+/// How often a partial file is opened again that has got its final name meanwhile.
+const MAX_REOPENED: usize = 8;
+
 pub(crate) use mark::Stranger;
 pub(crate) use partial::Partial;
 
@@ -165,6 +168,11 @@ impl Destination {
         }
     }
 
+    /// What is sent gets one name: there can be one root only.
+    pub(crate) fn has_one_name(&self) -> bool {
+        self.policy.rename.is_some()
+    }
+
     /// True if directories lose what the sender does not have.
     pub(crate) fn deletes(&self) -> bool {
         self.policy.delete
@@ -294,12 +302,16 @@ impl Destination {
             },
         };
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match sys::openat(dir.as_ref().unwrap_or(parent), name, flags, Mode::empty()) {
+        let dir = dir.as_ref().unwrap_or(parent);
+        let file = match sys::openat(dir, name.as_str(), flags, Mode::empty()) {
             Ok(file) if may_resume => File::from(file),
             // It will be told when it is written.
             _ => return Ok((FileVerdict::Send, None)),
         };
         lock(&file)?;
+        if !is_named(&file, dir, &name) {
+            return Ok((FileVerdict::Send, None));
+        }
         let offset = own(&file).map_or(0, |len| len.min(size));
         if offset == 0 {
             return Ok((FileVerdict::Send, None));
@@ -468,7 +480,9 @@ impl Destination {
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
             let dir = sys::openat(&parent, path.split().1, flags, Mode::empty())
                 .map_err(|errno| os(errno, "cannot open it"))?;
-            let mode = Mode::from_raw_mode((mode & !self.umask).into());
+            // Set-group-ID and sticky bits are the receiver's: a shared directory stays one.
+            let kept = sys::fstat(&dir).map_err(|errno| os(errno, "cannot look at it"))?.st_mode & 0o7000;
+            let mode = Mode::from_raw_mode(u32::from(mode & !self.umask) | kept);
             sys::futimens(&dir, &times(modified))
                 .and_then(|()| sys::fchmod(&dir, mode))
                 .map_err(|errno| os(errno, "cannot set its time"))
@@ -505,19 +519,33 @@ fn create(dir: &OwnedFd, name: &str) -> Result<File, TransferFault> {
         sys::openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
     };
     let cannot = |errno| os(errno, "cannot create it");
-    let file = match new() {
-        Err(Errno::EXIST) => match sys::openat(dir, name, flags, Mode::empty()).map(File::from) {
-            Ok(file) if own(&file).is_some() => file,
-            // What is in its place is of no use to anybody.
-            _ => {
-                let _ = sys::unlinkat(dir, name, AtFlags::empty());
-                new().map_err(cannot)?
-            }
-        },
-        file => file.map_err(cannot)?,
-    };
-    lock(&file)?;
-    Ok(file)
+    for _ in 0..MAX_REOPENED {
+        let file = match new() {
+            Err(Errno::EXIST) => match sys::openat(dir, name, flags, Mode::empty()).map(File::from) {
+                Ok(file) if own(&file).is_some() => file,
+                Err(Errno::NOENT) => continue,
+                // What is in its place is of no use to anybody.
+                _ => {
+                    let _ = sys::unlinkat(dir, name, AtFlags::empty());
+                    new().map_err(cannot)?
+                }
+            },
+            file => file.map_err(cannot)?,
+        };
+        lock(&file)?;
+        if is_named(&file, dir, name) {
+            return Ok(file);
+        }
+    }
+    Err(TransferFault::new(Code::Busy, "other transfers write it again and again"))
+}
+
+/// The name still leads to this file. Who held the lock before may have completed the file and given it its
+/// final name: what is written to it then would be written to a file that was verified.
+fn is_named(file: &File, dir: &OwnedFd, name: &str) -> bool {
+    let there = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    sys::fstat(file)
+        .is_ok_and(|own| there.is_ok_and(|there| (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)))
 }
 
 /// How long a partial file is, if it is one of ours. In a directory where others may write, one could put a
@@ -545,4 +573,27 @@ fn umask() -> u16 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u16::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022) & 0o777
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: a second sender of the same name writes into the file that the first one has completed.
+    #[test]
+    fn a_partial_file_that_got_its_name_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = OwnedFd::from(File::open(folder.path()).unwrap());
+        let first = create(&dir, "part").unwrap();
+        assert!(is_named(&first, &dir, "part"));
+        assert!(create(&dir, "part").is_err(), "it is locked");
+        // The other sender has opened it before this, and locks it after this.
+        let second = File::open(folder.path().join("part")).unwrap();
+        std::fs::rename(folder.path().join("part"), folder.path().join("whole")).unwrap();
+        drop(first);
+        lock(&second).unwrap();
+        assert!(!is_named(&second, &dir, "part"));
+        let third = create(&dir, "part").unwrap();
+        assert!(is_named(&third, &dir, "part") && !is_named(&third, &dir, "whole"));
+    }
 }

@@ -1,9 +1,9 @@
 //! What is in a directory that the sender does not have, removed from it.
 
 use super::{Destination, Peer, os, tree};
-use crate::fault::TransferFault;
-use crate::limits::MAX_DEPTH;
-use crate::path::RelPath;
+use crate::fault::{Code, TransferFault};
+use crate::path::{PARTIAL, RelPath};
+use crate::sender::MAX_PLANNED;
 use rustix::fs::{self as sys, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ impl Destination {
         };
         let mut failed = None;
         for (name, kind) in list(&dir)? {
-            if keep.contains(&name) || name.as_bytes().ends_with(b".farpace-part") {
+            if keep.contains(&name) || name.as_bytes().ends_with(PARTIAL.as_bytes()) {
                 continue;
             }
             let Ok(at) = path.join(&name) else { continue };
@@ -44,15 +44,66 @@ impl Destination {
             if self.policy.protect.leaves_out(&at, is_directory) {
                 continue;
             }
-            if !self.policy.dry_run
-                && let Err(fault) = remove(&dir, &name, is_directory, 0)
-            {
+            if let Err(fault) = self.remove(&dir, &at, is_directory, told) {
                 failed = Some(fault);
-                continue;
             }
-            told(&at);
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Removes one thing; of a directory all that is in it, unless patterns protect some of it: then the
+    /// directory stays. No link is followed. True if nothing of it is left. In a dry run nothing is removed.
+    fn remove(
+        &self,
+        dir: &OwnedFd,
+        at: &RelPath,
+        is_directory: bool,
+        told: &mut dyn FnMut(&RelPath),
+    ) -> Result<bool, TransferFault> {
+        let name = at.split().1;
+        let cannot = |errno| os(errno, &format!("cannot remove {}", name.to_string_lossy()));
+        let unlink = |flags| match self.policy.dry_run {
+            true => Ok(()),
+            false => sys::unlinkat(dir, name, flags).map_err(cannot),
+        };
+        if !is_directory {
+            unlink(AtFlags::empty())?;
+            told(at);
+            return Ok(true);
+        }
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let below = sys::openat(dir, name, flags, Mode::empty()).map_err(cannot)?;
+        // What is told of a directory that goes as a whole is its name alone; of others so many names.
+        let mut parts = Vec::new();
+        let mut whole = true;
+        for (name, kind) in list(&below)? {
+            if name.as_bytes().ends_with(PARTIAL.as_bytes()) {
+                // Nobody asks for the rest of it.
+                if !self.policy.dry_run {
+                    sys::unlinkat(&below, &name, AtFlags::empty()).map_err(cannot)?;
+                }
+                continue;
+            }
+            // A path that is too deep or too long is none that was sent: it is not removed either.
+            let path = at.join(&name).map_err(|why| TransferFault::new(Code::Path, why))?;
+            let is_directory = kind == FileType::Directory;
+            if self.policy.protect.leaves_out(&path, is_directory) {
+                whole = false;
+                continue;
+            }
+            whole &= self.remove(&below, &path, is_directory, &mut |gone| {
+                if parts.len() < MAX_PLANNED {
+                    parts.push(gone.clone());
+                }
+            })?;
+        }
+        if whole {
+            unlink(AtFlags::REMOVEDIR)?;
+            told(at);
+        } else {
+            parts.iter().for_each(told);
+        }
+        Ok(whole)
     }
 }
 
@@ -81,21 +132,4 @@ fn list(dir: &OwnedFd) -> Result<Vec<(OsString, FileType)>, TransferFault> {
         Ok(names)
     };
     read().map_err(|errno| os(errno, "cannot read the directory"))
-}
-
-/// Removes one name; of a directory all that is in it. No link is followed.
-fn remove(dir: &OwnedFd, name: &OsStr, is_directory: bool, depth: usize) -> Result<(), TransferFault> {
-    let cannot = |errno| os(errno, &format!("cannot remove {}", name.to_string_lossy()));
-    if !is_directory {
-        return sys::unlinkat(dir, name, AtFlags::empty()).map_err(cannot);
-    }
-    if depth > MAX_DEPTH {
-        return Err(cannot(Errno::LOOP));
-    }
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let below = sys::openat(dir, name, flags, Mode::empty()).map_err(cannot)?;
-    for (name, kind) in list(&below)? {
-        remove(&below, &name, kind == FileType::Directory, depth + 1)?;
-    }
-    sys::unlinkat(dir, name, AtFlags::REMOVEDIR).map_err(cannot)
 }
