@@ -169,7 +169,10 @@ impl Connection {
     /// RFC 9293 §3.10.7.4: a segment newer than the last update tells the window. True: it was newer.
     fn update_send_window(&mut self, segment: &Segment) -> bool {
         let h = &segment.header;
-        let window = u32::from(h.window) << self.snd.wscale;
+        // The window in a SYN is not scaled (RFC 7323 §2.2). Linux scales that of a SYN-ACK that has crossed
+        // its SYN.
+        let is_scaled = self.config.is_linux() || !h.flags.contains(farpace_wire::tcp::TcpFlags::SYN);
+        let window = u32::from(h.window) << if is_scaled { self.snd.wscale } else { 0 };
         let newer = h.ack.after(self.snd.una)
             || h.seq.after(self.snd.wl1)
             || (h.seq == self.snd.wl1 && h.ack == self.snd.una && self.changes_window(window));

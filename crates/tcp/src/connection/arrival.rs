@@ -152,7 +152,7 @@ impl Connection {
     }
 
     /// §3.10.7.4, with the checks of RFC 7323 (PAWS) and RFC 5961 (challenge ACKs) in their places.
-    fn on_segment_synchronized(&mut self, now: Instant, segment: Segment) {
+    fn on_segment_synchronized(&mut self, now: Instant, mut segment: Segment) {
         let flags = segment.header.flags;
         let reset = flags.contains(TcpFlags::RST);
         if !reset && self.ts.enabled && segment.header.options.timestamps.is_none() && !self.config.is_linux()
@@ -299,6 +299,8 @@ impl Connection {
                 let arrival = self.data_arrival(now, &segment, true);
                 self.decide_ack(&arrival);
             }
+            // The SYN has the number before that of the first byte (RFC 9293 §3.4).
+            segment.header.seq += 1;
         }
         self.on_urgent(flags, segment.header.seq, segment.header.urgent);
         let waits = self.ack.deadline.is_some() || self.ack.due.is_some();
@@ -485,7 +487,9 @@ impl Connection {
                     self.counters.out_of_order += 1;
                 }
             }
-            self.rcv.peer_fin = Some(at);
+            // The first FIN is where the data ends. Another one ahead of it was sent by somebody else.
+            let first = self.rcv.peer_fin.filter(|first| !first.before(self.rcv.nxt));
+            self.rcv.peer_fin = Some(first.map_or(at, |first| first.earlier(at)));
         }
         let early = ahead_of_turn && !duplicate;
         if len > 0 && self.rcv.memory.is_some() {

@@ -458,7 +458,9 @@ impl Connection {
             flags = flags.with(TcpFlags::PSH);
         }
         let mut sequence_length = len;
-        if last && self.snd.fin_queued {
+        // A FIN behind data has a place in the window, too, or waits for one (RFC 9293 §3.4).
+        let has_room = len == 0 || self.config.is_linux() || len < self.snd.usable_window();
+        if last && self.snd.fin_queued && has_room {
             flags = flags.with(TcpFlags::FIN);
             self.snd.fin_seq = Some(seq + len);
             sequence_length += 1;

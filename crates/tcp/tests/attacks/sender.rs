@@ -84,6 +84,24 @@ fn blocks_downwards_and_again_are_bounded() {
     }
 }
 
+/// Breaks: blocks over all that is outstanding, which each ACK repeats: each costs as much as all segments that
+/// it covers, so that a few hundred ACKs a second take a processor. Debug builds count the queue anew, and
+/// cannot tell.
+#[test]
+fn wide_blocks_are_bounded() {
+    let _alone = alone();
+    for profile in today().filter(|p| *p != Profile::NewReno) {
+        let mut v = in_flight(profile, 88, SEGMENTS);
+        let (una, size) = (v.una, v.c.inspect().mss);
+        assert_flat(&format!("{profile:?}: wide blocks"), u64::from(SEGMENTS) / 2, |n| {
+            let end = una + (n as u32 + 5) * size;
+            let blocks = [1, 2, 3].map(|from| (una + from * size, end));
+            v.give(v.ack_with(una, 65_535, &blocks));
+        });
+        assert!(v.is_open());
+    }
+}
+
 /// Breaks: garbage in SACK blocks: turned round, of length nothing, of half the circle, across what was never
 /// sent.
 #[test]

@@ -71,6 +71,41 @@ fn peer_closes_first() {
     );
 }
 
+/// Breaks: a FIN goes out beyond the peer's window behind data that fills it, is refused there, and waits for a
+/// timeout when the window opens.
+#[test]
+fn a_fin_has_a_place_in_the_window() {
+    let mut s = Script::established(&plain(), 500);
+    s.run(
+        "20  ! write 500
+         20  > . 1+500 ack 1
+         30  ! write 500
+         30  ! close
+         40         < . 1 ack 501 win 500
+         40  > . 501+500 ack 1
+         50         < . 1 ack 1001 win 0
+         60         < . 1 ack 1001 win 500
+         60  > F. 1001 ack 1
+         60  ! state FinWait1",
+    );
+}
+
+/// Breaks: a FIN that somebody else has sent takes the place of the first one: the end of the data is not
+/// known any more until the peer's timeout.
+#[test]
+fn the_first_fin_counts() {
+    let mut s = Script::established(&plain(), 20_000);
+    s.run(
+        "20         < F. 1001 ack 1
+         20  > . 1 ack 1
+         22         < F. 2001 ack 1
+         22  > . 1 ack 1
+         30         < . 1+1000 ack 1
+         30  > . 1 ack 1002
+         30  ! state CloseWait",
+    );
+}
+
 /// Breaks: both close at once: CLOSING, then TIME-WAIT.
 #[test]
 fn simultaneous_close() {

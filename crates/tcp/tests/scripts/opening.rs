@@ -1,9 +1,9 @@
 //! The handshake and its options.
 
 use crate::full;
-use crate::script::{Script, linux, plain};
+use crate::script::{Script, linux, plain, segment};
 use farpace_tcp::config::{Profile, Settings};
-use farpace_units::{ByteCount, Packets};
+use farpace_units::{ByteCount, Instant, Packets, Span};
 
 /// Breaks: options are used only if both sides offered them. `(ours, the peer's SYN-ACK, our SYN, first
 /// data)`.
@@ -100,6 +100,41 @@ fn simultaneous_open() {
          25         < . 1 ack 101
          500 ! quiet",
     );
+}
+
+/// Breaks: the window of a SYN-ACK that crosses ours counts as scaled (RFC 7323 §2.2), so that a small receiver
+/// gets many times what it takes.
+#[test]
+fn the_window_of_a_crossing_syn_ack_is_not_scaled() {
+    let mut s = Script::connect(&Settings { window_scale: Some(true), ..plain() });
+    s.run(
+        "0   > S 0 ws 0
+         5          < S 0 win 2000 mss 1000 ws 7
+         5   > S. 0 ack 1 ws 0
+         15         < S. 0 ack 1 win 2000 mss 1000 ws 7
+         15  > . 1 ack 1",
+    );
+    assert_eq!(s.connection.inspect().rwnd, ByteCount::new(2_000));
+}
+
+/// Breaks: data on a SYN-ACK that crosses our SYN loses its first byte: the SYN has a number of its own
+/// (RFC 9293 §3.4).
+#[test]
+fn data_on_a_crossing_syn_ack_is_whole() {
+    let mut s = Script::connect(&plain());
+    s.run(
+        "0   > S 0
+         5          < S 0 win 9000 mss 1000
+         5   > S. 0 ack 1
+         6   ! quiet",
+    );
+    let mut answer = segment("S. 0+10 ack 1 win 9000 mss 1000");
+    answer.payload = bytes::Bytes::from_static(b"0123456789");
+    s.connection.on_segment(Instant::ZERO + Span::from_millis(6), answer);
+    let mut got = Vec::new();
+    s.connection.read(|bytes| got.extend_from_slice(&bytes));
+    assert_eq!(got, b"0123456789");
+    s.run("6   > . 1 ack 11");
 }
 
 /// Breaks: the SYN is repeated with doubling times, and not given up before three minutes (RFC 9293 §3.8.3,

@@ -59,7 +59,14 @@ impl LinuxRecovery {
     ) {
         let min_rtt = cx.min_rtt.get();
         let mut index = cx.segments.index_at_or_after(block.start);
-        while let Some(row) = cx.segments.row(index).copied().filter(|r| !r.end().after(block.end)) {
+        loop {
+            if !is_dsack {
+                // What was SACKED before tells nothing new, and a hostile block may cover all of it each time.
+                let Some(next) = cx.segments.find(index, usize::MAX, Tags::SACKED, Tags::NONE) else { break };
+                index = next;
+            }
+            let row = cx.segments.row(index).copied().filter(|r| !r.end().after(block.end));
+            let Some(row) = row else { break };
             let tags = cx.segments.tags(index);
             if is_dsack && tags.any(Tags::EVER_RETRANSMITTED.with(Tags::RETRANSMITTED)) {
                 if self.undo.marker.is_some_and(|m| row.end().after(m)) && self.undo.open > 0 {

@@ -187,7 +187,11 @@ impl LinuxRecovery {
             };
             let (Some(row), tags) = (segments.row(index).copied(), segments.tags(index)) else { break };
             let waits = tags.any(Tags::LOST) && !tags.any(Tags::RETRANSMITTED);
-            if tags.any(Tags::SACKED) || waits {
+            if tags.any(Tags::SACKED) {
+                self.rack.copies.remove(kept); // it is off the kernel's list, too
+                continue;
+            }
+            if waits {
                 kept += 1;
                 continue;
             }

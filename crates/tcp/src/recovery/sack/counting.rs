@@ -30,6 +30,9 @@ impl Counting {
 
     /// Marks what is lost (§4 IsLost, §5 steps 1 and 2), and says how many segments that were.
     pub fn detect(&mut self, scoreboard: &Scoreboard, mss: u32, segments: &mut Segments) -> u32 {
+        // What was marked before SND.UNA says nothing more: numbers come round again.
+        let head = segments.row(0).map(|row| row.seq);
+        self.marked = self.marked.filter(|marked| head.is_some_and(|head| marked.after(head)));
         let mut lost = 0;
         if self.dup_acks >= DUP_THRESH && segments.find(0, 1, LOST_OR_SACKED, Tags::NONE).is_some() {
             segments.mark_lost(0);
