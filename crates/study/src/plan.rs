@@ -109,7 +109,15 @@ impl StudyPlan {
         base.seed = 0;
         let base = base.to_toml().map_err(|error| StudyError::Invalid(error.to_string()))?;
         let grid = spec.grid()?;
-        let paths = grid.paths().map(str::to_owned).collect();
+        let paths: Vec<&str> = grid.paths().collect();
+        if let Some((first, second)) = Scenario::same_place(&base, &paths) {
+            let (first, second) = (paths[first], paths[second]);
+            return Err(StudyError::Invalid(format!(
+                "{first} and {second} are the same key under two names, so that rows would have values that \
+                 were not used: vary it once"
+            )));
+        }
+        let paths = paths.into_iter().map(str::to_owned).collect();
         let mut template = ScenarioTemplate::new(&source.name, base, paths, controls);
         template.check(checked(&grid), &beside)?;
         Ok(StudyPlan { spec, source, grid, template })

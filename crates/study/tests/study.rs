@@ -377,6 +377,11 @@ fn samples_and_tables() {
         "{csv}"
     );
     assert_eq!(csv.lines().count(), 7);
+    for second in ["links.wan.delay=3ms", "links.*.delay=3ms"] {
+        let twice = error(&["links.0.delay=1ms,2ms", second]);
+        assert!(twice.contains("the same key under two names"), "{twice}");
+    }
+    assert!(error(&["flows.0.sender.congestion=reno", "flows.0.sender={}"]).contains("the same key"));
     let json = json(&stored, &points);
     assert_eq!(json["points"][0]["runs"], 1);
     assert_eq!(json["status"]["complete"], 6);

@@ -164,6 +164,23 @@ impl Scenario {
         Err(fail(findings.into_iter().map(|f| f.locate(&root)).collect()))
     }
 
+    /// The first two of these paths of overrides of which the second replaces a value that the first has set:
+    /// a name and a number, or `*` and a name, may stand for the same element. None as well for a text that is
+    /// no TOML.
+    pub fn same_place(text: &str, paths: &[&str]) -> Option<(usize, usize)> {
+        let root = document::parse(text).ok()?;
+        let mut seen: Vec<(Vec<String>, usize)> = Vec::new();
+        for (n, path) in paths.iter().enumerate() {
+            let places = set::places(&root, path);
+            let replaced = |place: &Vec<String>| seen.iter().find(|(other, _)| other.starts_with(place));
+            if let Some((_, first)) = places.iter().find_map(replaced) {
+                return Some((*first, n));
+            }
+            seen.extend(places.into_iter().map(|place| (place, n)));
+        }
+        None
+    }
+
     /// The scenario as TOML text, which [`parse`](Scenario::parse) reads back to the same scenario, and
     /// [`parse_controlled`](Scenario::parse_controlled) where flows have controls of the program's own.
     ///

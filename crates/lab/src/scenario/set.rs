@@ -93,6 +93,47 @@ fn put(
     }
 }
 
+/// The places of the tree that a path stands for, with the numbers of elements in place of their names.
+pub(super) fn places(root: &DocumentNode, path: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let steps: Vec<&str> = path.split('.').map(str::trim).collect();
+    if steps.len() <= MAX_STEPS {
+        walk(Some(root), &steps, &mut Vec::new(), &mut found);
+    }
+    found
+}
+
+fn walk(at: Option<&DocumentNode>, steps: &[&str], done: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    let Some((step, rest)) = steps.split_first() else {
+        found.push(done.clone());
+        return;
+    };
+    let mut below: Vec<(String, Option<&DocumentNode>)> = match at.map(|node| &node.value) {
+        Some(DocumentValue::Array(items)) => {
+            let named = items.iter().position(|item| name_of(item) == Some(step));
+            let is_meant = |i: usize| match named {
+                Some(named) => i == named,
+                None => *step == "*" || step.parse() == Ok(i),
+            };
+            let items = items.iter().enumerate().filter(|(i, _)| is_meant(*i));
+            items.map(|(i, item)| (i.to_string(), Some(item))).collect()
+        }
+        Some(DocumentValue::Table(entries)) => {
+            let meant = entries.iter().filter(|entry| *step == "*" || entry.key == *step);
+            meant.map(|entry| (entry.key.clone(), Some(&entry.node))).collect()
+        }
+        _ => Vec::new(),
+    };
+    if below.is_empty() {
+        below.push(((*step).to_owned(), None));
+    }
+    for (name, node) in below {
+        done.push(name);
+        walk(node, rest, done, found);
+        done.pop();
+    }
+}
+
 fn name_of(node: &DocumentNode) -> Option<&str> {
     match &node.child(&"name".into())?.value {
         DocumentValue::String(s) => Some(s),
