@@ -67,6 +67,8 @@ pub fn json(study: &StoredStudy, points: &[PointSummary]) -> Value {
         "shard": p.shard,
         "digest": p.digest,
         "runs": study.planned,
+        "planned_runs": study.planned_runs(),
+        "missing_runs": study.missing_runs(),
         "runs_outside_of_plan": study.records.len() - study.planned,
         "status": statuses(study),
         "bad_runs": bad_runs(study),

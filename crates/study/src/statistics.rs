@@ -92,7 +92,9 @@ pub struct PointSummary {
     pub values: Vec<String>,
     /// Runs that measured something.
     pub runs: usize,
-    /// Runs that did not.
+    /// Runs that measured nothing.
+    pub unmeasured: usize,
+    /// Runs that nobody could expect.
     pub bad: usize,
     /// A number for each of [`Metric::ALL`].
     pub metrics: Vec<Summary>,
@@ -123,7 +125,8 @@ pub fn summarize(study: &StoredStudy, flow: Option<&str>) -> Vec<PointSummary> {
         let measured: Vec<&RunRecord> = runs.iter().copied().filter(|r| r.status.is_measured()).collect();
         let metrics = Metric::ALL.map(|metric| Summary::of(measured.iter().map(|run| metric.of(run, flow))));
         let bad = runs.iter().filter(|r| r.status.is_bad()).count();
-        PointSummary { values, runs: measured.len(), bad, metrics: metrics.to_vec() }
+        let unmeasured = runs.len() - measured.len();
+        PointSummary { values, runs: measured.len(), unmeasured, bad, metrics: metrics.to_vec() }
     };
     groups.into_iter().map(summary).collect()
 }

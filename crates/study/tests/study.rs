@@ -247,6 +247,11 @@ fn shards_make_the_whole() {
     assert_eq!(made, 18);
     let merged = merge(std::slice::from_ref(&study), &study).unwrap();
     assert_eq!((merged.records.len(), merged.planned), (18, 18));
+    assert_eq!((merged.planned_runs(), merged.missing_runs()), (18, 0));
+    let one = shard_folder(&study, Shard { number: 1, of: 3 });
+    let part = merge(std::slice::from_ref(&one), &dir.path().join("part")).unwrap();
+    assert_eq!(part.missing_runs(), 18 - part.records.len() as u64);
+    assert_eq!(json(&part, &summarize(&part, None))["missing_runs"], part.missing_runs());
     make(&plan, &whole, 2);
     assert_eq!(data(&study), data(&whole));
     // A merged study is one like any other.
@@ -282,6 +287,28 @@ fn exact_points_get_no_more_seeds() {
     assert_eq!(data(&one), data(&two));
     let points = summarize(&StoredStudy::read(&one).unwrap(), None);
     assert_eq!((points[0].runs, points[1].runs), (3, 20));
+    assert_eq!(StoredStudy::read(&one).unwrap().missing_runs(), 0, "spared runs are not missing");
+}
+
+/// Breaks: goodput above the rate of the line, as the sum of the rates of flows that send one after the other.
+#[test]
+fn rates_of_different_times_do_not_add_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let twice = |scenario: &Scenario, seed: u64, _: &dyn Fn() -> RunVerdict| {
+        let mut measured = simulate(scenario, seed, &|| RunVerdict::GoOn)?;
+        let mut later = measured.flows[0].clone();
+        later.start_s += 2.0 * later.elapsed_s;
+        measured.flows.push(later);
+        Ok::<Measurement, RunEnd>(measured)
+    };
+    let plan = plan(&["links.wan.delay=5ms"], 1);
+    let options = RunOptions { simulate: &twice, ..options(1) };
+    run(&plan, dir.path(), false, &options, &Sink::new()).unwrap();
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let alone = stored.records[0].measured.flows[0].goodput_bit_s as f64 / 1e6;
+    let goodput = json(&stored, &summarize(&stored, None))["points"][0]["goodput_mbit_s"]["mean"].as_f64();
+    let share = goodput.unwrap() / alone;
+    assert!((share - 2.0 / 3.0).abs() < 1e-3, "{share}");
 }
 
 /// Breaks: two sweeps write to one folder, or a folder of another version, another scenario or somebody else

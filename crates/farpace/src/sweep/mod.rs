@@ -42,7 +42,7 @@ Examples:
 
 Exit codes:
   0    all runs were made
-  1    a run crashed, failed, was impossible or took too long, or received bytes differ
+  1    a run crashed, failed, was impossible or took too long, or received bytes differ; merge: runs are missing
   2    wrong usage, a bad scenario, or a file that cannot be read or written
   130  interrupted; the same command continues with the finished runs";
 
@@ -93,5 +93,7 @@ fn join(parts: &[PathBuf], out: &Path) -> Result<ExitCode> {
     let merged = merge(parts, out)?;
     let p = &merged.provenance;
     terminal::print(&format!("{} runs in {}, digest {}\n", p.runs, out.display(), p.digest))?;
-    Ok(ExitCode::SUCCESS)
+    let lacks = merged.lacks();
+    lacks.iter().for_each(|lacks| terminal::note(lacks));
+    Ok(if lacks.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

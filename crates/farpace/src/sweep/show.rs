@@ -98,9 +98,8 @@ pub(super) fn show(args: &ShowArgs) -> Result<ExitCode> {
 /// The table, and what else one has to know.
 pub(super) fn text(study: &StoredStudy, flow: Option<&str>) -> String {
     let mut text = terminal::table(&table(study, &summarize(study, flow)));
-    let outside = study.records.len() - study.planned;
-    if outside > 0 {
-        text.push_str(&format!("\n{outside} runs of earlier plans are in the data set, too.\n"));
+    for note in study.lacks().into_iter().chain(study.exceeds()) {
+        text.push_str(&format!("\n{note}\n"));
     }
     text
 }
