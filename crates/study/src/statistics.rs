@@ -7,7 +7,7 @@ use farpace_papers::statistics::{Summary, jain};
 /// A number of each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Payload of all flows per time, in Mbit/s.
+    /// Payload of all flows over the time from the first one's start to the last one's end, in Mbit/s.
     Goodput,
     /// From connecting to the last byte, mean of the flows that completed, in s.
     Completion,
@@ -67,7 +67,7 @@ impl Metric {
             return f64::NAN;
         }
         match self {
-            Metric::Goodput => flows.iter().map(|f| f.goodput_bit_s as f64 / 1e6).sum(),
+            Metric::Goodput => together(&flows) / 1e6,
             Metric::Completion => mean(flows.iter().filter_map(|f| f.completion_s).collect()),
             Metric::Retransmitted => {
                 let sent: u64 = flows.iter().map(|f| f.segments_sent).sum();
@@ -78,6 +78,19 @@ impl Metric {
             Metric::Fairness => jain(&flows.iter().map(|f| f.goodput_bit_s as f64).collect::<Vec<_>>()),
         }
     }
+}
+
+/// Payload of flows per time from when the first of them connects to when the last one ends, in bit/s. The
+/// sum of their own rates would count times in which others were silent.
+fn together(flows: &[&FlowRecord]) -> f64 {
+    if let [flow] = flows {
+        return flow.goodput_bit_s as f64;
+    }
+    let begun = || flows.iter().filter(|flow| flow.elapsed_s > 0.0);
+    let start = begun().map(|flow| flow.start_s).fold(f64::INFINITY, f64::min);
+    let end = begun().map(|flow| flow.start_s + flow.elapsed_s).fold(0.0, f64::max);
+    let bits: f64 = begun().map(|flow| flow.delivered_bytes as f64 * 8.0).sum();
+    if end > start { bits / (end - start) } else { 0.0 }
 }
 
 /// Goodput of all flows together: the metric of early stopping.

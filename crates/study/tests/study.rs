@@ -377,6 +377,11 @@ fn plans_are_checked_first() {
     let late = error(&["links.wan.delay=1ms,2ms,3 parsecs"]);
     assert!(late.contains("parsecs"), "{late}");
     assert!(error(&["links.wan.delay=1ms..5ms*0"]).contains("0 values"));
+    for second in ["links.wan.delay=3ms", "links.*.delay=3ms"] {
+        let twice = error(&["links.0.delay=1ms,2ms", second]);
+        assert!(twice.contains("the same key under two names"), "{twice}");
+    }
+    assert!(error(&["flows.0.sender.congestion=reno", "flows.0.sender={}"]).contains("the same key"));
     assert!(with(&[], 0, |_| {}).unwrap_err().to_string().contains("--seeds"));
     assert!(with(&[], 1, |s| s.stop_at = Some(1.5)).unwrap_err().to_string().contains("--stop-at"));
     let huge = plan(&["duration=1..1000 s*1000", "links.wan.delay=1..1000 us*1000"], 1000);
@@ -404,11 +409,6 @@ fn samples_and_tables() {
         "{csv}"
     );
     assert_eq!(csv.lines().count(), 7);
-    for second in ["links.wan.delay=3ms", "links.*.delay=3ms"] {
-        let twice = error(&["links.0.delay=1ms,2ms", second]);
-        assert!(twice.contains("the same key under two names"), "{twice}");
-    }
-    assert!(error(&["flows.0.sender.congestion=reno", "flows.0.sender={}"]).contains("the same key"));
     let json = json(&stored, &points);
     assert_eq!(json["points"][0]["runs"], 1);
     assert_eq!(json["status"]["complete"], 6);

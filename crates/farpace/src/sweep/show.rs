@@ -13,7 +13,7 @@ and figures/*.svg to the study's folder: small multiples (a panel for each combi
 for each value of --series) and heat maps where two axes are numbers.
 
 Metrics are of all flows together, or with --flow of one:
-  goodput        payload per time, summed over the flows
+  goodput        payload of all flows, from the start of the first to the end of the last
   completion     from connecting to the last byte, mean of the flows that completed
   retransmitted  of all segments sent
   delay          time in queues on the path of data, mean of the flows
