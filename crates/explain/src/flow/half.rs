@@ -78,6 +78,8 @@ pub struct Half {
     pub fin: Option<(Instant, u64)>,
     /// Last data of the other side before the first data of this one: a request.
     pub asked: Option<Instant>,
+    /// Where the stream ends: the FIN's own number, as offset.
+    data_end: Option<u64>,
     /// The longest pause of the sender within the last round trip.
     recent_silence: Span,
     silence_ended: Instant,
@@ -251,9 +253,14 @@ impl Half {
         self.log.one_way.undelayed(tsval)
     }
 
-    /// Payload that was acknowledged.
+    /// Payload that was acknowledged. A FIN has a number and no payload.
     pub fn acknowledged(&self) -> u64 {
-        self.una.saturating_sub(ORIGIN)
+        self.data_end.map_or(self.una, |fin| self.una.min(fin)).saturating_sub(ORIGIN)
+    }
+
+    /// Payload up to the highest number sent, without the FIN's.
+    pub fn payload(&self) -> u64 {
+        self.data_end.map_or(self.nxt, |end| self.nxt.min(end)).saturating_sub(ORIGIN)
     }
 
     /// Payload up to the highest number sent.

@@ -1,8 +1,16 @@
 //! Scenarios that were found on the kernel's TCP, each with the cause that is right at the three places.
 
 use crate::diagnosed;
-use farpace_explain::cause::Cause::{self, Congestion, Outage, Policer, SmallQueue};
+use farpace_explain::cause::Cause::{
+    self, Congestion, Connect, Outage, Policer, SenderApplication, SenderProcessor, SmallQueue, SynLoss,
+};
+use farpace_explain::flow::{Flow, Side};
+use farpace_explain::input::{Capture, open, read, read_with};
+use farpace_explain::pair::{PacketsSeen, Pair, align};
+use farpace_explain::{Diagnosis, diagnose};
 use farpace_lab::scenario::Scenario;
+use farpace_units::ByteCount;
+use tempfile::TempDir;
 
 /// Two lines with a router between them; the captures are taken at the ends and behind the router.
 struct Written {
@@ -111,4 +119,60 @@ fn a_queue_that_leaves_the_path_idle_is_small() {
         size: "120 MB",
     };
     assert_eq!(written.verdicts(), [SmallQueue; 3]);
+}
+
+/// One line between two hosts, with captures at both. The rest of the scenario is `line`, `flow` and `hosts`.
+fn captured(line: &str, flow: &str) -> TempDir {
+    let toml = format!(
+        r#"
+title = "written"
+seed = 7
+[hosts.a]
+[hosts.b]
+[[links]]
+name = "line"
+between = ["a", "b"]
+{line}
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+{flow}
+[trace]
+taps = ["a", "b"]
+snaplen = "128 B"
+"#
+    );
+    let scenario = Scenario::parse(&toml, "written.toml").unwrap_or_else(|e| panic!("{e}\n{toml}"));
+    let directory = tempfile::tempdir().unwrap();
+    let mut run = farpace_lab::Run::new(&scenario, farpace_lab::Inputs::default()).unwrap();
+    run.capture_into(directory.path()).unwrap();
+    while !run.advance(None).unwrap().finished {}
+    for _ in 0..20 {
+        run.advance(None).unwrap();
+    }
+    run.finish().unwrap();
+    directory
+}
+
+fn whole(directory: &TempDir, place: &str) -> Capture {
+    let file = std::fs::File::open(directory.path().join(format!("{place}.pcapng"))).unwrap();
+    read(open(file).unwrap().0).unwrap()
+}
+
+fn at(directory: &TempDir, place: &str) -> Diagnosis {
+    diagnose(&whole(directory, place).flows[0], Side::Client)
+}
+
+const LINE: &str = "rate = \"100 Mbit/s\"\ndelay = \"20 ms\"";
+
+/// Breaks: a FIN, which takes a number, counts as a byte of payload.
+#[test]
+fn a_fin_is_no_payload() {
+    let run = captured(LINE, "size = \"1 MB\"");
+    for place in ["a", "b"] {
+        let capture = whole(&run, place);
+        assert!(capture.flows[0].half(Side::Client).fin.is_some());
+        assert_eq!(at(&run, place).bytes, ByteCount::new(1_000_000), "{place}");
+    }
 }

@@ -36,6 +36,8 @@ impl Half {
         }
         if segment.flags.has(Flags::FIN) {
             self.fin.get_or_insert((now, segment.frame));
+            let end = self.offset(segment.seq) + u64::from(segment.len);
+            self.data_end.get_or_insert(end);
         }
         if segment.len > 0 {
             self.data(segment, peer);
