@@ -88,7 +88,7 @@ pub struct Between {
     pub queued: Stat,
 }
 
-/// What two captures tell together. The first is nearer to the client.
+/// What two captures tell together.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The clock of the second capture is ahead of the first's by so much at the beginning, in seconds.
@@ -104,8 +104,26 @@ pub struct Pair {
     pub backward: Between,
 }
 
-/// Aligns two captures of one connection. None if they have too few packets in common.
+/// Aligns two captures of one connection, in whatever order they are given. None if they have too few packets
+/// in common.
 pub fn align(flow: &Flow, first: &PacketsSeen, second: &PacketsSeen) -> Option<Pair> {
+    match near_to_far(flow, first, second)? {
+        (pair, true) => Some(pair),
+        // There are no negative round trips: the second capture is the one near the client.
+        (_, false) => near_to_far(flow, second, first).map(|(pair, _)| pair.mirrored()),
+    }
+}
+
+impl Pair {
+    /// The same with the captures in the other order.
+    fn mirrored(self) -> Pair {
+        let (offset, drift) = (-self.offset, -self.drift);
+        Pair { offset, drift, forward: self.backward, backward: self.forward, ..self }
+    }
+}
+
+/// The same if the first capture is nearer to the client; false if that cannot be.
+fn near_to_far(flow: &Flow, first: &PacketsSeen, second: &PacketsSeen) -> Option<(Pair, bool)> {
     let client = flow.ends[0];
     let mut in_second: BTreeMap<(PacketIdentity, u32), (Instant, u64)> = BTreeMap::new();
     let mut counts: BTreeMap<PacketIdentity, u32> = BTreeMap::new();
@@ -149,13 +167,15 @@ pub fn align(flow: &Flow, first: &PacketsSeen, second: &PacketsSeen) -> Option<P
         }
         Between { both: samples.len() as u64, lost, queued }
     };
-    Some(Pair {
+    let round = line(a, start) + line(b, start);
+    let pair = Pair {
         offset: offset(start),
         drift: (a.1 - b.1) / 2.0 * 1e6,
-        round: Span::from_nanos(((line(a, start) + line(b, start)).max(0.0) * 1e9) as u64),
+        round: Span::from_nanos((round.max(0.0) * 1e9) as u64),
         forward: between(towards, a, only_first),
         backward: between(back, b, only_second),
-    })
+    };
+    Some((pair, round >= 0.0))
 }
 
 fn line((intercept, slope): (f64, f64), at: f64) -> f64 {

@@ -176,3 +176,24 @@ fn a_fin_is_no_payload() {
         assert_eq!(at(&run, place).bytes, ByteCount::new(1_000_000), "{place}");
     }
 }
+
+/// Breaks: two captures in the order receiver, sender give no losses and a round trip of zero.
+#[test]
+fn two_captures_are_aligned_in_any_order() {
+    let run = captured(&format!("{LINE}\n[links.forward]\nloss = 0.01\n"), "size = \"2 MB\"");
+    let [a, b] = ["a", "b"].map(|place| whole(&run, place));
+    let seen = |place: &str, flow: &Flow| {
+        let mut packets = PacketsSeen::default();
+        let file = std::fs::File::open(run.path().join(format!("{place}.pcapng"))).unwrap();
+        read_with(open(file).unwrap().0, |s| packets.take(s, flow.ends, 1448)).unwrap();
+        packets
+    };
+    let pair = |flow: &Flow, order: [&str; 2]| -> Pair {
+        align(flow, &seen(order[0], flow), &seen(order[1], flow)).unwrap()
+    };
+    let (there, back) = (pair(&a.flows[0], ["a", "b"]), pair(&b.flows[0], ["b", "a"]));
+    assert!(there.forward.lost > 5 && there.backward.lost == 0, "{there:?}");
+    assert_eq!((back.forward.lost, back.backward.lost), (there.backward.lost, there.forward.lost));
+    assert_eq!(back.round, there.round);
+    assert!(there.round.as_secs_f64() > 0.039 && (back.offset + there.offset).abs() < 1e-6, "{back:?}");
+}
