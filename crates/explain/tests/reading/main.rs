@@ -124,6 +124,30 @@ fn parts_of_a_connection_are_enough_to_say_what_is_not_known() {
     let forward: Vec<_> = packets.iter().filter(|(_, p)| p[12..16] == [10, 0, 0, 1]).cloned().collect();
     let (_, d) = verdict(101, &forward);
     assert!(d.unknowable.iter().any(|u| u.contains("one direction")), "{:?}", d.unknowable);
+    assert!(d.is_one_way && d.bytes.get() == Transfer::default().bytes());
+    assert_eq!((d.dominant, d.shares.len(), d.findings.len()), (Cause::Unknown, 1, 1));
+}
+
+/// Breaks: zstd files of several frames (pzstd, `cat a.zst b.zst`) end with the first one, frames to be skipped
+/// are refused, or nothing is used of a file that is cut.
+#[test]
+fn zstd_files_have_many_frames() {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let whole = pcap(101, &Transfer::default().packets(), 96);
+    let half = |part: &[u8]| compress_to_vec(part, CompressionLevel::Fastest);
+    let skipped = [0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
+    let (first, second) = whole.split_at(whole.len() / 2);
+    let file = [&skipped[..], &half(first), &skipped, &half(second), &skipped].concat();
+    let (source, found) = open(file.as_slice()).unwrap();
+    assert_eq!(found, Compression::Zstd);
+    let capture = read(source).unwrap();
+    assert_eq!((capture.frames, capture.damaged), (Transfer::default().packets().len() as u64, None));
+    let random: Vec<u8> = (0..3_000u64).flat_map(|n| n.wrapping_mul(n * n + 77).to_le_bytes()).collect();
+    let long = [whole.clone(), random].concat();
+    let cut = half(&long);
+    let (source, _) = open(&cut[..cut.len() - 2_000]).unwrap();
+    let capture = read(source).unwrap();
+    assert!(capture.frames > 0 && capture.damaged.is_some(), "{capture:?}");
 }
 
 /// Breaks: memory that grows with the length of a capture.
