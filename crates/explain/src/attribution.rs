@@ -120,6 +120,12 @@ fn connect(view: &View<'_>, time: &mut Attribution) {
 /// A program that reads at once leaves less than this share unread when it is acknowledged.
 const MIN_UNREAD: f64 = 0.2;
 
+    let whole = until.since(view.start);
+    if flow.refusal().is_some() {
+        time.add(Cause::Reset, whole);
+        return;
+    }
+    let needless = syn_was_answered(view);
 /// What a full receive window means.
 fn window(view: &View<'_>) -> Cause {
     let half = view.half;

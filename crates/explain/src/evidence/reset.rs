@@ -28,5 +28,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let sure = if reset.ttl_differs > 1 { 0.8 } else { 0.9 };
     let mut finding = transfer.finding(Cause::Reset, sure, evidence, vec![reset.frame]);
     finding.first = Some(reset.time);
+    if reset.refused {
+        finding.cure = "start the program that listens on the port, or correct the address; if it runs: the \
+                        rule of a firewall that rejects"
+            .to_owned();
+    }
     Some(finding)
 }

@@ -235,6 +235,12 @@ impl Flow {
     /// The handshake was captured.
     pub fn saw_syn(&self) -> bool {
         self.hello.iter().any(|h| h.first.is_some())
+    /// The reset that answered a SYN: nobody listens.
+    pub fn refusal(&self) -> Option<&Reset> {
+        let nothing = self.halves.iter().all(|half| half.first_data.is_none());
+        self.resets.iter().find(|reset| reset.refused && reset.from == Side::Server && nothing)
+    }
+
     }
 
     /// A new SYN that cannot belong to this connection: the ports are used again.

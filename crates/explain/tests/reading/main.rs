@@ -150,6 +150,16 @@ fn zstd_files_have_many_frames() {
     assert!(capture.frames > 0 && capture.damaged.is_some(), "{capture:?}");
 }
 
+/// Breaks: a connection that is refused is a slow handshake, with the advice to keep connections open.
+#[test]
+fn a_refused_connection_is_refused() {
+    let syn = make::segment(false, 1_000, 0, 2, 0, 0, 0, 1);
+    let reset = make::segment(true, 0, 1_001, 20, 0, 0, 0, 1);
+    let (_, d) = verdict(101, &[(1_000_000_000, syn), (1_020_000_000, reset)]);
+    assert_eq!((d.dominant, d.healthy), (Cause::Reset, false));
+    assert!(d.findings[0].cure.contains("listens"), "{:?}", d.findings);
+}
+
 /// Breaks: memory that grows with the length of a capture.
 #[test]
 fn a_long_transfer_keeps_a_bounded_number_of_slices_and_points() {
