@@ -104,9 +104,16 @@ fn connect(view: &View<'_>, time: &mut Attribution) {
         let hole = losses::is_black_hole(view);
         time.add(if hole { Cause::MtuBlackHole } else { Cause::SenderApplication }, waited - asked);
     }
+    let whole = until.since(view.start);
+    if flow.refusal().is_some() {
+        time.add(Cause::Reset, whole);
+        return;
+    }
+    let needless = syn_was_answered(view);
     let lost = flow
         .hello
         .iter()
+        .filter(|_| !needless)
         .filter(|h| h.count > 1)
         .filter_map(|h| Some(h.last?.0.since(h.first?.0)))
         .max()
@@ -117,15 +124,24 @@ fn connect(view: &View<'_>, time: &mut Attribution) {
     time.add(Cause::Connect, whole - lost);
 }
 
+/// A SYN was sent again although the first one and its answer arrived: the initial timer of the sender is
+/// shorter than the round trip. A handshake with a loss takes that timer longer.
+pub(crate) fn syn_was_answered(view: &View<'_>) -> bool {
+    let flow = view.flow;
+    let [client, server] = &flow.hello;
+    if client.count.max(server.count) < 2 || view.base.is_zero() {
+        return false;
+    }
+    let took = client.first.zip(flow.established).map(|((asked, _), (done, _))| done.since(asked));
+    took.is_some_and(|took| took < view.base * 5 / 4 + SYN_SLACK)
+}
+
+/// Queues before the first data, beyond the quarter of a round trip.
+const SYN_SLACK: Span = Span::from_millis(100);
+
 /// A program that reads at once leaves less than this share unread when it is acknowledged.
 const MIN_UNREAD: f64 = 0.2;
 
-    let whole = until.since(view.start);
-    if flow.refusal().is_some() {
-        time.add(Cause::Reset, whole);
-        return;
-    }
-    let needless = syn_was_answered(view);
 /// What a full receive window means.
 fn window(view: &View<'_>) -> Cause {
     let half = view.half;

@@ -1,6 +1,7 @@
 //! SYNs, or the answers to them, were lost.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::attribution::syn_was_answered;
 use crate::words::seconds;
 
 pub(super) const INFO: Info = Info {
@@ -15,7 +16,7 @@ pub(super) const INFO: Info = Info {
 pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let [client, server] = &transfer.view.flow.hello;
     let again = client.count.saturating_sub(1).max(server.count.saturating_sub(1));
-    if again == 0 {
+    if again == 0 || syn_was_answered(&transfer.view) {
         return None;
     }
     let who = if client.count > 1 { "SYN" } else { "SYN-ACK" };

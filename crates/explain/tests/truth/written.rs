@@ -197,3 +197,18 @@ fn two_captures_are_aligned_in_any_order() {
     assert_eq!(back.round, there.round);
     assert!(there.round.as_secs_f64() > 0.039 && (back.offset + there.offset).abs() < 1e-6, "{back:?}");
 }
+
+/// Breaks: on paths whose round trip exceeds the initial timeout, the SYN that the timer repeats is taken for
+/// one that was lost.
+#[test]
+fn a_syn_that_a_short_timer_repeats_was_not_lost() {
+    let run = captured("rate = \"10 Mbit/s\"\ndelay = \"700 ms\"", "size = \"200 kB\"");
+    for place in ["a", "b"] {
+        let capture = whole(&run, place);
+        assert!(capture.flows[0].hello[0].count > 1, "no SYN was sent again");
+        let verdict = at(&run, place);
+        assert!(verdict.time_of(SynLoss).is_zero(), "{place}: {:?}", verdict.shares);
+    }
+    let told = at(&run, "a").findings.into_iter().find(|f| f.cause == Connect).unwrap();
+    assert!(told.evidence.contains("below the round trip"), "{}", told.evidence);
+}
