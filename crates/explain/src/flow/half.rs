@@ -30,6 +30,8 @@ const ORIGIN: u64 = 1 << 33;
 const MAX_SCALE: u8 = 14;
 /// Segments that a window of unknown scale must hold to be taken for a limit.
 const MIN_GUESSED: u64 = 4;
+/// Payload that every path takes: 576 bytes of IPv4 (RFC 791) less headers and options, and some to spare.
+const LEAST_PATH: u32 = 480;
 /// ACKs that a receiver delays come so late (RFC 1122: up to 500 ms).
 const DELAYED_ACK: [Span; 2] = [Span::from_millis(25), Span::from_millis(550)];
 
@@ -91,6 +93,8 @@ pub struct Half {
     far_by_sent: VecDeque<(Instant, Span)>,
     /// When the latest ACK passed, if it was delayed and acknowledged all there was.
     delayed: Option<Instant>,
+    /// Segments with data that did not end a write (without PSH).
+    unpushed: u64,
     /// The last segment of new data was shorter than full ones.
     last_short: bool,
     /// What releases data behind such a segment.
@@ -311,10 +315,18 @@ impl Half {
     fn full(&self) -> u32 {
         match (self.mss, self.counts.largest) {
             (0, largest) => largest.max(536),
+            (mss, largest) if self.writes_messages(mss, largest) => mss,
             // Once there is enough of it, what is sent tells better than what was agreed on.
             (mss, largest) if self.counts.data_segments > 10 && largest > 0 => mss.min(largest),
             (mss, _) => mss,
         }
+    }
+
+    /// The program writes less than a segment at a time, so that none is full: the largest is far below what was
+    /// agreed on, and no path takes so little, or each ends a write.
+    fn writes_messages(&self, mss: u32, largest: u32) -> bool {
+        let few = largest * 10 < mss * 7;
+        self.mss_is_agreed && few && (largest < LEAST_PATH || self.unpushed == 0)
     }
 
     fn round(&self) -> Span {

@@ -198,6 +198,20 @@ fn two_captures_are_aligned_in_any_order() {
     assert!(there.round.as_secs_f64() > 0.039 && (back.offset + there.offset).abs() < 1e-6, "{back:?}");
 }
 
+/// Breaks: a program that writes small messages is taken for a slow processor, because the largest of them
+/// counts as a full segment.
+#[test]
+fn a_program_of_small_messages_is_a_program() {
+    for every in [7, 13, 33] {
+        let flow = format!(
+            "size = \"30 kB\"\nwrites = {{ size = \"100 B\", every = \"{every} ms\" }}\n[flows.sender]\nnagle = false\n"
+        );
+        let verdict = at(&captured(LINE, &flow), "a");
+        assert_eq!(verdict.dominant, SenderApplication, "every {every} ms: {:?}", verdict.shares);
+        assert!(verdict.time_of(SenderProcessor).is_zero());
+    }
+}
+
 /// Breaks: on paths whose round trip exceeds the initial timeout, the SYN that the timer repeats is taken for
 /// one that was lost.
 #[test]

@@ -71,6 +71,7 @@ impl Half {
             self.mss = self.lengths.get();
         }
         self.counts.data_segments += 1;
+        self.unpushed += u64::from(!segment.flags.has(Flags::PSH));
         self.counts.bytes += u64::from(len);
         match segment.ecn {
             3 => {
@@ -82,7 +83,9 @@ impl Half {
         }
         let full = self.full();
         // Where large segments vanish, the largest that arrive are full.
-        let most = if self.largest_delivered > 0 { full.min(self.largest_delivered) } else { full };
+        let messages = self.writes_messages(self.mss, self.counts.largest);
+        let most =
+            if self.largest_delivered > 0 && !messages { full.min(self.largest_delivered) } else { full };
         let short = !len.is_multiple_of(full) && !len.is_multiple_of(most) && !segment.flags.has(Flags::FIN);
         self.note_burst(now, len);
         let wait = self.attribute(segment, start, end, peer);
