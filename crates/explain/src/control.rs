@@ -112,7 +112,11 @@ const LEAP: u64 = 5;
 fn leaps(view: &View<'_>) -> Option<Control> {
     let mss = u64::from(view.mss.max(1));
     let mut flights = view.stretches.iter().map(|s| s.slice.flight / mss);
-    let (first, next) = (flights.next()?, flights.next()?.max(flights.next().unwrap_or_default() / 2));
+    let (first, second) = (flights.next()?, flights.next()?);
+    // A start that quadruples the window (`fast_start`) reaches sixteen times the first flight with the third.
+    // Where the second slice ends before the second flight, the third has it.
+    let third = flights.next().filter(|_| second < 2 * first).unwrap_or_default();
+    let next = second.max(third / 2);
     let begins = view.flow.saw_syn() && view.stretches.first().is_some_and(|s| s.slice.losses == 0);
     (begins && first >= MIN_FIRST && next >= LEAP * first).then(|| Control {
         name: "farpace",

@@ -226,3 +226,21 @@ fn a_syn_that_a_short_timer_repeats_was_not_lost() {
     let told = at(&run, "a").findings.into_iter().find(|f| f.cause == Connect).unwrap();
     assert!(told.evidence.contains("below the round trip"), "{}", told.evidence);
 }
+
+/// Breaks: a start that quadruples the window, as profile `modern` has it with every control, is taken for
+/// control `farpace`.
+#[test]
+fn a_fast_start_is_no_control() {
+    for congestion in ["cubic", "reno"] {
+        let flow = format!(
+            "size = \"10 MB\"\n[flows.sender]\nprofile = \"modern\"\ncongestion = \"{congestion}\"\n"
+        );
+        for queue in ["2000 packets", "100 packets"] {
+            let run = captured(&format!("{LINE}\nqueue = \"{queue}\""), &flow);
+            for place in ["a", "b"] {
+                let control = at(&run, place).control;
+                assert_ne!(control.name, "farpace", "{congestion}, {queue}, {place}: {}", control.evidence);
+            }
+        }
+    }
+}
