@@ -130,6 +130,14 @@ pub(crate) fn title(transfer: &Transfer) -> String {
 pub(crate) fn paragraph(d: &Diagnosis) -> String {
     let info = d.dominant.info();
     let share = d.share_of(d.dominant) * 100.0;
+    if d.is_one_way {
+        return format!(
+            "About {} were sent in {}. Their ACKs are not in the capture: what arrived, and what limited the \
+             transfer, it does not tell.",
+            bytes(d.bytes.get()),
+            seconds(d.duration())
+        );
+    }
     let mut text = format!(
         "{} in {}: {}. ",
         bytes(d.bytes.get()),

@@ -51,6 +51,9 @@ impl Attribution {
 
 /// Goes through a transfer.
 pub(crate) fn attribute(view: &View<'_>) -> Attribution {
+    if view.is_one_way() {
+        return without_acks(view);
+    }
     let mut time = Attribution {
         times: vec![Span::ZERO; Cause::COUNT],
         policing: policing(view),
@@ -71,6 +74,19 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
     stall_cause::repairs(view, &mut time);
     waits(view, &mut time);
     rest(view, &mut time);
+    time
+}
+
+/// Without ACKs nothing is known of what the sender waited for.
+fn without_acks(view: &View<'_>) -> Attribution {
+    let mut time = Attribution {
+        times: vec![Span::ZERO; Cause::COUNT],
+        labels: vec![Cause::Unknown; view.stretches.len()],
+        classes: vec![Cause::Unknown; view.episodes.len()],
+        stalls: vec![Cause::Unknown; view.half.stalls.kept().len()],
+        ..Attribution::default()
+    };
+    time.add(Cause::Unknown, view.duration());
     time
 }
 
@@ -118,7 +134,6 @@ fn connect(view: &View<'_>, time: &mut Attribution) {
         .filter_map(|h| Some(h.last?.0.since(h.first?.0)))
         .max()
         .unwrap_or_default();
-    let whole = until.since(view.start);
     let lost = lost.min(whole);
     time.add(Cause::SynLoss, lost);
     time.add(Cause::Connect, whole - lost);

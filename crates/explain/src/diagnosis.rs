@@ -32,7 +32,9 @@ pub struct Diagnosis {
     pub start: Instant,
     /// ACK of the last byte.
     pub end: Instant,
-    /// Payload acknowledged.
+    /// The ACKs of the data are not in the capture: what arrived is not known, nor what limited it.
+    pub is_one_way: bool,
+    /// Payload acknowledged; of one direction alone, payload that was sent.
     pub bytes: ByteCount,
     /// Payload per time.
     pub goodput: Rate,
@@ -74,6 +76,12 @@ impl Diagnosis {
     }
 }
 
+/// The most that is known where times are wrong.
+const MISDATED: f64 = 0.5;
+
+/// What one direction tells without ACKs.
+const ONE_WAY: [Cause; 4] = [Cause::SynLoss, Cause::Reset, Cause::DuplicateCapture, Cause::Unknown];
+
 /// Says why what `side` sent took the time it took.
 pub fn diagnose(flow: &Flow, side: Side) -> Diagnosis {
     let transfer = AttributedView::new(flow, side);
@@ -86,6 +94,9 @@ pub fn diagnose(flow: &Flow, side: Side) -> Diagnosis {
     shares.sort_by(|a, b| b.time.cmp(&a.time).then(a.cause.cmp(&b.cause)));
     let mut findings: Vec<Finding> =
         Cause::ALL.iter().filter_map(|cause| evidence::find(*cause, &transfer)).collect();
+    if view.is_one_way() {
+        findings.retain(|f| ONE_WAY.contains(&f.cause));
+    }
     findings.sort_by(|a, b| b.time.cmp(&a.time).then(a.cause.cmp(&b.cause)));
     let dominant = shares.first().map_or(Cause::Unknown, |s| s.cause);
     let confidence = findings.iter().find(|f| f.cause == dominant).map_or(0.5, |f| f.confidence);
@@ -101,7 +112,8 @@ pub fn diagnose(flow: &Flow, side: Side) -> Diagnosis {
         vantage: view.vantage,
         start: view.start,
         end: view.end,
-        bytes: ByteCount::new(view.half.acknowledged()),
+        is_one_way: view.is_one_way(),
+        bytes: ByteCount::new(if view.is_one_way() { view.half.payload() } else { view.half.acknowledged() }),
         goodput: Rate::from_bytes_per_sec_f64(view.goodput()),
         base_rtt: known,
         path_rate: Rate::from_bytes_per_sec_f64(view.capacity),

@@ -161,6 +161,11 @@ impl<'a> View<'a> {
         view
     }
 
+    /// The ACKs of the data are not in the capture.
+    pub(crate) fn is_one_way(&self) -> bool {
+        self.half.counts.acks == 0 && self.half.counts.data_segments > 0
+    }
+
     /// How long the transfer took.
     pub fn duration(&self) -> Span {
         self.end.since(self.start)

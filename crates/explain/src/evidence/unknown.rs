@@ -15,6 +15,11 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     if !transfer.matters(Cause::Unknown) {
         return None;
     }
-    let evidence = format!("{} are not explained", seconds(transfer.time.of(Cause::Unknown)));
+    let time = seconds(transfer.time.of(Cause::Unknown));
+    let evidence = if transfer.view.is_one_way() {
+        format!("the capture has no ACKs of {time} of data")
+    } else {
+        format!("{time} are not explained")
+    };
     Some(transfer.finding(Cause::Unknown, 0.3, evidence, Vec::new()))
 }

@@ -78,10 +78,10 @@ pub struct Half {
     pub last_ack: Option<(Instant, u64)>,
     /// FIN.
     pub fin: Option<(Instant, u64)>,
-    /// Last data of the other side before the first data of this one: a request.
-    pub asked: Option<Instant>,
     /// Where the stream ends: the FIN's own number, as offset.
     data_end: Option<u64>,
+    /// Last data of the other side before the first data of this one: a request.
+    pub asked: Option<Instant>,
     /// The longest pause of the sender within the last round trip.
     recent_silence: Span,
     silence_ended: Instant,

@@ -104,6 +104,7 @@ fn diagnosis(v: &Reading) -> Diagnosis {
         vantage: Vantage::Sender,
         start: Instant::ZERO,
         end: Instant::ZERO + busy,
+        is_one_way: false,
         bytes: ByteCount::new(acked as u64),
         goodput: Rate::of(ByteCount::new(acked as u64), busy),
         base_rtt: (least > 0.0).then(|| Span::from_nanos((least * 1e6) as u64)),
