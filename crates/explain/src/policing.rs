@@ -44,6 +44,11 @@ const SAME_DELAY: f64 = 0.25;
 const MAX_BEHIND: f64 = 0.5;
 /// The least bucket, in segments.
 const MIN_DEPTH: f64 = 3.5;
+/// A bucket is full at first: this part of its depth passes before the first loss. What a queue of one or two
+/// packets lets pass is less than the bucket that would explain its losses later.
+const MIN_FIRST: f64 = 0.5;
+/// Deeper buckets, in segments, are not mistaken for such queues.
+const SMALL: f64 = 32.0;
 /// The least that is held to be one where a queue on the line would explain the losses as well, and they are
 /// not many.
 const DEEP: f64 = 8.0;
@@ -204,6 +209,10 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     };
     // A queue of that depth would have delayed what stood in it.
     let delay = best.depth / best.rate;
+    let small = best.depth < SMALL * f64::from(view.mss);
+    if from == 0 && small && (first.passed as f64) < MIN_FIRST * best.depth {
+        return LossOrigin::Queue;
+    }
     // One that holds so little may as well be a queue: queues of a few packets are common, such buckets are
     // not.
     if delay < MIN_DELAY.min(base / 16.0) {

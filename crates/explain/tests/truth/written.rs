@@ -198,6 +198,19 @@ fn two_captures_are_aligned_in_any_order() {
     assert!(there.round.as_secs_f64() > 0.039 && (back.offset + there.offset).abs() < 1e-6, "{back:?}");
 }
 
+/// Breaks: a queue of one or two packets is taken for a token bucket.
+#[test]
+fn a_queue_of_a_packet_is_no_policer() {
+    for packets in [1, 2] {
+        let run = captured(&format!("{LINE}\nqueue = \"{packets} packets\""), "size = \"2 MB\"");
+        for place in ["a", "b"] {
+            let verdict = at(&run, place);
+            assert_ne!(verdict.dominant, Policer, "{packets} seen from {place}");
+            assert!(verdict.time_of(Policer).is_zero());
+        }
+    }
+}
+
 /// Breaks: a program that writes small messages is taken for a slow processor, because the largest of them
 /// counts as a full segment.
 #[test]
