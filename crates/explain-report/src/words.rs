@@ -111,6 +111,12 @@ pub(crate) fn capture(examined: &ExaminedFile) -> String {
     if c.backwards > 0 {
         let _ = write!(text, "\n{} frames are earlier than the one before.", c.backwards);
     }
+    if c.misdated > 0 {
+        let _ = write!(text, "\n{} segments have a time that does not fit their place.", c.misdated);
+    }
+    if let (frames @ 1.., link_type) = c.foreign {
+        let _ = write!(text, "\n{frames} frames have link type {link_type}, which is not read.");
+    }
     if c.left_out > 0 {
         let _ = write!(text, "\n{} segments of connections beyond the limit were left out.", c.left_out);
     }

@@ -99,6 +99,9 @@ pub fn diagnose(flow: &Flow, side: Side) -> Diagnosis {
     }
     findings.sort_by(|a, b| b.time.cmp(&a.time).then(a.cause.cmp(&b.cause)));
     let dominant = shares.first().map_or(Cause::Unknown, |s| s.cause);
+    if flow.is_misdated {
+        findings.iter_mut().for_each(|f| f.confidence = f.confidence.min(MISDATED));
+    }
     let confidence = findings.iter().find(|f| f.cause == dominant).map_or(0.5, |f| f.confidence);
     let whole = view.duration().as_secs_f64();
     let share = |time: Span| if whole > 0.0 { time.as_secs_f64() / whole } else { 0.0 };
@@ -161,6 +164,12 @@ fn unknowable(view: &View<'_>) -> Vec<String> {
     if !view.flow.saw_syn() {
         say("The handshake is not in the capture: window scale, segment size and the options agreed on are \
              not known, and neither is what came before.");
+    }
+    if view.flow.is_misdated {
+        say(
+            "More than one in a hundred packets has a time that does not fit its place in the file, so that \
+             waits and round trips are not certain. reordercap puts packets in order.",
+        );
     }
     if view.half.overflow() > 0 {
         say("More was outstanding than this analysis follows; some retransmissions were not matched.");

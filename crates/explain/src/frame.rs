@@ -116,6 +116,8 @@ pub enum Found {
         /// Bytes of the next hop.
         mtu: u32,
     },
+    /// A link type that is not known.
+    Foreign,
     /// Anything else.
     Other,
     /// Too little was captured to see whether it is TCP.

@@ -137,6 +137,8 @@ pub struct Flow {
     pub copies: [u64; 2],
     /// Frame of the first copy.
     pub first_copy: Option<u64>,
+    /// Many times of the capture are wrong or out of order.
+    pub is_misdated: bool,
     /// It was followed until here only, because there was no memory for more ([`MAX_MEMORY`]).
     pub stopped: Option<Instant>,
     /// Its memory as the table has counted it.
@@ -181,6 +183,7 @@ impl Flow {
             too_big: Vec::new(),
             copies: [0; 2],
             first_copy: None,
+            is_misdated: false,
             stopped: None,
             counted: 0,
             duplicates: [Duplicates::default(), Duplicates::default()],
@@ -232,15 +235,15 @@ impl Flow {
         !self.resets.is_empty() || self.halves.iter().all(|h| h.fin.is_some())
     }
 
-    /// The handshake was captured.
-    pub fn saw_syn(&self) -> bool {
-        self.hello.iter().any(|h| h.first.is_some())
     /// The reset that answered a SYN: nobody listens.
     pub fn refusal(&self) -> Option<&Reset> {
         let nothing = self.halves.iter().all(|half| half.first_data.is_none());
         self.resets.iter().find(|reset| reset.refused && reset.from == Side::Server && nothing)
     }
 
+    /// The handshake was captured.
+    pub fn saw_syn(&self) -> bool {
+        self.hello.iter().any(|h| h.first.is_some())
     }
 
     /// A new SYN that cannot belong to this connection: the ports are used again.

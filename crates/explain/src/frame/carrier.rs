@@ -78,7 +78,7 @@ fn begin(link_type: u16, walk: &mut HeaderWalk<'_>) -> Option<NextHeader> {
             }
             ppp(walk)
         }
-        _ => Some(NextHeader::Done(Found::Other)),
+        _ => Some(NextHeader::Done(Found::Foreign)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading: captures of others and ours, whole or damaged, compressed or not.
 
 mod compressed;
+mod order;
 mod reading;
 mod records;
 pub mod ss;
@@ -13,6 +14,7 @@ use crate::flow::{Flow, FlowTable};
 use crate::frame::{self, CapturedSegment, Found};
 use farpace_trace::{CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant};
+use order::InOrder;
 use std::io::Read;
 
 /// What was read from a capture.
@@ -34,6 +36,10 @@ pub struct Capture {
     pub cut: u64,
     /// Frames that are earlier than the one before.
     pub backwards: u64,
+    /// Segments whose times are too far from those of their neighbours to be put in order.
+    pub misdated: u64,
+    /// Frames of link types that are not known, and the last such type.
+    pub foreign: (u64, u16),
     /// First and last time.
     pub time: Option<(Instant, Instant)>,
     /// Interfaces.
@@ -47,6 +53,9 @@ pub struct Capture {
     pub damaged: Option<String>,
 }
 
+/// One wrong time in so many segments, from which on times say little.
+const MANY_MISDATED: u64 = 100;
+
 /// Follows packets as they come, from a file or an interface.
 #[derive(Default)]
 pub struct Follower {
@@ -58,7 +67,11 @@ pub struct Follower {
     captured: u64,
     cut: u64,
     backwards: u64,
+    foreign: (u64, u16),
     time: Option<(Instant, Instant)>,
+    /// The time of the frame before.
+    newest: Instant,
+    order: InOrder,
 }
 
 impl Follower {
@@ -72,45 +85,52 @@ impl Follower {
         self.table.memory()
     }
 
-    /// Takes the next frame. Gives the segment, if it is one.
+    /// Takes the next frame. `each` sees the segments as they are put in order, soon afterwards.
     pub fn frame(
         &mut self,
-        link_type: u16,
-        interface: u32,
+        (link_type, interface): (u16, u32),
         time: Instant,
         data: &[u8],
         original: ByteCount,
-    ) -> Option<CapturedSegment> {
+        each: &mut impl FnMut(&CapturedSegment),
+    ) {
         self.frames += 1;
         self.captured += data.len() as u64;
         self.cut += u64::from((data.len() as u64) < original.get());
-        let mut now = time;
-        self.time = match self.time {
-            None => Some((time, time)),
-            Some((first, last)) => {
-                if time < last {
-                    self.backwards += 1;
-                    // Several interfaces may be written a little out of order; time must not go back.
-                    now = last;
-                }
-                Some((first, last.max(time)))
-            }
-        };
+        self.backwards += u64::from(time < self.newest);
+        self.newest = time;
+        self.time = Some(self.time.map_or((time, time), |(first, last)| (first, last.max(time))));
         match frame::read(link_type, data, original.get()) {
             Found::Tcp(mut segment) => {
                 self.segments += 1;
                 segment.frame = self.frames;
-                segment.time = now;
+                segment.time = time;
                 segment.interface = interface;
-                self.table.take(&segment);
-                return Some(segment);
+                self.order.put(segment);
+                while let Some(segment) = self.order.take() {
+                    self.give(&segment, each);
+                }
             }
-            Found::TooBig { src, dst, mtu } => self.table.too_big(src, dst, now, self.frames, mtu),
+            Found::TooBig { src, dst, mtu } => {
+                self.table.too_big(src, dst, time, self.frames, mtu);
+            }
             Found::TooShort => self.too_short += 1,
             Found::Fragment => self.fragments += 1,
+            Found::Foreign => self.foreign = (self.foreign.0 + 1, link_type),
             Found::Other => {}
         }
-        None
+    }
+
+    fn give(&mut self, segment: &CapturedSegment, each: &mut impl FnMut(&CapturedSegment)) {
+        self.table.take(segment);
+        each(segment);
+    }
+
+    /// Nothing follows: `each` sees the rest.
+    fn flush(&mut self, each: &mut impl FnMut(&CapturedSegment)) {
+        while let Some(segment) = self.order.take_rest() {
+            self.give(&segment, each);
+        }
     }
 
     /// Takes a segment that was no frame.
@@ -128,7 +148,14 @@ impl Follower {
     }
 
     /// Ends, and gives what came of it.
-    pub fn finish(self) -> Capture {
+    pub fn finish(mut self) -> Capture {
+        self.flush(&mut |_| {});
+        let misdated = self.order.misdated;
+        let left_out = self.table.left_out;
+        let mut flows = self.table.into_flows();
+        if misdated * MANY_MISDATED > self.segments {
+            flows.iter_mut().for_each(|flow| flow.is_misdated = true);
+        }
         Capture {
             frames: self.frames,
             segments: self.segments,
@@ -137,12 +164,14 @@ impl Follower {
             captured: ByteCount::new(self.captured),
             cut: self.cut,
             backwards: self.backwards,
+            misdated,
+            foreign: self.foreign,
             time: self.time,
             interfaces: 1,
             interface_names: Vec::new(),
-            left_out: self.table.left_out,
+            left_out,
             damaged: None,
-            flows: self.table.into_flows(),
+            flows,
         }
     }
 }
@@ -174,7 +203,7 @@ pub fn read_with(
                 let at = packet.interface.0;
                 let (time, original) = (packet.time, packet.original_len);
                 if let Some(link_type) = link_types.get(at as usize) {
-                    follower.frame(*link_type, at, time, packet.data, original).iter().for_each(&mut each);
+                    follower.frame((*link_type, at), time, packet.data, original, &mut each);
                     continue;
                 }
                 // A new interface; its description cannot be read while the packet is borrowed.
@@ -182,7 +211,7 @@ pub fn read_with(
                 let known = link_types.len();
                 link_types.extend(reader.interfaces().iter().skip(known).map(|i| i.link_type));
                 let link_type = link_types.get(at as usize).copied().unwrap_or_default();
-                follower.frame(link_type, at, time, &data, original).iter().for_each(&mut each);
+                follower.frame((link_type, at), time, &data, original, &mut each);
             }
             Err(error) => {
                 damaged = Some(error.to_string());
@@ -191,6 +220,7 @@ pub fn read_with(
         }
     }
     let names: Vec<Option<String>> = reader.interfaces().iter().map(|i| i.name.clone()).collect();
+    follower.flush(&mut each);
     let mut capture = follower.finish();
     capture.damaged = damaged;
     capture.interfaces = names.len();

@@ -31,7 +31,7 @@ fn connections_share_one_limit_of_memory() {
         for packet in with_gaps(port, 100) {
             now = Instant::from_nanos(now.as_nanos() + 1_000_000);
             read += packet.len();
-            follower.frame(101, 0, now, &packet, ByteCount::of_len(packet.len()));
+            follower.frame((101, 0), now, &packet, ByteCount::of_len(packet.len()), &mut |_| {});
             most = most.max(follower.memory());
         }
     }

@@ -150,6 +150,35 @@ fn zstd_files_have_many_frames() {
     assert!(capture.frames > 0 && capture.damaged.is_some(), "{capture:?}");
 }
 
+/// Breaks: a single wrong time, or the order of two interfaces, destroys the verdict; or a capture out of order
+/// gets a verdict that seems sure.
+#[test]
+fn wrong_times_are_put_right_or_told() {
+    let packets = Transfer::default().packets();
+    let (_, right) = verdict(101, &packets);
+    const HOUR: u64 = 3_600_000_000_000;
+    for change in [|time: u64| time + HOUR, |_| 5] {
+        let mut wrong = packets.clone();
+        wrong[300].0 = change(wrong[300].0);
+        let (capture, d) = verdict(101, &wrong);
+        assert_eq!((capture.backwards, capture.misdated), (1, 1));
+        assert_eq!((d.dominant, d.bytes, d.duration()), (right.dominant, right.bytes, right.duration()));
+        assert!(d.confidence == right.confidence && !d.unknowable.iter().any(|u| u.contains("reordercap")));
+    }
+    let mut mixed = packets.clone();
+    mixed[1..].chunks_mut(8).for_each(<[_]>::reverse);
+    let (capture, d) = verdict(101, &mixed);
+    assert!(capture.backwards > 100 && capture.misdated == 0);
+    assert_eq!(
+        (d.dominant, d.duration(), &d.shares.len()),
+        (right.dominant, right.duration(), &right.shares.len())
+    );
+    let (forward, back): (Vec<_>, Vec<_>) =
+        packets.into_iter().partition(|(_, p)| p[12..16] == [10, 0, 0, 1]);
+    let (_, d) = verdict(101, &[forward, back].concat());
+    assert!(d.confidence <= 0.5 && d.unknowable.iter().any(|u| u.contains("reordercap")));
+}
+
 /// Breaks: a connection that is refused is a slow handshake, with the advice to keep connections open.
 #[test]
 fn a_refused_connection_is_refused() {
@@ -158,6 +187,14 @@ fn a_refused_connection_is_refused() {
     let (_, d) = verdict(101, &[(1_000_000_000, syn), (1_020_000_000, reset)]);
     assert_eq!((d.dominant, d.healthy), (Cause::Reset, false));
     assert!(d.findings[0].cure.contains("listens"), "{:?}", d.findings);
+}
+
+/// Breaks: a capture of a link type that is not read gives no reason why nothing is found in it.
+#[test]
+fn link_types_that_are_not_read_are_told() {
+    let packets = Transfer::default().packets();
+    let capture = read(pcap(127, &packets, 96).as_slice()).unwrap();
+    assert_eq!((capture.foreign, capture.segments), ((packets.len() as u64, 127), 0));
 }
 
 /// Breaks: memory that grows with the length of a capture.

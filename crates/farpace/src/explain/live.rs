@@ -48,7 +48,7 @@ pub(crate) fn listen(
         for packet in packets.drain(..) {
             frame.clear();
             packet.write_frame(&mut frame);
-            follower.frame(1, 0, time, &frame, packet.len());
+            follower.frame((1, 0), time, &frame, packet.len(), &mut |_| {});
         }
     }
     let dropped = socket.counters().overflowed;
