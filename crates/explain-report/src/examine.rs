@@ -161,6 +161,7 @@ fn logged_ones(logged: &[ss::Logged], selection: &FlowSelection) -> (Vec<Transfe
         to: l.peer,
         diagnosis: l.diagnosis.clone(),
         cured: None,
+        cure_asked: false,
         packets: None,
         paths: None,
     };
@@ -262,6 +263,7 @@ pub fn try_cures(examined: &mut [ExaminedFile], stop: &dyn Fn() -> bool) -> Resu
         for transfer in &mut transfers {
             if let Some(flow) = examined.flow(transfer) {
                 number += 1;
+                transfer.cure_asked = true;
                 transfer.cured = cure::run(flow, &transfer.diagnosis, number, stop)?;
             }
         }

@@ -20,6 +20,8 @@ pub struct Transfer {
     pub diagnosis: Diagnosis,
     /// What a cure would bring.
     pub cured: Option<Cured>,
+    /// It was asked for a cure.
+    pub cure_asked: bool,
     /// Its packets, for the page; none without one, and of logs and traces.
     pub packets: Option<TimeSequence>,
     /// What each interface of the capture has of it; none without the packets.
@@ -35,6 +37,7 @@ impl Transfer {
             to: flow.address(side.other()),
             diagnosis: diagnose(flow, side),
             cured: None,
+            cure_asked: false,
             packets: None,
             paths: None,
         }

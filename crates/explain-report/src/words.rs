@@ -29,6 +29,8 @@ pub fn text(all: &[ExaminedFile], pair: Option<&CapturePair>, width: Option<usiz
             }
             if let Some(cured) = &transfer.cured {
                 let _ = write!(text, "\n{}\n", fill(&cure(cured)));
+            } else if transfer.cure_asked {
+                let _ = write!(text, "\nThe lab has no cure to try for this: {}.\n", d.dominant.info().title);
             }
             let _ = write!(text, "\n{}\n", fill(&control(d)));
             for line in &d.unknowable {
