@@ -8,6 +8,9 @@ use super::flow::{FlowPage, scale_bytes};
 use super::page::ExplainPage;
 use farpace_units::{ByteCount, Rate};
 
+/// Mathis' formula knows no timeouts, which are the rule above such a loss.
+const MAX_MATHIS: f64 = 0.1;
+
 impl FlowPage<'_> {
     /// For each policer: whether and when its bucket becomes empty at full speed.
     pub(super) fn policers(&self, window: ByteCount, limits: &[PathBottleneck], page: &mut ExplainPage) {
@@ -95,7 +98,9 @@ impl FlowPage<'_> {
                     count(p * per_gb)
                 ),
             );
-            if !self.rtt.is_zero() {
+            if p >= 1.0 {
+                page.item(2, "Nothing passes.");
+            } else if !self.rtt.is_zero() && p <= MAX_MATHIS {
                 // Mathis et al. 1997: rate = MSS / RTT * sqrt(3/2) / sqrt(p).
                 let bits = self.segment.payload.bits() as f64 / self.rtt.as_secs_f64() * (1.5 / p).sqrt();
                 page.item(
