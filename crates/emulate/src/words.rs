@@ -73,6 +73,18 @@ fn not(text: &str, what: &str, expected: &str) -> String {
     format!("`{text}` is not {what}: expected something like {expected}")
 }
 
+/// Refuses an interface that is named twice.
+///
+/// # Errors
+/// It is there twice: frames between an interface and itself go round and round.
+pub fn different<'a>(interfaces: impl Iterator<Item = &'a str> + Clone) -> Result<(), String> {
+    let again = |(at, name): (usize, &'a str)| interfaces.clone().take(at).any(|other| other == name);
+    match interfaces.clone().enumerate().find(|named| again(*named)) {
+        Some((_, name)) => Err(format!("`{name}` is named twice: its frames would go round and round")),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use crate::device::{InterfaceMode, advise, open_xdp};
 use crate::terminal;
 use anyhow::{Context, Result, bail};
-use farpace_emulate::Attachment;
+use farpace_emulate::{Attachment, words::different};
 use farpace_lab::scenario::Scenario;
 use farpace_live::Device;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
@@ -40,6 +40,7 @@ pub fn attach(
             None => (None, word.as_str()),
         });
     }
+    different(named.iter().map(|(_, interface)| *interface)).map_err(anyhow::Error::msg)?;
     let mut free = free.into_iter();
     let open = |(host, interface): (Option<String>, &str)| {
         let host = host.or_else(|| free.next().cloned()).context("an interface has no host")?;
