@@ -25,7 +25,9 @@ pub fn summarize(input: &RunInput, outcome: &RunOutcome, watch: &RunWatch, inter
         .iter()
         .zip(&scenario.flows)
         .enumerate()
-        .map(|(i, (outcome, flow))| summarize_flow(scenario, flow, outcome, watch.spent(i)))
+        .map(|(i, (outcome, flow))| {
+            summarize_flow(scenario, flow, outcome, watch.spent(i).within(outcome.elapsed))
+        })
         .collect();
     let status = match flows.iter().all(|f| f.intact) {
         true => Status::Complete,

@@ -38,7 +38,8 @@ pub struct RunTime {
     /// As much in flight as the congestion window allows.
     #[serde(rename = "congestion_window_s", serialize_with = "seconds")]
     pub congestion_window: Span,
-    /// Less in flight than the windows allow: the sender had nothing more to send, or no room to hold it.
+    /// Less in flight than the windows allow: the sender had nothing more to send, no room to hold it, or no
+    /// connection yet.
     #[serde(rename = "other_s", serialize_with = "seconds")]
     pub other: Span,
 }
@@ -56,6 +57,18 @@ impl RunTime {
         self.receiver_window += receiver_window;
         self.congestion_window += congestion_window;
         self.other += other;
+    }
+    /// The same, not longer than the transfer took: what bins have beyond their ends goes from the largest part.
+    pub(crate) fn within(mut self, most: Span) -> RunTime {
+        let mut over = self.total() - most;
+        let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = &mut self;
+        let mut parts = [silent, crawling, recovering, receiver_window, congestion_window, other];
+        parts.sort_by_key(|part| std::cmp::Reverse(**part));
+        for part in parts {
+            let less = over.min(*part);
+            (*part, over) = (*part - less, over - less);
+        }
+        self
     }
     /// All of it.
     pub fn total(&self) -> Span {
@@ -176,6 +189,8 @@ fn spent(bin: Span, s: &FlowSample) -> RunTime {
     // Delayed ACKs and the moment of the reading make "full" inexact.
     let full = in_flight + 3 >= window || in_flight * 10 >= window * 9;
     let to = match sender.recovery {
+        // No window is known before the handshake.
+        _ if sender.rwnd.is_zero() && sender.acknowledged.is_zero() => &mut spent.other,
         RecoveryState::Recovery | RecoveryState::Loss | RecoveryState::Cwr => &mut spent.recovering,
         _ if full && receiver <= congestion => &mut spent.receiver_window,
         _ if full => &mut spent.congestion_window,
@@ -200,7 +215,6 @@ pub struct Pictures {
 
 /// Looks on during a run.
 pub struct RunWatch {
-    bin: Span,
     flows: Vec<FlowTime>,
     /// Of the first flows.
     pictures: Vec<Pictures>,
@@ -225,7 +239,7 @@ impl RunWatch {
                 before: rtt * BEFORE,
             }
         });
-        RunWatch { bin, flows, pictures: pictured.collect(), places: None }
+        RunWatch { flows, pictures: pictured.collect(), places: None }
     }
 
     /// The run is about to begin: queues, drops and NICs are watched if there are pictures.
@@ -254,15 +268,16 @@ impl RunWatch {
                 pictures.drops.add(run.place_name(segment.element), segment, since);
             }
         }
-        self.samples(run.scenario(), run.samples());
+        let lasted = run.now().since(start);
+        self.samples(run.scenario(), run.samples(), lasted);
     }
 
-    /// The readings of one bin.
-    fn samples(&mut self, scenario: &Scenario, samples: &[FlowSample]) {
+    /// The readings of one bin, which lasted so long: the last one of a run may be cut.
+    fn samples(&mut self, scenario: &Scenario, samples: &[FlowSample], lasted: Span) {
         for s in samples {
             let Some(flow) = self.flows.get_mut(s.flow) else { continue };
             let active = !flow.is_over();
-            flow.sample(scenario, self.bin, s);
+            flow.sample(scenario, lasted, s);
             let Some(pictures) = self.pictures.get_mut(s.flow) else { continue };
             if active {
                 let x = &s.sender;
@@ -360,6 +375,24 @@ mod tests {
         }
     }
 
+    /// Breaks: with bins longer than the transfer, more time is spent than there was.
+    #[test]
+    fn no_more_is_spent_than_there_was() {
+        let ms = |n| Span::from_millis(n);
+        let spent = RunTime { silent: ms(3), other: ms(10), ..RunTime::default() };
+        assert_eq!(spent.within(ms(20)), spent);
+        assert_eq!(spent.within(ms(8)), RunTime { silent: ms(3), other: ms(5), ..RunTime::default() });
+        assert_eq!(spent.within(ms(1)).total(), ms(1));
+    }
+
+    /// Breaks: before a connection stands, the window of the receiver counts as what limits it.
+    #[test]
+    fn nothing_limits_before_the_handshake() {
+        let mut s = sample(1, 0, RecoveryState::Open);
+        s.sender.rwnd = ByteCount::ZERO;
+        assert_eq!(spent(Span::from_millis(10), &s).other, Span::from_millis(10));
+    }
+
     /// Breaks: the report lays the time of a transfer to the wrong cause, or leaves some of it out.
     #[test]
     fn every_bin_counts_once() {
@@ -377,7 +410,7 @@ mod tests {
             (2, sample(400, 20, open)),
         ] {
             for _ in 0..bins {
-                watch.samples(&scenario, &[s]);
+                watch.samples(&scenario, &[s], scenario.trace.bin);
             }
         }
         watch.end_stretches();
