@@ -113,4 +113,11 @@ mod tests {
         assert_eq!(queue("unlimited"), Ok(QueueOption::Limit(QueueLimit::Unlimited)));
         assert!(queue("50").is_err() && queue("50 mbit").is_err());
     }
+
+    /// Breaks: `farpace emulate lo lo`, whose frames go round and round.
+    #[test]
+    fn no_interface_is_named_twice() {
+        assert_eq!(different(["eth0", "eth1"].into_iter()), Ok(()));
+        assert!(different(["lo", "eth0", "lo"].into_iter()).unwrap_err().contains("`lo` is named twice"));
+    }
 }

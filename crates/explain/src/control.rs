@@ -113,7 +113,7 @@ fn leaps(view: &View<'_>) -> Option<Control> {
     let mss = u64::from(view.mss.max(1));
     let mut flights = view.stretches.iter().map(|s| s.slice.flight / mss);
     let (first, second) = (flights.next()?, flights.next()?);
-    // A start that quadruples the window (`fast_start`) reaches sixteen times the first flight with the third.
+    // A start that quadruples the window (`fast_start`) has sixteen times the first flight in the third.
     // Where the second slice ends before the second flight, the third has it.
     let third = flights.next().filter(|_| second < 2 * first).unwrap_or_default();
     let next = second.max(third / 2);

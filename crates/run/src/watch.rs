@@ -58,7 +58,8 @@ impl RunTime {
         self.congestion_window += congestion_window;
         self.other += other;
     }
-    /// The same, not longer than the transfer took: what bins have beyond their ends goes from the largest part.
+    /// The same, not longer than the transfer took: what bins have beyond their ends goes from the largest
+    /// part.
     pub(crate) fn within(mut self, most: Span) -> RunTime {
         let mut over = self.total() - most;
         let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = &mut self;

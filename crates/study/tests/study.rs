@@ -290,7 +290,8 @@ fn exact_points_get_no_more_seeds() {
     assert_eq!(StoredStudy::read(&one).unwrap().missing_runs(), 0, "spared runs are not missing");
 }
 
-/// Breaks: goodput above the rate of the line, as the sum of the rates of flows that send one after the other.
+/// Breaks: goodput above the rate of the line, as the sum of the rates of flows that send one after the
+/// other.
 #[test]
 fn rates_of_different_times_do_not_add_up() {
     let dir = tempfile::tempdir().unwrap();

@@ -322,8 +322,8 @@ impl Half {
         }
     }
 
-    /// The program writes less than a segment at a time, so that none is full: the largest is far below what was
-    /// agreed on, and no path takes so little, or each ends a write.
+    /// The program writes less than a segment at a time, so that none is full: the largest is far below what
+    /// was agreed on, and no path takes so little, or each ends a write.
     fn writes_messages(&self, mss: u32, largest: u32) -> bool {
         let few = largest * 10 < mss * 7;
         self.mss_is_agreed && few && (largest < LEAST_PATH || self.unpushed == 0)

@@ -128,8 +128,8 @@ fn parts_of_a_connection_are_enough_to_say_what_is_not_known() {
     assert_eq!((d.dominant, d.shares.len(), d.findings.len()), (Cause::Unknown, 1, 1));
 }
 
-/// Breaks: zstd files of several frames (pzstd, `cat a.zst b.zst`) end with the first one, frames to be skipped
-/// are refused, or nothing is used of a file that is cut.
+/// Breaks: zstd files of several frames (pzstd, `cat a.zst b.zst`) end with the first one, frames to be
+/// skipped are refused, or nothing is used of a file that is cut.
 #[test]
 fn zstd_files_have_many_frames() {
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -150,8 +150,8 @@ fn zstd_files_have_many_frames() {
     assert!(capture.frames > 0 && capture.damaged.is_some(), "{capture:?}");
 }
 
-/// Breaks: a single wrong time, or the order of two interfaces, destroys the verdict; or a capture out of order
-/// gets a verdict that seems sure.
+/// Breaks: a single wrong time, or the order of two interfaces, destroys the verdict; or a capture out of
+/// order gets a verdict that seems sure.
 #[test]
 fn wrong_times_are_put_right_or_told() {
     let packets = Transfer::default().packets();

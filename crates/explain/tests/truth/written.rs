@@ -217,7 +217,8 @@ fn a_queue_of_a_packet_is_no_policer() {
 fn a_program_of_small_messages_is_a_program() {
     for every in [7, 13, 33] {
         let flow = format!(
-            "size = \"30 kB\"\nwrites = {{ size = \"100 B\", every = \"{every} ms\" }}\n[flows.sender]\nnagle = false\n"
+            "size = \"30 kB\"\nwrites = {{ size = \"100 B\", every = \"{every} ms\" }}\n[flows.sender]\n\
+             nagle = false\n"
         );
         let verdict = at(&captured(LINE, &flow), "a");
         assert_eq!(verdict.dominant, SenderApplication, "every {every} ms: {:?}", verdict.shares);

@@ -42,7 +42,7 @@ Examples:
 
 Exit codes:
   0    all runs were made
-  1    a run crashed, failed, was impossible or took too long, or received bytes differ; merge: runs are missing
+  1    a run crashed, failed, was impossible or took too long, received bytes differ, or merge lacks runs
   2    wrong usage, a bad scenario, or a file that cannot be read or written
   130  interrupted; the same command continues with the finished runs";
 

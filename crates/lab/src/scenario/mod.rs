@@ -165,8 +165,8 @@ impl Scenario {
     }
 
     /// The first two of these paths of overrides of which the second replaces a value that the first has set:
-    /// a name and a number, or `*` and a name, may stand for the same element. None as well for a text that is
-    /// no TOML.
+    /// a name and a number, or `*` and a name, may stand for the same element. None as well for a text that
+    /// is no TOML.
     pub fn same_place(text: &str, paths: &[&str]) -> Option<(usize, usize)> {
         let root = document::parse(text).ok()?;
         let mut seen: Vec<(Vec<String>, usize)> = Vec::new();
