@@ -7,9 +7,7 @@ use crate::dataset;
 use crate::error::StudyError;
 use crate::journal::{self, RunJournal};
 use crate::plan::{PlanSpec, StudyPlan, short_digest};
-use crate::queue::MIN_SEEDS;
 use crate::record::RunRecord;
-use crate::statistics::{Metric, PointSummary, summarize};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -215,45 +213,6 @@ impl StoredStudy {
         };
         let planned = records.iter().filter(is_planned).count();
         Ok(StoredStudy { provenance, records, planned })
-    }
-
-    /// Runs that the plan has.
-    pub fn planned_runs(&self) -> u64 {
-        let spec = &self.provenance.plan;
-        spec.grid().map_or(0, |grid| grid.len().saturating_mul(spec.seeds))
-    }
-
-    /// Runs of the plan that are not there. With early stopping a point that is exact enough lacks none.
-    pub fn missing_runs(&self) -> u64 {
-        let missing = self.planned_runs().saturating_sub(self.planned as u64);
-        if self.provenance.plan.stop_at.is_none() {
-            return missing;
-        }
-        let spared = summarize(self, None).iter().map(|point| self.spared(point)).sum();
-        missing.saturating_sub(spared)
-    }
-
-    /// Says that runs are missing.
-    pub fn lacks(&self) -> Option<String> {
-        let missing = self.missing_runs();
-        (missing > 0).then(|| format!("{missing} of the plan's {} runs are not there.", self.planned_runs()))
-    }
-
-    /// Says that there are runs outside of the plan.
-    pub fn exceeds(&self) -> Option<String> {
-        let outside = self.records.len() - self.planned;
-        (outside > 0).then(|| format!("{outside} runs of earlier plans are in the data set, too."))
-    }
-
-    /// Runs of a point that early stopping has left out.
-    fn spared(&self, point: &PointSummary) -> u64 {
-        let spec = &self.provenance.plan;
-        let is_exact = |width: f64| {
-            let goodput = point.metric(Metric::Goodput);
-            goodput.is_some_and(|g| g.runs as u64 >= MIN_SEEDS && g.ci95 <= width * g.mean.abs())
-        };
-        let left_out = spec.seeds.saturating_sub((point.runs + point.unmeasured) as u64);
-        if spec.stop_at.is_some_and(is_exact) { left_out } else { 0 }
     }
 
     /// Writes the study to a folder that has none.

@@ -31,7 +31,7 @@ const MAX_SCALE: u8 = 14;
 /// Segments that a window of unknown scale must hold to be taken for a limit.
 const MIN_GUESSED: u64 = 4;
 /// Payload that every path takes: 576 bytes of IPv4 (RFC 791) less headers and options, and some to spare.
-const LEAST_PATH: u32 = 480;
+const MIN_PATH: u32 = 480;
 /// ACKs that a receiver delays come so late (RFC 1122: up to 500 ms).
 const DELAYED_ACK: [Span; 2] = [Span::from_millis(25), Span::from_millis(550)];
 
@@ -326,7 +326,7 @@ impl Half {
     /// was agreed on, and no path takes so little, or each ends a write.
     fn writes_messages(&self, mss: u32, largest: u32) -> bool {
         let few = largest * 10 < mss * 7;
-        self.mss_is_agreed && few && (largest < LEAST_PATH || self.unpushed == 0)
+        self.mss_is_agreed && few && (largest < MIN_PATH || self.unpushed == 0)
     }
 
     fn round(&self) -> Span {
