@@ -17,7 +17,8 @@ fn carry(net: &Net, listener: &std::net::TcpListener) {
     let read = std::thread::spawn(move || receive(&mut { near }, 0, DOWN));
     receive(&mut { far }, 0, UP);
     read.join().unwrap();
-    (up.join().unwrap(), down.join().unwrap());
+    up.join().unwrap();
+    down.join().unwrap();
 }
 
 fn lines(path: &Path) -> Vec<Value> {
