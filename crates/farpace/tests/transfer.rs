@@ -1,4 +1,6 @@
 //! `farpace send`, `recv` and `copy` as people run them, over loopback: exit codes, messages, files.
+//!
+//! Long because its tests share a far end behind ssh that is none, and the helpers of both directions.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
@@ -807,8 +809,8 @@ fn what_could_not_be_looked_at_is_not_deleted() {
     assert!(there.path().join("site/sub/extra").exists(), "{errors}");
 }
 
-/// Breaks: a copy from another machine that is incomplete ends as if all were there; `--or-scp` replaces files
-/// in a dry run; or several sources replace each other under one name.
+/// Breaks: a copy from another machine that is incomplete ends as if all were there; `--or-scp` replaces
+/// files in a dry run; or several sources replace each other under one name.
 #[test]
 fn what_a_copy_leaves_out_is_told() {
     let Folders { here, there } = folders();

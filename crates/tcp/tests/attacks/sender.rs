@@ -84,9 +84,9 @@ fn blocks_downwards_and_again_are_bounded() {
     }
 }
 
-/// Breaks: blocks over all that is outstanding, which each ACK repeats: each costs as much as all segments that
-/// it covers, so that a few hundred ACKs a second take a processor. Debug builds count the queue anew, and
-/// cannot tell.
+/// Breaks: blocks over all that is outstanding, which each ACK repeats: each costs as much as all segments
+/// that it covers, so that a few hundred ACKs a second take a processor. Debug builds count the queue anew,
+/// and cannot tell.
 #[test]
 fn wide_blocks_are_bounded() {
     let _alone = alone();

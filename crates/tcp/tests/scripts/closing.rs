@@ -71,8 +71,8 @@ fn peer_closes_first() {
     );
 }
 
-/// Breaks: a FIN goes out beyond the peer's window behind data that fills it, is refused there, and waits for a
-/// timeout when the window opens.
+/// Breaks: a FIN goes out beyond the peer's window behind data that fills it, is refused there, and waits for
+/// a timeout when the window opens.
 #[test]
 fn a_fin_has_a_place_in_the_window() {
     let mut s = Script::established(&plain(), 500);

@@ -99,19 +99,20 @@ fn repairs_losses_far_apart(profile: Profile, sack: bool) {
     assert!(long.repairs_a_loss(), "{profile:?}: the loss 2.7 GB later");
 }
 
-/// A `judged` of 2 GiB ago looked newer than all that is sent: RACK of profile linux found no loss.
+/// Breaks: a `judged` of 2 GiB ago looks newer than all that is sent: RACK of profile linux finds no loss.
 #[test]
 fn linux_rack_finds_a_loss_more_than_2_gib_after_the_last() {
     repairs_losses_far_apart(Profile::Linux, true);
 }
 
-/// A `recover` of 2 GiB ago looked newer than SND.UNA: no fast retransmit without SACK (RFC 6582 §3.2).
+/// Breaks: a `recover` of 2 GiB ago looks newer than SND.UNA: no fast retransmit without SACK (RFC 6582
+/// §3.2).
 #[test]
 fn newreno_repairs_a_loss_more_than_2_gib_after_the_last() {
     repairs_losses_far_apart(Profile::NewReno, false);
 }
 
-/// The count of acknowledged bytes overflowed after 4 GiB without SACK: a panic where overflow is checked.
+/// Breaks: the count of acknowledged bytes overflows after 4 GiB without SACK: a panic where that is checked.
 #[test]
 fn newreno_counts_more_than_4_gib_without_sack() {
     LongLived::open(Profile::NewReno, false).carry(4_400_000_000);

@@ -102,8 +102,8 @@ fn simultaneous_open() {
     );
 }
 
-/// Breaks: the window of a SYN-ACK that crosses ours counts as scaled (RFC 7323 §2.2), so that a small receiver
-/// gets many times what it takes.
+/// Breaks: the window of a SYN-ACK that crosses ours counts as scaled (RFC 7323 §2.2), so that a small
+/// receiver gets many times what it takes.
 #[test]
 fn the_window_of_a_crossing_syn_ack_is_not_scaled() {
     let mut s = Script::connect(&Settings { window_scale: Some(true), ..plain() });

@@ -61,7 +61,7 @@ impl LinuxRecovery {
         let mut index = cx.segments.index_at_or_after(block.start);
         loop {
             if !is_dsack {
-                // What was SACKED before tells nothing new, and a hostile block may cover all of it each time.
+                // What was SACKED before tells nothing new, and a hostile block may cover all of it.
                 let Some(next) = cx.segments.find(index, usize::MAX, Tags::SACKED, Tags::NONE) else { break };
                 index = next;
             }
