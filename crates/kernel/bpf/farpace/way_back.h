@@ -5,7 +5,7 @@
 #include "../fixed.h"
 
 #define TICK 1000U
-#define KNOWN_AFTER (NSEC_PER_SEC / 10)
+#define KNOWN_AFTER (NSEC_PER_SEC * 3 / 20)
 #define TICKS_PACE 2
 #define NOTHING TICK
 #define NOTHING_OF 256
