@@ -100,8 +100,9 @@ pub(crate) fn modified(metadata: &Metadata) -> FileTime {
 }
 
 impl Walk {
-    fn problem(&mut self, path: &Path, fault: TransferFault) -> bool {
-        self.problems.push(TransferProblem { path: clean(&path.to_string_lossy()), fault });
+    /// The receiver is told, too: the path is that within the transfer, and no path of this machine.
+    fn problem(&mut self, at: &RelPath, fault: TransferFault) -> bool {
+        self.problems.push(TransferProblem { path: at.to_string(), fault });
         false
     }
 
@@ -109,10 +110,10 @@ impl Walk {
     fn visit(&mut self, at: RelPath, from: &Path) -> bool {
         let metadata = match fs::symlink_metadata(from) {
             Ok(metadata) => metadata,
-            Err(error) => return self.problem(from, TransferFault::of(&error, "cannot look at it")),
+            Err(error) => return self.problem(&at, TransferFault::of(&error, "cannot look at it")),
         };
         if self.entries >= MAX_ENTRIES {
-            return self.problem(from, TransferFault::new(Code::Limit, "too many files for one transfer"));
+            return self.problem(&at, TransferFault::new(Code::Limit, "too many files for one transfer"));
         }
         // Who names a directory wants it, and names what is not wanted of it.
         let is_root_directory = metadata.is_dir() && at.split().0.is_none();
@@ -126,11 +127,11 @@ impl Walk {
             t if t.is_dir() => EntryKind::Directory,
             t if t.is_symlink() => match fs::read_link(from) {
                 Ok(target) => EntryKind::Link { target: target.as_os_str().as_bytes().to_owned() },
-                Err(error) => return self.problem(from, TransferFault::of(&error, "cannot read the link")),
+                Err(error) => return self.problem(&at, TransferFault::of(&error, "cannot read the link")),
             },
             _ => {
                 return self.problem(
-                    from,
+                    &at,
                     TransferFault::new(Code::Special, "neither file, directory nor link: not sent"),
                 );
             }
@@ -140,7 +141,7 @@ impl Walk {
             {
                 Ok(listed) => listed,
                 Err(error) => {
-                    return self.problem(from, TransferFault::of(&error, "cannot read the directory"));
+                    return self.problem(&at, TransferFault::of(&error, "cannot read the directory"));
                 }
             },
             _ => Vec::new(),
@@ -158,7 +159,10 @@ impl Walk {
         for name in listed {
             match at.join(&name) {
                 Ok(below) => whole &= self.visit(below, &from.join(&name)),
-                Err(why) => whole = self.problem(&from.join(&name), TransferFault::new(Code::Path, why)),
+                Err(why) => {
+                    let text = format_args!("{}: {why}", clean(&name.to_string_lossy()));
+                    whole = self.problem(&at, TransferFault::new(Code::Path, text));
+                }
             }
         }
         if is_directory {
