@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Ended connections whose records are kept by default, and at most. Each takes less than 1 kB.
 const DEFAULT_RECORDS: usize = 10_000;
-const MAX_RECORDS: usize = 1_000_000;
+const MAX_RECORDS: usize = 100_000;
 /// Interfaces of one side at most.
 const MAX_INTERFACES: usize = 32;
 /// Length of a file at most, in bytes.
@@ -98,7 +98,7 @@ pub struct GatewayFile {
     /// Share of the connections that could be split and pass unsplit, 0 to 0.5: the control group. As many of
     /// the split ones are compared with them, and `status` shows what splitting gains (default: 0).
     pub control_group: f64,
-    /// Connections that have ended whose records are kept for `status --records`, 0 to 1000000, the latest
+    /// Connections that have ended whose records are kept for `status --records`, 0 to 100000, the latest
     /// (default: 10000).
     pub records: usize,
     /// A line of JSON for each connection that has ended is appended to this file; SIGHUP opens it again
@@ -486,7 +486,7 @@ mod tests {
             ("lan = [\"a\"]\nwan = [\"b\"]\nrule_priority = 0", "rule_priority"),
             ("lan = [\"a\"]\nwan = [\"b\"]\ncontrol_group = 5", "as in 0.05"),
             ("lan = [\"a\"]\nwan = [\"b\"]\ncontrol_group = nan", "as in 0.05"),
-            ("lan = [\"a\"]\nwan = [\"b\"]\nrecords = 1000001", "0 to 1000000"),
+            ("lan = [\"a\"]\nwan = [\"b\"]\nrecords = 100001", "0 to 100000"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 0", "1 to 64"),
             ("lan = [\"a\"]\nwan = [\"b\"]\nthreads = 65", "1 to 64"),
             ("lan = [\"a\"]\npeer = \"p.conf\"\nthreads = 2", "one thread"),

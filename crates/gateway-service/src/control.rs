@@ -11,8 +11,8 @@ use crate::Note;
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use farpace_http::{HostRule, HttpRequest, HttpResponse, HttpRules, HttpServer};
-use farpace_live::Handle;
 use farpace_live::system::state_folder;
+use farpace_live::{Handle, write_private};
 use farpace_trace::table_rows;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{Uid, geteuid};
@@ -23,6 +23,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ const CAPTURE_START: &str = "capture-start ";
 const CAPTURE_STOP: &str = "capture-stop";
 /// The line that asks for records, which are sent as Parquet.
 const RECORDS: &str = "records";
+/// Time for a file of records to be made.
+const MAX_RECORDS_WAIT: Duration = Duration::from_secs(60);
 /// Length of a file of records at most, in bytes.
 const MAX_RECORDS_ANSWER: u64 = 1 << 30;
 /// How a file of Parquet begins.
@@ -69,7 +72,7 @@ pub enum GatewayRequest {
     /// It wants to know something.
     Look(Question, Sender<Snapshot>),
     /// It wants the records of connections.
-    Records(Sender<Result<Vec<ConnectionRecord>>>),
+    Records(Sender<Result<Vec<Arc<ConnectionRecord>>>>),
     /// A capture is to begin.
     StartCapture(CaptureFiles, Sender<Result<Value>>),
     /// The capture is to end.
@@ -326,7 +329,7 @@ pub fn switch_capture(pid: Option<u32>, start: Option<&CaptureConfig>) -> Result
     if line.len() as u64 > MAX_QUESTION {
         bail!("the name of the directory is too long");
     }
-    let answer = ask(&path_of(pid), &line, MAX_ANSWER);
+    let answer = ask(&path_of(pid), &line, MAX_ANSWER, MAX_WAIT);
     let answer = answer.with_context(|| format!("the gateway {pid} does not answer"))?;
     Ok(json_of(pid, &answer)?["capture"].clone())
 }
@@ -338,7 +341,7 @@ pub fn switch_capture(pid: Option<u32>, start: Option<&CaptureConfig>) -> Result
 /// There is no such gateway, it does not answer, or the file cannot be written.
 pub fn write_records(pid: Option<u32>, file: &Path) -> Result<u64> {
     let pid = process_of(pid)?;
-    let answer = ask(&path_of(pid), RECORDS, MAX_RECORDS_ANSWER);
+    let answer = ask(&path_of(pid), RECORDS, MAX_RECORDS_ANSWER, MAX_RECORDS_WAIT);
     let answer = answer.with_context(|| format!("the gateway {pid} does not answer"))?;
     let answer = Bytes::from(answer);
     if !answer.starts_with(PARQUET) {
@@ -346,22 +349,19 @@ pub fn write_records(pid: Option<u32>, file: &Path) -> Result<u64> {
     }
     // One that was cut has no index at its end.
     let count = table_rows(&answer).with_context(|| format!("the gateway {pid} did not send all"))?;
-    let mut part = file.as_os_str().to_owned();
-    part.push(".part");
-    let written = fs::write(&part, &answer).and_then(|()| fs::rename(&part, file));
-    written.with_context(|| format!("cannot write {}", file.display()))?;
+    write_private(file, &answer).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(count)
 }
 
 fn fetch(path: &Path) -> io::Result<Vec<u8>> {
-    ask(path, "status", MAX_ANSWER)
+    ask(path, "status", MAX_ANSWER, MAX_WAIT)
 }
 
-/// The answer to a line, of so many bytes at most.
-fn ask(path: &Path, line: &str, most: u64) -> io::Result<Vec<u8>> {
+/// The answer to a line, of so many bytes at most, for each part of which it waits so long.
+fn ask(path: &Path, line: &str, most: u64, wait: Duration) -> io::Result<Vec<u8>> {
     let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(MAX_WAIT))?;
-    stream.set_write_timeout(Some(MAX_WAIT))?;
+    stream.set_read_timeout(Some(wait))?;
+    stream.set_write_timeout(Some(wait))?;
     stream.write_all(format!("{line}\n").as_bytes())?;
     let mut answer = Vec::new();
     stream.take(most).read_to_end(&mut answer)?;

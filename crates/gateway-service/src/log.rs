@@ -1,7 +1,7 @@
 //! The log of connections: a line of JSON for each that has ended.
 //!
 //! A thread of its own writes it: a slow disk delays no packet. If it does not keep up, lines are left out
-//! and counted; if it fails, the log ends with a note, and the gateway goes on.
+//! and counted; if it fails, the log pauses with a note until SIGHUP, and the gateway goes on.
 
 use super::records::ConnectionRecord;
 use crate::Note;
@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const MAX_END: Duration = Duration::from_secs(1);
 
 enum LogJob {
     /// Connections that have ended, and how many more were left out.
-    Write(Vec<ConnectionRecord>, u64),
+    Write(Vec<Arc<ConnectionRecord>>, u64),
     /// The file may have been renamed: it is opened again.
     Reopen,
 }
@@ -48,12 +49,7 @@ impl ConnectionLog {
         let path = path.to_owned();
         let write = move || {
             let _end = end;
-            if let Err(error) = write_all(&queue, file, &path) {
-                note(&format!(
-                    "the log {} has ended: {error}; the gateway goes on without it",
-                    path.display()
-                ));
-            }
+            write_all(&queue, file, &path, note);
         };
         let thread = std::thread::Builder::new().name("log".to_owned());
         let thread = thread.spawn(write).context("cannot start a thread")?;
@@ -61,7 +57,7 @@ impl ConnectionLog {
     }
 
     /// Connections have ended; `left_out`: and so many more.
-    pub fn add(&mut self, records: Vec<ConnectionRecord>, left_out: u64) {
+    pub fn add(&mut self, records: Vec<Arc<ConnectionRecord>>, left_out: u64) {
         self.left_out += left_out;
         if records.is_empty() && self.left_out == 0 {
             return;
@@ -75,7 +71,7 @@ impl ConnectionLog {
 
     /// Opens the file again, after it was renamed.
     pub fn reopen(&self) {
-        // Where it is full, or has ended, the next SIGHUP does it.
+        // Where too much waits, the next SIGHUP does it.
         let _ = self.jobs.try_send(LogJob::Reopen);
     }
 
@@ -93,20 +89,32 @@ fn append_to(path: &Path) -> Result<File> {
     file.with_context(|| format!("cannot write the log {}", path.display()))
 }
 
-fn write_all(queue: &Receiver<LogJob>, file: File, path: &Path) -> Result<()> {
-    let mut out = BufWriter::new(file);
+fn write_all(queue: &Receiver<LogJob>, file: File, path: &Path, note: Note) {
+    let mut out = Some(BufWriter::new(file));
+    let mut missed = 0;
     for job in queue {
-        match job {
-            LogJob::Reopen => out = BufWriter::new(append_to(path)?),
+        let done = match job {
+            LogJob::Reopen => append_to(path).map(|file| out = Some(BufWriter::new(file))),
             LogJob::Write(records, left_out) => {
-                write(&mut out, &records, left_out).with_context(|| "cannot write to it")?;
+                missed += left_out;
+                let written =
+                    out.as_mut().map_or(Ok(false), |out| write(out, &records, missed).map(|()| true));
+                match written {
+                    Ok(true) => missed = 0,
+                    // Some of them may be there after all.
+                    Ok(false) | Err(_) => missed += records.len() as u64,
+                }
+                written.map(drop).with_context(|| format!("cannot write the log {}", path.display()))
             }
+        };
+        if let Err(error) = done {
+            out = None;
+            note(&format!("{error:#}; the gateway goes on without it, and tries again at SIGHUP"));
         }
     }
-    Ok(())
 }
 
-fn write(out: &mut impl Write, records: &[ConnectionRecord], left_out: u64) -> io::Result<()> {
+fn write(out: &mut impl Write, records: &[Arc<ConnectionRecord>], left_out: u64) -> io::Result<()> {
     for record in records {
         writeln!(out, "{}", record.json())?;
     }
@@ -119,9 +127,13 @@ fn write(out: &mut impl Write, records: &[ConnectionRecord], left_out: u64) -> i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::tests::ended;
+    use crate::records::tests;
     use serde_json::Value;
     use std::os::unix::fs::PermissionsExt;
+
+    fn ended() -> Arc<ConnectionRecord> {
+        Arc::new(tests::ended())
+    }
 
     fn lines(path: &Path) -> Vec<Value> {
         let text = std::fs::read_to_string(path).unwrap();
@@ -166,6 +178,18 @@ mod tests {
             log.add(vec![ended()], 0);
         }
         log.end();
+        // What could not be written is counted when there is room again.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let mut log = ConnectionLog::open(&path, |_| {}).unwrap();
+        (0..2).for_each(|_| log.add(vec![ended(), ended()], 0));
+        std::fs::remove_file(&path).unwrap();
+        log.reopen();
+        log.add(vec![ended()], 0);
+        log.end();
+        let found = lines(&path);
+        assert_eq!((found.len(), &found[1]["left_out_connections"]), (2, &4.into()), "{found:?}");
         let (jobs, queue) = sync_channel(MAX_BUNDLES);
         let (_end, done) = sync_channel(0);
         let thread = std::thread::Builder::new().spawn(|| {}).unwrap();

@@ -9,6 +9,7 @@ use farpace_trace::{ParquetCell, ParquetColumn, TableKind, TableWriter, TraceErr
 use farpace_units::{ByteCount, Instant, Span};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Connections that live of which a file tells at most.
 pub const MAX_LIVING: usize = 100_000;
@@ -65,7 +66,6 @@ fn mean_rate(record: &ConnectionRecord, way: usize) -> ParquetCell {
 }
 
 /// A connection that has ended, or lives.
-#[derive(Clone)]
 pub struct ConnectionRecord {
     /// Time of its SYN, since 1970-01-01.
     began: Span,
@@ -132,12 +132,12 @@ fn columns() -> Vec<(ParquetColumn, String)> {
 ///
 /// # Errors
 /// The library reports one.
-pub fn parquet(records: &[ConnectionRecord]) -> Result<Vec<u8>, TraceError> {
+pub fn parquet(records: &[Arc<ConnectionRecord>]) -> Result<Vec<u8>, TraceError> {
     let columns = columns();
-    let described = columns.iter();
-    let described =
-        described.map(|(column, text)| (format!("farpace.description.{}", column.name), text.clone()));
-    let described: Vec<_> = described.collect();
+    let described = |(column, text): &(ParquetColumn, String)| {
+        (format!("farpace.description.{}", column.name), text.clone())
+    };
+    let described: Vec<_> = columns.iter().map(described).collect();
     let columns = columns.into_iter().map(|(column, _)| column).collect();
     let mut table = TableWriter::new(Vec::new(), "connection", columns, described)?;
     for record in records {
@@ -148,18 +148,18 @@ pub fn parquet(records: &[ConnectionRecord]) -> Result<Vec<u8>, TraceError> {
 
 /// The latest connections that have ended, the oldest first.
 #[derive(Default)]
-pub struct EndedRing(VecDeque<ConnectionRecord>);
+pub struct EndedRing(VecDeque<Arc<ConnectionRecord>>);
 
 impl EndedRing {
     /// Keeps the latest `most`.
-    pub fn keep(&mut self, ended: &[ConnectionRecord], most: usize) {
+    pub fn keep(&mut self, ended: &[Arc<ConnectionRecord>], most: usize) {
         let latest = ended.len().saturating_sub(most);
         self.0.extend(ended.iter().skip(latest).cloned());
         self.0.drain(..self.0.len().saturating_sub(most));
     }
 
     /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &ConnectionRecord> {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<ConnectionRecord>> {
         self.0.iter()
     }
 }
@@ -278,7 +278,7 @@ pub mod tests {
     #[test]
     fn the_latest_are_kept() {
         let mut ring = EndedRing::default();
-        let numbered = |n: u64| ConnectionRecord { began: Span::from_secs(n), ..ended() };
+        let numbered = |n: u64| Arc::new(ConnectionRecord { began: Span::from_secs(n), ..ended() });
         let kept = |ring: &EndedRing| ring.all().map(|record| record.began.as_secs_f64()).collect::<Vec<_>>();
         ring.keep(&[numbered(1), numbered(2)], 3);
         ring.keep(&[numbered(3), numbered(4)], 3);

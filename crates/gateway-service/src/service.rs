@@ -21,6 +21,7 @@ use farpace_units::{Instant, Span};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Connections are handed over in this time, or end.
 const DRAIN: Span = Span::from_secs(30);
@@ -271,13 +272,13 @@ impl GatewayService {
     }
 
     /// The latest connections that have ended, and those that live.
-    fn records(&mut self) -> Result<Vec<ConnectionRecord>> {
+    fn records(&mut self) -> Result<Vec<Arc<ConnectionRecord>>> {
         self.take_ended()?;
         let now = self.first.driver.epoch() + self.first.driver.now().since(Instant::ZERO);
         let others = self.workers.each(|shard| shard.view(MAX_LIVING))?;
         let all =
             others.into_iter().fold(self.first.view(MAX_LIVING), |sum, view| sum.with(view, MAX_LIVING));
-        let living = all.flows.into_iter().map(|view| ConnectionRecord::living(now, view));
+        let living = all.flows.into_iter().map(|view| Arc::new(ConnectionRecord::living(now, view)));
         Ok(self.ended.all().cloned().chain(living).collect())
     }
 

@@ -123,11 +123,11 @@ impl GatewayShard {
     }
 
     /// The connections that have ended since the last call, and how many more had no room.
-    pub fn take_ended(&mut self) -> (Vec<ConnectionRecord>, u64) {
+    pub fn take_ended(&mut self) -> (Vec<Arc<ConnectionRecord>>, u64) {
         let epoch = self.driver.epoch();
         let gateway = self.driver.world_mut().element_mut::<Gateway>(self.gateway);
         let (ended, lost) = gateway.map(Gateway::take_ended).unwrap_or_default();
-        (ended.into_iter().map(|flow| ConnectionRecord::ended(epoch, flow)).collect(), lost)
+        (ended.into_iter().map(|flow| Arc::new(ConnectionRecord::ended(epoch, flow))).collect(), lost)
     }
 
     /// What it does, with so many connections at most.

@@ -46,14 +46,14 @@ pub fn read_private(path: &Path, limit: u64) -> Result<String, PrivateFileError>
     Ok(text)
 }
 
-/// Writes a file with mode 0600, or replaces one: whoever opens it finds the old text or the new one, never a
-/// part, also after a crash of the machine.
+/// Writes a file with mode 0600, or replaces one: whoever opens it finds the old content or the new one,
+/// never a part, also after a crash of the machine.
 ///
 /// # Errors
 /// The system refuses. What was there stays.
-pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+pub fn write_private(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let (new, mut file) = temporary(path)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let written = file.write_all(content.as_ref()).and_then(|()| file.sync_all());
     let done = written.and_then(|()| fs::rename(&new, path));
     if let Err(error) = done {
         let _ = fs::remove_file(&new);

@@ -21,7 +21,7 @@ impl TokenFile {
     }
 
     fn write_to(path: PathBuf, token: &str) -> Result<Self> {
-        write_private(&path, &format!("{token}\n"))
+        write_private(&path, format!("{token}\n"))
             .with_context(|| format!("cannot write the token of the dashboard to {}", path.display()))?;
         Ok(TokenFile(path))
     }
