@@ -5,7 +5,7 @@ use crate::recovery::AckInput;
 use crate::segment::Segment;
 use farpace_events::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
-use farpace_wire::tcp::SackBlocks;
+use farpace_wire::tcp::{SackBlocks, TcpFlags};
 
 /// Room in the send buffer of which the application is always told.
 const USEFUL_ROOM: u64 = 16_384;
@@ -171,7 +171,7 @@ impl Connection {
         let h = &segment.header;
         // The window in a SYN is not scaled (RFC 7323 §2.2). Linux scales that of a SYN-ACK that has crossed
         // its SYN.
-        let is_scaled = self.config.is_linux() || !h.flags.contains(farpace_wire::tcp::TcpFlags::SYN);
+        let is_scaled = self.config.is_linux() || !h.flags.contains(TcpFlags::SYN);
         let window = u32::from(h.window) << if is_scaled { self.snd.wscale } else { 0 };
         let newer = h.ack.after(self.snd.una)
             || h.seq.after(self.snd.wl1)
