@@ -21,7 +21,7 @@ build: ## build the command: target/release/farpace
 run: build ## make all five papers again, let their cures meet, and write one page
 	@tools/run
 
-quick: fmt-check ## formatting, lints and unit tests: what a change needs while you write it
+quick: fmt-check fuzz-check ## formatting, lints and unit tests: what a change needs while you write it
 	$(CARGO) clippy --workspace --locked -- $$(tools/deny-warnings)
 	$(CARGO) test --workspace --locked --lib --no-fail-fast -- --skip in_real_time
 

@@ -23,7 +23,7 @@ fuzz_target!(|input: (Vec<u8>, u16, Vec<Step>)| {
     let _ = String::from_utf8_lossy(&file).parse::<FlowFilter>();
     let mut follower = Follower::default();
     let mut now = Instant::ZERO;
-    follower.frame(link_type, 0, now, &file, ByteCount::of_len(file.len()));
+    follower.frame((link_type, 0), now, &file, ByteCount::of_len(file.len()), &mut |_| {});
     for (gap, back, seq, ack, flags, window, len, options) in steps {
         now = Instant::from_nanos(now.as_nanos().saturating_add(u64::from(gap)));
         let options = &options[..options.len().min(40) / 4 * 4];
@@ -35,7 +35,7 @@ fuzz_target!(|input: (Vec<u8>, u16, Vec<Step>)| {
         let offset = ((20 + options.len()) / 4 << 4) as u8;
         let tcp = [&ports[..], &seq.to_be_bytes(), &ack.to_be_bytes(), &[offset, flags], &window.to_be_bytes(), &[0; 4]];
         let frame = [&header[..], &src, &dst, &tcp.concat(), options].concat();
-        follower.frame(101, 0, now, &frame, ByteCount::new(u64::from(total)));
+        follower.frame((101, 0), now, &frame, ByteCount::new(u64::from(total)), &mut |_| {});
     }
     follower.finish().flows.iter().for_each(check);
 });
