@@ -77,6 +77,8 @@ pub enum FileVerdict {
     },
     /// It is a directory or a link and was created.
     Made,
+    /// In a dry run: the directory, or a link with this target, is there.
+    There,
     /// It is refused.
     Refused(TransferFault),
 }
@@ -386,6 +388,7 @@ fn put_verdict(to: &mut Vec<u8>, verdict: &FileVerdict) {
             to.push(4);
             put_fault(to, fault);
         }
+        FileVerdict::There => to.push(5),
     }
 }
 
@@ -467,6 +470,7 @@ impl FieldReader<'_> {
             2 => FileVerdict::Have { replace: self.u8()? != 0, hash: self.array()? },
             3 => FileVerdict::Made,
             4 => FileVerdict::Refused(self.fault()?),
+            5 => FileVerdict::There,
             _ => return Err("a verdict that is not known"),
         })
     }

@@ -496,6 +496,12 @@ impl ReceiveJob<'_> {
             if let FileVerdict::Refused(fault) = &judged.verdict {
                 self.problem(path.to_string(), fault.clone());
             }
+            if self.place.is_dry()
+                && judged.verdict == FileVerdict::Made
+                && matches!(kind, EntryKind::Link { .. })
+            {
+                self.plan(path.to_string(), 0);
+            }
             if self.place.deletes() {
                 offers.remember(&path, kind == EntryKind::Directory);
             }
@@ -519,6 +525,14 @@ impl ReceiveJob<'_> {
         Ok(TransferMessage::Answers { first, verdicts })
     }
 
+    /// In a dry run, this would be received.
+    fn plan(&self, name: String, bytes: u64) {
+        self.tally(|tally| {
+            if tally.planned.len() < MAX_PLANNED {
+                tally.planned.push((name, bytes));
+            }
+        });
+    }
     fn problem(&self, path: String, fault: TransferFault) {
         self.tally(|tally| {
             tally.failed += 1;
@@ -537,13 +551,8 @@ impl ReceiveJob<'_> {
             let ended = match step {
                 ReceiverStep::Begin { index, wanted, offset, .. } if self.place.is_dry() => {
                     let EntryKind::File { size } = wanted.entry.kind else { continue };
-                    let name = wanted.entry.path.to_string();
-                    self.tally(|tally| {
-                        tally.files += 1;
-                        if tally.planned.len() < MAX_PLANNED {
-                            tally.planned.push((name, size.saturating_sub(offset)));
-                        }
-                    });
+                    self.plan(wanted.entry.path.to_string(), size.saturating_sub(offset));
+                    self.tally(|tally| tally.files += 1);
                     self.shared.progress().files += 1;
                     let _ = say(out, &TransferMessage::Done { index, fault: None });
                     None

@@ -176,6 +176,14 @@ impl SendJob<'_> {
     fn tally<T>(&self, change: impl FnOnce(&mut SendTally) -> T) -> T {
         change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }
+    /// In a dry run, this would be sent.
+    fn plan(&self, name: String, bytes: u64) {
+        self.tally(|tally| {
+            if tally.planned.len() < MAX_PLANNED {
+                tally.planned.push((name, bytes));
+            }
+        });
+    }
     fn problem(&self, path: String, fault: TransferFault) {
         self.tally(|tally| tally.problem(path, fault));
     }
@@ -523,8 +531,12 @@ impl SendJob<'_> {
         let name = entry.path.to_string();
         let EntryKind::File { size } = entry.kind else {
             self.shared.progress().files += 1;
-            if let FileVerdict::Refused(fault) = verdict {
-                self.problem(name, fault);
+            match verdict {
+                FileVerdict::Refused(fault) => self.problem(name, fault),
+                FileVerdict::Made if self.dry_run && matches!(entry.kind, EntryKind::Link { .. }) => {
+                    self.plan(name, 0);
+                }
+                _ => {}
             }
             return Some(());
         };
@@ -575,16 +587,12 @@ impl SendJob<'_> {
                 self.problem(name, fault);
                 return Some(());
             }
-            FileVerdict::Made => {
+            FileVerdict::Made | FileVerdict::There => {
                 return skip(TransferFault::new(Code::Protocol, "the receiver took it for a directory"));
             }
         };
         if self.dry_run {
-            self.tally(|tally| {
-                if tally.planned.len() < MAX_PLANNED {
-                    tally.planned.push((name.clone(), size - offset));
-                }
-            });
+            self.plan(name.clone(), size - offset);
             out.send(SenderStep::Begin { index, offset, hasher: Box::new(hasher), name }).ok()?;
             return out.send(SenderStep::Abandon(TransferFault::new(Code::Interrupted, "a dry run"))).ok();
         }

@@ -52,11 +52,14 @@ impl Trial<'_> {
         std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
                 let token = self.tokens.1.as_bytes();
-                let session = Session { token, connected: false, timeouts: TIMEOUTS, ..Session::default() };
+                let dry_run = self.policy.dry_run;
+                let session =
+                    Session { token, connected: false, dry_run, timeouts: TIMEOUTS, ..Session::default() };
                 receive(b, &session, &place)
             });
             let token = self.tokens.0.as_bytes();
-            let session = Session { token, timeouts: TIMEOUTS, tick: self.stop, ..Session::default() };
+            let (timeouts, dry_run) = (TIMEOUTS, self.policy.dry_run);
+            let session = Session { token, timeouts, dry_run, tick: self.stop, ..Session::default() };
             let sent = send(a, &session, walk, self.limit.map(farpace_units::Rate::from_mbit));
             (sent, receiver.join().unwrap())
         })
@@ -505,4 +508,70 @@ fn patterns_do_not_apply_to_what_was_named() {
     fs::write(dir.join("shown"), "x").unwrap();
     let patterns = farpace_transfer::ExcludePatterns::new(&[".*".to_owned()]).unwrap();
     assert_eq!(farpace_transfer::walk_with(&[dir], &patterns).unwrap().entries, 2);
+}
+
+/// Breaks: a dry run promises what fails, or is silent about links: what is refused, made and replaced must be
+/// the same in the run itself.
+#[test]
+fn a_dry_run_foretells_the_run() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (tree, there) = (from.path().join("tree"), to.path().join("tree"));
+    for dir in ["blocked/deep", "new", "there"] {
+        fs::create_dir_all(tree.join(dir)).unwrap();
+    }
+    fs::create_dir_all(there.join("there")).unwrap();
+    fs::create_dir(there.join("dir")).unwrap();
+    for file in ["blocked/deep/file", "new/file", "there/file"] {
+        fs::write(tree.join(file), "x").unwrap();
+    }
+    fs::write(there.join("blocked"), "a file").unwrap();
+    let links = [("up", "new/../new/file"), ("same", "new"), ("other", "new"), ("dir", "new")];
+    links.iter().for_each(|(name, target)| symlink(target, tree.join(name)).unwrap());
+    symlink("new", there.join("same")).unwrap();
+    symlink("there", there.join("other")).unwrap();
+    for (name, target) in [("out", "/etc"), ("new/out", "../../../etc")] {
+        symlink(target, tree.join(name)).unwrap();
+    }
+    let before = listing(to.path());
+    let run = |dry_run| {
+        let policy = WritePolicy { overwrite: true, dry_run, ..WritePolicy::default() };
+        let (sent, received) =
+            Trial { policy, ..Trial::default() }.run(std::slice::from_ref(&tree), to.path());
+        (sent.unwrap(), received.unwrap())
+    };
+    let refused = |report: &SendReport| -> Vec<_> {
+        let mut refused: Vec<_> = report.problems.iter().map(|p| p.path.clone()).collect();
+        refused.sort();
+        refused
+    };
+    let (sent, received) = run(true);
+    assert_eq!(listing(to.path()), before);
+    let names = |planned: &[(String, u64)]| {
+        let mut names: Vec<_> = planned.iter().map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names
+    };
+    let planned = ["tree/new/file", "tree/other", "tree/there/file", "tree/up"];
+    assert_eq!(
+        (names(&sent.planned), names(&received.planned)),
+        (planned.map(str::to_owned).into(), planned.map(str::to_owned).into())
+    );
+    let no = [
+        "tree/blocked",
+        "tree/blocked/deep",
+        "tree/blocked/deep/file",
+        "tree/dir",
+        "tree/new/out",
+        "tree/out",
+    ];
+    assert_eq!(refused(&sent), no);
+    let text = |path: &str| {
+        let problem = sent.problems.iter().find(|problem| problem.path == path).unwrap();
+        problem.fault.text.clone()
+    };
+    assert_eq!(text("tree/blocked"), "there is something of this name that is no directory");
+    assert_eq!(text("tree/dir"), "there is a directory of this name");
+    let (real, _) = run(false);
+    assert_eq!(refused(&real), no);
+    assert_eq!(fs::read_link(there.join("other")).unwrap(), Path::new("new"));
 }

@@ -29,6 +29,7 @@ fn verdict() -> impl Strategy<Value = FileVerdict> {
         (any::<u64>(), any::<Hash>()).prop_map(|(offset, hash)| FileVerdict::Resume { offset, hash }),
         (any::<Hash>(), any::<bool>()).prop_map(|(hash, replace)| FileVerdict::Have { hash, replace }),
         Just(FileVerdict::Made),
+        Just(FileVerdict::There),
         fault().prop_map(FileVerdict::Refused),
     ]
 }

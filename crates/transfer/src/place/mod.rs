@@ -222,8 +222,11 @@ impl Destination {
     ) -> Judged {
         let judged = self.here(&entry.path, peer).and_then(|path| {
             let parent = match self.parent(&path, peer) {
-                // It would have been made.
-                Err(_) if self.policy.dry_run => {
+                // It would have been made. What is refused in its place is refused in a dry run, too.
+                Err(fault) if self.policy.dry_run && fault.code == Code::Vanished => {
+                    if let EntryKind::Link { target } = &entry.kind {
+                        tree::may_link(&self.root, &path, target, true)?;
+                    }
                     let verdict = if matches!(entry.kind, EntryKind::File { .. }) {
                         FileVerdict::Send
                     } else {
@@ -235,7 +238,7 @@ impl Destination {
             };
             match &entry.kind {
                 EntryKind::Directory | EntryKind::Link { .. } if self.policy.dry_run => {
-                    Ok((FileVerdict::Made, None, true))
+                    self.foresee(&parent, &path, &entry.kind, peer).map(|verdict| (verdict, None, true))
                 }
                 EntryKind::Directory => self
                     .make_directory(&parent, path.split().1, entry.mode, peer)
@@ -265,6 +268,40 @@ impl Destination {
             _ => None,
         };
         Judged { verdict, wanted, sealable, hashed }
+    }
+
+    /// What would be done with a directory or a link, if it were not a dry run.
+    fn foresee(
+        &self,
+        parent: &OwnedFd,
+        path: &RelPath,
+        kind: &EntryKind,
+        peer: &Peer,
+    ) -> Result<FileVerdict, TransferFault> {
+        let name = path.split().1;
+        let there = match sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(os(errno, "cannot look at it")),
+            Ok(stat) => Some(FileType::from_raw_mode(stat.st_mode)),
+        };
+        let EntryKind::Link { target } = kind else {
+            return match there {
+                None => Ok(FileVerdict::Made),
+                Some(FileType::Directory) => Ok(FileVerdict::There),
+                Some(_) => Err(no_directory(peer)),
+            };
+        };
+        tree::may_link(&self.root, path, target, true)?;
+        match there {
+            None => Ok(FileVerdict::Made),
+            Some(FileType::Symlink)
+                if sys::readlinkat(parent, name, Vec::new()).is_ok_and(|is| is.as_bytes() == target) =>
+            {
+                Ok(FileVerdict::There)
+            }
+            Some(kind) if kind == FileType::Directory || !self.policy.overwrite => Err(exists(kind, peer)),
+            Some(_) => Ok(FileVerdict::Made),
+        }
     }
 
     /// What of a file is there. A hash of it goes only to who has proved the token, or has sent that before.
@@ -383,7 +420,7 @@ impl Destination {
                 let stat = sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
                 let kind = stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
                 match peer {
-                    _ if kind != FileType::Directory => Err(exists(kind, peer)),
+                    _ if kind != FileType::Directory => Err(no_directory(peer)),
                     Peer::Proved => Ok(true),
                     Peer::Stranger(stranger) => Ok(open().is_some_and(|dir| stranger.has_brought(dir))),
                 }
@@ -399,7 +436,7 @@ impl Destination {
         target: &[u8],
         peer: &Peer,
     ) -> Result<(), TransferFault> {
-        tree::may_link(&self.root, path, target)?;
+        tree::may_link(&self.root, path, target, false)?;
         self.budget.name(parent, peer.is_stranger())?;
         let (name, target) = (path.split().1, OsStr::from_bytes(target));
         match sys::symlinkat(target, parent, name) {
@@ -418,7 +455,10 @@ impl Destination {
                     .map_err(|errno| os(errno, "cannot make the link"))?;
                 sys::renameat(parent, partial.as_str(), parent, name).map_err(|errno| {
                     let _ = sys::unlinkat(parent, partial.as_str(), AtFlags::empty());
-                    os(errno, "cannot replace it")
+                    match errno {
+                        Errno::ISDIR => exists(FileType::Directory, peer),
+                        _ => os(errno, "cannot replace it"),
+                    }
                 })
             }
             Err(errno) => Err(os(errno, "cannot make the link")),
@@ -509,6 +549,14 @@ fn exists(kind: FileType, peer: &Peer) -> TransferFault {
         _ => "there is another file of this name; the receiver does not overwrite",
     };
     TransferFault::new(Code::Exists, text)
+}
+
+/// There is something that is no directory in the place of one. It stays also where files are replaced.
+fn no_directory(peer: &Peer) -> TransferFault {
+    if peer.is_stranger() {
+        return exists(FileType::Unknown, peer);
+    }
+    TransferFault::new(Code::Exists, "there is something of this name that is no directory")
 }
 
 /// Makes a partial file, or takes one of ours that is there. It is locked.

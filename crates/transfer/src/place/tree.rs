@@ -55,7 +55,14 @@ fn name_by_name(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
 /// A target may go up to the root, and then down. `..` after a name is accepted only if that name is an
 /// existing directory: a link in its place could be changed by its creator later, a directory cannot. The
 /// kernel resolves the current target, follows all links and reports whether one leads out.
-pub(super) fn may_link(root: &OwnedFd, path: &RelPath, target: &[u8]) -> Result<(), TransferFault> {
+///
+/// `is_dry`: a name that is not there may become a directory of this transfer.
+pub(super) fn may_link(
+    root: &OwnedFd,
+    path: &RelPath,
+    target: &[u8],
+    is_dry: bool,
+) -> Result<(), TransferFault> {
     let refuse = |why: &str| Err(TransferFault::new(Code::Path, why));
     if target.is_empty() || target.len() > MAX_PATH || target.contains(&0) {
         return refuse("the link has no target that can be");
@@ -72,7 +79,11 @@ pub(super) fn may_link(root: &OwnedFd, path: &RelPath, target: &[u8]) -> Result<
         match name {
             b"" | b"." => {}
             b".." => {
-                if !is_real && beneath(root, &at.join(&b'/')).is_err() {
+                let is_directory = || match beneath(root, &at.join(&b'/')) {
+                    Err(Errno::NOENT) => is_dry,
+                    found => found.is_ok(),
+                };
+                if !is_real && !is_directory() {
                     return refuse("the link goes up from what is no directory here");
                 }
                 is_real = true;
@@ -164,7 +175,9 @@ mod tests {
             // Through a link created later: `later` could become a link to the root.
             ("link", "later/../x", false),
         ] {
-            assert_eq!(may_link(&fd, &path(at), target.as_bytes()).is_ok(), may, "{at} -> {target}");
+            assert_eq!(may_link(&fd, &path(at), target.as_bytes(), false).is_ok(), may, "{at} -> {target}");
         }
+        let dry = |target: &str| may_link(&fd, &path("link"), target.as_bytes(), true).is_ok();
+        assert!(dry("later/../x") && !dry("in/../x") && !dry("/etc/passwd") && !dry("later/../../x"));
     }
 }
