@@ -8,7 +8,7 @@ use crate::limits::{BLOCKS, MAX_AHEAD, MAX_ENTRIES, MAX_RESUMED, MAX_UNSEALED, O
 use crate::line::{FramedStream, LineState, LineTimes, Session};
 use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict, Hash, TransferMessage};
 use crate::path::RelPath;
-use crate::place::{Destination, Partial, Peer, Stranger, Wanted};
+use crate::place::{Destination, DirectorySeal, Partial, Peer, Stranger, Wanted};
 use crate::sender::{BUSY, MAX_PLANNED};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -67,8 +67,9 @@ enum ReceiverStep {
     Seal {
         path: RelPath,
         peer: Peer,
-        /// Permissions and time, if this sender may set them.
-        mark: Option<(u16, FileTime)>,
+        /// What of these this sender may set.
+        seal: DirectorySeal,
+        mark: (u16, FileTime),
         /// What the sender has in it, if the rest is to go; none within: too much to remember.
         names: Option<Option<BTreeSet<OsString>>>,
     },
@@ -161,8 +162,8 @@ struct Offers {
     next: u64,
     /// What was offered last: each path comes after the one before, so that none comes twice.
     last: Option<RelPath>,
-    /// Directories that are not complete yet, and whether this sender may set their permissions and time.
-    unsealed: BTreeMap<RelPath, bool>,
+    /// Directories that are not complete yet, and what of them this sender may set.
+    unsealed: BTreeMap<RelPath, DirectorySeal>,
     /// If directories lose what the sender does not have: names in each that is not complete. None: too many
     /// to remember.
     names: BTreeMap<RelPath, Option<BTreeSet<OsString>>>,
@@ -381,12 +382,13 @@ impl ReceiveJob<'_> {
                 }
                 TransferMessage::Seal { whole, path, mode, modified } => {
                     match offers.unsealed.remove(&path) {
-                        Some(sealable) => {
+                        Some(seal) => {
                             // What is in it here, and the sender could not look at, stays.
                             let names = offers.names.remove(&path).filter(|_| whole);
-                            let mark = sealable.then_some((mode, modified));
-                            if sealable || names.is_some() {
-                                pass(ReceiverStep::Seal { path, peer: peer.clone(), mark, names })?;
+                            let mark = (mode, modified);
+                            if seal != DirectorySeal::Nothing || names.is_some() {
+                                let peer = peer.clone();
+                                pass(ReceiverStep::Seal { path, peer, seal, mark, names })?;
                             }
                         }
                         None => return Err(TransferError::Protocol("a directory that was not offered")),
@@ -506,7 +508,7 @@ impl ReceiveJob<'_> {
                 offers.remember(&path, kind == EntryKind::Directory);
             }
             if kind == EntryKind::Directory {
-                offers.unsealed.insert(path, judged.sealable);
+                offers.unsealed.insert(path, judged.seal);
                 if offers.unsealed.len() > MAX_UNSEALED {
                     return Err(TransferError::Protocol("directories are never complete"));
                 }
@@ -587,11 +589,9 @@ impl ReceiveJob<'_> {
                 ReceiverStep::Abandon(fault) => {
                     at.take().and_then(|writing| self.finish(writing, ReceivedContent::Abandoned(fault), out))
                 }
-                ReceiverStep::Seal { path, peer, mark, names } => {
+                ReceiverStep::Seal { path, peer, seal, mark, names } => {
                     self.remove(&path, &peer, names);
-                    if let Some((mode, modified)) = mark {
-                        self.place.seal(&path, &peer, mode, modified);
-                    }
+                    self.place.seal(&path, &peer, seal, mark);
                     None
                 }
                 // It has been hashed before.

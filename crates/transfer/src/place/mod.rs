@@ -117,10 +117,20 @@ pub(crate) struct Judged {
     pub verdict: FileVerdict,
     /// The file is to come.
     pub wanted: Option<Wanted>,
-    /// A directory whose permissions and time this sender may set when it is complete.
-    pub sealable: bool,
+    /// Of a directory: what this sender may set when it is complete.
+    pub seal: DirectorySeal,
     /// Bytes of a file here whose hash the sender has to compare with its own.
     pub hashed: u64,
+}
+
+/// What a sender may set of a directory when it is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DirectorySeal {
+    Nothing,
+    /// Permissions and time.
+    All,
+    /// The time. It is the target that its user has named, whose permissions stay these.
+    Time(u32),
 }
 
 /// A file that was offered and is wanted.
@@ -232,30 +242,30 @@ impl Destination {
                     } else {
                         FileVerdict::Made
                     };
-                    return Ok((verdict, None, true));
+                    return Ok((verdict, None, DirectorySeal::All));
                 }
                 parent => parent?,
             };
             match &entry.kind {
-                EntryKind::Directory | EntryKind::Link { .. } if self.policy.dry_run => {
-                    self.foresee(&parent, &path, &entry.kind, peer).map(|verdict| (verdict, None, true))
-                }
+                EntryKind::Directory | EntryKind::Link { .. } if self.policy.dry_run => self
+                    .foresee(&parent, &path, &entry.kind, peer)
+                    .map(|verdict| (verdict, None, DirectorySeal::All)),
                 EntryKind::Directory => self
-                    .make_directory(&parent, path.split().1, entry.mode, peer)
-                    .map(|sealable| (FileVerdict::Made, None, sealable)),
-                EntryKind::Link { target } => {
-                    self.make_link(&parent, &path, target, peer).map(|()| (FileVerdict::Made, None, false))
-                }
+                    .make_directory(&parent, &path, entry.mode, peer)
+                    .map(|seal| (FileVerdict::Made, None, seal)),
+                EntryKind::Link { target } => self
+                    .make_link(&parent, &path, target, peer)
+                    .map(|()| (FileVerdict::Made, None, DirectorySeal::Nothing)),
                 EntryKind::File { size } => {
                     self.budget.allows(*size)?;
                     let file = (&parent, &path, *size);
                     let (verdict, prefix) = self.judge_file(file, peer, may_resume, shared, meanwhile)?;
-                    Ok((verdict, prefix, false))
+                    Ok((verdict, prefix, DirectorySeal::Nothing))
                 }
             }
         });
-        let (verdict, prefix, sealable) =
-            judged.unwrap_or_else(|fault| (FileVerdict::Refused(fault), None, false));
+        let (verdict, prefix, seal) =
+            judged.unwrap_or_else(|fault| (FileVerdict::Refused(fault), None, DirectorySeal::Nothing));
         let hashed = prefix.as_ref().map_or(0, |(_, prefix)| prefix.data);
         let wanted = match &verdict {
             FileVerdict::Resume { offset, .. } => prefix.map(|(file, prefix)| {
@@ -267,7 +277,7 @@ impl Destination {
             }
             _ => None,
         };
-        Judged { verdict, wanted, sealable, hashed }
+        Judged { verdict, wanted, seal, hashed }
     }
 
     /// What would be done with a directory or a link, if it were not a dry run.
@@ -393,14 +403,15 @@ impl Destination {
         Some((file, prefix))
     }
 
-    /// Makes a directory; true if its permissions and time may be set later.
+    /// Makes a directory; what of it may be set later.
     fn make_directory(
         &self,
         parent: &OwnedFd,
-        name: &OsStr,
+        path: &RelPath,
         mode: u16,
         peer: &Peer,
-    ) -> Result<bool, TransferFault> {
+    ) -> Result<DirectorySeal, TransferFault> {
+        let name = path.split().1;
         self.budget.name(parent, peer.is_stranger())?;
         let open = || {
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -409,20 +420,35 @@ impl Destination {
         // Ours until it is sealed, or nothing could be put into one that its owner may only read.
         let mode = Mode::from_raw_mode(mode.into()) | Mode::RWXU;
         match (sys::mkdirat(parent, name, mode), peer) {
-            (Ok(()), Peer::Proved) => Ok(true),
+            (Ok(()), Peer::Proved) => Ok(DirectorySeal::All),
             (Ok(()), Peer::Stranger(stranger)) => {
                 if let Some(dir) = open() {
                     stranger.mark(dir, None);
                 }
-                Ok(true)
+                Ok(DirectorySeal::All)
             }
             (Err(Errno::EXIST), _) => {
-                let stat = sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
-                let kind = stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
+                let stat = sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_err(|errno| os(errno, "cannot look at it"))?;
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                let mode = stat.st_mode & 0o7777;
                 match peer {
                     _ if kind != FileType::Directory => Err(no_directory(peer)),
-                    Peer::Proved => Ok(true),
-                    Peer::Stranger(stranger) => Ok(open().is_some_and(|dir| stranger.has_brought(dir))),
+                    Peer::Proved => {
+                        // As one that was made: an earlier transfer may have sealed it against its owner.
+                        if mode & 0o700 != 0o700
+                            && let Some(dir) = open()
+                        {
+                            // Whatever cannot be done without it is told where it fails.
+                            let _ = sys::fchmod(dir, Mode::from_raw_mode(mode | 0o700));
+                        }
+                        let is_target = self.has_one_name() && path.split().0.is_none();
+                        Ok(if is_target { DirectorySeal::Time(mode) } else { DirectorySeal::All })
+                    }
+                    Peer::Stranger(stranger) if open().is_some_and(|dir| stranger.has_brought(dir)) => {
+                        Ok(DirectorySeal::All)
+                    }
+                    Peer::Stranger(_) => Ok(DirectorySeal::Nothing),
                 }
             }
             (Err(errno), _) => Err(os(errno, "cannot make the directory")),
@@ -510,8 +536,15 @@ impl Destination {
         })
     }
 
-    /// Sets permissions and time of a directory that is complete. What cannot be set is left as it is.
-    pub(crate) fn seal(&self, path: &RelPath, peer: &Peer, mode: u16, modified: FileTime) {
+    /// Sets permissions and time of a directory that is complete, as far as `seal` allows. What cannot be set
+    /// is left as it is.
+    pub(crate) fn seal(
+        &self,
+        path: &RelPath,
+        peer: &Peer,
+        seal: DirectorySeal,
+        (mode, modified): (u16, FileTime),
+    ) {
         if self.policy.dry_run {
             return;
         }
@@ -522,7 +555,12 @@ impl Destination {
                 .map_err(|errno| os(errno, "cannot open it"))?;
             // Set-group-ID and sticky bits are the receiver's: a shared directory stays one.
             let kept = sys::fstat(&dir).map_err(|errno| os(errno, "cannot look at it"))?.st_mode & 0o7000;
-            let mode = Mode::from_raw_mode(u32::from(mode & !self.umask) | kept);
+            let mode = match seal {
+                DirectorySeal::Nothing => return Ok(()),
+                DirectorySeal::All => u32::from(mode & !self.umask) | kept,
+                DirectorySeal::Time(mode) => mode,
+            };
+            let mode = Mode::from_raw_mode(mode);
             sys::futimens(&dir, &times(modified))
                 .and_then(|()| sys::fchmod(&dir, mode))
                 .map_err(|errno| os(errno, "cannot set its time"))
@@ -643,5 +681,34 @@ mod tests {
         assert!(!is_named(&second, &dir, "part"));
         let third = create(&dir, "part").unwrap();
         assert!(is_named(&third, &dir, "part") && !is_named(&third, &dir, "whole"));
+    }
+
+    /// Breaks: a tree with directories that even their owner may only read is copied once and never again; or
+    /// a directory that was named as the target loses permissions that its user gave it.
+    #[test]
+    fn a_directory_is_writable_until_it_is_sealed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let name = |rename: Option<&str>| {
+            let policy = WritePolicy { rename: rename.map(OsString::from), ..WritePolicy::default() };
+            Destination::new(folder.path(), policy).unwrap()
+        };
+        let mode =
+            |path: &str| std::fs::metadata(folder.path().join(path)).unwrap().permissions().mode() & 0o7777;
+        let made = 0o2000 | (0o755 & !u32::from(umask()));
+        for (path, before, rename, sealed) in
+            [("dir", 0o2555, None, made), ("target", 0o3557, Some("target"), 0o3557)]
+        {
+            let full = folder.path().join(path);
+            std::fs::create_dir(&full).unwrap();
+            std::fs::set_permissions(&full, std::fs::Permissions::from_mode(before)).unwrap();
+            let (place, path) = (name(rename), RelPath::new(path.as_bytes()).unwrap());
+            let root = OwnedFd::from(File::open(folder.path()).unwrap());
+            let seal = place.make_directory(&root, &path, 0o755, &Peer::Proved).unwrap();
+            assert_eq!(mode(&path.to_string()), before | 0o700);
+            place.seal(&path, &Peer::Proved, seal, (0o755, FileTime { seconds: 5, nanos: 0 }));
+            assert_eq!(mode(&path.to_string()), sealed, "{path}");
+            assert_eq!(std::fs::metadata(&full).unwrap().mtime(), 5);
+        }
     }
 }
