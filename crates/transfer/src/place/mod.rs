@@ -476,7 +476,7 @@ impl Destination {
                     return Err(exists(FileType::Unknown, peer));
                 }
                 let partial = path.partial_link_name();
-                let _ = sys::unlinkat(parent, partial.as_str(), AtFlags::empty());
+                clear(parent, &partial)?;
                 sys::symlinkat(target, parent, partial.as_str())
                     .map_err(|errno| os(errno, "cannot make the link"))?;
                 sys::renameat(parent, partial.as_str(), parent, name).map_err(|errno| {
@@ -610,9 +610,8 @@ fn create(dir: &OwnedFd, name: &str) -> Result<File, TransferFault> {
             Err(Errno::EXIST) => match sys::openat(dir, name, flags, Mode::empty()).map(File::from) {
                 Ok(file) if own(&file).is_some() => file,
                 Err(Errno::NOENT) => continue,
-                // What is in its place is of no use to anybody.
                 _ => {
-                    let _ = sys::unlinkat(dir, name, AtFlags::empty());
+                    clear(dir, name)?;
                     new().map_err(cannot)?
                 }
             },
@@ -624,6 +623,23 @@ fn create(dir: &OwnedFd, name: &str) -> Result<File, TransferFault> {
         }
     }
     Err(TransferFault::new(Code::Busy, "other transfers write it again and again"))
+}
+
+/// Removes what has the name of a partial file and is none: it is of no use to anybody, unless it is a
+/// directory that has something in it.
+fn clear(dir: &OwnedFd, name: &str) -> Result<(), TransferFault> {
+    let gone = match sys::unlinkat(dir, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => sys::unlinkat(dir, name, AtFlags::REMOVEDIR),
+        gone => gone,
+    };
+    match gone {
+        Err(Errno::NOTEMPTY | Errno::EXIST) => {
+            let text = format!("a directory has the name of its partial file, {name}: remove it");
+            Err(TransferFault::new(Code::Exists, text))
+        }
+        // If it is still there, whoever needs the name is told.
+        _ => Ok(()),
+    }
 }
 
 /// The name still leads to this file. Who held the lock before may have completed the file and given it its
@@ -710,5 +726,25 @@ mod tests {
             assert_eq!(mode(&path.to_string()), sealed, "{path}");
             assert_eq!(std::fs::metadata(&full).unwrap().mtime(), 5);
         }
+    }
+
+    /// Breaks: a directory that has the name of a partial file keeps that file from ever arriving, and nobody is
+    /// told why.
+    #[test]
+    fn a_directory_in_the_place_of_a_partial_file_goes_or_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = OwnedFd::from(File::open(folder.path()).unwrap());
+        std::fs::create_dir(folder.path().join("part")).unwrap();
+        assert!(create(&dir, "part").is_ok());
+        std::fs::create_dir_all(folder.path().join("other/full")).unwrap();
+        let fault = create(&dir, "other").unwrap_err();
+        assert!(fault.text.contains("has the name of its partial file, other: remove it"), "{fault}");
+        std::fs::write(folder.path().join("file"), "x").unwrap();
+        let path = RelPath::new(b"file").unwrap();
+        std::fs::create_dir(folder.path().join(path.partial_link_name())).unwrap();
+        let policy = WritePolicy { overwrite: true, ..WritePolicy::default() };
+        let place = Destination::new(folder.path(), policy).unwrap();
+        place.make_link(&dir, &path, b"target", &Peer::Proved).unwrap();
+        assert!(folder.path().join("file").is_symlink());
     }
 }
