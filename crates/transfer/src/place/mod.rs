@@ -95,6 +95,9 @@ pub struct Destination {
     umask: u16,
     /// Partial files of strangers, roughly: those that others have left are counted now and then.
     left: AtomicUsize,
+    /// Directories that were brought to the disk.
+    #[cfg(test)]
+    settled: AtomicUsize,
 }
 
 /// Who sends.
@@ -161,7 +164,16 @@ impl Destination {
         let root = sys::open(dir, flags, Mode::empty()).map_err(about)?;
         let device = sys::fstat(&root).map_err(about)?.st_dev;
         let budget = StorageBudget::new(policy.max_bytes, policy.min_free);
-        let place = Destination { root, device, policy, budget, umask: umask(), left: AtomicUsize::new(0) };
+        let place = Destination {
+            root,
+            device,
+            policy,
+            budget,
+            umask: umask(),
+            left: AtomicUsize::new(0),
+            #[cfg(test)]
+            settled: AtomicUsize::new(0),
+        };
         place.expire();
         Ok(place)
     }
@@ -190,6 +202,20 @@ impl Destination {
     /// True if nothing is written.
     pub(crate) fn is_dry(&self) -> bool {
         self.policy.dry_run
+    }
+
+    /// Brings the names in a directory to the disk, if that is wanted: a file is lost with its name.
+    fn settle(&self, dir: &OwnedFd) -> Result<(), TransferFault> {
+        if !self.policy.sync {
+            return Ok(());
+        }
+        #[cfg(test)]
+        self.settled.fetch_add(1, Ordering::Relaxed);
+        // A descriptor of its own, which may be read.
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        sys::openat(dir, ".", flags, Mode::empty())
+            .and_then(|own| sys::fsync(&own))
+            .map_err(|errno| os(errno, "cannot bring its directory to the disk"))
     }
 
     /// The path that `path` gets here.
@@ -419,7 +445,11 @@ impl Destination {
         };
         // Ours until it is sealed, or nothing could be put into one that its owner may only read.
         let mode = Mode::from_raw_mode(mode.into()) | Mode::RWXU;
-        match (sys::mkdirat(parent, name, mode), peer) {
+        let made = sys::mkdirat(parent, name, mode);
+        if made.is_ok() {
+            self.settle(parent)?;
+        }
+        match (made, peer) {
             (Ok(()), Peer::Proved) => Ok(DirectorySeal::All),
             (Ok(()), Peer::Stranger(stranger)) => {
                 if let Some(dir) = open() {
@@ -466,7 +496,7 @@ impl Destination {
         self.budget.name(parent, peer.is_stranger())?;
         let (name, target) = (path.split().1, OsStr::from_bytes(target));
         match sys::symlinkat(target, parent, name) {
-            Ok(()) => Ok(()),
+            Ok(()) => self.settle(parent),
             Err(Errno::EXIST) => {
                 let there = sys::readlinkat(parent, name, Vec::new());
                 if there.as_ref().is_ok_and(|there| there.as_bytes() == target.as_bytes()) {
@@ -485,7 +515,8 @@ impl Destination {
                         Errno::ISDIR => exists(FileType::Directory, peer),
                         _ => os(errno, "cannot replace it"),
                     }
-                })
+                })?;
+                self.settle(parent)
             }
             Err(errno) => Err(os(errno, "cannot make the link")),
         }
@@ -746,5 +777,28 @@ mod tests {
         let place = Destination::new(folder.path(), policy).unwrap();
         place.make_link(&dir, &path, b"target", &Peer::Proved).unwrap();
         assert!(folder.path().join("file").is_symlink());
+    }
+
+    /// Breaks: with `--sync` a file that was acknowledged is gone after a power failure, because its name, or
+    /// that of a directory above it, was not on the disk.
+    #[test]
+    fn names_come_to_the_disk_with_their_files() {
+        for (sync, settled) in [(false, 0), (true, 4)] {
+            let folder = tempfile::tempdir().unwrap();
+            let policy = WritePolicy { sync, overwrite: true, ..WritePolicy::default() };
+            let place = Destination::new(folder.path(), policy).unwrap();
+            let root = OwnedFd::from(File::open(folder.path()).unwrap());
+            let path = |name: &str| RelPath::new(name.as_bytes()).unwrap();
+            place.make_directory(&root, &path("dir"), 0o755, &Peer::Proved).unwrap();
+            // Made, and then replaced.
+            for target in [b"a", b"b"] {
+                place.make_link(&root, &path("link"), target, &Peer::Proved).unwrap();
+            }
+            let kind = EntryKind::File { size: 0 };
+            let entry = FileEntry { path: path("file"), kind, mode: 0o644, modified: FileTime::default() };
+            let wanted = Wanted { entry, resumed: None };
+            place.open(wanted, &Peer::Proved, 0).unwrap().keep(&place, &[0; 32]).unwrap();
+            assert_eq!(place.settled.load(Ordering::Relaxed), settled);
+        }
     }
 }

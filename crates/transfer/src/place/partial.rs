@@ -86,7 +86,7 @@ impl Partial {
             }
         };
         match renamed {
-            Ok(()) => Ok(()),
+            Ok(()) => place.settle(parent),
             // Another transfer was faster; this file is not needed.
             Err(errno @ (Errno::EXIST | Errno::ISDIR)) => {
                 self.discard(place);
