@@ -72,6 +72,11 @@ impl RelPath {
         let rest = self.0.iter().position(|b| *b == b'/').and_then(|at| self.0.get(at..)).unwrap_or_default();
         RelPath::new(&[first.as_bytes(), rest].concat())
     }
+    /// The path without its first name, if anything is left.
+    pub(crate) fn below(&self) -> Option<RelPath> {
+        let at = self.0.iter().position(|b| *b == b'/')?;
+        Some(RelPath(self.0.get(at + 1..)?.to_owned()))
+    }
     /// True if one of its names begins with a dot.
     pub fn is_hidden(&self) -> bool {
         self.0.split(|b| *b == b'/').any(|name| name.first() == Some(&b'.'))

@@ -575,3 +575,32 @@ fn a_dry_run_foretells_the_run() {
     assert_eq!(refused(&real), no);
     assert_eq!(fs::read_link(there.join("other")).unwrap(), Path::new("new"));
 }
+
+/// Breaks: what is in a directory cannot be copied to `/`, or what else is there goes, or the directory itself
+/// changes.
+#[test]
+fn contents_go_into_a_place_without_a_name() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tree = from.path().join("tree");
+    fs::create_dir_all(tree.join("sub")).unwrap();
+    for path in ["a", "sub/b"] {
+        fs::write(tree.join(path), path).unwrap();
+    }
+    fs::write(to.path().join("other"), "x").unwrap();
+    fs::set_permissions(to.path(), fs::Permissions::from_mode(0o1711)).unwrap();
+    let run = |paths: &[PathBuf], delete| {
+        let policy = WritePolicy { inside: true, delete, ..WritePolicy::default() };
+        Trial { policy, ..Trial::default() }.run(paths, to.path())
+    };
+    let sent = run(std::slice::from_ref(&tree), false).0.unwrap();
+    assert_eq!((sent.files, sent.failed), (2, 0), "{sent:?}");
+    assert_eq!(listing(to.path()), ["a", "other", "sub", "sub/b"]);
+    assert_eq!(fs::metadata(to.path()).unwrap().mode() & 0o7777, 0o1711);
+    let received = run(std::slice::from_ref(&tree), true).1.unwrap();
+    assert_eq!(received.deleted, ["tree/other"]);
+    assert_eq!(listing(to.path()), ["a", "sub", "sub/b"]);
+    let sent = run(&[tree.join("a")], false).0.unwrap();
+    assert_eq!(sent.problems[0].fault.text, "only what is in a directory can go there");
+    let two = run(&[tree.join("a"), tree.join("sub")], false).0;
+    assert!(matches!(two, Err(TransferError::Peer(_))), "{two:?}");
+}

@@ -20,6 +20,9 @@ pub fn place(target: &Path, contents: bool, policy: WritePolicy) -> Result<Desti
     let resolved = if is_there { target.canonicalize() } else { Ok(target.to_owned()) };
     let target = &resolved.with_context(|| format!("cannot find {}", target.display()))?;
     let name = target.file_name().map(std::ffi::OsStr::to_owned);
+    if contents && is_there && name.is_none() {
+        return directory(target, WritePolicy { inside: true, ..policy });
+    }
     let Some(name) = name else { bail!("there is no directory {}", target.display()) };
     // A name with a slash at its end is meant as a directory.
     if !contents && target.as_os_str().as_encoded_bytes().ends_with(b"/") {
@@ -35,4 +38,20 @@ pub fn place(target: &Path, contents: bool, policy: WritePolicy) -> Result<Desti
 /// It is not there, or may not be opened.
 pub fn directory(dir: &Path, policy: WritePolicy) -> Result<Destination> {
     Destination::new(dir, policy).with_context(|| format!("cannot write to {}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: what is in a directory cannot go to `/`, or a directory itself or a file goes there under no name.
+    #[test]
+    fn contents_can_go_to_the_root() {
+        let place = |target: &str, contents| {
+            let policy = WritePolicy { dry_run: true, ..WritePolicy::default() };
+            super::place(Path::new(target), contents, policy).is_ok()
+        };
+        assert!(place("/", true) && place("/", false) && place("/tmp/", true) && place("/tmp/new", true));
+        assert!(!place("/no/such", true) && !place("/tmp/no-such/", false));
+    }
 }

@@ -164,7 +164,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let policy = WritePolicy {
         overwrite: args.allow_overwrite,
         sync: args.sync,
-        rename: None,
         hidden: args.allow_hidden,
         max_bytes: args.max_bytes,
         min_free: args.min_free,
@@ -172,6 +171,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         delete: args.delete,
         dry_run: args.dry_run,
         protect: ExcludePatterns::new(&args.exclude)?,
+        ..WritePolicy::default()
     };
     if args.stdio_control {
         let place = target::place(args.target.as_deref().unwrap_or(&args.dir), args.contents, policy)?;

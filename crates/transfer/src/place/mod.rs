@@ -48,6 +48,8 @@ pub struct WritePolicy {
     pub sync: bool,
     /// The one name at the top is to be this one.
     pub rename: Option<OsString>,
+    /// What is in the one directory at the top goes into the place itself, which has no name of its own: `/`.
+    pub inside: bool,
     /// Senders without token may use names that begin with a dot.
     pub hidden: bool,
     /// Bytes that all transfers together may store, in blocks of 4,096; a directory, a link and a file take
@@ -74,6 +76,7 @@ impl Default for WritePolicy {
             overwrite: false,
             sync: false,
             rename: None,
+            inside: false,
             hidden: false,
             max_bytes: None,
             min_free: None,
@@ -159,7 +162,8 @@ impl Destination {
     /// # Errors
     /// It is not there, no directory, or may not be opened.
     pub fn new(dir: &Path, policy: WritePolicy) -> Result<Destination, TransferFault> {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        // A directory like /home need not be readable for one in it.
+        let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
         let about = |errno| os(errno, &dir.to_string_lossy());
         let root = sys::open(dir, flags, Mode::empty()).map_err(about)?;
         let device = sys::fstat(&root).map_err(about)?.st_dev;
@@ -192,7 +196,7 @@ impl Destination {
 
     /// What is sent gets one name: there can be one root only.
     pub(crate) fn has_one_name(&self) -> bool {
-        self.policy.rename.is_some()
+        self.policy.rename.is_some() || self.policy.inside
     }
 
     /// True if directories lose what the sender does not have.
@@ -225,6 +229,10 @@ impl Destination {
                         --allow-hidden";
             return Err(TransferFault::new(Code::Path, text));
         }
+        if self.policy.inside {
+            let text = "only what is in a directory can go there";
+            return path.below().ok_or_else(|| TransferFault::new(Code::Path, text));
+        }
         match &self.policy.rename {
             Some(name) => path.renamed(name).map_err(|why| TransferFault::new(Code::Path, why)),
             None => Ok(path.clone()),
@@ -256,6 +264,10 @@ impl Destination {
         shared: &LineState,
         meanwhile: impl FnMut() -> bool,
     ) -> Judged {
+        if self.is_place(&entry) {
+            let (verdict, seal) = (FileVerdict::Made, DirectorySeal::Nothing);
+            return Judged { verdict, wanted: None, seal, hashed: 0 };
+        }
         let judged = self.here(&entry.path, peer).and_then(|path| {
             let parent = match self.parent(&path, peer) {
                 // It would have been made. What is refused in its place is refused in a dry run, too.
@@ -304,6 +316,11 @@ impl Destination {
             _ => None,
         };
         Judged { verdict, wanted, seal, hashed }
+    }
+
+    /// It stands for the place itself, which stays as it is.
+    fn is_place(&self, entry: &FileEntry) -> bool {
+        self.policy.inside && entry.kind == EntryKind::Directory && entry.path.split().0.is_none()
     }
 
     /// What would be done with a directory or a link, if it were not a dry run.
@@ -800,5 +817,14 @@ mod tests {
             place.open(wanted, &Peer::Proved, 0).unwrap().keep(&place, &[0; 32]).unwrap();
             assert_eq!(place.settled.load(Ordering::Relaxed), settled);
         }
+    }
+
+    /// Breaks: nobody can copy into a home directory below one that may be passed but not read.
+    #[test]
+    fn a_place_need_not_be_readable() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Destination::new(folder.path(), WritePolicy::default()).unwrap();
+        // As root the test may read everything.
+        assert!(sys::fcntl_getfl(&place.root).unwrap().contains(OFlags::PATH));
     }
 }

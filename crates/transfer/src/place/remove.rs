@@ -28,8 +28,9 @@ impl Destination {
         if peer.is_stranger() || !self.policy.delete {
             return Ok(());
         }
-        let here = self.here(path, peer)?;
-        let dir = match tree::directory(&self.root, Some(here.as_bytes())) {
+        let is_place = self.policy.inside && path.split().0.is_none();
+        let here = if is_place { None } else { Some(self.here(path, peer)?) };
+        let dir = match tree::directory(&self.root, here.as_ref().map(RelPath::as_bytes)) {
             // In a dry run it has not been made.
             Err(_) if self.policy.dry_run => return Ok(()),
             dir => dir?,
