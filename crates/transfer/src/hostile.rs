@@ -134,6 +134,7 @@ fn said() -> impl Strategy<Value = Said> {
         }),
         Just(TransferMessage::Busy),
         (0..6_u64).prop_map(|index| TransferMessage::Ahead { index }),
+        (0..6_u64).prop_map(|index| TransferMessage::Same { index }),
         Just(TransferMessage::Withdraw),
         Just(TransferMessage::Failed(fault())),
         Just(TransferMessage::Summary { entries: 9, bytes: 9, roots: 9, sender: [5; 32] }),

@@ -165,6 +165,11 @@ pub enum TransferMessage {
         /// Why.
         fault: TransferFault,
     },
+    /// S: the file that may be replaced has the same content. It gets its permissions and time.
+    Same {
+        /// Index of the entry.
+        index: u64,
+    },
     /// S: the end of the transfer.
     Finish {
         /// How much was not sent for reasons of the sender, with what [`Missed`](Self::Missed) has told.
@@ -268,6 +273,10 @@ impl TransferMessage {
                 17
             }
             TransferMessage::Withdraw => 18,
+            TransferMessage::Same { index } => {
+                put64(&mut to, *index);
+                20
+            }
             TransferMessage::Missed { path, fault } => {
                 put_bytes(&mut to, path.as_bytes());
                 put_fault(&mut to, fault);
@@ -321,6 +330,7 @@ impl TransferMessage {
             BUSY => TransferMessage::Busy,
             17 => TransferMessage::Ahead { index: from.u64()? },
             18 => TransferMessage::Withdraw,
+            20 => TransferMessage::Same { index: from.u64()? },
             19 => TransferMessage::Missed { path: from.text(MAX_PATH)?, fault: from.fault()? },
             _ => return Err("a message of a type that is not known"),
         };

@@ -58,6 +58,8 @@ enum ReceiverStep {
         peer: Peer,
         offset: u64,
     },
+    /// A file that is there has the content of this one.
+    Same(Box<FileEntry>, Peer),
     Block(Vec<u8>, usize),
     Hole(u64),
     End(Hash),
@@ -358,6 +360,12 @@ impl ReceiveJob<'_> {
                     current = Some(begun.0);
                     pass(begun.1)?;
                 }
+                TransferMessage::Same { index } => {
+                    let wanted = offers.open.iter_mut().find_map(|(open, _)| open.remove(&index));
+                    let wanted = wanted.filter(|_| current.is_none());
+                    let wanted = wanted.ok_or(TransferError::Protocol("the same as nothing"))?;
+                    pass(ReceiverStep::Same(Box::new(wanted.entry), peer.clone()))?;
+                }
                 TransferMessage::Hole { len } => {
                     if take(&mut current, len)?.is_useless {
                         continue;
@@ -563,6 +571,10 @@ impl ReceiveJob<'_> {
                     let name = wanted.entry.path.to_string();
                     let partial = shared.disk.on(|| self.place.open(*wanted, &peer, offset));
                     at = Some(Writing { index, name, partial });
+                    None
+                }
+                ReceiverStep::Same(entry, peer) => {
+                    self.place.touch(&entry, &peer);
                     None
                 }
                 ReceiverStep::Block(block, len) => {

@@ -74,6 +74,9 @@ enum SenderStep {
         name: String,
     },
     Withdraw,
+    Same {
+        index: u64,
+    },
     Block(Vec<u8>, usize),
     Hole(u64),
     /// All was read.
@@ -392,6 +395,7 @@ impl SendJob<'_> {
                     drop(progress);
                     out.message(&TransferMessage::Withdraw)?;
                 }
+                SenderStep::Same { index } => out.message(&TransferMessage::Same { index })?,
                 SenderStep::Hole(len) => {
                     ahead.1 += len;
                     shared.progress().spared += len;
@@ -573,6 +577,9 @@ impl SendJob<'_> {
                     progress.files += 1;
                     drop(progress);
                     self.tally(|tally| tally.unchanged += 1);
+                    if replace && !self.dry_run {
+                        out.send(SenderStep::Same { index }).ok()?;
+                    }
                     return Some(());
                 }
                 Ok(_) if replace => (0, ContentHasher::default()),

@@ -604,3 +604,31 @@ fn contents_go_into_a_place_without_a_name() {
     let two = run(&[tree.join("a"), tree.join("sub")], false).0;
     assert!(matches!(two, Err(TransferError::Peer(_))), "{two:?}");
 }
+
+/// Breaks: permissions and times that change without the content never arrive; or they change where nothing
+/// may be replaced.
+#[test]
+fn permissions_and_time_follow_where_files_may_be_replaced() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let paths: Vec<_> = ["a", "b"].iter().map(|name| from.path().join(name)).collect();
+    for path in &paths {
+        fs::write(path, noise(200_000, "x")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    Trial::default().run(&paths, to.path()).0.unwrap();
+    let time = std::time::SystemTime::UNIX_EPOCH + Duration::new(1_000_000, 5);
+    for path in &paths {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o711)).unwrap();
+        fs::File::open(path).unwrap().set_modified(time).unwrap();
+    }
+    let there = |name: &str| fs::metadata(to.path().join(name)).unwrap();
+    for (overwrite, dry_run) in [(false, false), (true, true), (true, false)] {
+        let policy = WritePolicy { overwrite, dry_run, ..WritePolicy::default() };
+        let sent = Trial { policy, ..Trial::default() }.run(&paths, to.path()).0.unwrap();
+        assert_eq!((sent.files, sent.unchanged, sent.failed, sent.bytes), (0, 2, 0, 0));
+        for name in ["a", "b"] {
+            let is_set = there(name).mode() & 0o777 == 0o711 && there(name).modified().unwrap() == time;
+            assert_eq!(is_set, overwrite && !dry_run, "{name} {overwrite} {dry_run}");
+        }
+    }
+}

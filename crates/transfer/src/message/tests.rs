@@ -40,6 +40,7 @@ fn message() -> impl Strategy<Value = TransferMessage> {
         ("[ -~]{0,60}", fault()).prop_map(|(path, fault)| TransferMessage::Missed { path, fault }),
         Just(TransferMessage::Busy),
         any::<u64>().prop_map(|index| TransferMessage::Ahead { index }),
+        any::<u64>().prop_map(|index| TransferMessage::Same { index }),
         Just(TransferMessage::Withdraw),
         (0..MAX_ENTRIES, 0..MAX_SIZE, any::<u32>(), any::<Hash>()).prop_map(
             |(entries, bytes, roots, sender)| TransferMessage::Summary { entries, bytes, roots, sender }

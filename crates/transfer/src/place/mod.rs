@@ -584,6 +584,32 @@ impl Destination {
         })
     }
 
+    /// Sets permissions and time of a file whose content is that of `entry`, where files may be replaced. What
+    /// cannot be set is left as it is. Strangers set none: the file need not be theirs.
+    pub(crate) fn touch(&self, entry: &FileEntry, peer: &Peer) {
+        if self.policy.dry_run || !self.policy.overwrite || peer.is_stranger() {
+            return;
+        }
+        let touched = self.here(&entry.path, peer).and_then(|path| {
+            let parent = self.parent(&path, peer)?;
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = sys::openat(&parent, path.split().1, flags, Mode::empty());
+            let file = File::from(file.map_err(|errno| os(errno, "cannot open it"))?);
+            let is = sys::fstat(&file).map_err(|errno| os(errno, "cannot look at it"))?;
+            if FileType::from_raw_mode(is.st_mode) != FileType::RegularFile {
+                return Ok(());
+            }
+            // Other bits are the receiver's.
+            let mode = u32::from(entry.mode & !self.umask) | (is.st_mode & 0o7000);
+            let set = |done: Result<(), Errno>| done.map_err(|errno| os(errno, "cannot set it"));
+            if mode != is.st_mode & 0o7777 {
+                set(sys::fchmod(&file, Mode::from_raw_mode(mode)))?;
+            }
+            set(sys::futimens(&file, &times(entry.modified)))
+        });
+        drop(touched);
+    }
+
     /// Sets permissions and time of a directory that is complete, as far as `seal` allows. What cannot be set
     /// is left as it is.
     pub(crate) fn seal(
