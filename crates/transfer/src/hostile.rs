@@ -5,6 +5,7 @@ use crate::content::ContentHasher;
 use crate::fault::{TransferError, TransferFault};
 use crate::frame::FrameWriter;
 use crate::handshake::{Role, shake};
+use crate::limits::MAX_PROBLEMS;
 use crate::line::{Session, Timeouts};
 use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict, TransferMessage};
 use crate::min_free::MinFree;
@@ -305,7 +306,7 @@ proptest! {
                 }
                 Ok(())
             }));
-            send(kernel::line_of(ours).unwrap(), &session(b"t", true), found, None)
+            send(kernel::line_of(ours).unwrap(), &session(b"t", false), found, None)
         });
         prop_assert!(result.is_err(), "nobody has acknowledged the end: {:?}", result);
     }
@@ -322,4 +323,75 @@ fn garbage_ends_a_transfer() {
         receive(kernel::line_of(ours).unwrap(), &session(b"t", false), &place)
     });
     assert!(matches!(result, Err(TransferError::Protocol(_))), "{result:?}");
+}
+
+/// Breaks: of two sources that are to get one name the second replaces the first, if the sender lies about
+/// their number.
+#[test]
+fn two_sources_do_not_get_one_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = WritePolicy { overwrite: true, rename: Some("name".into()), ..WritePolicy::default() };
+    let place = Destination::new(dir.path(), policy).unwrap();
+    let (ours, theirs) = pair();
+    let result = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            lie(theirs, b"t", Role::Sends, |out| {
+                out.message(&TransferMessage::Summary { entries: 2, bytes: 0, roots: 1, sender: [0; 32] })?;
+                let entries = ["a", "b"].map(|name| FileEntry {
+                    path: RelPath::new(name.as_bytes()).unwrap(),
+                    kind: EntryKind::Directory,
+                    mode: 0o755,
+                    modified: FileTime::default(),
+                });
+                out.message(&TransferMessage::Offer { first: 0, entries: entries.into() })
+            });
+        });
+        receive(kernel::line_of(ours).unwrap(), &session(b"t", false), &place)
+    });
+    assert!(matches!(result, Err(TransferError::Protocol(_))), "{result:?}");
+}
+
+/// Breaks: a sender makes a receiver hold any number of reasons, or the other way round.
+#[test]
+fn so_many_reasons_are_told_and_no_more() {
+    let missed = |n: usize| TransferMessage::Missed {
+        path: n.to_string(),
+        fault: TransferFault::new(Code::Other, "lie"),
+    };
+    for (told, is_taken) in [(MAX_PROBLEMS, true), (MAX_PROBLEMS + 1, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Destination::new(dir.path(), WritePolicy::default()).unwrap();
+        let (ours, theirs) = pair();
+        let received = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                lie(theirs, b"t", Role::Sends, |out| {
+                    let (entries, bytes, roots, sender) = (0, 0, 0, [0; 32]);
+                    out.message(&TransferMessage::Summary { entries, bytes, roots, sender })?;
+                    (0..told).try_for_each(|n| out.message(&missed(n)))?;
+                    out.message(&TransferMessage::Finish { missed: u64::MAX })
+                });
+            });
+            receive(kernel::line_of(ours).unwrap(), &session(b"t", false), &place)
+        });
+        let (ours, theirs) = pair();
+        let sent = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                lie(theirs, b"t", Role::Receives, |out| {
+                    (0..told).try_for_each(|n| out.message(&missed(n)))?;
+                    let (files, bytes, disk) = (0, 0, Duration::ZERO);
+                    let (hash, waited, missed) = (disk, disk, u64::MAX);
+                    out.message(&TransferMessage::Finished { files, bytes, disk, hash, waited, missed })
+                });
+            });
+            send(kernel::line_of(ours).unwrap(), &session(b"t", false), walk(&[]).unwrap(), None)
+        });
+        if is_taken {
+            let (received, sent) = (received.unwrap(), sent.unwrap());
+            assert_eq!((received.failed, received.problems.len()), (u64::MAX, MAX_PROBLEMS));
+            assert_eq!((sent.failed, sent.problems.len()), (u64::MAX, MAX_PROBLEMS));
+        } else {
+            assert!(matches!(received, Err(TransferError::Protocol(_))), "{received:?}");
+            assert!(matches!(sent, Err(TransferError::Protocol(_))), "{sent:?}");
+        }
+    }
 }

@@ -16,6 +16,8 @@ pub const MAX_NAME: usize = 255;
 pub const MAX_DEPTH: usize = 128;
 /// Maximum length of an error text.
 pub const MAX_TEXT: usize = 1_000;
+/// Maximum number of problems that a side keeps in words, and tells the other; more are counted.
+pub const MAX_PROBLEMS: usize = 1_000;
 /// Maximum number of entries in an offer.
 pub const MAX_OFFER: usize = 1_024;
 /// Maximum number of entries in a transfer.

@@ -158,7 +158,7 @@ pub enum TransferMessage {
         /// The fault.
         fault: Option<TransferFault>,
     },
-    /// S: something was not sent, for a reason that the receiver does not know yet.
+    /// Both: something was not transferred, for a reason that the other side does not know yet.
     Missed {
         /// Its path, for people.
         path: String,
@@ -187,6 +187,8 @@ pub enum TransferMessage {
         hash: Duration,
         /// Time waiting for the network.
         waited: Duration,
+        /// How much failed that the sender does not know, with what [`Missed`](Self::Missed) has told.
+        missed: u64,
     },
     /// Both: the transfer cannot continue.
     Failed(TransferFault),
@@ -255,12 +257,13 @@ impl TransferMessage {
                 put64(&mut to, *missed);
                 13
             }
-            TransferMessage::Finished { files, bytes, disk, hash, waited } => {
+            TransferMessage::Finished { files, bytes, disk, hash, waited, missed } => {
                 put64(&mut to, *files);
                 put64(&mut to, *bytes);
                 for time in [disk, hash, waited] {
                     put64(&mut to, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
                 }
+                put64(&mut to, *missed);
                 14
             }
             TransferMessage::Failed(fault) => {
@@ -325,6 +328,7 @@ impl TransferMessage {
                 disk: Duration::from_nanos(from.u64()?),
                 hash: Duration::from_nanos(from.u64()?),
                 waited: Duration::from_nanos(from.u64()?),
+                missed: from.u64()?,
             },
             15 => TransferMessage::Failed(from.fault()?),
             BUSY => TransferMessage::Busy,

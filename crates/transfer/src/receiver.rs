@@ -4,7 +4,9 @@ use crate::content::ContentHasher;
 use crate::fault::{Code, TransferError, TransferFault, TransferProblem};
 use crate::frame::{FrameReader, FrameWriter, IncomingFrame};
 use crate::handshake::{Role, shake};
-use crate::limits::{BLOCKS, MAX_AHEAD, MAX_ENTRIES, MAX_RESUMED, MAX_UNSEALED, OPEN_OFFERS, QUEUE};
+use crate::limits::{
+    BLOCKS, MAX_AHEAD, MAX_ENTRIES, MAX_PROBLEMS, MAX_RESUMED, MAX_UNSEALED, OPEN_OFFERS, QUEUE,
+};
 use crate::line::{FramedStream, LineState, LineTimes, Session};
 use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict, Hash, TransferMessage};
 use crate::path::RelPath;
@@ -23,8 +25,6 @@ use std::time::{Duration, Instant};
 /// closed.
 const DRAIN: Duration = Duration::from_secs(3);
 const DRAIN_BYTES: u64 = 64 << 20;
-/// Problems that are kept in words.
-const MAX_PROBLEMS: usize = 1_000;
 /// Names in one directory that are remembered to know what else is in it.
 const MAX_REMEMBERED: usize = 1_000_000;
 
@@ -84,6 +84,9 @@ struct ReceiveTally {
     problems: Vec<TransferProblem>,
     planned: Vec<(String, u64)>,
     deleted: Vec<String>,
+    /// Problems that the sender does not know yet, the first of them, and how many there are.
+    missed: Vec<TransferProblem>,
+    missed_count: u64,
     /// What ended all.
     fatal: Option<TransferFault>,
 }
@@ -251,7 +254,12 @@ impl ReceiveJob<'_> {
                 let files = self.tally(|tally| tally.files);
                 let bytes = shared.bytes.load(Ordering::Relaxed);
                 let (disk, hash, waited) = (times.disk, times.hash, times.network);
-                say(out, &TransferMessage::Finished { files, bytes, disk, hash, waited })?;
+                let (told, missed) =
+                    self.tally(|tally| (std::mem::take(&mut tally.missed), tally.missed_count));
+                for TransferProblem { path, fault } in told {
+                    say(out, &TransferMessage::Missed { path, fault })?;
+                }
+                say(out, &TransferMessage::Finished { files, bytes, disk, hash, waited, missed })?;
                 Ok(())
             }
             Err(TransferError::Protocol(why)) => {
@@ -495,6 +503,11 @@ impl ReceiveJob<'_> {
             if offers.last.as_ref().is_some_and(|last| !entry.path.comes_after(last)) {
                 return Err(TransferError::Protocol("an entry comes twice, or not in the order of names"));
             }
+            // Both would get the same name here, and the second would replace the first.
+            let is_other = |last: &RelPath| last.names().next() != entry.path.names().next();
+            if self.place.has_one_name() && offers.last.as_ref().is_some_and(is_other) {
+                return Err(TransferError::Protocol("more names at the top than it has said"));
+            }
             offers.last = Some(entry.path.clone());
             let (path, kind) = (entry.path.clone(), entry.kind.clone());
             let is_first_file =
@@ -643,6 +656,12 @@ impl ReceiveJob<'_> {
             }
         };
         if let Some(fault) = fault {
+            self.tally(|tally| {
+                tally.missed_count += 1;
+                if tally.missed.len() < MAX_PROBLEMS {
+                    tally.missed.push(TransferProblem { path: path.to_string(), fault: fault.clone() });
+                }
+            });
             self.problem(path.to_string(), fault);
         }
     }

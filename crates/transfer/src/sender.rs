@@ -5,7 +5,7 @@ use crate::content::ContentHasher;
 use crate::fault::{Code, TransferError, TransferFault, TransferProblem};
 use crate::frame::{FrameWriter, IncomingFrame};
 use crate::handshake::{AwaitedFrames, Role, greet};
-use crate::limits::{BLOCKS, MAX_AHEAD, MAX_CONTROL, MAX_DATA, MAX_OFFER, OPEN_OFFERS, QUEUE};
+use crate::limits::{BLOCKS, MAX_AHEAD, MAX_CONTROL, MAX_DATA, MAX_OFFER, MAX_PROBLEMS, OPEN_OFFERS, QUEUE};
 use crate::line::{FramedStream, LineProgress, LineState, LineTimes, Session};
 use crate::message::{EntryKind, FileEntry, FileVerdict, TransferMessage, entry_len};
 use crate::pipeline::{Extent, extent, hash_prefix, is_sparse};
@@ -23,8 +23,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Problems that are kept in words; more are counted.
-const MAX_PROBLEMS: usize = 1_000;
 /// Files of a dry run that are kept by name.
 pub(crate) const MAX_PLANNED: usize = 100_000;
 /// So often a side that works for itself says that it is there.
@@ -265,6 +263,7 @@ impl SendJob<'_> {
             )
             .collect();
         let mut block = Vec::new();
+        let mut told = 0_u64;
         let mut expected = 0_u64;
         let mut busy = None;
         loop {
@@ -299,9 +298,19 @@ impl SendJob<'_> {
                     }
                     self.shared.progress().files += 1;
                 }
-                TransferMessage::Finished { disk, hash, waited, .. } => {
+                TransferMessage::Missed { path, fault } => {
+                    told += 1;
+                    if told > MAX_PROBLEMS as u64 {
+                        return Err(TransferError::Protocol("more has failed than a receiver tells"));
+                    }
+                    self.problem(path, fault);
+                }
+                TransferMessage::Finished { disk, hash, waited, missed, .. } => {
                     let times = LineTimes { disk, hash, network: waited, ..LineTimes::default() };
-                    self.tally(|tally| tally.receiver = Some(times));
+                    self.tally(|tally| {
+                        tally.receiver = Some(times);
+                        tally.failed = tally.failed.saturating_add(missed.saturating_sub(told));
+                    });
                     return Ok(());
                 }
                 TransferMessage::Failed(fault) => return Err(TransferError::Peer(fault)),

@@ -100,7 +100,7 @@ pub(crate) fn modified(metadata: &Metadata) -> FileTime {
 }
 
 impl Walk {
-    /// The receiver is told, too: the path is that within the transfer, and no path of this machine.
+    /// The path is the one within the transfer: where it is here is not told to the other side.
     fn problem(&mut self, at: &RelPath, fault: TransferFault) -> bool {
         self.problems.push(TransferProblem { path: at.to_string(), fault });
         false
@@ -160,8 +160,9 @@ impl Walk {
             match at.join(&name) {
                 Ok(below) => whole &= self.visit(below, &from.join(&name)),
                 Err(why) => {
-                    let text = format_args!("{}: {why}", clean(&name.to_string_lossy()));
-                    whole = self.problem(&at, TransferFault::new(Code::Path, text));
+                    let path = clean(&format!("{at}/{}", name.to_string_lossy()));
+                    self.problems.push(TransferProblem { path, fault: TransferFault::new(Code::Path, why) });
+                    whole = false;
                 }
             }
         }

@@ -632,3 +632,22 @@ fn permissions_and_time_follow_where_files_may_be_replaced() {
         }
     }
 }
+
+/// Breaks: whoever copies a tree with --delete believes that it is the same, although the other end could not
+/// delete something.
+#[test]
+fn what_could_not_be_deleted_is_told_to_the_sender() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tree = from.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "x").unwrap();
+    // Deeper than a path may be, so that nobody, not even root, is allowed to remove it.
+    let deep = to.path().join("tree").join(["d"; 130].join("/"));
+    fs::create_dir_all(deep).unwrap();
+    let policy = WritePolicy { delete: true, ..WritePolicy::default() };
+    let (sent, received) = Trial { policy, ..Trial::default() }.run(&[tree], to.path());
+    let (sent, received) = (sent.unwrap(), received.unwrap());
+    assert_eq!((sent.files, sent.failed, received.failed), (1, 1, 1), "{sent:?}");
+    assert_eq!(sent.problems, received.problems);
+    assert_eq!(sent.problems[0].path, "tree");
+}

@@ -57,9 +57,9 @@ fn message() -> impl Strategy<Value = TransferMessage> {
             .prop_map(|(whole, path, mode, modified)| TransferMessage::Seal { whole, path, mode, modified }),
         (any::<u64>(), proptest::option::of(fault()))
             .prop_map(|(index, fault)| TransferMessage::Done { index, fault }),
-        any::<(u64, u64, u32)>().prop_map(|(files, bytes, time)| {
+        any::<(u64, u64, u32, u64)>().prop_map(|(files, bytes, time, missed)| {
             let time = Duration::from_nanos(time.into());
-            TransferMessage::Finished { files, bytes, disk: time, hash: time * 2, waited: time * 3 }
+            TransferMessage::Finished { files, bytes, disk: time, hash: time * 2, waited: time * 3, missed }
         }),
         fault().prop_map(TransferMessage::Failed),
     ]
@@ -123,4 +123,17 @@ fn only_nine_bits_of_permissions_travel() {
         panic!("not read")
     };
     assert_eq!(mode, 0o777);
+}
+
+/// Breaks: a peer makes us hold reasons of any length for what it has not transferred.
+#[test]
+fn what_was_missed_is_told_in_short() {
+    let missed = |path: usize, text: usize| {
+        let fault = TransferFault { code: Code::Other, text: "t".repeat(text) };
+        let (kind, payload) = TransferMessage::Missed { path: "p".repeat(path), fault }.encode();
+        TransferMessage::decode(kind, &payload)
+    };
+    let Ok(TransferMessage::Missed { path, fault }) = missed(MAX_PATH, MAX_TEXT) else { panic!("not read") };
+    assert!(path.len() <= MAX_TEXT && fault.text.len() <= MAX_TEXT);
+    assert!(missed(MAX_PATH + 1, 1).is_err() && missed(1, MAX_TEXT + 1).is_err());
 }
