@@ -644,10 +644,17 @@ fn what_could_not_be_deleted_is_told_to_the_sender() {
     // Deeper than a path may be, so that nobody, not even root, is allowed to remove it.
     let deep = to.path().join("tree").join(["d"; 130].join("/"));
     fs::create_dir_all(deep).unwrap();
+    for name in ["d/z", "d/.x.farpace-part", "e/.y.farpace-part/full"] {
+        let path = to.path().join("tree").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+    }
     let policy = WritePolicy { delete: true, ..WritePolicy::default() };
     let (sent, received) = Trial { policy, ..Trial::default() }.run(&[tree], to.path());
     let (sent, received) = (sent.unwrap(), received.unwrap());
     assert_eq!((sent.files, sent.failed, received.failed), (1, 1, 1), "{sent:?}");
     assert_eq!(sent.problems, received.problems);
     assert_eq!(sent.problems[0].path, "tree");
+    assert_eq!(received.deleted, ["tree/d/z"], "the rest is still tried");
+    assert!(to.path().join("tree/e/.y.farpace-part/full").exists(), "and no partial file is looked into");
 }

@@ -77,26 +77,40 @@ impl Destination {
         // What is told of a directory that goes as a whole is its name alone; of others so many names.
         let mut parts = Vec::new();
         let mut whole = true;
+        let mut failed = None;
         for (name, kind) in list(&below)? {
             if name.as_bytes().ends_with(PARTIAL.as_bytes()) {
-                // Nobody asks for the rest of it.
-                if !self.policy.dry_run {
-                    sys::unlinkat(&below, &name, AtFlags::empty()).map_err(cannot)?;
-                }
+                // Nobody asks for the rest of it. A directory may have that name; it stays if something is in it.
+                let flags = if kind == FileType::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+                whole &= self.policy.dry_run || sys::unlinkat(&below, &name, flags).is_ok();
                 continue;
             }
             // A path that is too deep or too long is none that was sent: it is not removed either.
-            let path = at.join(&name).map_err(|why| TransferFault::new(Code::Path, why))?;
+            let path = match at.join(&name) {
+                Ok(path) => path,
+                Err(why) => {
+                    failed = Some(TransferFault::new(Code::Path, format_args!("cannot remove {at}: {why}")));
+                    continue;
+                }
+            };
             let is_directory = kind == FileType::Directory;
             if self.policy.protect.leaves_out(&path, is_directory) {
                 whole = false;
                 continue;
             }
-            whole &= self.remove(&below, &path, is_directory, &mut |gone| {
+            let removed = self.remove(&below, &path, is_directory, &mut |gone| {
                 if parts.len() < MAX_PLANNED {
                     parts.push(gone.clone());
                 }
-            })?;
+            });
+            match removed {
+                Ok(is_gone) => whole &= is_gone,
+                Err(fault) => failed = Some(fault),
+            }
+        }
+        if let Some(fault) = failed {
+            parts.iter().for_each(told);
+            return Err(fault);
         }
         if whole {
             unlink(AtFlags::REMOVEDIR)?;
