@@ -2,10 +2,13 @@
 
 use crate::line::FramedStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Interval at which a waiting accept checks whether to stop.
@@ -50,6 +53,56 @@ pub fn line_of_parts(
         let _ = child.wait();
     };
     FramedStream { reader: Box::new(reader), writer: Box::new(writer), close: Box::new(close) }
+}
+
+/// What a pipe takes without waiting, if it takes anything.
+const PIPE: usize = 4_096;
+
+/// Pipes, such as a process's own standard streams, as a framed stream. Closing it ends reads and writes that
+/// wait.
+pub fn line_of_pipes(reader: OwnedFd, writer: OwnedFd) -> FramedStream {
+    let closed = Arc::new(AtomicBool::new(false));
+    let end = |fd: OwnedFd| PipeEnd { pipe: File::from(fd), closed: closed.clone() };
+    let (reader, writer) = (end(reader), end(writer));
+    let close = move || closed.store(true, Ordering::Relaxed);
+    FramedStream { reader: Box::new(reader), writer: Box::new(writer), close: Box::new(close) }
+}
+
+struct PipeEnd {
+    pipe: File,
+    closed: Arc<AtomicBool>,
+}
+
+impl PipeEnd {
+    fn wait(&self, flags: PollFlags) -> io::Result<()> {
+        while !self.closed.load(Ordering::Relaxed) {
+            let mut fds = [PollFd::new(&self.pipe, flags)];
+            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+            match poll(&mut fds, Some(&wait)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+}
+
+impl Read for PipeEnd {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.wait(PollFlags::IN)?;
+        self.pipe.read(into)
+    }
+}
+
+impl Write for PipeEnd {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait(PollFlags::OUT)?;
+        self.pipe.write(bytes.get(..PIPE).unwrap_or(bytes))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.pipe.flush()
+    }
 }
 
 /// Waits a moment for a program to exit by itself, then kills it.

@@ -658,3 +658,33 @@ fn what_could_not_be_deleted_is_told_to_the_sender() {
     assert_eq!(received.deleted, ["tree/d/z"], "the rest is still tried");
     assert!(to.path().join("tree/e/.y.farpace-part/full").exists(), "and no partial file is looked into");
 }
+
+/// Breaks: the far end of a copy through ssh waits for ever for a near end that says nothing more, or takes
+/// nothing more.
+#[test]
+fn pipes_that_stand_still_end_a_transfer_in_time() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = from.path().join("file");
+    fs::write(&path, noise(4 << 20, "file")).unwrap();
+    let timeouts = Timeouts { handshake: Duration::from_millis(500), idle: Duration::from_millis(500) };
+    let session = |connected| Session { secured: true, connected, timeouts, ..Session::default() };
+    let begun = Instant::now();
+    // Nothing comes.
+    let (reader, _silent) = std::io::pipe().unwrap();
+    let (_unread, writer) = std::io::pipe().unwrap();
+    let line = farpace_transfer::kernel::line_of_pipes(reader.into(), writer.into());
+    let place = Destination::new(to.path(), WritePolicy::default()).unwrap();
+    let received = receive(line, &session(false), &place);
+    assert!(matches!(received, Err(TransferError::Silent(_))), "{received:?}");
+    // Nothing is taken: the file is longer than a pipe.
+    let (reader, mut to_sender) = std::io::pipe().unwrap();
+    let (_unread, writer) = std::io::pipe().unwrap();
+    let hello = [&b"farpace\n"[..], &[3, 3, 2, 1], &[9; 32], &[1, 0, 0, 0, 0]].concat();
+    to_sender.write_all(&hello).unwrap();
+    // The verdict on the one file: it is to be sent.
+    to_sender.write_all(&[&[5, 0, 0, 0, 11][..], &[0; 9], &[1, 0]].concat()).unwrap();
+    let line = farpace_transfer::kernel::line_of_pipes(reader.into(), writer.into());
+    let sent = send(line, &session(true), walk(&[path]).unwrap(), None);
+    assert!(matches!(sent, Err(TransferError::Silent(_))), "{sent:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}

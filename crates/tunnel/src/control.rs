@@ -16,9 +16,11 @@ use anyhow::{Context, Result, bail};
 use farpace_live::socket::SocketOptions;
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
-use farpace_transfer::{FramedStream, Session, Timeouts};
-use std::io::{self, BufRead, Read, Write};
+use farpace_transfer::{Session, Timeouts, kernel};
+use std::fs::File;
+use std::io::{self, BufRead, Read};
 use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ use std::time::Duration;
 pub const GREETING: &str = "farpace-copy 2";
 /// So long after it has heard how, somebody who has the ticket must have come.
 const ARRIVAL: Duration = Duration::from_secs(60);
+/// Longest word that it hears.
+const MAX_WORD: usize = 16;
 
 /// Opens the ways for one near end.
 ///
@@ -57,15 +61,21 @@ pub fn greeting(gate: Option<&Gate>) -> String {
 /// It cannot be read.
 pub fn hear_word() -> Result<String> {
     let mut word = String::new();
-    // Not locked for long: the transfer itself may come through it. Byte by byte, so that nothing of it is
-    // read too early.
-    for byte in io::stdin().lock().bytes().take(16) {
-        match byte.context("cannot read standard input")? {
-            b'\n' => break,
-            byte => word.push(char::from(byte)),
+    // Byte by byte and without a buffer: the transfer itself may come through it.
+    let mut input = File::from(own(&io::stdin())?);
+    let mut byte = [0];
+    while word.len() < MAX_WORD && input.read(&mut byte).context("cannot read standard input")? == 1 {
+        match byte {
+            [b'\n'] => break,
+            [byte] => word.push(char::from(byte)),
         }
     }
     Ok(word)
+}
+
+/// A descriptor of a stream of this process.
+fn own(stream: &impl AsFd) -> Result<OwnedFd> {
+    stream.as_fd().try_clone_to_owned().context("no descriptors are left")
 }
 
 /// Serves one transfer, after the near end was told of `gate`. None: the near end has said nothing.
@@ -80,11 +90,7 @@ pub fn serve_near_end(
 ) -> Result<Option<TransferEnd>> {
     match (hear_word()?.as_str(), gate) {
         ("through", _) => {
-            let line = FramedStream {
-                reader: Box::new(io::stdin()),
-                writer: Box::new(Flushed(io::stdout())),
-                close: Box::new(|| ()),
-            };
+            let line = kernel::line_of_pipes(own(&io::stdin())?, own(&io::stdout())?);
             let call = TransferStream {
                 line,
                 peer: "ssh".to_owned(),
@@ -126,21 +132,6 @@ pub fn serve_near_end(
         }
         ("", _) => Ok(None),
         (word, _) => bail!("`{word}` is not understood: use the same version of farpace at both ends"),
-    }
-}
-
-/// Standard output keeps the last line back otherwise.
-struct Flushed(io::Stdout);
-
-impl Write for Flushed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut out = self.0.lock();
-        let n = out.write(bytes)?;
-        out.flush()?;
-        Ok(n)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
     }
 }
 
