@@ -119,6 +119,12 @@ pub enum TransferError {
     /// The stream ended within the transfer.
     #[error("the other side closed the connection before the transfer was complete")]
     Closed,
+    /// A secured stream that was made from here ended before the peer said anything.
+    #[error(
+        "the connection ended before the other side answered: the ticket is another one's or old, or the \
+         network broke"
+    )]
+    Unanswered,
     /// The peer reported a fault.
     #[error("the other side says: {0}")]
     Peer(TransferFault),

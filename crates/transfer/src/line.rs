@@ -302,6 +302,12 @@ impl LineState {
             TransferError::Peer(_) | TransferError::Own(TransferFault { .. }) => error,
             _ if self.stopped() => TransferError::Interrupted,
             _ if self.silent.load(Ordering::Relaxed) => TransferError::Silent(timeout),
+            // Where keys do not fit, TLS ends like this, and WireGuard does not begin.
+            TransferError::Closed | TransferError::Line(_)
+                if !ready && session.secured && session.connected =>
+            {
+                TransferError::Unanswered
+            }
             _ => error,
         }
     }

@@ -166,7 +166,7 @@ fn the_first_flight_has_the_beginning_of_the_content() {
         }
         assert!(heard.starts_with(b"farpace\n"));
         drop(b);
-        assert!(matches!(sender.join().unwrap(), Err(TransferError::Closed | TransferError::Line(_))));
+        assert!(matches!(sender.join().unwrap(), Err(TransferError::Unanswered)));
     });
 }
 
@@ -687,4 +687,25 @@ fn pipes_that_stand_still_end_a_transfer_in_time() {
     let sent = send(line, &session(true), walk(&[path]).unwrap(), None);
     assert!(matches!(sent, Err(TransferError::Silent(_))), "{sent:?}");
     assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+/// Breaks: whoever has a wrong ticket is told that a transfer broke and what arrived is kept.
+#[test]
+fn a_stream_that_ends_before_an_answer_is_told_as_such() {
+    let from = tempfile::tempdir().unwrap();
+    let path = from.path().join("a");
+    fs::write(&path, "a").unwrap();
+    let hello = [&b"farpace\n"[..], &[3, 3, 2, 1], &[9; 32], &[1, 0, 0, 0, 0]].concat();
+    for answer in [&[][..], &hello] {
+        let (a, mut b) = UnixStream::pair().unwrap();
+        b.write_all(answer).unwrap();
+        b.shutdown(Shutdown::Write).unwrap();
+        let session = Session { secured: true, timeouts: TIMEOUTS, ..Session::default() };
+        let sent = send(line(a), &session, walk(std::slice::from_ref(&path)).unwrap(), None);
+        match sent {
+            Err(TransferError::Unanswered) => assert!(answer.is_empty()),
+            Err(TransferError::Closed | TransferError::Line(_)) => assert!(!answer.is_empty()),
+            other => panic!("{other:?}"),
+        }
+    }
 }

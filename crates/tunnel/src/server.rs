@@ -168,7 +168,7 @@ pub fn why(error: &TransferError, peer: &str) -> String {
         {
             format!("error: {peer}: {error}")
         }
-        TransferError::Protocol(_) => format!("error: {peer}: {error}"),
+        TransferError::Protocol(_) | TransferError::Unanswered => format!("error: {peer}: {error}"),
         _ => format!("error: {peer}: {error}; {resume}"),
     }
 }
