@@ -12,7 +12,7 @@
 //! | the end that waits | `gate` |
 //! | the end that comes: all ways probed at once | `reach` |
 //! | several UDP paths | `paths` |
-//! | a far end that ssh starts | `ssh`, and `control`: what it says first |
+//! | a far end that ssh starts | `ssh`, `control`: what it says first, and `beside`: what ends with it |
 //! | one TLS stream | `tls` |
 //! | connections in the clear | `stack` |
 //! | what limits a connection | `probe` |
@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod beside;
 mod control;
 pub mod forward;
 mod gate;
@@ -40,6 +41,7 @@ mod ticket;
 mod tls;
 mod words;
 
+pub use beside::beside_ssh;
 pub use control::{Greeting, greeting, hear, hear_word, open_gate, serve_near_end};
 pub use gate::{Gate, GateArgs};
 pub use own_addresses::list as own_addresses;

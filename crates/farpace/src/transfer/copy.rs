@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use farpace_process::interrupt;
 use farpace_transfer::{Session, WritePolicy, kernel, receive, walk_with};
 use farpace_tunnel::shell_words::{quoted, quoted_path, quoted_pattern};
-use farpace_tunnel::{ReachedEnd, Service, TransferProbe, TransferStream, target};
+use farpace_tunnel::{ReachedEnd, Service, TransferProbe, TransferStream, beside_ssh, target};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
@@ -257,7 +257,7 @@ impl Args {
             match found.and_then(|reached| Ok((reached.open(Service::Transfer)?, reached))) {
                 Ok((stream, reached)) => {
                     say(quiet, &format!("By {}.", reached.why));
-                    let call = with_child(stream.into(), end.input, end.child);
+                    let call = beside_ssh(stream.into(), end.input, end.child);
                     let way = reached.name();
                     return Ok(Ok(Far { call, way, reached: Some(reached) }));
                 }
@@ -309,27 +309,6 @@ impl Args {
         };
         terminal::note(&why);
         Ok(ExitCode::from(terminal::FAILED))
-    }
-}
-
-/// A connection whose far end lives as long as a child.
-fn with_child(call: TransferStream, input: std::process::ChildStdin, child: Child) -> TransferStream {
-    let TransferStream { line, peer, address, probe, finish } = call;
-    let farpace_transfer::FramedStream { reader, writer, close } = line;
-    let ssh = std::sync::Mutex::new((Some(input), child));
-    let close = move || {
-        close();
-        let mut ssh = ssh.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // The far end has what it needs, or finds out by the connection: it ends by itself.
-        ssh.0 = None;
-        kernel::end_child(&mut ssh.1);
-    };
-    TransferStream {
-        line: farpace_transfer::FramedStream { reader, writer, close: Box::new(close) },
-        peer,
-        address,
-        probe,
-        finish,
     }
 }
 
