@@ -510,8 +510,8 @@ fn patterns_do_not_apply_to_what_was_named() {
     assert_eq!(farpace_transfer::walk_with(&[dir], &patterns).unwrap().entries, 2);
 }
 
-/// Breaks: a dry run promises what fails, or is silent about links: what is refused, made and replaced must be
-/// the same in the run itself.
+/// Breaks: a dry run promises what fails, or is silent about links. What is refused, made and replaced must
+/// be the same in the run itself.
 #[test]
 fn a_dry_run_foretells_the_run() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -576,8 +576,8 @@ fn a_dry_run_foretells_the_run() {
     assert_eq!(fs::read_link(there.join("other")).unwrap(), Path::new("new"));
 }
 
-/// Breaks: what is in a directory cannot be copied to `/`, or what else is there goes, or the directory itself
-/// changes.
+/// Breaks: what is in a directory cannot be copied to `/`, or what else is there goes, or the directory
+/// itself changes.
 #[test]
 fn contents_go_into_a_place_without_a_name() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -146,8 +146,8 @@ mod tests {
         (beside_ssh(call, input, ssh), theirs)
     }
 
-    /// Breaks: a copy whose far end is gone waits until its timeout, which may be long; or one ends that still
-    /// moves.
+    /// Breaks: a copy whose far end is gone waits until its timeout, which may be long; or one ends that
+    /// still moves.
     #[test]
     fn a_stream_ends_soon_after_its_far_end() {
         let begun = Stopwatch::start();

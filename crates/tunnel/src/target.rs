@@ -44,7 +44,7 @@ pub fn directory(dir: &Path, policy: WritePolicy) -> Result<Destination> {
 mod tests {
     use super::*;
 
-    /// Breaks: what is in a directory cannot go to `/`, or a directory itself or a file goes there under no name.
+    /// Breaks: what is in a directory cannot go to `/`, or a directory goes where there is none.
     #[test]
     fn contents_can_go_to_the_root() {
         let place = |target: &str, contents| {

@@ -80,7 +80,7 @@ impl Destination {
         let mut failed = None;
         for (name, kind) in list(&below)? {
             if name.as_bytes().ends_with(PARTIAL.as_bytes()) {
-                // Nobody asks for the rest of it. A directory may have that name; it stays if something is in it.
+                // Nobody asks for the rest of it. A directory of that name stays if something is in it.
                 let flags = if kind == FileType::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
                 whole &= self.policy.dry_run || sys::unlinkat(&below, &name, flags).is_ok();
                 continue;
