@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -777,6 +778,12 @@ fn a_slash_means_the_contents_of_a_directory() {
     for (round, target) in ["new", "new", "new/", "link"].into_iter().enumerate() {
         fs::write(here.path().join(format!("site/{round}")), "x").unwrap();
         with(&["site/", &format!("127.0.0.1:{target}")]);
+    // Names need not be UTF-8.
+    let odd = std::ffi::OsStr::from_bytes(b"odd\xff");
+    fs::write(here.path().join(odd), "x").unwrap();
+    let mut command = farpace(here.path(), &["copy", "--ssh-command", &ssh, "--remote-command", FARPACE]);
+    let (code, _, errors) = told(command.arg(odd).arg("127.0.0.1:.").output().unwrap());
+    assert!(code == 0 && there.path().join(odd).exists(), "{code}: {errors}");
         let found = there.path().join(target);
         assert!(found.join(format!("{round}")).is_file() && !found.join("site").exists(), "{target}");
     }
@@ -786,6 +793,9 @@ fn a_slash_means_the_contents_of_a_directory() {
     with(&["127.0.0.1:real/", "."]);
     assert!(here.path().join("3").is_file() && !here.path().join("site").exists(), "`.` is the tree itself");
 }
+    with(&["site/.", "127.0.0.1:dots"]);
+    assert!(there.path().join("dots/1").is_file() && !there.path().join("dots/site").exists());
+    fs::remove_file(here.path().join(odd)).unwrap();
 
 /// Breaks: a directory that cannot be read here is emptied there.
 #[test]

@@ -4,6 +4,7 @@ use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_units::Rate;
 use serde_json::json;
+use std::ffi::{OsStr, OsString};
 use std::process::{Command, ExitCode};
 
 /// What scp is to do.
@@ -12,9 +13,9 @@ pub struct ScpJob<'a> {
     /// ssh and its options, as one line.
     pub ssh: &'a str,
     /// As scp writes them.
-    pub sources: &'a [String],
+    pub sources: &'a [OsString],
     /// As scp writes it.
-    pub target: &'a str,
+    pub target: &'a OsStr,
     /// The rate at most.
     pub limit: Option<Rate>,
     /// No progress.
@@ -26,7 +27,7 @@ impl ScpJob<'_> {
     ///
     /// # Errors
     /// ssh has no name.
-    pub fn words(&self) -> Result<Vec<String>> {
+    pub fn words(&self) -> Result<Vec<OsString>> {
         let mut given = self.ssh.split_whitespace();
         let ssh = given.next().context("--ssh-command is empty")?;
         let mut words: Vec<String> = ["scp", "-r", "-p", "-S", ssh].map(str::to_owned).into();
@@ -39,9 +40,8 @@ impl ScpJob<'_> {
         words.extend(self.limit.map(|rate| format!("-l{}", (rate.bits_per_sec() / 1_000).max(1))));
         words.extend(self.quiet.then(|| "-q".to_owned()));
         words.push("--".to_owned());
-        words.extend(self.sources.iter().cloned());
-        words.push(self.target.to_owned());
-        Ok(words)
+        let places = self.sources.iter().cloned().chain([self.target.to_owned()]);
+        Ok(words.into_iter().map(OsString::from).chain(places).collect())
     }
     /// Runs it, and says how it ended: 0, 1, or that it was interrupted.
     ///
@@ -73,15 +73,15 @@ mod tests {
     /// forgotten.
     #[test]
     fn scp_gets_what_ssh_would() {
-        let sources = ["-film".to_owned(), "b".to_owned()];
+        let sources = ["-film".into(), "b".into()];
         let job = ScpJob {
             ssh: "ssh -p 2222 -i key -p22",
             sources: &sources,
-            target: "h:",
+            target: OsStr::new("h:"),
             limit: Some(Rate::from_mbit(5)),
             quiet: true,
         };
-        let words = job.words().unwrap().join(" ");
+        let words = job.words().unwrap().join(OsStr::new(" "));
         assert_eq!(words, "scp -r -p -S ssh -P 2222 -i key -P22 -l5000 -q -- -film b h:");
         assert!(ScpJob { ssh: " ", ..job }.words().is_err());
     }
