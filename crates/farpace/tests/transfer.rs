@@ -752,8 +752,11 @@ fn trees_are_made_the_same_and_nothing_else_is_touched() {
     let (code, out, errors) = with(&["127.0.0.1:site", ".", "-n"]);
     assert!(code == 0 && out.contains("would receive: site/from-there (5 B)"), "{out}{errors}");
     assert!(errors.contains("would delete: site/new\n") && here.path().join("site/new").exists(), "{errors}");
-    let (code, _, errors) = with(&["127.0.0.1:site", "."]);
+    let (code, out, errors) = with(&["127.0.0.1:site", ".", "--json", "--explain"]);
     assert!(code == 0 && errors.contains("deleted: site/new\n"), "{errors}");
+    assert!(errors.contains("--explain has no effect from a host"), "{errors}");
+    let got: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(got["deleted"], serde_json::json!(["site/new"]));
     assert!(here.path().join("site/from-there").exists() && !here.path().join("site/new").exists());
     assert!(here.path().join("site/a.bak").exists() && here.path().join("site/cache/x").exists());
     let (code, _, errors) = with(&["site", "127.0.0.1:.", "--exclude", "["]);
@@ -775,27 +778,27 @@ fn a_slash_means_the_contents_of_a_directory() {
         let (code, _, errors) = run(here.path(), &[&all[..], args].concat());
         assert_eq!(code, 0, "{args:?}: {errors}");
     };
-    for (round, target) in ["new", "new", "new/", "link"].into_iter().enumerate() {
-        fs::write(here.path().join(format!("site/{round}")), "x").unwrap();
-        with(&["site/", &format!("127.0.0.1:{target}")]);
     // Names need not be UTF-8.
     let odd = std::ffi::OsStr::from_bytes(b"odd\xff");
     fs::write(here.path().join(odd), "x").unwrap();
     let mut command = farpace(here.path(), &["copy", "--ssh-command", &ssh, "--remote-command", FARPACE]);
     let (code, _, errors) = told(command.arg(odd).arg("127.0.0.1:.").output().unwrap());
     assert!(code == 0 && there.path().join(odd).exists(), "{code}: {errors}");
+    for (round, target) in ["new", "new", "new/", "link"].into_iter().enumerate() {
+        fs::write(here.path().join(format!("site/{round}")), "x").unwrap();
+        with(&["site/", &format!("127.0.0.1:{target}")]);
         let found = there.path().join(target);
         assert!(found.join(format!("{round}")).is_file() && !found.join("site").exists(), "{target}");
     }
     fs::remove_file(here.path().join("site/0")).unwrap();
     with(&["site/", "127.0.0.1:new"]);
     assert!(!there.path().join("new/0").exists(), "it is the same tree");
-    with(&["127.0.0.1:real/", "."]);
-    assert!(here.path().join("3").is_file() && !here.path().join("site").exists(), "`.` is the tree itself");
-}
     with(&["site/.", "127.0.0.1:dots"]);
     assert!(there.path().join("dots/1").is_file() && !there.path().join("dots/site").exists());
     fs::remove_file(here.path().join(odd)).unwrap();
+    with(&["127.0.0.1:real/", "."]);
+    assert!(here.path().join("3").is_file() && !here.path().join("site").exists(), "`.` is the tree itself");
+}
 
 /// Breaks: a directory that cannot be read here is emptied there.
 #[test]
@@ -844,7 +847,9 @@ fn what_a_copy_leaves_out_is_told() {
         assert!(code == 2 && errors.contains("scp has no"), "{code}: {errors}");
     }
     fs::write(here.path().join("g"), "g").unwrap();
-    let (code, _, errors) = with(&["f", "g", "127.0.0.1:nodir", "--allow-overwrite"]);
+    let (code, out, errors) = with(&["f", "g", "127.0.0.1:nodir", "--allow-overwrite", "--json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert!(json["complete"] == false && json["error"].is_string(), "{out}");
     assert!(code != 0 && errors.contains("need a directory"), "{code}: {errors}");
     assert!(!there.path().join("nodir").exists());
     fs::write(there.path().join("-x"), "x").unwrap();

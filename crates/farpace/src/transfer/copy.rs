@@ -166,6 +166,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     Ok(far) => far,
                     Err(code) => return Ok(code),
                 };
+            if args.sending.explain {
+                say(args.sending.quiet, "--explain has no effect from a host: its sender is not here.");
+            }
             let display = Display::new(args.sending.quiet);
             let tick = |progress: &farpace_transfer::LineProgress| display.tick(progress);
             let session = Session {
@@ -181,7 +184,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 Ok(received) => {
                     outcome::received(&received, &peer, args.sending.json, args.sending.quiet, args.dry_run)
                 }
-                Err(error) => Ok(outcome::failure(&error, &peer)),
+                Err(error) => Ok(outcome::failure(&error, &peer, args.sending.json)),
             }
         }
     }

@@ -89,15 +89,22 @@ pub fn deleted(paths: &[String], dry_run: bool) {
     }
 }
 
+/// Adds what was deleted, or would be. A sender does not know it.
+fn insert_deleted(value: &mut Value, gone: &[String]) {
+    if !gone.is_empty() {
+        value["deleted"] = json!(gone);
+    }
+}
+
 /// Says what a dry run has found.
-fn planned(files: &[(String, u64)], verb: &str, json: bool) -> Result<()> {
+fn planned(files: &[(String, u64)], gone: &[String], verb: &str, json: bool) -> Result<()> {
     let bytes = files.iter().fold(0_u64, |all, (_, bytes)| all.saturating_add(*bytes));
     if json {
         let list: Vec<_> =
             files.iter().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })).collect();
-        return terminal::print_json(
-            &json!({ "dry_run": true, "files": files.len(), "bytes": bytes, "planned": list }),
-        );
+        let mut value = json!({ "dry_run": true, "files": files.len(), "bytes": bytes, "planned": list });
+        insert_deleted(&mut value, gone);
+        return terminal::print_json(&value);
     }
     let mut text = String::new();
     for (path, bytes) in files {
@@ -122,7 +129,7 @@ pub fn sent(
     let counts = TransferCounts { files, unchanged, bytes, spared, failed, elapsed, problems };
     counts.tell_problems();
     if how.dry_run {
-        planned(&sent.planned, "send", how.json)?;
+        planned(&sent.planned, &[], "send", how.json)?;
         return Ok(counts.code());
     }
     let explanation: Explanation = explain(sent, cap, path);
@@ -160,7 +167,7 @@ pub fn received(
     counts.tell_problems();
     deleted(&received.deleted, dry_run);
     if dry_run {
-        planned(&received.planned, "receive", json)?;
+        planned(&received.planned, &received.deleted, "receive", json)?;
         return Ok(counts.code());
     }
     if json {
@@ -168,6 +175,7 @@ pub fn received(
         if let Some(fields) = value.as_object_mut() {
             fields.insert("from".to_owned(), json!(peer));
         }
+        insert_deleted(&mut value, &received.deleted);
         // One line each, for those who read them one by one.
         terminal::print(&format!("{value}\n"))?;
     } else if !quiet {
@@ -177,8 +185,12 @@ pub fn received(
 }
 
 /// Tells why a transfer ended early, and what to do. 130 if it was stopped here, otherwise 1.
-pub fn failure(error: &TransferError, peer: &str) -> ExitCode {
+pub fn failure(error: &TransferError, peer: &str, json: bool) -> ExitCode {
     terminal::note(&server::why(error, peer));
+    if json {
+        // Who does not read it has the exit code.
+        let _ = terminal::print_json(&json!({ "complete": false, "error": error.to_string() }));
+    }
     let interrupted = matches!(error, TransferError::Interrupted);
     ExitCode::from(if interrupted { terminal::INTERRUPTED } else { terminal::FAILED })
 }

@@ -199,6 +199,6 @@ pub(super) fn over(
             watcher.delivered();
             outcome::sent(&sent, how, stack, how.limit, watcher.path())
         }
-        Err(error) => Ok(outcome::failure(&error, &peer)),
+        Err(error) => Ok(outcome::failure(&error, &peer, how.json)),
     }
 }
