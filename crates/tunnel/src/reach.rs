@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ const TCP_TIME: Duration = Duration::from_secs(5);
 /// When TCP gets through first, UDP has this long to do so too, and three times as long as TCP took.
 const GRACE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(20);
+/// TLS handshakes at once. The other end takes 64, and may be behind by some; more wait here.
+const MAX_SHAKING: usize = 32;
 
 /// Which ways may be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,8 @@ pub enum Carrier {
         at: SocketAddr,
         /// What shows the keys.
         ticket: Box<Ticket>,
+        /// Handshakes at present.
+        shaking: Box<(Mutex<usize>, Condvar)>,
     },
 }
 
@@ -145,7 +149,8 @@ pub fn reach(
                         "TLS 1.3 over the kernel's TCP to {at}, because UDP has not been answered meanwhile"
                     ),
                 };
-                let carrier = Carrier::Tls { at, ticket: Box::new(ticket.clone()) };
+                let (ticket, shaking) = (Box::new(ticket.clone()), Box::default());
+                let carrier = Carrier::Tls { at, ticket, shaking };
                 break Ok(ReachedEnd { carrier, why, first: Mutex::new(Some(channel)), _lease: None });
             }
             tcp = Some((at, channel, took));
@@ -213,10 +218,25 @@ fn connect(client: &tls::TlsClient, at: SocketAddr) -> Result<SecureStream> {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             anyhow!("no answer to a TLS handshake within {} s", TCP_TIME.as_secs())
         }
-        _ => anyhow::Error::new(error).context("it is not who the ticket says, or the ticket is old"),
+        // What rustls refuses.
+        ErrorKind::InvalidData => {
+            anyhow::Error::new(error).context("it is not who the ticket says, or the ticket is old")
+        }
+        _ => anyhow::Error::new(error).context("the connection ended during the TLS handshake"),
     })?;
     timeouts(None)?;
     Ok(channel)
+}
+
+/// Does `work` when fewer than [`MAX_SHAKING`] others do theirs.
+fn in_turn<T>((count, left): &(Mutex<usize>, Condvar), work: impl FnOnce() -> T) -> T {
+    let count = || count.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = left.wait_while(count(), |taken| *taken >= MAX_SHAKING);
+    *taken.unwrap_or_else(PoisonError::into_inner) += 1;
+    let done = work();
+    *count() -= 1;
+    left.notify_one();
+    done
 }
 
 fn tunnel(
@@ -286,7 +306,51 @@ impl ReachedEnd {
                 let stream = stack.connect((*inside, service.port()), options);
                 Ok(SecureStream::of_stream(stream.context("cannot connect through the tunnel")?))
             }
-            Carrier::Tls { at, ticket } => connect(&tls::TlsClient::new(ticket, service)?, *at),
+            Carrier::Tls { at, ticket, shaking } => {
+                let client = tls::TlsClient::new(ticket, service)?;
+                in_turn(shaking, || connect(&client, *at))
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TicketIdentity;
+    use std::net::TcpListener;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Breaks: a browser that opens many connections at once through a forwarded port loses those beyond what
+    /// the other end takes, where UDP does not get through.
+    #[test]
+    fn handshakes_of_a_burst_wait_for_their_turn() {
+        let shaking = Box::default();
+        let (now, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let shake = || {
+            in_turn(&shaking, || {
+                most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                Stopwatch::start().wait_until(20_000_000, || false);
+                now.fetch_sub(1, Ordering::Relaxed);
+            });
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        std::thread::scope(|scope| (0..4 * MAX_SHAKING).for_each(|_| drop(scope.spawn(shake))));
+        assert_eq!(done.into_inner(), 4 * MAX_SHAKING);
+        assert!((2..=MAX_SHAKING).contains(&most.into_inner()));
+    }
+
+    /// Breaks: whoever has the right ticket is told that it is wrong, because the other end was busy.
+    #[test]
+    fn a_closed_connection_is_not_a_wrong_ticket() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let identity = TicketIdentity::generate().unwrap();
+        let ticket = identity.ticket(Vec::new(), &tls::public_key(&identity.tls()).unwrap());
+        let client = tls::TlsClient::new(&ticket, Service::Forward).unwrap();
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| drop(listener.accept().unwrap()));
+            connect(&client, listener.local_addr().unwrap()).err().unwrap()
+        });
+        assert!(!format!("{error:#}").contains("ticket"), "{error:#}");
     }
 }
