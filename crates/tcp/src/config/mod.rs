@@ -143,9 +143,12 @@ pub const FIN_TIMEOUT: Span = Span::from_secs(60);
 pub const TIME_WAIT: Span = Span::from_secs(60);
 /// Tick of BSD's slow timer.
 const SLOW_TICK: Span = Span::from_millis(500);
-/// Smallest MSS that is accepted: RFC 791's 68-byte packet without its IP and TCP headers would be 28;
-/// Linux uses 88 to bound the work that tiny segments cause.
+/// Smallest MSS of our own that settings may ask for (Linux: TCP_MIN_MSS). RFC 791's 68-byte packet without
+/// its IP and TCP headers would be 28.
 pub const MIN_MSS: u16 = 88;
+/// What a peer's announcement counts at least. RFC 9293 §3.7.1: nothing longer than announced is sent; below
+/// this the work that tiny segments cause would be the peer's to choose (Linux: net.ipv4.tcp_min_snd_mss).
+pub const MIN_SEND_MSS: u16 = 48;
 /// Largest MSS: an IPv4 packet of 65535 bytes.
 pub const MAX_MSS: u16 = 65_495;
 /// Largest payload of a super-segment: an IP packet of 65535 bytes with the longest headers, and room for

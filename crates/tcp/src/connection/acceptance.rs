@@ -51,7 +51,8 @@ impl Connection {
             // there, and until the first hole is filled the table of the RFC would throw away all it
             // acknowledges. A reset has no such excuse (RFC 5961 §3.2).
             (0, w) => inside(seq) || (seq == self.rcv.nxt + window && (w == 0 || !reset)),
-            (_, 0) => false,
+            // Its data is not taken, but what else it says is (RFC 9293 §3.10.7.4).
+            (_, 0) => seq == self.rcv.nxt,
             _ => inside(seq) || inside(seq + (len - 1)),
         }
     }
@@ -133,7 +134,7 @@ impl Connection {
     }
 
     /// The same. `for_data`: where the segment has data or FIN, more often.
-    fn answer(&mut self, now: Instant, segment: &Segment, for_data: bool) {
+    pub(super) fn answer(&mut self, now: Instant, segment: &Segment, for_data: bool) {
         let flags = segment.header.flags;
         let syn = flags.contains(TcpFlags::SYN) && self.config.is_linux();
         if for_data && !syn && (!segment.payload.is_empty() || flags.contains(TcpFlags::FIN)) {
@@ -144,5 +145,9 @@ impl Connection {
             return;
         }
         self.ack.due = Some(Cause::AckUnacceptable);
+        let answers_ours = segment.header.seq == self.rcv.irs && segment.header.ack == self.snd.iss + 1;
+        if flags.contains(TcpFlags::SYN.with(TcpFlags::ACK)) && answers_ours && !self.config.is_linux() {
+            self.ecn.on_syn_ack_again(flags, segment.ecn);
+        }
     }
 }

@@ -228,6 +228,11 @@ impl Connection {
                             }
                             self.flight.rto_deadline = Some(self.timeout_from(now));
                         }
+                        if !self.config.is_linux() && !self.ecn.on_syn_again(flags, segment.ecn) {
+                            self.finish(CloseReason::Reset);
+                            self.reset_pending = Some((self.snd.nxt, self.rcv.nxt));
+                            return;
+                        }
                         self.handshake.syn_pending = Some(Cause::SynRetransmit);
                         self.handshake.syn_retransmitted = true;
                         return;
@@ -315,7 +320,12 @@ impl Connection {
         self.note_received(now, &segment);
         self.note_causes(now);
         let fin = flags.contains(TcpFlags::FIN);
-        if fin || !segment.payload.is_empty() {
+        let shut = self.rcv.adv.before_eq(self.rcv.nxt) && !self.config.is_linux();
+        if shut && !segment.payload.is_empty() {
+            // A probe of a window that is closed. A FIN alone needs no room.
+            self.counters.unacceptable += 1;
+            self.answer(now, &segment, true);
+        } else if fin || !segment.payload.is_empty() {
             self.on_text(now, segment, fin);
         } else if self.ack.deadline.is_some()
             && !predicted

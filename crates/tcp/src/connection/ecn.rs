@@ -32,7 +32,8 @@ enum Agreed {
 pub(super) struct EcnState {
     mode: EcnMode,
     agreed: Agreed,
-    /// The last SYN we sent offered it.
+    /// The last SYN we sent offered it; of the accurate form: any of them, as its answer tells by itself that
+    /// the peer has it (RFC 9768 §3.1.4.1).
     offered: bool,
     /// What we send may be marked.
     marks: bool,
@@ -107,9 +108,10 @@ impl EcnState {
     /// Flags of our SYN. A SYN that has to be repeated does not offer: something on the way may drop those
     /// that do (RFC 3168 §6.1.1.1, RFC 9768 §3.1.4).
     pub fn offer(&mut self, again: bool) -> TcpFlags {
-        self.offered = !again && !matches!(self.mode, EcnMode::Off | EcnMode::Passive);
+        let offers = !again && !matches!(self.mode, EcnMode::Off | EcnMode::Passive);
+        self.offered = offers || (self.offered && self.mode == EcnMode::Accurate);
         match self.mode {
-            _ if !self.offered => TcpFlags::NONE,
+            _ if !offers => TcpFlags::NONE,
             EcnMode::Accurate => ACE,
             EcnMode::On | EcnMode::Dctcp | EcnMode::Off | EcnMode::Passive => {
                 TcpFlags::ECE.with(TcpFlags::CWR)
@@ -130,6 +132,28 @@ impl EcnState {
         };
         self.syn = ecn; // reflected, but not counted
         self.marks = self.agreed != Agreed::Nothing;
+    }
+
+    /// The peer's SYN again, before the handshake is complete. The form of the first one stays. False: it
+    /// offers the other form, and the connection must be reset (RFC 9768 §3.1.5).
+    pub fn on_syn_again(&mut self, flags: TcpFlags, ecn: Ecn) -> bool {
+        self.syn = ecn;
+        match (self.agreed, ace(flags)) {
+            // The peer may not know what was agreed on (RFC 3168 §6.1.1, RFC 9768 §3.1.5).
+            (_, 0) => self.marks = false,
+            (Agreed::Accurate, 0b011) => return false,
+            (Agreed::Classic, 0b111) if self.mode == EcnMode::Accurate => return false,
+            _ => {}
+        }
+        true
+    }
+
+    /// The peer's SYN-ACK, again and after the handshake, is acknowledged: as the first one was, with the
+    /// codepoint that it arrived with (RFC 9768 §3.2.2.1).
+    pub fn on_syn_ack_again(&mut self, flags: TcpFlags, ecn: Ecn) {
+        if self.agreed == Agreed::Accurate && ace(flags) != 0 {
+            self.syn_ack = Some(ecn);
+        }
     }
 
     /// The peer's SYN-ACK, to our SYN (RFC 9768 table 2, read by the client).
@@ -365,6 +389,50 @@ mod tests {
             assert_eq!(c.agreed, expected, "{bits:#05b}");
             assert_eq!(c.codepoint(true) == Ecn::Ect0, expected != Nothing);
         }
+    }
+
+    /// Breaks: a client that repeats its SYN without an offer, and so never tells of marks, is sent packets
+    /// that may be marked; or one whose two SYNs offer different forms is served by either (RFC 9768 §3.1.5).
+    #[test]
+    fn a_second_syn_may_take_the_offer_back() {
+        let (offer, classic) = (ACE, TcpFlags::ECE.with(TcpFlags::CWR));
+        for (first, then, goes_on, marks) in [
+            (offer, TcpFlags::NONE, true, false),
+            (classic, TcpFlags::NONE, true, false),
+            (offer, offer, true, true),
+            (classic, classic, true, true),
+            (offer, classic, false, true),
+            (classic, offer, false, true),
+            (TcpFlags::NONE, offer, true, false),
+        ] {
+            let mut s = EcnState::new(EcnMode::Accurate);
+            s.on_syn(first, Ecn::NotEct);
+            let agreed = s.agreed;
+            assert_eq!(s.on_syn_again(then, Ecn::Ce), goes_on, "{first:?} {then:?}");
+            assert_eq!((s.agreed, s.codepoint(true) == Ecn::Ect0), (agreed, marks), "{first:?} {then:?}");
+            if agreed == Agreed::Accurate {
+                assert_eq!(ace(s.answer()), reflection(Ecn::Ce), "the latest SYN is reflected");
+            }
+        }
+    }
+
+    /// Breaks: an answer to the first of two SYNs, of which the second offered nothing, is not understood; or
+    /// a SYN-ACK that comes again is answered with the counter, which the server takes for a reflection.
+    #[test]
+    fn a_client_that_repeats_itself_understands_the_answer() {
+        let (mut c, mut s) = (EcnState::new(EcnMode::Accurate), EcnState::new(EcnMode::Accurate));
+        s.on_syn(c.offer(false), Ecn::NotEct);
+        assert!(c.offer(true).is_empty());
+        c.on_syn_ack(s.answer(), Ecn::NotEct);
+        assert_eq!(c.agreed, Agreed::Accurate);
+        assert_eq!(ace(c.flags(false, true)), 0b010);
+        c.on_syn_ack_again(s.answer(), Ecn::Ce);
+        assert_eq!((ace(c.flags(false, true)), ace(c.flags(false, true))), (0b110, 5));
+        let mut c = EcnState::new(EcnMode::On);
+        c.offer(false);
+        c.offer(true);
+        c.on_syn_ack(TcpFlags::ECE, Ecn::NotEct);
+        assert_eq!(c.agreed, Agreed::Nothing, "RFC 3168 §6.1.1");
     }
 
     /// Breaks: RFC 9768 table 3: the codepoint of the SYN-ACK comes back in the first acknowledgment, then

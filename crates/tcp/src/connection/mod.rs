@@ -258,7 +258,8 @@ impl Connection {
                 self.rcv.window.limit(u32::from(u16::MAX));
             }
         }
-        self.size_segments(options.mss.unwrap_or(self.untold_mss()), options.mss.is_some());
+        let told = options.mss.filter(|mss| *mss > 0);
+        self.size_segments(told.unwrap_or(self.untold_mss()), told.is_some());
         // Who opens the connection has told its window already.
         if !(self.config.is_linux() && self.opened_actively()) {
             self.rcv.window.size_for(self.window_unit());

@@ -187,7 +187,7 @@ impl Connection {
             }
             _ => self.config.mss,
         };
-        let ceiling = u32::from(announced.max(crate::config::MIN_MSS).min(own));
+        let ceiling = u32::from(announced.max(crate::config::MIN_SEND_MSS).min(own));
         let ceiling = ceiling - self.ts.option_bytes();
         self.path = PathMtu { ceiling, high: ceiling, ..PathMtu::default() };
         self.snd.mss = match self.config.mtu_probing {

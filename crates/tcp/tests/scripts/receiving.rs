@@ -143,6 +143,33 @@ fn receive_window_closes_and_opens() {
     );
 }
 
+/// Breaks: what a probe of a closed window acknowledges is not taken (RFC 9293 §3.10.7.4), so that two ends
+/// whose windows are both closed hear nothing of each other; or its data is taken; or a FIN, which needs no
+/// room, waits until the program reads.
+#[test]
+fn a_closed_window_takes_acknowledgments_and_fin() {
+    let mut s =
+        Script::established(&Settings { receive_buffer: Some(ByteCount::new(3000)), ..plain() }, 9000);
+    s.run(
+        "20         < . 1+1000 ack 1
+         21         < . 1001+1000 ack 1
+         21  > . 1 ack 2001 win 1000
+         22         < . 2001+1000 ack 1
+         62  > . 1 ack 3001 win 0
+         63  ! write 1000
+         63  > . 1+1000 ack 3001
+         70         < . 3001+1 ack 1001 win 1000
+         70  > . 1001 ack 3001 win 0 why ack_unacceptable
+         71  ! write 2000
+         71  > . 1001+1000 ack 3001
+         80         < . 3002+1 ack 2001           # not where the window is
+         80  > . 2001 ack 3001 win 0 why ack_unacceptable
+         90         < F. 3001 ack 2001
+         90  > . 2001+1000 ack 3002
+         90  ! state CloseWait",
+    );
+}
+
 /// Breaks: PAWS (RFC 7323 §5): a segment from the past is answered, not taken, not even its acknowledgment.
 #[test]
 fn paws() {
