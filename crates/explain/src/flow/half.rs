@@ -111,6 +111,8 @@ pub struct Half {
     /// Packets that left since the last data and did not pass.
     missing_ids: u16,
     ack_ids: Identifications,
+    /// The packet of the peer before carried no data.
+    pure_ack_before: bool,
     /// By how much the way to the capture point took longer than at best for the last segment.
     last_excess: Span,
     /// Highest window ever offered.

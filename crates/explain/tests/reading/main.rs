@@ -189,6 +189,42 @@ fn a_refused_connection_is_refused() {
     assert!(d.findings[0].cure.contains("listens"), "{:?}", d.findings);
 }
 
+/// Requests and answers, twenty of them; each answer is acknowledged alone, and so many packets of the side
+/// that asks are missing before that.
+fn requests(missing: u16) -> Vec<(u64, Vec<u8>)> {
+    let (iss, irs, start) = (1_000u32, 9_000u32, 1_000_000_000u64);
+    let mut packets = vec![
+        (start, make::segment(false, iss, 0, 2, 0, 0, 0, 1)),
+        (start + 20_000_000, make::segment(true, irs, iss + 1, 18, 0, 0, 0, 1)),
+        (start + 20_010_000, make::segment(false, iss + 1, irs + 1, 16, 0, 20, 20, 2)),
+    ];
+    let (mut seq, mut ack, mut id) = (iss + 1, irs + 1, 3);
+    for n in 1..=20u64 {
+        let (at, ts) = (start + n * 100_000_000, (n * 100) as u32);
+        packets.push((at, make::segment(false, seq, ack, 24, 50, ts, ts - 80, id)));
+        packets.push((at + 20_000_000, make::segment(true, ack, seq + 50, 24, 2_000, ts + 20, ts, 9)));
+        (seq, ack) = (seq + 50, ack + 2_000);
+        packets.push((at + 20_010_000, make::segment(false, seq, ack, 16, 0, ts + 20, ts + 20, id + 1)));
+        packets.push((
+            at + 20_020_000,
+            make::segment(false, seq, ack, 16, 0, ts + 20, ts + 20, id + 2 + missing),
+        ));
+        id += 3 + missing;
+    }
+    packets
+}
+
+/// Breaks: requests between the ACKs of their answers count as ACKs that were lost; or lost ACKs are not seen.
+#[test]
+fn requests_between_acks_are_no_lost_acks() {
+    for missing in [0, 2] {
+        let capture = read(make::pcap(101, &requests(missing), 96).as_slice()).unwrap();
+        let [a, b] = [Side::Client, Side::Server].map(|side| diagnose(&capture.flows[0], side));
+        let lost = |d: &Diagnosis| d.findings.iter().any(|f| f.cause == Cause::AckLoss);
+        assert_eq!((lost(&a), lost(&b)), (false, missing > 0), "{missing}");
+    }
+}
+
 /// Breaks: a capture of a link type that is not read gives no reason why nothing is found in it.
 #[test]
 fn link_types_that_are_not_read_are_told() {

@@ -42,9 +42,7 @@ impl Half {
                 slice.echoes += 1;
             }
         }
-        if !has_data {
-            self.note_ack_id(segment.ip_id);
-        }
+        self.note_ack_id(segment.ip_id, !has_data);
         if window == 0 && !syn {
             self.counts.zero_windows += 1;
             self.first_zero_window.get_or_insert(segment.frame);
@@ -238,11 +236,16 @@ impl Half {
         }
     }
 
-    fn note_ack_id(&mut self, id: u16) {
-        // Identifications that jump about say nothing.
-        if let Some(step @ 1..=64) = self.ack_ids.see(id) {
+    fn note_ack_id(&mut self, id: u16, pure: bool) {
+        let after_pure = std::mem::replace(&mut self.pure_ack_before, pure);
+        // Identifications that jump about say nothing. Beside data the missing packets may have been data.
+        if let Some(step @ 1..=64) = self.ack_ids.see(id)
+            && pure
+        {
             self.counts.numbered_acks += 1;
-            self.counts.missing_acks += u64::from(step) - 1;
+            if after_pure {
+                self.counts.missing_acks += u64::from(step) - 1;
+            }
         }
     }
 }
