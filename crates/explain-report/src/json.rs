@@ -112,6 +112,7 @@ pub(crate) fn verdict(d: &Diagnosis) -> Value {
         "start_ns": d.start.as_nanos(),
         "duration_s": d.duration().as_secs_f64(),
         "bytes": d.bytes.get(),
+        "unacknowledged_bytes": d.unacknowledged.get(),
         "goodput_bit_s": (!d.is_one_way).then(|| d.goodput.bits_per_sec()),
         "path_rate_bit_s": d.path_rate.bits_per_sec(),
         "base_rtt_s": d.base_rtt.map(|s| s.as_secs_f64()),

@@ -152,8 +152,13 @@ pub(crate) fn paragraph(d: &Diagnosis) -> String {
         seconds(d.duration()),
         rate(d.goodput.bits_per_sec() as f64)
     );
-    if d.bytes.is_zero() {
+    let sent = bytes(d.unacknowledged.get());
+    if d.unacknowledged.is_zero() && d.bytes.is_zero() {
         text.push_str("No data was acknowledged. ");
+    } else if d.bytes.is_zero() {
+        let _ = write!(text, "No data was acknowledged of {sent} that were sent. ");
+    } else if !d.unacknowledged.is_zero() {
+        let _ = write!(text, "{sent} more were sent, and not acknowledged by the end. ");
     }
     if d.healthy {
         let _ = write!(text, "Nothing is wrong with this transfer. What bounds it most is: {}. ", info.title);

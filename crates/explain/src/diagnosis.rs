@@ -36,6 +36,9 @@ pub struct Diagnosis {
     pub is_one_way: bool,
     /// Payload acknowledged; of one direction alone, payload that was sent.
     pub bytes: ByteCount,
+    /// Payload that was sent beyond it, and that nothing in the capture acknowledges. Zero where ACKs are not
+    /// in the capture.
+    pub unacknowledged: ByteCount,
     /// Payload per time.
     pub goodput: Rate,
     /// The least round trip; none if it cannot be known.
@@ -117,6 +120,11 @@ pub fn diagnose(flow: &Flow, side: Side) -> Diagnosis {
         end: view.end,
         is_one_way: view.is_one_way(),
         bytes: ByteCount::new(if view.is_one_way() { view.half.payload() } else { view.half.acknowledged() }),
+        unacknowledged: ByteCount::new(if view.is_one_way() {
+            0
+        } else {
+            view.half.payload().saturating_sub(view.half.acknowledged())
+        }),
         goodput: Rate::from_bytes_per_sec_f64(view.goodput()),
         base_rtt: known,
         path_rate: Rate::from_bytes_per_sec_f64(view.capacity),

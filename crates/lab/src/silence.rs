@@ -6,7 +6,7 @@ use farpace_units::{Instant, Span};
 /// Most silences that are kept; all are counted.
 const MAX_KEPT: usize = 10_000;
 
-/// A time in which at most one packet arrived per round trip.
+/// A time in which at most one packet arrived per round trip, although there was something to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// When it began.

@@ -180,7 +180,7 @@ pub struct FlowSummary {
     pub window_changes: BTreeMap<&'static str, u64>,
     /// The receiver's acknowledgments.
     pub acks: AckSummary,
-    /// Stretches in which at most one packet arrived per round trip.
+    /// Stretches in which at most one packet arrived per round trip, although there was something to send.
     pub silence: SilenceSummary,
     /// Where the time went.
     pub spent: RunTime,

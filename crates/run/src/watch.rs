@@ -23,7 +23,7 @@ const CRAWL: u64 = 100;
 /// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RunTime {
-    /// In silences: at most one packet arrived per round trip.
+    /// In silences: at most one packet arrived per round trip, although there was something to send.
     #[serde(rename = "silent_s", serialize_with = "seconds")]
     pub silent: Span,
     /// In stretches as long as a silence in which less than 1 % of what the path can carry arrived.
@@ -144,7 +144,11 @@ impl FlowWatch {
         }
         self.delivered += s.delivered;
         let now = spent(bin, s);
-        if self.silence.is_quiet(s.arrived) {
+        if s.idle {
+            self.end_quiet();
+            self.end_slow();
+            self.spent.other += bin;
+        } else if self.silence.is_quiet(s.arrived) {
             self.quiet.add(now);
         } else {
             self.end_quiet();
@@ -373,6 +377,7 @@ mod tests {
             delivered: ByteCount::new(1),
             arrived,
             retransmitted: 0,
+            idle: false,
         }
     }
 
@@ -400,6 +405,7 @@ mod tests {
         let scenario = Scenario::parse(SCENARIO, "t").unwrap();
         let mut watch = RunWatch::new(&scenario, false);
         let (open, recovery) = (RecoveryState::Open, RecoveryState::Recovery);
+        let idle = FlowSample { idle: true, ..sample(0, 0, open) };
         // A full path carries about 800 segments per bin of 10 ms, a crawl 8 at most.
         for (bins, s) in [
             (5, sample(0, 0, open)), // before the first arrival
@@ -409,6 +415,10 @@ mod tests {
             (3, sample(9, 5, recovery)),
             (4, sample(2, 5, recovery)), // too short for a crawl
             (2, sample(400, 20, open)),
+            (40, idle),                   // the program writes nothing
+            (10, sample(1, 5, recovery)), // two halves of a silence make none
+            (1, idle),
+            (10, sample(1, 5, recovery)),
         ] {
             for _ in 0..bins {
                 watch.samples(&scenario, &[s], scenario.trace.bin);
@@ -419,10 +429,10 @@ mod tests {
         let expected = RunTime {
             silent: ms(200),
             crawling: ms(300),
-            recovering: ms(70),
+            recovering: ms(270),
             receiver_window: ms(70),
             congestion_window: ms(0),
-            other: ms(20),
+            other: ms(430),
         };
         assert_eq!(watch.spent(0), expected);
     }

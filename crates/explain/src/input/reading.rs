@@ -106,6 +106,7 @@ fn diagnosis(v: &Reading) -> Diagnosis {
         end: Instant::ZERO + busy,
         is_one_way: false,
         bytes: ByteCount::new(acked as u64),
+        unacknowledged: ByteCount::ZERO,
         goodput: Rate::of(ByteCount::new(acked as u64), busy),
         base_rtt: (least > 0.0).then(|| Span::from_nanos((least * 1e6) as u64)),
         path_rate: Rate::from_bits_per_sec(0),

@@ -39,6 +39,8 @@ pub struct FlowSample {
     pub arrived: u64,
     /// Segments that the sender has retransmitted so far.
     pub retransmitted: u64,
+    /// All that the sending program has written is acknowledged: there is nothing to send.
+    pub idle: bool,
 }
 
 /// A flow of a run.
@@ -182,6 +184,7 @@ impl Run {
         let Some(sender) = from.connection(flow.sender) else { return };
         let sent = Cause::ALL.iter().zip(sender.counters().sent);
         let retransmitted = sent.filter(|(cause, _)| cause.is_retransmission()).map(|(_, n)| n).sum();
+        let idle = sender.memory().send_bytes.is_zero();
         let (sender, counters) = (sender.inspect(), flow.receiver.and_then(|id| to.connection(id)));
         let (arrived, delivered) = counters
             .map(Connection::counters)
@@ -193,6 +196,7 @@ impl Run {
             delivered: delivered - flow.delivered,
             arrived: arrived - flow.arrived,
             retransmitted,
+            idle,
         };
         self.delivered += sample.delivered;
         (flow.arrived, flow.delivered) = (arrived, delivered);
@@ -207,6 +211,8 @@ impl Run {
                 flow.silence.close();
                 flow.done = true;
                 self.open -= 1;
+            } else if idle {
+                flow.silence.close();
             } else if started {
                 flow.silence.record(bin_start, self.now, sample.arrived, sender.recovery);
             }
