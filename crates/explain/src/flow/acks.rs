@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 pub const MAX_ACKS: usize = 8_192;
 /// Timestamps of ACKs that are remembered until they are echoed.
 pub const MAX_ECHOES: usize = 1_024;
+/// Two ticks of the clock of most timestamps.
+pub(super) const TICKS: Span = Span::from_millis(2);
 /// Echoes over which the delay between capture point and sender is the least.
 const WINDOW: u32 = 8;
 
@@ -127,6 +129,9 @@ impl AckLog {
         let base = self.base.unwrap_or_default();
         let recent = self.window.iter().flatten().min().copied().unwrap_or(base);
         match self.one_way.excess() {
+            // The clock of the timestamps does not show so short a time. What the sender waits is no queue.
+            Some(excess) if excess < TICKS => base,
+            None if recent < base + TICKS => base,
             Some(excess) => recent.min(base + excess).max(base),
             None => recent.max(base),
         }
