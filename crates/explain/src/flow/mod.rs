@@ -13,7 +13,7 @@ mod stall;
 mod table;
 mod timeline;
 
-pub use acks::{MAX_ACKS, MAX_ECHOES};
+pub use acks::{AT_SENDER, MAX_ACKS, MAX_ECHOES};
 pub use half::{AfterTimeout, Counts, Half, Trips};
 pub use loss::{FlowLoss, Losses, MAX_LOSSES, MAX_PASSES, Pass, Passes, Trigger};
 pub use outstanding::{MAX_OUTSTANDING, MAX_WORK, WORK_PER_SEGMENT};

@@ -20,8 +20,10 @@ impl Half {
         if self.first_seq.is_none() {
             self.begin_in_the_middle(segment);
         }
+        // In two-way flows ACKs of the peer's data use up the echoes.
+        let answers = peer.spoke.is_some() && self.first_data.is_some() && self.fin.is_none();
         if let Some(sample) = self.log.echoed(now, segment.options.timestamps)
-            && segment.len > 0
+            && (segment.len > 0 || answers)
         {
             self.trips.near.add(sample);
             if let Some(slice) = self.timeline.last() {
@@ -59,6 +61,9 @@ impl Half {
         let end = start + u64::from(segment.len);
         let len = segment.len;
         let full = u64::from(self.full());
+        if self.trips.near.n == 0 && self.near() < self.far().map(|far| far / 8) {
+            self.log.answered(now);
+        }
         self.log.advance(now, self.nxt, u64::from(len).min(full), full);
         // Window probes of one byte and keep-alives are no data.
         if len <= 1 && (end <= self.una || self.edge <= start) {
