@@ -84,6 +84,37 @@ fn packets_that_were_captured_twice_are_told_and_left_out() {
     assert_eq!(d.healthy, once.healthy);
 }
 
+/// Breaks: a capture merged of two points, at one of which segmentation offload makes one packet of many: all
+/// segments of the other would be retransmissions; also where the handshake is missing.
+#[test]
+fn of_two_points_one_is_followed() {
+    let many = Transfer { segments_each: 10, ..Transfer::default() };
+    let far = 5_000_000;
+    let mut merged = Vec::new();
+    let is_back = |packet: &[u8]| packet[12..16] == [10, 0, 0, 2];
+    for (time, mut packet) in many.packets() {
+        packet[8] = if is_back(&packet) { 63 } else { 64 };
+        merged.push((time, packet));
+    }
+    let near = merged.clone();
+    for (time, mut packet) in Transfer::default().packets() {
+        packet[8] = if is_back(&packet) { 64 } else { 63 };
+        merged.push((if is_back(&packet) { time - far } else { time + far }, packet));
+    }
+    merged.sort_by_key(|(time, _)| *time);
+    let (one, alone) = verdict(101, &near);
+    let (both, d) = verdict(101, &merged);
+    let [one, both] = [&one, &both].map(|c| c.flows[0].half(Side::Client).counts);
+    assert_eq!((both.retransmissions, both.data_segments), (0, one.data_segments));
+    assert_eq!((d.dominant, d.healthy, d.duration()), (alone.dominant, alone.healthy, alone.duration()));
+    let found = d.findings.iter().find(|f| f.cause == Cause::DuplicateCapture).unwrap();
+    assert!(found.evidence.contains("nearest to the client"), "{}", found.evidence);
+    let (rest, _) = verdict(101, &merged[500..]);
+    let counts = rest.flows[0].half(rest.flows[0].sender()).counts;
+    // Of the first flight the other point was followed.
+    assert!(counts.retransmissions <= 20 && counts.data_segments > 60, "{counts:?}");
+}
+
 /// Breaks: a capture that misses packets: they would be taken for losses.
 #[test]
 fn packets_that_the_capture_misses_are_no_losses() {
