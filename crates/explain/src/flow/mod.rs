@@ -151,6 +151,8 @@ pub struct Flow {
     spoke: [Option<Instant>; 2],
     /// Segments with data that are not ECN-capable although ECN was agreed, by end.
     pub not_capable: [u64; 2],
+    /// Segments of which the snap length cut options, by end.
+    pub cut_options: [u64; 2],
     /// Segments without timestamps after the handshake agreed on them, by end.
     pub without_timestamps: [u64; 2],
 }
@@ -194,6 +196,7 @@ impl Flow {
             syn_seen: false,
             spoke: [None; 2],
             not_capable: [0; 2],
+            cut_options: [0; 2],
             without_timestamps: [0; 2],
         }
     }
@@ -246,6 +249,11 @@ impl Flow {
     /// The handshake was captured.
     pub fn saw_syn(&self) -> bool {
         self.hello.iter().any(|h| h.first.is_some())
+    }
+
+    /// The snap length cut options off: SACK blocks of ACKs, or more.
+    pub fn lacks_options(&self) -> bool {
+        self.hello.iter().any(|hello| hello.cut) || self.cut_options.iter().any(|n| *n > 0)
     }
 
     /// A new SYN that cannot belong to this connection: the ports are used again.
@@ -349,8 +357,11 @@ impl Flow {
             }
             let options = if client.timestamps && server.timestamps { 12 } else { 0 };
             let mss = client.mss.unwrap_or(536).min(server.mss.unwrap_or(536));
-            for half in &mut self.halves {
-                half.agree_on(u32::from(mss).saturating_sub(options).max(64));
+            // What the snap length cut was not refused: lengths tell then.
+            if [client, server].iter().all(|hello| !hello.cut || hello.mss.is_some() && hello.timestamps) {
+                for half in &mut self.halves {
+                    half.agree_on(u32::from(mss).saturating_sub(options).max(64));
+                }
             }
         }
     }
@@ -367,6 +378,7 @@ impl Flow {
                 self.halves[1].set_far(there);
             }
         }
+        self.cut_options[index(side)] += u64::from(segment.options.cut);
         if client.timestamps
             && server.timestamps
             && !segment.options.cut

@@ -160,6 +160,44 @@ fn parts_of_a_connection_are_enough_to_say_what_is_not_known() {
     assert_eq!((d.dominant, d.shares.len(), d.findings.len()), (Cause::Unknown, 1, 1));
 }
 
+/// Breaks: a capture that begins while data is under way counts that data as missing, or as lost: ACKs of it come
+/// first, or the repetition of a part of it.
+#[test]
+fn what_was_under_way_at_the_beginning_is_not_missing() {
+    let packets = Transfer::default().packets();
+    // The data of the first flight was sent before; the second is full.
+    let begin = packets.iter().position(|(_, p)| p[12..16] == [10, 0, 0, 2] && p[33] == 16).unwrap();
+    let repeated = packets[begin - 20].1.clone();
+    let late = [vec![(packets[begin - 1].0 + 400_000, repeated)], packets[begin..].to_vec()].concat();
+    for (what, packets) in [("ACKs", packets[begin..].to_vec()), ("data again", late)] {
+        let (capture, d) = verdict(101, &packets);
+        let counts = capture.flows[0].half(capture.flows[0].sender()).counts;
+        assert_eq!((counts.holes, counts.unseen), (0, 0), "{what}");
+        assert!(d.healthy && !d.findings.iter().any(|f| f.cause == Cause::CaptureDrops), "{what}");
+    }
+}
+
+/// Breaks: options that a short snap length cut count as refused or as removed by a box, and super-segments of
+/// that size as short ones; or the report does not tell.
+#[test]
+fn options_that_were_cut_are_not_known() {
+    let packets = Transfer { segments_each: 10, ..Transfer::default() }.packets();
+    let whole = verdict(101, &packets).1;
+    for snaplen in [40, 54] {
+        let capture = read(pcap(101, &packets, snaplen).as_slice()).unwrap();
+        let d = diagnose(&capture.flows[0], Side::Client);
+        assert_eq!(capture.flows[0].half(Side::Client).counts.short_segments, 0, "{snaplen}");
+        assert_eq!(
+            (d.bytes, d.dominant, d.healthy),
+            (whole.bytes, whole.dominant, whole.healthy),
+            "{snaplen}"
+        );
+        assert!(!d.findings.iter().any(|f| f.cause == Cause::OptionsStripped), "{snaplen}");
+        assert!(d.unknowable.iter().any(|text| text.contains("snap length")), "{snaplen}");
+    }
+    assert!(!whole.unknowable.iter().any(|text| text.contains("snap length")));
+}
+
 /// Breaks: zstd files of several frames (pzstd, `cat a.zst b.zst`) end with the first one, frames to be
 /// skipped are refused, or nothing is used of a file that is cut.
 #[test]

@@ -48,6 +48,7 @@ impl Half {
 
     fn begin_in_the_middle(&mut self, segment: &CapturedSegment) {
         self.first_seq = Some(segment.seq);
+        self.began = Some(segment.time);
         for place in [&mut self.nxt, &mut self.una, &mut self.delivered_to, &mut self.sack_high] {
             *place = ORIGIN;
         }
@@ -128,7 +129,12 @@ impl Half {
         if start < self.nxt {
             self.again(segment, start, end.min(self.nxt), wait);
         } else if start > self.nxt && self.nxt > ORIGIN.min(self.una) {
-            self.hole(segment, start);
+            // What was under way when the capture began is not missing: ACKs or the first segment tell of it.
+            if self.is_first_round(now) {
+                self.nxt = start;
+            } else {
+                self.hole(segment, start);
+            }
         }
         if end > new_from {
             self.last_new = Some((now, self.counts.bytes));
