@@ -177,6 +177,12 @@ fn unknowable(view: &View<'_>) -> Vec<String> {
         say("The handshake is not in the capture: window scale, segment size and the options agreed on are \
              not known, and neither is what came before.");
     }
+    if view.flow.lacks_options() {
+        say(
+            "The snap length cut TCP options off: what is missing (SACK blocks, timestamps, what the SYNs offer) \
+             is not known. 96 bytes hold all headers over IPv4, 128 those over IPv6.",
+        );
+    }
     if view.flow.is_misdated {
         say(
             "More than one in a hundred packets has a time that does not fit its place in the file, so that \

@@ -2,6 +2,11 @@
 
 use farpace_units::Span;
 
+/// A number of things: `1 cut`, `2 cuts`. The plural is the word with an `s`.
+pub fn count(n: u64, word: &str) -> String {
+    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A time with the unit that fits it: `21 s`, `140 ms`, `33 us`.
 pub fn seconds(span: Span) -> String {
     let s = span.as_secs_f64();

@@ -19,8 +19,13 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     }
     let place =
         if elsewhere > 0 { "with another time to live or on another interface" } else { "at the same place" };
-    let evidence =
-        format!("{all} of {} packets are copies, {place}; they were left out", transfer.view.flow.packets);
+    let point = transfer.view.flow.nearest.map_or(String::new(), |side| {
+        format!("; what passed the point nearest to the {} was analysed", side.name())
+    });
+    let evidence = format!(
+        "{all} of {} packets are copies, {place}; they were left out{point}",
+        transfer.view.flow.packets
+    );
     let frames = transfer.view.flow.first_copy.into_iter().collect();
     Some(transfer.finding(Cause::DuplicateCapture, 0.95, evidence, frames))
 }

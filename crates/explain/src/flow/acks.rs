@@ -10,6 +10,8 @@ pub const MAX_ACKS: usize = 8_192;
 pub const MAX_ECHOES: usize = 1_024;
 /// Two ticks of the clock of most timestamps.
 pub(super) const TICKS: Span = Span::from_millis(2);
+/// A capture point that is nearer to the sender than this is taken for the sender itself.
+pub const AT_SENDER: Span = Span::from_millis(1);
 /// Echoes over which the delay between capture point and sender is the least.
 const WINDOW: u32 = 8;
 
@@ -121,6 +123,18 @@ impl AckLog {
             *last = current.take();
         }
         Some(sample)
+    }
+
+    /// A segment of the sender has passed, and no timestamps tell of the distance. Near the sender, what leaves
+    /// within it after an ACK was released by that ACK: the handshake's answer had waited for the host.
+    pub fn answered(&mut self, now: Instant) {
+        let heard = self.coming.back().map_or(self.known.time, |ack| ack.time);
+        let within = now.since(heard);
+        for known in
+            [&mut self.base].into_iter().chain(&mut self.window).flatten().filter(|k| **k < AT_SENDER)
+        {
+            *known = (*known).min(within);
+        }
     }
 
     /// From the capture point to the sender and back, as it is now: more than the base where a queue lies

@@ -39,6 +39,8 @@ const DELAYED_ACK: [Span; 2] = [Span::from_millis(25), Span::from_millis(550)];
 #[derive(Debug, Default)]
 pub struct Half {
     first_seq: Option<u32>,
+    /// The first segment or ACK, where the beginning was not captured.
+    began: Option<Instant>,
     nxt: u64,
     una: u64,
     /// Highest number that was SACKed or acknowledged.
@@ -344,6 +346,13 @@ impl Half {
 
     fn round(&self) -> Span {
         self.far_recent + self.log.distance()
+    }
+
+    /// Hardly a round trip has passed since the capture began within the transfer: data that was sent before is
+    /// still under way.
+    fn is_first_round(&self, now: Instant) -> bool {
+        let in_round = |began| self.far().is_none_or(|_| now.since(began) <= self.round() * 3 / 2);
+        self.began.is_some_and(in_round)
     }
 
     /// A lower limit of the round trip, against which retransmissions are held.

@@ -13,7 +13,7 @@ mod stall;
 mod table;
 mod timeline;
 
-pub use acks::{MAX_ACKS, MAX_ECHOES};
+pub use acks::{AT_SENDER, MAX_ACKS, MAX_ECHOES};
 pub use half::{AfterTimeout, Counts, Half, Trips};
 pub use loss::{FlowLoss, Losses, MAX_LOSSES, MAX_PASSES, Pass, Passes, Trigger};
 pub use outstanding::{MAX_OUTSTANDING, MAX_WORK, WORK_PER_SEGMENT};
@@ -22,7 +22,7 @@ pub use table::{FlowTable, MAX_FLOWS, MAX_MEMORY};
 pub use timeline::{MAX_SLICES, Slice, Stat, Timeline, Wait};
 
 use crate::frame::{CapturedSegment, Flags};
-use duplicates::Duplicates;
+use duplicates::{Copied, Copies};
 use farpace_units::{Instant, Span};
 use half::PeerState;
 use std::net::SocketAddr;
@@ -137,18 +137,22 @@ pub struct Flow {
     pub copies: [u64; 2],
     /// Frame of the first copy.
     pub first_copy: Option<u64>,
+    /// The capture has two points, and what passed the one nearest to this end was followed.
+    pub nearest: Option<Side>,
     /// Many times of the capture are wrong or out of order.
     pub is_misdated: bool,
     /// It was followed until here only, because there was no memory for more ([`MAX_MEMORY`]).
     pub stopped: Option<Instant>,
     /// Its memory as the table has counted it.
     counted: usize,
-    duplicates: [Duplicates; 2],
+    duplicates: Copies,
     ttl: [Option<u8>; 2],
     syn_seen: bool,
     spoke: [Option<Instant>; 2],
     /// Segments with data that are not ECN-capable although ECN was agreed, by end.
     pub not_capable: [u64; 2],
+    /// Segments of which the snap length cut options, by end.
+    pub cut_options: [u64; 2],
     /// Segments without timestamps after the handshake agreed on them, by end.
     pub without_timestamps: [u64; 2],
 }
@@ -183,14 +187,16 @@ impl Flow {
             too_big: Vec::new(),
             copies: [0; 2],
             first_copy: None,
+            nearest: None,
             is_misdated: false,
             stopped: None,
             counted: 0,
-            duplicates: [Duplicates::default(), Duplicates::default()],
+            duplicates: Copies::default(),
             ttl: [None; 2],
             syn_seen: false,
             spoke: [None; 2],
             not_capable: [0; 2],
+            cut_options: [0; 2],
             without_timestamps: [0; 2],
         }
     }
@@ -198,15 +204,14 @@ impl Flow {
     /// Its memory, in bytes.
     pub fn memory(&self) -> usize {
         let [client, server] = &self.halves;
-        let [one, other] = &self.duplicates;
-        size_of::<Flow>() + client.memory() + server.memory() + one.memory() + other.memory()
+        size_of::<Flow>() + client.memory() + server.memory() + self.duplicates.memory()
     }
 
     /// No further segment is taken, and what only they would need goes.
     fn stop(&mut self) {
         self.stopped = Some(self.end);
         self.halves.iter_mut().for_each(Half::stop);
-        self.duplicates = [Duplicates::default(), Duplicates::default()];
+        self.duplicates = Copies::default();
     }
 
     /// The direction in which `side` sends.
@@ -246,6 +251,11 @@ impl Flow {
         self.hello.iter().any(|h| h.first.is_some())
     }
 
+    /// The snap length cut options off: SACK blocks of ACKs, or more.
+    pub fn lacks_options(&self) -> bool {
+        self.hello.iter().any(|hello| hello.cut) || self.cut_options.iter().any(|n| *n > 0)
+    }
+
     /// A new SYN that cannot belong to this connection: the ports are used again.
     fn is_another(&self, segment: &CapturedSegment, side: Side) -> bool {
         if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) {
@@ -266,7 +276,7 @@ impl Flow {
         }
     }
 
-    /// Takes the next segment. True if it was a copy of one before.
+    /// Takes the next segment.
     pub(crate) fn take(&mut self, segment: &CapturedSegment) {
         let side = self.side_of(segment);
         let (own, other) = (index(side), index(side.other()));
@@ -274,15 +284,18 @@ impl Flow {
         self.end = self.end.max(segment.time);
         self.last_frame = segment.frame;
         let tolerance = self.halves[own].base_rtt().map_or(Span::from_micros(500), |rtt| rtt / 4);
-        let duplicates = &mut self.duplicates[own];
-        if duplicates.is_copy(segment, tolerance) {
-            self.copies = [0, 0];
-            for d in &self.duplicates {
-                self.copies[0] += d.elsewhere;
-                self.copies[1] += d.here;
-            }
+        let copied = self.duplicates.see(segment, side, tolerance, self.syn_seen);
+        if copied != Copied::No {
+            self.copies = [self.duplicates.elsewhere, self.duplicates.here];
+            self.nearest = self.duplicates.nearest();
             self.first_copy.get_or_insert(segment.frame);
-            return;
+            let answer = Flags::SYN | Flags::ACK;
+            let again = copied == Copied::Instead && segment.flags.has(answer) && side == Side::Server;
+            if !again || self.halves[own].counts.data_segments > 0 {
+                return;
+            }
+            // At the point that is followed the handshake's answer passes now.
+            (self.hello[own], self.halves[own]) = (Hello::default(), Half::default());
         }
         if segment.flags.has(Flags::RST) {
             self.reset(segment, side);
@@ -344,8 +357,11 @@ impl Flow {
             }
             let options = if client.timestamps && server.timestamps { 12 } else { 0 };
             let mss = client.mss.unwrap_or(536).min(server.mss.unwrap_or(536));
-            for half in &mut self.halves {
-                half.agree_on(u32::from(mss).saturating_sub(options).max(64));
+            // What the snap length cut was not refused: lengths tell then.
+            if [client, server].iter().all(|hello| !hello.cut || hello.mss.is_some() && hello.timestamps) {
+                for half in &mut self.halves {
+                    half.agree_on(u32::from(mss).saturating_sub(options).max(64));
+                }
             }
         }
     }
@@ -362,6 +378,7 @@ impl Flow {
                 self.halves[1].set_far(there);
             }
         }
+        self.cut_options[index(side)] += u64::from(segment.options.cut);
         if client.timestamps
             && server.timestamps
             && !segment.options.cut

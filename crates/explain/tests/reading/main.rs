@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod control;
 mod hostile;
 mod make;
 
@@ -83,6 +84,37 @@ fn packets_that_were_captured_twice_are_told_and_left_out() {
     assert_eq!(d.healthy, once.healthy);
 }
 
+/// Breaks: a capture merged of two points, at one of which segmentation offload makes one packet of many: all
+/// segments of the other would be retransmissions; also where the handshake is missing.
+#[test]
+fn of_two_points_one_is_followed() {
+    let many = Transfer { segments_each: 10, ..Transfer::default() };
+    let far = 5_000_000;
+    let mut merged = Vec::new();
+    let is_back = |packet: &[u8]| packet[12..16] == [10, 0, 0, 2];
+    for (time, mut packet) in many.packets() {
+        packet[8] = if is_back(&packet) { 63 } else { 64 };
+        merged.push((time, packet));
+    }
+    let near = merged.clone();
+    for (time, mut packet) in Transfer::default().packets() {
+        packet[8] = if is_back(&packet) { 64 } else { 63 };
+        merged.push((if is_back(&packet) { time - far } else { time + far }, packet));
+    }
+    merged.sort_by_key(|(time, _)| *time);
+    let (one, alone) = verdict(101, &near);
+    let (both, d) = verdict(101, &merged);
+    let [one, both] = [&one, &both].map(|c| c.flows[0].half(Side::Client).counts);
+    assert_eq!((both.retransmissions, both.data_segments), (0, one.data_segments));
+    assert_eq!((d.dominant, d.healthy, d.duration()), (alone.dominant, alone.healthy, alone.duration()));
+    let found = d.findings.iter().find(|f| f.cause == Cause::DuplicateCapture).unwrap();
+    assert!(found.evidence.contains("nearest to the client"), "{}", found.evidence);
+    let (rest, _) = verdict(101, &merged[500..]);
+    let counts = rest.flows[0].half(rest.flows[0].sender()).counts;
+    // Of the first flight the other point was followed.
+    assert!(counts.retransmissions <= 20 && counts.data_segments > 60, "{counts:?}");
+}
+
 /// Breaks: a capture that misses packets: they would be taken for losses.
 #[test]
 fn packets_that_the_capture_misses_are_no_losses() {
@@ -126,6 +158,44 @@ fn parts_of_a_connection_are_enough_to_say_what_is_not_known() {
     assert!(d.unknowable.iter().any(|u| u.contains("one direction")), "{:?}", d.unknowable);
     assert!(d.is_one_way && d.bytes.get() == Transfer::default().bytes());
     assert_eq!((d.dominant, d.shares.len(), d.findings.len()), (Cause::Unknown, 1, 1));
+}
+
+/// Breaks: a capture that begins while data is under way counts that data as missing, or as lost: ACKs of it come
+/// first, or the repetition of a part of it.
+#[test]
+fn what_was_under_way_at_the_beginning_is_not_missing() {
+    let packets = Transfer::default().packets();
+    // The data of the first flight was sent before; the second is full.
+    let begin = packets.iter().position(|(_, p)| p[12..16] == [10, 0, 0, 2] && p[33] == 16).unwrap();
+    let repeated = packets[begin - 20].1.clone();
+    let late = [vec![(packets[begin - 1].0 + 400_000, repeated)], packets[begin..].to_vec()].concat();
+    for (what, packets) in [("ACKs", packets[begin..].to_vec()), ("data again", late)] {
+        let (capture, d) = verdict(101, &packets);
+        let counts = capture.flows[0].half(capture.flows[0].sender()).counts;
+        assert_eq!((counts.holes, counts.unseen), (0, 0), "{what}");
+        assert!(d.healthy && !d.findings.iter().any(|f| f.cause == Cause::CaptureDrops), "{what}");
+    }
+}
+
+/// Breaks: options that a short snap length cut count as refused or as removed by a box, and super-segments of
+/// that size as short ones; or the report does not tell.
+#[test]
+fn options_that_were_cut_are_not_known() {
+    let packets = Transfer { segments_each: 10, ..Transfer::default() }.packets();
+    let whole = verdict(101, &packets).1;
+    for snaplen in [40, 54] {
+        let capture = read(pcap(101, &packets, snaplen).as_slice()).unwrap();
+        let d = diagnose(&capture.flows[0], Side::Client);
+        assert_eq!(capture.flows[0].half(Side::Client).counts.short_segments, 0, "{snaplen}");
+        assert_eq!(
+            (d.bytes, d.dominant, d.healthy),
+            (whole.bytes, whole.dominant, whole.healthy),
+            "{snaplen}"
+        );
+        assert!(!d.findings.iter().any(|f| f.cause == Cause::OptionsStripped), "{snaplen}");
+        assert!(d.unknowable.iter().any(|text| text.contains("snap length")), "{snaplen}");
+    }
+    assert!(!whole.unknowable.iter().any(|text| text.contains("snap length")));
 }
 
 /// Breaks: zstd files of several frames (pzstd, `cat a.zst b.zst`) end with the first one, frames to be

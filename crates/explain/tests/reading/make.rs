@@ -197,3 +197,44 @@ pub fn outer(protocol: u8, payload: &[u8]) -> Vec<u8> {
     ];
     [&header[..], payload].concat()
 }
+
+/// Flights as a sender with a congestion window has them, a round trip each, as a capture at the sender has
+/// them. Before a smaller flight the first segment of a flight is lost: duplicate ACKs come, and it is sent again.
+pub fn flights(flights: &[u32]) -> Vec<(u64, Vec<u8>)> {
+    let (iss, irs, start) = (1_000u32, 9_000u32, 1_000_000_000u64);
+    let mut packets = vec![
+        (start, segment(false, iss, 0, 2, 0, 0, 0, 1)),
+        (start + ROUND, segment(true, irs, iss + 1, 18, 0, 0, 0, 1)),
+        (start + ROUND + 10_000, segment(false, iss + 1, irs + 1, 16, 0, 20, 20, 2)),
+    ];
+    let (mut seq, mut id, mut begin) = (iss + 1, 3u16, start + ROUND + 100_000);
+    let mut send = |time: u64, seq: u32, packets: &mut Vec<(u64, Vec<u8>)>| {
+        let ts = (time / 1_000_000) as u32;
+        packets.push((time, segment(false, seq, irs + 1, 16, MSS, ts, ts, id)));
+        id = id.wrapping_add(1);
+    };
+    let answer = |time: u64, ack: u32, packets: &mut Vec<(u64, Vec<u8>)>| {
+        let ts = (time / 1_000_000) as u32;
+        packets.push((time, segment(true, irs + 1, ack, 16, 0, ts, ts.wrapping_sub(20), 0)));
+    };
+    for (at, flight) in flights.iter().enumerate() {
+        let lost = flights.get(at + 1).is_some_and(|next| next < flight);
+        for n in 0..*flight {
+            let time = begin + u64::from(n) * WIRE;
+            send(time, seq + n * MSS, &mut packets);
+            let acked = if lost { seq } else { seq + (n + 1) * MSS };
+            if !(lost && n == 0) {
+                answer(time + ROUND, acked, &mut packets);
+            }
+        }
+        if lost {
+            begin += ROUND + u64::from(*flight) * WIRE;
+            send(begin, seq, &mut packets);
+            answer(begin + ROUND, seq + flight * MSS, &mut packets);
+        }
+        seq += flight * MSS;
+        begin += ROUND + 10_000;
+    }
+    packets.sort_by_key(|(time, _)| *time);
+    packets
+}

@@ -21,6 +21,7 @@ impl Half {
         if self.first_seq.is_none() {
             // Data was never seen: begin where the ACK says.
             self.first_seq = Some(segment.ack);
+            self.began = Some(now);
             for place in [&mut self.nxt, &mut self.una, &mut self.delivered_to, &mut self.sack_high] {
                 *place = ORIGIN;
             }
@@ -54,7 +55,7 @@ impl Half {
         if ack > self.nxt {
             // Acknowledged, and never seen. A FIN takes a number of its own.
             let unseen = ack - self.nxt;
-            if unseen > 1 && self.counts.data_segments > 0 {
+            if unseen > 1 && self.counts.data_segments > 0 && !self.is_first_round(now) {
                 self.counts.unseen += unseen.div_ceil(u64::from(self.full()));
                 self.counts.unseen_bytes += unseen;
             }

@@ -27,8 +27,10 @@ impl Half {
         if self.first_seq.is_none() {
             self.begin_in_the_middle(segment);
         }
+        // In two-way flows ACKs of the peer's data use up the echoes.
+        let answers = peer.spoke.is_some() && self.first_data.is_some() && self.fin.is_none();
         if let Some(sample) = self.log.echoed(now, segment.options.timestamps)
-            && segment.len > 0
+            && (segment.len > 0 || answers)
         {
             self.trips.near.add(sample);
             if let Some(slice) = self.timeline.last() {
@@ -53,6 +55,7 @@ impl Half {
 
     fn begin_in_the_middle(&mut self, segment: &CapturedSegment) {
         self.first_seq = Some(segment.seq);
+        self.began = Some(segment.time);
         for place in [&mut self.nxt, &mut self.una, &mut self.delivered_to, &mut self.sack_high] {
             *place = ORIGIN;
         }
@@ -66,6 +69,9 @@ impl Half {
         let end = start + u64::from(segment.len);
         let len = segment.len;
         let full = u64::from(self.full());
+        if self.trips.near.n == 0 && self.near() < self.far().map(|far| far / 8) {
+            self.log.answered(now);
+        }
         self.log.advance(now, self.nxt, u64::from(len).min(full), full);
         // Window probes of one byte and keep-alives are no data.
         if len <= 1 && (end <= self.una || self.edge <= start) {
@@ -131,7 +137,12 @@ impl Half {
         if start < self.nxt {
             self.again(segment, start, end.min(self.nxt), wait);
         } else if start > self.nxt && self.nxt > ORIGIN.min(self.una) {
-            self.hole(segment, start);
+            // What was under way when the capture began is not missing: ACKs or the first segment tell of it.
+            if self.is_first_round(now) {
+                self.nxt = start;
+            } else {
+                self.hole(segment, start);
+            }
         }
         if end > new_from {
             self.last_new = Some((now, self.counts.bytes));
