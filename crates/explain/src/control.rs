@@ -81,7 +81,7 @@ fn cuts(view: &View<'_>) -> Control {
     let evidence = format!(
         "{} kept {:.0} % of the flight; it then grew by {linear:.2} segments per round trip, \
          {bend:+.2} from the first to the second half",
-        count(n as u64, "cut"),
+        count(n as u64, "cut", "cuts"),
         kept * 100.0
     );
     let sure = 0.5 + 0.4 * (1.0 - 1.0 / (n as f64 + 1.0));
@@ -199,7 +199,7 @@ fn probes(view: &View<'_>) -> Option<Control> {
         confidence: (0.6 + 0.1 * regular as f64).min(0.95),
         evidence: format!(
             "{} the flight fell to a few segments without loss, at regular distances",
-            count(dips.len() as u64, "time")
+            count(dips.len() as u64, "time", "times")
         ),
     })
 }

@@ -1,7 +1,7 @@
 //! The other side had to speak first.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "peer_application",
@@ -17,9 +17,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     }
     let (pauses, longest) = transfer.stalled(Cause::PeerApplication);
     let evidence = format!(
-        "everything was acknowledged until the other side sent data: {} in all, {pauses} long pauses, the \
+        "everything was acknowledged until the other side sent data: {} in all, {}, the \
          longest {}",
         seconds(transfer.time.of(Cause::PeerApplication)),
+        count(pauses as u64, "long pause", "long pauses"),
         seconds(longest)
     );
     Some(transfer.finding(
