@@ -259,6 +259,48 @@ fn a_refused_connection_is_refused() {
     assert!(d.findings[0].cure.contains("listens"), "{:?}", d.findings);
 }
 
+/// Breaks: the reset of a box one hop away passes for that of the host, or a program that closes by a reset once
+/// all was acknowledged for a fault.
+#[test]
+fn resets_are_of_boxes_of_hosts_or_no_fault() {
+    const SECOND: u64 = 1_000_000_000;
+    let end = 1_001 + Transfer::default().bytes() as u32;
+    // From the server while data is outstanding, with this time to live; or from the client after all.
+    let reset = |after: u64, back: bool, ttl: u8| {
+        let mut packets = Transfer::default().packets();
+        packets.iter_mut().filter(|(_, p)| p[12..16] == [10, 0, 0, 2]).for_each(|(_, p)| p[8] = 63);
+        let cut = if back {
+            packets.iter().rposition(|(_, p)| p.len() > 1_000).unwrap() + 1
+        } else {
+            packets.len()
+        };
+        packets.truncate(cut);
+        let (seq, ack) = if back { (9_001, end) } else { (end, 9_001) };
+        let mut segment = make::segment(back, seq, ack, 20, 0, 0, 0, 0);
+        segment[8] = ttl;
+        packets.push((packets[cut - 1].0 + after, segment));
+        verdict(101, &packets).1
+    };
+    let evidence =
+        |d: &Diagnosis| d.findings.iter().find(|f| f.cause == Cause::Reset).map(|f| f.evidence.clone());
+    assert!(evidence(&reset(1_000, true, 64)).unwrap().contains("larger by 1"));
+    assert!(evidence(&reset(1_000, true, 63)).unwrap().contains("while it was in use"));
+    assert!(evidence(&reset(1_000, false, 64)).is_some());
+    let idle = reset(3 * SECOND, false, 64);
+    assert!(evidence(&idle).is_none() && idle.healthy);
+    // A box that lost its state resets what is idle, too.
+    assert!(evidence(&reset(3 * SECOND, true, 64)).unwrap().contains("something between"));
+}
+
+/// Breaks: SYNs without any answer are said to have had answers that were lost.
+#[test]
+fn without_an_answer_none_was_lost() {
+    let syn = |n: u64| (n * 1_000_000_000, make::segment(false, 1_000, 0, 2, 0, n as u32, 0, n as u16));
+    let (_, d) = verdict(101, &[syn(1), syn(2), syn(4)]);
+    let found = d.findings.iter().find(|f| f.cause == Cause::SynLoss).unwrap();
+    assert_eq!(found.evidence, "the SYN was sent 3 times within 3.00 s; no answer was seen");
+}
+
 /// Requests and answers, twenty of them; each answer is acknowledged alone, and so many packets of the side
 /// that asks are missing before that.
 fn requests(missing: u16) -> Vec<(u64, Vec<u8>)> {
