@@ -113,7 +113,7 @@ pub(crate) fn verdict(d: &Diagnosis) -> Value {
         "duration_s": d.duration().as_secs_f64(),
         "bytes": d.bytes.get(),
         "unacknowledged_bytes": d.unacknowledged.get(),
-        "goodput_bit_s": (!d.is_one_way).then(|| d.goodput.bits_per_sec()),
+        "goodput_bit_s": (!d.is_one_way || !d.has_data).then(|| d.goodput.bits_per_sec()),
         "path_rate_bit_s": d.path_rate.bits_per_sec(),
         "base_rtt_s": d.base_rtt.map(|s| s.as_secs_f64()),
         "times": d.shares.iter().map(|s| json!({

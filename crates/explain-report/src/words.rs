@@ -53,7 +53,8 @@ pub fn text(all: &[ExaminedFile], pair: Option<&CapturePair>, width: Option<usiz
             text,
             "\n{}\n",
             fill(&format!(
-                "{} goes on where {} ends, and each was judged alone. For one verdict: mergecap -w whole.pcap {} {}",
+                "{} goes on where {} ends, and each was judged alone. For one verdict: \
+                 mergecap -w whole.pcap {} {}",
                 after.display(),
                 before.display(),
                 before.display(),
@@ -156,6 +157,15 @@ pub(crate) fn title(transfer: &Transfer) -> String {
 pub(crate) fn paragraph(d: &Diagnosis) -> String {
     let info = d.dominant.info();
     let share = d.share_of(d.dominant) * 100.0;
+    if d.is_one_way && !d.has_data {
+        return format!(
+            "{} were acknowledged in {}: {}. The data is not in the capture: what limited the transfer, it \
+             does not tell.",
+            bytes(d.bytes.get()),
+            seconds(d.duration()),
+            rate(d.goodput.bits_per_sec() as f64)
+        );
+    }
     if d.is_one_way {
         return format!(
             "About {} were sent in {}. Their ACKs are not in the capture: what arrived, and what limited the \

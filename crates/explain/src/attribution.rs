@@ -7,7 +7,7 @@
 mod stall_cause;
 
 use crate::cause::Cause;
-use crate::flow::Wait;
+use crate::flow::{Slice, Wait};
 use crate::losses::{self, Pattern};
 use crate::policing::{Policing, policing};
 use crate::statistics::median;
@@ -49,6 +49,9 @@ impl Attribution {
     }
 }
 
+/// What losses look like that checksums explain.
+const DAMAGED: [Cause; 3] = [Cause::RandomLoss, Cause::BurstLoss, Cause::SmallQueue];
+
 /// Goes through a transfer.
 pub(crate) fn attribute(view: &View<'_>) -> Attribution {
     if view.is_one_way() {
@@ -60,7 +63,14 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
         ..Attribution::default()
     };
     time.pattern = Pattern::of(view);
+    // Segments that passed here with a wrong checksum were dropped for it, by no bucket and no queue.
+    let damaged = view.half.counts.damaged * 2 > view.losses().count() as u64;
+    time.policing = time.policing.filter(|_| !damaged);
     time.classes = losses::classify(view, time.policing.as_ref(), &time.pattern);
+    if damaged {
+        let bits = |class: &&mut Cause| DAMAGED.contains(class);
+        time.classes.iter_mut().filter(bits).for_each(|class| *class = Cause::BitErrors);
+    }
     if leaves_path_idle(view) {
         for class in time.classes.iter_mut().filter(|class| **class == Cause::Congestion) {
             *class = Cause::SmallQueue;
@@ -349,8 +359,17 @@ const MIN_STRETCHES: usize = 30;
 /// Losses that show that the path is idle after each.
 const MIN_CUTS: usize = 3;
 
+/// The option of timestamps, in bytes.
+const TIMESTAMPS: u32 = 12;
+/// No processor takes longer for a segment; programs do.
+const MAX_PER_SEGMENT: Span = Span::from_millis(2);
+
 /// Within a host a round trip without queues takes less, also if its processor is slow.
 const MAX_IN_HOST: Span = Span::from_millis(5);
+
+/// A pause of the programs after which a sender begins anew: the least retransmission timeout of Linux, and a
+/// little more.
+const RESTART: Span = Span::from_millis(250);
 
 /// What bounds the congestion window in each stretch.
 fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
@@ -362,6 +381,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     let in_order = view.half.counts.reordered == 0;
     // Until when the losses seen so far are being repaired.
     let mut repaired: Option<Instant> = None;
+    let restart = RESTART.max(view.base * 4);
     let mut labels: Vec<Cause> = Vec::with_capacity(view.stretches.len());
     let peaks = rising(view);
     let brief = brief_queues(view);
@@ -392,9 +412,15 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
             }
             episode += 1;
         }
+        // After a pause the window is what the sender makes of it then (RFC 9293 and 5681, section 4.1), and
+        // a loss before it bounds no more.
+        let paused = slice.waited(Wait::Program) + slice.waited(Wait::Peer);
+        if paused > restart {
+            cut = None;
+        }
         let policed = time.policing.as_ref().filter(|p| slice.end >= p.since).is_some();
         let rate = if behind { stretch.rate.max(stretch.passed) } else { stretch.rate };
-        let stands = stretch.queued.is_some_and(|q| q > threshold) && rate >= 0.5 * view.capacity;
+        let stands = stretch.queued.is_some_and(|q| q > threshold) && rate >= 0.5 * view.about(middle).0;
         let full = stands && !steady
             || brief
             || path.is_some_and(|path| rate >= FULL * path)
@@ -526,11 +552,12 @@ fn is_steady(view: &View<'_>) -> bool {
     let quiet = rest.iter().filter(|s| s.queued.is_some_and(|q| q <= view.threshold())).count();
     let wait = |wait| rest.iter().fold(Span::ZERO, |sum, s| sum + s.slice.waited(wait));
     let (acks, own, idle) = (wait(Wait::Ack), wait(Wait::Sender), wait(Wait::Program));
-    // Who fills a buffer sends full segments.
-    let (short, all) =
-        rest.iter().fold((0, 0), |(short, all), s| (short + s.slice.short, all + s.slice.segments));
+    // Who fills a buffer sends full segments, when ACKs make room for them.
+    let sum = |what: fn(&Slice) -> u32| rest.iter().fold(0, |sum, s| sum + what(&s.slice));
+    let (short, prompt, all) = (sum(|s| s.short), sum(|s| s.prompt), sum(|s| s.segments));
     same * 10 >= n * 8
         && short * 6 < all.max(1)
+        && prompt * 2 >= all
         && quiet * 2 >= n
         && acks >= own
         // Who fills a buffer has always something to send.
@@ -655,7 +682,9 @@ fn rising(view: &View<'_>) -> Vec<u64> {
 fn even(view: &View<'_>) -> bool {
     let all: u64 = view.half.bursts.iter().sum();
     let alone = view.half.bursts.first().copied().unwrap_or_default();
-    alone * 10 >= all * 8 && view.half.counts.short_segments * 50 < view.half.counts.data_segments
+    // Who writes the same again and again sends segments of the same length, and shorter than agreed.
+    let full = view.half.mss == 0 || view.mss + TIMESTAMPS >= view.half.mss;
+    full && alone * 10 >= all * 8 && view.half.counts.short_segments * 50 < view.half.counts.data_segments
 }
 
 /// What bounds the window before anything was lost.
@@ -715,11 +744,17 @@ fn uncut(
         if constant && !view.sees_near_queues() {
             return Cause::Congestion;
         }
-        return if even(view) { Cause::SenderProcessor } else { Cause::SenderApplication };
+        let slow = slice.duration() > MAX_PER_SEGMENT * u64::from(slice.segments);
+        let own = slow || !even(view);
+        return if own { Cause::SenderApplication } else { Cause::SenderProcessor };
     }
     // Nearly all of the offered window is used.
     if close && view.half.knows_windows() {
         return window(view);
+    }
+    // ACKs release what waits in a buffer, and it gives full segments.
+    if !steady && (slice.prompt * 2 < slice.segments || slice.short * 2 > slice.segments) {
+        return Cause::SenderApplication;
     }
     // A buffer that held more before holds it again.
     if !steady && slice.short > 0 && record >= own * 1.3 + mss {

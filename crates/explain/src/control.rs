@@ -34,8 +34,8 @@ struct Epoch {
     rise: f64,
 }
 
-/// Where the flight grew by more than this in two round trips, a loss ended slow start: what remains of such a
-/// flight is no share that a control chooses.
+/// Where the flight grew by more than this in two round trips, a loss ended slow start: what remains of such
+/// a flight is no share that a control chooses.
 const MAX_GROWTH: f64 = 1.5;
 /// A share further from the one that a control keeps is not its.
 const MAX_OFF: f64 = 0.1;
@@ -51,7 +51,7 @@ pub fn identify(view: &View<'_>) -> Control {
     if let Some(found) = leaps(view).or_else(|| probes(view)) {
         return found;
     }
-    // Behind a queue that paces, the segments of all controls leave by a clock: what tells of cuts comes first.
+    // Behind a queue that paces, the segments of all controls leave by a clock: cuts come first.
     let found = cuts(view);
     if found.name == "unknown" { paced(view).unwrap_or(found) } else { found }
 }
@@ -206,8 +206,8 @@ fn probes(view: &View<'_>) -> Option<Control> {
 
 /// The share of waits that no ACK ended, from which on a sender is taken for one that paces.
 const PACED: f64 = 0.15;
-/// The start of BBR has more than twice the flight that the path needs. A limit of the rate (`SO_MAX_PACING_RATE`)
-/// paces, too, and has no such start.
+/// The start of BBR has more than twice the flight that the path needs. A limit of the rate
+/// (`SO_MAX_PACING_RATE`) paces, too, and has no such start.
 const MIN_START: f64 = 1.5;
 /// Segments below which the waits between them tell nothing.
 const MIN_PACED: u32 = 100;

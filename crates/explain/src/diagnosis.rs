@@ -32,8 +32,10 @@ pub struct Diagnosis {
     pub start: Instant,
     /// ACK of the last byte.
     pub end: Instant,
-    /// The ACKs of the data are not in the capture: what arrived is not known, nor what limited it.
+    /// The ACKs of the data, or the data of the ACKs, are not in the capture: what limited it is not known.
     pub is_one_way: bool,
+    /// Data is in the capture. Without its ACKs it is not known what arrived.
+    pub has_data: bool,
     /// Payload acknowledged; of one direction alone, payload that was sent.
     pub bytes: ByteCount,
     /// Payload that was sent beyond it, and that nothing in the capture acknowledges. Zero where ACKs are not
@@ -113,14 +115,16 @@ pub fn diagnose(flow: &Flow, side: Side) -> Diagnosis {
         _ => false,
     });
     let known = view.half.base_rtt();
+    let unheard = view.is_one_way() && view.has_data();
     Diagnosis {
         side,
         vantage: view.vantage,
         start: view.start,
         end: view.end,
         is_one_way: view.is_one_way(),
-        bytes: ByteCount::new(if view.is_one_way() { view.half.payload() } else { view.half.acknowledged() }),
-        unacknowledged: ByteCount::new(if view.is_one_way() {
+        has_data: view.has_data(),
+        bytes: ByteCount::new(if unheard { view.half.payload() } else { view.half.acknowledged() }),
+        unacknowledged: ByteCount::new(if unheard {
             0
         } else {
             view.half.payload().saturating_sub(view.half.acknowledged())
@@ -174,10 +178,8 @@ fn unknowable(view: &View<'_>) -> Vec<String> {
              not known, and neither is what came before.");
     }
     if view.flow.lacks_options() {
-        say(
-            "The snap length cut TCP options off: what is missing (SACK blocks, timestamps, what the SYNs offer) \
-             is not known. 96 bytes hold all headers over IPv4, 128 those over IPv6.",
-        );
+        say("The snap length cut TCP options off: what is missing (SACK blocks, timestamps, what the SYNs \
+             offer) is not known. 96 bytes hold all headers over IPv4, 128 those over IPv6.");
     }
     if view.flow.is_misdated {
         say(

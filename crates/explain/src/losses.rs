@@ -189,7 +189,14 @@ fn spread(flights: impl Iterator<Item = f64>) -> f64 {
 /// A queue stood when it was lost, near the largest there was.
 fn is_queued(view: &View<'_>, e: &Episode) -> bool {
     let least = (view.base / 10).max(Span::from_millis(1));
-    e.queued > least / 2 && view.deep.max(e.queued) > least && e.queued * 2 > view.deep
+    let (_, deep) = view.about(e.start);
+    e.queued > least / 2 && deep.max(e.queued) > least && e.queued * 5 > deep * 2
+}
+
+/// The end of a burst was too much for a queue, which stood before it: what was sent again first passed at
+/// once, as a timer or a probe needs no longer than after any lost tail.
+fn is_overflow(view: &View<'_>, e: &Episode) -> bool {
+    is_queued(view, e) && e.again == 0 && e.silence <= tail_repair(view.base + view.about(e.start).1)
 }
 
 /// The cause of each episode.
@@ -217,8 +224,9 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
                 return Cause::Policer;
             }
             // Probes that leave in an outage are lost in it.
+            let overflow = is_overflow(view, e);
             if out.is_some_and(|until| e.start < until)
-                || is_outage(view, e) && !is_usual_run(pattern, f64::from(e.run))
+                || is_outage(view, e) && !overflow && !is_usual_run(pattern, f64::from(e.run))
                 || is_out_both_ways(view, e)
             {
                 out = out.max(Some(e.resent));
@@ -325,10 +333,14 @@ fn is_last(view: &View<'_>, e: &Episode) -> bool {
         && e.runs == 1
 }
 
-/// The signature of Linux 2.6.15 to 2.6.17: after a timeout, one segment per round trip.
+/// The signature of Linux 2.6.15 to 2.6.17: after a timeout, one segment per round trip. Where repairs are
+/// lost again, any sender goes as slowly.
 pub(crate) fn crawls(view: &View<'_>) -> bool {
     let after = &view.half.after_timeout;
-    after.single >= 16 && after.single * 10 >= after.acks * 6 && after.time > view.base * 16
+    view.half.counts.lost_again * 4 <= after.single
+        && after.single >= 16
+        && after.single * 10 >= after.acks * 6
+        && after.time > view.base * 16
 }
 
 /// Full segments are lost every time, shorter ones arrive.

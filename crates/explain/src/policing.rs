@@ -42,6 +42,8 @@ const MIN_DELAY: f64 = 0.005;
 /// shorter than this part of the time in which the bucket leaks what it holds.
 const SAME_DELAY: f64 = 0.25;
 const MAX_BEHIND: f64 = 0.5;
+/// A queue of so many seconds, and of a round trip, stands at losses only where it is what drops.
+const MIN_STANDING: f64 = 0.05;
 /// The least bucket, in segments.
 const MIN_DEPTH: f64 = 3.5;
 /// A bucket is full at first: this part of its depth passes before the first loss. What a queue of one or two
@@ -224,11 +226,15 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     // Bursts that a bucket lets pass may queue behind it, too; but then it also drops while nothing is
     // queued.
     let real = view.episodes.iter().filter(|e| !e.spurious && e.start >= first.sent);
-    let (deep, all) =
-        real.fold((0, 0), |(deep, all), e| (deep + usize::from(e.queued * 2 > view.deep), all + 1));
+    let (deep, all) = real
+        .fold((0, 0), |(deep, all), e| (deep + usize::from(e.queued * 2 > view.about(e.start).1), all + 1));
     let share = if all < 5 { 0.3 } else { 0.12 };
     // A queue of more than a round trip fits buckets of lower rates, too; a short one does not.
     let sharp = best.is_perfect(runs) && delay < base / 2.0;
+    // So does one that holds more than a round trip at most losses, however deep the bucket would have to be.
+    if deep * 10 > all * 6 && usual > base.max(MIN_STANDING) {
+        return LossOrigin::Queue;
+    }
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
         return LossOrigin::Queue;
     }

@@ -94,6 +94,18 @@ pub struct Stretch {
     pub peak: Option<Span>,
 }
 
+/// A part of a transfer with its neighbours: long against a round trip and against what a loss changes.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    end: Instant,
+    capacity: f64,
+    deep: Span,
+}
+
+/// Parts have so many round trips at least, and there are no more than so many.
+const PART: u64 = 40;
+const MAX_PARTS: u64 = 16;
+
 /// One direction of a connection.
 pub struct View<'a> {
     /// The connection.
@@ -120,6 +132,8 @@ pub struct View<'a> {
     pub capacity: f64,
     /// Large delay in queues: the 95th percentile of the slices' peaks.
     pub deep: Span,
+    /// Parts of the transfer, in order: a path may change its rate.
+    parts: Vec<Part>,
     /// The same for queues between the sender and the capture point alone.
     pub deep_near: Span,
 }
@@ -149,11 +163,13 @@ impl<'a> View<'a> {
             episodes: Vec::new(),
             capacity: 0.0,
             deep: Span::ZERO,
+            parts: Vec::new(),
             deep_near: Span::ZERO,
         };
         view.capacity = capacity(&view.stretches, base);
         view.stretches = stretches(half, view.capacity, mss);
         view.deep = deep(view.stretches.iter().filter_map(|s| s.peak));
+        view.parts = parts(&view.stretches, base, end.since(start));
         let near = view.half.trips.near.min;
         view.deep_near =
             deep(view.stretches.iter().filter(|s| s.slice.near.n > 0).map(|s| s.slice.near.max - near));
@@ -161,9 +177,15 @@ impl<'a> View<'a> {
         view
     }
 
-    /// The ACKs of the data are not in the capture.
+    /// The ACKs of the data are not in the capture, or the data of the ACKs is not.
     pub(crate) fn is_one_way(&self) -> bool {
-        self.half.counts.acks == 0 && self.half.counts.data_segments > 0
+        let (acks, data) = (self.half.counts.acks > 0, self.half.counts.data_segments > 0);
+        data != acks && (data || self.half.acknowledged() > 0)
+    }
+
+    /// There is data in the capture.
+    pub(crate) fn has_data(&self) -> bool {
+        self.half.counts.data_segments > 0
     }
 
     /// How long the transfer took.
@@ -180,6 +202,12 @@ impl<'a> View<'a> {
     /// Time spent waiting for one thing.
     pub fn waited(&self, wait: Wait) -> Span {
         self.stretches.iter().fold(Span::ZERO, |sum, s| sum + s.slice.waited(wait))
+    }
+
+    /// The rate of the path about a time, in bytes per second, and the large delay in queues.
+    pub(crate) fn about(&self, at: Instant) -> (f64, Span) {
+        let n = self.parts.partition_point(|part| part.end < at);
+        self.parts.get(n).or(self.parts.last()).map_or((self.capacity, self.deep), |p| (p.capacity, p.deep))
     }
 
     /// Losses that were none of reordering or delay.
@@ -294,6 +322,25 @@ fn stretches(half: &Half, capacity: f64, mss: u32) -> Vec<Stretch> {
         }
     };
     half.timeline.slices().iter().map(stretch).collect()
+}
+
+/// Each with the parts before and behind it.
+fn parts(stretches: &[Stretch], base: Span, whole: Span) -> Vec<Part> {
+    let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else { return Vec::new() };
+    let long = (base * PART).max(whole / MAX_PARTS).max(Span::from_millis(1));
+    let mut all = Vec::new();
+    let mut start = first.slice.start;
+    while start < last.slice.end {
+        let end = start + long;
+        let from = stretches
+            .partition_point(|s| s.slice.end.since(Instant::ZERO) + long < start.since(Instant::ZERO));
+        let to = stretches.partition_point(|s| s.slice.start <= end + long);
+        let about = stretches.get(from..to).unwrap_or_default();
+        let deep = deep(about.iter().filter_map(|s| s.peak));
+        all.push(Part { end, capacity: capacity(about, base), deep });
+        start = end;
+    }
+    all
 }
 
 /// The same from some time on.

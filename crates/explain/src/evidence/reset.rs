@@ -33,7 +33,7 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     finding.first = Some(reset.time);
     if !reset.refused {
         finding.cure = if is_box {
-            "the box that sent it: its idle timers and its state table (keep-alives help), or a rule that resets"
+            "the box that sent it: its idle timers and its state table (keep-alives help), or a rule of it"
                 .to_owned()
         } else {
             format!("the program at the {from}: it closed while data came or was unread, or it ended")

@@ -16,7 +16,9 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         return None;
     }
     let time = seconds(transfer.time.of(Cause::Unknown));
-    let evidence = if transfer.view.is_one_way() {
+    let evidence = if !transfer.view.has_data() {
+        format!("the capture has {time} of ACKs, and not the data that they acknowledge")
+    } else if transfer.view.is_one_way() {
         format!("the capture has no ACKs of {time} of data")
     } else {
         format!("{time} are not explained")

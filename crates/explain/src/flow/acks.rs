@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 pub const MAX_ACKS: usize = 8_192;
 /// Timestamps of ACKs that are remembered until they are echoed.
 pub const MAX_ECHOES: usize = 1_024;
+/// Two ticks of the clock of most timestamps.
+pub(super) const TICKS: Span = Span::from_millis(2);
 /// A capture point that is nearer to the sender than this is taken for the sender itself.
 pub const AT_SENDER: Span = Span::from_millis(1);
 /// Echoes over which the delay between capture point and sender is the least.
@@ -123,8 +125,9 @@ impl AckLog {
         Some(sample)
     }
 
-    /// A segment of the sender has passed, and no timestamps tell of the distance. Near the sender, what leaves
-    /// within it after an ACK was released by that ACK: the handshake's answer had waited for the host.
+    /// A segment of the sender has passed, and no timestamps tell of the distance. Near the sender, what
+    /// leaves within it after an ACK was released by that ACK: the handshake's answer had waited for its
+    /// host.
     pub fn answered(&mut self, now: Instant) {
         let heard = self.coming.back().map_or(self.known.time, |ack| ack.time);
         let within = now.since(heard);
@@ -141,6 +144,9 @@ impl AckLog {
         let base = self.base.unwrap_or_default();
         let recent = self.window.iter().flatten().min().copied().unwrap_or(base);
         match self.one_way.excess() {
+            // The clock of the timestamps does not show so short a time. What the sender waits is no queue.
+            Some(excess) if excess < TICKS => base,
+            None if recent < base + TICKS => base,
             Some(excess) => recent.min(base + excess).max(base),
             None => recent.max(base),
         }

@@ -19,7 +19,7 @@ use super::outstanding::Outstanding;
 use super::refills::Refills;
 use super::segment_size::SegmentSize;
 use super::stall::Stalls;
-use super::timeline::Timeline;
+use super::timeline::{Stat, Timeline};
 use crate::frame::CapturedSegment;
 use farpace_units::{Instant, Span};
 use std::collections::VecDeque;
@@ -87,6 +87,8 @@ pub struct Half {
     /// The longest pause of the sender within the last round trip.
     recent_silence: Span,
     silence_ended: Instant,
+    /// Payload that had passed then.
+    passed_at_silence: u64,
     /// When a timer last sent something.
     last_timer: Instant,
     far_recent: Span,
@@ -97,6 +99,10 @@ pub struct Half {
     delayed: Option<Instant>,
     /// Segments with data that did not end a write (without PSH).
     unpushed: u64,
+    /// Segments have become shorter: the path takes no longer ones (RFC 1191, RFC 8899).
+    pub shorter: Option<u32>,
+    /// How many segments in a row had this length or a multiple of it, and how many of them ended no write.
+    same_length: (u32, u32, u32),
     /// The last segment of new data was shorter than full ones.
     last_short: bool,
     /// What releases data behind such a segment.
@@ -113,8 +119,12 @@ pub struct Half {
     /// Packets that left since the last data and did not pass.
     missing_ids: u16,
     ack_ids: Identifications,
+    /// How long the other side took to speak, with everything acknowledged: a round trip and its own time.
+    pub turns: Stat,
     /// The packet of the peer before carried no data.
     pure_ack_before: bool,
+    /// The last segment left directly behind an ACK, or in a burst that did.
+    prompt: bool,
     /// By how much the way to the capture point took longer than at best for the last segment.
     last_excess: Span,
     /// Highest window ever offered.
@@ -320,6 +330,7 @@ impl Half {
         match (self.mss, self.counts.largest) {
             (0, largest) => largest.max(536),
             (mss, largest) if self.writes_messages(mss, largest) => mss,
+            (_, largest) if self.shorter.is_some_and(|len| len < largest) => self.shorter.unwrap_or(largest),
             // Once there is enough of it, what is sent tells better than what was agreed on.
             (mss, largest) if self.counts.data_segments > 10 && largest > 0 => mss.min(largest),
             (mss, _) => mss,
@@ -337,8 +348,8 @@ impl Half {
         self.far_recent + self.log.distance()
     }
 
-    /// Hardly a round trip has passed since the capture began within the transfer: data that was sent before is
-    /// still under way.
+    /// Hardly a round trip has passed since the capture began within the transfer: data that was sent before
+    /// is still under way.
     fn is_first_round(&self, now: Instant) -> bool {
         let in_round = |began| self.far().is_none_or(|_| now.since(began) <= self.round() * 3 / 2);
         self.began.is_some_and(in_round)

@@ -65,6 +65,8 @@ pub struct Slice {
     pub segments: u32,
     /// Those shorter than full ones, without ends of writes behind which the send buffer was full.
     pub short: u32,
+    /// Those that left directly behind an ACK.
+    pub prompt: u32,
     /// Most bytes in flight, as the sender knew it.
     pub flight: u64,
     /// Smallest offered window.
@@ -133,6 +135,7 @@ impl Slice {
             delivered: 0,
             segments: 0,
             short: 0,
+            prompt: 0,
             flight: 0,
             window: u64::MAX,
             far: Stat::default(),
@@ -165,6 +168,7 @@ impl Slice {
         self.delivered += other.delivered;
         self.segments += other.segments;
         self.short += other.short;
+        self.prompt += other.prompt;
         self.flight = self.flight.max(other.flight);
         self.window = self.window.min(other.window);
         self.far.merge(&other.far);

@@ -105,6 +105,7 @@ fn diagnosis(v: &Reading) -> Diagnosis {
         start: Instant::ZERO,
         end: Instant::ZERO + busy,
         is_one_way: false,
+        has_data: true,
         bytes: ByteCount::new(acked as u64),
         unacknowledged: ByteCount::ZERO,
         goodput: Rate::of(ByteCount::new(acked as u64), busy),

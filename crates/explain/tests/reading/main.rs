@@ -160,8 +160,8 @@ fn parts_of_a_connection_are_enough_to_say_what_is_not_known() {
     assert_eq!((d.dominant, d.shares.len(), d.findings.len()), (Cause::Unknown, 1, 1));
 }
 
-/// Breaks: a capture that begins while data is under way counts that data as missing, or as lost: ACKs of it come
-/// first, or the repetition of a part of it.
+/// Breaks: a capture that begins while data is under way counts that data as missing, or as lost: ACKs of it
+/// come first, or the repetition of a part of it.
 #[test]
 fn what_was_under_way_at_the_beginning_is_not_missing() {
     let packets = Transfer::default().packets();
@@ -177,8 +177,8 @@ fn what_was_under_way_at_the_beginning_is_not_missing() {
     }
 }
 
-/// Breaks: options that a short snap length cut count as refused or as removed by a box, and super-segments of
-/// that size as short ones; or the report does not tell.
+/// Breaks: options that a short snap length cut count as refused or as removed by a box, and super-segments
+/// of that size as short ones; or the report does not tell.
 #[test]
 fn options_that_were_cut_are_not_known() {
     let packets = Transfer { segments_each: 10, ..Transfer::default() }.packets();
@@ -259,8 +259,8 @@ fn a_refused_connection_is_refused() {
     assert!(d.findings[0].cure.contains("listens"), "{:?}", d.findings);
 }
 
-/// Breaks: the reset of a box one hop away passes for that of the host, or a program that closes by a reset once
-/// all was acknowledged for a fault.
+/// Breaks: the reset of a box one hop away passes for that of the host, or a program that closes by a reset
+/// once all was acknowledged for a fault.
 #[test]
 fn resets_are_of_boxes_of_hosts_or_no_fault() {
     const SECOND: u64 = 1_000_000_000;
@@ -335,6 +335,100 @@ fn requests_between_acks_are_no_lost_acks() {
         let lost = |d: &Diagnosis| d.findings.iter().any(|f| f.cause == Cause::AckLoss);
         assert_eq!((lost(&a), lost(&b)), (false, missing > 0), "{missing}");
     }
+}
+
+/// Breaks: a transfer ends with the ACK of the FIN, so that a client that keeps the connection open for a while
+/// makes the transfer slow, and a cause that is none takes most of the time.
+#[test]
+fn a_transfer_ends_with_its_data() {
+    let mut packets = Transfer::default().packets();
+    let (whole, before) = verdict(101, &packets);
+    let (last, seq) = (packets.last().unwrap().0, 1_001 + Transfer::default().bytes() as u32);
+    for (after, back, seq, ack) in [(3_000_000_000, false, seq, 9_001), (3_020_000_000, true, 9_001, seq + 1)]
+    {
+        packets.push((last + after, make::segment(back, seq, ack, 17, 0, 5_000, 5_000, 900)));
+    }
+    let (_, after) = verdict(101, &packets);
+    assert_eq!(whole.flows.len(), 1);
+    assert_eq!((after.dominant, after.healthy), (before.dominant, before.healthy));
+    assert_eq!(after.duration(), before.duration());
+}
+
+/// A program that sends a request when the answer to the last one has come, over a round trip of 20 ms; each
+/// packet acknowledges what came before it.
+fn one_request_at_a_time() -> Vec<(u64, Vec<u8>)> {
+    let (mut seq, mut ack, start) = (1_001u32, 9_001u32, 1_000_000_000u64);
+    let mut packets = vec![
+        (start, make::segment(false, seq - 1, 0, 2, 0, 0, 0, 1)),
+        (start + 20_000_000, make::segment(true, ack - 1, seq, 18, 0, 0, 0, 1)),
+        (start + 20_010_000, make::segment(false, seq, ack, 16, 0, 20, 20, 2)),
+    ];
+    for n in 1..=100u16 {
+        let (at, ts) = (start + u64::from(n) * 20_100_000, u32::from(n) * 20);
+        packets.push((at, make::segment(false, seq, ack, 24, 1_448, ts, ts - 20, 2 + n)));
+        seq += 1_448;
+        packets.push((at + 20_000_000, make::segment(true, ack, seq, 24, 1_448, ts, ts, 1 + n)));
+        ack += 1_448;
+    }
+    packets
+}
+
+/// Breaks: requests one by one, whose answers bring the ACKs, pass for a send buffer that is too small.
+#[test]
+fn one_request_at_a_time_waits_for_the_other_side() {
+    let capture = read(pcap(101, &one_request_at_a_time(), 96).as_slice()).unwrap();
+    for side in [Side::Client, Side::Server] {
+        let d = diagnose(&capture.flows[0], side);
+        assert_eq!((d.dominant, d.healthy), (Cause::PeerApplication, true), "{side:?}: {:?}", d.shares);
+    }
+    let d = diagnose(&capture.flows[0], Side::Client);
+    let told = &d.findings.iter().find(|f| f.cause == Cause::PeerApplication).unwrap().evidence;
+    assert!(told.contains("in 99 exchanges"), "{told}");
+}
+
+/// A flight that never grows, over a round trip of 20 ms. Its segments leave so long behind the ACKs that make
+/// room for them, in nanoseconds.
+fn constant_flight(behind_ack: u64) -> Vec<(u64, Vec<u8>)> {
+    let (mut seq, irs, start) = (1_001u32, 9_001u32, 1_000_000_000u64);
+    let mut packets = vec![
+        (start, make::segment(false, seq - 1, 0, 2, 0, 0, 0, 1)),
+        (start + 20_000_000, make::segment(true, irs - 1, seq, 18, 0, 0, 0, 1)),
+        (start + 20_010_000, make::segment(false, seq, irs, 16, 0, 20, 20, 2)),
+    ];
+    let (flight, round) = (12u64, 20_000_000 + behind_ack);
+    for n in 0..1_200u64 {
+        let at = start + 20_020_000 + n / flight * round + n % flight * 50_000;
+        let [ts, echo] = [at, at - behind_ack].map(|at| (at / 1_000_000) as u32);
+        packets.push((at, make::segment(false, seq, irs, 16, 1_448, ts, echo, 3 + n as u16)));
+        seq += 1_448;
+        let ts = ((at + 20_000_000) / 1_000_000) as u32;
+        packets.push((
+            at + 20_000_000,
+            make::segment(true, irs, seq, 16, 0, ts, ts.wrapping_sub(20), 2 + n as u16),
+        ));
+    }
+    packets.sort_by_key(|(time, _)| *time);
+    packets
+}
+
+/// Breaks: a program that paces itself passes for a send buffer that is too small, or such a buffer for a
+/// program. What a buffer holds leaves as soon as an ACK makes room.
+#[test]
+fn a_buffer_is_refilled_when_acks_come() {
+    for (behind_ack, expected) in [(20_000, Cause::SendBuffer), (1_100_000, Cause::SenderApplication)] {
+        let (_, d) = verdict(101, &constant_flight(behind_ack));
+        assert_eq!(d.dominant, expected, "{behind_ack} ns behind the ACKs: {:?}", d.shares);
+    }
+}
+
+/// Breaks: a capture of the ACKs alone makes a handshake of the whole transfer, in good health.
+#[test]
+fn acks_alone_do_not_tell_what_limited() {
+    let packets: Vec<_> =
+        Transfer::default().packets().into_iter().filter(|(_, p)| p[12..16] == [10, 0, 0, 2]).collect();
+    let (_, d) = verdict(101, &packets);
+    assert_eq!((d.dominant, d.is_one_way, d.has_data), (Cause::Unknown, true, false));
+    assert_eq!(d.bytes.get(), Transfer::default().bytes());
 }
 
 /// Breaks: a capture of a link type that is not read gives no reason why nothing is found in it.

@@ -13,15 +13,15 @@ use farpace_units::ByteCount;
 use tempfile::TempDir;
 
 /// Two lines with a router between them; the captures are taken at the ends and behind the router.
-struct Written {
-    near: &'static str,
-    far: &'static str,
-    congestion: &'static str,
+struct Written<'a> {
+    near: &'a str,
+    far: &'a str,
+    congestion: &'a str,
     timestamps: bool,
-    size: &'static str,
+    size: &'a str,
 }
 
-impl Written {
+impl Written<'_> {
     fn verdicts(&self) -> [Cause; 3] {
         let Written { near, far, congestion, timestamps, size } = self;
         let toml = format!(
@@ -119,6 +119,21 @@ fn a_queue_that_leaves_the_path_idle_is_small() {
         size: "120 MB",
     };
     assert_eq!(written.verdicts(), [SmallQueue; 3]);
+}
+
+/// Breaks: a path whose rate falls to a quarter is no longer full by its best rate, and its longer queue makes
+/// earlier losses look like those of a bucket, a burst or chance.
+#[test]
+fn a_path_whose_rate_falls_is_full() {
+    for (congestion, to) in [("cubic", "6 Mbit/s"), ("reno", "10 Mbit/s")] {
+        let far = format!(
+            "rate = \"36 Mbit/s\"\ndelay = \"12 ms\"\nqueue = \"230 kB\"\n\
+             schedule = {{ steps = [{{ at = \"3 s\", rate = \"{to}\" }}] }}"
+        );
+        let written =
+            Written { near: "delay = \"3 ms\"", far: &far, congestion, timestamps: true, size: "15 MB" };
+        assert_eq!(written.verdicts(), [Congestion; 3], "{congestion} {to}");
+    }
 }
 
 /// One line between two hosts, with captures at both. The rest of the scenario is `line`, `flow` and `hosts`.

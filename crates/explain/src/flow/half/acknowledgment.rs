@@ -79,12 +79,14 @@ impl Half {
         }
         self.edge = if advanced > 0 || ack == before { edge } else { self.edge };
         self.take_sack(segment, ack, before);
+        let advanced = self.data_end.map_or(advanced, |end| ack.min(end).saturating_sub(before.min(end)));
         let gained = advanced
             .saturating_sub(sacked_before.saturating_sub(self.sacked))
             .max(self.sacked.saturating_sub(sacked_before));
         if let Some(slice) = self.timeline.last() {
             slice.delivered += gained;
-            slice.end = slice.end.max(if self.nxt > self.una || advanced > 0 { now } else { slice.end });
+            let goes_on = self.nxt > self.una || gained > 0;
+            slice.end = slice.end.max(if goes_on { now } else { slice.end });
         }
         if ack >= before {
             let tsval = segment.options.tsval();
@@ -107,7 +109,11 @@ impl Half {
         let echo = segment.options.timestamps.map(|(_, echo)| echo);
         let far_least = self.far();
         let full = u64::from(self.full());
+        // Nothing but a FIN is acknowledged, which may be long after the data.
+        let ends = self.data_end.is_some_and(|end| self.una >= end);
         let mut sample: Option<(Span, Instant)> = None;
+        // What follows a repair had waited for it.
+        let mut repaired = false;
         let mut unseen = 0;
         let mut unseen_bytes = 0;
         let mut needless = Vec::new();
@@ -126,6 +132,7 @@ impl Half {
             if range.sacked {
                 sacked += range.len();
             }
+            repaired |= range.hole || range.sent > 1;
             if range.hole {
                 unseen += 1;
                 unseen_bytes += range.len();
@@ -140,7 +147,7 @@ impl Half {
             }
             if range.sent == 1 {
                 // A sample across a timeout tells of the timeout, not of queues.
-                if !range.sacked && range.end <= ack && range.first >= last_timer {
+                if !repaired && !range.sacked && range.end <= ack && range.first >= last_timer {
                     sample = Some((now.since(range.first), range.first));
                 }
             } else if range.loss > 0 && !range.sacked {
@@ -190,6 +197,9 @@ impl Half {
             _ => 4,
         };
         self.counts.ack_sizes[bucket] += 1;
+        if ends {
+            return;
+        }
         let before_this = self.last_ack.map(|(time, _)| time);
         if let Some((before, _)) = self.last_ack
             && advanced >= full

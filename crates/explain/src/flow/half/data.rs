@@ -1,10 +1,17 @@
 //! Segments of the sender: new data, and numbers that were passed over.
 
 use super::{Half, ORIGIN, PeerState};
+use crate::flow::acks::TICKS;
 use crate::flow::loss::Pass;
 use crate::flow::outstanding::Range;
 use crate::frame::{CapturedSegment, Flags};
 use farpace_units::{Instant, Span};
+
+/// Segments in a row that show a length that is full, and the least such length (RFC 9293, section 3.7.1).
+const MIN_ROW: u32 = 40;
+const LEAST_FULL: u32 = 500;
+/// Segments that pass before what was lost in a silence is seen to be missing.
+const MAX_REPAIR: u64 = 10;
 
 impl Half {
     /// A segment of this direction's sender.
@@ -78,6 +85,7 @@ impl Half {
         }
         self.counts.data_segments += 1;
         self.unpushed += u64::from(!segment.flags.has(Flags::PSH));
+        self.note_length(len, segment.flags.has(Flags::PSH));
         self.counts.bytes += u64::from(len);
         match segment.ecn {
             3 => {
@@ -187,6 +195,23 @@ impl Half {
     }
 
     /// Delay in queues as the newest samples have it.
+    /// Many segments in a row that have the same length and are no ends of writes are full.
+    fn note_length(&mut self, len: u32, pushed: bool) {
+        let (usual, mut row, mut within) = self.same_length;
+        let fits = usual > 0 && len.is_multiple_of(usual);
+        (row, within) = if fits { (row + 1, within + u32::from(!pushed)) } else { (1, u32::from(!pushed)) };
+        let usual = if fits { usual } else { len };
+        self.same_length = (usual, row, within);
+        if usual < LEAST_FULL {
+            return;
+        }
+        if row >= MIN_ROW && within * 2 >= row {
+            self.shorter = (usual < self.counts.largest).then_some(usual);
+        } else if self.shorter.is_some_and(|shorter| len > shorter && !len.is_multiple_of(shorter)) {
+            self.shorter = None;
+        }
+    }
+
     fn queued(&self) -> Span {
         let far = self.far_last - self.trips.far.min;
         far + self.near_queue()
@@ -195,7 +220,10 @@ impl Half {
     fn near_queue(&self) -> Span {
         let least =
             if self.trips.near.n > 0 { self.trips.near.min } else { self.log.base.unwrap_or_default() };
-        self.log.distance() - least
+        // The segment's own timestamp tells more of the moment than the echoes of the last ones.
+        let late = self.log.one_way.excess().unwrap_or_default() - TICKS;
+        let counts = late > self.base_rtt().unwrap_or_default() / 4;
+        (self.log.distance() - least).max(if counts { late } else { Span::ZERO })
     }
 
     /// Counts packets that leave back to back: at more than twice the rate at which the bottleneck takes
@@ -230,6 +258,9 @@ impl Half {
         let (before, passed) = self.last_new.unwrap_or((now, self.counts.bytes - u64::from(segment.len)));
         let missing = start - self.nxt;
         self.counts.holes += missing.div_ceil(full);
+        // Much has passed since the silence: it was not lost in it. A timer sends few segments again.
+        let since = passed.saturating_sub(self.passed_at_silence);
+        let silence = if since > MAX_REPAIR * full { Span::ZERO } else { self.recent_silence };
         let mut at = self.nxt;
         // A range for each segment that must be missing, so that each can come by itself; a long hole stays
         // one.
@@ -255,12 +286,35 @@ impl Half {
                 passed,
                 loss: 0,
                 flight: u32::try_from(self.nxt.saturating_sub(self.log.known.una)).unwrap_or(u32::MAX),
-                silence: self.recent_silence,
+                silence,
                 before,
                 queued: self.near_queue(),
             });
             at = end;
         }
         self.nxt = start;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: when the path takes shorter segments from some time on, all later ones count as ends of writes,
+    /// and the program as what limits; or a program that writes short messages makes them full.
+    #[test]
+    fn segments_that_became_shorter_are_full() {
+        let mut half = Half::default();
+        half.counts.largest = 1_448;
+        let mut see = |n: u32, len: u32, pushed: bool| {
+            (0..n).for_each(|_| half.note_length(len, pushed));
+            half.shorter
+        };
+        assert_eq!(see(100, 1_448, false), None);
+        assert_eq!(see(100, 1_200, true), None, "each ends a write");
+        assert_eq!(see(100, 1_248, false), Some(1_248));
+        assert_eq!(see(10, 2_496, false), Some(1_248), "super-segments of them");
+        assert_eq!(see(1, 300, true), Some(1_248), "the end of a write");
+        assert_eq!(see(1, 1_448, false), None, "a probe has found that the path takes more again");
     }
 }

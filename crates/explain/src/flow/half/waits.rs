@@ -8,6 +8,8 @@ use farpace_units::{Instant, Span};
 
 /// A program that pauses does so for longer.
 const MIN_PAUSE: Span = Span::from_micros(200);
+/// Segments of a burst are closer to each other than this part of their mean distance.
+const DENSE: f64 = 0.6;
 /// A program that an ACK wakes writes within a quarter of the time between ACKs, in these bounds.
 const RELEASED_WITHIN: [Span; 2] = [Span::from_micros(200), Span::from_micros(500)];
 /// The least timers that senders have.
@@ -54,11 +56,16 @@ impl Half {
         if gap > round * 3 / 2 || now.since(self.silence_ended) > round * 2 {
             self.recent_silence = gap;
             self.silence_ended = now;
+            self.passed_at_silence = self.counts.bytes;
         }
         // Most of the flight was acknowledged meanwhile. A full send buffer is filled again before that:
         // Linux wakes the program when a third of it is free.
         let recent = self.timeline.slices().iter().rev().take(2).map(|s| s.flight).max();
         let drained = outstanding * 5 < recent.unwrap_or_default() * 2;
+        // Segments that follow each other more closely than on average belong to one burst.
+        let spacing = round.as_secs_f64() * f64::from(segment.len) / (outstanding as f64).max(1.0);
+        let dense = gap <= MIN_PAUSE || gap.as_secs_f64() <= DENSE * spacing;
+        self.prompt = self.released_at(now, arrived).0 || dense && self.prompt;
         let soon = MIN_PAUSE.max(gap / 16);
         let mut by_acks = false;
         if !resent && self.last_short && outstanding > 0 {
@@ -102,12 +109,16 @@ impl Half {
             if idle > near / 4 + MIN_PAUSE {
                 idle = gap;
             }
-            let before = gap - idle;
-            let spoke = peer.spoke.filter(|t| *t + near > last).map(|t| (t + near).since(last));
-            let peer_time = spoke.unwrap_or_default().min(idle);
+            // The other side spoke, with the ACK or after it: that is what was waited for.
+            let spoke = peer.spoke.filter(|t| *t + near > last).map(|t| (t + near).since(last).min(gap));
+            if let Some(span) = spoke {
+                self.turns.add(span);
+            }
+            let peer_time = spoke.unwrap_or_default();
+            idle = if spoke.is_some() { gap - peer_time } else { idle };
             waits[Wait::Peer as usize] += peer_time;
-            waits[Wait::Program as usize] += idle - peer_time;
-            waits[if delayed { Wait::DelayedAck } else { Wait::Ack } as usize] += before;
+            waits[Wait::Program as usize] += idle;
+            waits[if delayed { Wait::DelayedAck } else { Wait::Ack } as usize] += gap - peer_time - idle;
         } else if resent && since_ack >= timer && (start <= known.una.max(self.una) || end >= self.nxt) {
             waits[Wait::Timer as usize] += gap;
         } else if !resent
@@ -177,6 +188,7 @@ impl Half {
         for (to, from) in slice.waits.iter_mut().zip(waits) {
             *to += from;
         }
+        slice.prompt += u32::from(self.prompt);
         if by_acks {
             slice.short = slice.short.saturating_sub(1);
         }
