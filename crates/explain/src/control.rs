@@ -39,7 +39,7 @@ struct Epoch {
 const MAX_GROWTH: f64 = 1.5;
 /// A share further from the one that a control keeps is not its.
 const MAX_OFF: f64 = 0.1;
-/// The same where there is one cut only.
+/// The same where there is one cut only, or no growth that is long enough to be seen.
 const MAX_OFF_ALONE: f64 = 0.05;
 /// Segments per round trip by which the flight grows after a cut.
 const MIN_GROWTH: f64 = 0.05;
@@ -89,7 +89,7 @@ fn cuts(view: &View<'_>) -> Control {
     if n >= MIN_UNCUT && kept > 0.9 && flat {
         return Control { name: "bbr", confidence: sure * 0.7, evidence };
     }
-    let most = if n > 1 { MAX_OFF } else { MAX_OFF_ALONE };
+    let most = if n > 1 && !long.is_empty() { MAX_OFF } else { MAX_OFF_ALONE };
     let keeps = |share: f64| {
         let near = epochs.iter().filter(|e| (e.kept - share).abs() < MAX_OFF).count();
         (kept - share).abs() < most && near * 2 >= n
