@@ -10,6 +10,7 @@ use farpace_explain::flow::{Flow, Side};
 use farpace_explain::frame::CapturedSegment;
 use farpace_explain::input::{self, Capture, Compression, ss};
 use farpace_explain::pair::{self, PacketsSeen, Pair};
+use farpace_units::Span;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -235,7 +236,11 @@ pub fn pair(all: &[ExaminedFile]) -> Result<Option<CapturePair>, ExamineError> {
         b.flows.iter().find(same).map(|_| flow)
     });
     let Some(flow) = common else { return Ok(None) };
-    let mss = flow.halves.iter().map(|h| h.mss).max().unwrap_or_default();
+    // A path may take less than what was agreed on: super-segments are cut into what arrives.
+    let other = b.flows.iter().find(|f| f.ends == flow.ends || f.ends == [flow.ends[1], flow.ends[0]]);
+    let size = |f: &Flow| f.halves.iter().map(|h| h.mss.min(h.counts.largest)).max().unwrap_or_default();
+    let mss =
+        [Some(flow), other].into_iter().flatten().map(size).filter(|n| *n > 0).min().unwrap_or_default();
     let mut packets = [PacketsSeen::default(), PacketsSeen::default()];
     for (examined, packets) in [first, second].into_iter().zip(&mut packets) {
         let (source, _) =
@@ -250,6 +255,31 @@ pub fn pair(all: &[ExaminedFile]) -> Result<Option<CapturePair>, ExamineError> {
         server: flow.ends[1],
         pair,
     }))
+}
+
+/// Between files of a rotated capture at most.
+const MAX_BETWEEN: Span = Span::from_secs(60);
+
+/// Files of which the second has a transfer that goes on from the first: parts of one capture.
+pub(crate) fn continued(all: &[ExaminedFile]) -> Vec<(&Path, &Path)> {
+    let mut found: Vec<(&Path, &Path)> = Vec::new();
+    let goes_on = |before: &Capture, after: &ExaminedFile| {
+        after.transfers.iter().filter_map(|t| after.flow(t)).filter(|flow| !flow.saw_syn()).any(|flow| {
+            let same = |f: &&Flow| f.ends == flow.ends || f.ends == [flow.ends[1], flow.ends[0]];
+            before
+                .flows
+                .iter()
+                .filter(same)
+                .any(|f| !f.is_closed() && f.end <= flow.start && flow.start.since(f.end) <= MAX_BETWEEN)
+        })
+    };
+    for after in all {
+        let before = all.iter().find(|before| before.capture().is_some_and(|before| goes_on(before, after)));
+        if let Some(before) = before {
+            found.push((&before.file, &after.file));
+        }
+    }
+    found
 }
 
 /// Runs the lab for each transfer that is not healthy. A run ends early when `stop` says so.

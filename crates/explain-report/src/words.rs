@@ -1,11 +1,11 @@
 //! Verdicts in words, and the table of where the time went.
 
 use crate::cure::Cured;
-use crate::examine::{CapturePair, ExaminedFile, FileSource};
+use crate::examine::{CapturePair, ExaminedFile, FileSource, continued};
 use crate::transfer::Transfer;
 use farpace_explain::cause::{Cause, Kind};
 use farpace_explain::pair::Between;
-use farpace_explain::words::seconds;
+use farpace_explain::words::{count, seconds};
 use farpace_explain::{Diagnosis, Finding};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::Span;
@@ -47,6 +47,20 @@ pub fn text(all: &[ExaminedFile], pair: Option<&CapturePair>, width: Option<usiz
     }
     if let Some(pair) = pair {
         let _ = write!(text, "\n{}\n", fill(&both(pair)));
+    }
+    for (before, after) in continued(all) {
+        let _ = write!(
+            text,
+            "\n{}\n",
+            fill(&format!(
+                "{} goes on where {} ends, and each was judged alone. For one verdict: \
+                 mergecap -w whole.pcap {} {}",
+                after.display(),
+                before.display(),
+                before.display(),
+                after.display()
+            ))
+        );
     }
     text
 }
@@ -108,25 +122,30 @@ pub(crate) fn capture(examined: &ExaminedFile) -> String {
         let _ = write!(text, "\nThe capture is damaged: {damaged}. What came before was used.");
     }
     if c.too_short > 0 {
-        let _ = write!(text, "\n{} frames were cut too short to see whether they are TCP.", c.too_short);
+        let frames = count(c.too_short, "frame was", "frames were");
+        let _ = write!(text, "\n{frames} cut too short to see whether TCP is in them.");
     }
     if c.backwards > 0 {
-        let _ = write!(text, "\n{} frames are earlier than the one before.", c.backwards);
+        let frames = count(c.backwards, "frame is", "frames are");
+        let _ = write!(text, "\n{frames} earlier than the one before.");
     }
     if c.misdated > 0 {
-        let _ = write!(text, "\n{} segments have a time that does not fit their place.", c.misdated);
+        let segments = count(c.misdated, "segment has", "segments have");
+        let _ = write!(text, "\n{segments} a time that does not fit the place in the file.");
     }
     if let (frames @ 1.., link_type) = c.foreign {
-        let _ = write!(text, "\n{frames} frames have link type {link_type}, which is not read.");
+        let frames = count(frames, "frame has", "frames have");
+        let _ = write!(text, "\n{frames} link type {link_type}, which is not read.");
     }
     if c.left_out > 0 {
-        let _ = write!(text, "\n{} segments of connections beyond the limit were left out.", c.left_out);
+        let segments = count(c.left_out, "segment", "segments");
+        let _ = write!(text, "\nLeft out: {segments} of connections beyond the limit.");
     }
     text
 }
 
 fn connections(n: usize) -> String {
-    format!("{n} connection{}", if n == 1 { "" } else { "s" })
+    count(n as u64, "connection", "connections")
 }
 
 /// Between whom.
@@ -169,8 +188,18 @@ pub(crate) fn paragraph(d: &Diagnosis) -> String {
     } else if !d.unacknowledged.is_zero() {
         let _ = write!(text, "{sent} more were sent, and not acknowledged by the end. ");
     }
+    let reset = d.findings.iter().find(|f| f.cause == Cause::Reset && f.cause != d.dominant);
+    if let Some(reset) = reset {
+        let _ =
+            write!(text, "A reset ended it: {}. What helps: {}. Before that: ", reset.evidence, reset.cure);
+    }
     if d.healthy {
-        let _ = write!(text, "Nothing is wrong with this transfer. What bounds it most is: {}. ", info.title);
+        text.push_str(&match program(d.dominant) {
+            Some(who) => {
+                format!("The network is not at fault: {who} bounds this transfer most ({}). ", info.title)
+            }
+            None => format!("Nothing is wrong with this transfer. What bounds it most is: {}. ", info.title),
+        });
     } else if info.kind == Kind::Fault {
         let _ = write!(text, "The main reason is: {}, with {share:.0} % of the time. ", info.title);
     } else {
@@ -180,18 +209,32 @@ pub(crate) fn paragraph(d: &Diagnosis) -> String {
     let faults: Vec<&Finding> = d
         .findings
         .iter()
-        .filter(|f| f.cause != d.dominant && f.cause.info().kind == Kind::Fault)
-        .filter(|f| f.time.as_secs_f64() >= 0.05 * d.duration().as_secs_f64() || f.cause == Cause::Reset)
+        .filter(|f| f.cause != d.dominant && f.cause != Cause::Reset && f.cause.info().kind == Kind::Fault)
+        .filter(|f| f.time.as_secs_f64() >= 0.05 * d.duration().as_secs_f64())
         .collect();
     for fault in faults.iter().take(3) {
         let _ = write!(text, "{} took {} as well. ", capital(fault.cause.info().title), seconds(fault.time));
     }
+    // Where the reset is all that is wrong, nothing else needs a cure.
+    let needs_cure = reset.is_none() || info.kind == Kind::Fault;
     if let Some(finding) = d.findings.iter().find(|f| f.cause == d.dominant)
         && !d.healthy
+        && needs_cure
     {
         let _ = write!(text, "What helps: {}.", finding.cure);
     }
     text.trim_end().to_owned()
+}
+
+/// Who bounds a transfer that the network does not.
+fn program(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::ReceiverApplication | Cause::ZeroWindow => Some("the receiving program"),
+        Cause::SenderApplication => Some("the sending program"),
+        Cause::PeerApplication => Some("the program that the sender waits for"),
+        Cause::SenderProcessor => Some("the sending host"),
+        _ => None,
+    }
 }
 
 /// Where the time went.
@@ -229,10 +272,10 @@ pub(crate) fn told(d: &Diagnosis) -> impl Iterator<Item = &Finding> {
 pub(crate) fn event(number: usize, f: &Finding, d: &Diagnosis, width: Option<usize>) -> String {
     let fill = |text: &str| fill(text, width);
     let at = f.first.map_or(String::new(), |t| format!(" from {}", seconds(t.since(d.start))));
+    let took = if f.time.is_zero() { String::new() } else { format!(", {}", seconds(f.time)) };
     let mut text = fill(&format!(
-        "{number}. {}{at}, {} ({:.0} % sure): {}.",
+        "{number}. {}{at}{took} ({:.0} % sure): {}.",
         capital(f.cause.info().title),
-        seconds(f.time),
         f.confidence * 100.0,
         f.evidence
     ));
@@ -285,5 +328,49 @@ pub(crate) fn rate(bits: f64) -> String {
         b if b >= 1e9 => format!("{:.2} Gbit/s", b / 1e9),
         b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
         b => format!("{:.1} kbit/s", b / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_explain::input::Reading;
+
+    fn verdict(dominant: Cause, healthy: bool) -> Diagnosis {
+        let mut d = Reading::default().diagnosis();
+        (d.dominant, d.healthy) = (dominant, healthy);
+        d.findings.clear();
+        d
+    }
+
+    /// Breaks: where a program bounds a transfer, the report says that nothing is wrong.
+    #[test]
+    fn a_program_that_bounds_a_transfer_is_named() {
+        let text = paragraph(&verdict(Cause::ZeroWindow, true));
+        assert!(text.contains("The network is not at fault: the receiving program"), "{text}");
+        assert!(paragraph(&verdict(Cause::Congestion, true)).contains("Nothing is wrong"));
+    }
+
+    /// Breaks: a reset that ended a transfer is told last, without a cure, or with that of the path.
+    #[test]
+    fn a_reset_is_told_first_with_its_own_cure() {
+        let mut d = verdict(Cause::Congestion, false);
+        let finding = |cause: Cause, cure: &str| Finding {
+            cause,
+            time: Span::ZERO,
+            confidence: 0.9,
+            evidence: "frame 7".to_owned(),
+            frames: Vec::new(),
+            filter: String::new(),
+            cure: cure.to_owned(),
+            first: None,
+        };
+        d.findings = vec![finding(Cause::Congestion, "a faster path"), finding(Cause::Reset, "the box")];
+        let text = paragraph(&d);
+        assert!(
+            text.contains("A reset ended it: frame 7. What helps: the box. Before that: Path full"),
+            "{text}"
+        );
+        assert!(!text.contains("a faster path") && !text.contains("as well"), "{text}");
     }
 }

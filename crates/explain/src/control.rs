@@ -34,12 +34,12 @@ struct Epoch {
     rise: f64,
 }
 
-/// Where the flight grew by more than this in two round trips, a loss ended slow start: what remains of such a
-/// flight is no share that a control chooses.
+/// Where the flight grew by more than this in two round trips, a loss ended slow start: what remains of such
+/// a flight is no share that a control chooses.
 const MAX_GROWTH: f64 = 1.5;
 /// A share further from the one that a control keeps is not its.
 const MAX_OFF: f64 = 0.1;
-/// The same where there is one cut only.
+/// The same where there is one cut only, or no growth that is long enough to be seen.
 const MAX_OFF_ALONE: f64 = 0.05;
 /// Segments per round trip by which the flight grows after a cut.
 const MIN_GROWTH: f64 = 0.05;
@@ -51,7 +51,7 @@ pub fn identify(view: &View<'_>) -> Control {
     if let Some(found) = leaps(view).or_else(|| probes(view)) {
         return found;
     }
-    // Behind a queue that paces, the segments of all controls leave by a clock: what tells of cuts comes first.
+    // Behind a queue that paces, the segments of all controls leave by a clock: cuts come first.
     let found = cuts(view);
     if found.name == "unknown" { paced(view).unwrap_or(found) } else { found }
 }
@@ -81,7 +81,7 @@ fn cuts(view: &View<'_>) -> Control {
     let evidence = format!(
         "{} kept {:.0} % of the flight; it then grew by {linear:.2} segments per round trip, \
          {bend:+.2} from the first to the second half",
-        count(n as u64, "cut"),
+        count(n as u64, "cut", "cuts"),
         kept * 100.0
     );
     let sure = 0.5 + 0.4 * (1.0 - 1.0 / (n as f64 + 1.0));
@@ -89,7 +89,7 @@ fn cuts(view: &View<'_>) -> Control {
     if n >= MIN_UNCUT && kept > 0.9 && flat {
         return Control { name: "bbr", confidence: sure * 0.7, evidence };
     }
-    let most = if n > 1 { MAX_OFF } else { MAX_OFF_ALONE };
+    let most = if n > 1 && !long.is_empty() { MAX_OFF } else { MAX_OFF_ALONE };
     let keeps = |share: f64| {
         let near = epochs.iter().filter(|e| (e.kept - share).abs() < MAX_OFF).count();
         (kept - share).abs() < most && near * 2 >= n
@@ -199,15 +199,15 @@ fn probes(view: &View<'_>) -> Option<Control> {
         confidence: (0.6 + 0.1 * regular as f64).min(0.95),
         evidence: format!(
             "{} the flight fell to a few segments without loss, at regular distances",
-            count(dips.len() as u64, "time")
+            count(dips.len() as u64, "time", "times")
         ),
     })
 }
 
 /// The share of waits that no ACK ended, from which on a sender is taken for one that paces.
 const PACED: f64 = 0.15;
-/// The start of BBR has more than twice the flight that the path needs. A limit of the rate (`SO_MAX_PACING_RATE`)
-/// paces, too, and has no such start.
+/// The start of BBR has more than twice the flight that the path needs. A limit of the rate
+/// (`SO_MAX_PACING_RATE`) paces, too, and has no such start.
 const MIN_START: f64 = 1.5;
 /// Segments below which the waits between them tell nothing.
 const MIN_PACED: u32 = 100;

@@ -178,10 +178,8 @@ fn unknowable(view: &View<'_>) -> Vec<String> {
              not known, and neither is what came before.");
     }
     if view.flow.lacks_options() {
-        say(
-            "The snap length cut TCP options off: what is missing (SACK blocks, timestamps, what the SYNs offer) \
-             is not known. 96 bytes hold all headers over IPv4, 128 those over IPv6.",
-        );
+        say("The snap length cut TCP options off: what is missing (SACK blocks, timestamps, what the SYNs \
+             offer) is not known. 96 bytes hold all headers over IPv4, 128 those over IPv6.");
     }
     if view.flow.is_misdated {
         say(

@@ -2,9 +2,10 @@
 
 use farpace_units::Span;
 
-/// A number of things: `1 cut`, `2 cuts`. The plural is the word with an `s`.
-pub fn count(n: u64, word: &str) -> String {
-    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+/// A number of things, with the words for one and for many: `1 cut`, `2 cuts`.
+pub fn count(n: impl Into<u64>, one: &str, many: &str) -> String {
+    let n = n.into();
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// A time with the unit that fits it: `21 s`, `140 ms`, `33 us`.

@@ -1,6 +1,7 @@
 //! Bit errors hit long frames.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::count;
 
 pub(super) const INFO: Info = Info {
     id: "bit_errors",
@@ -19,9 +20,9 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     }
     let [[short, long], [short_lost, long_lost]] = half.by_size;
     let evidence = if damaged > 0 {
-        format!("{damaged} segments have wrong checksums")
+        format!("{} wrong checksums", count(damaged, "segment has", "segments have"))
     } else {
-        format!("of {long} long segments {long_lost} were lost, of {short} short ones {short_lost}")
+        format!("lost segments: {long_lost} of {long} long ones, {short_lost} of {short} short ones")
     };
     let mut frames = transfer.loss_frames(Cause::BitErrors);
     frames.extend(half.first_damaged);

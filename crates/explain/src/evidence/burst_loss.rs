@@ -1,6 +1,7 @@
 //! Losses come in bursts.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::count;
 
 pub(super) const INFO: Info = Info {
     id: "burst_loss",
@@ -16,8 +17,9 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let losses: u32 = transfer.episodes_of(Cause::BurstLoss).map(|e| e.losses).sum();
     let episodes = transfer.episodes_of(Cause::BurstLoss).count();
     let evidence = format!(
-        "{losses} segments were lost in {episodes} places, in runs of {:.1} on average, and no queue was \
-         there",
+        "{} lost in {}, in runs of {:.1} on average, and no queue was there",
+        count(losses, "segment was", "segments were"),
+        count(episodes as u64, "place", "places"),
         transfer.time.pattern.run
     );
     Some(transfer.finding(

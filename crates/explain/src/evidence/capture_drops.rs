@@ -1,6 +1,7 @@
 //! The capture misses packets.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::count;
 
 pub(super) const INFO: Info = Info {
     id: "capture_drops",
@@ -16,8 +17,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         return None;
     }
     let evidence = format!(
-        "about {} segments ({} kB) were acknowledged that the capture does not have, beside {} that it has",
-        counts.unseen,
+        "the receiver acknowledged about {} ({} kB) that the capture does not have, beside {} that it has",
+        count(counts.unseen, "segment", "segments"),
         counts.unseen_bytes / 1_000,
         counts.data_segments
     );

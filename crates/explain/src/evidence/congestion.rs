@@ -1,7 +1,7 @@
 //! The path was full.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "congestion",
@@ -27,11 +27,12 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     }
     let losses: u32 = transfer.episodes_of(Cause::Congestion).map(|e| e.losses).sum();
     let evidence = format!(
-        "the queue added up to {} to a round trip of {}; {:.2} Mbit/s were delivered at best; {losses} \
-         segments were lost while the queue was long",
+        "the queue added up to {} to a round trip of {}; {:.2} Mbit/s were delivered at best; {} \
+         lost while the queue was long",
         seconds(transfer.view.deep),
         seconds(transfer.view.base),
-        transfer.view.capacity * 8.0 / 1e6
+        transfer.view.capacity * 8.0 / 1e6,
+        count(losses, "segment was", "segments were")
     );
     let mut frames = transfer.loss_frames(Cause::Congestion);
     if frames.is_empty() {

@@ -1,7 +1,7 @@
 //! The receiver delayed ACKs that the sender waited for.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "delayed_ack",
@@ -20,9 +20,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let (pauses, longest) = transfer.stalled(Cause::DelayedAck);
     let evidence = format!(
         "the sender waited {} for ACKs of single segments that came {} later than the path needs; \
-         {pauses} long pauses",
+         {}",
         seconds(transfer.time.of(Cause::DelayedAck)),
-        seconds(longest)
+        seconds(longest),
+        count(pauses as u64, "long pause", "long pauses")
     );
     Some(transfer.finding(Cause::DelayedAck, 0.85, evidence, transfer.stall_frames(Cause::DelayedAck)))
 }

@@ -1,6 +1,7 @@
 //! Packets were captured twice.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::count;
 
 pub(super) const INFO: Info = Info {
     id: "duplicate_capture",
@@ -23,8 +24,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         format!("; what passed the point nearest to the {} was analysed", side.name())
     });
     let evidence = format!(
-        "{all} of {} packets are copies, {place}; they were left out{point}",
-        transfer.view.flow.packets
+        "of {}, {all} are copies, {place}; they were left out{point}",
+        count(transfer.view.flow.packets, "packet", "packets")
     );
     let frames = transfer.view.flow.first_copy.into_iter().collect();
     Some(transfer.finding(Cause::DuplicateCapture, 0.95, evidence, frames))

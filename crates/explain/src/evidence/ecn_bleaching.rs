@@ -3,6 +3,7 @@
 use super::{AttributedView, Cause, Finding, Info, Kind};
 use crate::flow::Side;
 use crate::view::Vantage;
+use crate::words::count;
 
 pub(super) const INFO: Info = Info {
     id: "ecn_bleaching",
@@ -26,7 +27,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         return None;
     }
     let evidence = format!(
-        "the handshake agreed on ECN, and {bare} data segments arrived without ECN bits, none with them"
+        "the handshake agreed on ECN, and {} arrived without ECN bits, none with them",
+        count(bare, "data segment", "data segments")
     );
     let frames = transfer.view.flow.hello.iter().filter_map(|h| h.first).map(|(_, frame)| frame).collect();
     Some(transfer.finding(Cause::EcnBleaching, 0.8, evidence, frames))

@@ -1,7 +1,7 @@
 //! A retransmission was lost, and the sender did not notice.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "lost_retransmission",
@@ -18,10 +18,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         return None;
     }
     let evidence = format!(
-        "{} retransmissions were lost; before {} timeouts data sent after the retransmission had been \
+        "{} lost; before {} data sent after the retransmission had been \
          SACKed; the longest pause was {}",
-        transfer.view.half.counts.lost_again,
-        transfer.view.half.counts.overlooked.max(stalls as u64),
+        count(transfer.view.half.counts.lost_again, "retransmission was", "retransmissions were"),
+        count(transfer.view.half.counts.overlooked.max(stalls as u64), "timeout", "timeouts"),
         seconds(longest)
     );
     Some(transfer.finding(

@@ -1,6 +1,7 @@
 //! Large packets vanish.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::count;
 
 pub(super) const INFO: Info = Info {
     id: "mtu_black_hole",
@@ -22,9 +23,11 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         "ICMP messages came, and were not heeded"
     };
     let evidence = format!(
-        "segments of {} B were sent up to {} times and never acknowledged; the largest that arrived had \
+        "segments of {} B were sent up to {} and never acknowledged; the largest that arrived had \
          {} B; {told}",
-        half.counts.largest, half.most_sent, half.largest_delivered
+        half.counts.largest,
+        count(half.most_sent, "time", "times"),
+        half.largest_delivered
     );
     let frames = transfer
         .view

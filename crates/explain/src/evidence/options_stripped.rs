@@ -3,6 +3,7 @@
 use super::{AttributedView, Cause, Finding, Info, Kind};
 use crate::flow::Side;
 use crate::view::Vantage;
+use crate::words::count;
 
 pub(super) const INFO: Info = Info {
     id: "options_stripped",
@@ -37,7 +38,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         && counts.sack_acks == 0
         && transfer.view.losses().count() > 2
     {
-        seen.push(format!("SACK was agreed on, and none of {duplicates} duplicate ACKs has a block"));
+        seen.push(format!(
+            "SACK was agreed on, and no block is in {}",
+            count(duplicates, "duplicate ACK", "duplicate ACKs")
+        ));
     }
     if client.sack != server.sack {
         let (who, end) = if client.sack {
@@ -50,11 +54,16 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
             == if end == transfer.view.side { Vantage::Sender } else { Vantage::Receiver };
         if is_own {
             seen.push(format!("the capture was taken at the {}, which has SACK off", end.name()));
+        } else {
+            seen.push(format!("the {} has it off, or something between removes it", end.name()));
         }
     }
     let without = transfer.view.flow.without_timestamps.iter().max().copied().unwrap_or_default();
     if without > 10 {
-        seen.push(format!("timestamps were agreed on, and {without} segments have none"));
+        seen.push(format!(
+            "timestamps were agreed on, and {} none",
+            count(without, "segment has", "segments have")
+        ));
     }
     if seen.is_empty() {
         return None;

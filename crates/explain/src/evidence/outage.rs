@@ -1,7 +1,7 @@
 //! Nothing passes for a time.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "outage",
@@ -22,7 +22,7 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let regular =
         period.map_or(String::new(), |p| format!("; they come every {}, as hand-overs do", seconds(p)));
     let what = if lost > 0 {
-        format!("all that was in flight was lost ({lost} segments)")
+        format!("all that was in flight was lost ({})", count(lost, "segment", "segments"))
     } else {
         String::from("nothing passed, and no ACK came")
     };

@@ -1,7 +1,7 @@
 //! The other side had to speak first.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 use std::fmt::Write as _;
 
 pub(super) const INFO: Info = Info {
@@ -28,15 +28,20 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         let trips = (transfer.view.base * u64::from(turns.n)).min(turns.sum);
         let _ = write!(
             evidence,
-            ", in {} exchanges, of which round trips of {} make {} and the program there {}",
-            turns.n,
+            ", in {}, of which round trips of {} make {} and the program there {}",
+            count(turns.n, "exchange", "exchanges"),
             seconds(transfer.view.base),
             seconds(trips),
             seconds(turns.sum - trips)
         );
     }
     if pauses > 0 {
-        let _ = write!(evidence, "; {pauses} long pauses, the longest {}", seconds(longest));
+        let _ = write!(
+            evidence,
+            "; {}, the longest {}",
+            count(pauses as u64, "long pause", "long pauses"),
+            seconds(longest)
+        );
     }
     Some(transfer.finding(
         Cause::PeerApplication,

@@ -1,6 +1,7 @@
 //! Random loss.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::count;
 
 pub(super) const INFO: Info = Info {
     id: "random_loss",
@@ -16,8 +17,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let losses: u32 = transfer.episodes_of(Cause::RandomLoss).map(|e| e.losses).sum();
     let episodes = transfer.episodes_of(Cause::RandomLoss).count();
     let evidence = format!(
-        "{losses} segments were lost in {episodes} places ({:.3} % of all), mostly alone, and no queue was \
+        "{} lost in {} ({:.3} % of all), mostly alone, and no queue was \
          there when they were lost. Bit errors look the same where all segments have one length",
+        count(losses, "segment was", "segments were"),
+        count(episodes as u64, "place", "places"),
         transfer.view.loss_rate() * 100.0
     );
     Some(transfer.finding(

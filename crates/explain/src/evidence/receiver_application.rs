@@ -1,7 +1,7 @@
 //! The receiving program reads too slowly.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "receiver_application",
@@ -18,11 +18,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     }
     let half = transfer.view.half;
     let evidence = format!(
-        "the offered window shrank from up to {} kB until it held the sender back for {}; it was zero {} \
-         times",
+        "the offered window shrank from up to {} kB until it held the sender back for {}; it was zero {}",
         half.largest_window / 1_000,
         seconds(transfer.time.of(Cause::ReceiverApplication)),
-        half.counts.zero_windows
+        count(half.counts.zero_windows, "time", "times")
     );
     let mut frames = transfer.stall_frames(Cause::ReceiverApplication);
     frames.extend(half.first_zero_window);

@@ -1,7 +1,7 @@
 //! Packets overtake each other.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "reordering",
@@ -17,21 +17,26 @@ pub(super) const INFO: Info = Info {
 pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let counts = &transfer.view.half.counts;
     let needless = transfer.episodes_of(Cause::Reordering).count();
-    if counts.reordered == 0 && needless == 0 {
+    // The network made copies: D-SACKs tell of them where nothing was sent again.
+    let doubled = counts.reordered == 0 && counts.dsacks > counts.retransmissions;
+    if counts.reordered == 0 && needless == 0 || doubled && !transfer.matters(Cause::Reordering) {
         return None;
     }
     let late = if counts.reordered > 0 {
         format!(
-            "{} segments came late, by up to {} and {:.1} kB; ",
-            counts.reordered,
+            "{} late, by up to {} and {:.1} kB; ",
+            count(counts.reordered, "segment came", "segments came"),
             seconds(transfer.view.half.lateness.1),
             transfer.view.half.lateness.0 as f64 / 1e3
         )
     } else {
         String::new()
     };
-    let evidence =
-        format!("{late}{} retransmissions were needless; {} D-SACKs say so", counts.spurious, counts.dsacks);
+    let evidence = format!(
+        "{late}{} needless; {} so",
+        count(counts.spurious, "retransmission was", "retransmissions were"),
+        count(counts.dsacks, "D-SACK says", "D-SACKs say")
+    );
     let mut frames = transfer.loss_frames(Cause::Reordering);
     frames.extend(transfer.view.half.first_late.map(|(frame, _)| frame));
     frames.extend(transfer.view.half.first_dsack);

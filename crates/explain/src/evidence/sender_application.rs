@@ -2,7 +2,7 @@
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
 use crate::flow::Wait;
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "sender_application",
@@ -21,9 +21,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let idle = transfer.view.waited(Wait::Program);
     let (pauses, longest) = transfer.stalled(Cause::SenderApplication);
     let evidence = format!(
-        "everything was acknowledged and nothing to send for {} ({pauses} pauses of more than two round \
-         trips, the longest {}); {} of {} segments were shorter than full ones",
+        "everything was acknowledged and nothing to send for {} ({} of more than two round \
+         trips, the longest {}); short segments: {} of {}",
         seconds(idle),
+        count(pauses as u64, "pause", "pauses"),
         seconds(longest),
         counts.short_segments,
         counts.data_segments

@@ -1,7 +1,7 @@
 //! Bursts overflow a small queue.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "small_queue",
@@ -18,8 +18,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let losses: u32 = transfer.episodes_of(Cause::SmallQueue).map(|e| e.losses).sum();
     let episodes = transfer.episodes_of(Cause::SmallQueue).count();
     let evidence = format!(
-        "{losses} segments were lost in {episodes} places; they stood {:.1} times as far back in bursts as \
+        "{} lost in {}; they stood {:.1} times as far back in bursts as \
          others, and the queue never added more than {}",
+        count(losses, "segment was", "segments were"),
+        count(episodes as u64, "place", "places"),
         transfer.time.pattern.burst,
         seconds(transfer.view.deep)
     );

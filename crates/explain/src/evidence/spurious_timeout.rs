@@ -1,7 +1,7 @@
 //! The timer fired, or the sender waited, although nothing was lost.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "spurious_timeout",
@@ -23,9 +23,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let regular =
         period.map_or(String::new(), |p| format!("; they come every {}, as hand-overs do", seconds(p)));
     let evidence = format!(
-        "{stalls} pauses of up to {} after which ACKs of the first transmissions came; {needless} \
-         timeouts were needless{regular}",
-        seconds(longest)
+        "{} of up to {} after which ACKs of the first transmissions came; {} needless{regular}",
+        count(stalls as u64, "pause", "pauses"),
+        seconds(longest),
+        count(needless as u64, "timeout was", "timeouts were")
     );
     Some(transfer.finding(
         Cause::SpuriousTimeout,

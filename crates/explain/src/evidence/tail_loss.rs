@@ -1,7 +1,7 @@
 //! The last segments of a flight were lost.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "tail_loss",
@@ -19,8 +19,9 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         return None;
     }
     let evidence = format!(
-        "{stalls} pauses after which the end of a flight was sent again, the longest {}; no ACK could \
+        "{} after which the end of a flight was sent again, the longest {}; no ACK could \
          have told of the loss",
+        count(stalls as u64, "pause", "pauses"),
         seconds(longest)
     );
     Some(transfer.finding(Cause::TailLoss, 0.8, evidence, transfer.stall_frames(Cause::TailLoss)))

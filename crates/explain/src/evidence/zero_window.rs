@@ -1,7 +1,7 @@
 //! The receiver closed its window.
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
-use crate::words::seconds;
+use crate::words::{count, seconds};
 
 pub(super) const INFO: Info = Info {
     id: "zero_window",
@@ -18,9 +18,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     }
     let (pauses, longest) = transfer.stalled(Cause::ZeroWindow);
     let evidence = format!(
-        "{} ACKs offered a window of zero; the sender waited {} in all, {pauses} times long, at most {}",
-        transfer.view.half.counts.zero_windows,
+        "{} a window of zero; the sender waited {} in all, with {} of at most {}",
+        count(transfer.view.half.counts.zero_windows, "ACK offered", "ACKs offered"),
         seconds(transfer.time.of(Cause::ZeroWindow)),
+        count(pauses as u64, "long pause", "long pauses"),
         seconds(longest)
     );
     let mut frames = transfer.stall_frames(Cause::ZeroWindow);

@@ -125,8 +125,9 @@ impl AckLog {
         Some(sample)
     }
 
-    /// A segment of the sender has passed, and no timestamps tell of the distance. Near the sender, what leaves
-    /// within it after an ACK was released by that ACK: the handshake's answer had waited for the host.
+    /// A segment of the sender has passed, and no timestamps tell of the distance. Near the sender, what
+    /// leaves within it after an ACK was released by that ACK: the handshake's answer had waited for its
+    /// host.
     pub fn answered(&mut self, now: Instant) {
         let heard = self.coming.back().map_or(self.known.time, |ack| ack.time);
         let within = now.since(heard);

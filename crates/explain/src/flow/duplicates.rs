@@ -21,8 +21,8 @@ const ELSEWHERE_WITHIN: Span = Span::from_secs(1);
 const AFTER: u64 = 4;
 /// Copies after which a capture has two points.
 const MIN_COPIES: u32 = 2;
-/// So many packets of the other point, and none of the one that is followed for [`ELSEWHERE_WITHIN`]: the route
-/// has changed.
+/// So many packets of the other point, and none of the one that is followed for [`ELSEWHERE_WITHIN`]: the
+/// route has changed.
 const MAX_ALONE: u32 = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,9 +179,9 @@ pub(super) enum Copied {
 }
 
 /// What tells copies from retransmissions. If a capture has two points, the one nearest to the client is
-/// followed (without the handshake: to the end that has sent more): the first for what that end sends, the last
-/// for what the other does. Segmentation offload makes
-/// one packet of many at one of them, so that packets cannot be compared one by one.
+/// followed (without the handshake: to the end that has sent more): the first for what that end sends, the
+/// last for what the other does. Segmentation offload makes one packet of many at one of them, so that
+/// packets cannot be compared one by one.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
     directions: [Direction; 2],

@@ -348,8 +348,8 @@ impl Half {
         self.far_recent + self.log.distance()
     }
 
-    /// Hardly a round trip has passed since the capture began within the transfer: data that was sent before is
-    /// still under way.
+    /// Hardly a round trip has passed since the capture began within the transfer: data that was sent before
+    /// is still under way.
     fn is_first_round(&self, now: Instant) -> bool {
         let in_round = |began| self.far().is_none_or(|_| now.since(began) <= self.round() * 3 / 2);
         self.began.is_some_and(in_round)

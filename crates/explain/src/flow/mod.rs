@@ -91,6 +91,8 @@ pub struct Reset {
     pub from: Side,
     /// Its time to live differs from that of the end's other segments by so much.
     pub ttl_differs: u8,
+    /// It is larger: it was sent nearer than that end is.
+    pub is_nearer: bool,
     /// Data was outstanding, or the connection was not yet closed by both ends.
     pub in_use: bool,
     /// It answers a SYN: nobody listens.
@@ -159,6 +161,8 @@ pub struct Flow {
 
 /// Resets and ICMP messages of one connection that are kept.
 const MAX_NOTES: usize = 16;
+/// After so long without data, with all of it acknowledged, a reset ends no transfer.
+const IDLE: Span = Span::from_secs(1);
 
 fn index(side: Side) -> usize {
     match side {
@@ -398,12 +402,18 @@ impl Flow {
         let closed = self.halves.iter().all(|h| h.fin.is_some());
         let outstanding = self.halves.iter().any(|h| h.outstanding() > 1);
         let usual = self.ttl[index(side)];
+        let is_nearer = usual.is_some_and(|ttl| segment.ttl > ttl);
+        // Many programs close that way once they have what they want.
+        let last = self.halves.iter().filter_map(|h| h.last_ack.max(h.last_data)).map(|(time, _)| time).max();
+        let idle = last.is_some_and(|last| segment.time.since(last) > IDLE);
         self.resets.push(Reset {
             time: segment.time,
             frame: segment.frame,
             from: side,
             ttl_differs: usual.map_or(0, |ttl| ttl.abs_diff(segment.ttl)),
-            in_use: !closed && (outstanding || self.halves.iter().all(|h| h.fin.is_none())),
+            is_nearer,
+            in_use: !closed
+                && (outstanding || is_nearer || !idle && self.halves.iter().all(|h| h.fin.is_none())),
             refused: self.established.is_none(),
         });
     }

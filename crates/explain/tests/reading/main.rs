@@ -160,8 +160,8 @@ fn parts_of_a_connection_are_enough_to_say_what_is_not_known() {
     assert_eq!((d.dominant, d.shares.len(), d.findings.len()), (Cause::Unknown, 1, 1));
 }
 
-/// Breaks: a capture that begins while data is under way counts that data as missing, or as lost: ACKs of it come
-/// first, or the repetition of a part of it.
+/// Breaks: a capture that begins while data is under way counts that data as missing, or as lost: ACKs of it
+/// come first, or the repetition of a part of it.
 #[test]
 fn what_was_under_way_at_the_beginning_is_not_missing() {
     let packets = Transfer::default().packets();
@@ -177,8 +177,8 @@ fn what_was_under_way_at_the_beginning_is_not_missing() {
     }
 }
 
-/// Breaks: options that a short snap length cut count as refused or as removed by a box, and super-segments of
-/// that size as short ones; or the report does not tell.
+/// Breaks: options that a short snap length cut count as refused or as removed by a box, and super-segments
+/// of that size as short ones; or the report does not tell.
 #[test]
 fn options_that_were_cut_are_not_known() {
     let packets = Transfer { segments_each: 10, ..Transfer::default() }.packets();
@@ -257,6 +257,48 @@ fn a_refused_connection_is_refused() {
     let (_, d) = verdict(101, &[(1_000_000_000, syn), (1_020_000_000, reset)]);
     assert_eq!((d.dominant, d.healthy), (Cause::Reset, false));
     assert!(d.findings[0].cure.contains("listens"), "{:?}", d.findings);
+}
+
+/// Breaks: the reset of a box one hop away passes for that of the host, or a program that closes by a reset
+/// once all was acknowledged for a fault.
+#[test]
+fn resets_are_of_boxes_of_hosts_or_no_fault() {
+    const SECOND: u64 = 1_000_000_000;
+    let end = 1_001 + Transfer::default().bytes() as u32;
+    // From the server while data is outstanding, with this time to live; or from the client after all.
+    let reset = |after: u64, back: bool, ttl: u8| {
+        let mut packets = Transfer::default().packets();
+        packets.iter_mut().filter(|(_, p)| p[12..16] == [10, 0, 0, 2]).for_each(|(_, p)| p[8] = 63);
+        let cut = if back {
+            packets.iter().rposition(|(_, p)| p.len() > 1_000).unwrap() + 1
+        } else {
+            packets.len()
+        };
+        packets.truncate(cut);
+        let (seq, ack) = if back { (9_001, end) } else { (end, 9_001) };
+        let mut segment = make::segment(back, seq, ack, 20, 0, 0, 0, 0);
+        segment[8] = ttl;
+        packets.push((packets[cut - 1].0 + after, segment));
+        verdict(101, &packets).1
+    };
+    let evidence =
+        |d: &Diagnosis| d.findings.iter().find(|f| f.cause == Cause::Reset).map(|f| f.evidence.clone());
+    assert!(evidence(&reset(1_000, true, 64)).unwrap().contains("larger by 1"));
+    assert!(evidence(&reset(1_000, true, 63)).unwrap().contains("while it was in use"));
+    assert!(evidence(&reset(1_000, false, 64)).is_some());
+    let idle = reset(3 * SECOND, false, 64);
+    assert!(evidence(&idle).is_none() && idle.healthy);
+    // A box that lost its state resets what is idle, too.
+    assert!(evidence(&reset(3 * SECOND, true, 64)).unwrap().contains("something between"));
+}
+
+/// Breaks: SYNs without any answer are said to have had answers that were lost.
+#[test]
+fn without_an_answer_none_was_lost() {
+    let syn = |n: u64| (n * 1_000_000_000, make::segment(false, 1_000, 0, 2, 0, n as u32, 0, n as u16));
+    let (_, d) = verdict(101, &[syn(1), syn(2), syn(4)]);
+    let found = d.findings.iter().find(|f| f.cause == Cause::SynLoss).unwrap();
+    assert_eq!(found.evidence, "the SYN was sent 3 times within 3.00 s; no answer was seen");
 }
 
 /// Requests and answers, twenty of them; each answer is acknowledged alone, and so many packets of the side

@@ -199,7 +199,8 @@ pub fn outer(protocol: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Flights as a sender with a congestion window has them, a round trip each, as a capture at the sender has
-/// them. Before a smaller flight the first segment of a flight is lost: duplicate ACKs come, and it is sent again.
+/// them. Before a smaller flight the first segment of a flight is lost: duplicate ACKs come, and it is sent
+/// again.
 pub fn flights(flights: &[u32]) -> Vec<(u64, Vec<u8>)> {
     let (iss, irs, start) = (1_000u32, 9_000u32, 1_000_000_000u64);
     let mut packets = vec![
