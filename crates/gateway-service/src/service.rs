@@ -63,7 +63,7 @@ pub struct GatewayService {
 /// What there was, when a gateway has ended.
 #[derive(Clone, Debug)]
 pub struct GatewayEnd {
-    /// What it has done. The connections that are left were cut.
+    /// What it has done. The connections that were left are counted as cut.
     pub totals: GatewayTotals,
     /// The same for programs.
     pub json: Value,
@@ -470,6 +470,14 @@ impl GatewayService {
     /// # Errors
     /// Of `ended`, or what could not be taken away.
     pub fn end(mut self, ended: Result<()>) -> Result<GatewayEnd> {
+        // Resets leave while the rules and the exemption from tracking still stand.
+        self.first.on_gateway(Gateway::cut);
+        self.first.send_the_rest();
+        let cut = self.workers.each(|shard| {
+            shard.on_gateway(Gateway::cut);
+            shard.send_the_rest();
+        });
+        self.watchdog.beat();
         let snapshot = self.snapshot(false);
         let logged = self.take_ended();
         let released = self.interception.release();
@@ -492,6 +500,7 @@ impl GatewayService {
         }
         ended?;
         workers_ended?;
+        cut?;
         logged?;
         released?;
         let snapshot = snapshot?;

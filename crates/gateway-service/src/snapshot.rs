@@ -316,6 +316,7 @@ fn totals(t: &GatewayTotals) -> Value {
         },
         "asymmetric": t.asymmetric,
         "handed_over": t.handed_over,
+        "cut": t.cut,
         "failed": t.ended_by_error,
         "packets": {
             "split": t.packets_split,

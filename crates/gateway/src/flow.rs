@@ -339,6 +339,9 @@ impl SplitFlow {
 
     /// How it has ended, when it is over.
     pub fn end(&self) -> FlowEnd {
+        if self.opener.is_none() || self.held.is_some() {
+            return FlowEnd::NotOpened; // one of the hosts was silent, and was given up
+        }
         let legs =
             [(self.opener_side, self.opener.as_ref()), (self.opener_side.other(), Some(&self.acceptor))];
         let failed = |(side, leg): (GatewaySide, Option<&Leg>)| {

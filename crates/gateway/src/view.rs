@@ -173,6 +173,8 @@ pub struct GatewayTotals {
     pub packets_handed_over: u64,
     /// Connections handed over to their hosts, with nothing undelivered.
     pub handed_over: u64,
+    /// Connections that the gateway has reset, with undelivered payload, because it ended.
+    pub cut: u64,
     /// Connections that ended with a reset or a timeout.
     pub ended_by_error: u64,
     /// Connections whose opener was answered though the answer did not pass here: one direction takes
@@ -215,6 +217,7 @@ impl GatewayTotals {
             packets_dropped: both(|totals| totals.packets_dropped),
             packets_handed_over: both(|totals| totals.packets_handed_over),
             handed_over: both(|totals| totals.handed_over),
+            cut: both(|totals| totals.cut),
             ended_by_error: both(|totals| totals.ended_by_error),
             asymmetric: both(|totals| totals.asymmetric),
             wan_bytes_sent: bytes(|totals| totals.wan_bytes_sent),

@@ -74,6 +74,12 @@ fn how_it_ended_is_told() {
         net.run_for(Span::from_secs(3));
     };
     assert_eq!(ends(&refused), [FlowEnd::NotOpened]);
+    // The server is silent: the gateway gives it up.
+    let silent = |net: &mut Net| {
+        net.inject(Gateway::LAN, crate::limits::syn(1));
+        net.run_for(Span::from_secs(100));
+    };
+    assert_eq!(ends(&silent), [FlowEnd::NotOpened]);
     let drained = |net: &mut Net| {
         serve(net, linux(), 0);
         call(net, linux(), 3_000_000);
