@@ -1,11 +1,14 @@
 //! What keeps traffic from the gateway, or harms it, with the commands that mend it.
 
+use super::check_firewall::{GatewaySides, firewall, firewall_of_pair, lan_nat, marks};
 use super::check_policy::{earlier_rules, own_traffic_alone, own_traffic_of_pair};
 use super::config::GatewayFile;
 use super::control;
+use super::filter_rules::FilterRules;
 use super::interception::{protocols, side_mtu, tracks};
 use super::pair;
 use super::peer_file::PeerFile;
+use super::snapshot::own_network;
 use anyhow::Result;
 use farpace_live::doctor::DoctorFinding;
 use farpace_live::system::{
@@ -34,7 +37,15 @@ pub fn check(
     peer: Option<&Path>,
     via: &[String],
 ) -> Result<Vec<DoctorFinding>> {
-    let running = control::status_of_all();
+    // Another network namespace may share the folder of the sockets: its gateways are not of this router.
+    let is_here = |status: &Value| {
+        let network = status["network_namespace"].as_u64();
+        network.is_none() || network == own_network()
+    };
+    let running = control::status_of_all().map(|mut all| {
+        all.retain(is_here);
+        all
+    });
     let names = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
@@ -69,6 +80,8 @@ pub fn check(
         for (own, key) in [(&mut file.rule_priority, "rule_priority"), (&mut file.table, "table")] {
             *own = status[key].as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(*own);
         }
+        let marks = status["pass_marks"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+        file.pass_marks = marks.filter_map(|mark| u32::try_from(mark).ok()).collect();
     }
     Ok(match &file.peer {
         Some(path) => look_at_pair(&file, PeerFile::read(path), running),
@@ -98,7 +111,7 @@ fn look(file: &GatewayFile, running: Result<Option<Value>>) -> Vec<DoctorFinding
     findings.extend(own_traffic_alone(file));
     findings.extend(routes(file));
     findings.extend(reverse_path(file));
-    findings.extend(filter(running.as_ref()));
+    findings.extend(filter(file, running.as_ref()));
     findings.extend(mtu(file));
     findings.extend(offloads(file));
     findings
@@ -142,7 +155,8 @@ fn look_at_pair(
         None => probed_paths(file, &peer),
     });
     findings.extend(links_reverse_path(file));
-    findings.extend(forward_filter());
+    findings
+        .extend(FilterRules::of_this_host().map(|rules| firewall_of_pair(&rules, file)).unwrap_or_default());
     findings.extend(offloads(file));
     findings
 }
@@ -496,7 +510,7 @@ fn strict_filters<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
 }
 
 /// NAT, connection tracking, and filters that know interfaces by name.
-fn filter(running: Option<&Value>) -> Vec<DoctorFinding> {
+fn filter(file: &GatewayFile, running: Option<&Value>) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let text = match packet_filter() {
         Ok(Some(text)) => text,
@@ -533,26 +547,21 @@ fn filter(running: Option<&Value>) -> Vec<DoctorFinding> {
             "start the gateway again: the filter was loaded after it",
         )),
     }
-    findings.push(judge_forward_filter(&text));
-    findings
-}
-
-fn judge_forward_filter(text: &str) -> DoctorFinding {
-    let drops = text.lines().any(|line| line.contains("hook forward") && line.contains("policy drop"));
-    match (drops, text.contains("fplan")) {
-        (true, false) => DoctorFinding::problem(
+    let rules = FilterRules::of_this_host();
+    match &rules {
+        Some(rules) => {
+            let sides = GatewaySides { file, exempts: tracks(&text) };
+            findings.extend(firewall(rules, &sides));
+            findings.extend(lan_nat(rules, &sides));
+        }
+        None => findings.push(DoctorFinding::note(
             "forward filter",
-            "drops what it does not know, and does not know the devices of the gateway",
-            "nft insert rule FAMILY TABLE CHAIN iifname \"fplan*\" accept; oifname and \"fpwan*\", too",
-        ),
-        (true, true) => DoctorFinding::ok("forward filter", "knows the gateway"),
-        (false, _) => DoctorFinding::ok("forward filter", "lets all pass"),
+            "cannot tell: this nft does not write JSON",
+            "see \"Firewalls\" in docs/gateway.md",
+        )),
     }
-}
-
-/// The forward filter alone, if it can be seen.
-fn forward_filter() -> Option<DoctorFinding> {
-    packet_filter().ok().flatten().map(|text| judge_forward_filter(&text))
+    findings.extend(marks(rules.as_ref(), file));
+    findings
 }
 
 fn mtu(file: &GatewayFile) -> Vec<DoctorFinding> {

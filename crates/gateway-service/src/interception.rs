@@ -41,7 +41,7 @@ pub struct Interception {
     /// What leads to a peer, while it does.
     to_peer: Option<Setup>,
     /// Keeps tracking of connections off the LAN side.
-    _untracked: Option<OwnedTable>,
+    untracked: Option<OwnedTable>,
     families: Vec<IpFamily>,
 }
 
@@ -82,12 +82,20 @@ impl Interception {
             Ok(off) if off == "0" => families.push(IpFamily::V6),
             _ => notes.push("IPv6 is off on this host, and is not split".to_owned()),
         }
-        Ok(Interception { queues, names, mtus, notes, setup, to_peer: None, _untracked: None, families })
+        Ok(Interception { queues, names, mtus, notes, setup, to_peer: None, untracked: None, families })
     }
 
     /// From now on traffic comes to the devices.
     pub fn catch(&mut self, file: &GatewayFile) -> Result<()> {
         self.untrack(file)?;
+        // Marked packets go past the rules of the gateway, to whatever comes behind them.
+        let (first, behind) = (file.rule_priority, file.rule_priority + 2);
+        for family in self.families.iter().filter(|_| !file.pass_marks.is_empty()) {
+            self.setup.rule(*family, &format!("pref {behind} nop"))?;
+            for mark in &file.pass_marks {
+                self.setup.rule(*family, &format!("pref {first} fwmark {mark:#x} goto {behind}"))?;
+            }
+        }
         for family in &self.families {
             for (at, name) in self.names.iter().enumerate() {
                 let table = file.table + at as u32;
@@ -145,6 +153,11 @@ impl Interception {
         Ok(())
     }
 
+    /// True while connection tracking is kept off the LAN side.
+    pub const fn exempts_lan(&self) -> bool {
+        self.untracked.is_some()
+    }
+
     /// True while something leads to the peer.
     pub const fn leads_to_peer(&self) -> bool {
         self.to_peer.is_some()
@@ -165,15 +178,20 @@ impl Interception {
         let mut names: Vec<_> = file.lan.iter().map(|name| format!("\"{name}\"")).collect();
         let Some(device) = self.names.first() else { return Ok(()) };
         names.push(format!("\"{device}\""));
+        let marks: Vec<_> = file.pass_marks.iter().map(u32::to_string).collect();
+        let passed = match marks.is_empty() {
+            true => String::new(),
+            false => format!("meta mark != {{ {} }} ", marks.join(", ")),
+        };
         let chain = format!(
             "chain untracked {{ type filter hook prerouting priority raw; iifname {{ {} }} \
-             meta l4proto {{ tcp, icmp, ipv6-icmp }} fib daddr type != local notrack; }}",
+             {passed}meta l4proto {{ tcp, icmp, ipv6-icmp }} fib daddr type != local notrack; }}",
             names.join(", ")
         );
         let table = format!("farpace_{device}");
         let added =
             OwnedTable::add(&table, &chain).context("cannot keep connection tracking off the LAN side")?;
-        self._untracked = Some(added);
+        self.untracked = Some(added);
         self.notes.push(
             "this host tracks connections: those of the LAN side are exempt (nft, `notrack`)".to_owned(),
         );

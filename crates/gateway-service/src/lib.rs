@@ -16,7 +16,7 @@
 //! | what is told of a connection | `connection_view` |
 //! | connections that have ended: records, log | `records`, `log` |
 //! | what splitting gains | `gain` |
-//! | what keeps traffic from it | `check`, and `check_policy` for routing rules |
+//! | what keeps traffic from it | `check`, `check_policy` for routing rules, `check_firewall` for `filter_rules` |
 //! | a process that ends it when it hangs | `watchdog` |
 
 #![forbid(unsafe_code)]
@@ -25,11 +25,13 @@ mod capture;
 mod capture_files;
 mod capture_order;
 pub mod check;
+mod check_firewall;
 mod check_policy;
 mod config;
 mod connection_view;
 mod control;
 mod endpoint_name;
+mod filter_rules;
 mod gain;
 pub mod install;
 mod interception;

@@ -1,6 +1,7 @@
 //! The gateway on this host, until it is told to end.
 
 use super::capture::{CaptureFiles, CaptureView};
+use super::check_firewall::firewall_notes;
 use super::config::{GatewayFile, PeerDown};
 use super::control::{GatewayRequest, Question, Questions};
 use super::gain::Gain;
@@ -136,7 +137,12 @@ impl GatewayService {
     /// From now on traffic comes to the gateway; with a peer that may be down, when it answers.
     fn catch(&mut self) -> Result<()> {
         match &self.pair {
-            None => self.interception.catch(&self.file),
+            None => {
+                self.interception.catch(&self.file)?;
+                let exempts = self.interception.exempts_lan();
+                self.interception.notes.extend(firewall_notes(&self.file, exempts));
+                Ok(())
+            }
             Some((pair, _)) if self.file.peer_down == PeerDown::Hold => {
                 self.interception.catch_for_peer(&self.file, &pair.file)
             }
@@ -357,7 +363,7 @@ impl GatewayService {
                 let sides =
                     (file.lan.clone(), file.wan.clone(), file.peer.clone(), file.via.clone(), file.threads());
                 let told = (file.metrics, file.web, file.capture(), file.log.clone());
-                (sides, told, file.rule_priority, file.table)
+                (sides, told, file.rule_priority, file.table, file.pass_marks.clone())
             };
             if fixed(&file) != fixed(&self.file) {
                 (self.note)(
@@ -373,6 +379,7 @@ impl GatewayService {
             file.log.clone_from(&self.file.log);
             (file.snaplen, file.pcap_limit) = (self.file.snaplen, self.file.pcap_limit);
             (file.rule_priority, file.table) = (self.file.rule_priority, self.file.table);
+            file.pass_marks.clone_from(&self.file.pass_marks);
             Ok((file.gateway(mtus)?, file, mtus))
         });
         match read {
@@ -521,6 +528,7 @@ impl GatewayService {
             rules_error: self.rules_error.clone(),
             rule_priority: file.rule_priority,
             table: file.table,
+            pass_marks: file.pass_marks.clone(),
             names: interception.names.clone(),
             mtus: interception.mtus,
             threads: file.threads(),

@@ -8,6 +8,7 @@ mod captures;
 mod common;
 mod dashboard;
 mod endings;
+mod firewalls;
 mod gain;
 mod harness;
 mod in_the_clear;

@@ -132,7 +132,20 @@ pub fn route_of_own(to: IpAddr, protocol: &str) -> Result<Option<String>, System
 /// # Errors
 /// `nft` fails.
 pub fn packet_filter() -> Result<Option<String>, SystemError> {
-    match tool::run(&tool::words("nft list ruleset")) {
+    listed_filter("nft list ruleset")
+}
+
+/// The same as JSON, and as text with the handles of rules. None: `nft` is not installed.
+///
+/// # Errors
+/// `nft` fails, or was built without JSON.
+pub fn packet_filter_rules() -> Result<Option<(String, String)>, SystemError> {
+    let json = listed_filter("nft -j list ruleset")?;
+    Ok(json.zip(listed_filter("nft -a list ruleset")?))
+}
+
+fn listed_filter(line: &str) -> Result<Option<String>, SystemError> {
+    match tool::run(&tool::words(line)) {
         Ok(text) => Ok(Some(text)),
         Err(SystemError::NoTool(_)) => Ok(None),
         Err(other) => Err(other),
