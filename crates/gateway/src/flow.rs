@@ -394,6 +394,11 @@ impl SplitFlow {
         }
     }
 
+    /// Payload per second, from opener to acceptor, and back.
+    pub fn rates(&self, now: Instant) -> [farpace_units::Rate; 2] {
+        [self.to_acceptor.rate(now), self.to_opener.rate(now)]
+    }
+
     fn wan_leg(&self) -> Option<&Leg> {
         match self.opener_side {
             GatewaySide::Lan => Some(&self.acceptor),
@@ -437,7 +442,7 @@ impl SplitFlow {
             to_opener,
             to_acceptor,
             moved: [self.to_acceptor.moved(), self.to_opener.moved()],
-            rates: [self.to_acceptor.rate(now), self.to_opener.rate(now)],
+            rates: self.rates(now),
         }
     }
 }

@@ -165,6 +165,11 @@ impl Gateway {
         self.config.wan_mtu = mtu;
     }
 
+    /// Sets the MTU of both sides for connections that are opened from now on.
+    pub fn set_mtus(&mut self, lan: u16, wan: u16) {
+        (self.config.lan_mtu, self.config.wan_mtu) = (lan, wan);
+    }
+
     /// From now on new connections pass, and split ones are handed over to their hosts when nothing of them
     /// is undelivered. What the hosts send meanwhile is not acknowledged.
     pub fn drain(&mut self, cx: &mut Cx<'_>) {
@@ -253,6 +258,22 @@ impl Gateway {
     /// The split connections, in no order.
     pub fn flows(&self, now: Instant) -> impl Iterator<Item = FlowView> + '_ {
         self.flows.iter().flatten().map(move |flow| flow.view(now))
+    }
+
+    /// The split connections with the highest rates, so many at most; of equal ones those that have moved the
+    /// most bytes.
+    pub fn busiest(&self, now: Instant, most: usize) -> Vec<FlowView> {
+        let rank = |flow: &SplitFlow| FlowView::rank(flow.rates(now), flow.moved());
+        let flows = self.flows.iter().enumerate();
+        let mut ranked: Vec<_> =
+            flows.filter_map(|(slot, flow)| flow.as_ref().map(|flow| (rank(flow), slot))).collect();
+        if most < ranked.len() {
+            ranked.select_nth_unstable(most);
+            ranked.truncate(most);
+        }
+        ranked.sort_unstable();
+        let flow = |slot: usize| self.flows.get(slot).and_then(Option::as_ref);
+        ranked.into_iter().filter_map(|(_, slot)| flow(slot)).map(|flow| flow.view(now)).collect()
     }
 
     fn on_ip(&mut self, port: Port, packet: Packet, route: Route, cx: &mut Cx<'_>) {

@@ -2,6 +2,7 @@
 
 use farpace_tcp::ConnectionState;
 use farpace_units::{ByteCount, Packets, Rate, Span};
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 
 /// The two sides of a gateway.
@@ -140,6 +141,21 @@ pub struct FlowView {
     /// Acknowledged to one host and not yet by the other, from opener to acceptor, and back. This is lost
     /// if the gateway crashes.
     pub undelivered: [ByteCount; 2],
+}
+
+impl FlowView {
+    /// Orders connections: the least has the highest rate, then the most bytes.
+    pub(crate) fn rank(rates: [Rate; 2], moved: [ByteCount; 2]) -> Reverse<(u64, ByteCount)> {
+        let [a, b] = rates.map(Rate::bits_per_sec);
+        Reverse((a.saturating_add(b), moved[0] + moved[1]))
+    }
+
+    /// Of connections of several gateways the busiest ones, in the order of
+    /// [`Gateway::busiest`](crate::Gateway::busiest).
+    pub fn keep_busiest(flows: &mut Vec<FlowView>, most: usize) {
+        flows.sort_by_key(|flow| FlowView::rank(flow.rates, flow.moved));
+        flows.truncate(most);
+    }
 }
 
 /// Counters of a gateway.

@@ -71,8 +71,8 @@ fn between_cutters(plan: Plan) -> (Net, [ElementId; 2]) {
     (Net { gateway, ..net }, [near, far])
 }
 
-/// Breaks: a split connection hangs for good, or loses bytes, when its segments arrive as fragments: they pass
-/// to the other host, which acknowledges what its leg has never sent.
+/// Breaks: a split connection hangs for good, or loses bytes, when its segments arrive as fragments: they
+/// pass to the other host, which acknowledges what its leg has never sent.
 #[test]
 fn fragments_belong_to_their_connection() {
     for addresses in [["10.0.0.1", "192.0.2.1"], ["fd00::1", "2001:db8::1"]] {
