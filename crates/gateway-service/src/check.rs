@@ -5,10 +5,10 @@ use super::check_policy::{earlier_rules, own_traffic_alone, own_traffic_of_pair}
 use super::config::GatewayFile;
 use super::control;
 use super::filter_rules::FilterRules;
-use super::interception::{protocols, side_mtu, tracks};
+use super::interception::{has_legacy_tables, protocols, side_mtu, tracks};
 use super::pair;
 use super::peer_file::PeerFile;
-use super::snapshot::own_network;
+use super::snapshot::is_here;
 use anyhow::Result;
 use farpace_live::doctor::DoctorFinding;
 use farpace_live::system::{
@@ -37,11 +37,6 @@ pub fn check(
     peer: Option<&Path>,
     via: &[String],
 ) -> Result<Vec<DoctorFinding>> {
-    // Another network namespace may share the folder of the sockets: its gateways are not of this router.
-    let is_here = |status: &Value| {
-        let network = status["network_namespace"].as_u64();
-        network.is_none() || network == own_network()
-    };
     let running = control::status_of_all().map(|mut all| {
         all.retain(is_here);
         all
@@ -112,7 +107,7 @@ fn look(file: &GatewayFile, running: Result<Option<Value>>) -> Vec<DoctorFinding
     findings.extend(routes(file));
     findings.extend(reverse_path(file));
     findings.extend(filter(file, running.as_ref()));
-    findings.extend(mtu(file));
+    findings.extend(mtu(file, running.as_ref()));
     findings.extend(offloads(file));
     findings
 }
@@ -443,7 +438,19 @@ fn rules(file: &GatewayFile, is_running: bool) -> Vec<DoctorFinding> {
                 })
                 .map(|(_, name, protocol)| format!("{protocol} of {name}"))
                 .collect();
-            if missing.is_empty() {
+            let has_no_route = |table: &u32| {
+                routes_of(family, &table.to_string()).is_ok_and(|text| !text.contains("dev fp"))
+            };
+            let tables = [file.table, file.table + 1];
+            let routeless: Vec<_> = tables.iter().filter(|table| has_no_route(table)).collect();
+            if let Some(table) = routeless.first() {
+                findings.push(DoctorFinding::problem(
+                    what.clone(),
+                    format!("table {table} has no route to the gateway: nothing is caught"),
+                    "set its devices up (`ip link set fplan0 up`, and fpwan0); if that does not help, start \
+                     the gateway again",
+                ));
+            } else if missing.is_empty() {
                 findings.push(DoctorFinding::ok(what.clone(), "lead to the gateway"));
             } else {
                 let value = format!("gone: {}", missing.join(", "));
@@ -560,11 +567,25 @@ fn filter(file: &GatewayFile, running: Option<&Value>) -> Vec<DoctorFinding> {
             "see \"Firewalls\" in docs/gateway.md",
         )),
     }
+    if has_legacy_tables() {
+        findings.push(DoctorFinding::note(
+            "forward filter",
+            "iptables-legacy has tables, whose rules are not judged here",
+            "compare `iptables-legacy -S` with \"Firewalls\" in docs/gateway.md",
+        ));
+    }
     findings.extend(marks(rules.as_ref(), file));
     findings
 }
 
-fn mtu(file: &GatewayFile) -> Vec<DoctorFinding> {
+fn mtu(file: &GatewayFile, running: Option<&Value>) -> Vec<DoctorFinding> {
+    let used = running.map(|status| &status["mtu_bytes"]);
+    if let Some((lan, wan)) = used.and_then(|used| used["lan"].as_u64().zip(used["wan"].as_u64())) {
+        let least = lan.min(wan);
+        let value =
+            format!("{lan} B and {wan} B in the gateway: segments of split connections fit {least} B");
+        return vec![DoctorFinding::ok("MTU", value)];
+    }
     let (Ok(lan), Ok(wan)) = (side_mtu(&file.lan), side_mtu(&file.wan)) else { return Vec::new() };
     vec![if lan == wan {
         DoctorFinding::ok("MTU", format!("{lan} B on both sides"))

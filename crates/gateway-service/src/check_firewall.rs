@@ -5,8 +5,9 @@
 
 use super::config::GatewayFile;
 use super::filter_rules::{FilterOutcome, FilterPacket, FilterRules, MetRules, RuleId, TrackedState};
+use super::interception::tracks;
 use farpace_live::doctor::{DoctorFinding, Judgement};
-use farpace_live::system::{IpFamily, routing_rules};
+use farpace_live::system::{IpFamily, packet_filter, routing_rules};
 use std::collections::{BTreeMap, BTreeSet};
 
 use TrackedState::{Established, New, Untracked};
@@ -355,7 +356,8 @@ pub fn lan_nat(rules: &FilterRules, sides: &GatewaySides<'_>) -> Vec<DoctorFindi
 }
 
 /// What there is to say at the start: problems, the first ones of many.
-pub fn firewall_notes(file: &GatewayFile, exempts: bool) -> Vec<String> {
+pub fn firewall_notes(file: &GatewayFile) -> Vec<String> {
+    let exempts = packet_filter().is_ok_and(|text| text.is_some_and(|text| tracks(&text)));
     let rules = FilterRules::of_this_host();
     let sides = GatewaySides { file, exempts };
     let mut findings = marks(rules.as_ref(), file);
@@ -375,8 +377,9 @@ pub fn firewall_notes(file: &GatewayFile, exempts: bool) -> Vec<String> {
     notes
 }
 
-const PASS_MARKS: &str = "mark such packets before priority raw, and set pass_marks: see \"Traffic that has to \
-                          pass by the kernel\" in docs/gateway.md";
+/// What mends both.
+const PASS_MARKS: &str = "mark such packets before priority raw, and set pass_marks: see \"Traffic that has \
+                          to pass by the kernel\" in docs/gateway.md";
 
 /// Rules of the routing policy that choose by marks, and come too late.
 pub fn marks(rules: Option<&FilterRules>, file: &GatewayFile) -> Vec<DoctorFinding> {
@@ -403,8 +406,8 @@ pub fn marks(rules: Option<&FilterRules>, file: &GatewayFile) -> Vec<DoctorFindi
             let what = format!("rules {family:?}");
             let shown = format!("{}: {}", pref.trim(), words.join(" "));
             let said = format!(
-                "`{shown}` does not see what passes the gateway: it comes behind the gateway's rules, and the \
-                 gateway sends packets without marks"
+                "`{shown}` does not see what passes the gateway: it comes behind the gateway's rules, and \
+                 the gateway sends packets without marks"
             );
             findings.push(match &marking {
                 Some(marking) if marking.is_empty() => DoctorFinding::note(

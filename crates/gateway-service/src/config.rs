@@ -125,8 +125,8 @@ pub struct GatewayFile {
     pub rule_priority: u32,
     /// Routing table of the LAN side; the WAN side has the next one (default: 7710).
     pub table: u32,
-    /// Firewall marks of packets that pass by the kernel, as if there were no gateway: they are not caught, and
-    /// connection tracking sees them if they are marked before it (default: none).
+    /// Firewall marks of packets that pass by the kernel, as if there were no gateway: they are not caught,
+    /// and connection tracking sees them if they are marked before it (default: none).
     pub pass_marks: Vec<u32>,
     /// What differs for hosts of the WAN side with some prefix; the longest prefix decides.
     #[serde(rename = "policy")]

@@ -537,7 +537,9 @@ mod tests {
         all.push(json!({ "rule": { "family": "inet", "table": "fw", "chain": "inner", "handle": 1,
                                    "expr": [{ "drop": null }] } }));
         all.extend(rules.iter().zip(9..).map(|(expr, handle)| {
-            json!({ "rule": { "family": "inet", "table": "fw", "chain": "f", "handle": handle, "expr": expr } })
+            let mut rule = json!({ "rule": { "family": "inet", "table": "fw", "chain": "f", "expr": expr } });
+            rule["rule"]["handle"] = handle.into();
+            rule
         }));
         FilterRules::parse(&json!({ "nftables": all }).to_string(), TEXT).unwrap()
     }
@@ -555,8 +557,8 @@ mod tests {
         (outcome.accept, outcome.drop)
     }
 
-    /// Breaks: sets, maps, jumps or wildcards of a filter are misread, and `check` says the opposite of what it
-    /// does.
+    /// Breaks: sets, maps, jumps or wildcards of a filter are misread, and `check` says the opposite of
+    /// what it does.
     #[test]
     fn rules_do_what_nft_means() {
         use TrackedState::{Established, New, Untracked};
@@ -567,8 +569,8 @@ mod tests {
             fate("accept", &[json!([name("oifname", "!=", &"@far".into()), drop])], New),
             (true, false)
         );
-        let port = json!({ "match": { "op": "==", "left": { "payload": { "protocol": "tcp", "field": "dport" } },
-                                      "right": 25 } });
+        let field = json!({ "payload": { "protocol": "tcp", "field": "dport" } });
+        let port = json!({ "match": { "op": "==", "left": field, "right": 25 } });
         assert_eq!(fate("accept", &[json!([far, port, drop])], New), (true, true));
         let udp =
             json!({ "match": { "op": "==", "left": { "meta": { "key": "l4proto" } }, "right": "udp" } });

@@ -3,15 +3,16 @@
 use super::capture::{CaptureFiles, CaptureView};
 use super::check_firewall::firewall_notes;
 use super::config::{GatewayFile, PeerDown};
-use super::control::{GatewayRequest, Question, Questions};
+use super::control::{self, GatewayRequest, Question, Questions};
 use super::gain::Gain;
 use super::interception::{Interception, side_mtu};
+use super::link_watch::LinkWatch;
 use super::log::ConnectionLog;
 use super::pair::{GatewayPair, PairElements, PairView};
 use super::peer_watch::PeerWatch;
 use super::records::{ConnectionRecord, EndedRing, MAX_LIVING};
 use super::shards::{GatewayShard, ShardView, Workers};
-use super::snapshot::{MAX_ROWS, Snapshot};
+use super::snapshot::{MAX_ROWS, Snapshot, is_here};
 use super::watchdog::Watchdog;
 use super::web::{self, Dashboard};
 use crate::Note;
@@ -47,6 +48,7 @@ pub struct GatewayService {
     looked: Instant,
     dashboard: Option<Dashboard>,
     peer_watch: PeerWatch,
+    link_watch: LinkWatch,
     /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
     rules_error: Option<String>,
     rules_retry: Instant,
@@ -84,10 +86,18 @@ impl GatewayService {
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
         let signals = signals.context("cannot read signals")?;
 
+        refuse_second(&file)?;
         let capture = file.capture().map(|config| CaptureFiles::open(config, note)).transpose()?;
         let log = file.log.as_deref().map(|path| ConnectionLog::open(path, note)).transpose()?;
         let pair = GatewayPair::open(&file)?;
+        // Before the interfaces are looked at: no change is missed.
+        let mut link_watch = LinkWatch::open()?;
         let mut interception = Interception::begin(&file, pair.as_ref())?;
+        link_watch.names = file.lan.iter().chain(&file.wan).chain(&interception.names).cloned().collect();
+        if pair.is_none() {
+            // Before the watchdog: where the processor is busy, this takes a while.
+            interception.notes.extend(firewall_notes(&file));
+        }
         let config = file.gateway(interception.mtus)?;
         let shards = SharedFlows::all(interception.queues.len());
         let mut shards: Vec<_> = shards.into_iter().zip(std::mem::take(&mut interception.queues)).collect();
@@ -116,6 +126,7 @@ impl GatewayService {
             pair,
             looked: Instant::ZERO,
             peer_watch: PeerWatch::default(),
+            link_watch,
             rules_error: None,
             rules_retry: Instant::ZERO,
             capture: None,
@@ -137,12 +148,7 @@ impl GatewayService {
     /// From now on traffic comes to the gateway; with a peer that may be down, when it answers.
     fn catch(&mut self) -> Result<()> {
         match &self.pair {
-            None => {
-                self.interception.catch(&self.file)?;
-                let exempts = self.interception.exempts_lan();
-                self.interception.notes.extend(firewall_notes(&self.file, exempts));
-                Ok(())
-            }
+            None => self.interception.catch(&self.file),
             Some((pair, _)) if self.file.peer_down == PeerDown::Hold => {
                 self.interception.catch_for_peer(&self.file, &pair.file)
             }
@@ -192,6 +198,7 @@ impl GatewayService {
         if now.since(self.looked) >= LOOK {
             self.looked = now;
             self.follow_paths();
+            self.follow_links()?;
             self.flush_capture()?;
             self.compare()?;
             self.take_ended()?;
@@ -350,6 +357,22 @@ impl GatewayService {
         }
     }
 
+    /// The MTU of interfaces holds for new connections, and routes that are gone are restored.
+    fn follow_links(&mut self) -> Result<()> {
+        let changes = self.link_watch.changes();
+        if changes.links && self.interception.follow_mtus(&self.file) {
+            let [lan, wan] = self.interception.mtus;
+            self.first.on_gateway(|gateway, _| gateway.set_mtus(lan, wan));
+            self.workers.each(move |shard| shard.on_gateway(|gateway, _| gateway.set_mtus(lan, wan)))?;
+            (self.note)(&format!("the MTU is {lan} B and {wan} B now; it holds for new connections"));
+        }
+        if (changes.links || changes.routes) && !self.is_ending {
+            self.watchdog.beat();
+            self.interception.restore_routes(&self.file).iter().for_each(|done| (self.note)(done));
+        }
+        Ok(())
+    }
+
     /// Reads the configuration again. Interfaces and addresses stay what they are.
     fn reload(&mut self, read: &dyn Fn() -> Result<GatewayFile>) -> Result<()> {
         self.log.iter().for_each(ConnectionLog::reopen);
@@ -387,6 +410,7 @@ impl GatewayService {
                 self.first.reconfigure(config.clone());
                 self.workers.each(move |shard| shard.reconfigure(config.clone()))?;
                 (self.file, self.interception.mtus) = (file, mtus);
+                self.ended.keep(&[], self.file.records);
                 (self.note)("the configuration was read again; it holds for new connections");
             }
             Err(error) => {
@@ -545,6 +569,24 @@ impl GatewayService {
             capture: running.or_else(|| self.ended_capture.clone()),
         })
     }
+}
+
+/// Two gateways cannot have the same routing tables.
+fn refuse_second(file: &GatewayFile) -> Result<()> {
+    // One that does not answer may be about to end.
+    for status in control::status_of_all().unwrap_or_default().iter().filter(|status| is_here(status)) {
+        let Some(other) = status["table"].as_u64() else { continue };
+        if u64::from(file.table).abs_diff(other) <= 1 {
+            bail!(
+                "the gateway of process {} has the routing table {other}: set table = {} and \
+                 rule_priority = {} in the configuration of this one, or end the other",
+                status["pid"],
+                other + 2,
+                status["rule_priority"].as_u64().unwrap_or(100) + 10
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Puts the link to the peer behind the gateway: what the pair is then, and the ports of its paths.

@@ -44,8 +44,15 @@ pub struct Snapshot {
     pub capture: Option<CaptureView>,
 }
 
+/// True for the status of a gateway of this network namespace. Another one may share the folder of the
+/// control sockets.
+pub fn is_here(status: &Value) -> bool {
+    let network = status["network_namespace"].as_u64();
+    network.is_none() || network == own_network()
+}
+
 /// The number of the network namespace of this process.
-pub fn own_network() -> Option<u64> {
+fn own_network() -> Option<u64> {
     std::fs::metadata("/proc/self/ns/net").ok().map(|file| file.ino())
 }
 

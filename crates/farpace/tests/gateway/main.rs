@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
 mod captures;
+mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod dashboard;
