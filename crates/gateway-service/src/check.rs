@@ -1,11 +1,14 @@
 //! What keeps traffic from the gateway, or harms it, with the commands that mend it.
 
+use super::check_firewall::{GatewaySides, firewall, firewall_of_pair, lan_nat, marks};
 use super::check_policy::{earlier_rules, own_traffic_alone, own_traffic_of_pair};
 use super::config::GatewayFile;
 use super::control;
-use super::interception::{protocols, side_mtu, tracks};
+use super::filter_rules::FilterRules;
+use super::interception::{has_legacy_tables, protocols, side_mtu, tracks};
 use super::pair;
 use super::peer_file::PeerFile;
+use super::snapshot::is_here;
 use anyhow::Result;
 use farpace_live::doctor::DoctorFinding;
 use farpace_live::system::{
@@ -34,7 +37,10 @@ pub fn check(
     peer: Option<&Path>,
     via: &[String],
 ) -> Result<Vec<DoctorFinding>> {
-    let running = control::status_of_all();
+    let running = control::status_of_all().map(|mut all| {
+        all.retain(is_here);
+        all
+    });
     let names = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
@@ -69,6 +75,8 @@ pub fn check(
         for (own, key) in [(&mut file.rule_priority, "rule_priority"), (&mut file.table, "table")] {
             *own = status[key].as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(*own);
         }
+        let marks = status["pass_marks"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+        file.pass_marks = marks.filter_map(|mark| u32::try_from(mark).ok()).collect();
     }
     Ok(match &file.peer {
         Some(path) => look_at_pair(&file, PeerFile::read(path), running),
@@ -98,8 +106,8 @@ fn look(file: &GatewayFile, running: Result<Option<Value>>) -> Vec<DoctorFinding
     findings.extend(own_traffic_alone(file));
     findings.extend(routes(file));
     findings.extend(reverse_path(file));
-    findings.extend(filter(running.as_ref()));
-    findings.extend(mtu(file));
+    findings.extend(filter(file, running.as_ref()));
+    findings.extend(mtu(file, running.as_ref()));
     findings.extend(offloads(file));
     findings
 }
@@ -142,7 +150,8 @@ fn look_at_pair(
         None => probed_paths(file, &peer),
     });
     findings.extend(links_reverse_path(file));
-    findings.extend(forward_filter());
+    findings
+        .extend(FilterRules::of_this_host().map(|rules| firewall_of_pair(&rules, file)).unwrap_or_default());
     findings.extend(offloads(file));
     findings
 }
@@ -429,7 +438,19 @@ fn rules(file: &GatewayFile, is_running: bool) -> Vec<DoctorFinding> {
                 })
                 .map(|(_, name, protocol)| format!("{protocol} of {name}"))
                 .collect();
-            if missing.is_empty() {
+            let has_no_route = |table: &u32| {
+                routes_of(family, &table.to_string()).is_ok_and(|text| !text.contains("dev fp"))
+            };
+            let tables = [file.table, file.table + 1];
+            let routeless: Vec<_> = tables.iter().filter(|table| has_no_route(table)).collect();
+            if let Some(table) = routeless.first() {
+                findings.push(DoctorFinding::problem(
+                    what.clone(),
+                    format!("table {table} has no route to the gateway: nothing is caught"),
+                    "set its devices up (`ip link set fplan0 up`, and fpwan0); if that does not help, start \
+                     the gateway again",
+                ));
+            } else if missing.is_empty() {
                 findings.push(DoctorFinding::ok(what.clone(), "lead to the gateway"));
             } else {
                 let value = format!("gone: {}", missing.join(", "));
@@ -496,7 +517,7 @@ fn strict_filters<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
 }
 
 /// NAT, connection tracking, and filters that know interfaces by name.
-fn filter(running: Option<&Value>) -> Vec<DoctorFinding> {
+fn filter(file: &GatewayFile, running: Option<&Value>) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let text = match packet_filter() {
         Ok(Some(text)) => text,
@@ -533,29 +554,38 @@ fn filter(running: Option<&Value>) -> Vec<DoctorFinding> {
             "start the gateway again: the filter was loaded after it",
         )),
     }
-    findings.push(judge_forward_filter(&text));
+    let rules = FilterRules::of_this_host();
+    match &rules {
+        Some(rules) => {
+            let sides = GatewaySides { file, exempts: tracks(&text) };
+            findings.extend(firewall(rules, &sides));
+            findings.extend(lan_nat(rules, &sides));
+        }
+        None => findings.push(DoctorFinding::note(
+            "forward filter",
+            "cannot tell: this nft does not write JSON",
+            "see \"Firewalls\" in docs/gateway.md",
+        )),
+    }
+    if has_legacy_tables() {
+        findings.push(DoctorFinding::note(
+            "forward filter",
+            "iptables-legacy has tables, whose rules are not judged here",
+            "compare `iptables-legacy -S` with \"Firewalls\" in docs/gateway.md",
+        ));
+    }
+    findings.extend(marks(rules.as_ref(), file));
     findings
 }
 
-fn judge_forward_filter(text: &str) -> DoctorFinding {
-    let drops = text.lines().any(|line| line.contains("hook forward") && line.contains("policy drop"));
-    match (drops, text.contains("fplan")) {
-        (true, false) => DoctorFinding::problem(
-            "forward filter",
-            "drops what it does not know, and does not know the devices of the gateway",
-            "nft insert rule FAMILY TABLE CHAIN iifname \"fplan*\" accept; oifname and \"fpwan*\", too",
-        ),
-        (true, true) => DoctorFinding::ok("forward filter", "knows the gateway"),
-        (false, _) => DoctorFinding::ok("forward filter", "lets all pass"),
+fn mtu(file: &GatewayFile, running: Option<&Value>) -> Vec<DoctorFinding> {
+    let used = running.map(|status| &status["mtu_bytes"]);
+    if let Some((lan, wan)) = used.and_then(|used| used["lan"].as_u64().zip(used["wan"].as_u64())) {
+        let least = lan.min(wan);
+        let value =
+            format!("{lan} B and {wan} B in the gateway: segments of split connections fit {least} B");
+        return vec![DoctorFinding::ok("MTU", value)];
     }
-}
-
-/// The forward filter alone, if it can be seen.
-fn forward_filter() -> Option<DoctorFinding> {
-    packet_filter().ok().flatten().map(|text| judge_forward_filter(&text))
-}
-
-fn mtu(file: &GatewayFile) -> Vec<DoctorFinding> {
     let (Ok(lan), Ok(wan)) = (side_mtu(&file.lan), side_mtu(&file.wan)) else { return Vec::new() };
     vec![if lan == wan {
         DoctorFinding::ok("MTU", format!("{lan} B on both sides"))

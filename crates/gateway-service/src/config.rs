@@ -25,6 +25,8 @@ const DEFAULT_RECORDS: usize = 10_000;
 const MAX_RECORDS: usize = 100_000;
 /// Interfaces of one side at most.
 const MAX_INTERFACES: usize = 32;
+/// Marks of packets that pass by the kernel at most: each is a routing rule.
+const MAX_PASS_MARKS: usize = 16;
 /// Length of a file at most, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -123,6 +125,9 @@ pub struct GatewayFile {
     pub rule_priority: u32,
     /// Routing table of the LAN side; the WAN side has the next one (default: 7710).
     pub table: u32,
+    /// Firewall marks of packets that pass by the kernel, as if there were no gateway: they are not caught,
+    /// and connection tracking sees them if they are marked before it (default: none).
+    pub pass_marks: Vec<u32>,
     /// What differs for hosts of the WAN side with some prefix; the longest prefix decides.
     #[serde(rename = "policy")]
     pub policies: Vec<PolicyEntry>,
@@ -176,6 +181,7 @@ impl Default for GatewayFile {
             pcap_limit: DEFAULT_PCAP_LIMIT,
             rule_priority: 100,
             table: 7710,
+            pass_marks: Vec::new(),
             policies: Vec::new(),
         }
     }
@@ -258,6 +264,19 @@ impl GatewayFile {
         }
         if self.peer.is_some() && self.threads.is_some_and(|threads| threads > 1) {
             bail!("a gateway with a peer has one thread: all paths are in one order; leave threads out");
+        }
+        if self.pass_marks.len() > MAX_PASS_MARKS || self.pass_marks.contains(&0) {
+            bail!("pass_marks must be at most {MAX_PASS_MARKS} marks, none of them 0");
+        }
+        if self.peer.is_some() && !self.pass_marks.is_empty() {
+            bail!(
+                "pass_marks is for a gateway without a peer: give rules of your own a lower priority number"
+            );
+        }
+        for (at, entry) in self.policies.iter().enumerate() {
+            if self.policies[..at].iter().any(|other| other.prefix == entry.prefix) {
+                bail!("two [[policy]] are for {}: put what they say into one", entry.prefix);
+            }
         }
         if self.policies.len() > MAX_RULES {
             bail!("{} policies: at most {MAX_RULES}", self.policies.len());

@@ -2,7 +2,7 @@
 //!
 //! A client sends a line, and gets an answer. A line is a word, and for `capture-start` a configuration as
 //! JSON. Limits: root and the user of the gateway
-//! alone, one client at a time, each for [`MAX_SERVICE`] at most.
+//! alone, and [`MAX_CLIENTS`] at once. One that is silent for [`MAX_SERVICE`] is left.
 
 use super::capture::{CaptureConfig, CaptureFiles};
 use super::records::{self, ConnectionRecord};
@@ -27,8 +27,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// Time for a client at most.
+/// Time for a client to go on at most.
 const MAX_SERVICE: Duration = Duration::from_secs(2);
+/// Clients that are served at once at most; further ones are turned away.
+const MAX_CLIENTS: usize = 16;
 /// Time for the gateway to answer at most.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Length of a question at most, in bytes.
@@ -175,9 +177,19 @@ impl Questions {
         }
         let kept = asker.clone();
         let serve = move || {
+            let served = Arc::new(());
             for peer in listener.incoming().flatten() {
-                // An error of a client does not matter here.
-                let _ = answer(peer, &asker, note);
+                // One that says nothing must not keep others waiting.
+                if Arc::strong_count(&served) > MAX_CLIENTS {
+                    continue;
+                }
+                let (asker, place) = (asker.clone(), served.clone());
+                let serve = move || {
+                    // An error of a client does not matter here.
+                    let _ = answer(peer, &asker, note);
+                    drop(place);
+                };
+                let _ = std::thread::Builder::new().name("control".to_owned()).spawn(serve);
             }
         };
         std::thread::Builder::new()

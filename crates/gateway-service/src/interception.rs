@@ -11,7 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::Device;
 use farpace_live::device::{Tun, TunConfig};
 use farpace_live::system::{
-    IpFamily, OwnedTable, Setup, SystemError, SystemInterface, interface_facts, packet_filter, sysctl,
+    IpFamily, OwnedTable, Setup, SystemError, SystemInterface, interface_facts, packet_filter,
+    restore_default_route, routes_of, set_own_mtu, sysctl,
 };
 use farpace_path::Prefix;
 
@@ -22,6 +23,9 @@ const MAX_GATEWAYS: u32 = 64;
 /// Name of the journal, and of that of the rules that lead to a peer.
 const JOURNAL: &str = "gateway";
 const PEER_JOURNAL: &str = "gateway-peer";
+
+/// An interface with a smaller MTU carries no IPv4.
+const MIN_INTERFACE_MTU: u16 = 68;
 
 /// Words of a packet filter that tracks connections, or rewrites addresses by what it has tracked.
 const TRACKING: [&str; 5] = ["ct ", "masquerade", "snat ", "dnat ", "redirect"];
@@ -41,8 +45,10 @@ pub struct Interception {
     /// What leads to a peer, while it does.
     to_peer: Option<Setup>,
     /// Keeps tracking of connections off the LAN side.
-    _untracked: Option<OwnedTable>,
+    untracked: Option<OwnedTable>,
     families: Vec<IpFamily>,
+    /// Traffic comes to the devices, without a peer.
+    is_caught: bool,
 }
 
 impl Interception {
@@ -78,16 +84,44 @@ impl Interception {
         }
         let mut notes = Vec::new();
         let mut families = vec![IpFamily::V4];
+        // Where `default.disable_ipv6` is set, the devices have none until it is switched on for them.
+        let switch_on = |name: &String| {
+            let of_device = format!("net.ipv6.conf.{name}.disable_ipv6");
+            let is_off = sysctl::read(&of_device).is_ok_and(|off| off != "0");
+            !is_off || sysctl::write(&of_device, "0").is_ok()
+        };
         match sysctl::read("net.ipv6.conf.all.disable_ipv6") {
-            Ok(off) if off == "0" => families.push(IpFamily::V6),
+            Ok(off) if off == "0" && names.iter().all(switch_on) => families.push(IpFamily::V6),
+            Ok(off) if off == "0" => notes.push(
+                "IPv6 is off on new devices (net.ipv6.conf.default.disable_ipv6), and is not split"
+                    .to_owned(),
+            ),
             _ => notes.push("IPv6 is off on this host, and is not split".to_owned()),
         }
-        Ok(Interception { queues, names, mtus, notes, setup, to_peer: None, _untracked: None, families })
+        Ok(Interception {
+            queues,
+            names,
+            mtus,
+            notes,
+            setup,
+            to_peer: None,
+            untracked: None,
+            families,
+            is_caught: false,
+        })
     }
 
     /// From now on traffic comes to the devices.
     pub fn catch(&mut self, file: &GatewayFile) -> Result<()> {
         self.untrack(file)?;
+        // Marked packets go past the rules of the gateway, to whatever comes behind them.
+        let (first, behind) = (file.rule_priority, file.rule_priority + 2);
+        for family in self.families.iter().filter(|_| !file.pass_marks.is_empty()) {
+            self.setup.rule(*family, &format!("pref {behind} nop"))?;
+            for mark in &file.pass_marks {
+                self.setup.rule(*family, &format!("pref {first} fwmark {mark:#x} goto {behind}"))?;
+            }
+        }
         for family in &self.families {
             for (at, name) in self.names.iter().enumerate() {
                 let table = file.table + at as u32;
@@ -107,6 +141,7 @@ impl Interception {
                 }
             }
         }
+        self.is_caught = true;
         Ok(())
     }
 
@@ -145,6 +180,43 @@ impl Interception {
         Ok(())
     }
 
+    /// Routes to the devices that are gone are set again: the kernel removes them when a device is set down.
+    /// What was done, for people. `file` has the tables.
+    pub fn restore_routes(&self, file: &GatewayFile) -> Vec<String> {
+        let mut done = Vec::new();
+        for (at, name) in self.names.iter().enumerate().filter(|_| self.is_caught || self.leads_to_peer()) {
+            let table = file.table + at as u32;
+            for family in &self.families {
+                let shown = routes_of(*family, &table.to_string());
+                let is_gone = shown.is_ok_and(|text| !text.contains(&format!("dev {name}")));
+                // A device that is down has no routes: this is tried again when it is up.
+                if is_gone && restore_default_route(*family, name, table).is_ok() {
+                    done.push(format!(
+                        "the route to {name} in table {table} was gone ({family:?}): it is restored"
+                    ));
+                }
+            }
+        }
+        done
+    }
+
+    /// Follows the MTU of the interfaces; of the WAN side only without a peer. True if one has changed.
+    pub fn follow_mtus(&mut self, file: &GatewayFile) -> bool {
+        let before = self.mtus;
+        for (mtu, names) in self.mtus.iter_mut().zip([&file.lan, &file.wan]) {
+            // An interface may be gone for a while.
+            if let (false, Ok(now)) = (names.is_empty(), side_mtu(names)) {
+                *mtu = now.max(MIN_INTERFACE_MTU);
+            }
+        }
+        let [lan, wan] = self.mtus;
+        if before != self.mtus && file.peer.is_none() {
+            // What passes unsplit may be as long as either side allows.
+            self.names.iter().for_each(|name| drop(set_own_mtu(name, lan.max(wan))));
+        }
+        before != self.mtus
+    }
+
     /// True while something leads to the peer.
     pub const fn leads_to_peer(&self) -> bool {
         self.to_peer.is_some()
@@ -165,15 +237,20 @@ impl Interception {
         let mut names: Vec<_> = file.lan.iter().map(|name| format!("\"{name}\"")).collect();
         let Some(device) = self.names.first() else { return Ok(()) };
         names.push(format!("\"{device}\""));
+        let marks: Vec<_> = file.pass_marks.iter().map(u32::to_string).collect();
+        let passed = match marks.is_empty() {
+            true => String::new(),
+            false => format!("meta mark != {{ {} }} ", marks.join(", ")),
+        };
         let chain = format!(
             "chain untracked {{ type filter hook prerouting priority raw; iifname {{ {} }} \
-             meta l4proto {{ tcp, icmp, ipv6-icmp }} fib daddr type != local notrack; }}",
+             {passed}meta l4proto {{ tcp, icmp, ipv6-icmp }} fib daddr type != local notrack; }}",
             names.join(", ")
         );
         let table = format!("farpace_{device}");
         let added =
             OwnedTable::add(&table, &chain).context("cannot keep connection tracking off the LAN side")?;
-        self._untracked = Some(added);
+        self.untracked = Some(added);
         self.notes.push(
             "this host tracks connections: those of the LAN side are exempt (nft, `notrack`)".to_owned(),
         );
@@ -264,12 +341,16 @@ pub const fn protocols(family: IpFamily) -> [&'static str; 2] {
     }
 }
 
+/// True if iptables-legacy has tables: `nft` does not show them.
+pub fn has_legacy_tables() -> bool {
+    ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"]
+        .iter()
+        .any(|path| std::fs::read_to_string(path).is_ok_and(|text| !text.trim().is_empty()))
+}
+
 /// True if the kernel tracks connections, or rewrites addresses.
 pub fn tracks(filter: &str) -> bool {
-    let legacy = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"]
-        .iter()
-        .any(|path| std::fs::read_to_string(path).is_ok_and(|text| !text.trim().is_empty()));
-    legacy || TRACKING.iter().any(|word| filter.contains(word))
+    has_legacy_tables() || TRACKING.iter().any(|word| filter.contains(word))
 }
 
 /// The least MTU of the interfaces of a side.

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | configuration | `config`, and `install` for systemd |
 //! | what leads traffic to the gateway | `interception` |
+//! | changes of interfaces and routes | `link_watch` |
 //! | a pair: keys, files, tunnels over several links | `keys`, `peer_file`, `pair`, `endpoint_name` |
 //! | when a peer is down | `peer_watch` |
 //! | the threads, and what they share | `shards` |
@@ -16,7 +17,7 @@
 //! | what is told of a connection | `connection_view` |
 //! | connections that have ended: records, log | `records`, `log` |
 //! | what splitting gains | `gain` |
-//! | what keeps traffic from it | `check`, and `check_policy` for routing rules |
+//! | what keeps traffic from it | `check`; of rules `check_policy`, `check_firewall`, `filter_rules` |
 //! | a process that ends it when it hangs | `watchdog` |
 
 #![forbid(unsafe_code)]
@@ -25,15 +26,18 @@ mod capture;
 mod capture_files;
 mod capture_order;
 pub mod check;
+mod check_firewall;
 mod check_policy;
 mod config;
 mod connection_view;
 mod control;
 mod endpoint_name;
+mod filter_rules;
 mod gain;
 pub mod install;
 mod interception;
 pub mod keys;
+mod link_watch;
 mod log;
 mod pair;
 mod peer_file;

@@ -1,16 +1,18 @@
 //! The gateway on this host, until it is told to end.
 
 use super::capture::{CaptureFiles, CaptureView};
+use super::check_firewall::firewall_notes;
 use super::config::{GatewayFile, PeerDown};
-use super::control::{GatewayRequest, Question, Questions};
+use super::control::{self, GatewayRequest, Question, Questions};
 use super::gain::Gain;
 use super::interception::{Interception, side_mtu};
+use super::link_watch::LinkWatch;
 use super::log::ConnectionLog;
 use super::pair::{GatewayPair, PairElements, PairView};
 use super::peer_watch::PeerWatch;
 use super::records::{ConnectionRecord, EndedRing, MAX_LIVING};
 use super::shards::{GatewayShard, ShardView, Workers};
-use super::snapshot::{MAX_ROWS, Snapshot};
+use super::snapshot::{MAX_ROWS, Snapshot, is_here};
 use super::watchdog::Watchdog;
 use super::web::{self, Dashboard};
 use crate::Note;
@@ -46,6 +48,7 @@ pub struct GatewayService {
     looked: Instant,
     dashboard: Option<Dashboard>,
     peer_watch: PeerWatch,
+    link_watch: LinkWatch,
     /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
     rules_error: Option<String>,
     rules_retry: Instant,
@@ -63,7 +66,7 @@ pub struct GatewayService {
 /// What there was, when a gateway has ended.
 #[derive(Clone, Debug)]
 pub struct GatewayEnd {
-    /// What it has done. The connections that are left were cut.
+    /// What it has done. The connections that were left are counted as cut.
     pub totals: GatewayTotals,
     /// The same for programs.
     pub json: Value,
@@ -83,10 +86,18 @@ impl GatewayService {
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
         let signals = signals.context("cannot read signals")?;
 
+        refuse_second(&file)?;
         let capture = file.capture().map(|config| CaptureFiles::open(config, note)).transpose()?;
         let log = file.log.as_deref().map(|path| ConnectionLog::open(path, note)).transpose()?;
         let pair = GatewayPair::open(&file)?;
+        // Before the interfaces are looked at: no change is missed.
+        let mut link_watch = LinkWatch::open()?;
         let mut interception = Interception::begin(&file, pair.as_ref())?;
+        link_watch.names = file.lan.iter().chain(&file.wan).chain(&interception.names).cloned().collect();
+        if pair.is_none() {
+            // Before the watchdog: where the processor is busy, this takes a while.
+            interception.notes.extend(firewall_notes(&file));
+        }
         let config = file.gateway(interception.mtus)?;
         let shards = SharedFlows::all(interception.queues.len());
         let mut shards: Vec<_> = shards.into_iter().zip(std::mem::take(&mut interception.queues)).collect();
@@ -115,6 +126,7 @@ impl GatewayService {
             pair,
             looked: Instant::ZERO,
             peer_watch: PeerWatch::default(),
+            link_watch,
             rules_error: None,
             rules_retry: Instant::ZERO,
             capture: None,
@@ -186,6 +198,7 @@ impl GatewayService {
         if now.since(self.looked) >= LOOK {
             self.looked = now;
             self.follow_paths();
+            self.follow_links()?;
             self.flush_capture()?;
             self.compare()?;
             self.take_ended()?;
@@ -344,6 +357,22 @@ impl GatewayService {
         }
     }
 
+    /// The MTU of interfaces holds for new connections, and routes that are gone are restored.
+    fn follow_links(&mut self) -> Result<()> {
+        let changes = self.link_watch.changes();
+        if changes.links && self.interception.follow_mtus(&self.file) {
+            let [lan, wan] = self.interception.mtus;
+            self.first.on_gateway(|gateway, _| gateway.set_mtus(lan, wan));
+            self.workers.each(move |shard| shard.on_gateway(|gateway, _| gateway.set_mtus(lan, wan)))?;
+            (self.note)(&format!("the MTU is {lan} B and {wan} B now; it holds for new connections"));
+        }
+        if (changes.links || changes.routes) && !self.is_ending {
+            self.watchdog.beat();
+            self.interception.restore_routes(&self.file).iter().for_each(|done| (self.note)(done));
+        }
+        Ok(())
+    }
+
     /// Reads the configuration again. Interfaces and addresses stay what they are.
     fn reload(&mut self, read: &dyn Fn() -> Result<GatewayFile>) -> Result<()> {
         self.log.iter().for_each(ConnectionLog::reopen);
@@ -357,7 +386,7 @@ impl GatewayService {
                 let sides =
                     (file.lan.clone(), file.wan.clone(), file.peer.clone(), file.via.clone(), file.threads());
                 let told = (file.metrics, file.web, file.capture(), file.log.clone());
-                (sides, told, file.rule_priority, file.table)
+                (sides, told, file.rule_priority, file.table, file.pass_marks.clone())
             };
             if fixed(&file) != fixed(&self.file) {
                 (self.note)(
@@ -373,6 +402,7 @@ impl GatewayService {
             file.log.clone_from(&self.file.log);
             (file.snaplen, file.pcap_limit) = (self.file.snaplen, self.file.pcap_limit);
             (file.rule_priority, file.table) = (self.file.rule_priority, self.file.table);
+            file.pass_marks.clone_from(&self.file.pass_marks);
             Ok((file.gateway(mtus)?, file, mtus))
         });
         match read {
@@ -380,6 +410,7 @@ impl GatewayService {
                 self.first.reconfigure(config.clone());
                 self.workers.each(move |shard| shard.reconfigure(config.clone()))?;
                 (self.file, self.interception.mtus) = (file, mtus);
+                self.ended.keep(&[], self.file.records);
                 (self.note)("the configuration was read again; it holds for new connections");
             }
             Err(error) => {
@@ -470,6 +501,14 @@ impl GatewayService {
     /// # Errors
     /// Of `ended`, or what could not be taken away.
     pub fn end(mut self, ended: Result<()>) -> Result<GatewayEnd> {
+        // Resets leave while the rules and the exemption from tracking still stand.
+        self.first.on_gateway(Gateway::cut);
+        self.first.send_the_rest();
+        let cut = self.workers.each(|shard| {
+            shard.on_gateway(Gateway::cut);
+            shard.send_the_rest();
+        });
+        self.watchdog.beat();
         let snapshot = self.snapshot(false);
         let logged = self.take_ended();
         let released = self.interception.release();
@@ -492,6 +531,7 @@ impl GatewayService {
         }
         ended?;
         workers_ended?;
+        cut?;
         logged?;
         released?;
         let snapshot = snapshot?;
@@ -512,6 +552,7 @@ impl GatewayService {
             rules_error: self.rules_error.clone(),
             rule_priority: file.rule_priority,
             table: file.table,
+            pass_marks: file.pass_marks.clone(),
             names: interception.names.clone(),
             mtus: interception.mtus,
             threads: file.threads(),
@@ -528,6 +569,24 @@ impl GatewayService {
             capture: running.or_else(|| self.ended_capture.clone()),
         })
     }
+}
+
+/// Two gateways cannot have the same routing tables.
+fn refuse_second(file: &GatewayFile) -> Result<()> {
+    // One that does not answer may be about to end.
+    for status in control::status_of_all().unwrap_or_default().iter().filter(|status| is_here(status)) {
+        let Some(other) = status["table"].as_u64() else { continue };
+        if u64::from(file.table).abs_diff(other) <= 1 {
+            bail!(
+                "the gateway of process {} has the routing table {other}: set table = {} and \
+                 rule_priority = {} in the configuration of this one, or end the other",
+                status["pid"],
+                other + 2,
+                status["rule_priority"].as_u64().unwrap_or(100) + 10
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Puts the link to the peer behind the gateway: what the pair is then, and the ports of its paths.

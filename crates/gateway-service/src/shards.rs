@@ -130,14 +130,14 @@ impl GatewayShard {
         (ended.into_iter().map(|flow| Arc::new(ConnectionRecord::ended(epoch, flow))).collect(), lost)
     }
 
-    /// What it does, with so many connections at most.
+    /// What it does, with so many of the busiest connections at most.
     pub fn view(&self, rows: usize) -> ShardView {
         let gateway = self.driver.world().element::<Gateway>(self.gateway);
         let now = self.driver.now();
         ShardView {
             totals: gateway.map(Gateway::totals).unwrap_or_default(),
             devices: self.driver.stats().devices,
-            flows: gateway.map(|gateway| gateway.flows(now).take(rows).collect()).unwrap_or_default(),
+            flows: gateway.map(|gateway| gateway.busiest(now, rows)).unwrap_or_default(),
         }
     }
 
@@ -161,7 +161,7 @@ impl ShardView {
             *own = *own + theirs;
         }
         self.flows.extend(other.flows);
-        self.flows.truncate(rows);
+        FlowView::keep_busiest(&mut self.flows, rows);
         self
     }
 }

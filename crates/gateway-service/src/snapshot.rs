@@ -8,6 +8,7 @@ use farpace_gateway::{FlowView, GatewayTotals};
 use farpace_live::DeviceCounters;
 use farpace_units::Span;
 use serde_json::{Value, json};
+use std::os::unix::fs::MetadataExt;
 
 /// Connections that are told at most; [`GatewayTotals`] counts all.
 pub const MAX_ROWS: usize = 1_000;
@@ -23,6 +24,8 @@ pub struct Snapshot {
     /// Priority and table of the rules of the LAN side.
     pub rule_priority: u32,
     pub table: u32,
+    /// Firewall marks of packets that pass by the kernel.
+    pub pass_marks: Vec<u32>,
     pub names: Vec<String>,
     pub mtus: [u16; 2],
     /// Threads that the connections are spread over.
@@ -41,6 +44,18 @@ pub struct Snapshot {
     pub capture: Option<CaptureView>,
 }
 
+/// True for the status of a gateway of this network namespace. Another one may share the folder of the
+/// control sockets.
+pub fn is_here(status: &Value) -> bool {
+    let network = status["network_namespace"].as_u64();
+    network.is_none() || network == own_network()
+}
+
+/// The number of the network namespace of this process.
+fn own_network() -> Option<u64> {
+    std::fs::metadata("/proc/self/ns/net").ok().map(|file| file.ino())
+}
+
 impl Snapshot {
     /// For `farpace gateway status --json`.
     pub fn json(&self) -> Value {
@@ -52,6 +67,8 @@ impl Snapshot {
             "rules_error": self.rules_error,
             "rule_priority": self.rule_priority,
             "table": self.table,
+            "pass_marks": self.pass_marks,
+            "network_namespace": own_network(),
             "peer": self.pair.as_ref().map(peer),
             "devices": self.names,
             "mtu_bytes": { "lan": self.mtus[0], "wan": self.mtus[1] },
@@ -316,6 +333,7 @@ fn totals(t: &GatewayTotals) -> Value {
         },
         "asymmetric": t.asymmetric,
         "handed_over": t.handed_over,
+        "cut": t.cut,
         "failed": t.ended_by_error,
         "packets": {
             "split": t.packets_split,

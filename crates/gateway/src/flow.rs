@@ -339,6 +339,9 @@ impl SplitFlow {
 
     /// How it has ended, when it is over.
     pub fn end(&self) -> FlowEnd {
+        if self.opener.is_none() || self.held.is_some() {
+            return FlowEnd::NotOpened; // one of the hosts was silent, and was given up
+        }
         let legs =
             [(self.opener_side, self.opener.as_ref()), (self.opener_side.other(), Some(&self.acceptor))];
         let failed = |(side, leg): (GatewaySide, Option<&Leg>)| {
@@ -391,6 +394,11 @@ impl SplitFlow {
         }
     }
 
+    /// Payload per second, from opener to acceptor, and back.
+    pub fn rates(&self, now: Instant) -> [farpace_units::Rate; 2] {
+        [self.to_acceptor.rate(now), self.to_opener.rate(now)]
+    }
+
     fn wan_leg(&self) -> Option<&Leg> {
         match self.opener_side {
             GatewaySide::Lan => Some(&self.acceptor),
@@ -434,7 +442,7 @@ impl SplitFlow {
             to_opener,
             to_acceptor,
             moved: [self.to_acceptor.moved(), self.to_opener.moved()],
-            rates: [self.to_acceptor.rate(now), self.to_opener.rate(now)],
+            rates: self.rates(now),
         }
     }
 }

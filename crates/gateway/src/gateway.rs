@@ -9,6 +9,7 @@ use crate::policy::{Action, PolicyTable};
 use crate::record::{EndedFlow, EndedFlows, FlowEnd};
 use crate::shared_flows::{ConnectionKey, SharedFlows, connection_key};
 use crate::view::{FlowView, GatewaySide, GatewayTotals};
+use farpace_host::ip::fragments::{FragmentDrop, FragmentReassembly};
 use farpace_host::ip::icmp::{SoftError, path_message};
 use farpace_host::is_host_address;
 use farpace_path::{Cx, DropReason, Element, Inspection, Port};
@@ -16,6 +17,7 @@ use farpace_tcp::config::Config;
 use farpace_tcp::{OutgoingSegment, PathError};
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::Packet;
+use farpace_wire::ip::PROTOCOL_TCP;
 use farpace_wire::tcp::TcpFlags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -73,8 +75,10 @@ impl GatewayConfig {
 /// * A connection is split when its SYN passes. The leg to the host that it is sent to repeats the SYN; the
 ///   host that sent it is answered when the other has answered. Both legs have the numbers, the addresses
 ///   and the options of the hosts.
-/// * What is not split passes unchanged: other protocols, fragments, connections whose SYN was not seen,
-///   connections beyond a limit.
+/// * What is not split passes unchanged: other protocols, connections whose SYN was not seen, connections
+///   beyond a limit, and fragments, except of TCP between hosts that have a split connection. Those are put
+///   together, within the limits of [`fragments`](farpace_host::ip::fragments): a host that put them together
+///   itself would acknowledge what its leg has never sent.
 /// * Each byte that a host has sent reaches the other host once and in order, or the connection ends with a
 ///   reset.
 /// * After [`drain`](Gateway::drain) new connections pass, and each split connection is handed over to its
@@ -90,6 +94,7 @@ pub struct Gateway {
     touched_until: Option<Instant>,
     budget: Budget,
     shard: SharedFlows,
+    fragments: FragmentReassembly,
     comparison: Comparison,
     ended: EndedFlows,
     totals: GatewayTotals,
@@ -124,6 +129,7 @@ impl Gateway {
         Gateway {
             budget: Budget::new(config.memory, shard.clone()),
             shard,
+            fragments: FragmentReassembly::default(),
             comparison: Comparison::default(),
             ended: EndedFlows::default(),
             config,
@@ -159,6 +165,11 @@ impl Gateway {
         self.config.wan_mtu = mtu;
     }
 
+    /// Sets the MTU of both sides for connections that are opened from now on.
+    pub fn set_mtus(&mut self, lan: u16, wan: u16) {
+        (self.config.lan_mtu, self.config.wan_mtu) = (lan, wan);
+    }
+
     /// From now on new connections pass, and split ones are handed over to their hosts when nothing of them
     /// is undelivered. What the hosts send meanwhile is not acknowledged.
     pub fn drain(&mut self, cx: &mut Cx<'_>) {
@@ -184,6 +195,27 @@ impl Gateway {
             self.totals.ended_by_error += u64::from(!is_whole);
             let end = if is_whole { FlowEnd::HandedOver } else { FlowEnd::Abandoned };
             self.remove(slot, Some(end), cx.now());
+        }
+    }
+
+    /// The gateway is about to end: connections of which something is undelivered end, with a reset for both
+    /// hosts. The others are handed over.
+    pub fn cut(&mut self, cx: &mut Cx<'_>) {
+        for slot in 0..self.flows.len() {
+            let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) else { continue };
+            if flow.can_be_handed_over() {
+                self.totals.handed_over += 1;
+                self.remove(slot, Some(FlowEnd::HandedOver), cx.now());
+                continue;
+            }
+            for side in [GatewaySide::Lan, GatewaySide::Wan] {
+                flow.reset(cx.now(), side, &mut self.batch, |packet| {
+                    cx.made();
+                    cx.emit(port_of(side), packet);
+                });
+            }
+            self.totals.cut += 1;
+            self.remove(slot, Some(FlowEnd::Cut), cx.now());
         }
     }
 
@@ -228,6 +260,22 @@ impl Gateway {
         self.flows.iter().flatten().map(move |flow| flow.view(now))
     }
 
+    /// The split connections with the highest rates, so many at most; of equal ones those that have moved the
+    /// most bytes.
+    pub fn busiest(&self, now: Instant, most: usize) -> Vec<FlowView> {
+        let rank = |flow: &SplitFlow| FlowView::rank(flow.rates(now), flow.moved());
+        let flows = self.flows.iter().enumerate();
+        let mut ranked: Vec<_> =
+            flows.filter_map(|(slot, flow)| flow.as_ref().map(|flow| (rank(flow), slot))).collect();
+        if most < ranked.len() {
+            ranked.select_nth_unstable(most);
+            ranked.truncate(most);
+        }
+        ranked.sort_unstable();
+        let flow = |slot: usize| self.flows.get(slot).and_then(Option::as_ref);
+        ranked.into_iter().filter_map(|(_, slot)| flow(slot)).map(|flow| flow.view(now)).collect()
+    }
+
     fn on_ip(&mut self, port: Port, packet: Packet, route: Route, cx: &mut Cx<'_>) {
         let Some(ip) = packet.ip() else { return self.pass(port, packet, cx) };
         if ip.dst().is_multicast() {
@@ -238,7 +286,41 @@ impl Gateway {
         if !ip.is_fragment() && ip.protocol() == ip.icmp_protocol() {
             return self.on_icmp(port, packet, route, cx);
         }
+        let is_tcp_fragment = ip.is_fragment() && ip.protocol() == PROTOCOL_TCP;
+        if is_tcp_fragment && self.shard.is_between(ip.src(), ip.dst()) {
+            return self.on_fragment(port, packet, cx);
+        }
         self.on_tcp(port, packet, route, cx);
+    }
+
+    /// A fragment of TCP between hosts that have a split connection. What belongs to none of them goes on in
+    /// the parts that it came in.
+    fn on_fragment(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        if packet.verify_checksums().is_err() {
+            self.totals.packets_dropped += 1;
+            return cx.drop(packet, DropReason::BadChecksum);
+        }
+        let mut dropped = Vec::new();
+        let whole = self.fragments.on_fragment(cx.now(), packet, &mut dropped);
+        self.drop_fragments(dropped, cx);
+        let Some(whole) = whole else { return };
+        let key = whole.packet.ip_tcp().ok().map(|(ip, tcp)| {
+            let ends = (ip.src(), tcp.src_port(), ip.dst(), tcp.dst_port());
+            connection_key(SocketAddr::new(ends.0, ends.1), SocketAddr::new(ends.2, ends.3))
+        });
+        let is_split =
+            key.is_some_and(|key| self.index.contains_key(&key) || self.shard.other_owner(&key).is_some());
+        if !is_split {
+            return whole.parts.into_iter().for_each(|part| self.pass(port, part, cx));
+        }
+        whole.parts.into_iter().for_each(|part| cx.consume(part));
+        cx.made();
+        self.on_tcp(port, whole.packet, Route::Direct, cx);
+    }
+
+    fn drop_fragments(&mut self, dropped: Vec<(Packet, FragmentDrop)>, cx: &mut Cx<'_>) {
+        self.totals.packets_dropped += dropped.len() as u64;
+        dropped.into_iter().for_each(|(packet, _)| cx.drop(packet, DropReason::Fragment));
     }
 
     fn on_tcp(&mut self, port: Port, packet: Packet, route: Route, cx: &mut Cx<'_>) {
@@ -536,6 +618,11 @@ impl Element for Gateway {
 
     fn on_wake(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
+        if self.fragments.deadline().is_some_and(|at| at <= now) {
+            let mut dropped = Vec::new();
+            self.fragments.on_deadline(now, &mut dropped);
+            self.drop_fragments(dropped, cx);
+        }
         if self.touched_until.is_some_and(|at| at <= now) {
             self.touched_until = None;
             for slot in std::mem::take(&mut self.touched) {
@@ -559,11 +646,12 @@ impl Element for Gateway {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.timers.first().map(|(at, _)| *at).into_iter().chain(self.touched_until).min()
+        let timer = self.timers.first().map(|(at, _)| *at);
+        timer.into_iter().chain(self.touched_until).chain(self.fragments.deadline()).min()
     }
 
     fn held(&self) -> u64 {
-        0 // what waits are bytes of connections
+        self.fragments.held() // all else that waits are bytes of connections
     }
 
     fn inspect(&self) -> Inspection {

@@ -23,6 +23,8 @@ pub enum FlowEnd {
     Asymmetric,
     /// One of the hosts has opened another connection between the same ends.
     Replaced,
+    /// The gateway has ended with undelivered payload.
+    Cut,
     /// The gateway gave it up with undelivered payload, because its peer is down.
     Abandoned,
 }
@@ -40,6 +42,7 @@ impl FlowEnd {
             FlowEnd::HandedOver => "handed_over",
             FlowEnd::Asymmetric => "asymmetric",
             FlowEnd::Replaced => "replaced",
+            FlowEnd::Cut => "cut",
             FlowEnd::Abandoned => "abandoned",
         }
     }

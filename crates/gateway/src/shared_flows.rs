@@ -7,7 +7,7 @@
 use farpace_path::Port;
 use farpace_wire::Packet;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -24,6 +24,9 @@ pub(crate) fn connection_key(a: SocketAddr, b: SocketAddr) -> ConnectionKey {
     if a <= b { (a, b) } else { (b, a) }
 }
 
+/// Two hosts, the lesser first.
+type HostPair = (IpAddr, IpAddr);
+
 /// The connections that the gateways of several threads share, as one of these gateways sees them. Clones
 /// belong to the same gateway.
 #[derive(Clone)]
@@ -36,6 +39,8 @@ pub struct SharedFlows {
 struct Shards {
     /// Which gateway has a connection. Empty if there is one gateway.
     owners: Vec<Mutex<BTreeMap<ConnectionKey, usize>>>,
+    /// How many connections there are between two hosts: their fragments belong to them.
+    pairs: Vec<Mutex<BTreeMap<HostPair, usize>>>,
     inboxes: Vec<Inbox>,
     account: Account,
 }
@@ -64,6 +69,7 @@ impl Shards {
         let parts = if count > 1 { PARTS } else { 0 };
         Shards {
             owners: (0..parts).map(|_| Mutex::default()).collect(),
+            pairs: (0..PARTS).map(|_| Mutex::default()).collect(),
             inboxes: (0..count).map(|_| Inbox::default()).collect(),
             account: Account::default(),
         }
@@ -111,11 +117,33 @@ impl SharedFlows {
     /// # Errors
     /// The other gateway that has it.
     pub(crate) fn claim(&self, key: &ConnectionKey) -> Result<(), usize> {
-        let Some(part) = self.part(key) else { return Ok(()) };
-        match *lock(part).entry(*key).or_insert(self.own) {
-            owner if owner == self.own => Ok(()),
-            other => Err(other),
+        if let Some(part) = self.part(key) {
+            let owner = *lock(part).entry(*key).or_insert(self.own);
+            if owner != self.own {
+                return Err(owner);
+            }
         }
+        let (part, pair) = self.pair(key.0.ip(), key.1.ip());
+        *lock(part).entry(pair).or_insert(0) += 1;
+        Ok(())
+    }
+
+    /// Some gateway has a connection between these hosts.
+    pub(crate) fn is_between(&self, a: IpAddr, b: IpAddr) -> bool {
+        let (part, pair) = self.pair(a, b);
+        lock(part).contains_key(&pair)
+    }
+
+    fn pair(&self, a: IpAddr, b: IpAddr) -> (&Mutex<BTreeMap<HostPair, usize>>, HostPair) {
+        let mix = |ip: IpAddr| match ip {
+            IpAddr::V4(v4) => v4.to_bits() as usize,
+            IpAddr::V6(v6) => v6
+                .segments()
+                .into_iter()
+                .fold(0usize, |sum, word| sum.wrapping_mul(31).wrapping_add(usize::from(word))),
+        };
+        let part = &self.all.pairs[(mix(a) ^ mix(b)) % PARTS];
+        (part, if a <= b { (a, b) } else { (b, a) })
     }
 
     /// Another gateway that has this connection.
@@ -128,6 +156,14 @@ impl SharedFlows {
     pub(crate) fn release(&self, key: &ConnectionKey) {
         if let Some(part) = self.part(key) {
             lock(part).remove(key);
+        }
+        let (part, pair) = self.pair(key.0.ip(), key.1.ip());
+        let mut pairs = lock(part);
+        if let Some(count) = pairs.get_mut(&pair) {
+            *count -= 1;
+            if *count == 0 {
+                pairs.remove(&pair);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use farpace_tcp::ConnectionState;
 use farpace_units::{ByteCount, Packets, Rate, Span};
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 
 /// The two sides of a gateway.
@@ -142,6 +143,21 @@ pub struct FlowView {
     pub undelivered: [ByteCount; 2],
 }
 
+impl FlowView {
+    /// Orders connections: the least has the highest rate, then the most bytes.
+    pub(crate) fn rank(rates: [Rate; 2], moved: [ByteCount; 2]) -> Reverse<(u64, ByteCount)> {
+        let [a, b] = rates.map(Rate::bits_per_sec);
+        Reverse((a.saturating_add(b), moved[0] + moved[1]))
+    }
+
+    /// Of connections of several gateways the busiest ones, in the order of
+    /// [`Gateway::busiest`](crate::Gateway::busiest).
+    pub fn keep_busiest(flows: &mut Vec<FlowView>, most: usize) {
+        flows.sort_by_key(|flow| FlowView::rank(flow.rates, flow.moved));
+        flows.truncate(most);
+    }
+}
+
 /// Counters of a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GatewayTotals {
@@ -173,6 +189,8 @@ pub struct GatewayTotals {
     pub packets_handed_over: u64,
     /// Connections handed over to their hosts, with nothing undelivered.
     pub handed_over: u64,
+    /// Connections that the gateway has reset, with undelivered payload, because it ended.
+    pub cut: u64,
     /// Connections that ended with a reset or a timeout.
     pub ended_by_error: u64,
     /// Connections whose opener was answered though the answer did not pass here: one direction takes
@@ -215,6 +233,7 @@ impl GatewayTotals {
             packets_dropped: both(|totals| totals.packets_dropped),
             packets_handed_over: both(|totals| totals.packets_handed_over),
             handed_over: both(|totals| totals.handed_over),
+            cut: both(|totals| totals.cut),
             ended_by_error: both(|totals| totals.ended_by_error),
             asymmetric: both(|totals| totals.asymmetric),
             wan_bytes_sent: bytes(|totals| totals.wan_bytes_sent),

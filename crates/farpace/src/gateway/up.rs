@@ -129,7 +129,7 @@ pub fn run(args: &GatewayUpArgs) -> Result<ExitCode> {
         true => terminal::print(&format!("{}\n", end.json))?,
         false => terminal::print(&format!(
             "{} connections split, {} handed over at the end, {} cut; {} to the WAN, {} to the LAN\n",
-            totals.split, totals.handed_over, totals.connections, totals.moved[0], totals.moved[1]
+            totals.split, totals.handed_over, totals.cut, totals.moved[0], totals.moved[1]
         ))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
 mod captures;
+mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod dashboard;
 mod endings;
+mod firewalls;
 mod gain;
 mod harness;
 mod in_the_clear;

@@ -294,6 +294,11 @@ impl Net {
             .unwrap();
     }
 
+    /// The gateway ends.
+    pub fn cut(&mut self) {
+        self.world.call(self.gateway, &mut self.tap, |gateway: &mut Gateway, cx| gateway.cut(cx)).unwrap();
+    }
+
     /// The gateway is killed, and another takes its place.
     pub fn restart(&mut self, config: GatewayConfig) {
         *self.world.element_mut::<Gateway>(self.gateway).unwrap() = Gateway::new(config);

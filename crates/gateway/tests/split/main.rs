@@ -7,6 +7,7 @@ mod bytes;
 mod comparison;
 mod endings;
 mod faults;
+mod fragments;
 mod handshake;
 mod harness;
 mod hours;

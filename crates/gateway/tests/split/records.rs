@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use crate::limits::numbered_syn;
-use farpace_gateway::{EndedFlow, FlowEnd, Gateway, GatewaySide, LegLimit, MAX_ENDED};
+use farpace_gateway::{EndedFlow, FlowEnd, FlowView, Gateway, GatewaySide, LegLimit, MAX_ENDED};
 use farpace_path::Cx;
 use farpace_tcp::CloseReason;
 use farpace_units::{ByteCount, Rate, Span};
@@ -74,6 +74,12 @@ fn how_it_ended_is_told() {
         net.run_for(Span::from_secs(3));
     };
     assert_eq!(ends(&refused), [FlowEnd::NotOpened]);
+    // The server is silent: the gateway gives it up.
+    let silent = |net: &mut Net| {
+        net.inject(Gateway::LAN, crate::limits::syn(1));
+        net.run_for(Span::from_secs(100));
+    };
+    assert_eq!(ends(&silent), [FlowEnd::NotOpened]);
     let drained = |net: &mut Net| {
         serve(net, linux(), 0);
         call(net, linux(), 3_000_000);
@@ -114,4 +120,30 @@ fn records_that_wait_are_bounded() {
     let (ended, lost) = take(&mut net);
     assert_eq!((ended.len(), lost), (MAX_ENDED, 70_000 - MAX_ENDED as u64));
     assert!(ended.iter().all(|flow| flow.end == FlowEnd::Replaced));
+}
+
+/// Breaks: with more connections than are shown, the busiest one is missing.
+#[test]
+fn the_busiest_connections_are_shown() {
+    let mut net = Net::new(recorded());
+    serve(&mut net, linux(), 0);
+    let idle: Vec<_> = (0..20).map(|_| record()).collect();
+    for own in &idle {
+        net.connect(linux(), Program { closes: false, ..Program::new(1_000, [1, 2], own) });
+    }
+    net.run_for(Span::from_secs(5));
+    let busy = record();
+    net.connect(linux(), Program { closes: false, ..Program::new(50_000_000, [1, 2], &busy) });
+    net.run_for(Span::from_secs(4));
+    let (now, gateway) = (net.world.now(), net.gateway());
+    let rate = |view: &FlowView| view.rates[0].bits_per_sec();
+    let shown = gateway.busiest(now, 1);
+    assert_eq!((shown.len(), gateway.flows(now).map(|view| rate(&view)).max()), (1, Some(rate(&shown[0]))));
+    assert!(rate(&shown[0]) > 0);
+    assert_eq!((gateway.busiest(now, 100).len(), gateway.busiest(now, 0).len()), (21, 0));
+    // Of two gateways.
+    let mut both = gateway.busiest(now, 100);
+    both.reverse();
+    FlowView::keep_busiest(&mut both, 1);
+    assert_eq!(both, shown);
 }

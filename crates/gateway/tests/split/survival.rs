@@ -1,7 +1,7 @@
 //! Connections outlive the gateway.
 
 use crate::harness::*;
-use farpace_gateway::{GatewayConfig, GatewayTotals, PolicyTable};
+use farpace_gateway::{Gateway, GatewayConfig, GatewayTotals, PolicyTable};
 use farpace_tcp::CloseReason;
 use farpace_units::Span;
 
@@ -100,4 +100,30 @@ fn a_connection_that_is_abandoned_in_the_middle_is_reset_at_the_lan() {
         assert_eq!((net.totals().connections, net.totals().ended_by_error), (0, 1));
         assert_eq!(client.borrow().ended, Some(CloseReason::Reset), "{up} B up, {down} B down");
     }
+}
+
+/// Breaks: hosts of a connection that is left when the gateway ends wait for each other for good.
+#[test]
+fn what_is_left_at_the_end_is_reset_at_both_hosts() {
+    let mut net = Net::new(Plan { config: GatewayConfig { keep_ended: true, ..config() }, ..Plan::new() });
+    let server = record();
+    let made = server.clone();
+    net.listen(linux(), move || Program { reads_nothing: true, ..Program::new(0, [2, 1], &made) });
+    let client = call(&mut net, linux(), 20_000_000);
+    let quiet = record();
+    net.connect(linux(), Program { closes: false, ..Program::new(0, [1, 2], &quiet) });
+    net.run_for(Span::from_secs(20));
+    net.drain();
+    net.run_for(Span::from_secs(30));
+    assert_eq!((net.totals().connections, net.totals().handed_over), (1, 1));
+    net.cut();
+    net.run_for(Span::from_secs(2));
+    let totals = net.totals();
+    assert_eq!((totals.connections, totals.cut), (0, 1));
+    assert_eq!(client.borrow().ended, Some(CloseReason::Reset));
+    assert_eq!(quiet.borrow().ended, None);
+    let act = |gateway: &mut Gateway, _: &mut farpace_path::Cx<'_>| gateway.take_ended();
+    let (ended, _) = net.world.call(net.gateway, &mut net.tap, act).unwrap();
+    let ends: Vec<_> = ended.iter().map(|flow| flow.end.name()).collect();
+    assert_eq!(ends, ["handed_over", "cut"]);
 }

@@ -111,6 +111,23 @@ pub fn routes_of(family: IpFamily, table: &str) -> Result<String, SystemError> {
     }
 }
 
+/// Sets a default route in a table again that a [`Setup`] has set before, and will take away.
+///
+/// # Errors
+/// See [`SystemError`].
+pub fn restore_default_route(family: IpFamily, interface: &str, table: u32) -> Result<(), SystemError> {
+    let words = format!("{} route replace default dev {interface} table {table}", family.option());
+    tool::run(&tool::line("ip", None, &words)).map(drop)
+}
+
+/// Sets the MTU of an interface that this process has made.
+///
+/// # Errors
+/// See [`SystemError`].
+pub fn set_own_mtu(interface: &str, mtu: u16) -> Result<(), SystemError> {
+    tool::run(&tool::line("ip", None, &format!("link set dev {interface} mtu {mtu}"))).map(drop)
+}
+
 /// The device by which this host itself sends packets of a protocol, such as `icmp`, to an address; none:
 /// there is no route. Rules with `iif lo` take part.
 ///
@@ -132,7 +149,20 @@ pub fn route_of_own(to: IpAddr, protocol: &str) -> Result<Option<String>, System
 /// # Errors
 /// `nft` fails.
 pub fn packet_filter() -> Result<Option<String>, SystemError> {
-    match tool::run(&tool::words("nft list ruleset")) {
+    listed_filter("nft list ruleset")
+}
+
+/// The same as JSON, and as text with the handles of rules. None: `nft` is not installed.
+///
+/// # Errors
+/// `nft` fails, or was built without JSON.
+pub fn packet_filter_rules() -> Result<Option<(String, String)>, SystemError> {
+    let json = listed_filter("nft -j list ruleset")?;
+    Ok(json.zip(listed_filter("nft -a list ruleset")?))
+}
+
+fn listed_filter(line: &str) -> Result<Option<String>, SystemError> {
+    match tool::run(&tool::words(line)) {
         Ok(text) => Ok(Some(text)),
         Err(SystemError::NoTool(_)) => Ok(None),
         Err(other) => Err(other),
