@@ -1,6 +1,7 @@
 //! A layer below the kernel's own stack: a TAP device in front, which has the address, and real interfaces
 //! behind, whose frames the kernel must not take for its own.
 
+use crate::interface_lock::InterfaceLock;
 use anyhow::{Context, Result, bail};
 use farpace_live::DeviceInfo;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
@@ -26,12 +27,20 @@ pub fn address(text: &str) -> Result<(IpAddr, u8), String> {
     Ok((address, bits))
 }
 
+/// Interfaces that are taken from the kernel's stack; it has them back when this is dropped.
+#[derive(Debug)]
+pub struct TakenInterfaces {
+    _setup: Setup,
+    _locks: Vec<InterfaceLock>,
+}
+
 /// Takes interfaces from the kernel's stack: it answers no ARP there and takes no packets, until the setup is
-/// taken back.
+/// dropped.
 ///
 /// # Errors
-/// An interface that is not there, that is given twice or still has an address, or no right to.
-pub fn take(interfaces: &[&str]) -> Result<Setup> {
+/// An interface that is not there, that is given twice, that another process has or that still has an
+/// address, or no right to.
+pub fn take(interfaces: &[&str]) -> Result<TakenInterfaces> {
     for (at, interface) in interfaces.iter().enumerate() {
         if interfaces[..at].contains(interface) {
             bail!("`{interface}` is given twice");
@@ -44,6 +53,7 @@ pub fn take(interfaces: &[&str]) -> Result<Setup> {
             );
         }
     }
+    let locks = InterfaceLock::take_all(interfaces.iter().copied())?;
     let setup = Setup::begin("below")?;
     for interface in interfaces {
         // It answers for no address; and what comes here from where the way back leads elsewhere is dropped
@@ -55,7 +65,7 @@ pub fn take(interfaces: &[&str]) -> Result<Setup> {
             setup.sysctl(None, &format!("net.ipv6.conf.{name}.disable_ipv6"), "1")?;
         }
     }
-    Ok(setup)
+    Ok(TakenInterfaces { _setup: setup, _locks: locks })
 }
 
 /// The addresses of an interface with the bits of their networks. Link-local IPv6 addresses are left out:

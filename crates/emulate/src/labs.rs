@@ -2,7 +2,9 @@
 
 pub use crate::state::{HostState, SiteState, check_name, log_file, make_folder};
 
+use crate::state::logs;
 use anyhow::{Result, bail};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// So long a lab may take to end when it is asked to.
@@ -66,6 +68,22 @@ pub fn seen() -> Result<Vec<NamespaceStatus>> {
     Ok(SiteState::all()?.into_iter().map(look).collect())
 }
 
+/// Labs that have gone by themselves and have left words: name and log.
+///
+/// # Errors
+/// Files that are not ours.
+pub fn lost() -> Result<Vec<(String, PathBuf)>> {
+    let mut lost = Vec::new();
+    for name in logs()? {
+        let is_up = SiteState::read(&name)?.is_some_and(|lab| lab.process().is_alive());
+        let log = log_file(&name);
+        if !is_up && log.metadata().is_ok_and(|about| about.len() > 0) {
+            lost.push((name, log));
+        }
+    }
+    Ok(lost)
+}
+
 fn dead() -> Result<Vec<SiteState>> {
     Ok(SiteState::all()?.into_iter().filter(|lab| !lab.process().is_alive()).collect())
 }
@@ -78,6 +96,10 @@ pub fn clean() -> Result<Vec<String>> {
     let dead = dead()?;
     dead.iter().try_for_each(SiteState::clean)?;
     dead.iter().for_each(SiteState::remove_log);
+    for (_, log) in lost()? {
+        // Whoever cannot remove it could not write it.
+        let _ = std::fs::remove_file(log);
+    }
     Ok(dead.into_iter().map(|lab| lab.name).collect())
 }
 

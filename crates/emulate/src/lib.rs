@@ -13,6 +13,7 @@ pub mod below;
 pub mod compare;
 mod drive;
 pub mod grid;
+mod interface_lock;
 pub mod labs;
 mod network;
 mod site;
@@ -22,6 +23,7 @@ mod watch;
 pub mod words;
 
 pub use drive::{DriveObserver, LiveFigures, NoFigures, drive, lateness_line};
+pub use interface_lock::InterfaceLock;
 pub use network::{Attachment, RealtimeNetwork, RealtimeOptions};
 pub use site::{INTERFACE, Residents, Site};
 pub use summary::{Accuracy, DirectionSummary, Drops, RealtimeSummary};

@@ -80,6 +80,29 @@ pub fn make_folder() -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make `{}`; labs need root", folder.display()))
 }
 
+/// Names of labs that have a log.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(crate) fn logs() -> Result<Vec<String>> {
+    names(".log")
+}
+
+/// Names of labs that have a file with this ending, in order.
+fn names(ending: &str) -> Result<Vec<String>> {
+    let folder = folder();
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", folder.display())),
+    };
+    let files = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        files.filter_map(|file| Some(file.strip_suffix(ending)?.to_owned())).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
 impl SiteState {
     /// The process that runs it.
     pub const fn process(&self) -> Process {
@@ -135,16 +158,7 @@ impl SiteState {
     /// # Errors
     /// As [`read`](SiteState::read).
     pub fn all() -> Result<Vec<SiteState>> {
-        let folder = folder();
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", folder.display())),
-        };
-        let files = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let mut names: Vec<String> =
-            files.filter_map(|file| Some(file.strip_suffix(".json")?.to_owned())).collect();
-        names.sort_unstable();
+        let names = names(".json")?;
         let states: Result<Vec<Option<SiteState>>> = names.iter().map(|name| SiteState::read(name)).collect();
         Ok(states?.into_iter().flatten().collect())
     }

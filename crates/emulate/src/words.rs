@@ -20,6 +20,19 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     format!("{number} {unit}").parse().map_err(|_| not(text, "a rate", "500mbit, 1gbit or \"500 Mbit/s\""))
 }
 
+/// A rate that is not zero.
+///
+/// # Errors
+/// As [`rate`], and zero.
+pub fn rate_above_zero(text: &str) -> Result<Rate, String> {
+    match rate(text)? {
+        zero if zero.bits_per_sec() == 0 => {
+            Err(format!("`{text}` carries nothing: expected a rate above zero"))
+        }
+        rate => Ok(rate),
+    }
+}
+
 /// A time: `5ms`.
 ///
 /// # Errors

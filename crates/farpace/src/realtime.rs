@@ -35,6 +35,11 @@ impl LateTolerance {
     }
 }
 
+/// How long a command runs, in words.
+pub fn until(lasts: Option<Span>) -> String {
+    lasts.map_or("until Ctrl-C".to_owned(), |lasts| format!("for {lasts}"))
+}
+
 /// Lines on a terminal that change in place. On standard error; elsewhere nothing is shown.
 pub struct RealtimeFigures {
     bar: Option<ProgressBar>,

@@ -3,6 +3,7 @@
 
 use crate::terminal;
 use anyhow::{Context, Result, bail};
+use farpace_emulate::words;
 use farpace_lab::scenario::{
     MAX_TEXT, MAX_TRACE, Scenario, Topology, TopologyFigures, explain, generate, schema,
 };
@@ -69,7 +70,7 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 4)]
         size: u16,
         /// Rate of the bottleneck
-        #[arg(long, value_name = "RATE", default_value = "100 Mbit/s")]
+        #[arg(long, value_name = "RATE", default_value = "100 Mbit/s", value_parser = words::rate_above_zero)]
         rate: Rate,
         /// One-way delay of its links
         #[arg(long, value_name = "TIME", default_value = "10 ms")]

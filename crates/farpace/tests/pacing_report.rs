@@ -255,3 +255,17 @@ fn tshark_counts_the_same_packets_and_bytes() {
         }
     }
 }
+
+/// Breaks: a mistake in --flow passes for a capture without a fault, or rates of `pacing up` are not those of
+/// `pacing report`.
+#[test]
+fn filters_that_leave_nothing_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("even.pcap"), pcap(false, 1, &even(300))).unwrap();
+    let words = ["pacing", "report", "even.pcap", "--no-report", "--rate", "100mbit", "--line", "1gbit"];
+    assert_eq!(run(dir.path(), &words).0, 0);
+    let filtered = [&words[..], &["--flow", "10.0.0.9"]].concat();
+    let (code, out, error) = run(dir.path(), &filtered);
+    assert_eq!((code, out.as_str()), (2, ""), "{error}");
+    assert!(error.contains("no flow of the captures is `10.0.0.9`"), "{error}");
+}

@@ -54,7 +54,8 @@ fn a_study_is_made_shown_and_joined() {
     for shard in ["1/2", "2/2"] {
         let mut words = sweep(&["--seeds", "4", "--shard", shard, "--quiet"]);
         words[7] = "parts";
-        assert_eq!(run(dir.path(), &words).0, 0);
+        let (code, out, error) = run(dir.path(), &words);
+        assert!(code == 0 && !out.contains("not there"), "{out}{error}");
     }
     let (code, _, error) = run(dir.path(), &["sweep", "merge", "parts", "--out", "parts"]);
     assert_eq!(code, 0, "{error}");
@@ -78,6 +79,8 @@ fn wrong_words_are_answered() {
         (&["--stop-at", "0"], "as in 2%"),
         (&["--seeds", "0"], "--seeds must be from 1"),
         (&["--vary", "seed=1,2"], "--seeds N"),
+        (&["--vary", "flows.bulk.size=1 kB,2 kB"], "flows.bulk.size is set and varied"),
+        (&["--vary", "links.wire.delay=5ms,0.005s"], "are the same value"),
         // 10^9 runs: how long, and what to do.
         (
             &[

@@ -211,6 +211,7 @@ fn wrong_overrides_are_reported() {
         ("hosts.e.address", "10.0.0.9", "`hosts` has no `e`", "there are a, b, c, d"),
         ("seed.x", "1", "`seed` is the number 1: it has no `x`", ""),
         ("seed", "one", "expected a whole number from 0, found the string \"one\"", "All random numbers"),
+        ("seed", "18446744073709551615", "the number 18446744073709551615 is beyond 2^63", ""),
         ("links.trunk.rate", "0 bit/s", "a rate of 0", "infinitely fast"),
         ("links.trunk.rate", "5 mbit", "unknown unit `mbit`", "did you mean `Mbit/s`?"),
         ("links.trunk.forward.policer", "{ rate = \"1 Mbit/s\" }", "`policer` has no `burst`", "16 MB"),

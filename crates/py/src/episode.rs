@@ -256,7 +256,10 @@ impl PyEpisode {
 
     /// Runs one step with this window and pacing rate.
     fn advance(&self, py: Python<'_>, window: PyRef<'_, PyWindow>) -> PyResult<StepNumbers> {
-        self.shared.lock().wanted = Some(window.clone());
+        // A window of before the handshake did not know how long segments are.
+        let mut window = window.clone();
+        window.measure(self.shared.lock().connection.mss);
+        self.shared.lock().wanted = Some(window);
         self.step(py, self.length)
     }
 }

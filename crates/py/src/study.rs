@@ -9,8 +9,8 @@ use farpace_lab::scenario::Scenario;
 use farpace_papers::controls::ControlComparison;
 use farpace_papers::{ProgressSink, Runner, chosen_controls};
 use farpace_study::{
-    Metric, PlanSpec, RunEnd, RunOptions, RunRecord, RunVerdict, ScenarioSource, Shard, StoredStudy,
-    StudyError, StudyPlan, StudySink, json, shard_folder, simulate, summarize,
+    Metric, PlanSpec, PointSummary, RunEnd, RunOptions, RunRecord, RunVerdict, ScenarioSource, Shard,
+    StoredStudy, StudyError, StudyPlan, StudySink, interval, json, shard_folder, simulate, summarize,
 };
 use farpace_tcp::config::ExternalControl;
 use farpace_units::Span;
@@ -176,15 +176,19 @@ pub fn show(study: PathBuf, flow: Option<String>) -> PyResult<(String, ArrowTabl
             (path, PointColumn::Text(points.iter().map(|p| p.values[axis].clone()).collect()))
         })
         .collect();
-    columns.push(("runs".into(), PointColumn::Number(points.iter().map(|p| Some(p.runs as f64)).collect())));
-    columns.push(("bad".into(), PointColumn::Number(points.iter().map(|p| Some(p.bad as f64)).collect())));
+    let counts: [(&str, fn(&PointSummary) -> usize); 3] =
+        [("runs", |p| p.runs), ("complete_runs", |p| p.complete), ("bad", |p| p.bad)];
+    for (name, count) in counts {
+        let numbers = points.iter().map(|p| Some(count(p) as f64)).collect();
+        columns.push((name.into(), PointColumn::Number(numbers)));
+    }
     for metric in Metric::ALL {
         let numbers = |of: fn(&farpace_papers::statistics::Summary) -> f64| {
             let finite = |n: f64| n.is_finite().then_some(n);
             points.iter().map(|p| p.metric(metric).map(of).and_then(finite)).collect()
         };
         columns.push((metric.key().to_owned(), PointColumn::Number(numbers(|s| s.mean))));
-        columns.push((format!("{}_ci95", metric.key()), PointColumn::Number(numbers(|s| s.ci95))));
+        columns.push((format!("{}_ci95", metric.key()), PointColumn::Number(numbers(interval))));
     }
     Ok((json(&stored, &points).to_string(), ArrowTable::of_columns(columns)?))
 }

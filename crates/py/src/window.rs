@@ -1,6 +1,6 @@
 //! The window of a connection, as code in Python sees and sets it.
 
-use farpace_tcp::Window;
+use farpace_tcp::{Window, slowest_pacing_rate};
 use farpace_units::{Packets, Rate};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -45,6 +45,11 @@ impl PyWindow {
         }
     }
 
+    /// Segments of the connection have so many bytes.
+    pub fn measure(&mut self, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes.max(1);
+    }
+
     /// The window in whole segments, at least 1.
     pub fn segments(&self) -> Packets {
         Packets::new(self.cwnd_segments.max(1.0) as u32)
@@ -52,7 +57,12 @@ impl PyWindow {
 
     /// The pacing rate; none: segments leave as the window allows.
     pub fn pacing(&self) -> Option<Rate> {
-        self.pacing_rate_bit_s.map(|rate| Rate::from_bits_per_sec(rate as u64))
+        self.pacing_rate_bit_s().map(|rate| Rate::from_bits_per_sec(rate as u64))
+    }
+
+    /// Slower than this nothing is paced, in bit/s.
+    fn slowest_bit_s(&self) -> f64 {
+        slowest_pacing_rate(self.mss_bytes).bits_per_sec() as f64
     }
 }
 
@@ -91,19 +101,23 @@ impl PyWindow {
         self.set_cwnd_segments(bytes / f64::from(self.mss_bytes))
     }
 
-    /// Rate at which payload leaves, in bit/s; None: as the window allows.
+    /// Rate at which payload leaves, in bit/s; None: as the window allows. The slowest is a segment in
+    /// 200 ms; it is in force, too, where segments have become longer since a rate was set.
     #[getter]
     fn pacing_rate_bit_s(&self) -> Option<f64> {
-        self.pacing_rate_bit_s
+        self.pacing_rate_bit_s.map(|rate| rate.max(self.slowest_bit_s()))
     }
 
     #[setter]
     fn set_pacing_rate_bit_s(&mut self, rate: Option<f64>) -> PyResult<()> {
+        let slowest = self.slowest_bit_s();
         if let Some(rate) = rate
-            && !(1.0..=MAX_PACING_RATE_BIT_S).contains(&rate)
+            && !(slowest..=MAX_PACING_RATE_BIT_S).contains(&rate)
         {
             return Err(PyValueError::new_err(format!(
-                "pacing_rate_bit_s = {rate}: a pacing rate is from 1 to 1e15 bit/s, or None for no pacing"
+                "pacing_rate_bit_s = {rate}: a pacing rate is from {slowest} bit/s, a segment of {} B in \
+                 200 ms, to 1e15 bit/s, or None for no pacing; set a small window to send less",
+                self.mss_bytes
             )));
         }
         self.pacing_rate_bit_s = rate;
@@ -117,7 +131,7 @@ impl PyWindow {
     }
 
     fn __repr__(&self) -> String {
-        let pacing = self.pacing_rate_bit_s.map_or_else(|| "None".to_owned(), |rate| format!("{rate}"));
+        let pacing = self.pacing_rate_bit_s().map_or_else(|| "None".to_owned(), |rate| format!("{rate}"));
         format!("<farpace.Window cwnd_segments={} pacing_rate_bit_s={pacing}>", self.cwnd_segments)
     }
 }

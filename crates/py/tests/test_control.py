@@ -1,11 +1,16 @@
 """Congestion controls written in Python. Each test says what breaks if it fails."""
 
+import functools
 import math
+import threading
+import types
 
+import numpy
 import polars
 import pytest
 
 import farpace
+from farpace import control_digest
 
 SCENARIO = {
     "title": "Two hosts",
@@ -152,7 +157,7 @@ def test_windows_and_rates_that_are_none(value):
         def on_start(self, window, event):
             window.pacing_rate_bit_s = value
 
-    with pytest.raises(ValueError, match="pacing_rate_bit_s = .*1 to 1e15 bit/s"):
+    with pytest.raises(ValueError, match="pacing_rate_bit_s = .* to 1e15 bit/s"):
         farpace.run(SCENARIO, controls={"mine": WrongRate})
 
 
@@ -218,6 +223,99 @@ def test_controls_by_share():
     assert result.summary["status"] == "complete" and len(made) == len(set(made)) == 2
 
 
+def _named_globals(text):
+    scope = {"__name__": "mine", "farpace": farpace}
+    exec(text, scope)
+    return scope["Mine"]
+
+
+def _controls_by(how, share):
+    """Controls that differ in a number alone, and have it in another place each."""
+
+    class Base(farpace.Control):
+        def __init__(self, share=0.5):
+            self.share = share
+
+        def on_ack(self, window, ack):
+            window.cwnd_segments += self.share * ack.acked_segments
+
+    class Default(Base):
+        def __init__(self, share=share):
+            super().__init__(share)
+
+    class Closure(Base):
+        def on_ack(self, window, ack):
+            window.cwnd_segments += share * ack.acked_segments
+
+    class Container(Base):
+        parameters = {"shares": [{"share": share}]}
+
+    class Object(Base):
+        inner = types.SimpleNamespace(share=share)
+
+    class Factory:
+        __slots__ = ("share",)
+
+        def __init__(self):
+            self.share = share
+
+        def __call__(self):
+            return Base(self.share)
+
+    def keyword(*, value=share):
+        return Base(value)
+
+    def helped():
+        return keyword()
+
+    if how == "global":
+        text = f"SHARES = {{'a': {share}}}\ndef helper(): return SHARES['a']\n"
+        return _named_globals(text + "class Mine(farpace.Control):\n def on_ack(self, w, a): helper()\n")
+    return {
+        "default": Default,
+        "closure": Closure,
+        "container": Container,
+        "object": Object,
+        "callable": Factory(),
+        "bound": Factory().__call__,
+        "keyword": keyword,
+        "inner": helped,
+        "partial": functools.partial(Base, share),
+        "partial keyword": functools.partial(Base, share=share),
+        "array": functools.partial(Base, numpy.array([share])),
+    }[how]
+
+
+@pytest.mark.parametrize(
+    "how",
+    "default closure container object callable bound keyword inner partial array global".split() + ["partial keyword"],
+)
+def test_controls_with_other_numbers_are_others(how):
+    """Breaks: a study takes the runs of one control for those of another, which differs in a number."""
+    one, same, other = (control_digest.digest(_controls_by(how, share)) for share in (0.1, 0.1, 0.9))
+    assert one == same != other
+
+
+def test_what_cannot_be_digested_is_run_again(tmp_path):
+    """Breaks: runs of a control with a part of which nothing is known are reused, or nobody hears of it."""
+    lock = threading.Lock()
+
+    class Locked(Reno):
+        def on_start(self, window, event):
+            with lock:
+                super().on_start(window, event)
+
+    with pytest.raises(control_digest.UnknownPart, match="`lock`, which on_start.* is an object of _thread.lock"):
+        control_digest.digest(Locked)
+    short = SCENARIO | {"flows": [SCENARIO["flows"][0] | {"size": "100 kB"}]}
+    keys = []
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="control `mine` cannot be told from another one: `lock`"):
+            study = farpace.sweep(short, {"links.wan.delay": ["1 ms"]}, out=tmp_path / "s", controls={"mine": Locked})
+        keys += polars.read_parquet(study.data_set)["run"].to_list()
+    assert len(keys) == len(set(keys)) == 2
+
+
 def test_a_study_compares_a_control_with_others(tmp_path):
     """Breaks: controls of one's own in studies: as values beside others, kept runs of another code, errors that
     are lost."""
@@ -230,11 +328,13 @@ def test_a_study_compares_a_control_with_others(tmp_path):
     rows = polars.read_parquet(study(Reno).data_set)
     assert sorted(rows["congestion"].to_list()) == ["cubic", "cubic", "mine", "mine"]
     assert set(rows["status"]) == {"complete"}
-    made = []
+    # A module counts by name: a list in the closure would be part of the control.
+    seen = types.ModuleType("seen")
+    seen.made = made = []
 
     class Counted(Reno):
         def __init__(self):
-            made.append(self)
+            seen.made.append(self)
 
     study(Counted)
     assert len(made) == 2, "other code, so its runs are made again, and those of cubic are not"
@@ -247,6 +347,8 @@ def test_a_study_compares_a_control_with_others(tmp_path):
 
     study(Slower)
     assert len(made) == 4
+
+    assert len(polars.read_parquet(study(Slower).data_set)) == 4, "rows of the other code are gone"
 
     # The scenario names it, and something else varies.
     made.clear()
@@ -267,3 +369,22 @@ def test_a_study_compares_a_control_with_others(tmp_path):
         study(Reno, backend="ray")
     with pytest.raises(ValueError, match="controls="):
         farpace.sweep(farpace.Scenario(short, controls=["mine"]), vary, out=tmp_path / "none")
+
+
+def test_a_pacing_rate_is_in_force_or_refused():
+    """Breaks: a pacing rate is silently raised, so that a control reads another one than is in force."""
+    seen = []
+
+    class Paced(Reno):
+        def on_start(self, window, event):
+            slowest = window.mss_bytes * 8 / 0.2
+            for refused in (1, slowest - 1):
+                with pytest.raises(ValueError, match=f"from {slowest:.0f} bit/s, a segment of {window.mss_bytes} B"):
+                    window.pacing_rate_bit_s = refused
+            window.pacing_rate_bit_s = slowest
+            seen.append((window.pacing_rate_bit_s, slowest))
+
+    short = SCENARIO | {"flows": [SCENARIO["flows"][0] | {"size": "100 kB"}]}
+    made = flow(farpace.run(short, controls={"mine": Paced}))
+    assert [read for read, _ in seen] == [slowest for _, slowest in seen] and len(seen) == 1
+    assert made["goodput_bit_s"] < 1.1 * seen[0][1]

@@ -1,9 +1,12 @@
 """The Python package. Each test says what breaks if it fails."""
 
+import json
+import math
 import struct
 import threading
 import time
 
+import numpy
 import polars
 import pytest
 
@@ -127,3 +130,66 @@ def test_the_lock_is_released():
         time.sleep(0.001)
     thread.join()
     assert len(ticks) > 10
+
+
+def test_values_are_those_of_python(tmp_path):
+    """Breaks: values that Python has and TOML spells otherwise: tables, numbers of NumPy, text with commas."""
+    outage = [{"at": "10 ms", "lasts": "500 ms"}]
+    cut = farpace.run(SCENARIO, links__wan__forward__outages=outage)
+    assert flow_time(cut) > 0.5 > flow_time(farpace.run(SCENARIO))
+    table = farpace.run(SCENARIO, links__wan__forward={"loss": 0.0, "outages": outage})
+    assert table.summary["flows"] == cut.summary["flows"]
+    assert farpace.run(SCENARIO, seed=numpy.int64(7)).summary["scenario"]["seed"] == 7
+    assert farpace.run({**SCENARIO, "seed": numpy.uint8(7)}).summary["scenario"]["seed"] == 7
+    loss = numpy.linspace(0, 0.01, 3)
+    study = farpace.sweep(SCENARIO, {"links.wan.forward.loss": loss}, out=tmp_path / "loss", seeds=numpy.int32(1))
+    assert polars.DataFrame(study.points)["links.wan.forward.loss"].to_list() == ["0.0", "0.005", "0.01"]
+    titles = ["a, b", "it's", 'say "x"', "plain"]
+    study = farpace.sweep(SCENARIO, {"title": titles}, out=tmp_path / "titles")
+    assert [json.loads(title) if '"' in title else title for title in points_of(study)] == titles
+    outages = [outage, []]
+    study = farpace.sweep(SCENARIO, {"links.wan.forward.outages": outages}, out=tmp_path / "outages")
+    assert study.summary["status"] == {"complete": 2}
+
+
+def flow_time(result):
+    return result.summary["flows"][0]["completion_s"]
+
+
+def points_of(study):
+    return polars.DataFrame(study.points)["title"].to_list()
+
+
+@pytest.mark.parametrize(
+    "error, words, call",
+    [
+        (ValueError, "links.wan.forward.loss: nan", lambda: farpace.run(SCENARIO, links__wan__forward__loss=math.nan)),
+        (ValueError, "seed: nan", lambda: farpace.run({**SCENARIO, "seed": math.nan})),
+        (ValueError, "seed: None is no value", lambda: farpace.run(SCENARIO, seed=None)),
+        (ValueError, "seed: 9223372036854775808 is too large", lambda: farpace.run(SCENARIO, seed=2**63)),
+        (TypeError, "seed: <object", lambda: farpace.run(SCENARIO, seed=object())),
+        (TypeError, "the key 1", lambda: farpace.run({1: 2})),
+        (TypeError, "vary is a dictionary", lambda: farpace.sweep(SCENARIO, ["links.wan.delay=5ms"], out="x")),
+        (TypeError, "seed: 3 is no list", lambda: farpace.sweep(SCENARIO, {"seed": 3}, out="x")),
+        (ValueError, "jobs = 0", lambda: farpace.sweep(SCENARIO, {"links.wan.delay": "1ms"}, out="x", jobs=0)),
+        (ValueError, "at least one capture", lambda: farpace.explain()),
+        (ValueError, "seeds = 0", lambda: farpace.cc.compare("lossy", only=["cubic"], seeds=0)),
+        (
+            ValueError,
+            "set and varied",
+            lambda: farpace.sweep(SCENARIO, {"links.wan.delay": "1ms,2ms"}, out="x", links__wan__delay="3 ms"),
+        ),
+    ],
+)
+def test_mistakes_are_named(error, words, call):
+    """Breaks: a wrong value is taken, or answered with words of the inside."""
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_points_say_how_many_runs_completed(tmp_path):
+    """Breaks: the mean completion time of the runs that completed passes for that of all."""
+    vary = {"duration": ["50 ms", "60 s"]}
+    points = polars.DataFrame(farpace.sweep(SCENARIO, vary, out=tmp_path / "cut").points)
+    assert points["runs"].to_list() == [1, 1] and points["complete_runs"].to_list() == [0, 1]
+    assert points["completion_s"].is_null().to_list() == [True, False]

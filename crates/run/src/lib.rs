@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod classes;
+mod datagrams;
 mod input;
 mod library;
 mod nics;
@@ -21,6 +22,7 @@ mod watch;
 pub mod words;
 
 pub use classes::{CompletionTimes, FlowClassSummary};
+pub use datagrams::DatagramSummary;
 pub use input::RunInput;
 pub use library::{RunResult, run_scenario};
 pub use nics::NicsSummary;

@@ -3,7 +3,7 @@
 use crate::RunInput;
 use crate::summary::{FlowSummary, RunSummary};
 use crate::watch::{MAX_SHOWN, Pictures, RunWatch};
-use crate::{classes, nics, pacing, tables, words};
+use crate::{classes, datagrams, nics, pacing, tables, words};
 use farpace_lab::scenario::explain;
 use farpace_report::{
     BandwidthSeries, BinInterval, BinnedSeries, Figure, Page, RateLimit, bandwidth, time_sequence_with_drops,
@@ -41,6 +41,7 @@ pub fn page(
         classes::table(&summary.classes),
         classes::times(&summary.classes),
         tables::again(summary),
+        datagrams::table(&summary.datagrams),
         pacing::table(&summary.pacing),
         nics::table(&summary.nics),
         tables::drops(summary),

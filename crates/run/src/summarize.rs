@@ -2,6 +2,7 @@
 
 use crate::RunInput;
 use crate::classes::{ClassedFlow, classes};
+use crate::datagrams::DatagramSummary;
 use crate::nics::NicsSummary;
 use crate::pacing::PacingSummary;
 use crate::summary::{
@@ -39,6 +40,8 @@ pub fn summarize(input: &RunInput, outcome: &RunOutcome, watch: &RunWatch, inter
         cause: d.reason.name(),
         packets: d.packets,
     });
+    let datagrams = scenario.datagrams.iter().zip(&outcome.datagrams);
+    let datagrams = datagrams.map(|(flow, outcome)| DatagramSummary::new(flow, outcome));
     let left_out = outcome.captures.iter().filter(|c| !c.skipped.is_zero()).map(|c| {
         let name = c.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         (name, c.skipped.get())
@@ -57,6 +60,7 @@ pub fn summarize(input: &RunInput, outcome: &RunOutcome, watch: &RunWatch, inter
         ended: outcome.ended,
         classes: classes(&flows.iter().map(classed).collect::<Vec<_>>()),
         flows,
+        datagrams: datagrams.collect(),
         pacing: outcome.pacing.iter().map(PacingSummary::new).collect(),
         nics: outcome.nics.iter().map(NicsSummary::new).collect(),
         drops: drops.collect(),

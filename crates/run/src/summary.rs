@@ -1,6 +1,7 @@
 //! What came of a run, in the form of `--json` and `summary.json` (docs/json.md).
 
 use crate::classes::FlowClassSummary;
+use crate::datagrams::DatagramSummary;
 use crate::nics::NicsSummary;
 use crate::pacing::PacingSummary;
 use crate::watch::{RunTime, seconds};
@@ -47,6 +48,8 @@ pub struct RunSummary {
     /// Flows of workloads, by class; left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<FlowClassSummary>,
+    /// The flows of datagrams, in the order of the scenario.
+    pub datagrams: Vec<DatagramSummary>,
     /// What came of pacing, one for each paced direction of a link.
     pub pacing: Vec<PacingSummary>,
     /// Hosts with several NICs.

@@ -1,7 +1,7 @@
 //! The summary as tables, for the terminal and for the report.
 
 use crate::summary::{FlowSummary, RunSummary, Status};
-use crate::{classes, nics, pacing, words};
+use crate::{classes, datagrams, nics, pacing, words};
 use farpace_report::{Table, TableCell, TableColumn, fill, number};
 use farpace_units::{Span, grouped};
 use std::path::Path;
@@ -38,6 +38,7 @@ pub fn text(summary: &RunSummary, width: Option<usize>) -> String {
         classes::table(&summary.classes),
         classes::times(&summary.classes),
         again(summary),
+        datagrams::table(&summary.datagrams),
         pacing::table(&summary.pacing),
         nics::table(&summary.nics),
         drops(summary),
@@ -132,6 +133,7 @@ pub fn spent(f: &FlowSummary) -> Table {
     let mut table = Table::new("Where the time went", columns);
     let total = f.spent.total().as_secs_f64();
     for (span, what) in [
+        (f.spent.connecting, "connecting: the handshake was not over"),
         (f.spent.silent, "standing still: at most one packet arrived per round trip"),
         (f.spent.crawling, "crawling: for ten round trips or more, below 1 % of what the path can carry"),
         (f.spent.recovering, "recovering from losses (Recovery, Loss or CWR state)"),

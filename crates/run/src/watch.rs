@@ -7,6 +7,7 @@ use farpace_lab::scenario::{FlowSpec, Scenario};
 use farpace_lab::{FlowSample, Run, RunError, SilenceMeter};
 use farpace_path::Meter;
 use farpace_report::{FlightRecorder, WindowHistory};
+use farpace_tcp::ConnectionState;
 use farpace_units::{ByteCount, Instant, Span};
 use serde::Serialize;
 
@@ -19,10 +20,12 @@ const AFTER: u64 = 20;
 /// One part in so many of what the path can carry is a crawl.
 const CRAWL: u64 = 100;
 
-/// Where the time of a transfer went, from the first arrival to the last byte. Each bin counts for one of
-/// them.
+/// Where the time of a transfer went, from connecting to the last byte. Each bin counts for one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RunTime {
+    /// Before the handshake was over: a SYN or its answer may have been lost.
+    #[serde(rename = "connecting_s", serialize_with = "seconds")]
+    pub connecting: Span,
     /// In silences: at most one packet arrived per round trip, although there was something to send.
     #[serde(rename = "silent_s", serialize_with = "seconds")]
     pub silent: Span,
@@ -38,8 +41,7 @@ pub struct RunTime {
     /// As much in flight as the congestion window allows.
     #[serde(rename = "congestion_window_s", serialize_with = "seconds")]
     pub congestion_window: Span,
-    /// Less in flight than the windows allow: the sender had nothing more to send, no room to hold it, or no
-    /// connection yet.
+    /// Less in flight than the windows allow: the sender had nothing more to send, or no room to hold it.
     #[serde(rename = "other_s", serialize_with = "seconds")]
     pub other: Span,
 }
@@ -50,7 +52,9 @@ pub fn seconds<S: serde::Serializer>(span: &Span, s: S) -> Result<S::Ok, S::Erro
 
 impl RunTime {
     fn add(&mut self, more: RunTime) {
-        let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = more;
+        let RunTime { connecting, silent, crawling, recovering, receiver_window, congestion_window, other } =
+            more;
+        self.connecting += connecting;
         self.silent += silent;
         self.crawling += crawling;
         self.recovering += recovering;
@@ -62,8 +66,9 @@ impl RunTime {
     /// part.
     pub(crate) fn within(mut self, most: Span) -> RunTime {
         let mut over = self.total() - most;
-        let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = &mut self;
-        let mut parts = [silent, crawling, recovering, receiver_window, congestion_window, other];
+        let RunTime { connecting, silent, crawling, recovering, receiver_window, congestion_window, other } =
+            &mut self;
+        let mut parts = [connecting, silent, crawling, recovering, receiver_window, congestion_window, other];
         parts.sort_by_key(|part| std::cmp::Reverse(**part));
         for part in parts {
             let less = over.min(*part);
@@ -73,8 +78,9 @@ impl RunTime {
     }
     /// All of it.
     pub fn total(&self) -> Span {
-        let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = *self;
-        silent + crawling + recovering + receiver_window + congestion_window + other
+        let RunTime { connecting, silent, crawling, recovering, receiver_window, congestion_window, other } =
+            *self;
+        connecting + silent + crawling + recovering + receiver_window + congestion_window + other
     }
 }
 
@@ -138,8 +144,12 @@ impl FlowWatch {
         }
     }
     fn sample(&mut self, bin: Span, s: &FlowSample) {
-        self.begun |= s.arrived > 0;
-        if !self.begun || self.delivered >= self.size {
+        self.begun |= s.sender.state != ConnectionState::SynSent;
+        if self.delivered >= self.size {
+            return;
+        }
+        if !self.begun {
+            self.spent.connecting += bin;
             return;
         }
         self.delivered += s.delivered;
@@ -342,7 +352,7 @@ impl RecordSink for RunWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_tcp::{ConnectionInspection, ConnectionState};
+    use farpace_tcp::ConnectionInspection;
     use farpace_units::Packets;
 
     const SCENARIO: &str = r#"
@@ -405,10 +415,12 @@ mod tests {
         let scenario = Scenario::parse(SCENARIO, "t").unwrap();
         let mut watch = RunWatch::new(&scenario, false);
         let (open, recovery) = (RecoveryState::Open, RecoveryState::Recovery);
+        let mut connecting = sample(0, 0, open);
+        connecting.sender.state = ConnectionState::SynSent;
         let idle = FlowSample { idle: true, ..sample(0, 0, open) };
         // A full path carries about 800 segments per bin of 10 ms, a crawl 8 at most.
         for (bins, s) in [
-            (5, sample(0, 0, open)), // before the first arrival
+            (5, connecting),
             (7, sample(400, 99, open)),
             (20, sample(1, 5, recovery)),
             (30, sample(2, 5, recovery)),
@@ -427,6 +439,7 @@ mod tests {
         watch.end_stretches();
         let ms = |n| Span::from_millis(n);
         let expected = RunTime {
+            connecting: ms(50),
             silent: ms(200),
             crawling: ms(300),
             recovering: ms(270),

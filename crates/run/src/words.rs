@@ -135,8 +135,10 @@ fn held_back(flow: &FlowSummary) -> String {
 
 /// The parts of a transfer's time, in a few words.
 fn parts(spent: &RunTime) -> Vec<(Span, &'static str)> {
-    let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = *spent;
+    let RunTime { connecting, silent, crawling, recovering, receiver_window, congestion_window, other } =
+        *spent;
     vec![
+        (connecting, "connecting"),
         (silent, "standing still"),
         (crawling, "crawling (below 1 % of what the path can carry)"),
         (recovering, "recovering from losses"),

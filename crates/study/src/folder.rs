@@ -6,12 +6,13 @@
 use crate::dataset;
 use crate::error::StudyError;
 use crate::journal::{self, RunJournal};
-use crate::plan::{PlanSpec, StudyPlan, short_digest};
+use crate::keys::short_digest;
+use crate::plan::{PlanSpec, StudyPlan};
 use crate::record::RunRecord;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -132,6 +133,15 @@ impl StudyFolder {
         self.records.remove(run);
     }
 
+    /// Forgets runs of the plan that are none of `keys`: they stand for a planned run and are of another
+    /// control, or of another file that a value names.
+    pub(crate) fn forget_superseded(&mut self, plan: &StudyPlan, keys: &BTreeSet<String>) {
+        let paths: Vec<&str> = plan.grid().paths().collect();
+        let index = plan.grid().index();
+        self.records
+            .retain(|key, record| keys.contains(key) || !is_planned(&plan.spec, record, &paths, &index));
+    }
+
     /// All runs, by key.
     pub fn records(&self) -> impl Iterator<Item = &RunRecord> {
         self.records.values()
@@ -207,11 +217,7 @@ impl StoredStudy {
         let index = grid.index();
         let records = sorted(records, &paths, &index);
         let spec = &provenance.plan;
-        let is_planned = |record: &&RunRecord| {
-            record.seed.wrapping_sub(spec.first_seed) < spec.seeds
-                && point_of(record, &paths).is_some_and(|point| index.find(&point).is_some())
-        };
-        let planned = records.iter().filter(is_planned).count();
+        let planned = records.iter().filter(|record| is_planned(spec, record, &paths, &index)).count();
         Ok(StoredStudy { provenance, records, planned })
     }
 
@@ -226,6 +232,12 @@ impl StoredStudy {
         write_whole(path, SCENARIO, scenario.as_bytes())?;
         write_data_set(path, &paths, &self.records)
     }
+}
+
+/// A run has values and a seed of the plan.
+fn is_planned(spec: &PlanSpec, record: &RunRecord, paths: &[&str], index: &crate::grid::GridIndex) -> bool {
+    record.seed.wrapping_sub(spec.first_seed) < spec.seeds
+        && point_of(record, paths).is_some_and(|point| index.find(&point).is_some())
 }
 
 /// The values of the plan's paths; none if the run has not all of them, or was made with further ones.

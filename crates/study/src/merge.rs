@@ -3,8 +3,9 @@
 use crate::error::StudyError;
 use crate::folder::{self, SHARD_PREFIX, StoredStudy};
 use crate::queue::MIN_SEEDS;
+use crate::record::RunRecord;
 use crate::statistics::{Metric, PointSummary, summarize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The folder of a shard below that of its study.
@@ -51,8 +52,7 @@ pub fn merge(parts: &[PathBuf], out: &Path) -> Result<StoredStudy, StudyError> {
         }
         for record in &study.records {
             let other = records.insert(record.run.clone(), record.clone());
-            let same =
-                |other: &crate::RunRecord| other.status == record.status && other.measured == record.measured;
+            let same = |other: &RunRecord| other.status == record.status && other.measured == record.measured;
             if other.is_some_and(|other| !same(&other)) {
                 return Err(StudyError::Merge(format!(
                     "run {} of `{}` came out otherwise elsewhere: the machines do not run the same \
@@ -63,6 +63,7 @@ pub fn merge(parts: &[PathBuf], out: &Path) -> Result<StoredStudy, StudyError> {
             }
         }
     }
+    refuse_doubles(records.values())?;
     let records: Vec<_> = records.into_values().collect();
     provenance.runs = records.len() as u64;
     provenance.digest = folder::digest(records.iter());
@@ -70,6 +71,23 @@ pub fn merge(parts: &[PathBuf], out: &Path) -> Result<StoredStudy, StudyError> {
     let merged = StoredStudy::of(provenance, records)?;
     merged.write(out, &scenario)?;
     Ok(merged)
+}
+
+/// Two runs with the same values and the same seed are of different controls, or of different files that a
+/// value names: their mean would be of neither.
+fn refuse_doubles<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Result<(), StudyError> {
+    let mut seen = BTreeSet::new();
+    for record in records {
+        if !seen.insert((&record.values, record.seed)) {
+            let values = record.values.iter().map(|(path, value)| format!("{path}={value}"));
+            return Err(StudyError::Merge(format!(
+                "seed {} of {} was run with different controls or files: make the older parts again",
+                record.seed,
+                values.collect::<Vec<_>>().join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The folders of shards in a folder, in order.
@@ -101,10 +119,11 @@ impl StoredStudy {
         missing.saturating_sub(spared)
     }
 
-    /// Says that runs are missing.
+    /// Says that runs are missing. Those of other shards were not asked for.
     pub fn lacks(&self) -> Option<String> {
         let missing = self.missing_runs();
-        (missing > 0).then(|| format!("{missing} of the plan's {} runs are not there.", self.planned_runs()))
+        (missing > 0 && self.provenance.shard.is_none())
+            .then(|| format!("{missing} of the plan's {} runs are not there.", self.planned_runs()))
     }
 
     /// Says that there are runs outside of the plan.

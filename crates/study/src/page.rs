@@ -5,6 +5,7 @@ use crate::folder::StoredStudy;
 use crate::quantity::QuantityValue;
 use crate::record::RunStatus;
 use crate::statistics::{Metric, PointSummary};
+use farpace_papers::statistics::Summary;
 use farpace_report::{
     Curve, Dot, Figure, HeatRow, Page, Table, TableCell, TableColumn, curves, heat_map, scatter,
 };
@@ -17,7 +18,7 @@ pub const MAX_FIGURES: usize = 60;
 /// interval.
 pub fn table(study: &StoredStudy, points: &[PointSummary]) -> Table {
     let mut columns: Vec<TableColumn> = paths(study).iter().map(|path| TableColumn::text(path)).collect();
-    columns.push(TableColumn::number("runs", ""));
+    columns.extend(["runs", "complete"].map(|head| TableColumn::number(head, "")));
     let bad = points.iter().any(|point| point.bad > 0);
     if bad {
         columns.push(TableColumn::number("bad", ""));
@@ -28,7 +29,7 @@ pub fn table(study: &StoredStudy, points: &[PointSummary]) -> Table {
     }
     for point in points {
         let mut cells: Vec<TableCell> = point.values.iter().map(|v| TableCell::from(v.as_str())).collect();
-        cells.push((point.runs as f64).into());
+        cells.extend([point.runs, point.complete].map(|runs| TableCell::from(runs as f64)));
         if bad {
             cells.push((point.bad as f64).into());
         }
@@ -40,6 +41,22 @@ pub fn table(study: &StoredStudy, points: &[PointSummary]) -> Table {
     table
 }
 
+/// Says at how many points runs were cut, and what that means; none if all runs were complete.
+pub fn cut_note(points: &[PointSummary]) -> Option<String> {
+    let cut: Vec<&PointSummary> = points.iter().filter(|point| point.is_cut()).collect();
+    let (runs, complete) = points.iter().fold((0, 0), |(r, c), p| (r + p.runs, c + p.complete));
+    (!cut.is_empty()).then(|| {
+        format!(
+            "{} of {runs} runs did not deliver all data, at {} of {} points. These points have no completion \
+             time: the mean of the complete runs would leave out the slow ones. A longer `duration` may \
+             help.",
+            runs - complete,
+            cut.len(),
+            points.len()
+        )
+    })
+}
+
 /// What is known of a study, and its points, as `farpace sweep show --json` prints them.
 pub fn json(study: &StoredStudy, points: &[PointSummary]) -> Value {
     let paths = paths(study);
@@ -47,10 +64,18 @@ pub fn json(study: &StoredStudy, points: &[PointSummary]) -> Value {
     let point = |point: &PointSummary| {
         let values: Map<String, Value> =
             paths.iter().cloned().zip(point.values.iter().map(|v| Value::from(v.as_str()))).collect();
-        let mut json = value!({ "values": values, "runs": point.runs, "bad": point.bad });
+        let mut json = value!({
+            "values": values,
+            "runs": point.runs,
+            "complete_runs": point.complete,
+            "bad": point.bad,
+        });
         for (metric, summary) in Metric::ALL.into_iter().zip(&point.metrics) {
-            json[metric.key()] =
-                value!({ "mean": finite(summary.mean), "ci95": summary.ci95, "runs": summary.runs });
+            json[metric.key()] = value!({
+                "mean": finite(summary.mean),
+                "ci95": finite(interval(summary)),
+                "runs": summary.runs,
+            });
         }
         json
     };
@@ -74,6 +99,11 @@ pub fn json(study: &StoredStudy, points: &[PointSummary]) -> Value {
         "bad_runs": bad_runs(study),
         "points": points.iter().map(point).collect::<Vec<Value>>(),
     })
+}
+
+/// Half the width of the interval; NaN without a mean.
+pub fn interval(summary: &Summary) -> f64 {
+    if summary.mean.is_finite() { summary.ci95 } else { f64::NAN }
 }
 
 /// How many runs of the plan ended how.
@@ -110,17 +140,17 @@ pub fn csv_text(study: &StoredStudy, points: &[PointSummary]) -> Result<String, 
     let failed = |error: String| StudyError::Invalid(format!("cannot write CSV: {error}"));
     let mut out = csv::Writer::from_writer(Vec::new());
     let mut head = paths(study);
-    head.extend(["runs", "bad"].map(str::to_owned));
+    head.extend(["runs", "complete_runs", "bad"].map(str::to_owned));
     for metric in Metric::ALL {
         head.extend([metric.key().to_owned(), format!("{}_ci95", metric.key())]);
     }
     out.write_record(&head).map_err(|error| failed(error.to_string()))?;
     for point in points {
         let mut row = point.values.clone();
-        row.extend([point.runs.to_string(), point.bad.to_string()]);
+        row.extend([point.runs, point.complete, point.bad].map(|runs| runs.to_string()));
         for summary in &point.metrics {
             let number = |n: f64| if n.is_finite() { n.to_string() } else { String::new() };
-            row.extend([number(summary.mean), number(summary.ci95)]);
+            row.extend([number(summary.mean), number(interval(summary))]);
         }
         out.write_record(&row).map_err(|error| failed(error.to_string()))?;
     }
@@ -173,6 +203,9 @@ impl StudyPage {
                 &format!("{bad} runs have no result, or a wrong one; their reasons are in the data set."),
                 false,
             );
+        }
+        if let Some(note) = cut_note(points) {
+            page.paragraph(&note);
         }
         let mut figures = Vec::new();
         let metrics: Vec<Metric> = match self.metrics.is_empty() {
@@ -342,7 +375,7 @@ fn heat_maps(
     let (columns, rows) = (axis_values(points, layout.x), axis_values(points, y));
     let heads: Vec<&str> = columns.iter().map(String::as_str).collect();
     for (n, panel) in panels(points, &[Some(layout.x), Some(y)]).iter().enumerate() {
-        let number = |row: &str, column: &str, of: fn(&farpace_papers::statistics::Summary) -> f64| {
+        let number = |row: &str, column: &str, of: fn(&Summary) -> f64| {
             let here = |p: &&PointSummary| {
                 is_in(p, panel)
                     && p.values.get(layout.x).is_some_and(|v| v == column)
@@ -350,7 +383,7 @@ fn heat_maps(
             };
             points.iter().find(here).and_then(|p| p.metric(metric)).map(of).filter(|v| v.is_finite())
         };
-        let map = |of: fn(&farpace_papers::statistics::Summary) -> f64| -> Vec<HeatRow<'_>> {
+        let map = |of: fn(&Summary) -> f64| -> Vec<HeatRow<'_>> {
             let values = |row: &String| columns.iter().map(|column| number(row, column, of)).collect();
             rows.iter().map(|row| HeatRow { label: row, values: values(row) }).collect()
         };
@@ -361,7 +394,7 @@ fn heat_maps(
             heat_map(&title, [metric.head().0, ""], &heads, &map(|s| s.mean))
                 .figure(&format!("{name}.svg"), &format!("{axes} Mean over the seeds.")),
         );
-        let widths = map(|s| s.ci95);
+        let widths = map(interval);
         if widths.iter().flat_map(|row| &row.values).flatten().any(|width| *width > 0.0) {
             figures.push(heat_map(&format!("± {title}"), [metric.head().0, ""], &heads, &widths).figure(
                 &format!("{name}-interval.svg"),

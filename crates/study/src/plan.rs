@@ -3,12 +3,13 @@
 use crate::axis::Axis;
 use crate::error::StudyError;
 use crate::grid::Grid;
+use crate::keys::{externals, short_digest};
 use crate::sample::Sampling;
 use crate::template::ScenarioTemplate;
 use farpace_lab::scenario::{MAX_TEXT, Scenario};
 use farpace_tcp::config::ExternalControl;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -117,9 +118,15 @@ impl StudyPlan {
                  were not used: vary it once"
             )));
         }
+        let is_replaced = |(set, _): &&(String, String)| paths.iter().any(|path| replaces(&base, path, set));
+        if let Some((set, _)) = source.set.iter().find(is_replaced) {
+            return Err(StudyError::Invalid(format!(
+                "{set} is set and varied: the value of --set would not be used; leave it out"
+            )));
+        }
         let paths = paths.into_iter().map(str::to_owned).collect();
         let mut template = ScenarioTemplate::new(&source.name, base, paths, controls);
-        template.check(checked(&grid), &beside)?;
+        refuse_equals(&grid, template.check(checked(&grid), &beside)?)?;
         Ok(StudyPlan { spec, source, grid, template })
     }
 
@@ -186,34 +193,24 @@ fn checked(grid: &Grid) -> impl Iterator<Item = Vec<String>> + '_ {
     each.chain(std::iter::once(grid.point(0)))
 }
 
-/// Identifies the runs of a scenario by all that they depend on, but the seed.
-///
-/// # Errors
-/// A scenario that cannot be written as TOML.
-pub(crate) fn point_key(version: &str, scenario: &Scenario) -> Result<String, String> {
-    let text = scenario.to_toml().map_err(|error| error.to_string())?;
-    let versions: BTreeSet<String> = externals(scenario).map(|own| own.version().to_owned()).collect();
-    let versions: String = versions.iter().map(|own| format!("\n{own}")).collect();
-    Ok(short_digest(format!("{version}\n{text}{versions}").as_bytes()))
+/// Values at `path` replace all that was set at `set`. A path with `*` may set more than that.
+fn replaces(base: &str, path: &str, set: &str) -> bool {
+    set == path || !set.contains('*') && Scenario::same_place(base, &[set, path]).is_some()
 }
 
-/// The controls of the program's own that flows of a scenario have.
-fn externals(scenario: &Scenario) -> impl Iterator<Item = &ExternalControl> {
-    let settings = scenario.flows.iter().flat_map(|flow| {
-        let parts = flow.mix.iter().flat_map(|part| part.receiver.iter().chain([&part.sender]));
-        parts.chain([&flow.sender, &flow.receiver])
-    });
-    settings.filter_map(|settings| settings.external.as_ref())
-}
-
-/// Identifies a run.
-pub(crate) fn run_key(point: &str, seed: u64) -> String {
-    short_digest(format!("{point} {seed}").as_bytes())
-}
-
-/// The first 128 bits of BLAKE3, in hexadecimal digits.
-pub(crate) fn short_digest(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex().chars().take(32).collect()
+/// Two values that are one, as 5ms and 0.005s are, would be two points with the same runs. `keys` are those
+/// of the [`checked`] points.
+fn refuse_equals(grid: &Grid, keys: Vec<String>) -> Result<(), StudyError> {
+    let mut keys = keys.into_iter();
+    for (path, values) in grid.paths().zip(grid.values()) {
+        let mut seen = BTreeMap::new();
+        for (value, key) in values.iter().zip(keys.by_ref()) {
+            if let Some(first) = seen.insert(key, value) {
+                return Err(StudyError::Invalid(format!("{path}: {first} and {value} are the same value")));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn read_beside(path: &Path) -> Result<String, String> {

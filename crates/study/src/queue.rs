@@ -3,7 +3,8 @@
 
 use crate::error::StudyError;
 use crate::folder::StudyFolder;
-use crate::plan::{MAX_RUNS, StudyPlan, point_key, run_key, short_digest};
+use crate::keys::{point_key, run_key, short_digest};
+use crate::plan::{MAX_RUNS, StudyPlan};
 use crate::record::{Measurement, RunRecord, RunStatus};
 use crate::shard::Shard;
 use crate::simulate::{RunVerdict, Simulate, record};
@@ -221,6 +222,11 @@ impl StudyQueue {
                 }
             }
         }
+        let keys = |point: &KeyedPoint| -> Vec<String> {
+            self.plan.seeds().map(|seed| run_key(&point.key, seed)).collect()
+        };
+        let all = self.points.iter().flat_map(keys).collect();
+        self.folder.forget_superseded(&self.plan, &all);
     }
 
     /// Runs of the study at most, those that are there included.

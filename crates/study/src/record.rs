@@ -1,6 +1,6 @@
 //! What came of one run: a status, and a row for each flow.
 
-use crate::plan::short_digest;
+use crate::keys::short_digest;
 use serde::{Deserialize, Serialize};
 
 /// How a run ended.

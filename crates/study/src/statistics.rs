@@ -9,7 +9,8 @@ use farpace_papers::statistics::{Summary, jain};
 pub enum Metric {
     /// Payload of all flows over the time from the first one's start to the last one's end, in Mbit/s.
     Goodput,
-    /// From connecting to the last byte, mean of the flows that completed, in s.
+    /// From connecting to the last byte, mean of the flows, in s. A run in which a flow did not complete has
+    /// none, nor has a point with such a run: the mean of the others would be that of the fast ones.
     Completion,
     /// Retransmissions of all segments sent, in percent.
     Retransmitted,
@@ -56,19 +57,14 @@ impl Metric {
     }
     /// The metric of a run, over its flows or those called `flow`. NaN if it has none.
     pub fn of(self, run: &RunRecord, flow: Option<&str>) -> f64 {
-        let flows: Vec<&FlowRecord> = run
-            .measured
-            .flows
-            .iter()
-            .filter(|f| flow.is_none_or(|name| f.flow == name || f.class == name))
-            .collect();
+        let flows: Vec<&FlowRecord> = chosen(run, flow).collect();
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
         if flows.is_empty() {
             return f64::NAN;
         }
         match self {
             Metric::Goodput => together(&flows) / 1e6,
-            Metric::Completion => mean(flows.iter().filter_map(|f| f.completion_s).collect()),
+            Metric::Completion => mean(flows.iter().map(|f| f.completion_s.unwrap_or(f64::NAN)).collect()),
             Metric::Retransmitted => {
                 let sent: u64 = flows.iter().map(|f| f.segments_sent).sum();
                 let again: u64 = flows.iter().map(|f| f.retransmissions).sum();
@@ -78,6 +74,11 @@ impl Metric {
             Metric::Fairness => jain(&flows.iter().map(|f| f.goodput_bit_s as f64).collect::<Vec<_>>()),
         }
     }
+}
+
+/// The flows of a run, or those called `flow`.
+fn chosen<'a>(run: &'a RunRecord, flow: Option<&'a str>) -> impl Iterator<Item = &'a FlowRecord> {
+    run.measured.flows.iter().filter(move |f| flow.is_none_or(|name| f.flow == name || f.class == name))
 }
 
 /// Payload of flows per time from when the first of them connects to when the last one ends, in bit/s. The
@@ -105,6 +106,8 @@ pub struct PointSummary {
     pub values: Vec<String>,
     /// Runs that measured something.
     pub runs: usize,
+    /// Of these, runs in which every flow delivered its last byte.
+    pub complete: usize,
     /// Runs that measured nothing.
     pub unmeasured: usize,
     /// Runs that nobody could expect.
@@ -114,6 +117,10 @@ pub struct PointSummary {
 }
 
 impl PointSummary {
+    /// A run had a flow that did not deliver its last byte: there is no mean of completion times.
+    pub fn is_cut(&self) -> bool {
+        self.complete < self.runs
+    }
     /// The mean of a metric, with its interval.
     pub fn metric(&self, metric: Metric) -> Option<&Summary> {
         let place = Metric::ALL.iter().position(|m| *m == metric)?;
@@ -136,10 +143,16 @@ pub fn summarize(study: &StoredStudy, flow: Option<&str>) -> Vec<PointSummary> {
     }
     let summary = |(values, runs): (Vec<String>, Vec<&RunRecord>)| {
         let measured: Vec<&RunRecord> = runs.iter().copied().filter(|r| r.status.is_measured()).collect();
-        let metrics = Metric::ALL.map(|metric| Summary::of(measured.iter().map(|run| metric.of(run, flow))));
+        let is_complete = |run: &&&RunRecord| chosen(run, flow).all(|f| f.completion_s.is_some());
+        let complete = measured.iter().filter(is_complete).count();
+        let numbers = |metric: Metric| match metric {
+            Metric::Completion if complete < measured.len() => Summary::of([]),
+            _ => Summary::of(measured.iter().map(|run| metric.of(run, flow))),
+        };
+        let metrics = Metric::ALL.map(numbers);
         let bad = runs.iter().filter(|r| r.status.is_bad()).count();
         let unmeasured = runs.len() - measured.len();
-        PointSummary { values, runs: measured.len(), unmeasured, bad, metrics: metrics.to_vec() }
+        PointSummary { values, runs: measured.len(), complete, unmeasured, bad, metrics: metrics.to_vec() }
     };
     groups.into_iter().map(summary).collect()
 }

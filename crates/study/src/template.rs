@@ -1,6 +1,7 @@
 //! The scenario that the points of a study are made from, in a form that another process can take.
 
 use crate::error::StudyError;
+use crate::keys::point_key;
 use farpace_lab::scenario::{ReadBeside, Scenario};
 use farpace_tcp::config::ExternalControl;
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,8 @@ impl ScenarioTemplate {
         ScenarioTemplate { name: name.to_owned(), base, paths, files: BTreeMap::new(), controls }
     }
 
-    /// Makes the scenario of each of these points, and keeps what their files contain.
+    /// Makes the scenario of each of these points, and keeps what their files contain. Returns the keys of
+    /// the points' contents.
     ///
     /// # Errors
     /// The first point that is impossible.
@@ -37,7 +39,7 @@ impl ScenarioTemplate {
         &mut self,
         points: impl Iterator<Item = Vec<String>>,
         beside: ReadBeside<'_>,
-    ) -> Result<(), StudyError> {
+    ) -> Result<Vec<String>, StudyError> {
         let files = RefCell::new(std::mem::take(&mut self.files));
         let reading = |name: &str| -> Result<String, String> {
             if let Some(known) = files.borrow().get(name) {
@@ -47,11 +49,10 @@ impl ScenarioTemplate {
             files.borrow_mut().insert(name.to_owned(), text.clone());
             Ok(text)
         };
-        for point in points {
-            self.made(&point, &reading).map_err(StudyError::Scenario)?;
-        }
+        let key = |point: Vec<String>| point_key("", &self.made(&point, &reading)?);
+        let keys = points.map(key).collect::<Result<_, _>>().map_err(StudyError::Scenario)?;
         self.files = files.into_inner();
-        Ok(())
+        Ok(keys)
     }
 
     /// The scenario with these values.

@@ -6,7 +6,7 @@ use farpace_lab::scenario::Scenario;
 use farpace_study::{
     Measurement, PlanSpec, QueueOptions, RunEnd, RunOptions, RunOrder, RunRecord, RunStatus, RunVerdict,
     ScenarioSource, Shard, StoredStudy, StudyEnd, StudyError, StudyPage, StudyPlan, StudyQueue, StudySink,
-    csv_text, json, merge, run, shard_folder, simulate, summarize,
+    csv_text, cut_note, json, merge, run, shard_folder, simulate, summarize,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,6 +190,31 @@ fn a_grown_grid_makes_only_what_is_new() {
     assert_eq!(summarize(&stored, None).len(), 1);
 }
 
+/// Breaks: runs with the old contents of a file that a value names count in the mean of the new ones.
+#[test]
+fn runs_of_other_contents_are_superseded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (name, folder) = ("small.toml".into(), dir.path().to_owned());
+    let source = ScenarioSource { name, text: SCENARIO.into(), folder, set: Vec::new() };
+    let vary = vec!["links.wan.forward.schedule={file=\"rate.csv\"}".to_owned()];
+    let spec = PlanSpec { vary, seeds: 2, ..PlanSpec::default() };
+    let plan_at = |rate: &str| {
+        let text = format!("at,rate,delay\n0 s,20 Mbit/s,\n10 ms,{rate},\n");
+        std::fs::write(dir.path().join("rate.csv"), text).unwrap();
+        StudyPlan::new(source.clone(), spec.clone()).unwrap()
+    };
+    let [study, fresh] = ["study", "fresh"].map(|name| dir.path().join(name));
+    make(&plan_at("15 Mbit/s"), &study, 1);
+    let changed = plan_at("1 Mbit/s");
+    assert_eq!(make(&changed, &study, 1).made, 2);
+    make(&changed, &fresh, 1);
+    assert_eq!(data(&study), data(&fresh));
+    let older = dir.path().join("older");
+    make(&plan_at("15 Mbit/s"), &older, 1);
+    let error = merge(&[older, study], &dir.path().join("both")).unwrap_err().to_string();
+    assert!(error.contains("with different controls or files"), "{error}");
+}
+
 /// Breaks: one run that panics, fails, takes too long or is impossible ends the study, or leaves no row.
 #[test]
 fn whatever_a_run_does_it_is_a_row() {
@@ -245,12 +270,15 @@ fn shards_make_the_whole() {
         made += run(&plan, &folder, false, &options, &Sink::new()).unwrap().made;
     }
     assert_eq!(made, 18);
+    let first = StoredStudy::read(&shard_folder(&study, Shard { number: 1, of: 3 })).unwrap();
+    assert_eq!((first.lacks(), first.missing_runs() > 0), (None, true));
     let merged = merge(std::slice::from_ref(&study), &study).unwrap();
     assert_eq!((merged.records.len(), merged.planned), (18, 18));
     assert_eq!((merged.planned_runs(), merged.missing_runs()), (18, 0));
     let one = shard_folder(&study, Shard { number: 1, of: 3 });
     let part = merge(std::slice::from_ref(&one), &dir.path().join("part")).unwrap();
     assert_eq!(part.missing_runs(), 18 - part.records.len() as u64);
+    assert!(part.lacks().is_some());
     assert_eq!(json(&part, &summarize(&part, None))["missing_runs"], part.missing_runs());
     make(&plan, &whole, 2);
     assert_eq!(data(&study), data(&whole));
@@ -310,6 +338,49 @@ fn rates_of_different_times_do_not_add_up() {
     let goodput = json(&stored, &summarize(&stored, None))["points"][0]["goodput_mbit_s"]["mean"].as_f64();
     let share = goodput.unwrap() / alone;
     assert!((share - 2.0 / 3.0).abs() < 1e-3, "{share}");
+}
+
+/// Breaks: the mean completion time of the runs that completed passes for that of all.
+#[test]
+fn cut_runs_leave_no_completion_time() {
+    let dir = tempfile::tempdir().unwrap();
+    // Seeds 3 to 5, in two flows: the first one does not complete with seed 4, the second one with seed 5.
+    let cut = |scenario: &Scenario, seed: u64, _: &dyn Fn() -> RunVerdict| {
+        let mut measured = simulate(scenario, seed, &|| RunVerdict::GoOn)?;
+        let mut second = measured.flows[0].clone();
+        "second".clone_into(&mut second.flow);
+        measured.flows.push(second);
+        if let Some(flow) = seed.checked_sub(4).filter(|_| delay(scenario) == 5) {
+            let flow = &mut measured.flows[flow as usize];
+            (flow.completion_s, flow.intact) = (None, false);
+        }
+        Ok::<Measurement, RunEnd>(measured)
+    };
+    let plan = plan(&["links.wan.delay=5ms,10ms"], 3);
+    run(&plan, dir.path(), false, &RunOptions { simulate: &cut, ..options(1) }, &Sink::new()).unwrap();
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let points = summarize(&stored, None);
+    let counts: Vec<_> = points.iter().map(|p| (p.runs, p.complete)).collect();
+    assert_eq!(counts, [(3, 1), (3, 3)]);
+    let json = json(&stored, &points);
+    let completion = |point: usize| &json["points"][point]["completion_s"];
+    assert!(completion(0)["mean"].is_null() && completion(0)["ci95"].is_null(), "{json}");
+    assert!(completion(1)["mean"].as_f64() > Some(0.0), "{json}");
+    assert_eq!(json["points"][0]["complete_runs"], 1);
+    assert!(json["points"][0]["goodput_mbit_s"]["mean"].is_number());
+    let csv = csv_text(&stored, &points).unwrap();
+    assert!(
+        csv.lines().nth(1).is_some_and(|row| row.starts_with("5ms,3,1,0,") && row.contains(",,,")),
+        "{csv}"
+    );
+    let note = cut_note(&points).unwrap();
+    assert!(note.starts_with("2 of 6 runs did not deliver all data, at 1 of 2 points."), "{note}");
+    let page = StudyPage::default().page(&stored, &points).unwrap().render();
+    assert!(page.contains("2 of 6 runs did not deliver all data"));
+    // Of one flow alone.
+    let second = summarize(&stored, Some("second"));
+    assert_eq!((second[0].runs, second[0].complete), (3, 2));
+    assert_eq!(cut_note(&points[1..]), None);
 }
 
 /// Breaks: two sweeps write to one folder, or a folder of another version, another scenario or somebody else
@@ -377,6 +448,20 @@ fn plans_are_checked_first() {
     assert!(error(&["flows.bluk.size=1 MB"]).contains("did you mean `bulk`?"));
     let late = error(&["links.wan.delay=1ms,2ms,3 parsecs"]);
     assert!(late.contains("parsecs"), "{late}");
+    for (equals, said) in [
+        ("links.wan.delay=25ms,5ms..45ms*3", "25ms and 25 ms are the same value"),
+        ("links.wan.delay=5ms,0.005s", "5ms and 0.005s are the same value"),
+        ("links.wan.forward.loss=0,0.0", "0 and 0.0 are the same value"),
+        ("flows.bulk.sender.congestion=cubic,reno,\"cubic\"", "cubic and \"cubic\" are the same value"),
+        ("links.wan.forward={loss=0.1},{ loss = 1e-1 }", "are the same value"),
+    ] {
+        assert!(
+            error(&[CONTROLS, equals][usize::from(equals.starts_with("flows"))..]).contains(said),
+            "{said}"
+        );
+    }
+    let sampled = with(&["links.wan.delay=5ms,0.005s"], 1, |s| s.samples = Some("sobol:8".into()));
+    assert!(sampled.unwrap_err().to_string().contains("the same value"));
     assert!(error(&["links.wan.delay=1ms..5ms*0"]).contains("0 values"));
     for second in ["links.wan.delay=3ms", "links.*.delay=3ms"] {
         let twice = error(&["links.0.delay=1ms,2ms", second]);
@@ -406,7 +491,9 @@ fn samples_and_tables() {
     assert!(page.figures().count() >= 4);
     let csv = csv_text(&stored, &points).unwrap();
     assert!(
-        csv.starts_with("links.wan.delay,links.wan.rate,runs,bad,goodput_mbit_s,goodput_mbit_s_ci95,"),
+        csv.starts_with(
+            "links.wan.delay,links.wan.rate,runs,complete_runs,bad,goodput_mbit_s,goodput_mbit_s_ci95,"
+        ),
         "{csv}"
     );
     assert_eq!(csv.lines().count(), 7);

@@ -29,7 +29,7 @@ mod window;
 pub use connection::{
     Blocked, CauseCounts, CloseReason, Connection, ConnectionEvent, ConnectionInspection, ConnectionMemory,
     ConnectionState, Counters, Details, FLOOR_IPV4, FLOOR_IPV6, LimitTimes, MIN_ORPHAN_RATE, PathError,
-    Pressure, Reason, ResumedConnection, Transmit, TransmitRoom,
+    Pressure, Reason, ResumedConnection, Transmit, TransmitRoom, slowest_pacing_rate,
 };
 pub use farpace_wire::Ecn;
 pub use ports::Ports;

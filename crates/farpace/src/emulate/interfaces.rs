@@ -49,6 +49,12 @@ pub fn attach(
     named.into_iter().map(open).collect()
 }
 
+/// The interfaces among these words that are there already.
+pub fn real(words: &[String]) -> impl Iterator<Item = &str> {
+    let names = words.iter().map(|word| word.split_once('=').map_or(word.as_str(), |(_, name)| name));
+    names.filter(|name| !name.starts_with("tap:"))
+}
+
 /// How interfaces are opened.
 #[derive(Clone, Copy, Debug)]
 pub struct How {

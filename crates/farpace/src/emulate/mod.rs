@@ -6,12 +6,12 @@ pub(crate) mod interfaces;
 mod line;
 
 use crate::device::InterfaceMode;
-use crate::realtime::{LateTolerance, RealtimeFigures};
+use crate::realtime::{LateTolerance, RealtimeFigures, until};
 use crate::scenario::parse_set;
 use crate::{scenario, terminal};
 use anyhow::{Context, Result, bail};
 pub(crate) use farpace_emulate::words;
-use farpace_emulate::{Captures, RealtimeNetwork, RealtimeOptions};
+use farpace_emulate::{Captures, InterfaceLock, RealtimeNetwork, RealtimeOptions};
 use farpace_lab::scenario::Scenario;
 use farpace_live::system::Setup;
 use farpace_process::interrupt;
@@ -112,6 +112,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let setup = (args.mode == InterfaceMode::AfXdp).then(|| Setup::begin("emulate")).transpose()?;
     let how = How { whole: args.gso, mode: args.mode };
+    let _held = InterfaceLock::take_all(interfaces::real(&args.interfaces))?;
     let devices = interfaces::attach(&args.interfaces, &scenario, how, setup.as_ref())?;
     let options = RealtimeOptions {
         wait: args.wait.wait(),
@@ -124,11 +125,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let mut network = RealtimeNetwork::build(&scenario, devices, &options)?;
     if !args.quiet {
-        let told = args.lasts.map_or("until Ctrl-C".to_owned(), |lasts| format!("for {lasts}"));
-        terminal::note(&format!("Between {}, {told}.", args.interfaces.join(" and ")));
+        terminal::note(&format!("Between {}, {}.", args.interfaces.join(" and "), until(args.lasts)));
     }
-    network.run(args.lasts, &mut RealtimeFigures::new(args.quiet || args.json), || false)?;
-    let summary = network.finish()?;
+    let ran = network.run(args.lasts, &mut RealtimeFigures::new(args.quiet || args.json), || false);
+    // If an interface is gone, what was measured until then still counts.
+    let (summary, ran) = match network.finish() {
+        Ok(summary) => (summary, ran),
+        Err(error) => return ran.and(Err(error)),
+    };
     if let Some(file) = &args.csv {
         std::fs::write(file, network.csv()).with_context(|| format!("cannot write `{}`", file.display()))?;
     }
@@ -140,7 +144,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(warning) = summary.warning() {
         terminal::note(&warning);
     }
-    Ok(ExitCode::SUCCESS)
+    ran.map(|()| ExitCode::SUCCESS)
 }
 
 fn scenario(args: &Args) -> Result<Scenario> {

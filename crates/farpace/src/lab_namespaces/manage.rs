@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use anyhow::{Context, Result, bail};
-use farpace_emulate::labs::{SiteState, named, take_down};
+use farpace_emulate::labs::{SiteState, lost, named, take_down};
 use farpace_report::{Table, TableColumn};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -102,6 +102,9 @@ pub fn list(args: &ListArgs) -> Result<ExitCode> {
     match labs.is_empty() {
         true => terminal::print("There is no lab.\n")?,
         false => terminal::print(&terminal::table(&table))?,
+    }
+    for (name, log) in lost()? {
+        terminal::note(&format!("Lab `{name}` has ended by itself; see {}.", log.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

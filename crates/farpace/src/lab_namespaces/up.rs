@@ -4,11 +4,11 @@ use crate::emulate::words;
 use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::scenario::parse_set;
 use crate::{scenario, terminal};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use farpace_emulate::labs::{self, SiteState, pause};
 use farpace_emulate::{Captures, RealtimeOptions, Residents, Site};
 use farpace_lab::scenario::Scenario;
-use farpace_process::interrupt;
+use farpace_process::{exit_code, interrupt};
 use farpace_units::Span;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -93,7 +93,9 @@ fn background(args: &Args, name: &str) -> Result<ExitCode> {
     command.arg(&args.scenario).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     let mut child = command.spawn().context("cannot start the lab in the background")?;
     loop {
-        if let Some(state) = SiteState::read(name)?.filter(|state| state.ready) {
+        // A lab of this name that was killed may have left its file.
+        let is_ours = |state: &SiteState| state.ready && u32::try_from(state.pid) == Ok(child.id());
+        if let Some(state) = SiteState::read(name)?.filter(is_ours) {
             terminal::print(&told(&state))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -146,7 +148,14 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
             for host in &site.state().hosts {
                 command.env(format!("FARPACE_NS_{}", host.host), &host.namespace);
             }
-            Some(command.spawn().with_context(|| format!("cannot run `{program}`"))?)
+            match command.spawn() {
+                Ok(child) => Some(child),
+                Err(error) => {
+                    site.remove()?;
+                    terminal::complain(&anyhow!("cannot run `{program}`: {error}"));
+                    return Ok(ExitCode::from(exit_code::cannot_run(&error)));
+                }
+            }
         }
         None => None,
     };
@@ -175,8 +184,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     if let Some(state) = log {
         state.remove_log();
     }
-    let code = status.map_or(Some(0), |status| status.code());
-    Ok(ExitCode::from(u8::try_from(code.unwrap_or(1)).unwrap_or(1)))
+    Ok(ExitCode::from(status.map_or(0, exit_code::of)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `farpace nics up`: several NICs of this host as one, under the kernel's own TCP.
 
 use crate::emulate::words;
-use crate::realtime::{LateTolerance, RealtimeFigures};
+use crate::realtime::{LateTolerance, RealtimeFigures, until};
 use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_emulate::{DriveObserver, below, drive, lateness_line};
@@ -76,7 +76,8 @@ pub struct Args {
 fn nic(text: &str) -> Result<(String, Option<Rate>), String> {
     match text.split_once('=') {
         Some((name, rate)) => {
-            Ok((name.to_owned(), Some(super::path_spec::rate(rate).or_else(|_| words::rate(rate))?)))
+            let rate = super::path_spec::rate(rate).or_else(|_| words::rate_above_zero(rate))?;
+            Ok((name.to_owned(), Some(rate)))
         }
         None => Ok((text.to_owned(), None)),
     }
@@ -134,7 +135,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let paths: Vec<String> =
         names.iter().zip(&specs).map(|(name, spec)| format!("{name} ({})", spec.rate)).collect();
-    terminal::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, paths.join(" and ")));
+    terminal::note(&format!("{}, {mac}, over {}, {}.", args.tap, paths.join(" and "), until(args.lasts)));
     let names = names.into_iter().map(str::to_owned).collect();
     let mut watch = NicsWatch { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
     drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch)?;

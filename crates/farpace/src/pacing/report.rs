@@ -2,6 +2,7 @@
 
 mod progress;
 
+use crate::emulate::words;
 use crate::terminal;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -48,13 +49,13 @@ pub struct Args {
     #[arg(long = "flow", value_name = "FILTER")]
     pub flows: Vec<ProofFilter>,
     /// Compare flows with this rate of layer 2, as in "500 Mbit/s" [default: the mean rate of each]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = words::rate)]
     pub rate: Option<Rate>,
     /// The longest IP packet on the link, as in "1500 B" [default: the longest of each flow]
     #[arg(long, value_name = "SIZE")]
     pub mtu: Option<ByteCount>,
     /// The link rate, for trains of frames [default: the slowest common one that fits]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = words::rate)]
     pub line: Option<Rate>,
     /// A tick of the capturing clock, as in "60 ns", if it is coarser than the file says
     #[arg(long, value_name = "TIME")]
@@ -106,6 +107,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Some(capture) => examined.push(capture),
             None => return Ok(ExitCode::from(terminal::INTERRUPTED)),
         }
+    }
+    // What is required is not met by nothing: that has an exit code of its own.
+    if args.require.is_none() {
+        pacing::refuse_nothing(&examined, &args.request())?;
     }
     let value = pacing::report(&examined);
     if args.json {

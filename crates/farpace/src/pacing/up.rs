@@ -2,7 +2,7 @@
 
 use super::file;
 use crate::emulate::words;
-use crate::realtime::{LateTolerance, RealtimeFigures};
+use crate::realtime::{LateTolerance, RealtimeFigures, until};
 use crate::terminal;
 use anyhow::{Context, Result, anyhow};
 use farpace_emulate::{DriveObserver, below, drive, lateness_line};
@@ -143,8 +143,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     driver.attach_splitting(stack, Box::new(tap));
     driver.attach(boundary, Box::new(socket));
     terminal::note(&format!(
-        "{}, {mac}, paced on {} (a line of {line}), until Ctrl-C.",
-        args.tap, args.iface
+        "{}, {mac}, paced on {} (a line of {line}), {}.",
+        args.tap,
+        args.iface,
+        until(args.lasts)
     ));
     let mut watch = PacingWatch { nic, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
     drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch)?;
@@ -207,8 +209,9 @@ fn summary(args: &Args, driver: &Driver, nic: ElementId) -> Result<()> {
             .iter()
             .map(|class| json!({"class": class.name, "packets": class.stats.packets, "drops": class.stats.dropped}))
             .collect();
+        let gap_frames = if args.gap_frames { stats.gap_frames } else { 0 };
         return terminal::print_json(&json!({
-            "packets": stats.packets, "gap_frames": stats.gap_frames, "drops": stats.drops, "classes": classes,
+            "packets": stats.packets, "gap_frames": gap_frames, "drops": stats.drops, "classes": classes,
             "stalls": driver.stats().stalls, "stalled_ms": driver.stats().stalled.as_secs_f64() * 1e3,
             "made_up_ms": driver.stats().made_up.as_secs_f64() * 1e3,
             "late_median_us": us(0.5), "late_p99_us": us(0.99), "late_most_us": us(1.0),

@@ -3,7 +3,7 @@
 use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_process::outdir::OutDir;
-use farpace_study::{Metric, StoredStudy, StudyPage, csv_text, json, summarize, table};
+use farpace_study::{Metric, StoredStudy, StudyPage, csv_text, cut_note, json, summarize, table};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ for each value of --series) and heat maps where two axes are numbers.
 
 Metrics are of all flows together, or with --flow of one:
   goodput        payload of all flows, from the start of the first to the end of the last
-  completion     from connecting to the last byte, mean of the flows that completed
+  completion     from connecting to the last byte, mean of the flows; none where a flow did not complete
   retransmitted  of all segments sent
   delay          time in queues on the path of data, mean of the flows
   fairness       Jain's index of the flows' goodputs
@@ -97,8 +97,9 @@ pub(super) fn show(args: &ShowArgs) -> Result<ExitCode> {
 
 /// The table, and what else one has to know.
 pub(super) fn text(study: &StoredStudy, flow: Option<&str>) -> String {
-    let mut text = terminal::table(&table(study, &summarize(study, flow)));
-    for note in study.lacks().into_iter().chain(study.exceeds()) {
+    let points = summarize(study, flow);
+    let mut text = terminal::table(&table(study, &points));
+    for note in cut_note(&points).into_iter().chain(study.lacks()).chain(study.exceeds()) {
         text.push_str(&format!("\n{note}\n"));
     }
     text

@@ -64,8 +64,11 @@ fn what_a_killed_lab_leaves_is_found_and_removed() {
     up();
     kill();
     assert!(good(farpace(&["lab", "list"])).contains("left behind"));
-    // Its name can be had again.
+    // Its name can be had again. Told to be up is the new one, not what the old one has left.
     up();
+    let listed = good(farpace(&["lab", "list"]));
+    assert!(listed.lines().any(|line| line.contains(&name) && line.contains(" up ")), "{listed}");
+    good(farpace(&["lab", "exec", &name, "a", "--", "ip", "addr", "show", "far0"]));
     kill();
     assert!(!left(&name).is_empty());
     good(farpace(&["lab", "down", &name]));
@@ -75,6 +78,26 @@ fn what_a_killed_lab_leaves_is_found_and_removed() {
     // Its exit code is about the machine.
     let told = String::from_utf8(farpace(&["doctor", "--clean"]).stdout).unwrap();
     assert!(told.contains(&format!("lab {name}")), "{told}");
+    assert_eq!(left(&name), Vec::<String>::new());
+}
+
+/// Breaks: a lab that has ended by itself is gone, and nobody can learn why.
+#[test]
+fn a_lab_that_has_gone_leaves_its_words() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let name = unique("gone");
+    good(farpace(&["lab", "up", &scenario("lossy.toml"), "--name", &name]));
+    let log = format!("/run/farpace/lab/{name}.log");
+    good(farpace(&["lab", "exec", &name, "a", "--", "ip", "link", "del", "far0"]));
+    std::thread::sleep(Duration::from_millis(500));
+    let listed = farpace(&["lab", "list"]);
+    let noted = String::from_utf8(listed.stderr).unwrap();
+    assert!(noted.contains(&format!("Lab `{name}` has ended by itself; see {log}")), "{noted}");
+    assert!(!std::fs::read_to_string(&log).unwrap().is_empty());
+    farpace(&["doctor", "--clean"]);
     assert_eq!(left(&name), Vec::<String>::new());
 }
 
@@ -94,4 +117,9 @@ fn a_lab_lasts_as_long_as_its_program() {
     let output = farpace(&[&up[..], &["sh", &name]].concat());
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(left(&name), Vec::<String>::new());
+    for (command, code) in [(&["sh", "-c", "kill -TERM $$"][..], 143), (&["no-such-program"], 127)] {
+        let output = farpace(&[&["lab", "up", &file, "--name", &name, "--"], command].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(left(&name), Vec::<String>::new());
+    }
 }

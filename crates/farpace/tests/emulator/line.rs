@@ -53,6 +53,35 @@ fn a_bad_line_spoils_no_byte() {
     );
 }
 
+/// Breaks: a second emulator on the same interfaces, by which each frame arrives twice; or an emulator whose
+/// interface goes says nothing of what it has measured.
+#[test]
+fn an_interface_has_one_emulator_and_its_end_is_told() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let harness = Harness::new();
+    let emulator = harness.emulate(&["--delay", "1ms"]);
+    for words in [
+        &["emulate", "eb", "tap:other"][..],
+        &["pacing", "up", "--iface", "ea", "--rate", "1mbit"],
+        &["nics", "up", "--addr", "10.9.0.1/24", "--nic", "ea"],
+    ] {
+        let second = command(&harness.between, words).output().unwrap();
+        let said = String::from_utf8_lossy(&second.stderr);
+        assert!(second.status.code() == Some(2) && said.contains("is in use by process"), "{said}");
+        assert!(said.contains("emulate ea eb"), "{said}");
+    }
+    transfer(&harness.a, &harness.b, B, 1_000_000);
+    harness.between.configure("link del ea\n").unwrap();
+    let output = emulator.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("the network has stopped"), "{said}");
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(summary["directions"][0]["bytes_out"].as_u64().unwrap() > 1_000_000, "{summary}");
+}
+
 /// Breaks: packets vanish in the emulator, or it counts others than there were.
 #[test]
 fn every_datagram_is_delivered_or_counted() {

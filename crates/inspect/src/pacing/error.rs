@@ -40,6 +40,9 @@ pub enum ProofInputError {
         /// Why.
         source: CaptureCause,
     },
+    /// No flow is one of those that were asked for.
+    #[error("no flow of the captures is {_0}")]
+    NoFlow(String),
     /// A capture is not the same when it is read again.
     #[error("capture `{}` has changed while it was read", _0.display())]
     Changed(PathBuf),

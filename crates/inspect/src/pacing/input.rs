@@ -237,6 +237,19 @@ fn pass(
     Ok(Some(ReadPass { packets, start, last, outside, cut, interfaces }))
 }
 
+/// Refuses filters that leave no flow: a mistake in one would pass for a capture without a fault.
+///
+/// # Errors
+/// Flows were asked for by name, and none is there.
+pub fn refuse_nothing(examined: &[ExaminedCapture], request: &ProofRequest) -> Result<(), ProofInputError> {
+    let filters = &request.question.flows;
+    if filters.is_empty() || examined.iter().any(|capture| !capture.flows.is_empty()) {
+        return Ok(());
+    }
+    let named: Vec<String> = filters.iter().map(|filter| format!("`{filter}`")).collect();
+    Err(ProofInputError::NoFlow(named.join(" or ")))
+}
+
 /// Whether all flows are precise that have enough packets, and there is one.
 pub fn all_precise(examined: &[ExaminedCapture]) -> bool {
     let verdicts = examined.iter().flat_map(|e| &e.flows).map(|flow| flow.verdict);

@@ -12,7 +12,7 @@ mod tables;
 mod words;
 
 pub use error::{CaptureCause, ProofInputError};
-pub use input::{ExaminedCapture, ProofRequest, ReadSink, all_precise, captures, examine};
+pub use input::{ExaminedCapture, ProofRequest, ReadSink, all_precise, captures, examine, refuse_nothing};
 pub use json::report;
 pub use page::page;
 pub use tables::text;

@@ -12,7 +12,7 @@ use farpace_events::Cause;
 use farpace_host::{Application, ConnectionId, Host, ListenSettings};
 use farpace_path::world::ElementId;
 use farpace_tcp::config::{Config, Settings};
-use farpace_tcp::{Connection, ConnectionInspection};
+use farpace_tcp::{Connection, ConnectionInspection, ConnectionState};
 use farpace_units::{ByteCount, Instant};
 use std::collections::btree_map::Entry;
 
@@ -57,6 +57,8 @@ pub(super) struct FlowRun {
     pub(super) silence: SilenceMeter,
     pub(super) arrived: u64,
     pub(super) delivered: ByteCount,
+    /// The sender has heard of the receiver: from then on the flow can be silent, and before it connects.
+    pub(super) started: bool,
     pub(super) done: bool,
     /// It is part of a workload.
     pub(super) is_drawn: bool,
@@ -146,6 +148,7 @@ impl Run {
             silence: SilenceMeter::new(self.bin, rtt, full),
             arrived: 0,
             delivered: ByteCount::ZERO,
+            started: false,
             done: false,
             is_drawn,
         })
@@ -201,7 +204,7 @@ impl Run {
         self.delivered += sample.delivered;
         (flow.arrived, flow.delivered) = (arrived, delivered);
         if !flow.done {
-            let started = sample.arrived > 0 || !flow.delivered.is_zero();
+            flow.started |= sender.state != ConnectionState::SynSent;
             let ended = flow
                 .receiver
                 .and_then(|id| to.application::<ReceivingProgram>(id))
@@ -213,7 +216,7 @@ impl Run {
                 self.open -= 1;
             } else if idle {
                 flow.silence.close();
-            } else if started {
+            } else if flow.started {
                 flow.silence.record(bin_start, self.now, sample.arrived, sender.recovery);
             }
         }

@@ -14,7 +14,13 @@ pub(super) fn apply(
     value: &str,
 ) -> Result<(), ScenarioFault> {
     let origin = Origin::Set(index);
-    let node = parse_value(value, &origin).unwrap_or_else(|| DocumentNode {
+    let node = parse_value(value, &origin);
+    let digits = value.trim().trim_start_matches(['+', '-']);
+    let is_long = digits.len() >= 19 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if node.is_none() && is_long {
+        return Err(ScenarioFault::syntax(format!("the number {value} is beyond 2^63"), origin));
+    }
+    let node = node.unwrap_or_else(|| DocumentNode {
         origin: origin.clone(),
         value: DocumentValue::String(value.to_string()),
     });

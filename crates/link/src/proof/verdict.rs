@@ -60,6 +60,7 @@ impl Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Doubt::FewPackets(1) => write!(f, "only 1 packet, at least {MIN_PACKETS} are needed"),
             Doubt::FewPackets(n) => write!(f, "only {n} packets, at least {MIN_PACKETS} are needed"),
             Doubt::NoDuration => f.write_str("all packets have the same time"),
             Doubt::CoarseClock { tick, bytes } => {

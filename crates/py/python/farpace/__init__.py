@@ -6,23 +6,27 @@
 >>> polars.DataFrame(result.flows)
 
 Paths of the scenario are keyword arguments, with two underscores for each dot; where a part is no word of Python, give
-a dictionary: ``farpace.run("wan.toml", **{"flows.*.sender.congestion": "bbr3"})``.
+a dictionary: ``farpace.run("wan.toml", **{"flows.*.sender.congestion": "bbr3"})``. Values are text as behind ``--set``,
+numbers (of NumPy, too), lists and dictionaries.
 """
 
 from __future__ import annotations
 
-import hashlib as _hashlib
 import html as _html
 import json as _json
+import operator as _operator
 import os as _os
 import tempfile as _tempfile
-import types as _types
+import uuid as _uuid
+import warnings as _warnings
 from collections.abc import Iterable as _Iterable
 from math import inf as _inf
+from math import isfinite as _isfinite
 from pathlib import Path as _Path
 from types import SimpleNamespace as _Options
 
 from . import _farpace, cc
+from . import control_digest as _control_digest
 from . import remote_folder as _remote
 from ._farpace import AckSample, CongestionEvent, Table, Window, __version__
 
@@ -44,19 +48,74 @@ __all__ = [
 ]
 
 
-def _value(value) -> str:
+def _plain(value, where: str):
+    """A value without types of NumPy and the like, as JSON and TOML have it."""
+    if isinstance(value, (bool, str)):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, _os.PathLike):
+        return _os.fspath(value)
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"{where or 'the scenario'}: the key {key!r} is no text")
+        return {str(key): _plain(inner, f"{where}.{key}" if where else key) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner, f"{where}.{place}") for place, inner in enumerate(value)]
+    if value is None:
+        raise ValueError(f"{where}: None is no value of a scenario: leave the key out")
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        return _plain(value.tolist(), where)
+    try:
+        whole = _operator.index(value)
+    except TypeError:
+        pass
+    else:
+        if not -(2**63) <= whole < 2**63:
+            raise ValueError(f"{where}: {whole} is too large: whole numbers are below 2^63")
+        return whole
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: {value!r} is no value of a scenario") from None
+    if not _isfinite(number):
+        raise ValueError(f"{where}: {number} is no value of a scenario: numbers are finite")
+    return number
+
+
+def _inline(value) -> str:
+    """A plain value as inline TOML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_quoted(key)} = {_inline(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return _quoted(value) if isinstance(value, str) else _json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    # Strings of JSON are strings of TOML, but for one control character.
+    return _json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(path: str, value) -> str:
     """A value as TOML, or as the text that stands for it."""
-    if isinstance(value, str):
-        return value
-    return _json.dumps(value)
+    made = _plain(value, path)
+    return made if isinstance(made, str) else _inline(made)
+
+
+def _element(path: str, value) -> str:
+    """A value of a list, which commas separate: text with a comma or a quote in it is quoted, ranges are not."""
+    made = _value(path, value)
+    is_literal = made[:1] in tuple("\"'[{") and made[-1:] in tuple("\"']}")
+    return _quoted(made) if not is_literal and any(mark in made for mark in ",\"'[]{}") else made
 
 
 def _toml(scenario: dict) -> str:
-    return _farpace.to_toml(_json.dumps(scenario))
+    return _farpace.to_toml(_json.dumps(_plain(scenario, "")))
 
 
 def _settings(settings: dict) -> list[tuple[str, str]]:
-    return [(path.replace("__", "."), _value(value)) for path, value in settings.items()]
+    named = [(path.replace("__", "."), value) for path, value in settings.items()]
+    return [(path, _value(path, value)) for path, value in named]
 
 
 class Scenario:
@@ -257,45 +316,24 @@ class Study:
 
 
 def _vary(path: str, values) -> str:
-    words = values if isinstance(values, str) else ",".join(_value(value) for value in values)
-    return f"{path.replace('__', '.')}={words}"
+    path = path.replace("__", ".")
+    if isinstance(values, (dict, bytes)) or not isinstance(values, (str, _Iterable)):
+        raise TypeError(f"{path}: {values!r} is no list of values, and no range like '5ms..300ms*7'")
+    words = values if isinstance(values, str) else ",".join(_element(path, value) for value in values)
+    return f"{path}={words}"
 
 
-def _code_digest(make) -> str:
-    """Identifies the code of a class with its methods, or of a function with what it closes over."""
-    digest = _hashlib.sha256()
-    seen = set()
-
-    def add(thing) -> None:
-        if id(thing) in seen:
-            return
-        code = getattr(thing, "__code__", thing)
-        if isinstance(code, _types.CodeType):
-            digest.update(code.co_code)
-            digest.update(repr(code.co_names).encode())
-            for constant in code.co_consts:
-                add(constant)
-        elif isinstance(thing, property):
-            for part in (thing.fget, thing.fset):
-                add(part)
-        elif isinstance(thing, (staticmethod, classmethod)):
-            add(thing.__func__)
-        elif isinstance(thing, type):
-            seen.add(id(thing))
-            for base in thing.__mro__[:-1]:
-                for name, value in sorted(vars(base).items(), key=lambda item: item[0]):
-                    if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__"):
-                        digest.update(name.encode())
-                        add(value)
-        elif isinstance(thing, (int, float, complex, str, bytes, bool, tuple, frozenset, type(None))):
-            digest.update(repr(thing).encode())
-
-    add(make)
-    for value in getattr(make, "__defaults__", None) or ():
-        add(value)
-    for cell in getattr(make, "__closure__", None) or ():
-        add(cell.cell_contents)
-    return digest.hexdigest()[:32]
+def _version(name: str, make) -> str:
+    """Identifies a control, so that runs of another one are not taken for its own."""
+    try:
+        return _control_digest.digest(make)
+    except _control_digest.UnknownPart as error:
+        _warnings.warn(
+            f"the control `{name}` cannot be told from another one: {error}. Its runs are made again each time, also "
+            "those of a sweep that was interrupted",
+            stacklevel=3,
+        )
+        return _uuid.uuid4().hex
 
 
 def sweep(
@@ -319,8 +357,10 @@ def sweep(
     ranges like ``"5ms..300ms*7"`` by path. Runs that are there are not made again.
 
     ``controls`` are congestion controls of your own, as in :func:`run`; ``vary`` may have their names beside those of
-    others. When the code of their methods changes, their runs are made again; of code that these call, and of values
-    that they read elsewhere, farpace knows nothing: say ``restart=True`` then. They run on this machine alone.
+    others. When a control changes, its runs are made again: its code, default values, closures, attributes, the
+    arguments of a partial, and the values, functions and classes of its own module that it uses. Other modules count
+    by name: say ``restart=True`` when they change. Where a part cannot be digested, such as an open file, the runs of
+    the control are made again each time, with a warning that names the part. They run on this machine alone.
 
     ``backend="ray"`` makes the runs on a Ray cluster: that of ``address`` (``HOST:PORT``), or the one to which this
     program is connected, or the one of this machine. The rows are the same.
@@ -328,6 +368,10 @@ def sweep(
     ``out`` may be a URL that fsspec opens, such as ``s3://bucket/study``: the runs are made in a copy on this machine,
     which is stored there every ten seconds and at the end.
     """
+    if not isinstance(vary, dict):
+        raise TypeError("vary is a dictionary: values or a range by path, as in {'links.wan.delay': '5ms..300ms*7'}")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs = {jobs}: at least one run is made at a time")
     if backend not in ("local", "ray"):
         raise ValueError(f"there is no backend {backend!r}: there are 'local' and 'ray'")
     if backend == "local" and address is not None:
@@ -349,7 +393,7 @@ def sweep(
         restart=restart,
     )
     if backend == "local":
-        versioned = [(name, make, _code_digest(make)) for name, make in controls.items()]
+        versioned = [(name, make, _version(name, make)) for name, make in controls.items()]
 
         def make(source, options):
             return _farpace.sweep(source, options, versioned)
@@ -377,6 +421,8 @@ def sweep(
 
 def explain(*files: str | _os.PathLike) -> dict:
     """Why the transfers of captures took their time, as ``farpace explain --json`` prints it (docs/explain.md)."""
+    if not files:
+        raise ValueError("explain needs at least one capture, trace or log")
     return _json.loads(_farpace.explain_json([_Path(file) for file in files]))
 
 

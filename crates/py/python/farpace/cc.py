@@ -13,6 +13,8 @@ def compare(path, *, only: list[str] | None = None, seeds: int = 3, time: str | 
     """
     from . import Scenario, _scenario
 
+    if seeds < 1:
+        raise ValueError(f"seeds = {seeds}: a comparison needs at least one")
     named = isinstance(path, str) and not path.endswith(".toml")
     source = None if named else _scenario(path)
     if source is not None and source._set:

@@ -61,6 +61,7 @@ use timestamps::TimestampState;
 
 pub use details::Details;
 pub use orphan::MIN_ORPHAN_RATE;
+pub use pacer::slowest_pacing_rate;
 pub use path::{FLOOR_IPV4, FLOOR_IPV6, PathError};
 pub use pressure::Pressure;
 pub use resume::ResumedConnection;

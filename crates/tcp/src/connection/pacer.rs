@@ -20,6 +20,11 @@ const MIN_QUANTUM_SEGMENTS: u64 = 2;
 /// by the window.
 const SLOWEST_SEGMENT: Span = Span::from_millis(200);
 
+/// The slowest rate of pacing with segments of `mss` bytes: one in 200 ms. Slower ones are raised to it.
+pub fn slowest_pacing_rate(mss: u32) -> Rate {
+    Rate::of(ByteCount::new(u64::from(mss.max(1))), SLOWEST_SEGMENT)
+}
+
 /// Windows up to this leave as they open where pacing follows growth: queues hold such bursts, and they show
 /// what the path carries.
 const UNPACED_WINDOW: Packets = Packets::new(32);
@@ -162,7 +167,7 @@ impl Connection {
     }
 
     fn slowest_rate(&self) -> Rate {
-        Rate::of(ByteCount::new(u64::from(self.snd.mss.max(1))), SLOWEST_SEGMENT)
+        slowest_pacing_rate(self.snd.mss)
     }
 
     /// The rate at which this connection would like to send, in bytes of payload: that of its congestion
