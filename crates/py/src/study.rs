@@ -176,12 +176,13 @@ pub fn show(study: PathBuf, flow: Option<String>) -> PyResult<(String, ArrowTabl
             (path, PointColumn::Text(points.iter().map(|p| p.values[axis].clone()).collect()))
         })
         .collect();
-    let counts: [(&str, fn(&PointSummary) -> usize); 3] =
-        [("runs", |p| p.runs), ("complete_runs", |p| p.complete), ("bad", |p| p.bad)];
-    for (name, count) in counts {
+    let mut counted = |name: &str, count: fn(&PointSummary) -> usize| {
         let numbers = points.iter().map(|p| Some(count(p) as f64)).collect();
         columns.push((name.into(), PointColumn::Number(numbers)));
-    }
+    };
+    counted("runs", |p| p.runs);
+    counted("complete_runs", |p| p.complete);
+    counted("bad", |p| p.bad);
     for metric in Metric::ALL {
         let numbers = |of: fn(&farpace_papers::statistics::Summary) -> f64| {
             let finite = |n: f64| n.is_finite().then_some(n);

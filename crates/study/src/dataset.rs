@@ -68,7 +68,11 @@ pub const FLOW_COLUMNS: [StudyColumn; 21] = [
         Number,
         "time in queues on the path of data: mean of a reading in each bin in which something arrived",
     ),
-    column("silence_s", Number, "the stretches with at most one packet per round trip, together"),
+    column(
+        "silence_s",
+        Number,
+        "the stretches with at most one packet per round trip and something to send, together",
+    ),
     column("base_rtt_s", Number, "round-trip time with empty queues"),
 ];
 

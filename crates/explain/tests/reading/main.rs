@@ -326,7 +326,8 @@ fn requests(missing: u16) -> Vec<(u64, Vec<u8>)> {
     packets
 }
 
-/// Breaks: requests between the ACKs of their answers count as ACKs that were lost; or lost ACKs are not seen.
+/// Breaks: requests between the ACKs of their answers count as ACKs that were lost; or lost ACKs are not
+/// seen.
 #[test]
 fn requests_between_acks_are_no_lost_acks() {
     for missing in [0, 2] {
@@ -337,8 +338,8 @@ fn requests_between_acks_are_no_lost_acks() {
     }
 }
 
-/// Breaks: a transfer ends with the ACK of the FIN, so that a client that keeps the connection open for a while
-/// makes the transfer slow, and a cause that is none takes most of the time.
+/// Breaks: a transfer ends with the ACK of the FIN, so that a client that keeps the connection open for a
+/// while makes the transfer slow, and a cause that is none takes most of the time.
 #[test]
 fn a_transfer_ends_with_its_data() {
     let mut packets = Transfer::default().packets();
@@ -386,8 +387,8 @@ fn one_request_at_a_time_waits_for_the_other_side() {
     assert!(told.contains("in 99 exchanges"), "{told}");
 }
 
-/// A flight that never grows, over a round trip of 20 ms. Its segments leave so long behind the ACKs that make
-/// room for them, in nanoseconds.
+/// A flight that never grows, over a round trip of 20 ms. Its segments leave so long behind the ACKs that
+/// make room for them, in nanoseconds.
 fn constant_flight(behind_ack: u64) -> Vec<(u64, Vec<u8>)> {
     let (mut seq, irs, start) = (1_001u32, 9_001u32, 1_000_000_000u64);
     let mut packets = vec![

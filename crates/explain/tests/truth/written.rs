@@ -121,8 +121,8 @@ fn a_queue_that_leaves_the_path_idle_is_small() {
     assert_eq!(written.verdicts(), [SmallQueue; 3]);
 }
 
-/// Breaks: a path whose rate falls to a quarter is no longer full by its best rate, and its longer queue makes
-/// earlier losses look like those of a bucket, a burst or chance.
+/// Breaks: a path whose rate falls to a quarter is no longer full by its best rate, and its longer queue
+/// makes earlier losses look like those of a bucket, a burst or chance.
 #[test]
 fn a_path_whose_rate_falls_is_full() {
     for (congestion, to) in [("cubic", "6 Mbit/s"), ("reno", "10 Mbit/s")] {

@@ -300,8 +300,8 @@ impl Half {
 mod tests {
     use super::*;
 
-    /// Breaks: when the path takes shorter segments from some time on, all later ones count as ends of writes,
-    /// and the program as what limits; or a program that writes short messages makes them full.
+    /// Breaks: when the path takes shorter segments from some time on, all later ones count as ends of
+    /// writes, and the program as what limits; or a program that writes short messages makes them full.
     #[test]
     fn segments_that_became_shorter_are_full() {
         let mut half = Half::default();
