@@ -96,7 +96,7 @@ pub struct Stretch {
 
 /// A part of a transfer with its neighbours: long against a round trip and against what a loss changes.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct TransferPart {
     end: Instant,
     capacity: f64,
     deep: Span,
@@ -133,7 +133,7 @@ pub struct View<'a> {
     /// Large delay in queues: the 95th percentile of the slices' peaks.
     pub deep: Span,
     /// Parts of the transfer, in order: a path may change its rate.
-    parts: Vec<Part>,
+    parts: Vec<TransferPart>,
     /// The same for queues between the sender and the capture point alone.
     pub deep_near: Span,
 }
@@ -325,7 +325,7 @@ fn stretches(half: &Half, capacity: f64, mss: u32) -> Vec<Stretch> {
 }
 
 /// Each with the parts before and behind it.
-fn parts(stretches: &[Stretch], base: Span, whole: Span) -> Vec<Part> {
+fn parts(stretches: &[Stretch], base: Span, whole: Span) -> Vec<TransferPart> {
     let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else { return Vec::new() };
     let long = (base * PART).max(whole / MAX_PARTS).max(Span::from_millis(1));
     let mut all = Vec::new();
@@ -337,7 +337,7 @@ fn parts(stretches: &[Stretch], base: Span, whole: Span) -> Vec<Part> {
         let to = stretches.partition_point(|s| s.slice.start <= end + long);
         let about = stretches.get(from..to).unwrap_or_default();
         let deep = deep(about.iter().filter_map(|s| s.peak));
-        all.push(Part { end, capacity: capacity(about, base), deep });
+        all.push(TransferPart { end, capacity: capacity(about, base), deep });
         start = end;
     }
     all

@@ -58,7 +58,7 @@ impl CopyIdentity {
 
 /// What tells one capture point from another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct CapturePlace {
     ttl: u8,
     interface: u32,
 }
@@ -67,42 +67,42 @@ struct Place {
 struct Slot {
     identity: CopyIdentity,
     time: Instant,
-    place: Place,
+    place: CapturePlace,
 }
 
 /// The points at which one direction was captured.
 #[derive(Clone, Copy, Debug)]
-struct Places {
-    followed: Place,
-    left_out: Place,
+struct CapturePlaces {
+    followed: CapturePlace,
+    left_out: CapturePlace,
 }
 
 /// Packets of one direction.
 #[derive(Debug, Default)]
-struct Direction {
+struct DirectionCopies {
     first: Slot,
     slots: Vec<Slot>,
     seen: u64,
     bytes: u64,
     /// The first copy with another place: where the packet was before, and where then.
-    pair: Option<[Place; 2]>,
+    pair: Option<[CapturePlace; 2]>,
     /// The largest time to live.
-    most: Place,
-    places: Option<Places>,
+    most: CapturePlace,
+    places: Option<CapturePlaces>,
     /// The last packet of the point that is followed, and packets of the other since.
     last: Instant,
     alone: u32,
 }
 
-impl Direction {
+impl DirectionCopies {
     /// Where this packet has been captured before. Remembers it if it has not.
     fn find(
         &mut self,
         segment: &CapturedSegment,
-        place: Place,
+        place: CapturePlace,
         tolerance: Span,
         many: bool,
-    ) -> Option<Place> {
+    ) -> Option<CapturePlace> {
         let identity = CopyIdentity::of(segment);
         let new = Slot { identity, time: segment.time, place };
         let same = |slot: &Slot| {
@@ -150,9 +150,9 @@ impl Direction {
     }
 
     /// The packet is of the other point.
-    fn is_left_out(&mut self, place: Place, now: Instant) -> bool {
+    fn is_left_out(&mut self, place: CapturePlace, now: Instant) -> bool {
         match self.places {
-            Some(Places { left_out, .. }) if place == left_out => {
+            Some(CapturePlaces { left_out, .. }) if place == left_out => {
                 self.alone += 1;
                 if self.alone > MAX_ALONE && now.since(self.last) > ELSEWHERE_WITHIN {
                     (self.places, self.pair) = (None, None);
@@ -184,7 +184,7 @@ pub(super) enum Copied {
 /// packets cannot be compared one by one.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    directions: [Direction; 2],
+    directions: [DirectionCopies; 2],
     pairs: u32,
     /// The end nearest to the point that is followed.
     nearest: Option<Side>,
@@ -213,7 +213,7 @@ impl Copies {
         tolerance: Span,
         has_handshake: bool,
     ) -> Copied {
-        let place = Place { ttl: segment.ttl, interface: segment.interface };
+        let place = CapturePlace { ttl: segment.ttl, interface: segment.interface };
         let many = self.elsewhere + self.here > 0;
         let direction = &mut self.directions[super::index(side)];
         direction.bytes += u64::from(segment.len);
@@ -258,18 +258,18 @@ impl Copies {
                 // The two points are as far apart in the other direction.
                 let [a, b] = pairs[1 - at]?;
                 let most = direction.most;
-                let less = Place { ttl: most.ttl.checked_sub(a.ttl.abs_diff(b.ttl))?, ..most };
+                let less = CapturePlace { ttl: most.ttl.checked_sub(a.ttl.abs_diff(b.ttl))?, ..most };
                 let [from, to] = [a.interface, b.interface];
                 Some(if from == to {
                     [most, less]
                 } else {
-                    [Place { interface: to, ..most }, Place { interface: from, ..less }]
+                    [CapturePlace { interface: to, ..most }, CapturePlace { interface: from, ..less }]
                 })
             }) else {
                 continue;
             };
             let [followed, left_out] = if nearest == Some(at) { [before, after] } else { [after, before] };
-            direction.places = Some(Places { followed, left_out });
+            direction.places = Some(CapturePlaces { followed, left_out });
         }
     }
 }

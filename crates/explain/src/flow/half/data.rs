@@ -9,7 +9,7 @@ use farpace_units::{Instant, Span};
 
 /// Segments in a row that show a length that is full, and the least such length (RFC 9293, section 3.7.1).
 const MIN_ROW: u32 = 40;
-const LEAST_FULL: u32 = 500;
+const MIN_FULL: u32 = 500;
 /// Segments that pass before what was lost in a silence is seen to be missing.
 const MAX_REPAIR: u64 = 10;
 
@@ -202,7 +202,7 @@ impl Half {
         (row, within) = if fits { (row + 1, within + u32::from(!pushed)) } else { (1, u32::from(!pushed)) };
         let usual = if fits { usual } else { len };
         self.same_length = (usual, row, within);
-        if usual < LEAST_FULL {
+        if usual < MIN_FULL {
             return;
         }
         if row >= MIN_ROW && within * 2 >= row {
