@@ -332,8 +332,7 @@ fn parts(stretches: &[Stretch], base: Span, whole: Span) -> Vec<TransferPart> {
     let mut start = first.slice.start;
     while start < last.slice.end {
         let end = start + long;
-        let from = stretches
-            .partition_point(|s| s.slice.end.since(Instant::ZERO) + long < start.since(Instant::ZERO));
+        let from = stretches.partition_point(|s| s.slice.end + long < start);
         let to = stretches.partition_point(|s| s.slice.start <= end + long);
         let about = stretches.get(from..to).unwrap_or_default();
         let deep = deep(about.iter().filter_map(|s| s.peak));

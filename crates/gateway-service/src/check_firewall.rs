@@ -262,6 +262,13 @@ fn blocked(rules: &FilterRules, way: &Way<'_>, exempts: bool) -> Vec<DoctorFindi
                 packet.input
             );
             let mend = match (at, state, plain.drop) {
+                // New connections that are admitted come first above: here the filter admits none this way.
+                (1, Established, _) if packet.state == Established => format!(
+                    "nft insert rule {chain} 'iifname \"{}\" oifname \"{}\" ct state established,related \
+                     accept'",
+                    way.exit(),
+                    way.output
+                ),
                 (1, ..) => format!(
                     "nft insert rule {chain} 'iifname \"{}\" oifname \"{}\" accept'",
                     way.exit(),
