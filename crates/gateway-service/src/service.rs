@@ -31,6 +31,8 @@ const DRAIN: Span = Span::from_secs(30);
 const NOTIFY: Span = Span::from_millis(500);
 /// Between two looks at what is known of the paths to a peer.
 const LOOK: Span = Span::from_secs(1);
+/// Between two reads of signals.
+const SIGNALS: Span = Span::from_millis(100);
 /// Between two attempts to set or take away the rules that lead to a peer, after one has failed.
 const RULES_RETRY: Span = Span::from_secs(5);
 
@@ -169,15 +171,21 @@ impl GatewayService {
 
     fn serve(&mut self, lasts: Option<Span>, read: &dyn Fn() -> Result<GatewayFile>) -> Result<()> {
         let end = lasts.map_or(Instant::FAR_FUTURE, |lasts| self.first.driver.now() + lasts);
+        let mut signals_at = Instant::ZERO;
         loop {
             self.round()?;
-            while let Ok(Some(signal)) = self.signals.read_signal() {
-                if signal.ssi_signo != Signal::SIGHUP as u32 {
-                    return Ok(());
+            let now = self.first.driver.now();
+            // Not in each round: with small packets there are 100,000 rounds a second.
+            if now >= signals_at {
+                signals_at = now + SIGNALS;
+                while let Ok(Some(signal)) = self.signals.read_signal() {
+                    if signal.ssi_signo != Signal::SIGHUP as u32 {
+                        return Ok(());
+                    }
+                    self.reload(read)?;
                 }
-                self.reload(read)?;
             }
-            if self.first.driver.now() >= end {
+            if now >= end {
                 return Ok(());
             }
         }

@@ -398,7 +398,13 @@ impl Driver {
         for at in 0..self.devices.len() {
             busy |= self.receive_from(at, false)?;
         }
-        self.world.run_until(self.world.now(), &mut *self.observer)?;
+        // What the packets call for is due by now, and leaves in this round.
+        let now = if busy { self.clock.now() } else { self.world.now() };
+        let now = match self.timers_are_late(now) {
+            true => self.world.now(),
+            false => self.limit_lateness(now),
+        };
+        self.world.run_until(now, &mut *self.observer)?;
         busy |= self.transmit()?;
         if !busy {
             self.wait_for_work()?;

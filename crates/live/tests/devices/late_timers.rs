@@ -1,72 +1,21 @@
 //! A driver whose process stands still for longer than a retransmission timeout, while an ACK waits for it.
 
+use crate::memory_link::{LinkEnd, Queue, STALL, Stalls};
 use bytes::Bytes;
 use farpace_host::{Application, ConnectionId, Host, ListenSettings, Secret};
-use farpace_live::{Device, DeviceCounters, DeviceInfo, Driver, Wait};
+use farpace_live::{Driver, Wait};
 use farpace_path::world::ElementId;
 use farpace_tcp::config::Settings;
 use farpace_tcp::{Connection, ConnectionEvent, ConnectionState};
 use farpace_units::{ByteCount, Instant, RandomStream, Span};
-use farpace_wire::Packet;
-use std::collections::VecDeque;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixDatagram;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1));
 const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 2));
 const PORT: u16 = 80;
 const ROUNDS: usize = 10_000;
-/// Longer than the first timeout of any profile (RFC 6298: 1 s).
-const STALL: Duration = Duration::from_millis(1_700);
 const PAUSE: Span = Span::from_millis(1_700);
-
-type Queue = Arc<Mutex<VecDeque<Packet>>>;
-type Stalls = Arc<AtomicBool>;
-
-/// One end of a link in memory.
-struct LinkEnd {
-    info: DeviceInfo,
-    /// Never readable: the test runs the rounds.
-    quiet: UnixDatagram,
-    from: Queue,
-    to: Queue,
-    /// Set: the next packets that it delivers have waited for [`STALL`] between device and driver.
-    stalls: Stalls,
-}
-
-impl Device for LinkEnd {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
-    }
-    fn receive(&mut self, budget: usize, into: &mut Vec<Packet>) -> io::Result<()> {
-        let mut queue = self.from.lock().unwrap();
-        let count = queue.len().min(budget);
-        into.extend(queue.drain(..count));
-        if count > 0 && self.stalls.swap(false, Ordering::Relaxed) {
-            std::thread::sleep(STALL);
-        }
-        Ok(())
-    }
-    fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
-        let complete = |mut packet: Packet| {
-            packet.complete_checksum();
-            packet
-        };
-        self.to.lock().unwrap().extend(packets.drain(..).map(complete));
-        Ok(())
-    }
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.quiet.as_fd()
-    }
-    fn counters(&self) -> DeviceCounters {
-        DeviceCounters::default()
-    }
-}
 
 /// Reads what comes.
 struct Reader;
@@ -79,10 +28,7 @@ impl Application for Reader {
 
 /// A driver of a host on one end, and its host.
 fn end(host: Host, from: &Queue, to: &Queue, stalls: &Stalls) -> (Driver, ElementId) {
-    let info = DeviceInfo { name: "end".into(), mtu: 1500, mac: None, super_segment: 0 };
-    let quiet = UnixDatagram::unbound().unwrap();
-    let device = LinkEnd { info, quiet, from: from.clone(), to: to.clone(), stalls: stalls.clone() };
-    let driver = Driver::of_host(host, Box::new(device), Wait::Spin).unwrap();
+    let driver = Driver::of_host(host, Box::new(LinkEnd::new(from, to, stalls)), Wait::Spin).unwrap();
     let id = driver.world().ids().find(|id| driver.world().element::<Host>(*id).is_some()).unwrap();
     (driver, id)
 }

@@ -8,10 +8,12 @@
 
 mod bytes_both_ways;
 mod late_timers;
+mod memory_link;
 #[path = "../kernel/netns.rs"]
 mod netns;
 mod packet_socket;
 mod queues;
+mod same_round;
 mod setup;
 mod stalls;
 mod xdp;
