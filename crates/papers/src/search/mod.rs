@@ -28,6 +28,7 @@ use farpace_units::RandomStream;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Paths of a generation: fixed, so that the number of threads changes nothing.
 const GENERATION: usize = 16;
@@ -72,6 +73,8 @@ pub struct SearchProgress {
     pub generation: u64,
     /// The found paths are being shrunk.
     pub shrinking: bool,
+    /// Paths judged while shrinking.
+    pub attempts: u64,
 }
 
 /// A path that was found.
@@ -92,6 +95,8 @@ pub struct SearchResult {
     pub judged: Vec<(PathPoint, f64)>,
     /// Generations.
     pub generations: u64,
+    /// Paths that were not, or only in part, shrunk before the end of the time.
+    pub unshrunk: usize,
 }
 
 /// The worst path of a kind.
@@ -108,7 +113,8 @@ pub struct SearchRunner<'a> {
     pub threads: Option<u16>,
     /// Says when to stop at once.
     pub stop: &'a StopRequest<'a>,
-    /// Asked after each generation: false ends the search, and what was found is shrunk.
+    /// Asked after each generation, and before each path while shrinking: false ends the search, so that what
+    /// was found is shrunk, and then the shrinking.
     pub go_on: &'a (dyn Fn(&SearchProgress) -> bool + Sync),
     /// The file for judged paths, so that the same search goes on; none: they are not kept.
     pub kept: Option<PathBuf>,
@@ -167,8 +173,13 @@ impl SearchRunner<'_> {
         let mut random = RandomStream::new(search.seed, "path search");
         let mut elites: BTreeMap<String, Elite> = BTreeMap::new();
         let mut judged = Vec::new();
-        let mut progress =
-            SearchProgress { paths: 0, worst: f64::NEG_INFINITY, generation: 0, shrinking: false };
+        let mut progress = SearchProgress {
+            paths: 0,
+            worst: f64::NEG_INFINITY,
+            generation: 0,
+            shrinking: false,
+            attempts: 0,
+        };
         loop {
             let children = generation(search, &space, &elites, progress.generation, &mut random);
             let steps: Vec<f64> = children.iter().map(|(_, step)| *step).collect();
@@ -190,10 +201,14 @@ impl SearchRunner<'_> {
             }
         }
         progress.shrinking = true;
-        (self.go_on)(&progress);
-        let mut worst = shrink::worst(by_fitness(&elites), judge)?;
+        let attempts = AtomicU64::new(0);
+        let go_on = || {
+            let attempts = attempts.fetch_add(1, Ordering::Relaxed);
+            (self.go_on)(&SearchProgress { attempts, ..progress.clone() })
+        };
+        let (mut worst, unshrunk) = shrink::worst(by_fitness(&elites), judge, &go_on)?;
         worst.truncate(WORST);
-        Ok(SearchResult { worst, judged, generations: progress.generation })
+        Ok(SearchResult { worst, judged, generations: progress.generation, unshrunk })
     }
 }
 
@@ -260,7 +275,6 @@ fn generation(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     fn small() -> SearchSpace {
         SearchSpace::parse("rate_mbit_s = [1, 5]\nrtt_ms = [5, 50]\nload = false\npolicer_ms = false\n")
@@ -277,11 +291,13 @@ mod tests {
         }
     }
 
-    fn found(threads: u16, generations: u64, kept: Option<PathBuf>) -> (SearchResult, u64) {
+    /// What a search of so many generations finds that may shrink with so many attempts, and how often it
+    /// told of a generation.
+    fn found(threads: u16, generations: u64, most: u64, kept: Option<PathBuf>) -> (SearchResult, u64) {
         let told = AtomicU64::new(0);
         let go_on = |progress: &SearchProgress| {
-            told.fetch_add(1, Ordering::Relaxed);
-            progress.generation < generations
+            told.fetch_add(u64::from(!progress.shrinking), Ordering::Relaxed);
+            if progress.shrinking { progress.attempts < most } else { progress.generation < generations }
         };
         let runner = SearchRunner {
             threads: Some(threads),
@@ -300,9 +316,9 @@ mod tests {
     fn a_search_repeats_and_finds_losses() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kept");
-        let (once, told) = found(2, 4, Some(path.clone()));
-        assert_eq!(told, 5);
-        let (again, _) = found(1, 4, Some(path));
+        let (once, told) = found(2, 4, u64::MAX, Some(path.clone()));
+        assert_eq!((told, once.unshrunk), (4, 0));
+        let (again, _) = found(1, 4, u64::MAX, Some(path));
         assert_eq!(once.worst, again.worst);
         let worst = &once.worst[0];
         let kinds = [Gene::Loss, Gene::BurstLoss, Gene::BitErrors, Gene::Reorder, Gene::Outage];
@@ -318,6 +334,16 @@ mod tests {
             &|| false,
         );
         assert_eq!(score.unwrap().as_ref(), Some(&worst.score));
+    }
+
+    /// Breaks: a search shrinks long after its time, or loses what it could not shrink.
+    #[test]
+    fn shrinking_ends_with_the_time() {
+        let (all, _) = found(2, 4, u64::MAX, None);
+        let (none, _) = found(2, 4, 0, None);
+        assert!(none.unshrunk > 0 && none.worst.len() >= all.worst.len(), "{none:?}");
+        let impairments = |found: &FoundPath| found.point.impairments().count();
+        assert!(none.worst.iter().map(impairments).sum::<usize>() > all.worst.iter().map(impairments).sum());
     }
 
     /// Breaks: a generation of an objective has paths on which there is nothing to measure.

@@ -49,6 +49,13 @@ impl SearchReport {
         if result.worst.is_empty() {
             page.finding("No path was found on which it is worse than the best of the others.");
         }
+        if result.unshrunk > 0 {
+            page.finding(&format!(
+                "The time ended before {} of the found paths were shrunk: they may have more impairments than \
+                 matter. The same command with a longer --budget goes on.",
+                result.unshrunk
+            ));
+        }
         page.table(&table(search.objective, &result.worst));
         let mut scenarios = Vec::new();
         let mut found = Vec::new();
@@ -84,6 +91,7 @@ impl SearchReport {
             "seed": search.seed,
             "paths": result.judged.len(),
             "generations": result.generations,
+            "unshrunk": result.unshrunk,
             "worst": found,
         });
         Ok(SearchReport { report: ExperimentReport::new(page, title, json), scenarios })

@@ -13,14 +13,25 @@ const NO_GAP: f64 = 0.02;
 /// More are shrunk than are shown: several may become the same.
 const SPARE: usize = 2;
 
-/// The worst paths, shrunk; those that have become the same kind count once.
-pub(super) fn worst(elites: Vec<&Elite>, judge: &Judge<'_>) -> Result<Vec<FoundPath>, MeasureError> {
-    let elites: Vec<&Elite> =
-        elites.into_iter().filter(|e| e.found.score.gap > NO_GAP).take(WORST * SPARE).collect();
-    let shrunk: Result<Vec<FoundPath>, _> =
-        elites.par_iter().with_max_len(1).map(|elite| shrink(&elite.found, judge)).collect();
+/// The worst paths, shrunk, and how many are not, or only in part, because `go_on` said no; those that have
+/// become the same kind count once.
+pub(super) fn worst(
+    elites: Vec<&Elite>,
+    judge: &Judge<'_>,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<(Vec<FoundPath>, usize), MeasureError> {
+    let elites = elites.into_iter().filter(|e| e.found.score.gap > NO_GAP).take(WORST * SPARE);
+    // In their order, so that the worst are shrunk if the time is short.
+    let shrunk: Result<Vec<(usize, FoundPath, bool)>, _> = elites
+        .enumerate()
+        .par_bridge()
+        .map(|(n, elite)| shrink(&elite.found, judge, go_on).map(|(found, is_whole)| (n, found, is_whole)))
+        .collect();
+    let mut shrunk = shrunk?;
+    shrunk.sort_by_key(|(n, ..)| *n);
+    let unshrunk = shrunk.iter().filter(|(_, _, is_whole)| !is_whole).count();
     let mut kinds: BTreeMap<String, FoundPath> = BTreeMap::new();
-    for found in shrunk? {
+    for (_, found, _) in shrunk {
         let kind = found.point.kind();
         if kinds.get(&kind).is_none_or(|known| known.score.gap < found.score.gap) {
             kinds.insert(kind, found);
@@ -28,10 +39,15 @@ pub(super) fn worst(elites: Vec<&Elite>, judge: &Judge<'_>) -> Result<Vec<FoundP
     }
     let mut all: Vec<FoundPath> = kinds.into_values().collect();
     all.sort_by(|a, b| b.score.gap.total_cmp(&a.score.gap));
-    Ok(all)
+    Ok((all, unshrunk))
 }
 
-fn shrink(found: &FoundPath, judge: &Judge<'_>) -> Result<FoundPath, MeasureError> {
+/// A path, shrunk as far as `go_on` allows, and whether that is to the end.
+fn shrink(
+    found: &FoundPath,
+    judge: &Judge<'_>,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<(FoundPath, bool), MeasureError> {
     let least = found.score.gap * KEEPS;
     let mut best = found.clone();
     let attempt = |best: &mut FoundPath, point: PathPoint| -> Result<bool, MeasureError> {
@@ -44,6 +60,9 @@ fn shrink(found: &FoundPath, judge: &Judge<'_>) -> Result<FoundPath, MeasureErro
     loop {
         let mut changed = false;
         for gene in best.point.impairments().collect::<Vec<_>>() {
+            if !go_on() {
+                return Ok((best, false));
+            }
             let without = best.point.clone().with(gene, None);
             changed |= attempt(&mut best, without)?;
         }
@@ -56,13 +75,16 @@ fn shrink(found: &FoundPath, judge: &Judge<'_>) -> Result<FoundPath, MeasureErro
             if value == best.point.of(d.gene) {
                 break;
             }
+            if !go_on() {
+                return Ok((best, false));
+            }
             let rounded = best.point.clone().with(d.gene, value);
             if attempt(&mut best, rounded)? {
                 break;
             }
         }
     }
-    Ok(best)
+    Ok((best, true))
 }
 
 /// Rounder values near `value`, the roundest first.
