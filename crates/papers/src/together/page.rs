@@ -164,7 +164,7 @@ impl PathResults<'_> {
             1 => "One run each".to_owned(),
             n => format!("Means and ranges of {n} runs each"),
         };
-        let title = format!("What each solution brings ({name})");
+        let title = format!("What each cure brings ({name})");
         comparison_of(&title, "goodput (Mbit/s)", sides, &rows).figure(
             &format!("figures/{name}-goodput.svg"),
             &format!("{runs}. The path can carry {:.1} Mbit/s.", self.path.ceiling()),
