@@ -12,6 +12,8 @@
 /* STEP is a hundredth, FLAT a two-hundredth of the base. */
 #define STEP_OF 100
 #define FLAT_OF 200
+/* A step is at least a third of what the round trip has more than the base. */
+#define STEP_SHARE_OF 3
 #define FLAT_ROUNDS 4
 /* FOREIGN: a twentieth of the base, and four times alpha. CERTAINLY_FOREIGN: a quarter. */
 #define FOREIGN_OF 20
@@ -74,9 +76,12 @@ struct path {
 	/* The window before others had their queue, segments, and since when it is there. */
 	u64 before_others;
 	u64 others_since;
+	/* The largest rise of a round trip since there was no such queue. */
+	u64 steepest;
 	/* The longest queue of others, which is forgotten slowly. */
 	u32 longest;
-	u32 unused_longest;
+	/* Round trips since the last median. */
+	u32 rounds;
 };
 
 /* Segments to keep in the queue where each pair has an ACK of its own. */
@@ -198,6 +203,15 @@ static __always_inline void path_adopt(struct path *p, u32 rtt)
 	p->owns[3] = 0;
 }
 
+/* Round trips have become much longer, and no step of the path has done that. */
+static __always_inline bool path_has_grown(const struct path *p)
+{
+	u64 base = path_base(p);
+	u64 excess = less(p->medians[0], base);
+
+	return excess * CERTAINLY_FOREIGN_OF >= base && p->steepest * STEP_SHARE_OF < excess;
+}
+
 static __always_inline void path_suspect_others(struct path *p)
 {
 	if (p->foreign < FOREIGN_ROUNDS / 2)
@@ -254,7 +268,8 @@ static __always_inline bool path_is_longer(struct path *p, u32 rtt, u32 previous
 	u64 base = path_base(p);
 	u64 step = less(rtt, previous);
 
-	if (previous && step * STEP_OF * PART > base * (PART + STEP_OF * scatter)) {
+	if (previous && step * STEP_OF * PART > base * (PART + STEP_OF * scatter) &&
+	    step * STEP_SHARE_OF > less(rtt, base)) {
 		p->flat[0] = rtt;
 		p->flat_count = 1;
 	} else if (p->flat_count) {
@@ -271,12 +286,14 @@ static __always_inline bool path_is_longer(struct path *p, u32 rtt, u32 previous
 	return p->flat_count > FLAT_ROUNDS;
 }
 
-/* `best`: the highest delivery rate, in 1/256 segments a second. */
-static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u64 w, u64 alpha, u64 best)
+/* `best`: the highest delivery rate, in 1/256 segments a second. `rounds`: as many round trips as the median is of. */
+static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u64 w, u64 alpha, u64 best,
+					       u32 rounds)
 {
 	u64 base = path_base(p);
 	u64 excess = less(rtt, base);
 	u64 own = w * excess / (rtt ? rtt : 1);
+	u64 rise;
 	bool large;
 
 	p->owns[3] = p->owns[2];
@@ -293,13 +310,18 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 		p->competing = 0;
 		return own <= alpha / 2 || excess * NOISE_OF <= base ? QUEUE_EMPTY : QUEUE_OWN;
 	}
-	p->quiet = 0;
-	if (!p->foreign) {
-		p->others_since = now;
-		p->before_others = max64(p->windows[1], w);
+	rise = less(p->medians[0], p->medians[1]);
+	p->steepest = p->quiet ? rise : max64(p->steepest, rise);
+	if (p->quiet || !p->before_others) {
+		u64 known = p->quiet < QUIET ? p->before_others : 0;
+
+		p->before_others = max64(max64(p->windows[1], w), known);
 	}
+	p->quiet = 0;
+	if (!p->foreign)
+		p->others_since = now;
 	if (own <= 2 * min64(alpha, max64(least_alpha(w), w / 8)))
-		p->foreign++;
+		p->foreign += rounds;
 	else if (!p->disturbed)
 		p->foreign = 0;
 	if (p->foreign >= FOREIGN_ROUNDS && less(now, p->others_since) >= FOREIGN_TIME)
@@ -322,7 +344,7 @@ static __always_inline u32 path_least_flat(const struct path *p)
 __noinline int path_end_round(struct path *p, u64 now, u64 w, u64 alpha, u64 best)
 {
 	bool grew = false, few;
-	u32 rtt, previous;
+	u32 rtt, previous, rounds;
 	u64 scatter;
 
 	if (!p)
@@ -336,6 +358,7 @@ __noinline int path_end_round(struct path *p, u64 now, u64 w, u64 alpha, u64 bes
 	for (int i = 4; i > 0; i--)
 		p->windows[i] = p->windows[i - 1];
 	p->windows[0] = w;
+	p->rounds++;
 	few = p->count < ENOUGH_SAMPLES;
 	if (few && p->latest)
 		return p->competing ? QUEUE_FOREIGN : QUEUE_OWN;
@@ -370,7 +393,9 @@ __noinline int path_end_round(struct path *p, u64 now, u64 w, u64 alpha, u64 bes
 	p->longest -= p->longest / FORGETS;
 	if (p->competing)
 		p->longest = max64(p->longest, less(rtt, path_base(p)));
-	return path_judge(p, now, rtt, w, alpha, best);
+	rounds = p->rounds;
+	p->rounds = 0;
+	return path_judge(p, now, rtt, w, alpha, best, rounds);
 }
 
 #endif

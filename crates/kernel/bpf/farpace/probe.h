@@ -101,7 +101,7 @@ __noinline int farpace_probe(struct farpace *f, u32 limited)
 		f->room = 0;
 		return 0;
 	}
-	if (!path_is_steady(&f->path) || path_may_be_others(&f->path)) {
+	if (!path_is_steady(&f->path) || path_may_be_others(&f->path) || path_has_grown(&f->path)) {
 		path_suspect_others(&f->path);
 		return 0;
 	}

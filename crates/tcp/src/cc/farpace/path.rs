@@ -20,6 +20,9 @@ const MIN_STEP: f64 = 0.01;
 const MAX_FLAT_RANGE: f64 = 0.005;
 /// ... so many times. Queues grow more slowly, and move.
 const FLAT_ROUNDS: usize = 4;
+/// The step is at least this part of what the round trip has more than the base. Where others fill a queue and
+/// slow down, the last step of many is none.
+const MIN_STEP_SHARE: f64 = 1.0 / 3.0;
 /// A queue of others is at least this part of the base, and so many times alpha at the best rate seen, ...
 const MIN_FOREIGN: (f64, f64) = (0.05, 4.0);
 /// ... or this part: who comes late to a full queue has not seen a good rate.
@@ -93,11 +96,15 @@ pub struct PathModel {
     owns: [f64; 4],
     /// Medians since the last step upwards; empty if there was none.
     flat: Vec<Span>,
+    /// Round trips since the last median: a small window needs some for one.
+    rounds: usize,
     /// Round trips in a row in which the queue was mostly that of others.
     foreign: usize,
     competing: bool,
     /// The window before the queue that is taken for that of others.
     before_others: f64,
+    /// The largest rise of a round trip since there was no such queue, microseconds.
+    steepest: u64,
     /// The longest queue of others, which is forgotten slowly.
     longest: Span,
     /// Since when it is there.
@@ -204,6 +211,14 @@ impl PathModel {
         self.competing || self.foreign >= FOREIGN_ROUNDS - 2
     }
 
+    /// Round trips have become much longer, and no step of the path has done that: a queue has grown.
+    pub fn has_grown(&self) -> bool {
+        let base = self.base().as_nanos() / 1_000;
+        let excess = self.medians[0].saturating_sub(base);
+        excess as f64 >= LARGE_FOREIGN * base as f64
+            && (self.steepest as f64) < MIN_STEP_SHARE * excess as f64
+    }
+
     /// Others have the queue that is there, if it is long.
     pub fn suspect_others(&mut self) {
         self.foreign = self.foreign.max(FOREIGN_ROUNDS / 2);
@@ -254,6 +269,7 @@ impl PathModel {
         let grew = self.windows.iter().take(3).any(|before| w > before + least_alpha(w));
         self.windows.rotate_right(1);
         self.windows[0] = w;
+        self.rounds += 1;
         if self.samples.len() < MIN_SAMPLES && self.latest.is_some() {
             return if self.competing { QueueEstimate::Foreign } else { QueueEstimate::Own };
         }
@@ -291,14 +307,16 @@ impl PathModel {
         if self.competing {
             self.longest = self.longest.max(rtt - self.base());
         }
-        self.judge(now, rtt, w, alpha, best)
+        let rounds = std::mem::take(&mut self.rounds);
+        self.judge(now, rtt, w, alpha, best, rounds)
     }
 
     /// The path itself has become longer: a step, and then nothing moves. `scatter`: the part of a round trip
     /// that a step must have besides.
     fn is_longer(&mut self, rtt: Span, previous: Option<Span>, scatter: f64) -> bool {
         let long = self.base().as_secs_f64();
-        let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > (MIN_STEP + scatter) * long);
+        let least = ((MIN_STEP + scatter) * long).max(MIN_STEP_SHARE * (rtt - self.base()).as_secs_f64());
+        let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > least);
         if stepped {
             self.flat.clear();
             self.flat.push(rtt);
@@ -312,7 +330,16 @@ impl PathModel {
         self.flat.len() > FLAT_ROUNDS
     }
 
-    fn judge(&mut self, now: Instant, rtt: Span, w: f64, alpha: f64, best: f64) -> QueueEstimate {
+    /// `rounds`: as many round trips as the median `rtt` is of.
+    fn judge(
+        &mut self,
+        now: Instant,
+        rtt: Span,
+        w: f64,
+        alpha: f64,
+        best: f64,
+        rounds: usize,
+    ) -> QueueEstimate {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
         let own = w * excess / rtt.as_secs_f64().max(1e-9);
@@ -332,14 +359,21 @@ impl PathModel {
                 QueueEstimate::Own
             };
         }
+        let [newest, previous, ..] = self.medians;
+        let rise = newest.saturating_sub(previous);
+        self.steepest = if self.quiet > 0 { rise } else { self.steepest.max(rise) };
+        // This connection makes room for others before it knows of them.
+        if self.quiet > 0 || self.before_others == 0.0 {
+            let known = if self.quiet < QUIET_ROUNDS { self.before_others } else { 0.0 };
+            self.before_others = self.windows[1].max(w).max(known);
+        }
         self.quiet = 0;
         // We hold next to nothing of it, and it stays.
         if self.foreign == 0 {
             self.others_since = now;
-            self.before_others = self.windows[1].max(w);
         }
         if own <= 2.0 * alpha.min(least_alpha(w).max(w / 8.0)) {
-            self.foreign += 1;
+            self.foreign += rounds;
         } else if self.disturbed == 0 {
             self.foreign = 0;
         }

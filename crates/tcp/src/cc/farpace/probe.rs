@@ -142,7 +142,7 @@ impl QueueProbe {
         let fell = (self.rtt - rtt).as_secs_f64();
         if path.own() <= LARGE_QUEUE * alpha || fell > MIN_FALL * expected {
             ProbeVerdict::Queue
-        } else if path.is_steady() && !path.may_be_others() {
+        } else if path.is_steady() && !path.may_be_others() && !path.has_grown() {
             ProbeVerdict::Path
         } else {
             ProbeVerdict::Others

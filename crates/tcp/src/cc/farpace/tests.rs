@@ -133,6 +133,42 @@ fn the_queues_of_others() {
 }
 
 /// A round trip without a queue, in which nothing was sent that did not come through but for the losses.
+/// Breaks: beside a CUBIC flow in a long queue the control takes the flat top of CUBIC's window for a longer
+/// path, or forgets the window that it had, and shares from a few segments on.
+#[test]
+fn the_window_before_others_is_kept() {
+    let mut path = path();
+    let mut w = 400.0;
+    let mut judge = |i: u64, us: u64, w: f64| {
+        (0..9).for_each(|n| path.sample(Span::from_micros(us - 40 + n * 10)));
+        (path.end_round(ms(i * 500), w, 3.0, 800.0), path.before_others(), path.base(), path.has_grown())
+    };
+    // CUBIC fills the queue in steps that become smaller, and this connection makes room.
+    let (mut us, mut i) = (500_000, 20);
+    for step in [80, 70, 60, 50, 40, 30, 20, 16, 12, 8] {
+        us += step * 1_000;
+        w *= 0.66;
+        assert_eq!(judge(i, us, w).0, QueueEstimate::Own);
+        i += 1;
+    }
+    let flat: Vec<_> = (i..i + 12).map(|i| judge(i, us, w)).collect();
+    assert!(flat.iter().all(|(.., base, grown)| *base == Span::from_millis(500) && *grown), "{flat:?}");
+    assert_eq!(flat.last().map(|last| last.0), Some(QueueEstimate::Foreign));
+    assert_eq!(flat.last().map(|last| last.1), Some(400.0));
+}
+
+/// Breaks: a window of a few segments, which needs some round trips for a median, finds others late.
+#[test]
+fn a_median_counts_for_all_its_round_trips() {
+    let mut path = path();
+    let mut small = |i: u64| {
+        (0..3).for_each(|_| path.sample(Span::from_micros(700_000 + i % 3 * 9_000)));
+        path.end_round(ms(i * 500), 4.0, 3.0, 800.0)
+    };
+    let judged: Vec<_> = (20..36).map(&mut small).collect();
+    assert_eq!(judged.last(), Some(&QueueEstimate::Foreign), "{judged:?}");
+}
+
 fn lossy(lost: f64, delivered: f64) -> LossSample {
     LossSample { lost, delivered, empty: true, short: true, excess: 0.0, limited: true }
 }
