@@ -40,4 +40,4 @@ pub use outcome::{
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
 pub use run::{FlowSample, Inputs, Run, RunError, RunProgress};
 pub use run_observer::{CaptureFile, CaptureOpenError};
-pub use silence::{Silence, SilenceMeter};
+pub use silence::{QuietStretch, Silence, SilenceMeter};

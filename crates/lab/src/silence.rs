@@ -5,6 +5,8 @@ use farpace_units::{Instant, Span};
 
 /// Most silences that are kept; all are counted.
 const MAX_KEPT: usize = 10_000;
+/// Packets in a measured round trip of a silence. A retransmission and its neighbour may come together.
+const SLACK: f64 = 2.0;
 
 /// A time in which at most one packet arrived per round trip, although there was something to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,26 @@ impl Silence {
     }
 }
 
+/// A stretch of bins in each of which next to nothing arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QuietStretch {
+    /// How long it has lasted.
+    pub span: Span,
+    /// Packets that arrived in it.
+    packets: u64,
+    /// Round trips that it has lasted, as long as they are with the queues of the moment.
+    round_trips: f64,
+}
+
+impl QuietStretch {
+    /// Another bin of it, in which `packets` arrived, with a round trip of `rtt`.
+    pub fn add(&mut self, bin: Span, packets: u64, rtt: Span) {
+        self.span += bin;
+        self.packets += packets;
+        self.round_trips += bin.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
+    }
+}
+
 /// Finds silences from counts of packets per bin, as a meter at the receiver would.
 #[derive(Clone, Debug)]
 pub struct SilenceMeter {
@@ -31,7 +53,10 @@ pub struct SilenceMeter {
     at_least: Span,
     /// Packets that may arrive in one bin of a silence.
     limit: u64,
+    /// The round trip of the empty path.
+    rtt: Span,
     open: Option<Silence>,
+    stretch: QuietStretch,
     /// Time of the open silence by [`RecoveryState`].
     states: [Span; 5],
     kept: Vec<Silence>,
@@ -50,7 +75,9 @@ impl SilenceMeter {
         SilenceMeter {
             at_least: (rtt * 10).max(bin * 2),
             limit: per_bin.max(1).min(full / 2),
+            rtt,
             open: None,
+            stretch: QuietStretch::default(),
             states: [Span::ZERO; 5],
             kept: Vec::new(),
             count: 0,
@@ -59,17 +86,21 @@ impl SilenceMeter {
         }
     }
 
-    /// The bin from `start` to `end` is over: `packets` arrived in it, and the sender is in `state`.
-    pub fn record(&mut self, start: Instant, end: Instant, packets: u64, state: RecoveryState) {
+    /// The bin from `start` to `end` is over: `packets` arrived in it, and the sender is in `state` and has
+    /// measured a round trip of `srtt`.
+    pub fn record(&mut self, start: Instant, end: Instant, packets: u64, state: RecoveryState, srtt: Span) {
         if !self.is_quiet(packets) {
             self.close();
             return;
         }
+        let rtt = self.round_trip(srtt);
         let open = self.open.get_or_insert_with(|| {
             self.states = [Span::ZERO; 5];
+            self.stretch = QuietStretch::default();
             Silence { start, end, state }
         });
         open.end = end;
+        self.stretch.add(end.since(start), packets, rtt);
         self.states[state as usize] += end.since(start);
         if self.states[state as usize] >= self.states[open.state as usize] {
             open.state = state;
@@ -81,9 +112,21 @@ impl SilenceMeter {
         packets <= self.limit
     }
 
+    /// True if a stretch of quiet bins is a silence. Where a queue makes round trips longer than a bin, one
+    /// packet in each bin is no silence.
+    pub fn is_silence(&self, stretch: &QuietStretch) -> bool {
+        stretch.span >= self.at_least && stretch.packets as f64 <= SLACK * stretch.round_trips + 1.0
+    }
+
+    /// The round trip that a bin of a [`QuietStretch`] counts with, where the sender has measured `srtt`.
+    pub fn round_trip(&self, srtt: Span) -> Span {
+        srtt.max(self.rtt)
+    }
+
     /// The open silence ends here.
     pub fn close(&mut self) {
-        let Some(silence) = self.open.take().filter(|s| s.span() >= self.at_least) else { return };
+        let stretch = self.stretch;
+        let Some(silence) = self.open.take().filter(|_| self.is_silence(&stretch)) else { return };
         self.count += 1;
         self.total += silence.span();
         if self.longest.is_none_or(|l| silence.span() > l.span()) {
@@ -127,7 +170,7 @@ mod tests {
         let mut m = SilenceMeter::new(bin, bin, 400);
         let states = [RecoveryState::Recovery; 3].into_iter().chain([RecoveryState::Loss; 40]);
         for (n, state) in (0u64..).zip(states.chain([RecoveryState::Open; 2])) {
-            m.record(Instant::ZERO + bin * n, Instant::ZERO + bin * (n + 1), 1, state);
+            m.record(Instant::ZERO + bin * n, Instant::ZERO + bin * (n + 1), 1, state, bin);
         }
         m.close();
         assert_eq!(m.longest().unwrap().state, RecoveryState::Loss);
@@ -141,7 +184,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut bins = |m: &mut SilenceMeter, n: u64, packets: u64| {
             for _ in 0..n {
-                m.record(now, now + bin, packets, RecoveryState::Recovery);
+                m.record(now, now + bin, packets, RecoveryState::Recovery, bin);
                 now += bin;
             }
         };
@@ -164,9 +207,26 @@ mod tests {
         for n in 0..200 {
             let packets = if n > 100 { 0 } else { n % 2 };
             let (from, to) = (Instant::ZERO + bin * n, Instant::ZERO + bin * (n + 1));
-            m.record(from, to, packets, RecoveryState::Open);
+            m.record(from, to, packets, RecoveryState::Open, Span::from_millis(80));
         }
         m.close();
         assert_eq!((m.count(), m.total()), (1, Span::from_millis(1_000)));
+    }
+
+    /// Breaks: a flow that delivers all the time behind a long queue is said to have stood still.
+    #[test]
+    fn a_slow_flow_behind_a_queue_is_not_silent() {
+        let bin = Span::from_millis(100);
+        let of = |srtt: Span| {
+            let mut m = SilenceMeter::new(bin, Span::from_millis(40), 120);
+            for n in 0..80 {
+                let (from, to) = (Instant::ZERO + bin * n, Instant::ZERO + bin * (n + 1));
+                m.record(from, to, u64::from(n % 2 == 0), RecoveryState::Open, srtt);
+            }
+            m.close();
+            m.count()
+        };
+        assert_eq!(of(Span::from_millis(1_000)), 0, "5 packets a round trip");
+        assert_eq!(of(Span::from_millis(40)), 1, "one packet in five round trips");
     }
 }

@@ -139,7 +139,8 @@ pub fn spent(f: &FlowSummary) -> Table {
         (f.spent.recovering, "recovering from losses (Recovery, Loss or CWR state)"),
         (f.spent.receiver_window, "limited by the receiver's window"),
         (f.spent.congestion_window, "limited by the congestion window"),
-        (f.spent.other, "limited by neither: its buffer was full, or there was nothing more to send"),
+        (f.spent.pacing, "limited by pacing, or by its own NIC: the windows allowed more"),
+        (f.spent.other, "limited by none of these: nothing more to send, or its buffer was full"),
     ] {
         // What rounds to 0.0 % is of no interest.
         if span * 2_000 >= f.spent.total() && !span.is_zero() {

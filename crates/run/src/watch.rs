@@ -4,7 +4,7 @@
 use crate::places::{FlowDrops, PlacesWatch};
 use farpace_events::{Record, RecordSink, RecoveryState};
 use farpace_lab::scenario::{FlowSpec, Scenario};
-use farpace_lab::{FlowSample, Run, RunError, SilenceMeter};
+use farpace_lab::{FlowSample, QuietStretch, Run, RunError, SilenceMeter};
 use farpace_path::Meter;
 use farpace_report::{FlightRecorder, WindowHistory};
 use farpace_tcp::ConnectionState;
@@ -41,6 +41,9 @@ pub struct RunTime {
     /// As much in flight as the congestion window allows.
     #[serde(rename = "congestion_window_s", serialize_with = "seconds")]
     pub congestion_window: Span,
+    /// Less in flight than the windows allow, and more to send: pacing held it, or the sender's own NIC.
+    #[serde(rename = "pacing_s", serialize_with = "seconds")]
+    pub pacing: Span,
     /// Less in flight than the windows allow: the sender had nothing more to send, or no room to hold it.
     #[serde(rename = "other_s", serialize_with = "seconds")]
     pub other: Span,
@@ -51,24 +54,29 @@ pub fn seconds<S: serde::Serializer>(span: &Span, s: S) -> Result<S::Ok, S::Erro
 }
 
 impl RunTime {
-    fn add(&mut self, more: RunTime) {
-        let RunTime { connecting, silent, crawling, recovering, receiver_window, congestion_window, other } =
-            more;
-        self.connecting += connecting;
-        self.silent += silent;
-        self.crawling += crawling;
-        self.recovering += recovering;
-        self.receiver_window += receiver_window;
-        self.congestion_window += congestion_window;
-        self.other += other;
+    fn parts(&mut self) -> [&mut Span; 8] {
+        let RunTime {
+            connecting,
+            silent,
+            crawling,
+            recovering,
+            receiver_window,
+            congestion_window,
+            pacing,
+            other,
+        } = self;
+        [connecting, silent, crawling, recovering, receiver_window, congestion_window, pacing, other]
+    }
+    fn add(&mut self, mut more: RunTime) {
+        for (part, more) in self.parts().into_iter().zip(more.parts()) {
+            *part += *more;
+        }
     }
     /// The same, not longer than the transfer took: what bins have beyond their ends goes from the largest
     /// part.
     pub(crate) fn within(mut self, most: Span) -> RunTime {
         let mut over = self.total() - most;
-        let RunTime { connecting, silent, crawling, recovering, receiver_window, congestion_window, other } =
-            &mut self;
-        let mut parts = [connecting, silent, crawling, recovering, receiver_window, congestion_window, other];
+        let mut parts = self.parts();
         parts.sort_by_key(|part| std::cmp::Reverse(**part));
         for part in parts {
             let less = over.min(*part);
@@ -77,10 +85,8 @@ impl RunTime {
         self
     }
     /// All of it.
-    pub fn total(&self) -> Span {
-        let RunTime { connecting, silent, crawling, recovering, receiver_window, congestion_window, other } =
-            *self;
-        connecting + silent + crawling + recovering + receiver_window + congestion_window + other
+    pub fn total(mut self) -> Span {
+        self.parts().into_iter().fold(Span::ZERO, |sum, part| sum + *part)
     }
 }
 
@@ -94,6 +100,7 @@ struct FlowWatch {
     slow: RunTime,
     /// A quiet stretch that is not known yet to be a silence.
     quiet: RunTime,
+    stretch: QuietStretch,
     size: ByteCount,
     delivered: ByteCount,
     begun: bool,
@@ -138,6 +145,7 @@ impl FlowWatch {
             spent: RunTime::default(),
             slow: RunTime::default(),
             quiet: RunTime::default(),
+            stretch: QuietStretch::default(),
             size: flow.size,
             delivered: ByteCount::ZERO,
             begun: false,
@@ -160,6 +168,7 @@ impl FlowWatch {
             self.spent.other += bin;
         } else if self.silence.is_quiet(s.arrived) {
             self.quiet.add(now);
+            self.stretch.add(bin, s.arrived, self.silence.round_trip(s.sender.srtt));
         } else {
             self.end_quiet();
             if s.arrived <= self.crawl {
@@ -178,7 +187,7 @@ impl FlowWatch {
     }
     fn end_quiet(&mut self) {
         let quiet = std::mem::take(&mut self.quiet);
-        if quiet.total() >= self.silence.at_least() {
+        if self.silence.is_silence(&std::mem::take(&mut self.stretch)) {
             self.spent.silent += quiet.total();
         } else {
             self.slow.add(quiet);
@@ -209,6 +218,7 @@ fn spent(bin: Span, s: &FlowSample) -> RunTime {
         RecoveryState::Recovery | RecoveryState::Loss | RecoveryState::Cwr => &mut spent.recovering,
         _ if full && receiver <= congestion => &mut spent.receiver_window,
         _ if full => &mut spent.congestion_window,
+        _ if !sender.unsent.is_zero() => &mut spent.pacing,
         _ => &mut spent.other,
     };
     *to = bin;
@@ -377,6 +387,7 @@ mod tests {
             rwnd: ByteCount::new(144_800),
             mss: 1_448,
             largest_mss: 1_448,
+            unsent: ByteCount::ZERO,
             bandwidth: None,
             min_rtt: None,
         };
@@ -445,6 +456,7 @@ mod tests {
             recovering: ms(270),
             receiver_window: ms(70),
             congestion_window: ms(0),
+            pacing: ms(0),
             other: ms(430),
         };
         assert_eq!(watch.spent(0), expected);

@@ -135,8 +135,16 @@ fn held_back(flow: &FlowSummary) -> String {
 
 /// The parts of a transfer's time, in a few words.
 fn parts(spent: &RunTime) -> Vec<(Span, &'static str)> {
-    let RunTime { connecting, silent, crawling, recovering, receiver_window, congestion_window, other } =
-        *spent;
+    let RunTime {
+        connecting,
+        silent,
+        crawling,
+        recovering,
+        receiver_window,
+        congestion_window,
+        pacing,
+        other,
+    } = *spent;
     vec![
         (connecting, "connecting"),
         (silent, "standing still"),
@@ -144,7 +152,8 @@ fn parts(spent: &RunTime) -> Vec<(Span, &'static str)> {
         (recovering, "recovering from losses"),
         (receiver_window, "limited by the receiver's window"),
         (congestion_window, "limited by the congestion window"),
-        (other, "limited by neither window (the sender's buffer, or nothing more to send)"),
+        (pacing, "limited by pacing or the sender's NIC"),
+        (other, "with nothing more to send, or a full send buffer"),
     ]
 }
 

@@ -217,7 +217,8 @@ impl Run {
             } else if idle {
                 flow.silence.close();
             } else if flow.started {
-                flow.silence.record(bin_start, self.now, sample.arrived, sender.recovery);
+                let (arrived, state, srtt) = (sample.arrived, sender.recovery, sender.srtt);
+                flow.silence.record(bin_start, self.now, arrived, state, srtt);
             }
         }
         self.samples.push(sample);

@@ -487,6 +487,7 @@ impl Connection {
             rwnd: ByteCount::new(u64::from(self.snd.wnd)),
             mss: self.snd.mss,
             largest_mss: self.path.ceiling(),
+            unsent: ByteCount::new(self.snd.unsent()),
             bandwidth: self.flight.cc.bandwidth(),
             min_rtt: self.flight.cc.min_rtt(),
         }

@@ -203,6 +203,8 @@ pub struct ConnectionInspection {
     pub mss: u32,
     /// The same as both ends allow it; the path may carry less.
     pub largest_mss: u32,
+    /// Bytes that the program has written and that were not sent yet (tcpi_notsent_bytes).
+    pub unsent: ByteCount,
     /// The bandwidth that congestion control has measured, if it measures any.
     pub bandwidth: Option<Rate>,
     /// The round trip of the empty path that congestion control goes by, if it has a filter of its own for it
