@@ -1,31 +1,32 @@
 //! Shrinking: the fewest impairments and the roundest numbers with which a path is still about as bad.
 
 use super::space::{DIMENSIONS, Dimension, Gene, PathPoint};
-use super::{Elite, FoundPath, Judge, WORST};
+use super::{Elite, FoundPath, Judge, NO_GAP, TimeOver, Verdict, WORST};
 use crate::experiment::MeasureError;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// A simpler path keeps this part of the gap.
 const KEEPS: f64 = 0.9;
-/// Gaps below this are no finding.
-const NO_GAP: f64 = 0.02;
 /// More are shrunk than are shown: several may become the same.
 const SPARE: usize = 2;
 
-/// The worst paths, shrunk, and how many are not, or only in part, because `go_on` said no; those that have
-/// become the same kind count once.
+/// The worst paths, shrunk, and how many are not, or only in part, because `go_on` said no or the time was
+/// over; those that have become the same kind count once.
 pub(super) fn worst(
     elites: Vec<&Elite>,
     judge: &Judge<'_>,
     go_on: &(dyn Fn() -> bool + Sync),
+    is_over: &TimeOver<'_>,
 ) -> Result<(Vec<FoundPath>, usize), MeasureError> {
     let elites = elites.into_iter().filter(|e| e.found.score.gap > NO_GAP).take(WORST * SPARE);
     // In their order, so that the worst are shrunk if the time is short.
     let shrunk: Result<Vec<(usize, FoundPath, bool)>, _> = elites
         .enumerate()
         .par_bridge()
-        .map(|(n, elite)| shrink(&elite.found, judge, go_on).map(|(found, is_whole)| (n, found, is_whole)))
+        .map(|(n, elite)| {
+            shrink(&elite.found, judge, go_on, is_over).map(|(found, is_whole)| (n, found, is_whole))
+        })
         .collect();
     let mut shrunk = shrunk?;
     shrunk.sort_by_key(|(n, ..)| *n);
@@ -42,29 +43,36 @@ pub(super) fn worst(
     Ok((all, unshrunk))
 }
 
-/// A path, shrunk as far as `go_on` allows, and whether that is to the end.
+/// A path, shrunk as far as `go_on` and the time allow, and whether that is to the end.
 fn shrink(
     found: &FoundPath,
     judge: &Judge<'_>,
     go_on: &(dyn Fn() -> bool + Sync),
+    is_over: &TimeOver<'_>,
 ) -> Result<(FoundPath, bool), MeasureError> {
     let least = found.score.gap * KEEPS;
     let mut best = found.clone();
-    let attempt = |best: &mut FoundPath, point: PathPoint| -> Result<bool, MeasureError> {
-        let score = judge.judge(&point)?.filter(|score| score.gap >= least);
-        let Some(score) = score else { return Ok(false) };
-        *best = FoundPath { point, score };
-        Ok(true)
+    // None: the time is over.
+    let attempt = |best: &mut FoundPath, point: PathPoint| -> Result<Option<bool>, MeasureError> {
+        if !go_on() {
+            return Ok(None);
+        }
+        match judge.judge(&point, 1, is_over)? {
+            Verdict::TimeOver => Ok(None),
+            Verdict::Known(Some(score)) if score.gap >= least => {
+                *best = FoundPath::new(point, score);
+                Ok(Some(true))
+            }
+            Verdict::Known(_) => Ok(Some(false)),
+        }
     };
     // An impairment may be there only because of another: until none goes.
     loop {
         let mut changed = false;
         for gene in best.point.impairments().collect::<Vec<_>>() {
-            if !go_on() {
-                return Ok((best, false));
-            }
             let without = best.point.clone().with(gene, None);
-            changed |= attempt(&mut best, without)?;
+            let Some(is_as_bad) = attempt(&mut best, without)? else { return Ok((best, false)) };
+            changed |= is_as_bad;
         }
         if !changed {
             break;
@@ -75,11 +83,9 @@ fn shrink(
             if value == best.point.of(d.gene) {
                 break;
             }
-            if !go_on() {
-                return Ok((best, false));
-            }
             let rounded = best.point.clone().with(d.gene, value);
-            if attempt(&mut best, rounded)? {
+            let Some(is_as_bad) = attempt(&mut best, rounded)? else { return Ok((best, false)) };
+            if is_as_bad {
                 break;
             }
         }
