@@ -216,7 +216,8 @@ size = "2 MB"
 }
 
 /// Breaks: recorded links: they carry what their opportunities allow, in the direction that has the trace,
-/// and again after its last line; the ceiling counts other bytes than the opportunities do; the delay of packets is what they waited for, whatever the rate of the moment.
+/// and again after its last line; the ceiling counts other bytes than the opportunities do; the delay of
+/// packets is what they waited for, whatever the rate of the moment.
 #[test]
 fn recorded_links_carry_their_opportunities() {
     // Two opportunities in each of 50 ms, then nothing for 50 ms: 12 Mbit/s in the mean.

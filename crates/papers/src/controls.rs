@@ -203,11 +203,11 @@ impl Experiment for ControlComparison {
         }
         let controls: Vec<ControlNumbers> = self.controls.iter().map(|c| ControlNumbers::of(m, *c)).collect();
         page.figure(&self.figure(&controls)).table(&self.table(&controls)).paragraph(
-            "Goodput, delay and retransmissions are those of the first flow without a second one. Delay is the time that the \
-             packets which arrived had spent in queues of links, in the direction of data. Fairness is \
-             Jain's index of two flows of the same kind: 1 is equal, 0.5 is all for one. The last column is \
-             what a flow of CUBIC gets beside it, in percent of what it gets beside another CUBIC. The \
-             second flow starts up to some seconds later, from seed to seed.",
+            "Goodput, delay and retransmissions are those of the first flow without a second one. Delay is \
+             the time that the packets which arrived had spent in queues of links, in the direction of \
+             data. Fairness is Jain's index of two flows of the same kind: 1 is equal, 0.5 is all for one. \
+             The last column is what a flow of CUBIC gets beside it, in percent of what it gets beside \
+             another CUBIC. The second flow starts up to some seconds later, from seed to seed.",
         );
         if !self.left_out.is_empty() {
             page.paragraph(&format!(

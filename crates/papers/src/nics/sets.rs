@@ -272,8 +272,8 @@ impl NicFailure {
     }
 }
 
-/// How long after `from` 20 ms begin in which 90 % of `mbit` arrives, in ms. What comes faster than `mbit` does
-/// not count: a burst after a gap does not fill the gap.
+/// How long after `from` 20 ms begin in which 90 % of `mbit` arrives, in ms. What comes faster than `mbit`
+/// does not count: a burst after a gap does not fill the gap.
 fn reached(rates: &[(f64, f64)], from: f64, to: f64, mbit: f64) -> Option<f64> {
     const LASTS: f64 = 0.02;
     const ENOUGH: f64 = 0.9;

@@ -192,7 +192,7 @@ struct Judge<'a> {
 /// A path that was to be judged.
 enum Verdict {
     /// What it gave; none: it does not fit the objective.
-    Known(Option<PathScore>),
+    Known(Option<Box<PathScore>>),
     /// The time of the phase was over before.
     TimeOver,
 }
@@ -204,8 +204,8 @@ impl Judge<'_> {
     fn judge(&self, point: &PathPoint, seed: u64, is_over: &TimeOver<'_>) -> Result<Verdict, MeasureError> {
         // Numbers of dimensions without effect make no other path.
         let run = CaseRun { case: point.to_string(), number: seed };
-        if let Some(score) = self.known.get(&run) {
-            return Ok(Verdict::Known(score));
+        if let Some(score) = self.known.get::<_, Option<PathScore>>(&run) {
+            return Ok(Verdict::Known(score.map(Box::new)));
         }
         let Search { control, against, objective, .. } = self.search;
         let stop = || (self.stop)() || is_over();
@@ -214,7 +214,7 @@ impl Judge<'_> {
             Err(error) => Err(error),
             Ok(score) => {
                 self.kept.add(&run, &score)?;
-                Ok(Verdict::Known(score))
+                Ok(Verdict::Known(score.map(Box::new)))
             }
         }
     }
@@ -278,7 +278,7 @@ impl SearchRunner<'_> {
                 let fitness = score.gap - PRICE * point.impairments().count() as f64;
                 let kind = point.kind();
                 if elites.get(&kind).is_none_or(|elite| elite.fitness < fitness) {
-                    elites.insert(kind, Elite { found: FoundPath::new(point, score), fitness, step });
+                    elites.insert(kind, Elite { found: FoundPath::new(point, *score), fitness, step });
                 }
             }
             if !is_over {
@@ -304,8 +304,8 @@ impl SearchRunner<'_> {
     }
 }
 
-/// Judges paths with more seeds, as long as there is time. Those that are a finding with every seed, the worst
-/// first, and how many are not.
+/// Judges paths with more seeds, as long as there is time. Returns those that are a finding with every seed,
+/// the worst first, and how many are not.
 fn repeated(
     found: Vec<FoundPath>,
     judge: &Judge<'_>,
@@ -473,7 +473,7 @@ mod tests {
         let (kept, known) = (Kept::default(), KeptRuns::default());
         let judge = Judge { search: &search, stop: &|| false, kept, known };
         let of = |point: PathPoint| match judge.judge(&point, 1, &|| false).unwrap() {
-            Verdict::Known(Some(score)) => FoundPath::new(point, score),
+            Verdict::Known(Some(score)) => FoundPath::new(point, *score),
             Verdict::Known(None) | Verdict::TimeOver => panic!("it has no score"),
         };
         let base = PathPoint::default().with(Gene::Rate, 5.0).with(Gene::Rtt, 20.0);

@@ -26,8 +26,8 @@ pub struct SearchReport {
 }
 
 impl SearchReport {
-    /// The report, which belongs into `dir`. Runs each found path once more for its pictures, as long as there
-    /// is time.
+    /// The report, which belongs into `dir`. Runs each found path once more for its pictures, as long as
+    /// there is time.
     ///
     /// # Errors
     /// See [`MeasureError`].
@@ -45,10 +45,10 @@ impl SearchReport {
         let mut page = Page::new(&title);
         let plural = if result.generations == 1 { "" } else { "s" };
         page.paragraph(&format!(
-            "{} paths in {} generation{plural}, compared with {}. A gap of 0 is as good as the best of them, \
-             1 is nothing of it. Each of these paths is the worst of its kind and shrunk to the fewest \
-             impairments and round numbers. It is worse with each of {SEEDS} seeds, and the gap is their mean; \
-             its scenario repeats the run with the first one exactly.",
+            "{} paths in {} generation{plural}, compared with {}. A gap of 0 is as good as the best of \
+             them, 1 is nothing of it. Each of these paths is the worst of its kind and shrunk to the \
+             fewest impairments and round numbers. It is worse with each of {SEEDS} seeds, and the gap is \
+             their mean; its scenario repeats the run with the first one exactly.",
             result.judged.len(),
             result.generations,
             against.join(", ")
@@ -295,4 +295,46 @@ fn space_pictures(page: &mut Page, result: &SearchResult) {
         "figures/space-impairments.svg",
         "The largest gap in percent among all judged paths that have the impairment, alone or with others.",
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::objective::PathScore;
+    use super::*;
+    use farpace_tcp::config::Congestion;
+
+    /// Breaks: the table of an objective lacks the quantity of its gap, such as the neighbour's share, or the
+    /// page names controls that were not run.
+    #[test]
+    fn the_table_shows_what_the_gap_is_made_of() {
+        let numbers = |control: &str, late: [f64; 2], after: f64| PathNumbers {
+            control: control.into(),
+            goodput_mbit_s: 11.0,
+            late_mbit_s: late.into(),
+            after_mbit_s: after,
+            delay_mean_ms: 22.0,
+            delay_95_ms: 33.0,
+            delay_99_ms: 44.0,
+            retransmitted_percent: 0.0,
+            timeouts: 0,
+        };
+        let (own, other) = (numbers("farpace", [7.25, 1.75], 6.5), numbers("cubic", [4.5, 4.25], 9.5));
+        let score = PathScore { gap: 0.5, own, other };
+        let point = PathPoint::default().with(Gene::DelayStep, 0.5).with(Gene::StepTime, 7.0);
+        let path = FoundPath { point, score, gaps: vec![0.5, 0.25, 0.75] };
+        let row = |objective| table(objective, std::slice::from_ref(&path)).to_json()["rows"][0].to_string();
+        for (objective, all) in [
+            (Objective::Goodput, r#"0.5,0.25,"cubic",11.0,11.0,22.0,22.0"#),
+            (Objective::Delay, r#""cubic",22.0,22.0,11.0,11.0"#),
+            (Objective::Starvation, r#""cubic",7.25,4.5,1.75,4.25"#),
+            (Objective::Recovery, r#""cubic",6.5,9.5,22.0,22.0"#),
+        ] {
+            assert!(row(objective).contains(all), "{objective:?}: {}", row(objective));
+        }
+        assert!(row(Objective::Fairness).ends_with(r#"step_s=7"]"#), "{}", row(Objective::Fairness));
+        assert!(!row(Objective::Recovery).contains("step_s"));
+        let against = [Congestion::Cubic, Congestion::Bbr3];
+        assert_eq!(Objective::Starvation.compared(&against), [Congestion::Cubic]);
+        assert_eq!(Objective::Fairness.compared(&against), against);
+    }
 }

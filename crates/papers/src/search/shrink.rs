@@ -60,7 +60,7 @@ fn shrink(
         match judge.judge(&point, 1, is_over)? {
             Verdict::TimeOver => Ok(None),
             Verdict::Known(Some(score)) if score.gap >= least => {
-                *best = FoundPath::new(point, score);
+                *best = FoundPath::new(point, *score);
                 Ok(Some(true))
             }
             Verdict::Known(_) => Ok(Some(false)),

@@ -105,7 +105,8 @@ pub(super) fn sentence(point: &PathPoint, objective: Objective, score: &PathScor
             mbit(other.after_mbit_s)
         ),
         Objective::Delay => format!(
-            "data of {name} waits {} ms in the mean at {}, that of {best} {} ms at {}; {} ms would be allowed",
+            "data of {name} waits {} ms in the mean at {}, that of {best} {} ms at {}; {} ms would be \
+             allowed",
             number(own.delay_mean_ms),
             mbit(own.goodput_mbit_s),
             number(other.delay_mean_ms),

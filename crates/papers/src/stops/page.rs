@@ -264,10 +264,10 @@ fn repaired(m: &Measured<'_, StopsPaper>) -> Figure {
         .collect();
     bandwidth("The slowest transfers of linux-2.6.22 and of the fix", &series, &LIMITS).figure(
         "figures/bandwidth-cured.svg",
-        "Frames that arrive, with two repairs (the paper's Fig. 8). 2.6.22 swings between nothing and the line rate: it \
-         still overlooks lost retransmissions and waits 0.2 s for its timer, and where it finds them late \
-         its window stays at 2 or 3 packets for seconds (shaded, if that happened). The fix notices them at \
-         once and stays near the policed rate.",
+        "Frames that arrive, with two repairs (the paper's Fig. 8). 2.6.22 swings between nothing and the \
+         line rate: it still overlooks lost retransmissions and waits 0.2 s for its timer, and where it \
+         finds them late its window stays at 2 or 3 packets for seconds (shaded, if that happened). The fix \
+         notices them at once and stays near the policed rate.",
     )
 }
 

@@ -99,7 +99,8 @@ impl PathResults<'_> {
             let all = self.goodput(SolutionSender::Solved(era, SolutionSet::ALL));
             for (solution, without) in self.in_the_way(era) {
                 page.finding(&format!(
-                    "Without {} the other four, {}, carry more: {} Mbit/s, with it {}. It stands in their way.",
+                    "Without {} the other four, {}, carry more: {} Mbit/s, with it {}. It stands in their \
+                     way.",
                     solution.name(),
                     era.name(),
                     without.text(2),
