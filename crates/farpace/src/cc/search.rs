@@ -75,7 +75,7 @@ pub struct Args {
     /// The objective: goodput, delay, fairness, starvation or recovery
     #[arg(long, value_name = "WORD", default_value = "goodput", value_parser = objective)]
     pub objective: Objective,
-    /// Duration, as in 10m, 90s or "2 h": half of it for the search, the rest for shrinking, repeating and
+    /// Duration, as in 10m, 90s or "2 h": half of it for the search, the rest for shrinking and
     /// pictures [default: 10m; with --generations no limit]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub budget: Option<Span>,

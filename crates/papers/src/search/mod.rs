@@ -71,10 +71,8 @@ pub struct Search {
 pub enum SearchPhase {
     /// It judges generations of paths.
     Searching,
-    /// It shrinks what it has found.
+    /// It judges what it has found with more seeds, and shrinks it.
     Shrinking,
-    /// It judges that with more seeds.
-    Repeating,
     /// It runs that once more for pictures.
     Drawing,
 }
@@ -84,8 +82,7 @@ impl SearchPhase {
     pub const fn ends_at(self) -> f64 {
         match self {
             SearchPhase::Searching => 0.5,
-            SearchPhase::Shrinking => 0.75,
-            SearchPhase::Repeating => 0.9,
+            SearchPhase::Shrinking => 0.85,
             SearchPhase::Drawing => 1.0,
         }
     }
@@ -94,7 +91,6 @@ impl SearchPhase {
         match self {
             SearchPhase::Searching => "searching",
             SearchPhase::Shrinking => "shrinking",
-            SearchPhase::Repeating => "repeating",
             SearchPhase::Drawing => "drawing",
         }
     }
@@ -190,7 +186,7 @@ struct Judge<'a> {
 }
 
 /// A path that was to be judged.
-enum Verdict {
+enum PathVerdict {
     /// What it gave; none: it does not fit the objective.
     Known(Option<Box<PathScore>>),
     /// The time of the phase was over before.
@@ -201,20 +197,25 @@ enum Verdict {
 type TimeOver<'a> = dyn Fn() -> bool + Sync + 'a;
 
 impl Judge<'_> {
-    fn judge(&self, point: &PathPoint, seed: u64, is_over: &TimeOver<'_>) -> Result<Verdict, MeasureError> {
+    fn judge(
+        &self,
+        point: &PathPoint,
+        seed: u64,
+        is_over: &TimeOver<'_>,
+    ) -> Result<PathVerdict, MeasureError> {
         // Numbers of dimensions without effect make no other path.
         let run = CaseRun { case: point.to_string(), number: seed };
         if let Some(score) = self.known.get::<_, Option<PathScore>>(&run) {
-            return Ok(Verdict::Known(score.map(Box::new)));
+            return Ok(PathVerdict::Known(score.map(Box::new)));
         }
         let Search { control, against, objective, .. } = self.search;
         let stop = || (self.stop)() || is_over();
         match objective::score(point, *objective, *control, against, seed, &stop) {
-            Err(MeasureError::Interrupted) if !(self.stop)() => Ok(Verdict::TimeOver),
+            Err(MeasureError::Interrupted) if !(self.stop)() => Ok(PathVerdict::TimeOver),
             Err(error) => Err(error),
             Ok(score) => {
                 self.kept.add(&run, &score)?;
-                Ok(Verdict::Known(score.map(Box::new)))
+                Ok(PathVerdict::Known(score.map(Box::new)))
             }
         }
     }
@@ -223,14 +224,14 @@ impl Judge<'_> {
         &self,
         points: Vec<PathPoint>,
         is_over: &TimeOver<'_>,
-    ) -> Result<Vec<(PathPoint, Verdict)>, MeasureError> {
+    ) -> Result<Vec<(PathPoint, PathVerdict)>, MeasureError> {
         let one = |point: PathPoint| self.judge(&point, 1, is_over).map(|verdict| (point, verdict));
         points.into_par_iter().with_max_len(1).map(one).collect()
     }
 }
 
 impl SearchRunner<'_> {
-    /// Searches until `go_on` says no, shrinks the worst paths, and repeats them with more seeds.
+    /// Searches until `go_on` says no, repeats the worst paths with more seeds, and shrinks them.
     ///
     /// # Errors
     /// A space without a path that fits the objective, and see [`MeasureError`].
@@ -267,7 +268,7 @@ impl SearchRunner<'_> {
             let points = children.into_iter().map(|(point, _)| point).collect();
             let all = judge.judge_all(points, &|| !(self.go_on)(&progress))?;
             for ((point, verdict), step) in all.into_iter().zip(steps) {
-                let Verdict::Known(score) = verdict else {
+                let PathVerdict::Known(score) = verdict else {
                     is_over = true;
                     continue;
                 };
@@ -291,10 +292,10 @@ impl SearchRunner<'_> {
         let at = |attempts: u64| (self.go_on)(&SearchProgress { attempts, ..progress.clone() });
         let go_on = || at(attempts.fetch_add(1, Ordering::Relaxed));
         let is_over = || !at(attempts.load(Ordering::Relaxed).saturating_sub(1));
-        let (worst, unshrunk) = shrink::worst(by_fitness(&elites), judge, &go_on, &is_over)?;
+        let shrink::Shrunk { mut worst, unshrunk, refuted } =
+            shrink::worst(by_fitness(&elites), judge, &go_on, &is_over)?;
+        worst.truncate(WORST);
         progress.attempts = attempts.into_inner();
-        progress.phase = SearchPhase::Repeating;
-        let (worst, refuted) = repeated(worst, judge, &|| !(self.go_on)(&progress))?;
         Ok(SearchResult { worst, judged, generations: progress.generation, unshrunk, refuted, progress })
     }
 
@@ -302,29 +303,6 @@ impl SearchRunner<'_> {
     fn draws(&self, result: &SearchResult) -> bool {
         (self.go_on)(&SearchProgress { phase: SearchPhase::Drawing, ..result.progress.clone() })
     }
-}
-
-/// Judges paths with more seeds, as long as there is time. Returns those that are a finding with every seed,
-/// the worst first, and how many are not.
-fn repeated(
-    found: Vec<FoundPath>,
-    judge: &Judge<'_>,
-    is_over: &TimeOver<'_>,
-) -> Result<(Vec<FoundPath>, usize), MeasureError> {
-    let one = |mut found: FoundPath| {
-        for seed in 2..=SEEDS {
-            match judge.judge(&found.point, seed, is_over)? {
-                Verdict::Known(Some(score)) => found.gaps.push(score.gap),
-                Verdict::Known(None) | Verdict::TimeOver => break,
-            }
-        }
-        Ok(found)
-    };
-    let all: Result<Vec<FoundPath>, MeasureError> = found.into_par_iter().with_max_len(1).map(one).collect();
-    let (mut worst, refuted): (Vec<_>, Vec<_>) = all?.into_iter().partition(|f| f.least_gap() > NO_GAP);
-    worst.sort_by(|a, b| b.mean_gap().total_cmp(&a.mean_gap()));
-    worst.truncate(WORST);
-    Ok((worst, refuted.len()))
 }
 
 /// The worst first.
@@ -412,7 +390,7 @@ mod tests {
                 progress.generation < generations
             }
             SearchPhase::Shrinking => progress.attempts < most,
-            SearchPhase::Repeating | SearchPhase::Drawing => true,
+            SearchPhase::Drawing => true,
         };
         let runner = SearchRunner {
             threads: Some(threads),
@@ -473,19 +451,27 @@ mod tests {
         let (kept, known) = (Kept::default(), KeptRuns::default());
         let judge = Judge { search: &search, stop: &|| false, kept, known };
         let of = |point: PathPoint| match judge.judge(&point, 1, &|| false).unwrap() {
-            Verdict::Known(Some(score)) => FoundPath::new(point, *score),
-            Verdict::Known(None) | Verdict::TimeOver => panic!("it has no score"),
+            PathVerdict::Known(Some(score)) => FoundPath::new(point, *score),
+            PathVerdict::Known(None) | PathVerdict::TimeOver => panic!("it has no score"),
         };
         let base = PathPoint::default().with(Gene::Rate, 5.0).with(Gene::Rtt, 20.0);
         let lossy = of(base.clone().with(Gene::Loss, 2.0));
         let mut lucky = of(base);
         assert!(lossy.score.gap > 0.1 && lucky.score.gap < NO_GAP, "{lossy:?} {lucky:?}");
+        lucky.score.gap = 0.9;
         lucky.gaps = vec![0.9];
-        let (worst, refuted) = repeated(vec![lucky, lossy.clone()], &judge, &|| false).unwrap();
-        assert_eq!((worst.len(), refuted, &worst[0].point), (1, 1, &lossy.point));
-        assert_eq!((worst[0].gaps.len(), worst[0].gaps[0]), (3, lossy.score.gap));
-        let (worst, refuted) = repeated(vec![lossy], &judge, &|| true).unwrap();
-        assert_eq!((worst[0].gaps.len(), refuted), (1, 0), "no time, one seed");
+        let step = STEPS.0;
+        let elites = [lucky, lossy.clone()].map(|found| Elite { fitness: found.mean_gap(), found, step });
+        let shrunk = |is_over: bool| {
+            shrink::worst(elites.iter().collect(), &judge, &|| !is_over, &|| is_over).unwrap()
+        };
+        let all = shrunk(false);
+        assert_eq!((all.worst.len(), all.refuted, all.unshrunk), (1, 1, 0));
+        let found = &all.worst[0];
+        assert!(found.point.get(Gene::Loss).is_some() && found.gaps.len() == 3, "{found:?}");
+        assert!(found.least_gap() > NO_GAP && found.gaps[0] == found.score.gap, "{found:?}");
+        let none = shrunk(true);
+        assert_eq!((none.worst.len(), none.unshrunk, none.worst[0].gaps.len()), (2, 2, 1), "no time");
     }
 
     /// Breaks: a search ends only with its generation, whatever the time.

@@ -277,8 +277,8 @@ impl PathResults<'_> {
     }
 }
 
-/// True if `a` is above `b` by at least 2 % and by more than chance explains: the confidence intervals of both
-/// means do not meet. A single run says nothing about chance.
+/// True if `a` is above `b` by at least 2 % and by more than chance explains: the confidence intervals of
+/// both means do not meet. A single run says nothing about chance.
 fn clearly_more(a: &Summary, b: &Summary) -> bool {
     a.runs > 1 && b.runs > 1 && a.mean > b.mean * 1.02 && a.mean - a.ci95 > b.mean + b.ci95
 }
