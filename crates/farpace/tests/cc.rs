@@ -126,15 +126,26 @@ fn a_search_writes_scenarios() {
     let space = "rate_mbit_s = [1, 4]\nrtt_ms = [5, 40]\nload = false\npolicer_ms = false\n";
     std::fs::write(dir.path().join("space.toml"), space).unwrap();
     let search = ["cc", "search", "--control", "reno", "--against", "bbr3", "--space", "space.toml"];
-    let ends = ["--generations", "2", "--budget", "10m", "--out", "found", "--json"];
+    let ends = ["--generations", "3", "--out", "found", "--json"];
     let arguments = [&search[..], &ends].concat();
     let (code, out, err) = run(dir.path(), &arguments);
     assert_eq!(code, 0, "{err}");
     let json: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["format"], "farpace-cc-search/1");
-    assert_eq!(json["paths"], 32);
+    assert_eq!(json["paths"], 48);
     let worst = json["worst"].as_array().unwrap();
     assert!(!worst.is_empty() && worst[0]["gap"].as_f64().unwrap() > 0.1, "{json}");
+    assert_eq!(worst[0]["gaps"].as_array().map(Vec::len), Some(3), "{json}");
+    let none = dir.path().join("none.toml");
+    for (objective, text, says) in [
+        ("starvation", "neighbour = []\n", "needs `neighbour`"),
+        ("goodput", "\nrate_mbit_s = 5\n", "line 2: `rate_mbit_s`"),
+    ] {
+        std::fs::write(&none, text).unwrap();
+        let more = ["--space", "none.toml", "--objective", objective];
+        let (code, _, err) = run(dir.path(), &[&["cc", "search", "--control", "reno"], &more[..]].concat());
+        assert!(code == 2 && err.contains(says), "{err}");
+    }
     let file = dir.path().join("found").join(worst[0]["file"].as_str().unwrap());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), worst[0]["scenario"].as_str().unwrap());
     let (code, _, err) = run(dir.path(), &["scenario", "check", file.to_str().unwrap()]);

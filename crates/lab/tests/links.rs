@@ -216,8 +216,8 @@ size = "2 MB"
 }
 
 /// Breaks: recorded links: they carry what their opportunities allow, in the direction that has the trace,
-/// and again after its last
-/// line; the delay of packets is what they waited for, whatever the rate of the moment.
+/// and again after its last line; the ceiling counts other bytes than the opportunities do; the delay of
+/// packets is what they waited for, whatever the rate of the moment.
 #[test]
 fn recorded_links_carry_their_opportunities() {
     // Two opportunities in each of 50 ms, then nothing for 50 ms: 12 Mbit/s in the mean.
@@ -228,6 +228,11 @@ fn recorded_links_carry_their_opportunities() {
     let scenario = Scenario::parse_beside(&text, "t.toml", &[], &beside).unwrap_or_else(|e| panic!("{e}"));
     let again = Scenario::parse(&scenario.to_toml().unwrap(), "again.toml").unwrap();
     assert_eq!(again, scenario, "a scenario that was written out needs no file");
+    // An opportunity carries one packet of 1500 B: frames and overhead take nothing of it.
+    let bottleneck = scenario.bottleneck(&scenario.flows[0]).unwrap();
+    assert_eq!(bottleneck.goodput.bits_per_sec(), bottleneck.rate.bits_per_sec() * 1_448 / 1_500);
+    let words = explain(&scenario);
+    assert!(words.contains("Of each 1500 B it counts, 1448 B are payload"), "{words}");
     let mut run = Run::new(&scenario, Inputs::default()).unwrap();
     while !run.advance(None).unwrap().finished {}
     let outcome = run.finish().unwrap();

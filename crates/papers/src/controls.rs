@@ -112,6 +112,12 @@ impl ControlComparison {
         &self.left_out
     }
 
+    /// What the scenario sends besides its first flow: it stays in all runs.
+    fn company(&self) -> Vec<String> {
+        let flows = self.base.flows.iter().skip(1).map(|f| format!("flow {}", f.name));
+        flows.chain(self.base.datagrams.iter().map(|d| format!("datagrams {}", d.name))).collect()
+    }
+
     /// The first flow is replaced, the neighbour's is the last.
     fn scenario(&self, case: ControlCase, seed: u64) -> Scenario {
         let mut scenario = Scenario { seed, duration: self.time, ..self.base.clone() };
@@ -184,16 +190,24 @@ impl Experiment for ControlComparison {
             page.paragraph(&format!(
                 "The path carries at most {:.2} Mbit/s of payload; its round trip with empty queues is {}.",
                 b.goodput.as_mbit_f64(),
-                self.base.base_rtt(flow)
+                self.base.base_rtt(flow).rounded()
+            ));
+        }
+        let company = self.company();
+        if !company.is_empty() {
+            page.finding(&format!(
+                "What else the scenario sends is on the path in all runs: {}. \"Alone\" means that no second \
+                 flow is added.",
+                company.join(", ")
             ));
         }
         let controls: Vec<ControlNumbers> = self.controls.iter().map(|c| ControlNumbers::of(m, *c)).collect();
         page.figure(&self.figure(&controls)).table(&self.table(&controls)).paragraph(
-            "Goodput, delay and retransmissions are those of a single flow. Delay is the time that the \
-             packets which arrived had spent in queues of links, in the direction of data. Fairness is \
-             Jain's index of two flows of the same kind: 1 is equal, 0.5 is all for one. The last column is \
-             what a flow of CUBIC gets beside it, in percent of what it gets beside another CUBIC. The \
-             second flow starts up to some seconds later, from seed to seed.",
+            "Goodput, delay and retransmissions are those of the first flow without a second one. Delay is \
+             the time that the packets which arrived had spent in queues of links, in the direction of \
+             data. Fairness is Jain's index of two flows of the same kind: 1 is equal, 0.5 is all for one. \
+             The last column is what a flow of CUBIC gets beside it, in percent of what it gets beside \
+             another CUBIC. The second flow starts up to some seconds later, from seed to seed.",
         );
         if !self.left_out.is_empty() {
             page.paragraph(&format!(
@@ -209,6 +223,7 @@ impl Experiment for ControlComparison {
             "format": "farpace-cc-compare/1",
             "path": self.path,
             "title": self.base.title,
+            "others": company,
             "time_s": self.time.as_secs_f64(),
             "seeds": self.seeds,
             "left_out": self.left_out,
@@ -221,8 +236,14 @@ impl Experiment for ControlComparison {
 impl ControlComparison {
     fn table(&self, controls: &[ControlNumbers]) -> Table {
         let (seeds, plural) = (self.seeds, if self.seeds == 1 { "" } else { "s" });
-        let title =
-            format!("{}: {} each, {seeds} seed{plural} (mean ± 95 % confidence)", self.base.title, self.time);
+        let beside = match self.company().as_slice() {
+            [] => String::new(),
+            others => format!(", beside {}", others.join(", ")),
+        };
+        let title = format!(
+            "{}{beside}: {} each, {seeds} seed{plural} (mean ± 95 % confidence)",
+            self.base.title, self.time
+        );
         let heads = QUANTITIES.map(|(_, head, _)| head).join(" | ");
         let mut table = Table::with(title, &format!("congestion control | {heads}"));
         for control in controls {
@@ -234,14 +255,23 @@ impl ControlComparison {
     }
 
     fn figure(&self, controls: &[ControlNumbers]) -> Figure {
-        let dot = |c: &'_ ControlNumbers| (c.name.clone(), c.numbers[1].mean, c.numbers[0].mean);
-        let places: Vec<(String, f64, f64)> = controls.iter().map(dot).collect();
-        let dots: Vec<Dot<'_>> = places.iter().map(|(label, x, y)| Dot { label, x: *x, y: *y }).collect();
+        fn dot(c: &ControlNumbers) -> Dot<'_> {
+            let [goodput, delay, ..] = &c.numbers;
+            Dot::new(&c.name, delay.mean, goodput.mean)
+                .with_ranges(delay.estimate().range, goodput.estimate().range)
+        }
+        let dots: Vec<Dot<'_>> = controls.iter().map(dot).collect();
         let title = format!("Goodput against delay: {}", self.base.title);
         scatter(&title, "mean time in queues (ms)", "goodput (Mbit/s)", &dots).figure(
             "figures/goodput-delay.svg",
-            "Each congestion control alone on the path. Up is more payload, left is less waiting for \
-             everybody who shares the queue: the upper left corner is best.",
+            &format!(
+                "Each congestion control {}. Up is more payload, left is less waiting for everybody who \
+                 shares the queue: the upper left corner is best. Whiskers: 95 % confidence.",
+                match self.company().as_slice() {
+                    [] => "alone on the path".to_owned(),
+                    others => format!("beside {} of the scenario", others.join(", ")),
+                }
+            ),
         )
     }
 }
@@ -316,5 +346,29 @@ mod tests {
             assert!(window.get() >= 2 * bdp.get(), "{word}: the window of {window} limits, {bdp} in flight");
             assert!(endless(Some(rate), scenario.duration) > rate.bytes_in(scenario.duration));
         }
+    }
+
+    /// Breaks: a table says "alone" of a flow that is beside others of its scenario, or a round trip is
+    /// printed in nanoseconds.
+    #[test]
+    fn other_flows_of_a_scenario_are_told() {
+        let mut base = ControlComparison::named_path("lossy", &[]).unwrap().unwrap();
+        let of = |base: &Scenario| {
+            let controls = vec![Congestion::Cubic];
+            ControlComparison::new("lossy", base.clone(), controls, 1, None).unwrap()
+        };
+        assert!(of(&base).company().is_empty());
+        let mut late = base.flows[0].clone();
+        late.name = "late".into();
+        base.flows.push(late);
+        let comparison = of(&base);
+        assert_eq!(comparison.company(), ["flow late"]);
+        let alone = ControlCase { congestion: Congestion::Cubic, neighbour: Neighbour::None };
+        assert_eq!(comparison.scenario(alone, 1).flows.len(), 2);
+        let page = comparison.report(&Measured::new(&comparison, []), "c").page.render();
+        assert!(page.contains("flow late") && page.contains("beside flow late"), "{page}");
+        let (_, after) = page.split_once("round trip with empty queues is ").unwrap();
+        assert!(after.split_once('.').is_some_and(|_| after.contains(" ms.")), "{after}");
+        assert!(!after[..40].contains(" ns"), "{}", &after[..40]);
     }
 }

@@ -241,8 +241,7 @@ impl ElementDirection for LinkDirection {
                 let departure = serialiser.send(now, wire_bytes);
                 packet.enter_queue(now);
                 let wait = departure.since(now) - rate.time_for(wire_bytes);
-                packet.leave_queue(now + wait);
-                self.peak.waited(wait);
+                self.peak.waited(packet.leave_queue(now + wait));
                 departure
             }
             _ => now,

@@ -6,8 +6,11 @@ use crate::{
     Backlog, Cx, DropTail, Duplex, ElementDirection, Framing, Inspection, LinkConfig, LinkError, LinkStats,
     Opportunities, Port, QueueDiscipline, QueuePeak, QueueReading, Schedule,
 };
-use farpace_units::{Instant, Serialiser, Span};
+use farpace_units::{ByteCount, Instant, Serialiser, Span};
 use farpace_wire::Packet;
+
+/// Bytes of a frame that no delivery opportunity carries.
+const ETHERNET_HEADER: u64 = 14;
 
 /// A link between two ports of which at least one direction has a managed queue or changes with time.
 pub type ManagedLink = Duplex<ManagedLinkDirection>;
@@ -84,18 +87,21 @@ impl ManagedLinkDirection {
     pub const fn stats(&self) -> &LinkStats {
         &self.stats
     }
-    /// How long the queue takes to drain at the rate of `now`, or of delivery opportunities in the mean; the
-    /// frame that is being sent counts in full.
+    /// How long the queue takes to drain: at the rate of `now`, or by the delivery opportunities that follow.
+    /// The frame that is being sent counts in full.
     pub fn drains_in(&mut self, now: Instant) -> Span {
+        if let Some(opportunities) = &self.opportunities {
+            // The frame that is being sent has its opportunities already.
+            let free = self.in_transmission.as_ref().map_or(now, |(left, _)| now.max(*left));
+            let queued = self.queue.backlog();
+            let headers = ByteCount::new(ETHERNET_HEADER * queued.packets);
+            return opportunities.end_of(free, queued.bytes - headers).since(now);
+        }
         let bytes = (self.queue.backlog() + self.transmission_load()).bytes;
-        let rate = match &self.opportunities {
-            Some(opportunities) => Some(opportunities.mean()),
-            None => self.schedule.at(now).rate,
-        };
-        rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
+        self.schedule.at(now).rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
     }
-    /// The most in the queue since the last call, and the longest time that packets before a new one take to
-    /// drain at the rate of that moment.
+    /// The most in the queue since the last call, and the longest wait of a packet whose transmission has
+    /// begun since then.
     pub fn take_peak(&mut self) -> QueueReading {
         let load = self.queue.backlog() + self.transmission_load();
         self.peak.take(load.packets, load.bytes)
@@ -134,7 +140,6 @@ impl ManagedLinkDirection {
     }
 
     fn start(&mut self, mut packet: Packet, now: Instant) {
-        packet.leave_queue(now);
         let wire_bytes = self.framing.wire_len(packet.len());
         let left = match (&mut self.opportunities, self.schedule.at(now).rate) {
             (Some(opportunities), _) => opportunities.send(now, packet.network_len()),
@@ -145,6 +150,9 @@ impl ManagedLinkDirection {
             }
             (None, None) => now,
         };
+        // An opportunity delivers at one moment: until then a packet waits.
+        let begins = if self.opportunities.is_some() { left } else { now };
+        self.peak.waited(packet.leave_queue(begins));
         self.busy += left.since(now);
         self.stats.packets += 1;
         self.stats.bytes += packet.len();
@@ -160,7 +168,6 @@ impl ElementDirection for ManagedLinkDirection {
         self.work(cx);
         self.arrived += 1;
         packet.enter_queue(cx.now());
-        let drains_in = self.drains_in(cx.now());
         self.queue.enqueue(packet, self.transmission_load(), cx);
         let load = self.queue.backlog() + self.transmission_load();
         self.work(cx);
@@ -169,10 +176,6 @@ impl ElementDirection for ManagedLinkDirection {
             self.stats.peak_packets = self.stats.peak_packets.max(load.packets);
             self.stats.peak_bytes = self.stats.peak_bytes.max(load.bytes);
             self.peak.holds(load.packets, load.bytes);
-        }
-        // While the rate is 0, nobody knows.
-        if drains_in < Span::MAX {
-            self.peak.waited(drains_in);
         }
         let inside = self.queue.backlog().packets;
         self.stats.drops = self.arrived.saturating_sub(self.stats.packets + inside);

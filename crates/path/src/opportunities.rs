@@ -78,19 +78,38 @@ impl Opportunities {
         self.last
     }
 
-    /// The next opportunity that is not before `now`.
-    fn following(&mut self, now: Instant) -> Instant {
-        let into = now.since(self.start);
+    /// When `bytes` that begin to leave at `from` have left; nothing changes.
+    pub fn end_of(&self, from: Instant, bytes: ByteCount) -> Instant {
+        let left = if self.last == from { self.left } else { 0 };
+        let Some(need) = bytes.get().checked_sub(left).filter(|need| *need > 0) else { return from };
+        let (start, first) = self.place(from.max(self.last));
+        let last = first as u64 + need.div_ceil(ROOM) - 1;
+        let count = self.at.len() as u64;
+        let at = self.at.get((last % count) as usize).copied().unwrap_or_default();
+        start + self.period * (last / count) + at
+    }
+
+    /// The start of a period, and the first opportunity of it that is not before `now` and not used; the
+    /// number of all is the first one of the next period.
+    fn place(&self, now: Instant) -> (Instant, usize) {
+        let (mut start, mut next) = (self.start, self.next);
+        let into = now.since(start);
         if into > self.period {
             // One of this very instant may be the last of a period.
             let whole = (into.as_nanos() - 1) / self.period.as_nanos();
-            self.start += self.period * whole;
-            self.next = 0;
+            start += self.period * whole;
+            next = 0;
         }
-        let into = now.since(self.start);
-        if self.at.get(self.next).is_some_and(|at| *at < into) {
-            self.next += self.at.get(self.next..).map_or(0, |rest| rest.partition_point(|at| *at < into));
+        let into = now.since(start);
+        if self.at.get(next).is_some_and(|at| *at < into) {
+            next += self.at.get(next..).map_or(0, |rest| rest.partition_point(|at| *at < into));
         }
+        (start, next)
+    }
+
+    /// The next opportunity that is not before `now`.
+    fn following(&mut self, now: Instant) -> Instant {
+        (self.start, self.next) = self.place(now);
         match self.at.get(self.next) {
             Some(at) => {
                 self.next += 1;
@@ -136,6 +155,18 @@ mod tests {
         assert_eq!(link.send(at(5), bytes(1_499)), at(5));
         assert_eq!(link.send(at(5), bytes(1)), at(7));
         assert_eq!(link.mean(), Rate::of(bytes(6_000), Span::from_millis(5)));
+    }
+
+    /// Breaks: how long a queue takes to drain on a recorded link: by its mean, not by what follows.
+    #[test]
+    fn the_end_of_bytes_is_known() {
+        let mut link = of(&[0, 2, 2, 5, 400]);
+        for (now, len) in [(0, 1_500), (0, 4_000), (1, 700), (1, 9_000), (3, 1), (3, 20_000), (2_000, 300)] {
+            let end = link.end_of(at(now).max(link.last), bytes(len));
+            assert_eq!(end, link.clone().send(at(now).max(link.last), bytes(len)), "{len} B at {now} ms");
+            assert_eq!(end, link.send(at(now).max(link.last), bytes(len)));
+        }
+        assert_eq!(link.end_of(at(9_000), bytes(0)), at(9_000));
     }
 
     /// Breaks: opportunities that nobody used are used later, or a long silence costs work or shifts the

@@ -9,8 +9,8 @@ pub struct QueueReading {
     pub packets: u64,
     /// Most bytes at one time.
     pub bytes: ByteCount,
-    /// The longest wait of a packet that came. None: no packet came, or its wait is not known, and others
-    /// wait.
+    /// The longest wait of a packet: of those that came, or, where a wait is known only at its end, of those
+    /// that left. None: there was no such packet, and others wait.
     pub wait: Option<Span>,
 }
 

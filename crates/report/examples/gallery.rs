@@ -187,11 +187,8 @@ fn measured_curves() -> Vec<Curve<'static>> {
     vec![curve("star", [9.4, 8.8, 6.4, 3.6], 0.4), curve("reno", [8.6, 4.2, 1.0, 0.3], 0.2)]
 }
 
-const DOTS: [Dot<'static>; 3] = [
-    Dot { label: "cubic", x: 80.0, y: 90.0 },
-    Dot { label: "reno", x: 60.0, y: 70.0 },
-    Dot { label: "bbr", x: 100.0, y: 95.0 },
-];
+const DOTS: [Dot<'static>; 3] =
+    [Dot::new("cubic", 80.0, 90.0), Dot::new("reno", 60.0, 70.0), Dot::new("bbr", 100.0, 95.0)];
 
 fn intervals() -> Vec<Bar> {
     (0..40u32)

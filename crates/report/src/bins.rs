@@ -52,7 +52,12 @@ impl BinnedSeries {
     }
     /// The mean rate over all bins; zero if there are none.
     pub fn mean(&self) -> Rate {
-        Rate::of(self.bytes.iter().copied().sum(), self.end().since(Instant::ZERO))
+        self.mean_from(0)
+    }
+    /// The mean rate from bin `first` on; zero if there are none.
+    pub fn mean_from(&self, first: usize) -> Rate {
+        let bytes = self.bytes.get(first..).unwrap_or_default();
+        Rate::of(bytes.iter().copied().sum(), self.bin * bytes.len() as u64)
     }
     /// The rate in bin `index`; zero beyond the end.
     pub fn rate(&self, index: usize) -> Rate {
@@ -115,5 +120,7 @@ mod tests {
         assert_eq!(s.rate(0), Rate::from_mbit(500));
         assert_eq!(s.mean(), Rate::from_mbit(250));
         assert_eq!(s.rate(7), Rate::default());
+        let late = series(&[0, 0, 625_000, 0]);
+        assert_eq!((late.mean_from(2), late.mean_from(9)), (Rate::from_mbit(250), Rate::default()));
     }
 }

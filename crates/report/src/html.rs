@@ -140,8 +140,11 @@ impl Page {
         self.wide_table(table)
     }
 
-    /// A table that is too wide for a terminal.
+    /// A table that is too wide for a terminal; nothing if it has no rows.
     pub fn wide_table(&mut self, table: &Table) -> &mut Self {
+        if table.is_empty() {
+            return self;
+        }
         let count = self.tables.entry(table.title.clone()).or_insert(0);
         *count += 1;
         let count = *count;
@@ -171,8 +174,8 @@ impl Page {
                 "<li class=\"{class}\"><span class=\"mark\">{sign} {}</span> <b>{}</b><br><span \
                  class=\"evidence\">{}</span></li>",
                 claim.verdict(),
-                escape(&claim.text),
-                escape(&claim.evidence)
+                prose(&claim.text),
+                prose(&claim.evidence)
             );
         }
         html.push_str("</ul>");
@@ -190,7 +193,7 @@ impl Page {
                 "<p>Assumptions where the paper does not specify a detail:</p><ol class=\"notes\">",
             );
             for note in notes {
-                let _ = write!(html, "<li>{}</li>", escape(note));
+                let _ = write!(html, "<li>{}</li>", prose(note));
             }
             html.push_str("</ol>");
             self.add(&html);
@@ -200,7 +203,7 @@ impl Page {
 
     /// Content added by `fill`, collapsed under a title.
     pub fn folded(&mut self, title: &str, fill: impl FnOnce(&mut Page)) -> &mut Self {
-        self.add(&format!("<details><summary>{}</summary>", escape(title)));
+        self.add(&format!("<details><summary>{}</summary>", prose(title)));
         fill(self);
         self.add("</details>")
     }
@@ -208,7 +211,7 @@ impl Page {
     /// Preformatted text, such as a scenario, collapsed under a title.
     pub fn details(&mut self, title: &str, text: &str) -> &mut Self {
         let html =
-            format!("<details><summary>{}</summary><pre>{}</pre></details>", escape(title), escape(text));
+            format!("<details><summary>{}</summary><pre>{}</pre></details>", prose(title), escape(text));
         self.add(&html)
     }
 
@@ -253,7 +256,7 @@ impl Page {
                          class=\"file\">{}</span></figcaption>{}</figure>",
                         inline(&figure.svg),
                         inline(&figure.svg_narrow),
-                        escape(&figure.caption),
+                        prose(&figure.caption),
                         escape(&figure.file_name),
                         data(figure),
                     )
@@ -297,8 +300,8 @@ impl Page {
     }
 }
 
-/// Text of a paragraph: what stands between backticks is a command or a name.
-fn prose(text: &str) -> String {
+/// Text in which what stands between backticks is a command or a name.
+pub(crate) fn prose(text: &str) -> String {
     let text = escape(text);
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
@@ -401,12 +404,14 @@ mod tests {
         assert_eq!(prose("run `a <b>` or `c`"), "run <code>a &lt;b&gt;</code> or <code>c</code>");
         assert_eq!(prose("one ` alone"), "one ` alone");
         page.heading("Only explained").paragraph("Why.").heading("Found").finding("So it is.");
+        page.wide_table(&Table::with("without `rows`", "a"));
         page.table(&table).table(&Table::with("empty", "a")).heading("Claims").claims(&[claim]);
         let expected = "Found\n\nSo it is.\n\na\n─\n1\n\nClaims\n\n  holds  a < b\n         1\n";
         assert_eq!(page.to_text(), expected);
         let mut whole = Page::new("Whole");
         whole.append(&page).append(&page);
         assert!(page.render().contains("Why.") && page.figures().next().is_none());
+        assert!(!page.render().contains("without"), "a table without rows has a head");
         assert_eq!(whole.render().matches("Why.").count(), 2);
     }
 }

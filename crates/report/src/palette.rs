@@ -131,12 +131,14 @@ const STYLES: [Style; 14] = {
 
 /// Names that are on several pages, in the order of [`STYLES`]: algorithms, and the three ways of `lab
 /// compare`.
-const NAMES: [(&str, usize); 18] = [
+const NAMES: [(&str, usize); 20] = [
     ("farpace", 0),
     ("cubic", 1),
     ("bbr", 2),
     ("bbr1", 2),
     ("bbr3", 2),
+    ("bbrv1", 2),
+    ("bbrv3", 2),
     ("reno", 3),
     ("newreno", 3),
     ("star", 4),
@@ -151,31 +153,43 @@ const NAMES: [(&str, usize); 18] = [
     ("lab", 10),
     ("kernel", 11),
 ];
+/// Dashes of further lines of an algorithm in one figure.
+const MORE_DASHES: [&str; 4] = ["2 3", "6 3", "8 3 2 3", "4 2"];
 
-/// The styles of lines with these names: a name of the list has its own on every page, others get those that
-/// are left, in order. No two lines have the same while there are enough.
+/// The style of an algorithm whose name is the label or a word of it: "Linux, CUBIC", "STAR 2", "neighbour of
+/// cubic". Of "STAR beside CUBIC" it is that of STAR.
+pub(crate) fn known_style(label: &str) -> Option<Style> {
+    let of = |word: &str| NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+    let first = label.split(" beside ").next().unwrap_or(label);
+    // The ways of `lab compare` are everyday words.
+    let algorithm = |word: &str| of(word).filter(|(name, _)| !["lab", "kernel"].contains(name));
+    let mut words = first.split([' ', ',', ':', '(', ')']);
+    let (_, at) = of(label).or_else(|| words.find_map(algorithm))?;
+    STYLES.get(*at).copied()
+}
+
+/// The styles of lines with these labels: [an algorithm](known_style) has its own colour on every page, and a
+/// dash where several lines of a figure are its; others get styles that are left, in order. No two lines have
+/// the same while there are enough.
 pub fn styles<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Style> {
-    let names: Vec<&str> = names.into_iter().collect();
-    let mut used = [false; STYLES.len()];
-    let mut chosen: Vec<Option<usize>> = Vec::with_capacity(names.len());
-    for name in &names {
-        let known = NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, at)| *at);
-        let free = known.filter(|at| !used[*at]);
-        if let Some(at) = free {
-            used[at] = true;
-        }
+    let mut chosen: Vec<Option<Style>> = Vec::new();
+    for name in names {
+        let known = known_style(name);
+        let more = known.into_iter().flat_map(|s| MORE_DASHES.map(|dash| Style { dash, ..s }));
+        let free = known.into_iter().chain(more).find(|style| !chosen.contains(&Some(*style)));
         chosen.push(free);
     }
     let mut turn = 0;
-    let mut next = || {
-        let free = used.iter().position(|u| !u).unwrap_or_else(|| {
-            turn += 1;
-            (turn - 1) % STYLES.len()
-        });
-        used[free] = true;
-        free
-    };
-    chosen.into_iter().map(|at| STYLES[at.unwrap_or_else(&mut next)]).collect()
+    for n in 0..chosen.len() {
+        if chosen[n].is_none() {
+            let free = STYLES.iter().copied().find(|style| !chosen.contains(&Some(*style)));
+            chosen[n] = Some(free.unwrap_or_else(|| {
+                turn += 1;
+                STYLES[(turn - 1) % STYLES.len()]
+            }));
+        }
+    }
+    chosen.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -196,5 +210,14 @@ mod tests {
             assert!(!many[..i].contains(&many[i]));
         }
         assert_eq!(styles(["bbr", "bbr"]).iter().filter(|s| **s == STYLES[2]).count(), 1);
+        let pair = styles(["farpace", "neighbour of farpace", "cubic", "neighbour of cubic"]);
+        for two in pair.chunks(2) {
+            assert!(two[0].colour == two[1].colour && two[0].dash != two[1].dash, "{pair:?}");
+        }
+        assert_eq!(styles(["x", "Linux, CUBIC", "Linux, BBRv3"])[1..], [STYLES[1], STYLES[2]]);
+        let colours = |all: &[Style]| all.iter().map(|s| s.colour).collect::<Vec<_>>();
+        let stars = styles(["STAR 1", "STAR beside Reno", "Reno beside STAR", "a kernel"]);
+        assert_eq!(colours(&stars)[..3], [STYLES[4].colour, STYLES[4].colour, STYLES[3].colour]);
+        assert_eq!(stars[3], STYLES[0]);
     }
 }

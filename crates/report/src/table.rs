@@ -4,6 +4,7 @@
 
 mod text;
 
+use crate::html::prose;
 use crate::svg::escape;
 use farpace_units::number;
 use serde_json::{Value, json};
@@ -34,9 +35,15 @@ impl TableColumn {
     pub fn text(name: &str) -> Self {
         TableColumn { name: name.to_owned(), unit: String::new(), align: Align::Left }
     }
-    /// Name and unit, `time (s)`.
-    fn label(&self) -> String {
-        if self.unit.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.unit) }
+    /// Name and unit, `time (s)`; without a name, that of the column before it that has one.
+    fn label(&self, before: &[TableColumn]) -> String {
+        let named = before.iter().rev().find(|c| !c.name.is_empty());
+        let name = if self.name.is_empty() { named.map_or("", |c| &c.name) } else { &self.name };
+        if self.unit.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name} ({})", self.unit).trim().to_owned()
+        }
     }
     /// A column of numbers in `unit` (may be empty).
     pub fn number(name: &str, unit: &str) -> Self {
@@ -189,10 +196,10 @@ impl Table {
         let nth = if nth > 1 { format!(", {nth}") } else { String::new() };
         let mut out = format!(
             "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}{nth}\"><table{stacked}>",
-            escape(name)
+            escape(&name.replace('`', ""))
         );
         if !self.title.is_empty() {
-            let _ = write!(out, "<caption>{}</caption>", escape(&self.title));
+            let _ = write!(out, "<caption>{}</caption>", prose(&self.title));
         }
         out.push_str("<thead><tr>");
         for c in &self.columns {
@@ -215,11 +222,14 @@ impl Table {
                     TableCell::Link(_, label, path) => {
                         format!("<a href=\"{}\">{}</a>", escape(path), escape(label))
                     }
-                    _ => escape(&cell.shown()),
+                    _ => prose(&cell.shown()),
                 };
                 let _ = match i {
                     0 if !text.is_empty() => write!(out, "<th scope=\"row\"{}>{text}</th>", class(c)),
-                    _ => write!(out, "<td{} data-label=\"{}\">{text}</td>", class(c), escape(&c.label())),
+                    _ => {
+                        let label = c.label(self.columns.get(..i).unwrap_or_default());
+                        write!(out, "<td{} data-label=\"{}\">{text}</td>", class(c), escape(&label))
+                    }
                 };
             }
             out.push_str("</tr>\n");
@@ -267,6 +277,18 @@ mod tests {
         let number = |value, decimals| TableCell::Number(value, Some(decimals));
         long.row(vec!["a".into(), number(1.25, 1), number(3.0, 0), "+0.5".into()]);
         assert_eq!(short, long);
+    }
+
+    /// Breaks: on a phone a value is named by its unit alone, or backticks stand in a page.
+    #[test]
+    fn a_column_without_a_name_has_that_of_the_one_before() {
+        let mut t = Table::with("What `x` does", "path | delay [ms, mean] | [ms, 95 %] | best | [Mbit/s]");
+        t.row(cells!["`a`", (1.0, 1), (2.0, 1), "cubic", (3.0, 1)]);
+        let html = t.to_html(1);
+        for part in ["delay (ms, 95 %)", "best (Mbit/s)", "<code>x</code>", "<code>a</code>"] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(!html.contains('`'), "{html}");
     }
 
     /// Breaks: cells cannot inject markup, and numbers are aligned right.

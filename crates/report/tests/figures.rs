@@ -132,7 +132,7 @@ fn all(n: u32) -> Vec<Drawing> {
     let curve =
         Curve { label: TITLE, points: (0..n).map(|_| Some(estimate)).chain([None, Some(invalid)]).collect() };
     let dots: Vec<Dot<'_>> = (0..n)
-        .map(|i| Dot { label: TITLE, x: if i == 1 { f64::NAN } else { f64::from(i) }, y: f64::from(i % 5) })
+        .map(|i| Dot::new(TITLE, if i == 1 { f64::NAN } else { f64::from(i) }, f64::from(i % 5)))
         .collect();
     let empty = BinInterval::new(Instant::FAR_FUTURE, Instant::ZERO);
     vec![
@@ -305,12 +305,26 @@ fn recorded_rows_are_drawn() {
     check(&variables("t", &rows, ByteCount::new(1448), interval));
 }
 
+/// Breaks: an algorithm has another colour as a point than as a line, or the spread of its runs is not drawn.
+#[test]
+fn a_dot_has_its_colour_and_whiskers() {
+    let cubic = Dot::new("cubic", 10.0, 5.0).with_ranges(Some((8.0, 12.0)), Some((4.0, 6.0)));
+    let plain = scatter("t", "x", "y", &[Dot::new("mine", 10.0, 5.0)]);
+    let drawn = scatter("t", "x", "y", &[cubic]);
+    check(&drawn);
+    let circle = |drawing: &farpace_report::Drawing| {
+        let (_, circle) = drawing.wide.split_once("<circle ").expect("a circle");
+        circle.split_once(" cx=").expect("its place").0.to_owned()
+    };
+    assert_ne!(circle(&plain), circle(&drawn));
+    assert_eq!(drawn.wide.matches("<path ").count(), plain.wide.matches("<path ").count() + 1, "whiskers");
+}
+
 /// Breaks: labels of close points do not overlap.
 #[test]
 fn labels_do_not_overlap() {
-    let dots: Vec<Dot<'_>> =
-        (0..12).map(|i| Dot { label: "highspeed", x: f64::from(i) * 1e-3, y: 9.0 }).collect();
-    let drawing = scatter("t", "x", "y", &[&dots[..], &[Dot { label: "far", x: 100.0, y: 1.0 }]].concat());
+    let dots: Vec<Dot<'_>> = (0..12).map(|i| Dot::new("highspeed", f64::from(i) * 1e-3, 9.0)).collect();
+    let drawing = scatter("t", "x", "y", &[&dots[..], &[Dot::new("far", 100.0, 1.0)]].concat());
     check(&drawing);
     let attribute = |text: &str, name: &str| -> f64 {
         let (_, rest) = text.split_once(&format!("{name}=\"")).expect("an attribute");

@@ -412,7 +412,7 @@ fn scatters(study: &StoredStudy, points: &[PointSummary], metrics: &[Metric], fi
             let dot = |point: &PointSummary| {
                 let x = QuantityValue::parse(point.values.get(axis)?)?.base;
                 let y = point.metric(*metric)?.mean;
-                y.is_finite().then_some(Dot { label: "", x, y })
+                y.is_finite().then_some(Dot::new("", x, y))
             };
             let dots: Vec<Dot<'_>> = points.iter().filter_map(dot).collect();
             if dots.len() < 2 {

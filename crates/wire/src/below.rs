@@ -12,6 +12,7 @@ use crate::packet::{Checksum, HEADER_ROOM, Packet, PacketInner};
 use crate::tcp::TcpHeader;
 use crate::udp::{UDP_LEN, UdpHeader};
 use bytes::Bytes;
+use farpace_units::Instant;
 
 /// The fields that all packets of a connection share below the transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +110,7 @@ impl Below {
             pacing_rate: 0,
             departure: OfOriginal::default(),
             queued_ns: 0,
+            entered: Instant::ZERO,
             multipath: None,
             loss_tolerant: false,
         })

@@ -9,7 +9,7 @@ use crate::ipv4::{IPV4_LEN, Ipv4Header, MAX_IPV4_LEN};
 use crate::ipv6::{FRAGMENT, FRAGMENT_LEN, IPV6_LEN, Ipv6Header};
 use crate::packet::{Checksum, HEADER_ROOM, Packet, PacketInner};
 use bytes::Bytes;
-use farpace_units::Rate;
+use farpace_units::{Instant, Rate};
 
 /// The "copied" flag of an option (RFC 791 §3.1).
 const COPIED: u8 = 0x80;
@@ -71,6 +71,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             pacing_rate: packet.pacing_rate().map_or(0, Rate::bits_per_sec),
             departure: OfOriginal::default(),
             queued_ns: 0,
+            entered: Instant::ZERO,
             multipath: None,
             loss_tolerant: packet.loss_tolerant(),
         })));

@@ -54,6 +54,8 @@ pub(crate) struct PacketInner {
     pub(crate) departure: OfOriginal,
     /// Time in queues so far, in ns; while the packet waits, less the instant at which it came. Modulo 2^64.
     pub(crate) queued_ns: u64,
+    /// When the packet entered the last queue.
+    pub(crate) entered: Instant,
     pub(crate) multipath: Option<MultipathInfo>,
     pub(crate) loss_tolerant: bool,
 }
@@ -96,6 +98,7 @@ impl Packet {
             pacing_rate: 0,
             departure: OfOriginal::default(),
             queued_ns: 0,
+            entered: Instant::ZERO,
             multipath: None,
             loss_tolerant: false,
         }))
@@ -163,11 +166,14 @@ impl Packet {
     #[inline]
     pub fn enter_queue(&mut self, now: Instant) {
         self.0.queued_ns = self.0.queued_ns.wrapping_sub(now.as_nanos());
+        self.0.entered = now;
     }
-    /// The packet leaves the queue that it [entered](Self::enter_queue), at `now`.
+    /// The packet leaves the queue that it [entered](Self::enter_queue), at `now`. Returns how long it has
+    /// waited there.
     #[inline]
-    pub fn leave_queue(&mut self, now: Instant) {
+    pub fn leave_queue(&mut self, now: Instant) -> Span {
         self.0.queued_ns = self.0.queued_ns.wrapping_add(now.as_nanos());
+        now.since(self.0.entered)
     }
     /// How long the packet has waited in the queues of links so far, all together. Transmission is not
     /// waiting. It is not on the wire; a packet that is made from the bytes of another has waited nowhere.

@@ -15,7 +15,8 @@ use std::process::ExitCode;
 const AFTER_HELP: &str = "\
 Every congestion control sends over the same path, in virtual time, for so long and with so many
 seeds: alone, beside a second flow of its own kind, and beside a flow of CUBIC. The first flow of
-the scenario says what TCP there is around it. Flows are never short of data.
+the scenario says what TCP there is around it. Its other flows and datagrams stay in all runs:
+`alone` is then without a second flow, and the report names them. Flows are never short of data.
 
 Columns:
   goodput        payload per time, alone

@@ -3,7 +3,9 @@
 use crate::experiments::{REPORT, command_line, program};
 use crate::terminal;
 use anyhow::{Context, Result, anyhow};
-use farpace_papers::search::{Objective, Search, SearchProgress, SearchReport, SearchRunner, SearchSpace};
+use farpace_papers::search::{
+    Objective, Search, SearchPhase, SearchProgress, SearchReport, SearchRunner, SearchSpace,
+};
 use farpace_papers::{MeasureError, chosen_controls};
 use farpace_process::interrupt;
 use farpace_process::outdir::OutDir;
@@ -17,8 +19,8 @@ use std::time::Duration;
 
 /// The file for judged paths.
 const KEPT: &str = ".farpace-search";
-/// Part of the budget for the search. The rest is for shrinking what it has found.
-const SEARCH_SHARE: f64 = 0.6;
+/// The time without `--budget` and without `--generations`.
+const USUAL: Span = Span::from_secs(600);
 /// The controls to compare with, without `--against`.
 const AGAINST: [&str; 3] = ["cubic", "bbr3", "farpace"];
 
@@ -27,11 +29,12 @@ An evolution strategy searches for networks on which a congestion control fails.
 round trip, queue and its discipline, losses, bit errors, jitter, reordering, steps of rate and delay, \
 outages, a policer, a slow reverse path, thinned, stretched and delayed ACKs, datagrams, neighbours), runs \
 them in virtual time, and changes the worst of each kind. The results are shrunk to few impairments and \
-round numbers, and written as scenarios that repeat them exactly.
+round numbers, repeated with three seeds, and written as scenarios that repeat exactly.
 
 Objectives (the gap is 0 where it is as good as the best of the others, 1 where it gets nothing):
   goodput     payload, alone
-  delay       time in queues, alone; also compared with a quarter of the round trip
+  delay       mean time in queues, alone, compared with the least of a quarter of the round trip and of
+              the others that carry at least 0.9 of its payload; 1 ms and ten packets are allowed besides
   fairness    Jain's index of two flows of its kind
   starvation  what it and a neighbour get, compared with the first of --against in its place
   recovery    payload after the rate, the delay or an outage has changed the path
@@ -50,8 +53,9 @@ Examples:
   farpace cc search --control cubic --against bbr3 --budget 2m --seed 7
   farpace cc search --control bbr3 --objective starvation --budget 30m --json
 
-Evaluated paths are kept in the directory: the same command evaluates nothing twice, and continues with a \
-longer budget. The same seed and the same number of generations find the same paths.
+Evaluated paths are kept in the directory, and nothing is evaluated twice: the same command again goes on \
+from what is known, and gets further in the same time. With --generations and without --budget there is no \
+limit of time: then the same seed finds the same paths on any machine.
 
 Exit codes:
   0    the search was made, whatever it has found
@@ -71,9 +75,10 @@ pub struct Args {
     /// The objective: goodput, delay, fairness, starvation or recovery
     #[arg(long, value_name = "WORD", default_value = "goodput", value_parser = objective)]
     pub objective: Objective,
-    /// Duration, as in 10m, 90s or "2 h": 60 % for the search, the rest for shrinking
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = budget)]
-    pub budget: Span,
+    /// Duration, as in 10m, 90s or "2 h": half of it for the search, the rest for shrinking and
+    /// pictures [default: 10m; with --generations no limit]
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    pub budget: Option<Span>,
     /// A TOML file that narrows the space of paths
     #[arg(long, value_name = "FILE")]
     pub space: Option<PathBuf>,
@@ -123,25 +128,24 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let search = search(args)?;
     let dir = args.out.clone().unwrap_or_else(|| Path::new("out").join("cc-search"));
     let out = OutDir::open(&dir, &[REPORT.to_owned()])?;
-    let (bar, watch) = (progress_bar(args.budget), Stopwatch::start());
-    let whole = Duration::from_nanos(args.budget.as_nanos());
+    let limit = args.budget.or(args.generations.is_none().then_some(USUAL));
+    let (bar, watch) = (progress_bar(limit), Stopwatch::start());
     let go_on = |progress: &SearchProgress| {
-        let elapsed = watch.elapsed();
+        let (elapsed, phase) = (watch.elapsed(), progress.phase);
         bar.set_position(elapsed.as_secs());
-        let (step, paths, is_over) = match progress.shrinking {
-            true => ("shrinking", progress.attempts, elapsed >= whole),
-            false => (
-                "searching",
-                progress.paths,
-                elapsed >= whole.mul_f64(SEARCH_SHARE)
-                    || args.generations.is_some_and(|most| progress.generation >= most),
-            ),
-        };
         bar.set_message(format!(
-            "{step}  {paths} paths, {} generations, largest gap {:.2}",
-            progress.generation, progress.worst
+            "{}: {} paths, {} generations, {} attempts to shrink, largest gap {:.2}",
+            phase.name(),
+            progress.paths,
+            progress.generation,
+            progress.attempts,
+            progress.worst
         ));
-        !is_over && !interrupt::asked()
+        let ends = |limit: Span| Duration::from_nanos(limit.as_nanos()).mul_f64(phase.ends_at());
+        let is_enough = args.generations.is_some_and(|most| progress.generation >= most);
+        !limit.is_some_and(|limit| elapsed >= ends(limit))
+            && !(phase == SearchPhase::Searching && is_enough)
+            && !interrupt::asked()
     };
     let runner = SearchRunner {
         threads: args.threads,
@@ -151,8 +155,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         program: program(),
     };
     let line = command_line("cc search", args);
-    let made =
-        runner.run(&search).and_then(|found| SearchReport::make(&search, &found, &line, &interrupt::asked));
+    let found = runner.run(&search);
+    let made = found.and_then(|found| SearchReport::make(&search, &found, &line, &dir, &runner));
     bar.finish_and_clear();
     let made = match made {
         Ok(made) => made,
@@ -206,9 +210,12 @@ fn search(args: &Args) -> Result<Search> {
     Ok(Search { control, against: others, objective: args.objective, space, seed: args.seed })
 }
 
-fn progress_bar(budget: Span) -> ProgressBar {
-    let bar = ProgressBar::new(budget.as_nanos() / 1_000_000_000);
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} s  {msg}");
+fn progress_bar(limit: Option<Span>) -> ProgressBar {
+    let (bar, template) = match limit {
+        Some(limit) => (ProgressBar::new(limit.as_nanos() / 1_000_000_000), "{bar:24} {pos}/{len} s  {msg}"),
+        None => (ProgressBar::no_length(), "{pos} s  {msg}"),
+    };
+    let style = ProgressStyle::with_template(template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_draw_target(ProgressDrawTarget::stderr());
     bar

@@ -144,7 +144,7 @@ impl Scenario {
                 limits.push(PathBottleneck { rate: p.rate, goodput, hop, is_policer: true, paths: 1 });
             }
             if let Some(rate) = d.max_rate() {
-                let goodput = scale(rate, segment.payload, d.framing().wire_len(segment.frame));
+                let goodput = scale(rate, segment.payload, d.counted(segment.frame));
                 limits.push(PathBottleneck { rate, goodput, hop, is_policer: false, paths: 1 });
             }
         }
@@ -182,9 +182,20 @@ pub(super) fn narrowest(limits: &[PathBottleneck]) -> Option<PathBottleneck> {
     limits.iter().copied().min_by_key(|l| l.goodput)
 }
 
+impl ResolvedDirection<'_> {
+    /// The bytes of a frame that its rate carries: all on the wire, or those of the IP packet where the link
+    /// is recorded.
+    pub(super) fn counted(&self, frame: ByteCount) -> ByteCount {
+        match self.is_recorded() {
+            true => frame - ETHERNET_HEADER,
+            false => self.framing().wire_len(frame),
+        }
+    }
+}
+
 /// Transmission time of a frame.
 pub(super) fn transmission_time(d: &ResolvedDirection<'_>, frame: ByteCount) -> Span {
-    d.max_rate().map_or(Span::ZERO, |r| r.time_for(d.framing().wire_len(frame)))
+    d.max_rate().map_or(Span::ZERO, |r| r.time_for(d.counted(frame)))
 }
 
 /// `rate` times `part` / `whole`, rounded to the nearest bit/s.

@@ -160,6 +160,10 @@ impl ResolvedDirection<'_> {
         }
         steps
     }
+    /// True if it has delivery opportunities in place of a rate.
+    pub fn is_recorded(&self) -> bool {
+        self.schedule.is_some_and(|s| !s.opportunities.is_empty())
+    }
     /// The delivery opportunities of this direction, if it has some.
     ///
     /// # Errors

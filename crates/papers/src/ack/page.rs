@@ -220,7 +220,7 @@ fn over_time(
     ));
 }
 
-/// Payload per time in bins, as (begin, kbit/s).
+/// Payload per time in bins, as (begin, kbit/s), to the end.
 fn rates(curve: &[XyPoint]) -> Vec<XyPoint> {
     let at = |t: f64| curve.iter().take_while(|p| p.0 <= t + 1e-9).last().map_or(0.0, |p| p.1);
     let bins = (TIME.as_secs_f64() / BIN).round() as u32;
@@ -228,7 +228,9 @@ fn rates(curve: &[XyPoint]) -> Vec<XyPoint> {
         let from = f64::from(n) * BIN;
         (from, (at(from + BIN) - at(from)) * 8.0 / BIN)
     };
-    if curve.is_empty() { Vec::new() } else { (0..bins).map(rate).collect() }
+    // The last value holds until the end.
+    let end = (TIME.as_secs_f64(), rate(bins.saturating_sub(1)).1);
+    if curve.is_empty() { Vec::new() } else { (0..bins).map(rate).chain([end]).collect() }
 }
 
 #[cfg(test)]
@@ -240,7 +242,7 @@ mod tests {
     fn rates_are_differences() {
         let curve: Vec<(f64, f64)> = (0..=500).map(|n| (f64::from(n) * 0.02, f64::from(n) * 2.0)).collect();
         let rates = rates(&curve);
-        assert_eq!((rates.len(), rates[3].0), (20, 1.5));
+        assert_eq!((rates.len(), rates[3].0, rates[20].0), (21, 1.5, 10.0));
         assert!(rates.iter().all(|(_, kbit)| (kbit - 800.0).abs() < 1e-6), "{rates:?}");
     }
 }

@@ -7,7 +7,8 @@ use super::{MeasuredNics, extensions, sensitivity};
 use crate::observe::means;
 use crate::statistics::point;
 use farpace_report::{
-    Curve, Figure, HeatRow, Level, Page, ReproductionClaim, Table, TimeLine, cells, curves, heat_map, lines,
+    Curve, Figure, HeatRow, Level, LinePanel, Page, ReproductionClaim, StyledLine, Table, TimeLine, cells,
+    curves, heat_map, line_panels, lines, styles,
 };
 
 /// How much of Fig. 10 is drawn from the middle on, in seconds, so that single cuts can be seen.
@@ -154,7 +155,7 @@ fn over_skips(
         curve("99.6/0.4, not observed", NicsCase::at_99),
         Curve { label: "paper, 90/10", points },
     ];
-    curves(title, "skip number S", y, &names, &all).figure(file, caption)
+    curves(title, "skip number S (at equal distances)", y, &names, &all).figure(file, caption)
 }
 
 fn goodput(m: &MeasuredNics<'_>) -> Figure {
@@ -183,16 +184,18 @@ fn resent(m: &MeasuredNics<'_>) -> Figure {
 fn windows(m: &MeasuredNics<'_>) -> Figure {
     let names = FIG_10.map(|skip| format!("S = {skip}"));
     let from = m.of.time.as_secs_f64() / 2.0;
-    let all: Vec<TimeLine<'_>> = FIG_10
+    let all: Vec<StyledLine<'_>> = FIG_10
         .iter()
         .zip(&names)
-        .map(|(skip, label)| {
+        .zip(styles(names.iter().map(String::as_str)))
+        .map(|((skip, label), style)| {
             let points = m.first(&NicsCase::fig_10(*skip)).map_or(&[][..], |m| &m.windows);
             let drawn = points.iter().filter(|(at, _)| (from..from + WINDOWS).contains(at));
-            TimeLine { label, points: drawn.map(|(at, window)| (at - from, *window)).collect() }
+            StyledLine { label, style, points: drawn.copied().collect() }
         })
         .collect();
-    lines("Window over time", "segments", &all, None).figure(
+    let panel = LinePanel { heading: "", y_label: "segments", lines: all, level: None };
+    line_panels("Window over time", "time since start (s)", &[panel]).figure(
         "figures/fig10.svg",
         "What may be in flight, 90/10, observed, with a receive window of 32 kB: a tenth of a second in the \
          middle (the paper's Fig. 10, whose axes are not known).",

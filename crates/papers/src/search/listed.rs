@@ -118,6 +118,6 @@ impl ListedPath {
     /// See [`MeasureError`].
     pub fn measure(&self, control: Congestion, stop: &StopRequest<'_>) -> Result<PathNumbers, MeasureError> {
         let senders = PathSenders { first: control, itself: control };
-        objective::run(&self.point, senders, false, stop).map(|(numbers, _)| numbers)
+        objective::run(&self.point, senders, false, 1, stop).map(|(numbers, _)| numbers)
     }
 }

@@ -46,6 +46,10 @@ const LEARNS: f64 = 0.4;
 const PRICE: f64 = 0.01;
 /// Paths that are shrunk and shown.
 pub const WORST: usize = 10;
+/// Seeds with each of which a path has to be a finding.
+pub const SEEDS: u64 = 3;
+/// Gaps below this are no finding.
+const NO_GAP: f64 = 0.02;
 
 /// What to search for.
 #[derive(Clone, Debug)]
@@ -62,6 +66,36 @@ pub struct Search {
     pub seed: u64,
 }
 
+/// What a search does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchPhase {
+    /// It judges generations of paths.
+    Searching,
+    /// It judges what it has found with more seeds, and shrinks it.
+    Shrinking,
+    /// It runs that once more for pictures.
+    Drawing,
+}
+
+impl SearchPhase {
+    /// The part of the whole time at which it ends.
+    pub const fn ends_at(self) -> f64 {
+        match self {
+            SearchPhase::Searching => 0.5,
+            SearchPhase::Shrinking => 0.85,
+            SearchPhase::Drawing => 1.0,
+        }
+    }
+    /// Its word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SearchPhase::Searching => "searching",
+            SearchPhase::Shrinking => "shrinking",
+            SearchPhase::Drawing => "drawing",
+        }
+    }
+}
+
 /// How far a search is.
 #[derive(Clone, Debug)]
 pub struct SearchProgress {
@@ -69,10 +103,10 @@ pub struct SearchProgress {
     pub paths: u64,
     /// The largest gap so far.
     pub worst: f64,
-    /// Generations, those of the first ones included.
+    /// Whole generations, those of the first ones included.
     pub generation: u64,
-    /// The found paths are being shrunk.
-    pub shrinking: bool,
+    /// What it does.
+    pub phase: SearchPhase,
     /// Paths judged while shrinking.
     pub attempts: u64,
 }
@@ -82,14 +116,31 @@ pub struct SearchProgress {
 pub struct FoundPath {
     /// The path.
     pub point: PathPoint,
-    /// What it gave.
+    /// What it gave with the first seed, which its scenario has.
     pub score: PathScore,
+    /// The gap with each seed, the first one's first.
+    pub gaps: Vec<f64>,
+}
+
+impl FoundPath {
+    fn new(point: PathPoint, score: PathScore) -> Self {
+        let gaps = vec![score.gap];
+        FoundPath { point, score, gaps }
+    }
+    /// The mean gap of all seeds.
+    pub fn mean_gap(&self) -> f64 {
+        self.gaps.iter().sum::<f64>() / self.gaps.len().max(1) as f64
+    }
+    /// The smallest gap of all seeds.
+    pub fn least_gap(&self) -> f64 {
+        self.gaps.iter().copied().fold(f64::INFINITY, f64::min)
+    }
 }
 
 /// What a search has found.
 #[derive(Clone, Debug)]
 pub struct SearchResult {
-    /// The worst paths, shrunk, the worst first; each of another kind.
+    /// The worst paths, shrunk, the worst first; each of another kind, and a finding with every seed.
     pub worst: Vec<FoundPath>,
     /// All paths that were judged, with their gaps.
     pub judged: Vec<(PathPoint, f64)>,
@@ -97,6 +148,10 @@ pub struct SearchResult {
     pub generations: u64,
     /// Paths that were not, or only in part, shrunk before the end of the time.
     pub unshrunk: usize,
+    /// Paths that are left out because another seed does not show them.
+    pub refuted: usize,
+    /// Whole generations, and paths judged in them and after.
+    progress: SearchProgress,
 }
 
 /// The worst path of a kind.
@@ -113,8 +168,8 @@ pub struct SearchRunner<'a> {
     pub threads: Option<u16>,
     /// Says when to stop at once.
     pub stop: &'a StopRequest<'a>,
-    /// Asked after each generation, and before each path while shrinking: false ends the search, so that what
-    /// was found is shrunk, and then the shrinking.
+    /// Asked after each generation, before each attempt to shrink, and in each bin of each run: false ends
+    /// the phase at once.
     pub go_on: &'a (dyn Fn(&SearchProgress) -> bool + Sync),
     /// The file for judged paths, so that the same search goes on; none: they are not kept.
     pub kept: Option<PathBuf>,
@@ -130,30 +185,56 @@ struct Judge<'a> {
     known: KeptRuns,
 }
 
+/// A path that was to be judged.
+enum PathVerdict {
+    /// What it gave; none: it does not fit the objective.
+    Known(Option<Box<PathScore>>),
+    /// The time of the phase was over before.
+    TimeOver,
+}
+
+/// Says whether the time of a phase is over.
+type TimeOver<'a> = dyn Fn() -> bool + Sync + 'a;
+
 impl Judge<'_> {
-    fn judge(&self, point: &PathPoint) -> Result<Option<PathScore>, MeasureError> {
+    fn judge(
+        &self,
+        point: &PathPoint,
+        seed: u64,
+        is_over: &TimeOver<'_>,
+    ) -> Result<PathVerdict, MeasureError> {
         // Numbers of dimensions without effect make no other path.
-        let run = CaseRun { case: point.to_string(), number: 1 };
-        if let Some(score) = self.known.get(&run) {
-            return Ok(score);
+        let run = CaseRun { case: point.to_string(), number: seed };
+        if let Some(score) = self.known.get::<_, Option<PathScore>>(&run) {
+            return Ok(PathVerdict::Known(score.map(Box::new)));
         }
         let Search { control, against, objective, .. } = self.search;
-        let score = objective::score(point, *objective, *control, against, self.stop)?;
-        self.kept.add(&run, &score)?;
-        Ok(score)
+        let stop = || (self.stop)() || is_over();
+        match objective::score(point, *objective, *control, against, seed, &stop) {
+            Err(MeasureError::Interrupted) if !(self.stop)() => Ok(PathVerdict::TimeOver),
+            Err(error) => Err(error),
+            Ok(score) => {
+                self.kept.add(&run, &score)?;
+                Ok(PathVerdict::Known(score.map(Box::new)))
+            }
+        }
     }
 
-    fn judge_all(&self, points: Vec<PathPoint>) -> Result<Vec<(PathPoint, Option<PathScore>)>, MeasureError> {
-        let one = |point: PathPoint| self.judge(&point).map(|score| (point, score));
+    fn judge_all(
+        &self,
+        points: Vec<PathPoint>,
+        is_over: &TimeOver<'_>,
+    ) -> Result<Vec<(PathPoint, PathVerdict)>, MeasureError> {
+        let one = |point: PathPoint| self.judge(&point, 1, is_over).map(|verdict| (point, verdict));
         points.into_par_iter().with_max_len(1).map(one).collect()
     }
 }
 
 impl SearchRunner<'_> {
-    /// Searches until `go_on` says no, and shrinks the worst paths.
+    /// Searches until `go_on` says no, repeats the worst paths with more seeds, and shrinks them.
     ///
     /// # Errors
-    /// See [`MeasureError`].
+    /// A space without a path that fits the objective, and see [`MeasureError`].
     pub fn run(&self, search: &Search) -> Result<SearchResult, MeasureError> {
         let against: Vec<String> = search.against.iter().map(|c| congestion_name(*c)).collect();
         let (name, objective) = (congestion_name(search.control), search.objective.name());
@@ -169,7 +250,7 @@ impl SearchRunner<'_> {
     }
 
     fn search(&self, search: &Search, judge: &Judge<'_>) -> Result<SearchResult, MeasureError> {
-        let space = search.objective.within(search.space.clone());
+        let space = search.objective.part_of(&search.space)?;
         let mut random = RandomStream::new(search.seed, "path search");
         let mut elites: BTreeMap<String, Elite> = BTreeMap::new();
         let mut judged = Vec::new();
@@ -177,14 +258,20 @@ impl SearchRunner<'_> {
             paths: 0,
             worst: f64::NEG_INFINITY,
             generation: 0,
-            shrinking: false,
+            phase: SearchPhase::Searching,
             attempts: 0,
         };
-        loop {
+        let mut is_over = false;
+        while !is_over {
             let children = generation(search, &space, &elites, progress.generation, &mut random);
             let steps: Vec<f64> = children.iter().map(|(_, step)| *step).collect();
             let points = children.into_iter().map(|(point, _)| point).collect();
-            for ((point, score), step) in judge.judge_all(points)?.into_iter().zip(steps) {
+            let all = judge.judge_all(points, &|| !(self.go_on)(&progress))?;
+            for ((point, verdict), step) in all.into_iter().zip(steps) {
+                let PathVerdict::Known(score) = verdict else {
+                    is_over = true;
+                    continue;
+                };
                 progress.paths += 1;
                 let Some(score) = score else { continue };
                 progress.worst = progress.worst.max(score.gap);
@@ -192,23 +279,29 @@ impl SearchRunner<'_> {
                 let fitness = score.gap - PRICE * point.impairments().count() as f64;
                 let kind = point.kind();
                 if elites.get(&kind).is_none_or(|elite| elite.fitness < fitness) {
-                    elites.insert(kind, Elite { found: FoundPath { point, score }, fitness, step });
+                    elites.insert(kind, Elite { found: FoundPath::new(point, *score), fitness, step });
                 }
             }
-            progress.generation += 1;
-            if !(self.go_on)(&progress) {
-                break;
+            if !is_over {
+                progress.generation += 1;
+                is_over = !(self.go_on)(&progress);
             }
         }
-        progress.shrinking = true;
+        progress.phase = SearchPhase::Shrinking;
         let attempts = AtomicU64::new(0);
-        let go_on = || {
-            let attempts = attempts.fetch_add(1, Ordering::Relaxed);
-            (self.go_on)(&SearchProgress { attempts, ..progress.clone() })
-        };
-        let (mut worst, unshrunk) = shrink::worst(by_fitness(&elites), judge, &go_on)?;
+        let at = |attempts: u64| (self.go_on)(&SearchProgress { attempts, ..progress.clone() });
+        let go_on = || at(attempts.fetch_add(1, Ordering::Relaxed));
+        let is_over = || !at(attempts.load(Ordering::Relaxed).saturating_sub(1));
+        let shrink::Shrunk { mut worst, unshrunk, refuted } =
+            shrink::worst(by_fitness(&elites), judge, &go_on, &is_over)?;
         worst.truncate(WORST);
-        Ok(SearchResult { worst, judged, generations: progress.generation, unshrunk })
+        progress.attempts = attempts.into_inner();
+        Ok(SearchResult { worst, judged, generations: progress.generation, unshrunk, refuted, progress })
+    }
+
+    /// True if there is time for pictures of what was found.
+    fn draws(&self, result: &SearchResult) -> bool {
+        (self.go_on)(&SearchProgress { phase: SearchPhase::Drawing, ..result.progress.clone() })
     }
 }
 
@@ -250,18 +343,14 @@ fn generation(
             };
             (space.mutated(&parent, step, random), step)
         };
-        if search.objective.takes(&PathPoint::default()) || tries > 1_000 * GENERATION {
+        if search.objective.needs().is_empty() || tries > 1_000 * GENERATION {
             children.push((point, step));
             continue;
         }
         // The impairment that the objective is about.
         if !search.objective.takes(&point) {
-            let genes: &[Gene] = match search.objective {
-                Objective::Recovery => &[Gene::RateStep, Gene::DelayStep, Gene::Outage],
-                _ => &[Gene::Neighbour],
-            };
             let other = space.random(random);
-            for gene in genes {
+            for gene in search.objective.needs() {
                 point = point.with(*gene, other.get(*gene));
             }
         }
@@ -291,13 +380,17 @@ mod tests {
         }
     }
 
-    /// What a search of so many generations finds that may shrink with so many attempts, and how often it
-    /// told of a generation.
+    /// What a search of so many generations finds that may shrink with so many attempts, and the last
+    /// generation of which it told.
     fn found(threads: u16, generations: u64, most: u64, kept: Option<PathBuf>) -> (SearchResult, u64) {
         let told = AtomicU64::new(0);
-        let go_on = |progress: &SearchProgress| {
-            told.fetch_add(u64::from(!progress.shrinking), Ordering::Relaxed);
-            if progress.shrinking { progress.attempts < most } else { progress.generation < generations }
+        let go_on = |progress: &SearchProgress| match progress.phase {
+            SearchPhase::Searching => {
+                told.fetch_max(progress.generation, Ordering::Relaxed);
+                progress.generation < generations
+            }
+            SearchPhase::Shrinking => progress.attempts < most,
+            SearchPhase::Drawing => true,
         };
         let runner = SearchRunner {
             threads: Some(threads),
@@ -325,12 +418,17 @@ mod tests {
         assert!(worst.score.gap > 0.4, "{worst:?}");
         let lossy = |found: &FoundPath| kinds.iter().any(|g| found.point.get(*g).is_some());
         assert!(once.worst.iter().any(lossy), "{:?}", once.worst);
-        assert!(once.worst.is_sorted_by(|a, b| a.score.gap >= b.score.gap));
+        assert!(once.worst.is_sorted_by(|a, b| a.mean_gap() >= b.mean_gap()));
+        for found in &once.worst {
+            assert!(found.gaps.len() == 3 && found.gaps[0] == found.score.gap, "{found:?}");
+            assert!(found.least_gap() > NO_GAP, "{found:?}");
+        }
         let score = objective::score(
             &worst.point,
             Objective::Goodput,
             Congestion::Reno,
             &[Congestion::Bbr3],
+            1,
             &|| false,
         );
         assert_eq!(score.unwrap().as_ref(), Some(&worst.score));
@@ -346,12 +444,61 @@ mod tests {
         assert!(none.worst.iter().map(impairments).sum::<usize>() > all.worst.iter().map(impairments).sum());
     }
 
+    /// Breaks: a path that one seed alone shows is printed as a finding.
+    #[test]
+    fn other_seeds_refute_a_path() {
+        let search = search(Objective::Goodput);
+        let (kept, known) = (Kept::default(), KeptRuns::default());
+        let judge = Judge { search: &search, stop: &|| false, kept, known };
+        let of = |point: PathPoint| match judge.judge(&point, 1, &|| false).unwrap() {
+            PathVerdict::Known(Some(score)) => FoundPath::new(point, *score),
+            PathVerdict::Known(None) | PathVerdict::TimeOver => panic!("it has no score"),
+        };
+        let base = PathPoint::default().with(Gene::Rate, 5.0).with(Gene::Rtt, 20.0);
+        let lossy = of(base.clone().with(Gene::Loss, 2.0));
+        let mut lucky = of(base);
+        assert!(lossy.score.gap > 0.1 && lucky.score.gap < NO_GAP, "{lossy:?} {lucky:?}");
+        lucky.score.gap = 0.9;
+        lucky.gaps = vec![0.9];
+        let step = STEPS.0;
+        let elites = [lucky, lossy.clone()].map(|found| Elite { fitness: found.mean_gap(), found, step });
+        let shrunk = |is_over: bool| {
+            shrink::worst(elites.iter().collect(), &judge, &|| !is_over, &|| is_over).unwrap()
+        };
+        let all = shrunk(false);
+        assert_eq!((all.worst.len(), all.refuted, all.unshrunk), (1, 1, 0));
+        let found = &all.worst[0];
+        assert!(found.point.get(Gene::Loss).is_some() && found.gaps.len() == 3, "{found:?}");
+        assert!(found.least_gap() > NO_GAP && found.gaps[0] == found.score.gap, "{found:?}");
+        let none = shrunk(true);
+        assert_eq!((none.worst.len(), none.unshrunk, none.worst[0].gaps.len()), (2, 2, 1), "no time");
+    }
+
+    /// Breaks: a search ends only with its generation, whatever the time.
+    #[test]
+    fn a_generation_ends_with_the_time() {
+        let asked = AtomicU64::new(0);
+        let go_on = |progress: &SearchProgress| {
+            progress.phase != SearchPhase::Searching || asked.fetch_add(1, Ordering::Relaxed) < 1_000
+        };
+        let runner = SearchRunner {
+            threads: Some(1),
+            stop: &|| false,
+            go_on: &go_on,
+            kept: None,
+            program: "test".into(),
+        };
+        let result = runner.run(&search(Objective::Goodput)).unwrap();
+        assert!(result.generations == 0 && result.judged.len() < GENERATION, "{result:?}");
+        assert!(!result.judged.is_empty());
+    }
+
     /// Breaks: a generation of an objective has paths on which there is nothing to measure.
     #[test]
     fn paths_fit_the_objective() {
         for objective in Objective::ALL {
             let search = search(objective);
-            let space = objective.within(search.space.clone());
+            let space = objective.part_of(&search.space).unwrap();
             let mut random = RandomStream::new(1, "test");
             let all = generation(&search, &space, &BTreeMap::new(), 0, &mut random);
             assert_eq!(all.len(), GENERATION);

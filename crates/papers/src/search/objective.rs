@@ -1,14 +1,18 @@
 //! What is bad about a path: how far a control is from the best of others, or from what it should be.
 
 use super::scenario::PathSenders;
-use super::space::{Gene, PathPoint, SearchSpace};
+use super::space::{DIMENSIONS, Gene, PathPoint, SearchSpace};
 use crate::bulk::{self, BulkRun, FlowReading};
 use crate::contender::congestion_name;
 use crate::experiment::{MeasureError, StopRequest};
 use crate::statistics::jain;
+use farpace_lab::scenario::Scenario;
 use farpace_tcp::config::Congestion;
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
+
+/// Where delay counts, others count that carry this part of the goodput of the control in question.
+const CARRIES: f64 = 0.9;
 
 /// What a search looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +20,8 @@ use serde::{Deserialize, Serialize};
 pub enum Objective {
     /// Little payload, alone, compared with the best of the others.
     Goodput,
-    /// Long queues, alone: compared with the shortest of the others and with a quarter of the round trip.
+    /// Long queues, alone: compared with the shortest of the others that carry about as much, and with a
+    /// quarter of the round trip.
     Delay,
     /// Two flows of its kind with unequal shares, compared with the best of the others.
     Fairness,
@@ -58,13 +63,50 @@ impl Objective {
         }
     }
 
+    /// Dimensions of which a path needs one; none: any path will do.
+    pub(super) const fn needs(self) -> &'static [Gene] {
+        match self {
+            Objective::Goodput | Objective::Delay => &[],
+            Objective::Fairness | Objective::Starvation => &[Gene::Neighbour],
+            Objective::Recovery => &[Gene::RateStep, Gene::DelayStep, Gene::Outage],
+        }
+    }
+
     /// False for a path on which there is nothing to measure.
     pub(super) fn takes(self, point: &PathPoint) -> bool {
-        let any = |genes: &[Gene]| genes.iter().any(|gene| point.get(*gene).is_some());
+        self.needs().is_empty() || self.needs().iter().any(|gene| point.get(*gene).is_some())
+    }
+
+    /// The part of `space` in which there is something to measure.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn part_of(self, space: &SearchSpace) -> Result<SearchSpace, MeasureError> {
+        let part = self.within(space.clone());
+        if self.needs().is_empty() || self.needs().iter().any(|gene| part.has(*gene)) {
+            return Ok(part);
+        }
+        let keys: Vec<String> = self
+            .needs()
+            .iter()
+            .filter_map(|gene| DIMENSIONS.get(*gene as usize))
+            .map(|d| match Objective::within(self, SearchSpace::default()).words_of(d.gene) {
+                words if words.is_empty() => format!("`{}`", d.key),
+                words => format!("`{}` (one of {})", d.key, words.join(", ")),
+            })
+            .collect();
+        Err(MeasureError::Invalid(format!(
+            "the space: no path of it fits the objective {}, which needs {}",
+            self.name(),
+            keys.join(" or ")
+        )))
+    }
+
+    /// Those of `against` that it compares with.
+    pub(super) fn compared(self, against: &[Congestion]) -> &[Congestion] {
         match self {
-            Objective::Goodput | Objective::Delay => true,
-            Objective::Fairness | Objective::Starvation => any(&[Gene::Neighbour]),
-            Objective::Recovery => any(&[Gene::RateStep, Gene::DelayStep, Gene::Outage]),
+            Objective::Starvation => against.get(..1).unwrap_or(against),
+            _ => against,
         }
     }
 
@@ -116,9 +158,10 @@ pub(super) fn run(
     point: &PathPoint,
     senders: PathSenders,
     once: bool,
+    seed: u64,
     stop: &StopRequest<'_>,
 ) -> Result<(PathNumbers, BulkRun), MeasureError> {
-    let scenario = point.scenario(senders, once)?;
+    let scenario = Scenario { seed, ..point.scenario(senders, once)? };
     let run = bulk::measure(&scenario, true, stop)?;
     let (half, end) = (point.change(), point.duration());
     let window = Span::from_micros((point.of(Gene::Rtt) * 10e3) as u64).max(Span::from_secs(2));
@@ -148,7 +191,8 @@ fn goodput(readings: &[FlowReading], from: Span, to: Span) -> f64 {
     Rate::of(ByteCount::new(bytes), to - from).as_mbit_f64()
 }
 
-/// How far `name` is from the best of `against` on a path. None: the path does not fit the objective.
+/// How far `name` is from the best of `against` on a path, with one seed. None: the path does not fit the
+/// objective.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -157,24 +201,44 @@ pub(super) fn score(
     objective: Objective,
     name: Congestion,
     against: &[Congestion],
+    seed: u64,
     stop: &StopRequest<'_>,
 ) -> Result<Option<PathScore>, MeasureError> {
     if !objective.takes(point) {
         return Ok(None);
     }
     let once = objective.changes_once();
-    let of = |first: Congestion| run(point, PathSenders { first, itself: first }, once, stop).map(|(n, _)| n);
+    let of = |first: Congestion| {
+        run(point, PathSenders { first, itself: first }, once, seed, stop).map(|(numbers, _)| numbers)
+    };
     let own = of(name)?;
-    let wanted = if objective == Objective::Starvation { 1 } else { against.len() };
-    let others = against.iter().take(wanted).map(|c| of(*c)).collect::<Result<Vec<_>, _>>()?;
-    let value = |numbers: &PathNumbers| merit(objective, point, numbers);
-    let best = others.into_iter().max_by(|a, b| value(a).total_cmp(&value(b)));
-    let Some(other) = best else { return Ok(None) };
-    Ok(Some(PathScore { gap: gap(objective, point, &own, &other), own, other }))
+    let others = objective.compared(against).iter().map(|c| of(*c)).collect::<Result<Vec<_>, _>>()?;
+    Ok(best(objective, &own, others).map(|other| PathScore {
+        gap: gap(objective, point, &own, &other),
+        own,
+        other,
+    }))
+}
+
+/// True if `numbers` are those of a control that uses the path about as much as `own`: a queue that nobody
+/// fills is no merit.
+fn carries(numbers: &PathNumbers, own: &PathNumbers) -> bool {
+    numbers.goodput_mbit_s >= CARRIES * own.goodput_mbit_s
+}
+
+/// The best of the others. Where delay counts and none of them carries enough: the one that carries most.
+fn best(objective: Objective, own: &PathNumbers, others: Vec<PathNumbers>) -> Option<PathNumbers> {
+    let value = |numbers: &PathNumbers| match objective {
+        Objective::Delay if carries(numbers, own) => (1.0, -numbers.delay_mean_ms),
+        Objective::Delay => (0.0, numbers.goodput_mbit_s),
+        _ => (0.0, merit(objective, numbers)),
+    };
+    let by = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
+    others.into_iter().max_by(|a, b| by(value(a), value(b)))
 }
 
 /// More is better.
-fn merit(objective: Objective, _: &PathPoint, numbers: &PathNumbers) -> f64 {
+fn merit(objective: Objective, numbers: &PathNumbers) -> f64 {
     match objective {
         Objective::Goodput => numbers.goodput_mbit_s,
         Objective::Delay => -numbers.delay_mean_ms,
@@ -184,6 +248,14 @@ fn merit(objective: Objective, _: &PathPoint, numbers: &PathNumbers) -> f64 {
     }
 }
 
+/// The mean time in queues that is no defect, in ms: a quarter of the round trip, or what the other one needs
+/// that carries about as much; ten packets and a millisecond more are no queue.
+pub(super) fn allowed_delay(point: &PathPoint, own: &PathNumbers, other: &PathNumbers) -> f64 {
+    let quarter = point.of(Gene::Rtt) / 4.0;
+    let needed = if carries(other, own) { other.delay_mean_ms.min(quarter) } else { quarter };
+    needed + 10.0 * 12.3 / point.of(Gene::Rate) + 1.0
+}
+
 fn gap(objective: Objective, point: &PathPoint, own: &PathNumbers, other: &PathNumbers) -> f64 {
     let missing = |own: f64, other: f64| if other > 0.0 { (1.0 - own / other).max(-1.0) } else { 0.0 };
     match objective {
@@ -191,14 +263,67 @@ fn gap(objective: Objective, point: &PathPoint, own: &PathNumbers, other: &PathN
         Objective::Recovery => missing(own.after_mbit_s, other.after_mbit_s),
         Objective::Fairness => 2.0 * (jain(&other.late_mbit_s) - jain(&own.late_mbit_s)),
         Objective::Delay => {
-            // Ten packets and a millisecond are no queue.
-            let packets = 10.0 * 12.3 / point.of(Gene::Rate);
-            let allowed = other.delay_mean_ms.min(point.of(Gene::Rtt) / 4.0) + packets + 1.0;
-            missing(allowed, own.delay_mean_ms.max(f64::MIN_POSITIVE))
+            missing(allowed_delay(point, own, other), own.delay_mean_ms.max(f64::MIN_POSITIVE))
         }
         Objective::Starvation => {
             let flow = |numbers: &PathNumbers, n: usize| numbers.late_mbit_s.get(n).copied().unwrap_or(0.0);
             missing(flow(own, 0), flow(other, 0)).max(missing(flow(own, 1), flow(other, 1)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(control: &str, goodput: f64, delay: f64) -> PathNumbers {
+        PathNumbers {
+            control: control.into(),
+            goodput_mbit_s: goodput,
+            late_mbit_s: vec![goodput],
+            after_mbit_s: goodput,
+            delay_mean_ms: delay,
+            delay_95_ms: delay,
+            delay_99_ms: delay,
+            retransmitted_percent: 0.0,
+            timeouts: 0,
+        }
+    }
+
+    /// Breaks: a control that leaves the path idle is the measure of delay, or the words name another
+    /// measure than the gap has.
+    #[test]
+    fn delay_is_compared_at_about_equal_goodput() {
+        let point = PathPoint::default().with(Gene::Rate, 50.0).with(Gene::Rtt, 100.0);
+        let own = numbers("bbr3", 45.0, 40.0);
+        let others = [numbers("idle", 1.5, 0.1), numbers("cubic", 44.0, 20.0), numbers("reno", 47.0, 12.0)];
+        let chosen = best(Objective::Delay, &own, others.to_vec()).unwrap();
+        assert_eq!(chosen.control, "reno");
+        let allowed = 12.0 + 2.46 + 1.0;
+        assert!((allowed_delay(&point, &own, &chosen) - allowed).abs() < 1e-9);
+        assert!((gap(Objective::Delay, &point, &own, &chosen) - (1.0 - allowed / 40.0)).abs() < 1e-9);
+        let slow = best(Objective::Delay, &own, vec![others[0].clone(), numbers("slow", 9.0, 30.0)]).unwrap();
+        assert_eq!(slow.control, "slow");
+        let allowed = 25.0 + 2.46 + 1.0;
+        assert!((allowed_delay(&point, &own, &slow) - allowed).abs() < 1e-9, "a quarter of the round trip");
+        assert_eq!(best(Objective::Goodput, &own, others.to_vec()).unwrap().control, "reno");
+    }
+
+    /// Breaks: a space without a path for the objective is searched, or the error names no dimension.
+    #[test]
+    fn a_space_without_a_fitting_path_is_refused() {
+        let of = |objective: Objective, text: &str| objective.part_of(&SearchSpace::parse(text).unwrap());
+        let none = "rate_step = false\ndelay_step_of_rtt = false\noutage_ms = false\n";
+        for (objective, text, part) in [
+            (Objective::Starvation, "neighbour = []", "`neighbour` (one of cubic, reno, bbr3, vegas)"),
+            (Objective::Starvation, "neighbour = [\"itself\"]", "objective starvation"),
+            (Objective::Fairness, "neighbour = [\"cubic\"]", "`neighbour` (one of itself)"),
+            (Objective::Recovery, none, "`rate_step` or `delay_step_of_rtt` or `outage_ms`"),
+        ] {
+            let error = of(objective, text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        assert!(of(Objective::Goodput, none).is_ok());
+        assert!(of(Objective::Recovery, "rate_step = false").is_ok());
     }
 }

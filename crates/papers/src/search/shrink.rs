@@ -1,90 +1,144 @@
 //! Shrinking: the fewest impairments and the roundest numbers with which a path is still about as bad.
 
 use super::space::{DIMENSIONS, Dimension, Gene, PathPoint};
-use super::{Elite, FoundPath, Judge, WORST};
+use super::{Elite, FoundPath, Judge, NO_GAP, PathVerdict, SEEDS, TimeOver, WORST};
 use crate::experiment::MeasureError;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// A simpler path keeps this part of the gap.
 const KEEPS: f64 = 0.9;
-/// Gaps below this are no finding.
-const NO_GAP: f64 = 0.02;
 /// More are shrunk than are shown: several may become the same.
 const SPARE: usize = 2;
 
-/// The worst paths, shrunk, and how many are not, or only in part, because `go_on` said no; those that have
-/// become the same kind count once.
+/// What is left of the worst paths.
+pub(super) struct Shrunk {
+    /// The worst paths, the worst first; those that have become the same kind count once.
+    pub(super) worst: Vec<FoundPath>,
+    /// Paths that are not, or only in part, repeated and shrunk before the time was over.
+    pub(super) unshrunk: usize,
+    /// Paths that another seed does not show.
+    pub(super) refuted: usize,
+}
+
+/// Repeats the worst paths with more seeds, and shrinks them, as long as `go_on` allows it and the time is
+/// not over.
 pub(super) fn worst(
     elites: Vec<&Elite>,
     judge: &Judge<'_>,
     go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<(Vec<FoundPath>, usize), MeasureError> {
+    is_over: &TimeOver<'_>,
+) -> Result<Shrunk, MeasureError> {
     let elites = elites.into_iter().filter(|e| e.found.score.gap > NO_GAP).take(WORST * SPARE);
+    let shrinker = Shrinker { judge, go_on, is_over };
     // In their order, so that the worst are shrunk if the time is short.
-    let shrunk: Result<Vec<(usize, FoundPath, bool)>, _> = elites
+    let all: Result<Vec<(usize, FoundPath, Outcome)>, _> = elites
         .enumerate()
         .par_bridge()
-        .map(|(n, elite)| shrink(&elite.found, judge, go_on).map(|(found, is_whole)| (n, found, is_whole)))
+        .map(|(n, elite)| shrinker.shrink(&elite.found).map(|(found, outcome)| (n, found, outcome)))
         .collect();
-    let mut shrunk = shrunk?;
-    shrunk.sort_by_key(|(n, ..)| *n);
-    let unshrunk = shrunk.iter().filter(|(_, _, is_whole)| !is_whole).count();
+    let mut all = all?;
+    all.sort_by_key(|(n, ..)| *n);
+    let count = |of: Outcome| all.iter().filter(|(_, _, outcome)| *outcome == of).count();
+    let (unshrunk, refuted) = (count(Outcome::TimeOver), count(Outcome::Refuted));
     let mut kinds: BTreeMap<String, FoundPath> = BTreeMap::new();
-    for (_, found, _) in shrunk {
+    for (_, found, _) in all.into_iter().filter(|(_, _, outcome)| *outcome != Outcome::Refuted) {
         let kind = found.point.kind();
-        if kinds.get(&kind).is_none_or(|known| known.score.gap < found.score.gap) {
+        if kinds.get(&kind).is_none_or(|known| known.mean_gap() < found.mean_gap()) {
             kinds.insert(kind, found);
         }
     }
-    let mut all: Vec<FoundPath> = kinds.into_values().collect();
-    all.sort_by(|a, b| b.score.gap.total_cmp(&a.score.gap));
-    Ok((all, unshrunk))
+    let mut worst: Vec<FoundPath> = kinds.into_values().collect();
+    worst.sort_by(|a, b| b.mean_gap().total_cmp(&a.mean_gap()));
+    Ok(Shrunk { worst, unshrunk, refuted })
 }
 
-/// A path, shrunk as far as `go_on` allows, and whether that is to the end.
-fn shrink(
-    found: &FoundPath,
-    judge: &Judge<'_>,
-    go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<(FoundPath, bool), MeasureError> {
-    let least = found.score.gap * KEEPS;
-    let mut best = found.clone();
-    let attempt = |best: &mut FoundPath, point: PathPoint| -> Result<bool, MeasureError> {
-        let score = judge.judge(&point)?.filter(|score| score.gap >= least);
-        let Some(score) = score else { return Ok(false) };
-        *best = FoundPath { point, score };
-        Ok(true)
-    };
-    // An impairment may be there only because of another: until none goes.
-    loop {
-        let mut changed = false;
-        for gene in best.point.impairments().collect::<Vec<_>>() {
-            if !go_on() {
-                return Ok((best, false));
+/// How shrinking ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Whole,
+    TimeOver,
+    Refuted,
+}
+
+struct Shrinker<'a> {
+    judge: &'a Judge<'a>,
+    go_on: &'a (dyn Fn() -> bool + Sync),
+    is_over: &'a TimeOver<'a>,
+}
+
+impl Shrinker<'_> {
+    /// Judges a path with the seeds that it has not, as long as each gap is above `least`.
+    fn repeat(&self, found: &mut FoundPath, least: f64) -> Result<Outcome, MeasureError> {
+        for seed in (found.gaps.len() as u64 + 1)..=SEEDS {
+            match self.judge.judge(&found.point, seed, self.is_over)? {
+                PathVerdict::Known(Some(score)) if score.gap > least => found.gaps.push(score.gap),
+                PathVerdict::Known(_) => return Ok(Outcome::Refuted),
+                PathVerdict::TimeOver => return Ok(Outcome::TimeOver),
             }
-            let without = best.point.clone().with(gene, None);
-            changed |= attempt(&mut best, without)?;
         }
-        if !changed {
-            break;
-        }
+        Ok(Outcome::Whole)
     }
-    for d in best.point.effective().collect::<Vec<_>>() {
-        for value in rounder(d, best.point.of(d.gene)) {
-            if value == best.point.of(d.gene) {
+
+    /// Takes `point` in place of `best` if it is about as bad with every seed: chance must not simplify.
+    fn attempt(&self, best: &mut FoundPath, point: PathPoint, least: f64) -> Result<Outcome, MeasureError> {
+        if !(self.go_on)() {
+            return Ok(Outcome::TimeOver);
+        }
+        let score = match self.judge.judge(&point, 1, self.is_over)? {
+            PathVerdict::TimeOver => return Ok(Outcome::TimeOver),
+            PathVerdict::Known(Some(score)) if score.gap > NO_GAP => *score,
+            PathVerdict::Known(_) => return Ok(Outcome::Refuted),
+        };
+        let mut found = FoundPath::new(point, score);
+        let outcome = self.repeat(&mut found, NO_GAP)?;
+        if outcome != Outcome::Whole {
+            return Ok(outcome);
+        }
+        if found.mean_gap() < least {
+            return Ok(Outcome::Refuted);
+        }
+        *best = found;
+        Ok(Outcome::Whole)
+    }
+
+    fn shrink(&self, found: &FoundPath) -> Result<(FoundPath, Outcome), MeasureError> {
+        let mut best = found.clone();
+        let repeated = self.repeat(&mut best, NO_GAP)?;
+        if repeated != Outcome::Whole {
+            return Ok((best, repeated));
+        }
+        let least = best.mean_gap() * KEEPS;
+        // An impairment may be there only because of another: until none goes.
+        loop {
+            let mut changed = false;
+            for gene in best.point.impairments().collect::<Vec<_>>() {
+                let without = best.point.clone().with(gene, None);
+                match self.attempt(&mut best, without, least)? {
+                    Outcome::Whole => changed = true,
+                    Outcome::Refuted => {}
+                    Outcome::TimeOver => return Ok((best, Outcome::TimeOver)),
+                }
+            }
+            if !changed {
                 break;
             }
-            if !go_on() {
-                return Ok((best, false));
-            }
-            let rounded = best.point.clone().with(d.gene, value);
-            if attempt(&mut best, rounded)? {
-                break;
+        }
+        for d in best.point.effective().collect::<Vec<_>>() {
+            for value in rounder(d, best.point.of(d.gene)) {
+                if value == best.point.of(d.gene) {
+                    break;
+                }
+                let rounded = best.point.clone().with(d.gene, value);
+                match self.attempt(&mut best, rounded, least)? {
+                    Outcome::Whole => break,
+                    Outcome::Refuted => {}
+                    Outcome::TimeOver => return Ok((best, Outcome::TimeOver)),
+                }
             }
         }
+        Ok((best, Outcome::Whole))
     }
-    Ok((best, true))
 }
 
 /// Rounder values near `value`, the roundest first.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use toml::Spanned;
 
 /// A dimension of the space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -208,6 +209,16 @@ impl PathPoint {
             }
         })
     }
+    /// All that has an effect as `key=value`. `once`: as in
+    /// [`scenario_text`](PathPoint::scenario_text), where the length of steps has none.
+    pub fn keys(&self, once: bool) -> String {
+        let effective = self.effective().filter(|d| !(once && d.gene == Gene::StepTime));
+        let text = effective.map(|d| match self.word(d.gene) {
+            Some(word) => format!("{}={word}", d.key),
+            None => format!("{}={}", d.key, short(self.of(d.gene))),
+        });
+        text.collect::<Vec<_>>().join(" ")
+    }
     /// Points that differ only in numbers have the same kind.
     pub fn kind(&self) -> String {
         let names = self.impairments().map(|gene| match self.word(gene) {
@@ -220,14 +231,7 @@ impl PathPoint {
 
 impl fmt::Display for PathPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, d) in self.effective().enumerate() {
-            let gap = if n > 0 { " " } else { "" };
-            match self.word(d.gene) {
-                Some(word) => write!(f, "{gap}{}={word}", d.key)?,
-                None => write!(f, "{gap}{}={}", d.key, short(self.of(d.gene)))?,
-            }
-        }
-        Ok(())
+        f.write_str(&self.keys(false))
     }
 }
 
@@ -277,12 +281,51 @@ impl Default for SearchSpace {
 }
 
 /// A value of a file that narrows the space.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 enum SpaceValue {
     Off(bool),
     Bounds([f64; 2]),
     Words(Vec<String>),
+}
+
+impl SpaceValue {
+    /// None: it is something else.
+    fn of(value: &toml::Value) -> Option<SpaceValue> {
+        let number = |v: &toml::Value| v.as_float().or_else(|| v.as_integer().map(|n| n as f64));
+        if let Some(is_on) = value.as_bool() {
+            return Some(SpaceValue::Off(is_on));
+        }
+        let all = value.as_array()?;
+        let words: Option<Vec<String>> = all.iter().map(|v| v.as_str().map(str::to_owned)).collect();
+        match (words, all.as_slice()) {
+            (Some(words), _) => Some(SpaceValue::Words(words)),
+            (None, [from, to]) => Some(SpaceValue::Bounds([number(from)?, number(to)?])),
+            (None, _) => None,
+        }
+    }
+}
+
+/// What a dimension takes in a file.
+fn takes(d: &Dimension) -> String {
+    match (d.words.is_empty(), d.usual) {
+        (false, _) => {
+            format!("it takes words, as in `{} = {:?}`, or false", d.key, d.words.get(..2).unwrap_or(d.words))
+        }
+        (true, Some(_)) => {
+            format!(
+                "it takes two numbers, as in `{} = [{}, {}]`",
+                d.key,
+                short(d.bounds.0),
+                short(d.bounds.1)
+            )
+        }
+        (true, None) => format!(
+            "it takes two numbers, as in `{} = [{}, {}]`, or false",
+            d.key,
+            short(d.bounds.0),
+            short(d.bounds.1)
+        ),
+    }
 }
 
 /// The longest file that narrows a space.
@@ -300,15 +343,21 @@ impl SearchSpace {
         if text.len() > MAX_FILE {
             return Err(invalid(format!("the file is longer than {MAX_FILE} B")));
         }
-        let read: BTreeMap<String, SpaceValue> =
+        let read: BTreeMap<String, Spanned<toml::Value>> =
             toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let mut read: Vec<(String, Spanned<toml::Value>)> = read.into_iter().collect();
+        read.sort_by_key(|(_, value)| value.span().start);
         let mut space = SearchSpace::default();
         for (key, value) in read {
+            let before = text.get(..value.span().start).unwrap_or(text);
+            let line = before.matches('\n').count() + 1;
+            let wrong = |why: String| invalid(format!("line {line}: `{key}`: {why}"));
             let Some(d) = DIMENSIONS.iter().find(|d| d.key == key) else {
                 let keys: Vec<&str> = DIMENSIONS.iter().map(|d| d.key).collect();
-                return Err(invalid(format!("there is no dimension `{key}`: {}", keys.join(", "))));
+                return Err(wrong(format!("there is no such dimension; there are {}", keys.join(", "))));
             };
-            space.narrow(d, value).map_err(|why| invalid(format!("`{key}`: {why}")))?;
+            let value = SpaceValue::of(value.get_ref()).ok_or_else(|| wrong(takes(d)))?;
+            space.narrow(d, value).map_err(wrong)?;
         }
         Ok(space)
     }
@@ -340,8 +389,7 @@ impl SearchSpace {
                 }
                 self.words.insert(d.gene, places);
             }
-            SpaceValue::Bounds(_) => return Err(format!("it takes words: {}", d.words.join(", "))),
-            SpaceValue::Words(_) => return Err("it takes two numbers".to_owned()),
+            SpaceValue::Bounds(_) | SpaceValue::Words(_) => return Err(takes(d)),
         }
         Ok(())
     }
@@ -358,6 +406,13 @@ impl SearchSpace {
             *bounds = None;
         }
         self
+    }
+
+    /// The words that a dimension may have.
+    pub(super) fn words_of(&self, gene: Gene) -> Vec<&'static str> {
+        let known = DIMENSIONS.get(gene as usize).map_or(&[][..], |d| d.words);
+        let places = self.words.get(&gene).into_iter().flatten();
+        places.filter_map(|n| known.get(*n as usize - 1).copied()).collect()
     }
 
     /// True if an impairment may be on.
@@ -489,12 +544,18 @@ mod tests {
     #[test]
     fn wrong_files_are_refused() {
         for (text, part) in [
-            ("rate = [1, 2]", "no dimension `rate`"),
-            ("rate_mbit_s = [1, 1000]", "from 1 to 200"),
+            ("rate = [1, 2]", "line 1: `rate`: there is no such dimension"),
+            (
+                "\n# a\nrate_mbit_s = [1, 1000]",
+                "line 3: `rate_mbit_s`: bounds are in order and from 1 to 200",
+            ),
+            ("rate_mbit_s = 5", "as in `rate_mbit_s = [1, 200]`"),
+            ("loss_percent = [1]", "as in `loss_percent = [0.010, 3]`, or false"),
+            ("neighbour = \"cubic\"", "as in `neighbour = [\"itself\", \"cubic\"]`"),
             ("rate_mbit_s = [9, 3]", "in order"),
             ("rate_mbit_s = false", "every path"),
             ("rate_mbit_s = [\"a\"]", "two numbers"),
-            ("neighbour = [1, 2]", "takes words"),
+            ("rtt_ms = [9, 10]\nneighbour = [1, 2]", "line 2: `neighbour`: it takes words"),
             ("neighbour = [\"dctcp\"]", "none of itself"),
             ("x", "TOML"),
         ] {

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 /// Payload of a packet.
 const MSS: ByteCount = ByteCount::new(1448);
-const LIMITS: [RateLimit<'static>; 1] = [RateLimit { label: "policed rate", rate: POLICED }];
+const LIMITS: [RateLimit<'static>; 1] = [RateLimit { label: "policed rate (of IP bytes)", rate: POLICED }];
 
 /// One transfer in full, for figures.
 pub struct Closeup {
@@ -220,7 +220,8 @@ fn typical(m: &Measured<'_, StopsPaper>, page: &mut Page) {
     page.figure(&bandwidth("A typical transfer with linux-2.6.17: it stops", &series, &LIMITS).figure(
         "figures/bandwidth-2.6.17.svg",
         &format!(
-            "What arrives at the receiver per 10 ms (the paper's Fig. 1). Nothing is wrong with the path. In \
+            "Frames that arrive at the receiver per 10 ms (the paper's Fig. 1), with their Ethernet headers, \
+             which the policer does not count. Nothing is wrong with the path. In \
              the shaded stretches less than 2 % of the policed rate passes, in the longest of them one \
              packet per round trip.{longest}"
         ),
@@ -263,10 +264,10 @@ fn repaired(m: &Measured<'_, StopsPaper>) -> Figure {
         .collect();
     bandwidth("The slowest transfers of linux-2.6.22 and of the fix", &series, &LIMITS).figure(
         "figures/bandwidth-cured.svg",
-        "The same with two repairs (the paper's Fig. 8). 2.6.22 swings between nothing and the line rate: it \
-         still overlooks lost retransmissions and waits 0.2 s for its timer, and where it finds them late \
-         its window stays at 2 or 3 packets for seconds (shaded, if that happened). The fix notices them at \
-         once and stays near the policed rate.",
+        "Frames that arrive, with two repairs (the paper's Fig. 8). 2.6.22 swings between nothing and the \
+         line rate: it still overlooks lost retransmissions and waits 0.2 s for its timer, and where it \
+         finds them late its window stays at 2 or 3 packets for seconds (shaded, if that happened). The fix \
+         notices them at once and stays near the policed rate.",
     )
 }
 

@@ -96,22 +96,26 @@ impl PathResults<'_> {
             page.table(&self.device_table());
         }
         for era in Era::BOTH {
+            let all = self.goodput(SolutionSender::Solved(era, SolutionSet::ALL));
             for (solution, without) in self.in_the_way(era) {
                 page.finding(&format!(
-                    "Without {} the other four, {}, carry more: {without:.2} Mbit/s. It stands in their way.",
+                    "Without {} the other four, {}, carry more: {} Mbit/s, with it {}. It stands in their \
+                     way.",
                     solution.name(),
-                    era.name()
+                    era.name(),
+                    without.text(2),
+                    all.text(2)
                 ));
             }
         }
     }
 
-    /// The solutions of an era without which all others carry more than with it, by at least 2 %.
-    fn in_the_way(&self, era: Era) -> Vec<(Solution, f64)> {
-        let goodput = |set| self.goodput(SolutionSender::Solved(era, set)).mean;
+    /// The solutions of an era without which all others [clearly](clearly_more) carry more than with it.
+    fn in_the_way(&self, era: Era) -> Vec<(Solution, Summary)> {
+        let goodput = |set| self.goodput(SolutionSender::Solved(era, set));
         let all = goodput(SolutionSet::ALL);
         let without = Solution::ALL.map(|solution| (solution, goodput(SolutionSet::ALL.without(solution))));
-        without.into_iter().filter(|(_, mbit)| *mbit > all * 1.02).collect()
+        without.into_iter().filter(|(_, mbit)| clearly_more(mbit, &all)).collect()
     }
 
     /// The best in a sentence.
@@ -273,6 +277,12 @@ impl PathResults<'_> {
     }
 }
 
+/// True if `a` is above `b` by at least 2 % and by more than chance explains: the confidence intervals of
+/// both means do not meet. A single run says nothing about chance.
+fn clearly_more(a: &Summary, b: &Summary) -> bool {
+    a.runs > 1 && b.runs > 1 && a.mean > b.mean * 1.02 && a.mean - a.ci95 > b.mean + b.ci95
+}
+
 /// Who sends, for programs.
 fn identity(sender: SolutionSender) -> Value {
     let (name, era) = match sender {
@@ -280,4 +290,19 @@ fn identity(sender: SolutionSender) -> Value {
         SolutionSender::Outsider { congestion, .. } => (congestion, None),
     };
     json!({ "sender": name, "era": era, "cures": sender.solutions().names() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: the page judges by a difference that is smaller than the spread, or by a single run.
+    #[test]
+    fn chance_is_no_judgement() {
+        let of = |values: &[f64]| Summary::of(values.iter().copied());
+        assert!(clearly_more(&of(&[178.0, 177.0, 179.0]), &of(&[172.0, 171.5, 172.5])));
+        assert!(!clearly_more(&of(&[170.0, 178.0, 185.0]), &of(&[172.0, 165.0, 179.0])), "the spread");
+        assert!(!clearly_more(&of(&[178.0]), &of(&[172.0])), "one run each");
+        assert!(!clearly_more(&of(&[173.0, 173.1]), &of(&[172.0, 172.0])), "less than 2 %");
+    }
 }

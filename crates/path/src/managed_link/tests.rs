@@ -134,3 +134,25 @@ fn a_managed_queue_keeps_the_account() {
     assert_eq!(last, Some(Instant::ZERO + Span::from_millis(4 * sent + 10)));
     assert_eq!(direction.busy, Span::from_millis(4 * sent));
 }
+
+/// Breaks: the longest wait at a recorded link, or at one whose rate changes, is the backlog at the mean rate
+/// or at the rate of one moment, not what a packet has waited.
+#[test]
+fn the_longest_wait_is_that_of_a_packet() {
+    // Two opportunities at once, and then none for 400 ms.
+    let recorded = [1, 1, 401].map(Span::from_millis).to_vec();
+    let recorded = stepped(&[(0, 1_000, 0)], None).at_opportunities(Opportunities::new(recorded).unwrap());
+    // 8 us a frame of 1000 B until 10 us, then 800 us.
+    for (direction, waits) in [(recorded, 401_000), (stepped(&[(0, 1_000, 0), (10, 10, 0)], None), 816)] {
+        let mut harness = harness(direction);
+        for n in 0..4 {
+            harness.packet(at(0), Port(0), packet(n, 946));
+        }
+        let drains = harness.element.direction_mut(Port(0)).drains_in(at(0));
+        assert!(drains <= Span::from_micros(401_000), "{drains}");
+        harness.run();
+        let reading = harness.element.direction_mut(Port(0)).take_peak();
+        let longest = harness.emitted.iter().map(|(_, _, packet)| packet.queued()).max();
+        assert_eq!((reading.wait, reading.wait), (longest, Some(Span::from_micros(waits))));
+    }
+}

@@ -536,7 +536,7 @@
     const shape = series.isLine || series.kind === 'level' ? 'stroke' : series.kind === 'crosses' ? 'cross' : '';
     const node = element('span', { class: `swatch ${shape}` });
     node.style.setProperty('--swatch', `var(--c-${series.colour})`);
-    if (series.dash) node.classList.add('dashed');
+    if (series.dash) node.classList.add(dashes(series)[0] > 2 ? 'dashed' : 'dotted');
     return node;
   };
 

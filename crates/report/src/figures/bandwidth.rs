@@ -145,7 +145,12 @@ const SILENCE: f64 = 0.22;
 const MAX_LABELS: usize = 200;
 
 fn heading(s: &BandwidthSeries<'_>) -> String {
-    let mut text = format!("{} · mean {}", s.label, s.bins.mean().rounded());
+    // A flow that starts late has not had the time before.
+    let first = s.bins.bytes().iter().position(|bytes| !bytes.is_zero()).unwrap_or(0);
+    let mut text = format!("{} · mean {}", s.label, s.bins.mean_from(first).rounded());
+    if first > 0 {
+        text.push_str(&format!(" from {} on", (s.bins.bin() * first as u64).rounded()));
+    }
     let silent: Span = s.silences.iter().fold(Span::ZERO, |sum, i| sum + i.span());
     if !silent.is_zero() {
         let total = s.bins.end().since(Instant::ZERO);

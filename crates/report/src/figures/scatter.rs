@@ -1,7 +1,7 @@
 //! Labelled points, for example goodput over delay, one point per algorithm.
 
 use crate::chart::{Chart, ChartSpec, Drawing, Panel, PanelSpec, SMALL, Size};
-use crate::palette::Thing;
+use crate::palette::{Style, Thing, known_style};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, text_width};
 use crate::{Exploration, ExploreAxis, ExplorePanel, ExploreSeries, SeriesKind};
@@ -15,6 +15,24 @@ pub struct Dot<'a> {
     pub x: f64,
     /// Vertical coordinate.
     pub y: f64,
+    /// Least and largest of the horizontal and of the vertical coordinate, drawn as whiskers.
+    pub ranges: [Option<(f64, f64)>; 2],
+}
+
+impl<'a> Dot<'a> {
+    /// A point without ranges.
+    pub const fn new(label: &'a str, x: f64, y: f64) -> Self {
+        Dot { label, x, y, ranges: [None, None] }
+    }
+    /// The same point with whiskers.
+    #[must_use]
+    pub fn with_ranges(self, x: Option<(f64, f64)>, y: Option<(f64, f64)>) -> Self {
+        Dot { ranges: [x, y], ..self }
+    }
+    /// That of an algorithm, or of all others.
+    fn style(&self) -> Style {
+        known_style(self.label).unwrap_or(Thing::Count.style())
+    }
 }
 
 /// Labelled points in a plane from (0, 0). The labels are those of the axes, with units.
@@ -26,18 +44,26 @@ pub fn scatter(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> D
 /// The points that are drawn, and the ends of the axes.
 fn drawable<'d, 'a>(dots: &'d [Dot<'a>]) -> (Vec<&'d Dot<'a>>, f64, f64) {
     let dots: Vec<&Dot<'_>> = dots.iter().filter(|d| d.x.is_finite() && d.y.is_finite()).take(MAX).collect();
-    let (right, top) = dots.iter().fold((0.0f64, 0.0f64), |(x, y), d| (x.max(d.x), y.max(d.y)));
+    let [right, top] = [0, 1].map(|axis: usize| {
+        let ends = dots.iter().map(|d| d.ranges[axis].map_or([d.x, d.y][axis], |(_, most)| most));
+        ends.filter(|end| end.is_finite()).fold(0.0f64, f64::max)
+    });
     (dots, right * 1.1, top * 1.08)
 }
 
 fn explore(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> Exploration {
     let (mut dots, right, top) = drawable(dots);
     dots.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let mut series = ExploreSeries::new("measured", SeriesKind::Dots, Thing::Count.style());
+    let mut others = ExploreSeries::new("measured", SeriesKind::Dots, Thing::Count.style());
+    let mut all = Vec::new();
     for dot in dots {
+        let mut own = known_style(dot.label).map(|s| ExploreSeries::new(dot.label, SeriesKind::Dots, s));
+        let series = own.as_mut().unwrap_or(&mut others);
         series.push(dot.x, dot.y);
         series.labels.push(dot.label.to_owned());
+        all.extend(own);
     }
+    all.insert(0, others);
     let end = |end: f64| if end > 0.0 { end } else { 1.0 };
     Exploration {
         title: title.to_owned(),
@@ -49,7 +75,7 @@ fn explore(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> Explo
             y: (0.0, end(top)),
             log: false,
             fit: false,
-            series: vec![series],
+            series: all,
         }],
         events: Vec::new(),
         remote: None,
@@ -85,9 +111,17 @@ fn draw(size: Size, title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>])
     let positions: Vec<(f64, f64)> = dots.iter().map(|d| (panel.px(d.x), panel.py(d.y))).collect();
     let mut occupied: Vec<Area> = positions.iter().map(|p| Area::around(*p)).collect();
     for (dot, at) in dots.iter().zip(&positions) {
+        let finite = |(low, high): &(f64, f64)| low.is_finite() && high.is_finite();
+        let [across, up] = dot.ranges.map(|range| range.filter(finite));
+        let across = across.map(|(a, b)| format!("M{} {}H{}", Px(panel.px(a)), Px(at.1), Px(panel.px(b))));
+        let up = up.map(|(a, b)| format!("M{} {}V{}", Px(at.0), Px(panel.py(a)), Px(panel.py(b))));
+        let whiskers: String = across.into_iter().chain(up).collect();
+        if !whiskers.is_empty() {
+            chart.line(&whiskers, dot.style().colour, 1.2, "");
+        }
         chart.raw(&format!(
             "<circle {} cx=\"{}\" cy=\"{}\" r=\"{RADIUS}\"/>",
-            Thing::Count.colour().fill(),
+            dot.style().colour.fill(),
             Px(at.0),
             Px(at.1)
         ));

@@ -11,6 +11,7 @@ use crate::ipv6::Ipv6View;
 use crate::tcp::{self, TcpView};
 use crate::udp::{self, UDP_LEN, UdpView};
 use bytes::Bytes;
+use farpace_units::Instant;
 
 /// A transport checksum that a device is to compute, as in virtio 1.2 §5.1.6: where the covered bytes begin,
 /// and where the checksum is stored.
@@ -92,6 +93,7 @@ impl Packet {
             pacing_rate: 0,
             departure: OfOriginal::default(),
             queued_ns: 0,
+            entered: Instant::ZERO,
             multipath: None,
             loss_tolerant: false,
         })))

@@ -102,7 +102,7 @@ impl FlowPage<'_> {
             if b.is_policer { self.s.direction(b.hop).and_then(|d| d.spec.policer.as_ref()) } else { None };
         let counted = match (policer, self.s.direction(b.hop)) {
             (Some(p), _) => self.segment.counted(p.counts),
-            (None, Some(d)) => d.framing().wire_len(self.segment.frame),
+            (None, Some(d)) => d.counted(self.segment.frame),
             (None, None) => self.segment.frame,
         };
         let bdp = self.bandwidth_delay_product(b);

@@ -36,14 +36,15 @@ fn properties(name: &str, d: &ResolvedDirection<'_>, both: &str, segment: Option
     if let (Some(r), Some(g)) = (d.max_rate(), segment) {
         let (data, ack) = (transmission_time(d, g.frame), transmission_time(d, g.ack_frame));
         text.push_str(&format!(
-            ". A full frame of {} takes {} on the link, an ACK of {} {}",
-            d.framing().wire_len(g.frame),
+            ". A full {} of {} takes {} on the link, an ACK of {} {}",
+            if d.is_recorded() { "packet" } else { "frame" },
+            d.counted(g.frame),
             time(data),
-            d.framing().wire_len(g.ack_frame),
+            d.counted(g.ack_frame),
             time(ack)
         ));
         if d.pacing.is_none() {
-            let drain = r.time_for(d.queue.in_bytes(g.frame) + queue_overhead(d, &g));
+            let drain = r.time_for(full_queue(d, &g));
             text.push_str(&format!("; a full queue of full frames takes {}", time(drain)));
         }
     }
@@ -65,14 +66,17 @@ fn impairments(page: &mut ExplainPage, d: &ResolvedDirection<'_>) {
     }
 }
 
-/// Overhead that a full queue of packets adds on the link.
-fn queue_overhead(d: &ResolvedDirection<'_>, g: &SegmentSizes) -> ByteCount {
+/// The bytes that the rate has to carry for a full queue of full frames.
+fn full_queue(d: &ResolvedDirection<'_>, g: &SegmentSizes) -> ByteCount {
     let frames = match d.queue {
         QueueLimit::Packets(p) => u64::from(p.get()),
         QueueLimit::Bytes(b) => b.get() / g.frame.get().max(1),
         QueueLimit::Unlimited => u64::from(QueueLimit::CAP.get()),
     };
-    ByteCount::new(frames.saturating_mul(d.overhead.get()))
+    if d.is_recorded() {
+        return ByteCount::new(frames.saturating_mul(d.counted(g.frame).get()));
+    }
+    d.queue.in_bytes(g.frame) + ByteCount::new(frames.saturating_mul(d.overhead.get()))
 }
 
 /// What manages the queue; none for a plain one.
