@@ -107,10 +107,8 @@ impl Host {
             _ if too_far(&packet, listener.settings.config.tuning.min_hops) => {
                 cx.drop(packet, DropReason::TtlExpired)
             }
-            // Linux takes no SYN that also closes.
-            _ if header.flags.contains(TcpFlags::FIN) && listener.settings.config.is_linux() => {
-                cx.drop(packet, DropReason::NoListener);
-            }
+            // As by Linux: no program sends a SYN that also closes, and scanners do.
+            _ if header.flags.contains(TcpFlags::FIN) => cx.drop(packet, DropReason::Malformed),
             ListenAdmission::Refuse => cx.drop(packet, DropReason::HostLimit),
             _ if self.budget.refuses_connection() => cx.drop(packet, DropReason::HostLimit),
             ListenAdmission::Cookie => {
