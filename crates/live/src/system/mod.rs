@@ -167,6 +167,7 @@ impl Setup {
         undo: SystemUndo,
         work: impl FnOnce() -> Result<T, SystemError>,
     ) -> Result<T, SystemError> {
+        let undo = undo.bound_to_interface();
         self.locked(|journal| {
             journal.steps.push(undo);
             let done = journal.write().and_then(|()| work());
