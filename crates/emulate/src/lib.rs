@@ -13,7 +13,6 @@ pub mod below;
 pub mod compare;
 mod drive;
 pub mod grid;
-mod interface_lock;
 pub mod labs;
 mod network;
 mod site;
@@ -23,7 +22,6 @@ mod watch;
 pub mod words;
 
 pub use drive::{DriveObserver, LiveFigures, NoFigures, drive, lateness_line};
-pub use interface_lock::InterfaceLock;
 pub use network::{Attachment, RealtimeNetwork, RealtimeOptions};
 pub use site::{INTERFACE, Residents, Site};
 pub use summary::{Accuracy, DirectionSummary, Drops, RealtimeSummary};

@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long = "nic", value_name = "NIC", value_parser = nic, required = true)]
     nics: Vec<(String, Option<Rate>)>,
     /// An address of the host on all of them together, with its network; may be repeated
-    #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = below::address)]
+    #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = farpace_live::prefix)]
     addresses: Vec<(IpAddr, u8)>,
     /// The name of the TAP device
     #[arg(long, value_name = "NAME", default_value = "far0")]
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "resequence")]
     no_resequence: bool,
     /// Ends after this time; without it at Ctrl-C
-    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span_above_zero)]
     lasts: Option<Span>,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
