@@ -15,6 +15,7 @@ mod drive;
 pub mod grid;
 pub mod labs;
 mod network;
+mod returning_nic;
 mod site;
 mod state;
 mod summary;
@@ -23,6 +24,7 @@ pub mod words;
 
 pub use drive::{DriveObserver, LiveFigures, NoFigures, drive, lateness_line};
 pub use network::{Attachment, RealtimeNetwork, RealtimeOptions};
+pub use returning_nic::ReturningNic;
 pub use site::{INTERFACE, Residents, Site};
 pub use summary::{Accuracy, DirectionSummary, Drops, RealtimeSummary};
 pub use watch::{Captures, RealtimeWatch};
