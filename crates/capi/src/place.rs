@@ -143,7 +143,8 @@ impl InterfaceConfig {
             (true, Some(mac)) => Some((mac, link)),
             (false, _) => None,
         };
-        let besides = StackOptions { ethernet, capture: self.capture.map(Into::into), memory: self.memory };
+        let (capture, memory, networks) = (self.capture.map(Into::into), self.memory, self.ours);
+        let besides = StackOptions { ethernet, capture, memory, networks };
         let stack = Stack::on_device_with(device, &addresses, Wait::Sleep, besides)
             .map_err(|error| ConfigRefusal(errno(&error), error.to_string()))?;
         if let Some(name) = &self.control {

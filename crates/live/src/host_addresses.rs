@@ -61,6 +61,13 @@ fn contains((network, bits): InterfacePrefix, address: IpAddr) -> bool {
     network.is_ipv4() == address.is_ipv4() && part(network) == part(address)
 }
 
+/// The broadcast address of an IPv4 network; none: it has none, as one of one or two addresses (RFC 3021).
+pub fn broadcast_of((address, bits): InterfacePrefix) -> Option<IpAddr> {
+    let IpAddr::V4(v4) = address else { return None };
+    let host = u32::MAX.checked_shr(bits.into()).filter(|host| *host > 1)?;
+    Some(IpAddr::from((v4.to_bits() | host).to_be_bytes()))
+}
+
 /// Parses the address of a host with its network: `10.77.0.2/24`.
 ///
 /// # Errors
@@ -243,6 +250,15 @@ mod tests {
         {
             assert!(prefix(good).is_ok(), "{good}");
         }
+    }
+
+    /// Breaks: datagrams to everybody on the network leave without SO_BROADCAST, or those to one host do not.
+    #[test]
+    fn networks_have_a_broadcast_address() {
+        let of = |text: &str| broadcast_of(of(text)).map(|address| address.to_string());
+        assert_eq!(of("10.77.0.2/24").as_deref(), Some("10.77.0.255"));
+        assert_eq!(of("10.77.0.1/30").as_deref(), Some("10.77.0.3"));
+        assert_eq!((of("10.77.0.2/31"), of("10.77.0.2/32"), of("fd77::2/64")), (None, None, None));
     }
 
     /// Breaks: addresses that contradict each other are accepted, and the host is up and reaches nobody.

@@ -35,7 +35,7 @@ pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
 pub use driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};
 pub use host_account::HostAccount;
 pub use host_addresses::{
-    AddressError, InterfacePrefix, check_addresses, check_not_own, kernel_addresses, prefix,
+    AddressError, InterfacePrefix, broadcast_of, check_addresses, check_not_own, kernel_addresses, prefix,
 };
 pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;

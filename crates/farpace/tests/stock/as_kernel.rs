@@ -141,3 +141,44 @@ print('well')
 "#;
     says("bound", code, "well\n");
 }
+
+/// Breaks: a read goes on behind the urgent byte, and the program does not learn what came before it.
+#[test]
+fn a_read_ends_at_the_urgent_byte() {
+    if !has(&["python3"]) {
+        return;
+    }
+    let Some(machine) = machine("urgent") else { return };
+    let here = Path::new("/");
+    let server = r#"
+import socket
+l = socket.create_server(('0.0.0.0', 5001)); print('ready')
+s, _ = l.accept(); s.sendall(b'ab'); s.send(b'!', socket.MSG_OOB); s.sendall(b'cd'); s.recv(1)
+"#;
+    let _server = Running::saying(&machine, &["python3", "-c", server], here, "ready");
+    let code = r#"
+import fcntl, socket, struct, termios, time
+s = socket.create_connection(('10.77.0.1', 5001))
+while struct.unpack('i', fcntl.ioctl(s, termios.FIONREAD, bytes(4)))[0] < 2: time.sleep(0.01)
+time.sleep(0.3)
+print(s.recv(10), s.recv(1, socket.MSG_OOB), s.recv(10))
+"#;
+    let output = run(&machine, &exec(&["--tun", "st0"], &["python3", "-c", code]), here);
+    assert_eq!(good(output), "b'ab' b'!' b'cd'\n");
+}
+
+/// Breaks: a datagram to everybody on the network leaves though the program has not asked for that.
+#[test]
+fn broadcasts_need_an_option() {
+    let code = r#"
+import errno, socket
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('10.77.0.2', 0))
+for call in (lambda: u.sendto(b'x', ('10.77.0.255', 9)), lambda: u.connect(('10.77.0.255', 9))):
+    try: call(); raise SystemExit('it was sent')
+    except PermissionError as error: assert error.errno == errno.EACCES
+u.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+assert u.sendto(b'x', ('10.77.0.255', 9)) == 1
+print('well')
+"#;
+    says("broadcast", code, "well\n");
+}
