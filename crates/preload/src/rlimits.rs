@@ -12,6 +12,9 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int, c_long, c_uint, pid_t, rlimit};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A socket has up to two more descriptors, as `farpace exec` reckons.
+const EACH: u64 = 3;
+
 /// What the program has set since; 0: nothing.
 static SET: AtomicU64 = AtomicU64::new(0);
 
@@ -49,7 +52,7 @@ fn seen(mut real: rlimit) -> rlimit {
     real
 }
 
-/// Sets the limit that the program sees. The system's stays as high as it may.
+/// Sets the limit that the program sees. The system's leaves room above it for the library, if it may.
 fn set(new: rlimit) -> c_int {
     let mut before = rlimit { rlim_cur: 0, rlim_max: 0 };
     if real::getrlimit(libc::RLIMIT_NOFILE, &mut before) != 0 {
@@ -57,7 +60,8 @@ fn set(new: rlimit) -> c_int {
     }
     let mut wanted = new;
     if new.rlim_cur <= new.rlim_max {
-        wanted.rlim_cur = new.rlim_cur.max(before.rlim_cur).min(new.rlim_max);
+        let room = new.rlim_cur.saturating_mul(EACH);
+        wanted.rlim_cur = room.max(before.rlim_cur).min(new.rlim_max);
     }
     let done = real::setrlimit(libc::RLIMIT_NOFILE, &wanted);
     if done == 0 {

@@ -180,12 +180,12 @@ pub fn set_own_numbers(first: RawFd) {
 /// Moves a descriptor to a number that programs do not expect to be theirs. Programs that close a descriptor
 /// twice must not close it: without this library the number would be unused.
 pub fn aside(fd: OwnedFd) -> OwnedFd {
-    let half = || {
-        let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default();
-        (soft / 2).clamp(*USUAL_NUMBERS.start(), *USUAL_NUMBERS.end()) as RawFd
-    };
+    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default();
+    let usual = |part: u64| part.clamp(*USUAL_NUMBERS.start(), *USUAL_NUMBERS.end()) as RawFd;
+    // Whoever gives a number has raised the limit to three times that, and may raise both later.
     let given = Some(OWN_NUMBERS.load(Ordering::Acquire)).filter(|first| *first > 0);
-    let mut firsts = given.into_iter().chain(std::iter::once_with(half));
+    let given = given.map(|first| first.max(usual(soft / 3)));
+    let mut firsts = given.into_iter().chain([usual(soft / 2)]);
     match firsts.find_map(|first| fcntl(&fd, FcntlArg::F_DUPFD_CLOEXEC(first)).ok()) {
         Some(other) => owned(other),
         None => fd,

@@ -11,6 +11,7 @@ use farpace_live::socket::SocketOptions;
 use farpace_live::system::InterfaceLock;
 use farpace_live::{
     DeviceError, InterfacePrefix, check_addresses, check_not_own, control_folder, kernel_addresses,
+    make_room_for_descriptors,
 };
 use farpace_tcp::config::Profile;
 use std::fmt::Write;
@@ -110,7 +111,8 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
         Ok(_) => say("control", name),
         Err(error) => terminal::note(&format!("`farpace ss` will not show this program: {error}")),
     }
-    if let Some(limit) = farpace_live::make_room_for_descriptors()? {
+    let limit = make_room_for_descriptors().context("cannot raise the limit of descriptors")?;
+    if let Some(limit) = limit {
         say("descriptors", limit.to_string());
     }
     if let Some(path) = &args.pcap {
