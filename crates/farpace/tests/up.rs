@@ -457,7 +457,7 @@ fn what_is_missing_is_said() {
     assert!(error.contains("there is no /dev/net/tun") && error.contains("modprobe tun"), "{error}");
 
     let _up = Up::start(&namespace, "--tun fp8");
-    let (code, error) = said(namespace.run(&format!("{FARPACE} up --tun fp8")));
+    let (code, error) = said(namespace.run(&format!("{FARPACE} up --tun fp8 --addr 10.78.0.2/24")));
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("choose another name"), "{error}");
     let (code, error) = said(namespace.run(&format!("{FARPACE} up --iface nowhere --addr 10.0.0.2/24")));

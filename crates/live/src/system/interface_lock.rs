@@ -63,7 +63,10 @@ impl InterfaceLock {
             let file = format!("{}-{address}.lock", namespace_number()?);
             let folder = state_folder().join("interfaces");
             take(&folder, &file, FlockArg::LockExclusiveNonblock, device).map_err(|refusal| {
-                refusal.explain(&address.to_string(), "two hosts would get the packets of one: --addr")
+                refusal.explain(
+                    &address.to_string(),
+                    "two hosts would get the packets of one. Give another address: --addr",
+                )
             })
         };
         Ok(addresses.map(take).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
@@ -79,7 +82,7 @@ fn namespace_number() -> Result<u64, SystemError> {
 
 fn of_interface(name: &str, how: FlockArg) -> Result<Option<InterfaceLock>, SystemError> {
     let index = if_nametoindex(name).map_err(|error| SystemError::System {
-        what: format!("find the interface `{name}`"),
+        what: format!("find the interface `{name}` (`ip link` shows which there are)"),
         error: error.into(),
     })?;
     let file = format!("{}-{index}.lock", namespace_number()?);
