@@ -147,20 +147,7 @@ fn bind_open(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
         Err(error) => fail(error),
     };
     if plan.has(ip) {
-        if port != 0 {
-            return now();
-        }
-        // The kernel knows a free port.
-        let any = everywhere(undecided.domain, 0);
-        if real::bind(fd, any.as_ptr().cast(), any.len() as socklen_t) != 0 {
-            return -1;
-        }
-        let mut own = bytes(at, len).to_vec();
-        own[2..4].copy_from_slice(&port_of(fd).to_be_bytes());
-        return match adopt(fd) {
-            Ok(library) => (library.bind)(fd, own.as_ptr().cast(), own.len() as socklen_t),
-            Err(error) => fail(error),
-        };
+        return now();
     }
     if !ip.is_unspecified() {
         assign_to_kernel(fd);
