@@ -39,11 +39,13 @@ typedef struct farpace_host farpace_host;
 fp_stack *fp_stack_tun(const char *name, const char *kernel, const char *address, const char *profile);
 /* A stack as lines of name=value say: one of tun, tap and iface names the device, or wireguard a file of wg-quick's form (mode 600);
  * address (with the bits of its network) at least once; kernel (as in fp_stack_tun), gateway, mac (needed on tap and iface), mtu, profile (words as for FP_SETTINGS), pcap (a file for what passes),
- * control (the name under which `farpace ss` shows its sockets). */
+ * control (the name under which `farpace ss` shows its sockets), descriptors (the library's own descriptors begin at this
+ * number). */
 fp_stack *fp_stack_open(const char *words);
 /* Why the last stack could not be had, in words: as much as there is room for, with a zero at the end. Its length. */
 ssize_t fp_stack_reason(char *buffer, size_t room);
-/* Ends it: its sockets fail with ENETDOWN, its device is gone. */
+/* Ends it: its sockets fail with ENETDOWN, its device is gone. This and fp_stack_finish release the stack, also when they
+* return -1 (except with EPERM, in another process than its own): no call may use it afterwards. */
 int fp_stack_stop(fp_stack *stack);
 /* Calls that wait in sockets of the stack now, in any thread, fail with EINTR; but poll(2) and the like go on. */
 int fp_stack_interrupt(const fp_stack *stack);

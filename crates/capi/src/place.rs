@@ -1,6 +1,6 @@
 //! The configuration of a stack as text: device, addresses, options.
 
-use crate::ffi::{borrowed, options};
+use crate::ffi::{borrowed, options, set_own_numbers};
 use crate::home::Home;
 use crate::reaper;
 use farpace_host::LocalLink;
@@ -8,7 +8,8 @@ use farpace_live::DeviceError;
 use farpace_live::device::udp_tunnel::WireguardFile;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel};
 use farpace_live::socket::{Stack, StackError, StackOptions};
-use farpace_live::{Device, Wait};
+use farpace_live::system::{InterfaceLock, LockedDevice, SystemError, state_folder};
+use farpace_live::{Device, Wait, check_addresses};
 use farpace_units::ByteCount;
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
@@ -79,6 +80,11 @@ impl InterfaceConfig {
         let mut place = InterfaceConfig { words: words.to_owned(), ..InterfaceConfig::default() };
         for line in words.lines().filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once('=').ok_or_else(|| wrong(line, "name=value"))?;
+            // These values have no `=`: whoever writes all in one line means several.
+            let is_plain = !matches!(name, "profile" | "pcap" | "wireguard" | "control");
+            if is_plain && value.contains('=') {
+                return Err(wrong(line, "one name=value a line"));
+            }
             let text = || Some(value.to_owned());
             let network = || prefix(value).ok_or_else(|| wrong(line, "an address like 10.77.0.2/24"));
             match name {
@@ -100,11 +106,15 @@ impl InterfaceConfig {
                 "pcap" => place.capture = text(),
                 "memory" => place.memory = Some(value.parse().map_err(|_| wrong(line, "bytes like 1 GiB"))?),
                 "control" => place.control = text(),
+                "descriptors" => {
+                    let first = value.parse().ok().filter(|first| *first > 0);
+                    set_own_numbers(first.ok_or_else(|| wrong(line, "the number of a descriptor"))?);
+                }
                 _ => {
                     return Err(wrong(
                         line,
                         "tun, tap, iface, wireguard, kernel, address, gateway, mac, mtu, profile, memory, \
-                         pcap or control",
+                         pcap, control or descriptors",
                     ));
                 }
             }
@@ -122,6 +132,9 @@ impl InterfaceConfig {
             return Err(ConfigRefusal(Errno::EINVAL, "a stack needs an address".to_owned()));
         }
         let options = options(self.profile.as_deref())?;
+        let kernels: &[AddressPrefix] = if self.iface.is_some() { &[] } else { &self.kernels };
+        check_addresses(&self.ours, kernels, &self.gateways, self.mtu)
+            .map_err(|error| ConfigRefusal(Errno::EINVAL, error.to_string()))?;
         let before = descriptors();
         let (device, on_ethernet) = self.device()?;
         let link = LocalLink { prefixes: self.ours.clone(), gateways: self.gateways.clone() };
@@ -130,7 +143,8 @@ impl InterfaceConfig {
             (true, Some(mac)) => Some((mac, link)),
             (false, _) => None,
         };
-        let besides = StackOptions { ethernet, capture: self.capture.map(Into::into), memory: self.memory };
+        let (capture, memory, networks) = (self.capture.map(Into::into), self.memory, self.ours);
+        let besides = StackOptions { ethernet, capture, memory, networks };
         let stack = Stack::on_device_with(device, &addresses, Wait::Sleep, besides)
             .map_err(|error| ConfigRefusal(errno(&error), error.to_string()))?;
         if let Some(name) = &self.control {
@@ -149,18 +163,24 @@ impl InterfaceConfig {
             let text = error.to_string();
             ConfigRefusal(errno(&StackError::Device(error)), text)
         };
+        let locked = |error: SystemError| ConfigRefusal(Errno::EADDRINUSE, error.to_string());
         let mut config = PacketConfig::new("");
         Ok(match (&self.tun, &self.tap, &self.iface, &self.wireguard) {
             (None, None, None, Some(file)) => (Box::new(self.tunnel(file)?), false),
             (None, None, Some(name), None) => {
                 (config.mac, config.promiscuous, config.interface) = (self.mac, true, name.clone());
-                (Box::new(PacketSocket::open(&config).map_err(refuse)?), true)
+                let device = PacketSocket::open(&config).map_err(refuse)?;
+                let locks = InterfaceLock::share(name).map_err(locked)?;
+                (Box::new(LockedDevice::new(Box::new(device), locks)), true)
             }
             (Some(name), None, None, None) | (None, Some(name), None, None) => {
                 let tap = self.tap.is_some();
                 let (mtu, addresses) = (self.mtu.unwrap_or(1500), self.kernels.clone());
                 let config = TunConfig { tap, mtu, addresses, ..TunConfig::new(name) };
-                (Box::new(Tun::open(&config).map_err(refuse)?), tap)
+                let addresses = self.ours.iter().map(|(address, _)| *address);
+                let locks = InterfaceLock::take_addresses(addresses, name).map_err(locked)?;
+                let device = Tun::open(&config).map_err(refuse)?;
+                (Box::new(LockedDevice::new(Box::new(device), locks)), tap)
             }
             _ => {
                 return Err(ConfigRefusal(
@@ -197,7 +217,8 @@ fn descriptors() -> BTreeSet<RawFd> {
 /// True for descriptors that must close with the stack, and would not if a child of fork(2) had them too.
 fn is_private(fd: RawFd) -> bool {
     let file = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
-    if file.as_os_str() == "/dev/net/tun" {
+    let is_lock = file.extension().is_some_and(|end| end == "lock") && file.starts_with(state_folder());
+    if file.as_os_str() == "/dev/net/tun" || is_lock {
         return true;
     }
     let Ok(socket) = borrowed(fd) else { return false };
@@ -233,7 +254,15 @@ mod tests {
         assert_eq!(place.ours, [prefix("10.7.0.2/24").unwrap(), prefix("fd77::2/64").unwrap()]);
         assert_eq!((place.mac, place.mtu), (Some(MacAddr([2, 0, 0, 0, 0, 10])), Some(9000)));
         assert_eq!(place.capture.as_deref(), Some("/a b"));
-        for bad in ["tun", "address=10.7.0.2", "address=10.7.0.2/33", "mac=1:2", "mtu=70000", "x=y"] {
+        for bad in [
+            "tun",
+            "tun=fq address=10.79.0.2/24",
+            "address=10.7.0.2",
+            "address=10.7.0.2/33",
+            "mac=1:2",
+            "mtu=70000",
+            "x=y",
+        ] {
             let refused = InterfaceConfig::parse(bad).err().unwrap_or_else(|| panic!("{bad}"));
             assert!(refused.0 == Errno::EINVAL && refused.1.contains(bad), "{}", refused.1);
         }
@@ -241,6 +270,9 @@ mod tests {
             ("tun=fp0", Errno::EINVAL),
             ("address=10.7.0.2/24", Errno::EINVAL),
             ("tun=fp0\naddress=10.7.0.2/24\nprofile=none", Errno::ENOENT),
+            ("tun=fp0\naddress=10.7.0.2/24\nkernel=10.7.0.2/24", Errno::EINVAL),
+            ("tun=fp%d\naddress=10.7.0.2/24", Errno::EINVAL),
+            ("iface=lo\naddress=10.7.0.2/24\nmac=02:00:00:00:00:01", Errno::EINVAL),
             ("iface=does/not\naddress=10.7.0.2/24\nmac=02:00:00:00:00:01", Errno::EINVAL),
         ] {
             let place = InterfaceConfig::parse(bad).unwrap_or_else(|ConfigRefusal(_, why)| panic!("{why}"));

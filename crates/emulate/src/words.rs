@@ -41,6 +41,17 @@ pub fn span(text: &str) -> Result<Span, String> {
     text.parse().map_err(|_| not(text, "a time", "5ms, 200us or 60s"))
 }
 
+/// A time that is not zero.
+///
+/// # Errors
+/// As [`span`], and zero.
+pub fn span_above_zero(text: &str) -> Result<Span, String> {
+    match span(text)? {
+        zero if zero.is_zero() => Err(format!("`{text}` is no time: expected one above zero, like 60s")),
+        span => Ok(span),
+    }
+}
+
 /// A share: `1%`, or `0.01`.
 ///
 /// # Errors

@@ -63,6 +63,7 @@ pub fn advise(error: DeviceError, name: &str) -> anyhow::Error {
             (_, Some(19)) => "`ip link` shows which interfaces there are",
             _ => "`farpace doctor` tells what this machine allows",
         },
+        DeviceError::Loopback(_) => "`ip link` shows which interfaces there are",
         DeviceError::NotEthernet(_) => "a packet socket needs Ethernet; use --tun on a machine without",
         DeviceError::TooLongForXdp { .. } => "a packet socket takes all lengths: --mode af-packet",
         DeviceError::BadName(_) => "choose another name",

@@ -65,7 +65,8 @@ fn clean_up() -> (Vec<String>, Vec<DoctorFinding>) {
             Ok(()) => cleaned.push(format!("{name}: {}", steps.join("; "))),
             Err(errors) => {
                 let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-                let mend = "run it as root: sudo farpace doctor --clean";
+                let by_hand = format!("undo this by hand, then rm {}", journal.path.display());
+                let mend = mend(&by_hand);
                 failed.push(DoctorFinding::problem(format!("clean {name}"), errors.join("; "), mend));
             }
         }
@@ -73,18 +74,26 @@ fn clean_up() -> (Vec<String>, Vec<DoctorFinding>) {
     match labs::clean() {
         Ok(labs) => cleaned.extend(labs.iter().map(|lab| format!("lab {lab}"))),
         Err(error) => {
-            let mend = "run it as root: sudo farpace doctor --clean";
+            let mend = mend("remove these namespaces by hand: sudo ip netns delete NAME");
             failed.push(DoctorFinding::problem("clean labs", format!("{error:#}"), mend));
         }
     }
     match kernel::leftovers(true) {
         Ok(controls) => cleaned.extend(controls),
         Err(error) => {
-            let mend = "run it as root: sudo farpace doctor --clean";
+            let mend = mend("`farpace kernel status` shows what is there");
             failed.push(DoctorFinding::problem("clean the kernel", format!("{error:#}"), mend));
         }
     }
     (cleaned, failed)
+}
+
+/// What to do if cleaning fails: `by_hand` if more rights do not help.
+fn mend(by_hand: &str) -> String {
+    match rustix::process::geteuid().is_root() {
+        true => by_hand.to_owned(),
+        false => "run it as root: sudo farpace doctor --clean".to_owned(),
+    }
 }
 
 /// Something that is set on the machine, by a setup or a lab.

@@ -3,6 +3,7 @@
 use farpace_report::Table;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::process::ExitCode;
 
 /// Everything went well.
 pub const OK: u8 = 0;
@@ -18,6 +19,17 @@ pub fn complain(error: &anyhow::Error) {
     let text = with_causes(error);
     let prefix = if text.starts_with("error: ") { "" } else { "error: " };
     note(&format!("{prefix}{text}"));
+}
+
+/// The exit code of a run whose result is out, after what ended it early.
+pub fn ended(ran: anyhow::Result<()>) -> ExitCode {
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(FAILED)
+        }
+    }
 }
 
 /// An error and its causes in one line. A cause whose words stand at the end of what it caused is not said

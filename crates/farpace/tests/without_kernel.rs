@@ -9,6 +9,8 @@ mod common;
 #[test]
 fn it_says_which_build_has_it() {
     let here = std::path::Path::new(".");
+    let (code, help, _) = common::run(here, &["kernel", "--help"]);
+    assert!(code == 0 && help.contains("--features kernel"), "{help}");
     for words in [&["kernel", "doctor"][..], &["kernel", "up", "--default"], &["kernel", "down"]] {
         let (code, out, error) = common::run(here, words);
         assert_eq!((code, out.as_str()), (2, ""), "{words:?}");

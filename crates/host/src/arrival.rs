@@ -29,6 +29,13 @@ impl Host {
         if too_far(&packet, entry.connection.config().tuning.min_hops) {
             return cx.drop(packet, DropReason::TtlExpired);
         }
+        if entry.half_open
+            && ends_handshake(&header)
+            && let Some(listener) = entry.accepted_by.and_then(|id| self.listeners.get(id))
+            && listener.is_full()
+        {
+            return cx.drop(packet, DropReason::HostLimit);
+        }
         if entry.connection.state() == ConnectionState::TimeWait && opens(&header) {
             let segment = segment_of(header.clone(), &packet);
             if entry.connection.may_be_reused_by(&segment) && self.listeners.has(&tuple) {
@@ -100,10 +107,8 @@ impl Host {
             _ if too_far(&packet, listener.settings.config.tuning.min_hops) => {
                 cx.drop(packet, DropReason::TtlExpired)
             }
-            // Linux takes no SYN that also closes.
-            _ if header.flags.contains(TcpFlags::FIN) && listener.settings.config.is_linux() => {
-                cx.drop(packet, DropReason::NoListener);
-            }
+            // As by Linux: no program sends a SYN that also closes, and scanners do.
+            _ if header.flags.contains(TcpFlags::FIN) => cx.drop(packet, DropReason::Malformed),
             ListenAdmission::Refuse => cx.drop(packet, DropReason::HostLimit),
             _ if self.budget.refuses_connection() => cx.drop(packet, DropReason::HostLimit),
             ListenAdmission::Cookie => {
@@ -141,8 +146,7 @@ impl Host {
             // RFC 9293 §3.10.7.2: what neither opens nor acknowledges anything is dropped unanswered.
             return cx.drop(packet, DropReason::NoListener);
         }
-        let ends = header.flags.contains(TcpFlags::ACK)
-            && !header.flags.intersects(TcpFlags::SYN.with(TcpFlags::RST));
+        let ends = ends_handshake(&header);
         let room = self.connections.has_room();
         let Some(listener) = self.listeners.find(&self.secret, &tuple).filter(|_| ends) else {
             return self.refuse(&tuple, &header, packet, cx);
@@ -150,7 +154,7 @@ impl Host {
         let Some(known) = listener.redeem(&self.secret, &tuple, &header, cx.now(), room) else {
             return self.refuse(&tuple, &header, packet, cx);
         };
-        if self.budget.refuses_connection() {
+        if self.budget.refuses_connection() || listener.is_full() {
             return cx.drop(packet, DropReason::HostLimit); // its peer sends again what it has to say
         }
         let (config, log_as) =
@@ -195,6 +199,11 @@ fn ports(tuple: &Tuple) -> Ports {
 
 fn opens(header: &TcpHeader) -> bool {
     header.flags.contains(TcpFlags::SYN) && !header.flags.intersects(TcpFlags::ACK.with(TcpFlags::RST))
+}
+
+/// It may be the last segment of a handshake.
+fn ends_handshake(header: &TcpHeader) -> bool {
+    header.flags.contains(TcpFlags::ACK) && !header.flags.intersects(TcpFlags::SYN.with(TcpFlags::RST))
 }
 
 /// The reset that answers a segment for nobody.

@@ -253,6 +253,12 @@ impl Host {
         Ok(())
     }
 
+    /// From now on `room` is asked before the listener establishes a connection. While it says no, SYNs and
+    /// the last segments of handshakes are dropped, and their senders try again. False: it is no listener.
+    pub fn ask_for_room(&mut self, id: BindId, room: impl FnMut() -> bool + 'static) -> bool {
+        self.listeners.get(id).map(|listener| listener.ask(Box::new(room))).is_some()
+    }
+
     /// The socket stays bound and accepts no more connections; those whose handshake is not complete end.
     /// True if it did.
     pub fn stop_listening_on(&mut self, id: BindId) -> bool {

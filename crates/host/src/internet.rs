@@ -33,6 +33,16 @@ pub struct LocalLink {
 }
 
 impl LocalLink {
+    /// True for the broadcast address of an IPv4 network of the link.
+    fn is_broadcast(&self, address: IpAddr) -> bool {
+        let IpAddr::V4(v4) = address else { return false };
+        self.prefixes.iter().any(|(net, bits)| {
+            let host = u32::MAX.checked_shr((*bits).into()).unwrap_or(0);
+            // A network of one or two addresses has none (RFC 3021).
+            *bits < 31 && same_prefix(*net, address, *bits) && v4.to_bits() & host == host
+        })
+    }
+
     /// Who is to be asked for, so that a packet gets to `to`.
     fn next_hop(&self, to: IpAddr) -> IpAddr {
         let near = is_link_local(to) || self.prefixes.iter().any(|(net, bits)| same_prefix(*net, to, *bits));
@@ -127,9 +137,11 @@ impl Internet {
         self.addresses.iter().find(near).or(self.addresses.iter().find(same)).copied()
     }
 
-    /// True if no honest packet comes from `from`: nobody, a group, everybody, or this host itself (LAND).
+    /// True if no honest packet comes from `from`: nobody, a group, everybody, everybody on the link, or this
+    /// host itself (LAND).
     pub fn is_martian(&self, from: IpAddr) -> bool {
-        !is_host(from) || self.is_ours(from)
+        let link = self.resolving.as_ref().map(|(link, _)| link);
+        !is_host(from) || self.is_ours(from) || link.is_some_and(|link| link.is_broadcast(from))
     }
 
     /// What packets between these two have below their transport header.

@@ -60,12 +60,16 @@ impl ListenSettings {
 
 type Factory = Box<dyn FnMut() -> Box<dyn Application>>;
 
+/// Whether connections may be established: false while the program has not accepted the earlier ones.
+type AcceptRoom = Box<dyn FnMut() -> bool>;
+
 pub(crate) struct Listener {
     /// Whose it is, for as long as it is there; a later one at the same port is another.
     pub id: BindId,
     bind: Bind,
     pub settings: ListenSettings,
     factory: Factory,
+    room: Option<AcceptRoom>,
     half_open: usize,
     accepted: usize,
     /// Until when a cookie may come back.
@@ -102,9 +106,20 @@ impl Listener {
         self.templates = [None, None];
     }
 
+    /// Asks `room` before a connection is established.
+    pub fn ask(&mut self, room: AcceptRoom) {
+        self.room = Some(room);
+    }
+
+    /// True while the program has too many connections to accept. As in Linux (`tcp_abort_on_overflow` 0),
+    /// what would establish another one is dropped then, and the peer sends it again.
+    pub fn is_full(&mut self) -> bool {
+        self.room.as_mut().is_some_and(|room| !room())
+    }
+
     /// What is to be done with a SYN; `room` is whether the host has any.
-    pub fn admit(&self, room: bool) -> ListenAdmission {
-        if !room || self.accepted >= self.settings.accepted {
+    pub fn admit(&mut self, room: bool) -> ListenAdmission {
+        if !room || self.is_full() || self.accepted >= self.settings.accepted {
             ListenAdmission::Refuse
         } else if self.half_open < self.settings.backlog {
             ListenAdmission::Keep
@@ -211,6 +226,7 @@ impl Listeners {
             bind,
             settings,
             factory,
+            room: None,
             half_open: 0,
             accepted: 0,
             cookies_until: None,

@@ -47,7 +47,10 @@ impl HostService {
             }
         };
         let port = match port {
-            Some(port) => port.parse().map_err(|_| format!("`{port}` is not a port: 1 to 65535"))?,
+            Some(port) => {
+                let parsed = port.parse().ok().filter(|port| *port != 0);
+                parsed.ok_or_else(|| format!("`{port}` is not a port: 1 to 65535"))?
+            }
             None => usual,
         };
         Ok(HostService { kind, port })

@@ -245,6 +245,93 @@ fn an_unknown_protocol_is_complained_of() {
     assert!(matches!(complaint.icmp(), Ok(Icmp::Unreachable { why: Unreachable::Protocol, .. })));
 }
 
+/// Breaks: a packet whose extension headers say that a host must discard it is taken (RFC 8200 §4, RFC 5095);
+/// or its sender hears nothing, or something else than the RFCs say.
+#[test]
+fn extension_headers_are_judged() {
+    const TCP: u8 = 6;
+    let routing = |kind, left| vec![TCP, 0, kind, left, 0, 0, 0, 0];
+    let options = |kind| vec![TCP, 0, kind, 2, 0, 0, 1, 0];
+    let problem = |code, pointer| Some((code, pointer));
+    // The first next header, the extension headers, whether the SYN is answered, and the message to its sender.
+    for (first, extensions, taken, told) in [
+        (43, routing(0, 0), true, None),
+        (43, routing(0, 1), false, problem(0, 42)),
+        (43, routing(4, 1), false, problem(0, 42)),
+        (60, options(0x1e), true, None),
+        (60, options(0x5e), false, None),
+        (60, options(0x9e), false, problem(2, 42)),
+        (60, options(0xde), false, problem(2, 42)),
+        (0, options(0x9e), false, problem(2, 42)),
+        (0, options(5), true, None),
+        (60, vec![TCP, 0, 0x1e, 9, 0, 0, 0, 0], false, None),
+        (0, [vec![0, 0, 1, 4, 0, 0, 0, 0], options(0x1e)].concat(), false, problem(1, 40)),
+        (60, [vec![0, 0, 1, 4, 0, 0, 0, 0], options(0x1e)].concat(), false, problem(1, 40)),
+        (59, vec![], false, None),
+        (200, vec![], false, problem(1, 6)),
+    ] {
+        let mut b = Bench::new(B6);
+        let factory = || Talker::boxed(b"");
+        b.host.listen(80, ListenSettings::new(config()), factory).unwrap();
+        let header = TcpHeader { src_port: 1, dst_port: 80, flags: TcpFlags::SYN, ..TcpHeader::default() };
+        let mut frame = Vec::new();
+        below(A6, B6).tcp(1, &header, Bytes::new()).write_frame(&mut frame);
+        frame[20] = first;
+        let len = u16::from_be_bytes([frame[18], frame[19]]) + extensions.len() as u16;
+        frame[18..20].copy_from_slice(&len.to_be_bytes());
+        frame.splice(54..54, extensions.iter().copied());
+        b.packet(Packet::from_frame(&frame).unwrap());
+        let sent = b.sent();
+        let answers = sent.iter().filter(|packet| packet.ip_tcp().is_ok()).count();
+        assert_eq!(answers, usize::from(taken), "{first} {extensions:x?}");
+        let messages: Vec<_> = sent
+            .iter()
+            .filter_map(|packet| match packet.icmp() {
+                Ok(Icmp::ParameterProblem { code, pointer, .. }) => Some((code, pointer)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(messages, Vec::from_iter(told), "{first} {extensions:x?}");
+        assert_eq!(sent.len(), answers + messages.len());
+    }
+}
+
+/// Breaks: a packet that a source route sends on to others is taken (RFC 7126), a SYN that also closes opens a
+/// connection, or one from the broadcast address of the link is answered.
+#[test]
+fn what_no_honest_sender_sends_is_dropped() {
+    let syn = |flags| TcpHeader { src_port: 1, dst_port: 80, flags, ..TcpHeader::default() };
+    let host = || {
+        let mut b = Bench::new(B);
+        b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"")).unwrap();
+        b
+    };
+    let routed = |pointer: u8| {
+        let mut frame = Vec::new();
+        below(A, B).tcp(1, &syn(TcpFlags::SYN), Bytes::new()).write_frame(&mut frame);
+        let len = u16::from_be_bytes([frame[16], frame[17]]) + 8;
+        frame[14] = 0x47;
+        frame[16..18].copy_from_slice(&len.to_be_bytes());
+        frame.splice(34..34, [1, 131, 7, pointer, 10, 0, 0, 9]);
+        frame[24..26].fill(0);
+        let sum = farpace_wire::checksum::checksum(&frame[14..42]).to_be_bytes();
+        frame[24..26].copy_from_slice(&sum);
+        Packet::from_frame(&frame).unwrap()
+    };
+    for (pointer, answers) in [(8, 1), (4, 0)] {
+        let mut b = host();
+        b.packet(routed(pointer));
+        assert_eq!(b.sent().len(), answers, "pointer {pointer}");
+    }
+    let mut b = host();
+    b.packet(below(A, B).tcp(1, &syn(TcpFlags::SYN.with(TcpFlags::FIN)), Bytes::new()));
+    assert_eq!((b.sent().len(), b.drops()), (0, vec![DropReason::Malformed]));
+    let mut b = host();
+    join(&mut b, MAC_B);
+    b.packet(below(IpAddr::from([10, 0, 0, 255]), B).tcp(1, &syn(TcpFlags::SYN), Bytes::new()));
+    assert_eq!((b.sent().len(), b.drops()), (0, vec![DropReason::Martian]));
+}
+
 /// Breaks: connections to ports that are closed hang until they time out; or anybody who guesses addresses
 /// and ports can end or slow a connection with ICMP (RFC 5927).
 #[test]

@@ -16,6 +16,7 @@ pub mod device;
 pub mod doctor;
 mod driver;
 mod host_account;
+mod host_addresses;
 mod kernel_tcp;
 mod lateness;
 mod private_file;
@@ -33,10 +34,13 @@ pub use control::{
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
 pub use driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};
 pub use host_account::HostAccount;
+pub use host_addresses::{
+    AddressError, InterfacePrefix, broadcast_of, check_addresses, check_not_own, kernel_addresses, prefix,
+};
 pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;
 pub use private_file::{PrivateFileError, read_private, write_private};
-pub use process::{Process, leave_terminal, sharpen_timers};
+pub use process::{Process, leave_terminal, make_room_for_descriptors, sharpen_timers};
 pub use stall_debt::MAX_STALL_DEBT;
 pub use system::{Namespace, default_memory};
 pub use tunnel_paths::{MAX_TUNNEL_PATHS, add_paths, path_framing, stack_over_paths};

@@ -6,6 +6,25 @@ pub fn sharpen_timers() {
     let _ = nix::sys::prctl::set_timerslack(1);
 }
 
+/// Raises the limit of descriptors of this process, and of programs that it executes, as far as it may, so
+/// that each socket can have another descriptor above the former limit. Returns the former limit; none: it is
+/// the maximum.
+///
+/// # Errors
+/// The system refuses.
+pub fn make_room_for_descriptors() -> std::io::Result<Option<u64>> {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    /// A socket has up to two more: its link, and what replaces this after an error.
+    const EACH: u64 = 3;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let wanted = soft.saturating_mul(EACH).min(hard);
+    if wanted <= soft {
+        return Ok(None);
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)?;
+    Ok(Some(soft))
+}
+
 /// Detaches from the terminal, so that closing it does not end this process. Without effect on a process
 /// group leader.
 pub fn leave_terminal() {

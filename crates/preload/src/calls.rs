@@ -9,6 +9,7 @@ use crate::descriptors::{
 use crate::library::{Library, MIN_RENDEZVOUS_FD, finish_for_children, library, loaded, rendezvous};
 use crate::plan::{ExecPlan, address, everywhere, plan};
 use crate::real;
+use crate::rlimits::{is_exhausted, within_limit};
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint, c_ulong, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use std::ffi::{c_long, c_void};
@@ -113,7 +114,7 @@ pub(crate) fn is_for_us(fd: c_int, to: &[u8]) -> bool {
 /// socket(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-    let fd = real::socket(domain, kind, protocol);
+    let fd = within_limit(real::socket(domain, kind, protocol));
     if fd >= 0 && is_self() {
         let bare = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
         let known = matches!(domain, libc::AF_INET | libc::AF_INET6)
@@ -146,14 +147,7 @@ fn bind_open(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
         Err(error) => fail(error),
     };
     if plan.has(ip) {
-        if port != 0 {
-            return now();
-        }
-        // The kernel knows a free port.
-        let any = everywhere(undecided.domain, 0);
-        note(fd, |undecided| undecided.bound = true);
-        let bound = real::bind(fd, any.as_ptr().cast(), any.len() as socklen_t);
-        return if bound == 0 { adopt(fd).map_or_else(fail, |_| 0) } else { bound };
+        return now();
     }
     if !ip.is_unspecified() {
         assign_to_kernel(fd);
@@ -198,7 +192,7 @@ fn listen_open(fd: c_int, backlog: c_int) -> c_int {
 /// accept4(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn accept4(fd: c_int, at: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
-    given!(fd, library => accepted((library.accept4)(fd, at.cast(), len, flags)), {
+    given!(fd, library => accept_here(library, fd, at, len, flags), {
         let fd = real::accept4(fd, at, len, flags);
         from_kernel(fd)
     })
@@ -207,7 +201,14 @@ pub extern "C" fn accept4(fd: c_int, at: *mut sockaddr, len: *mut socklen_t, fla
 /// accept(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn accept(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    given!(fd, library => accepted((library.accept4)(fd, at.cast(), len, 0)), from_kernel(real::accept(fd, at, len)))
+    given!(fd, library => accept_here(library, fd, at, len, 0), from_kernel(real::accept(fd, at, len)))
+}
+
+fn accept_here(library: &Library, fd: c_int, at: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
+    if is_exhausted(fd) {
+        return fail(Errno::EMFILE);
+    }
+    accepted((library.accept4)(fd, at.cast(), len, flags))
 }
 
 fn accepted(fd: c_int) -> c_int {
@@ -478,22 +479,44 @@ pub extern "C" fn __recvfrom_chk(
     real::__recvfrom_chk(fd, buffer, len, room, flags, at, at_len)
 }
 
+/// Raises SIGPIPE in this thread if a stream cannot send any more, as the kernel does.
+pub(crate) fn sent<T: Copy + PartialEq + From<i8>>(
+    library: &Library,
+    fd: c_int,
+    flags: c_int,
+    result: T,
+) -> T {
+    if result != T::from(-1) || Errno::last() != Errno::EPIPE || flags & libc::MSG_NOSIGNAL != 0 {
+        return result;
+    }
+    let (mut kind, mut len) = (0, size_of::<c_int>() as socklen_t);
+    let got = (library.getsockopt)(fd, libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut kind).cast(), &mut len);
+    if got == 0 && kind == libc::SOCK_STREAM {
+        // SAFETY: a call without memory. The handler of the program runs before it returns.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    Errno::EPIPE.set();
+    result
+}
+
 /// write(2). Unsafe, as Rust's own declaration of it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
-    given!(fd, library => (library.send)(fd, buffer, len, 0), real::write(fd, buffer, len))
+    given!(fd, library => sent(library, fd, 0, (library.send)(fd, buffer, len, 0)), real::write(fd, buffer, len))
 }
 
 /// writev(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    given!(fd, library => (library.writev)(fd, parts, count), real::writev(fd, parts, count))
+    given!(fd, library => sent(library, fd, 0, (library.writev)(fd, parts, count)), real::writev(fd, parts, count))
 }
 
 /// send(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn send(fd: c_int, buffer: *const c_void, len: size_t, flags: c_int) -> ssize_t {
-    given!(fd, library => (library.send)(fd, buffer, len, flags), real::send(fd, buffer, len, flags))
+    given!(fd, library => sent(library, fd, flags, (library.send)(fd, buffer, len, flags)), {
+        real::send(fd, buffer, len, flags)
+    })
 }
 
 /// sendto(2).
@@ -506,7 +529,7 @@ pub extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
-    given!(fd, library => (library.sendto)(fd, buffer, len, flags, to.cast(), to_len), {
+    given!(fd, library => sent(library, fd, flags, (library.sendto)(fd, buffer, len, flags, to.cast(), to_len)), {
         if !is_for_us(fd, bytes(to, to_len)) {
             return real::sendto(fd, buffer, len, flags, to, to_len);
         }

@@ -23,3 +23,5 @@ mod library;
 mod messages;
 mod plan;
 mod real;
+#[cfg(not(test))]
+mod rlimits;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "names for C, and memory of the program as the manual of each call says")]
 
-use crate::calls::{adopt, bytes, fail, given, is_for_us, is_something_else, library_for};
+use crate::calls::{adopt, bytes, fail, given, is_for_us, is_something_else, library_for, sent};
 use crate::descriptors::assign_to_kernel;
 use crate::library::Library;
 use crate::real;
@@ -26,7 +26,7 @@ fn sending(fd: c_int, message: &msghdr) -> Option<nix::Result<&'static Library>>
 pub extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: by the manual of the call it is a message, or null.
     match unsafe { message.as_ref() }.and_then(|one| sending(fd, one)) {
-        Some(Ok(library)) => (library.sendmsg)(fd, message, flags),
+        Some(Ok(library)) => sent(library, fd, flags, (library.sendmsg)(fd, message, flags)),
         Some(Err(error)) => fail(error),
         None => real::sendmsg(fd, message, flags),
     }
@@ -44,7 +44,7 @@ pub extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, fla
     let first = if count == 0 { null_mut() } else { messages };
     // SAFETY: by the manual of the call it points to this many messages, or is null.
     match unsafe { first.as_ref() }.and_then(|first| sending(fd, &first.msg_hdr)) {
-        Some(Ok(library)) => (library.sendmmsg)(fd, messages, count, flags),
+        Some(Ok(library)) => sent(library, fd, flags, (library.sendmmsg)(fd, messages, count, flags)),
         Some(Err(error)) => fail(error),
         None => real::sendmmsg(fd, messages, count, flags),
     }
@@ -81,24 +81,25 @@ pub extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: si
     if begin < 0 {
         return -1;
     }
-    let (mut sent, mut buffer) = (0usize, vec![0u8; LONGEST.min(count)]);
-    while sent < count {
-        let wanted = buffer.len().min(count - sent);
-        let at = begin.saturating_add(sent as off_t);
+    let (mut total, mut buffer) = (0usize, vec![0u8; LONGEST.min(count)]);
+    while total < count {
+        let wanted = buffer.len().min(count - total);
+        let at = begin.saturating_add(total as off_t);
         // SAFETY: the buffer has this many bytes.
         let got = unsafe { libc::pread(from, buffer.as_mut_ptr().cast(), wanted, at) };
-        let Ok(got) = usize::try_from(got) else { return if sent > 0 { sent as ssize_t } else { -1 } };
+        let Ok(got) = usize::try_from(got) else { return if total > 0 { total as ssize_t } else { -1 } };
         if got == 0 {
             break;
         }
-        let Ok(moved) = usize::try_from((library.send)(to, buffer.as_ptr().cast(), got, 0)) else {
-            if sent == 0 {
+        let result = sent(library, to, 0, (library.send)(to, buffer.as_ptr().cast(), got, 0));
+        let Ok(moved) = usize::try_from(result) else {
+            if total == 0 {
                 return -1;
             }
             break;
         };
-        sent += moved;
-        let end = begin.saturating_add(sent as off_t);
+        total += moved;
+        let end = begin.saturating_add(total as off_t);
         match &mut given {
             Some(given) => **given = end,
             // SAFETY: a call without memory.
@@ -108,7 +109,7 @@ pub extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: si
             break;
         }
     }
-    sent as ssize_t
+    total as ssize_t
 }
 
 /// sendfile(2) of programs compiled with large file support.

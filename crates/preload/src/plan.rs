@@ -14,6 +14,8 @@ pub struct ExecPlan {
     pub library: String,
     /// Configuration text of the stack.
     pub words: String,
+    /// Number of descriptors that the program may have, if the system's limit was raised.
+    pub descriptors: Option<u64>,
     ours: Vec<IpAddr>,
     routes: Vec<(IpAddr, u8)>,
 }
@@ -34,6 +36,9 @@ impl ExecPlan {
                 "route" => plan.routes.extend(network(value)),
                 _ => {
                     plan.words += &format!("{line}\n");
+                    if name == "descriptors" {
+                        plan.descriptors = value.parse().ok();
+                    }
                     if let Some((address, bits)) = network(value).filter(|_| name == "address") {
                         plan.ours.push(address);
                         plan.routes.push((address, bits));

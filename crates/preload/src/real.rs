@@ -4,7 +4,8 @@
 
 use nix::errno::Errno;
 use nix::libc::{
-    self, c_int, c_uint, c_ulong, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
+    self, c_int, c_uint, c_ulong, iovec, mmsghdr, msghdr, off_t, pid_t, rlimit, size_t, sockaddr, socklen_t,
+    ssize_t,
 };
 use std::ffi::{CStr, c_long, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -107,6 +108,11 @@ real! {
     sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
     sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
     splice(from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
+    getrlimit(resource: c_uint, at: *mut rlimit) -> c_int;
+    setrlimit(resource: c_uint, new: *const rlimit) -> c_int;
+    prlimit(pid: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int;
+    sysconf(name: c_int) -> c_long;
+    getdtablesize() -> c_int;
     dup(fd: c_int) -> c_int;
     dup2(fd: c_int, at: c_int) -> c_int;
     dup3(fd: c_int, at: c_int, flags: c_int) -> c_int;

@@ -3,7 +3,7 @@
 use crate::checksum::Sum;
 use crate::fragment_position::Fragment;
 use crate::ipv4::Ipv4View;
-use crate::ipv6::Ipv6View;
+use crate::ipv6::{ExtensionFault, Ipv6View};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Protocol number of ICMP for IPv4 (RFC 792).
@@ -224,6 +224,19 @@ impl<'a> IpView<'a> {
             IpView::V6(_) => true,
         }
     }
+    /// Why a host must discard the packet because of its IPv6 extension headers.
+    pub const fn extension_fault(&self) -> Option<ExtensionFault> {
+        match self {
+            IpView::V4(_) => None,
+            IpView::V6(ip) => ip.fault(),
+        }
+    }
+
+    /// True for an IPv4 packet with a source route that has not ended here.
+    pub fn is_source_routed(&self) -> bool {
+        matches!(self, IpView::V4(ip) if ip.is_source_routed())
+    }
+
     /// The protocol number of ICMP for this version.
     #[inline]
     pub const fn icmp_protocol(&self) -> u8 {

@@ -117,6 +117,21 @@ impl<'a> Ipv4View<'a> {
     pub const fn dst(&self) -> Ipv4Addr {
         Ipv4Addr::new(self.fixed[16], self.fixed[17], self.fixed[18], self.fixed[19])
     }
+    /// True if there is a source route, loose or strict, with addresses left (RFC 791 §3.1).
+    pub fn is_source_routed(&self) -> bool {
+        const LOOSE: u8 = 131;
+        const STRICT: u8 = 137;
+        let mut options = self.options;
+        loop {
+            options = match *options {
+                [] | [0, ..] => return false,
+                [1, ref rest @ ..] => rest,
+                [LOOSE | STRICT, len, pointer, ..] => return pointer <= len,
+                [_, len, ..] => options.get(usize::from(len.max(2))..).unwrap_or(&[]),
+                [_] => return false,
+            };
+        }
+    }
     /// The options, unparsed.
     pub const fn options(&self) -> &'a [u8] {
         self.options

@@ -18,6 +18,13 @@ pub const FRAGMENT_LEN: usize = 8;
 
 /// Next header number of hop-by-hop options (RFC 8200 §4.3).
 pub const HOP_BY_HOP: u8 = 0;
+/// Code of a parameter problem: an erroneous field (RFC 4443 §3.4).
+pub const ERRONEOUS_FIELD: u8 = 0;
+/// Code of a parameter problem: an unrecognized next header.
+pub const UNRECOGNIZED_HEADER: u8 = 1;
+/// Code of a parameter problem: an unrecognized option.
+pub const UNRECOGNIZED_OPTION: u8 = 2;
+
 /// Next header number of the routing header (§4.4).
 pub const ROUTING: u8 = 43;
 /// Next header number of the fragment header (§4.5).
@@ -26,6 +33,20 @@ pub const FRAGMENT: u8 = 44;
 pub const DESTINATION_OPTIONS: u8 = 60;
 /// Next header number for "no next header" (§4.7).
 pub const NO_NEXT_HEADER: u8 = 59;
+
+/// Why a host must discard a packet because of its extension headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtensionFault {
+    /// Without an answer.
+    Silent,
+    /// With a parameter problem message (RFC 4443 §3.4).
+    ParameterProblem {
+        /// Its code.
+        code: u8,
+        /// Offset of the field, in bytes from the start of the IPv6 header.
+        pointer: u8,
+    },
+}
 
 /// A view of an IPv6 header with the extension headers behind it that could be parsed. The version is 6.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +59,7 @@ pub struct Ipv6View<'a> {
     /// The same field of the previous header. For a fragment, it contains the number of the fragment header.
     before_at: u8,
     fragment: Option<Fragment>,
+    fault: Option<ExtensionFault>,
 }
 
 impl<'a> Ipv6View<'a> {
@@ -64,6 +86,7 @@ impl<'a> Ipv6View<'a> {
             protocol_at: 6,
             before_at: 6,
             fragment: None,
+            fault: None,
         };
         if is_extension(view.protocol) {
             view.parse_extensions(rest);
@@ -87,6 +110,9 @@ impl<'a> Ipv6View<'a> {
                 break;
             };
             let is_fragment = self.protocol == FRAGMENT;
+            if self.fault.is_none() {
+                self.fault = self.fault_of(header, len);
+            }
             self.before_at = self.protocol_at;
             // At most `MAX_IPV6_LEN`, so it fits.
             (self.protocol, self.protocol_at) = (*next, (IPV6_LEN + len) as u8);
@@ -104,6 +130,30 @@ impl<'a> Ipv6View<'a> {
         self.extensions = bytes.get(..len).unwrap_or(&[]);
     }
 
+    /// Why a host must discard the packet because of this extension header, `len` bytes behind the fixed
+    /// header.
+    fn fault_of(&self, header: &[u8], len: usize) -> Option<ExtensionFault> {
+        // At most `MAX_IPV6_LEN`, so it fits.
+        let problem = |code, at: usize| ExtensionFault::ParameterProblem { code, pointer: at as u8 };
+        let at = IPV6_LEN + len;
+        match self.protocol {
+            // RFC 8200 §4.1: only directly behind the fixed header.
+            HOP_BY_HOP if len > 0 => Some(problem(UNRECOGNIZED_HEADER, self.protocol_at())),
+            HOP_BY_HOP | DESTINATION_OPTIONS => match option_fault(header.get(2..)?)? {
+                OptionFault::Silent => Some(ExtensionFault::Silent),
+                OptionFault::Unrecognized { offset } => Some(problem(UNRECOGNIZED_OPTION, at + 2 + offset)),
+            },
+            // RFC 8200 §4.4, RFC 5095: no routing type is recognized.
+            ROUTING if header.get(3).is_some_and(|left| *left > 0) => Some(problem(ERRONEOUS_FIELD, at + 2)),
+            _ => None,
+        }
+    }
+
+    /// Why a host must discard the packet because of its extension headers. Behind the fragment header of a
+    /// fragment nothing is examined.
+    pub const fn fault(&self) -> Option<ExtensionFault> {
+        self.fault
+    }
     /// Length of this header and the parsed extension headers: 40 to 104 bytes.
     pub const fn header_len(&self) -> usize {
         IPV6_LEN + self.extensions.len()
@@ -170,6 +220,38 @@ impl<'a> Ipv6View<'a> {
         octets.copy_from_slice(&self.bytes[at..at + 16]);
         Ipv6Addr::from(octets)
     }
+}
+
+/// Why a packet with these options must be discarded.
+enum OptionFault {
+    Silent,
+    Unrecognized { offset: usize },
+}
+
+/// The first option that requires its packet to be discarded. Apart from padding none is recognized: the two
+/// highest bits of its type say what to do (RFC 8200 §4.2).
+fn option_fault(options: &[u8]) -> Option<OptionFault> {
+    /// Router alert (RFC 2711) concerns routers.
+    const ROUTER_ALERT: u8 = 5;
+    let mut offset = 0;
+    while let Some(kind) = options.get(offset) {
+        if *kind == 0 {
+            offset += 1;
+            continue;
+        }
+        let end = options.get(offset + 1).map(|len| offset + 2 + usize::from(*len));
+        // It is longer than its header.
+        let Some(end) = end.filter(|end| *end <= options.len()) else { return Some(OptionFault::Silent) };
+        match kind >> 6 {
+            _ if matches!(*kind, 1 | ROUTER_ALERT) => {}
+            0 => {}
+            1 => return Some(OptionFault::Silent),
+            // 3: not for a group, of which no message is sent in any case.
+            _ => return Some(OptionFault::Unrecognized { offset }),
+        }
+        offset = end;
+    }
+    None
 }
 
 const fn is_extension(number: u8) -> bool {

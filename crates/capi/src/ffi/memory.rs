@@ -9,17 +9,21 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::{iovec, socklen_t};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::SockFlag;
 use std::ffi::{CStr, c_char, c_void};
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// `len` bytes to read.
 pub fn bytes<'a>(at: *const u8, len: usize) -> nix::Result<&'a [u8]> {
     match (at.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Errno::EFAULT),
+        _ if is_impossible(len) => Err(Errno::EFAULT),
         // SAFETY: not null, and by the contract of this module `len` bytes that nothing changes during the
         // call. The length is below the limit of the system.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(at, limited(len)) }),
@@ -31,9 +35,15 @@ pub fn bytes_mut<'a>(at: *mut u8, len: usize) -> nix::Result<&'a mut [u8]> {
     match (at.is_null(), len) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Errno::EFAULT),
+        _ if is_impossible(len) => Err(Errno::EFAULT),
         // SAFETY: as in `bytes`, and nothing else accesses them during the call.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts_mut(at, limited(len)) }),
     }
+}
+
+/// True if no memory is so long: a negative number that was converted.
+const fn is_impossible(len: usize) -> bool {
+    len > isize::MAX as usize
 }
 
 /// Maximum number of bytes per call, as in Linux.
@@ -156,15 +166,29 @@ pub fn owned(fd: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// The library's own descriptors begin at this number, if the limit of the process permits. Programs that
-/// close a descriptor twice must not close one of these: without this library the number would be unused.
-const OWN_NUMBERS: RawFd = 512;
+/// The library's own descriptors begin at this number; 0: in the upper half of what the process may have.
+static OWN_NUMBERS: AtomicI32 = AtomicI32::new(0);
+/// They begin at a number in this range, unless somebody says otherwise: `select` takes numbers below 1024, and
+/// a larger table costs memory.
+const USUAL_NUMBERS: RangeInclusive<u64> = 512..=65_536;
 
-/// Moves a descriptor to a number that programs do not expect to be theirs.
+/// From now on the library's own descriptors begin at this number, if the limit of the process permits.
+pub fn set_own_numbers(first: RawFd) {
+    OWN_NUMBERS.store(first, Ordering::Release);
+}
+
+/// Moves a descriptor to a number that programs do not expect to be theirs. Programs that close a descriptor
+/// twice must not close it: without this library the number would be unused.
 pub fn aside(fd: OwnedFd) -> OwnedFd {
-    match fcntl(&fd, FcntlArg::F_DUPFD_CLOEXEC(OWN_NUMBERS)) {
-        Ok(other) => owned(other),
-        Err(_) => fd,
+    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default();
+    let usual = |part: u64| part.clamp(*USUAL_NUMBERS.start(), *USUAL_NUMBERS.end()) as RawFd;
+    // Whoever gives a number has raised the limit to three times that, and may raise both later.
+    let given = Some(OWN_NUMBERS.load(Ordering::Acquire)).filter(|first| *first > 0);
+    let given = given.map(|first| first.max(usual(soft / 3)));
+    let mut firsts = given.into_iter().chain([usual(soft / 2)]);
+    match firsts.find_map(|first| fcntl(&fd, FcntlArg::F_DUPFD_CLOEXEC(first)).ok()) {
+        Some(other) => owned(other),
+        None => fd,
     }
 }
 

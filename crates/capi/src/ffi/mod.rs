@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use std::ffi::c_int;
 
 pub use fork::watch_forks;
-pub use memory::{aside, borrowed, flags_of, has_hung_up, identity, owned, put_at};
+pub use memory::{aside, borrowed, flags_of, has_hung_up, identity, owned, put_at, set_own_numbers};
 pub use stack::options;
 
 /// The result, or -1 and `errno`. A panic would be a bug of the library; it ends here and does not reach C.

@@ -121,6 +121,8 @@ fn exchange(
     match sendmsg::<()>(end, parts, control, MsgFlags::MSG_NOSIGNAL, None) {
         // The descriptor is invalid.
         Err(Errno::EBADF) => return Err(Errno::EBADF),
+        // So is the memory of the program.
+        Err(Errno::EFAULT) => return Err(Errno::EFAULT),
         Err(_) => return Err(Errno::ENETDOWN),
         Ok(_) => {}
     }

@@ -11,9 +11,9 @@ use crate::scenario::parse_set;
 use crate::{scenario, terminal};
 use anyhow::{Context, Result, bail};
 pub(crate) use farpace_emulate::words;
-use farpace_emulate::{Captures, InterfaceLock, RealtimeNetwork, RealtimeOptions};
+use farpace_emulate::{Captures, RealtimeNetwork, RealtimeOptions};
 use farpace_lab::scenario::Scenario;
-use farpace_live::system::Setup;
+use farpace_live::system::{InterfaceLock, Setup};
 use farpace_process::interrupt;
 use farpace_units::Span;
 use interfaces::How;
@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long)]
     print: bool,
     /// Ends after this time; without it at Ctrl-C
-    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span_above_zero)]
     lasts: Option<Span>,
     /// Super-segments of up to 64 kB pass whole: many times faster, for rates, delays and queues in bytes
     #[arg(long)]
@@ -144,7 +144,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(warning) = summary.warning() {
         terminal::note(&warning);
     }
-    ran.map(|()| ExitCode::SUCCESS)
+    Ok(terminal::ended(ran))
 }
 
 fn scenario(args: &Args) -> Result<Scenario> {

@@ -9,8 +9,8 @@ mod libraries;
 mod program;
 mod words;
 
-use crate::up::place::{self, InterfacePrefix};
 use anyhow::{Context, Result};
+use farpace_live::InterfacePrefix;
 use farpace_units::ByteCount;
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", group = "device", conflicts_with_all = ["addr", "peer_addr", "gateway"])]
     wireguard: Option<PathBuf>,
     /// Address of the host with its network, IPv4 or IPv6; may be repeated [default: 10.77.0.2/24]
-    #[arg(long, value_name = "ADDR/BITS", value_parser = place::prefix)]
+    #[arg(long, value_name = "ADDR/BITS", value_parser = farpace_live::prefix)]
     addr: Vec<InterfacePrefix>,
     /// Address of the kernel on the TUN or TAP device [default: the first of the network]
     #[arg(long, value_name = "ADDR", conflicts_with = "iface")]

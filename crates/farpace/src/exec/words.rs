@@ -3,12 +3,16 @@
 use super::Args;
 use crate::device::advise;
 use crate::terminal;
-use crate::up::place::{self, InterfacePrefix};
+use crate::up::place;
 use anyhow::{Context, Result, bail};
 use farpace_live::device::udp_tunnel::WireguardFile;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
 use farpace_live::socket::SocketOptions;
-use farpace_live::{DeviceError, control_folder};
+use farpace_live::system::InterfaceLock;
+use farpace_live::{
+    DeviceError, InterfacePrefix, check_addresses, check_not_own, control_folder, kernel_addresses,
+    make_room_for_descriptors,
+};
 use farpace_tcp::config::Profile;
 use std::fmt::Write;
 use std::io::ErrorKind;
@@ -62,8 +66,12 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
     }
     let kernels = match (&args.iface, &tunnel) {
         (Some(_), _) | (_, Some(_)) => Vec::new(),
-        (None, None) => place::kernels(&ours, &args.peer_addr)?,
+        (None, None) => kernel_addresses(&ours, &args.peer_addr)?,
     };
+    if tunnel.is_none() {
+        check_addresses(&ours, &kernels, &args.gateway, args.mtu)?;
+        check_not_own(&ours)?;
+    }
     match (&args.tap, &args.iface) {
         _ if args.wireguard.is_some() => {
             // The library reads the file itself: no key is in the environment.
@@ -103,6 +111,10 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
         Ok(_) => say("control", name),
         Err(error) => terminal::note(&format!("`farpace ss` will not show this program: {error}")),
     }
+    let limit = make_room_for_descriptors().context("cannot raise the limit of descriptors")?;
+    if let Some(limit) = limit {
+        say("descriptors", limit.to_string());
+    }
     if let Some(path) = &args.pcap {
         // The program may go to another folder before its first socket; and who cannot write there learns it
         // now.
@@ -129,10 +141,13 @@ pub fn try_device(args: &Args) -> Result<()> {
         _ => advise(error, name),
     };
     if let Some(name) = &args.iface {
-        let tried = PacketSocket::open(&PacketConfig::new(name));
+        InterfaceLock::share(name)?;
+        let mac = Some(place::own_mac(name, &args.addr));
+        let tried = PacketSocket::open(&PacketConfig { mac, ..PacketConfig::new(name) });
         return tried.map(drop).map_err(|error| refused(error, name));
     }
     let (name, tap) = args.tap.as_deref().map_or((tun(args), false), |name| (name, true));
+    InterfaceLock::take_addresses(ours(args, None).iter().map(|own| own.0), name)?;
     let tried = Tun::open(&TunConfig { tap, ..TunConfig::new(name) });
     tried.map(drop).map_err(|error| refused(error, name))
 }

@@ -50,9 +50,15 @@ docs/kernel.md.
 Exit codes: 0 done, 1 `doctor` finds that it does not work here, 2 no rights, a kernel that refuses, or a \
 build without BPF.";
 
+/// What a build without the feature says.
+#[cfg(not(feature = "kernel"))]
+const NO_BPF: &str = "this build of farpace has no BPF programs. One that has: tools/setup kernel && \
+    cargo build --release -p farpace --features kernel (it needs clang and libelf)";
+
 /// The arguments of `farpace kernel`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[cfg_attr(not(feature = "kernel"), command(before_help = NO_BPF))]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -231,10 +237,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// Always.
 #[cfg(not(feature = "kernel"))]
 pub fn run(_: &Args) -> Result<ExitCode> {
-    anyhow::bail!(
-        "this build of farpace has no BPF programs. One that has: tools/setup kernel && \
-         cargo build --release -p farpace --features kernel (it needs clang and libelf)"
-    )
+    anyhow::bail!("{NO_BPF}")
 }
 
 /// Sets that dead processes have left in the kernel: none without BPF.

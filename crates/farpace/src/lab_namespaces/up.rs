@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, short)]
     foreground: bool,
     /// Ends after this time; without it when it is taken down
-    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span_above_zero)]
     lasts: Option<Span>,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]

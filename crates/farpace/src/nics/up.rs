@@ -4,7 +4,7 @@ use crate::emulate::words;
 use crate::realtime::{LateTolerance, RealtimeFigures, until};
 use crate::terminal;
 use anyhow::{Result, bail};
-use farpace_emulate::{DriveObserver, below, drive, lateness_line};
+use farpace_emulate::{DriveObserver, ReturningNic, below, drive, lateness_line};
 use farpace_link::multi_nic::{MAX_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
 use farpace_live::{Device, Driver};
 use farpace_path::world::{ElementId, World};
@@ -15,6 +15,7 @@ use farpace_wire::NicKind;
 use serde_json::json;
 use std::net::IpAddr;
 use std::process::ExitCode;
+use std::sync::mpsc::Receiver;
 
 /// The rate of a NIC whose driver does not say.
 const USUAL: Rate = Rate::from_mbit(1_000);
@@ -38,7 +39,7 @@ pub struct Args {
     #[arg(long = "nic", value_name = "NIC", value_parser = nic, required = true)]
     nics: Vec<(String, Option<Rate>)>,
     /// An address of the host on all of them together, with its network; may be repeated
-    #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = below::address)]
+    #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = farpace_live::prefix)]
     addresses: Vec<(IpAddr, u8)>,
     /// The name of the TAP device
     #[arg(long, value_name = "NAME", default_value = "far0")]
@@ -63,7 +64,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "resequence")]
     no_resequence: bool,
     /// Ends after this time; without it at Ctrl-C
-    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span_above_zero)]
     lasts: Option<Span>,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
@@ -86,7 +87,7 @@ fn nic(text: &str) -> Result<(String, Option<Rate>), String> {
 /// `farpace nics up`.
 ///
 /// # Errors
-/// What the system does not allow, or a NIC that goes away.
+/// What the system does not allow.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.nics.len() > MAX_NICS {
         bail!("a host has at most {MAX_NICS} NICs, not {}", args.nics.len());
@@ -130,17 +131,21 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut driver = Driver::new(world, args.wait.wait())?;
     driver.attach_splitting(stack, Box::new(tap));
+    let mut changes = Vec::new();
     for (boundary, socket) in boundaries.into_iter().zip(sockets) {
-        driver.attach(boundary, Box::new(socket));
+        let (nic, told) = ReturningNic::new(socket)?;
+        driver.attach(boundary, Box::new(nic));
+        changes.push(told);
     }
     let paths: Vec<String> =
         names.iter().zip(&specs).map(|(name, spec)| format!("{name} ({})", spec.rate)).collect();
     terminal::note(&format!("{}, {mac}, over {}, {}.", args.tap, paths.join(" and "), until(args.lasts)));
     let names = names.into_iter().map(str::to_owned).collect();
-    let mut watch = NicsWatch { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
-    drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch)?;
+    let seen = vec![(0, 0); args.nics.len()];
+    let mut watch = NicsWatch { names, layer, seen, at: Instant::ZERO, changes };
+    let ran = drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch);
     summary(args, &driver, &watch)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(terminal::ended(ran))
 }
 
 struct NicsWatch {
@@ -148,9 +153,14 @@ struct NicsWatch {
     layer: ElementId,
     seen: Vec<(u64, u64)>,
     at: Instant,
+    changes: Vec<Receiver<String>>,
 }
 
 impl DriveObserver for NicsWatch {
+    fn look(&mut self, _: &mut Driver) -> Result<bool> {
+        self.changes.iter().flat_map(Receiver::try_iter).for_each(|line| terminal::note(&line));
+        Ok(false)
+    }
     fn lines(&mut self, driver: &mut Driver, now: Instant) -> Vec<String> {
         let passed = now.since(self.at).as_secs_f64().max(1e-9);
         self.at = now;

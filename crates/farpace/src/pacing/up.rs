@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "INTERFACE")]
     iface: String,
     /// An address of the host, with its network; may be repeated
-    #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = below::address)]
+    #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = farpace_live::prefix)]
     addresses: Vec<(IpAddr, u8)>,
     /// The name of the TAP device
     #[arg(long, value_name = "NAME", default_value = "far0")]
@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long)]
     gap_frames: bool,
     /// Ends after this time; without it at Ctrl-C
-    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span_above_zero)]
     lasts: Option<Span>,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
@@ -149,9 +149,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         until(args.lasts)
     ));
     let mut watch = PacingWatch { nic, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
-    drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch)?;
+    let ran = drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch);
     summary(args, &driver, nic)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(terminal::ended(ran))
 }
 
 /// What is late by more is made up for slowly: a little less than the time of one full frame at the rate of

@@ -13,12 +13,12 @@ use farpace_emulate::LiveFigures;
 use farpace_host::services::HostService;
 use farpace_host::{Host, ListenSettings, Secret};
 use farpace_live::socket::SocketOptions;
-use farpace_live::{ControlSocket, Driver, HostAccount, LiveCapture, default_memory};
+use farpace_live::{ControlSocket, Driver, HostAccount, InterfacePrefix, LiveCapture, default_memory};
 use farpace_path::world::World;
 use farpace_path::{BoundaryPort, Port};
 use farpace_process::interrupt;
 use farpace_units::{ByteCount, Instant, Span};
-use place::{HostDevice, InterfacePrefix};
+use place::HostDevice;
 use serde_json::json;
 use std::fs::File;
 use std::io::Read;
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "af-packet", requires = "iface")]
     mode: InterfaceMode,
     /// Address of the host with its network, IPv4 or IPv6; may be repeated [default: 10.77.0.2/24]
-    #[arg(long, value_name = "ADDR/BITS", value_parser = place::prefix)]
+    #[arg(long, value_name = "ADDR/BITS", value_parser = farpace_live::prefix)]
     addr: Vec<InterfacePrefix>,
     /// Address of the kernel on the TUN or TAP device [default: the first of the network]
     #[arg(long, value_name = "ADDR", conflicts_with = "iface")]
@@ -102,7 +102,7 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_enum, default_value = "sleep")]
     wait: LateTolerance,
     /// Ends after this time; without it at Ctrl-C
-    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span_above_zero)]
     lasts: Option<Span>,
     /// Print JSON: one line when the host is up, one at the end
     #[arg(long)]
@@ -169,13 +169,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         true => terminal::print(&(serde_json::to_string(&json!({ "end": account }))? + "\n"))?,
         false => terminal::print(&account.text())?,
     }
-    match ended {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => {
-            terminal::complain(&error);
-            Ok(ExitCode::from(terminal::FAILED))
-        }
-    }
+    Ok(terminal::ended(ended))
 }
 
 /// How the services listen.

@@ -5,12 +5,10 @@ use crate::device::{InterfaceMode, advise, open_xdp};
 use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_host::LocalLink;
-use farpace_live::Device;
 use farpace_live::device::udp_tunnel::{Dialled, WireguardFile};
-use farpace_live::device::{
-    PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel, own_interface_of, who_has,
-};
-use farpace_live::system::{Setup, SystemInterface};
+use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel, who_has};
+use farpace_live::system::{InterfaceLock, LockedDevice, Setup, SystemInterface};
+use farpace_live::{Device, InterfacePrefix, check_addresses, check_not_own, kernel_addresses};
 use farpace_process::interrupt;
 use farpace_wire::MacAddr;
 use std::net::IpAddr;
@@ -19,9 +17,6 @@ use std::time::Duration;
 
 /// How long a WireGuard peer with an endpoint is waited for.
 const DIAL_TIME: Duration = Duration::from_secs(5);
-
-/// An address and the bits of its network.
-pub type InterfacePrefix = (IpAddr, u8);
 
 /// A device, ready.
 pub struct HostDevice {
@@ -37,60 +32,6 @@ pub struct HostDevice {
     pub kernels: Vec<InterfacePrefix>,
     /// What was set on the machine beside.
     pub setup: Option<Setup>,
-}
-
-/// `10.77.0.2/24`.
-///
-/// # Errors
-/// Anything else.
-pub fn prefix(text: &str) -> Result<InterfacePrefix, String> {
-    let wrong = || {
-        format!(
-            "`{text}` is not an address with a prefix: expected something like 10.77.0.2/24 or fd77::2/64"
-        )
-    };
-    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
-    let (address, bits): (IpAddr, u8) =
-        (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    if bits > most || address.is_unspecified() || address.is_multicast() {
-        return Err(wrong());
-    }
-    Ok((address, bits))
-}
-
-/// The first address of the network of `ours` that is not `ours`.
-fn neighbour((ours, bits): InterfacePrefix) -> Result<InterfacePrefix> {
-    let first = |value: u128, width: u32| {
-        let host = width - u32::from(bits);
-        if host == 0 {
-            return None;
-        }
-        let network = value.checked_shr(host).unwrap_or(0).checked_shl(host).unwrap_or(0);
-        [network + 1, network + 2].into_iter().find(|other| *other != value)
-    };
-    let other = match ours {
-        IpAddr::V4(v4) => {
-            first(v4.to_bits().into(), 32).map(|bits| IpAddr::from((bits as u32).to_be_bytes()))
-        }
-        IpAddr::V6(v6) => first(v6.to_bits(), 128).map(|bits| IpAddr::from(bits.to_be_bytes())),
-    };
-    let other = other
-        .with_context(|| format!("the network {ours}/{bits} has no room for the kernel: give --peer-addr"))?;
-    Ok((other, bits))
-}
-
-/// The kernel's addresses on a device of ours: those that are given, or the first of each network.
-///
-/// # Errors
-/// A network has no room.
-pub fn kernels(ours: &[InterfacePrefix], given: &[IpAddr]) -> Result<Vec<InterfacePrefix>> {
-    let given = |ours: &InterfacePrefix| given.iter().find(|peer| peer.is_ipv4() == ours.0.is_ipv4());
-    let peer =
-        |ours: &InterfacePrefix| given(ours).map_or_else(|| neighbour(*ours), |peer| Ok((*peer, ours.1)));
-    let mut kernels = ours.iter().map(peer).collect::<Result<Vec<_>>>()?;
-    kernels.dedup();
-    Ok(kernels)
 }
 
 /// An address of our own, the same for the same name in each run, so that neighbours need not learn anew.
@@ -174,20 +115,20 @@ fn own(args: &Args) -> Result<HostDevice> {
         true => vec![(IpAddr::from([10, 77, 0, 2]), 24)],
         false => args.addr.clone(),
     };
-    let kernels = kernels(&ours, &args.peer_addr)?;
-    let config = TunConfig {
-        tap,
-        mtu: args.mtu.unwrap_or(1500),
-        addresses: kernels.clone(),
-        offload: !args.no_offload,
-        ..TunConfig::new(name)
-    };
+    let kernels = kernel_addresses(&ours, &args.peer_addr)?;
+    let mtu = args.mtu.unwrap_or(1500);
+    check_addresses(&ours, &kernels, &args.gateway, Some(mtu))?;
+    check_not_own(&ours)?;
+    let locks = InterfaceLock::take_addresses(ours.iter().map(|own| own.0), name)?;
+    let config =
+        TunConfig { tap, mtu, addresses: kernels.clone(), offload: !args.no_offload, ..TunConfig::new(name) };
     let device = Tun::open(&config).map_err(|error| advise(error, name))?;
     let link = tap.then(|| {
         (own_mac(name, &ours), LocalLink { prefixes: ours.clone(), gateways: routers(args, &kernels) })
     });
     let what = if tap { "a TAP device" } else { "a TUN device" };
-    Ok(HostDevice { device: Box::new(device), what: what.to_owned(), link, ours, kernels, setup: None })
+    let device = Box::new(LockedDevice::new(Box::new(device), locks));
+    Ok(HostDevice { device, what: what.to_owned(), link, ours, kernels, setup: None })
 }
 
 fn routers(args: &Args, kernels: &[InterfacePrefix]) -> Vec<IpAddr> {
@@ -208,6 +149,15 @@ fn beside(args: &Args, name: &str) -> Result<HostDevice> {
         );
     }
     let ours = args.addr.clone();
+    check_addresses(&ours, &[], &args.gateway, args.mtu)?;
+    let locks = match args.mode {
+        InterfaceMode::AfPacket => {
+            check_not_own(&ours)?;
+            InterfaceLock::share(name)?
+        }
+        // In place of the machine, the host may have its address.
+        InterfaceMode::AfXdp => InterfaceLock::take_all([name].into_iter())?,
+    };
     let mac = own_mac(name, &ours);
     let interface = SystemInterface::here(name);
     let (mut device, what, setup): (Box<dyn Device>, String, Setup) = match args.mode {
@@ -238,27 +188,15 @@ fn beside(args: &Args, name: &str) -> Result<HostDevice> {
             (Box::new(device), what, setup)
         }
     };
-    check_free(device.as_mut(), &ours, mac, args.mode)?;
+    check_free(device.as_mut(), &ours, mac)?;
+    let device = Box::new(LockedDevice::new(device, locks));
     let link = Some((mac, LocalLink { prefixes: ours.clone(), gateways: args.gateway.clone() }));
     Ok(HostDevice { device, what, link, ours, kernels: Vec::new(), setup: Some(setup) })
 }
 
 /// Refuses addresses that somebody has: two machines would get the packets of one.
-fn check_free(
-    device: &mut dyn Device,
-    ours: &[InterfacePrefix],
-    mac: MacAddr,
-    mode: InterfaceMode,
-) -> Result<()> {
+fn check_free(device: &mut dyn Device, ours: &[InterfacePrefix], mac: MacAddr) -> Result<()> {
     let addresses: Vec<IpAddr> = ours.iter().map(|(address, _)| *address).collect();
-    // In place of the machine, the host may have its address.
-    if mode == InterfaceMode::AfPacket {
-        for address in &addresses {
-            if let Some(interface) = own_interface_of(*address) {
-                bail!("{address} is this machine's own, on {interface}: give the host one that nobody has");
-            }
-        }
-    }
     let name = device.info().name.clone();
     let asked = who_has(device, &addresses, mac).with_context(|| format!("cannot ask on `{name}`"))?;
     if let Some((address, who)) = asked {
@@ -271,31 +209,11 @@ fn check_free(
 mod tests {
     use super::*;
 
-    /// Breaks: the kernel gets our own address, or one of another network.
-    #[test]
-    fn the_kernel_gets_an_address_beside_ours() {
-        for (ours, kernels) in [
-            ("10.77.0.2/24", "10.77.0.1/24"),
-            ("10.77.0.1/24", "10.77.0.2/24"),
-            ("fd77::2/64", "fd77::1/64"),
-            ("10.0.0.6/30", "10.0.0.5/30"),
-            ("200.1.2.3/1", "128.0.0.1/1"),
-        ] {
-            let ours = prefix(ours).unwrap();
-            let (address, bits) = neighbour(ours).unwrap();
-            assert_eq!(format!("{address}/{bits}"), kernels);
-        }
-        assert!(neighbour(prefix("10.0.0.1/32").unwrap()).is_err());
-        for bad in ["10.77.0.2", "10.77.0.2/33", "fd77::/129", "0.0.0.0/0", "224.0.0.1/24", "x/8"] {
-            assert!(prefix(bad).is_err(), "{bad}");
-        }
-    }
-
     /// Breaks: two hosts of ours on one Ethernet have one address, or it is that of a group.
     #[test]
     fn own_addresses_differ() {
-        let a = own_mac("eth0", &[prefix("10.0.0.1/24").unwrap()]);
-        let b = own_mac("eth0", &[prefix("10.0.0.2/24").unwrap()]);
+        let a = own_mac("eth0", &[farpace_live::prefix("10.0.0.1/24").unwrap()]);
+        let b = own_mac("eth0", &[farpace_live::prefix("10.0.0.2/24").unwrap()]);
         assert!(a != b && a.0[0] == 2 && b.0[0] == 2);
     }
 }

@@ -65,6 +65,55 @@ fn two_nics_carry_one_connection_in_real_time() {
     assert_eq!(parameter(&a, "ipv4/conf/eth1/arp_ignore"), "0");
 }
 
+/// Breaks: one NIC that vanishes takes the network of the whole host down; or it is not used again when it
+/// returns; or its undo journal stays for ever.
+#[test]
+fn the_other_nics_go_on_when_one_vanishes() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let [a, b] = ["a", "b"].map(|name| Namespace::create(&unique(name)).unwrap());
+    let veth = |number: u8| {
+        let mac = |end: u8| format!("02:00:00:00:0{number}:0{end}");
+        let (near, far) = (mac(1), mac(2));
+        a.configure(&format!(
+            "link add eth{number} address {near} type veth peer name eth{number} address {far} netns {}\n\
+             link set eth{number} up\n",
+            b.name()
+        ))
+        .unwrap();
+        b.configure(&format!("link set eth{number} up\n")).unwrap();
+    };
+    veth(1);
+    veth(2);
+    let up = |host: &Namespace, address: &str| -> Child {
+        let words = ["nics", "up", "--addr", address, "--nic", "eth1=1G", "--nic", "eth2=1G", "--json"];
+        running(host, &words, "far0, ")
+    };
+    let hosts = [up(&a, "10.1.0.1/24"), up(&b, "10.1.0.2/24")];
+    let bytes = 1_000_000;
+    transfer(&a, &b, B, bytes);
+    a.configure("link del eth2\n").unwrap();
+    transfer(&a, &b, B, bytes);
+    veth(2);
+    let begun = std::time::Instant::now();
+    while parameter(&a, "ipv4/conf/eth2/arp_ignore") != "8" {
+        assert!(begun.elapsed() < Duration::from_secs(20), "eth2 is not taken again");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    transfer(&a, &b, B, bytes);
+    for host in hosts {
+        let output = interrupt(host);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("`eth2` has been removed") && said.contains("`eth2` is back, and"), "{said}");
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["nics"].as_array().map(Vec::len), Some(2), "{summary}");
+    }
+    assert_eq!(parameter(&a, "ipv4/conf/eth2/arp_ignore"), "0");
+}
+
 /// Breaks: an interface that keeps its address is taken, and what the kernel sends from it passes farpace by,
 /// silently; or the refusal does not tell the command that mends it.
 #[test]
@@ -83,6 +132,43 @@ fn an_interface_with_an_address_is_refused() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains("ip address del 10.1.0.1/24 dev eth1"), "{said}");
         assert_eq!(parameter(&a, "ipv4/conf/eth1/arp_ignore"), "0", "{said}");
+    }
+}
+
+/// Breaks: a device that is gone counts as wrong usage, and what was measured until then is lost.
+#[test]
+fn a_device_that_is_gone_ends_with_the_summary() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let a = Namespace::create(&unique("a")).unwrap();
+    for words in [
+        &["pacing", "up", "--iface", "eth1", "--rate", "50mbit", "--json"][..],
+        &["emulate", "eth1", "eth2", "--delay", "1ms", "--json"],
+        &["nics", "up", "--nic", "eth1=1G", "--nic", "eth2=1G", "--json"],
+    ] {
+        for number in [1, 2] {
+            let link =
+                format!("link add eth{number} type veth peer name far{number}\nlink set eth{number} up\n");
+            a.configure(&link).unwrap();
+        }
+        let (says, gone) = match words[0] {
+            "emulate" => ("Between", "eth1"),
+            "pacing" => ("far0, ", "eth1"),
+            _ => ("far0, ", "far0"),
+        };
+        let child = running(&a, words, says);
+        a.configure(&format!("link del {gone}\n")).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("the network has stopped"), "{words:?}: {said}");
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(summary.is_object(), "{words:?}: {summary}");
+        for number in [1, 2] {
+            let _ = a.configure(&format!("link del eth{number}\n"));
+        }
     }
 }
 

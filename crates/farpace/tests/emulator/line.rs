@@ -77,7 +77,7 @@ fn an_interface_has_one_emulator_and_its_end_is_told() {
     harness.between.configure("link del ea\n").unwrap();
     let output = emulator.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("the network has stopped"), "{said}");
+    assert!(output.status.code() == Some(1) && said.contains("the network has stopped"), "{said}");
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(summary["directions"][0]["bytes_out"].as_u64().unwrap() > 1_000_000, "{summary}");
 }

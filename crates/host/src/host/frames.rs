@@ -9,7 +9,8 @@ use farpace_tcp::PathError;
 use farpace_tcp::config::MAX_SUPER_SEGMENT;
 use farpace_units::Seq;
 use farpace_wire::ip::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
-use farpace_wire::{MacAddr, Packet, Unreachable};
+use farpace_wire::ipv6::{ExtensionFault, NO_NEXT_HEADER};
+use farpace_wire::{IpView, MacAddr, Packet, Unreachable};
 use std::net::IpAddr;
 
 impl Host {
@@ -75,7 +76,8 @@ impl Host {
         }
         if let Ok((ip, tcp)) = packet.ip_tcp() {
             let (local, remote, header) = (ip.dst(), ip.src(), tcp.header());
-            if let Some(packet) = self.expected(local, remote, packet, cx) {
+            let is_faulty = is_faulty(&ip);
+            if let Some(packet) = self.expected((local, remote), is_faulty, packet, cx) {
                 let ports = (header.dst_port, header.src_port);
                 let tuple = Tuple { local, remote, local_port: ports.0, remote_port: ports.1 };
                 self.on_tcp(tuple, header, packet, cx);
@@ -83,10 +85,9 @@ impl Host {
             return;
         }
         let Some(packet) = self.internet.discover(packet, cx) else { return };
-        let Some((local, remote)) = packet.ip().map(|ip| (ip.dst(), ip.src())) else {
-            return cx.drop(packet, DropReason::Malformed);
-        };
-        if let Some(packet) = self.expected(local, remote, packet, cx) {
+        let about = packet.ip().map(|ip| ((ip.dst(), ip.src()), is_faulty(&ip)));
+        let Some((ends, is_faulty)) = about else { return cx.drop(packet, DropReason::Malformed) };
+        if let Some(packet) = self.expected(ends, is_faulty, packet, cx) {
             self.on_ip(packet, cx);
         }
     }
@@ -103,7 +104,13 @@ impl Host {
     }
 
     /// `packet`, if it is for us and from somebody.
-    fn expected(&mut self, local: IpAddr, remote: IpAddr, packet: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
+    fn expected(
+        &mut self,
+        (local, remote): (IpAddr, IpAddr),
+        is_faulty: bool,
+        packet: Packet,
+        cx: &mut Cx<'_>,
+    ) -> Option<Packet> {
         let ours = self.internet.is_ours(local);
         let (_, station) = packet.macs();
         if self.shares_line && !ours && station != self.internet.mac() && !station.is_multicast() {
@@ -113,6 +120,12 @@ impl Host {
         }
         let why = if !ours {
             DropReason::NoRoute
+        } else if is_faulty {
+            let fault = packet.ip().and_then(|ip| ip.extension_fault());
+            if let Some(ExtensionFault::ParameterProblem { code, pointer }) = fault {
+                self.internet.complain(IcmpError::ParameterProblem { code, pointer }, &packet, cx);
+            }
+            DropReason::Malformed
         } else if self.internet.is_martian(remote) {
             DropReason::Martian
         } else {
@@ -136,6 +149,8 @@ impl Host {
             PROTOCOL_ICMP | PROTOCOL_ICMPV6 => self.on_icmp(packet, cx),
             PROTOCOL_UDP => self.on_udp(packet, cx),
             PROTOCOL_TCP => cx.drop(packet, DropReason::Malformed),
+            // RFC 8200 §4.7: nothing follows, which is no error.
+            NO_NEXT_HEADER if matches!(ip, IpView::V6(_)) => cx.consume(packet),
             _ => {
                 self.internet.complain(IcmpError::ProtocolUnreachable, &packet, cx);
                 cx.drop(packet, DropReason::NoListener);
@@ -198,4 +213,10 @@ impl Host {
         };
         self.on_path_error(&Tuple { local, remote, local_port, remote_port }, error, seq, cx);
     }
+}
+
+/// A host discards the packet because of its IPv6 extension headers, or because a source route sends it on to
+/// others (RFC 7126 §4.3).
+fn is_faulty(ip: &IpView<'_>) -> bool {
+    ip.extension_fault().is_some() || ip.is_source_routed()
 }

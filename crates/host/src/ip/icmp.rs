@@ -46,6 +46,13 @@ pub enum IcmpError {
     TtlExceeded,
     /// The fragments did not come together.
     ReassemblyTimeExceeded,
+    /// A field of the IPv6 headers (RFC 4443 §3.4).
+    ParameterProblem {
+        /// What is wrong with it.
+        code: u8,
+        /// Where it is, in bytes from the start of the packet.
+        pointer: u8,
+    },
 }
 
 /// Sends errors, no more than [`MAX_ERRORS_PER_SECOND`].
@@ -116,6 +123,9 @@ fn message<'a>(error: IcmpError, ip: &IpView<'_>, quoted: &'a [u8]) -> Icmp<'a> 
         }
         (IcmpError::TooBig { mtu }, _) => {
             Icmp::TooBig { mtu: u32::try_from(mtu.get()).unwrap_or(u32::MAX), quoted }
+        }
+        (IcmpError::ParameterProblem { code, pointer }, _) => {
+            Icmp::ParameterProblem { code, pointer: pointer.into(), quoted }
         }
         (IcmpError::TtlExceeded, _) => Icmp::TimeExceeded { code: 0, quoted },
         (IcmpError::ReassemblyTimeExceeded, _) => Icmp::TimeExceeded { code: 1, quoted },

@@ -131,8 +131,11 @@ pub enum DeviceError {
     /// The interface does not carry Ethernet frames.
     #[error("`{0}` is no Ethernet interface")]
     NotEthernet(String),
+    /// The loopback interface.
+    #[error("`{0}` is the loopback interface, which reaches no other machine: choose another")]
+    Loopback(String),
     /// An invalid interface name.
-    #[error("`{0}` cannot be the name of an interface: 1 to 15 characters, no `/`, no blanks")]
+    #[error("`{0}` cannot be the name of an interface: 1 to 15 characters, no `/`, no `%`, no blanks")]
     BadName(String),
     /// Packets of the interface do not fit into the chunks of AF_XDP.
     #[error(
@@ -161,10 +164,10 @@ fn removed() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the interface has been removed")
 }
 
-/// True if the system accepts this name for an interface.
+/// True if the system accepts this name for an interface as it is: it replaces `%d` by a number.
 pub fn is_interface_name(name: &str) -> bool {
     (1..=15).contains(&name.len())
         && name != "."
         && name != ".."
-        && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/' && byte != b':')
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"/:%".contains(&byte))
 }

@@ -21,7 +21,9 @@ const LONGEST: usize = 65_535 + 22;
 /// Length of the two addresses before the type or tag of a frame.
 const ADDRESSES: usize = 12;
 /// Link types with Ethernet frames (`ARPHRD_ETHER`, `ARPHRD_LOOPBACK`).
-pub(super) const ETHERNET_LIKE: [u16; 2] = [1, 772];
+pub(super) const ETHERNET_LIKE: [u16; 2] = [1, LOOPBACK];
+/// The link type of the loopback interface.
+const LOOPBACK: u16 = 772;
 
 /// Configuration of a packet socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +121,10 @@ impl PacketSocket {
         let (kind, own) = address.map_err(DeviceError::system(format!("read the address of `{name}`")))?;
         if !ETHERNET_LIKE.contains(&kind) {
             return Err(DeviceError::NotEthernet(name.clone()));
+        }
+        // A host of its own there would reach nobody.
+        if kind == LOOPBACK && config.mac.is_some() {
+            return Err(DeviceError::Loopback(name.clone()));
         }
         let mtu = sys::mtu(fd, name).map_err(DeviceError::system(format!("read the MTU of `{name}`")))?;
         let info = DeviceInfo {

@@ -58,8 +58,8 @@ pub(super) struct AcceptQueue {
 pub(super) struct PendingConnections {
     open: VecDeque<Arc<Pipe>>,
     closed: bool,
-    /// Connections reset because the queue was full.
-    refused: u64,
+    /// Segments dropped because the queue was full.
+    overflows: u64,
     arrivals: u64,
     accepted: u64,
 }
@@ -91,17 +91,22 @@ impl AcceptQueue {
     fn how(&self) -> MutexGuard<'_, Listening> {
         self.how.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Offers an established connection. False: the queue is full, or the listener is closed.
+    /// Offers an established connection. False: the listener is closed.
     fn offer(&self, pipe: Arc<Pipe>) -> bool {
-        let max = self.how().backlog;
         self.shared.with(|waiting| {
-            let room = !waiting.closed && waiting.open.len() < max;
-            if room {
+            if !waiting.closed {
                 waiting.open.push_back(pipe);
                 waiting.arrivals += 1;
-            } else {
-                waiting.refused += 1;
             }
+            !waiting.closed
+        })
+    }
+    /// False while the queue is full: what would establish another connection is dropped.
+    fn has_room(&self) -> bool {
+        let max = self.how().backlog;
+        self.shared.with(|waiting| {
+            let room = waiting.closed || waiting.open.len() < max;
+            waiting.overflows += u64::from(!room);
             room
         })
     }
@@ -137,7 +142,7 @@ impl LiveListener {
         });
         let weak: Weak<dyn Interrupt> = Arc::<AcceptQueue>::downgrade(&queue);
         registry.enter(place, weak);
-        let (guard, id) = (ListenerGuard(queue.clone()), bound.id());
+        let (guard, room, id) = (ListenerGuard(queue.clone()), queue.clone(), bound.id());
         let opened = call_host(&**engine, move |host, _| {
             let factory = move || -> Box<dyn Application> {
                 let queue = guard.0.clone();
@@ -147,7 +152,9 @@ impl LiveListener {
                 pipe.cap_rate(how.rate_cap);
                 Box::new(Bridge::announced(pipe, move |pipe| queue.offer(pipe)))
             };
-            host.listen_on(id, settings, factory)
+            let listens = host.listen_on(id, settings, factory);
+            host.ask_for_room(id, move || room.has_room());
+            listens
         })?;
         opened.map_err(|_: ListenError| Errno::EADDRINUSE)?;
         Ok(LiveListener {
@@ -236,9 +243,10 @@ impl LiveListener {
     pub fn interrupt(&self) {
         self.queue.shared.interrupt();
     }
-    /// Number of connections reset because the queue was full.
-    pub fn refused(&self) -> u64 {
-        self.queue.shared.with(|waiting| waiting.refused)
+    /// Number of segments that were dropped because the queue was full: SYNs, and the last segments of
+    /// handshakes. Their senders try again.
+    pub fn overflows(&self) -> u64 {
+        self.queue.shared.with(|waiting| waiting.overflows)
     }
     /// The operations that are possible without waiting.
     pub fn readiness(&self) -> Readiness {

@@ -8,7 +8,7 @@ use serde::de::value::{Error as NameError, StrDeserializer};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Default backlog of a listener. Further connections are reset.
+/// Default backlog of a listener. The peers of further connections try again.
 pub const DEFAULT_BACKLOG: usize = 1024;
 /// Length of TCP and IPv4 headers without options.
 const HEADERS: u16 = 40;

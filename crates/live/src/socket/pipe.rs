@@ -208,6 +208,9 @@ impl Pipe {
         let mut reader = locked(&self.reader);
         let mut read = 0;
         while read < limit {
+            if reader.mark == Some(reader.offset) && read > 0 {
+                break; // a read ends at the urgent byte; fetching would skip it
+            }
             match self.fetch(&mut reader, false, read > 0) {
                 Ok(PipeStatus::Data) => {}
                 Ok(PipeStatus::End) => return Ok(read),

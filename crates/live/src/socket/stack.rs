@@ -15,6 +15,7 @@ use crate::control::{ControlError, ControlSocket};
 use crate::device::udp_tunnel::random_bytes;
 use crate::device::{Device, DeviceError, Tun, TunConfig};
 use crate::driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};
+use crate::host_addresses::{InterfacePrefix, broadcast_of};
 use crate::system::default_memory;
 use crate::{LiveCapture, LiveCaptureError};
 use farpace_host::{Bind, ConnectError, Host, LocalAddress, LocalLink, Secret};
@@ -24,9 +25,9 @@ use farpace_units::{ByteCount, Rate};
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -60,6 +61,8 @@ pub struct StackOptions {
     pub capture: Option<PathBuf>,
     /// Memory limit of the connections; none: [`default_memory`].
     pub memory: Option<ByteCount>,
+    /// The addresses with their networks: datagrams to the broadcast addresses of these need SO_BROADCAST.
+    pub networks: Vec<InterfacePrefix>,
 }
 
 /// A host on a device, run by a thread of its own, and the sockets of that host.
@@ -90,6 +93,8 @@ struct StackInner {
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
     mtu: u16,
+    /// The broadcast addresses of its networks, if it knows these.
+    broadcasts: OnceLock<Vec<IpAddr>>,
     /// The thread of a driver, to be stopped with the stack.
     thread: Mutex<Option<RunningStack>>,
     control: Mutex<Option<ControlSocket>>,
@@ -160,7 +165,8 @@ impl Stack {
             return Err(StackError::Driver(DriverError::Wait(none)));
         };
         let (address, more, mtu) = (*address, more.to_vec(), device.info().mtu);
-        Stack::start("farpace-stack", mtu, move || {
+        let broadcasts = options.networks.iter().copied().filter_map(broadcast_of).collect();
+        let stack = Stack::start("farpace-stack", mtu, move || {
             let mut host = Host::new(address, secret);
             host.set_memory_limit(options.memory.unwrap_or_else(default_memory));
             more.into_iter().for_each(|address| host.add_address(address));
@@ -172,8 +178,16 @@ impl Stack {
             if let Some(path) = options.capture {
                 LiveCapture::begin(&path, "farpace", &mut driver)?;
             }
-            Ok(driver)
-        })
+            Ok::<_, StackError>(driver)
+        })?;
+        // It is new, so it has none yet.
+        let _ = stack.0.broadcasts.set(broadcasts);
+        Ok(stack)
+    }
+    /// True if this address is that of all hosts of a network.
+    pub(super) fn is_broadcast(&self, to: IpAddr) -> bool {
+        let own = self.0.broadcasts.get();
+        to == IpAddr::V4(Ipv4Addr::BROADCAST) || own.is_some_and(|own| own.contains(&to))
     }
     /// Like [`on_device`](Stack::on_device), on a new TUN device.
     ///
@@ -202,6 +216,7 @@ impl Stack {
     pub fn over(engine: Arc<dyn Engine>, mtu: u16) -> Self {
         let registry = Arc::default();
         Stack(Arc::new(StackInner {
+            broadcasts: OnceLock::new(),
             engine,
             registry,
             mtu,

@@ -4,6 +4,7 @@
 //! doctor --clean` can revert the changes even after the process was killed.
 
 pub(crate) mod ethtool;
+mod interface_lock;
 mod journal;
 mod memory;
 mod namespace;
@@ -15,6 +16,7 @@ mod undo;
 
 use ethtool::set_offload;
 pub use ethtool::{Offload, offload};
+pub use interface_lock::{InterfaceLock, LockedDevice};
 pub use journal::{Journal, clean, journals, state_folder};
 pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
@@ -61,8 +63,21 @@ pub enum SystemError {
     /// It exists already, and may belong to another program.
     #[error("there is already {0}: choose another name, or remove it")]
     InUse(String),
+    /// Another process uses it.
+    #[error("`{what}` is in use by {holder}: {why}")]
+    Locked {
+        /// An interface or an address.
+        what: String,
+        /// The process.
+        holder: String,
+        /// The harm, and what to do.
+        why: &'static str,
+    },
+    /// The same interface twice.
+    #[error("`{0}` is given twice")]
+    Twice(String),
     /// An invalid name of an interface or namespace.
-    #[error("`{0}` cannot be a name here: 1 to 15 characters, no `/`, no `:`, no blanks")]
+    #[error("`{0}` cannot be a name here: 1 to 15 characters, no `/`, no `:`, no `%`, no blanks")]
     BadName(String),
     /// There is no setup of this name.
     #[error("nothing was set up under the name `{0}`")]
@@ -167,6 +182,7 @@ impl Setup {
         undo: SystemUndo,
         work: impl FnOnce() -> Result<T, SystemError>,
     ) -> Result<T, SystemError> {
+        let undo = undo.bound_to_interface();
         self.locked(|journal| {
             journal.steps.push(undo);
             let done = journal.write().and_then(|()| work());

@@ -13,6 +13,13 @@ fn path(name: &str) -> PathBuf {
     Path::new("/proc/sys").join(name.chars().map(swap).collect::<String>())
 }
 
+/// The interface whose parameter this is, such as `eth0` of `net.ipv4.conf.eth0.rp_filter`.
+pub(super) fn interface_of(name: &str) -> Option<String> {
+    let words: Vec<&str> = name.split('.').collect();
+    let ["net", "ipv4" | "ipv6", "conf" | "neigh", interface, _] = words[..] else { return None };
+    (!matches!(interface, "all" | "default")).then(|| interface.replace('/', "."))
+}
+
 /// Reads a parameter in the namespace of this thread.
 ///
 /// # Errors
@@ -30,4 +37,22 @@ pub fn read(name: &str) -> Result<String, SystemError> {
 pub fn write(name: &str, value: &str) -> Result<(), SystemError> {
     let done = std::fs::write(path(name), value);
     done.map_err(|error| SystemError::System { what: format!("set {name} to {value}"), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: the parameter of an interface is taken for one of the machine, and is set again on another
+    /// interface of the same name.
+    #[test]
+    fn parameters_of_interfaces_name_them() {
+        assert_eq!(interface_of("net.ipv4.conf.eth0/5.arp_ignore").as_deref(), Some("eth0.5"));
+        assert_eq!(interface_of("net.ipv6.neigh.p2.retrans_time_ms").as_deref(), Some("p2"));
+        for other in
+            ["net.ipv4.conf.all.rp_filter", "net.ipv6.conf.default.forwarding", "net.ipv4.ip_forward"]
+        {
+            assert_eq!(interface_of(other), None, "{other}");
+        }
+    }
 }

@@ -39,9 +39,34 @@ pub enum SystemUndo {
     },
     /// Remove a folder of a BPF file system: what is pinned there goes from the kernel.
     Pins(PathBuf),
+    /// Revert a change of an interface that existed before. A later interface of the same name is another
+    /// one, and stays as it is.
+    OfInterface {
+        /// The interface.
+        interface: SystemInterface,
+        /// Its index.
+        index: u32,
+        /// The reversal.
+        undo: Box<SystemUndo>,
+    },
 }
 
 impl SystemUndo {
+    /// The same for only the interface that now has the name of the one that this changes.
+    pub(super) fn bound_to_interface(self) -> Self {
+        let interface = match &self {
+            SystemUndo::Offload(interface, _) | SystemUndo::Tool(interface, _) => Some(interface.clone()),
+            SystemUndo::Sysctl { namespace, name, .. } => {
+                sysctl::interface_of(name).map(|name| SystemInterface { namespace: namespace.clone(), name })
+            }
+            _ => None,
+        };
+        match interface.and_then(|interface| Some((index(&interface)?, interface))) {
+            Some((index, interface)) => SystemUndo::OfInterface { interface, index, undo: Box::new(self) },
+            None => self,
+        }
+    }
+
     /// The interface that this removes, if any.
     pub(super) fn removes(&self) -> Option<&SystemInterface> {
         match self {
@@ -56,6 +81,7 @@ impl SystemUndo {
             SystemUndo::Namespace(name) => Some(name),
             SystemUndo::Pins(_) | SystemUndo::Batch { .. } => None,
             SystemUndo::Sysctl { namespace, .. } => namespace.as_deref(),
+            SystemUndo::OfInterface { interface, .. } => interface.namespace.as_deref(),
             SystemUndo::Link(interface)
             | SystemUndo::Offload(interface, _)
             | SystemUndo::Tool(interface, _) => interface.namespace.as_deref(),
@@ -68,6 +94,7 @@ impl SystemUndo {
             SystemUndo::Batch { program, lines } => {
                 lines.iter().map(|line| format!("{} {line}", program.join(" "))).collect()
             }
+            SystemUndo::OfInterface { undo, .. } => undo.commands(),
             other => vec![other.to_string()],
         }
     }
@@ -92,7 +119,18 @@ impl SystemUndo {
                 _ => Ok(()),
             },
             SystemUndo::Sysctl { namespace, name, value } if there(namespace.as_deref()) => {
-                in_namespace(namespace.as_deref(), || sysctl::write(name, value))
+                match in_namespace(namespace.as_deref(), || sysctl::write(name, value)) {
+                    // The interface of the parameter was removed, and the parameter with it.
+                    Err(SystemError::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                        Ok(())
+                    }
+                    other => other,
+                }
+            }
+            SystemUndo::OfInterface { interface, index: before, undo }
+                if index(interface) == Some(*before) =>
+            {
+                undo.run()
             }
             SystemUndo::Offload(interface, all) if exists(interface) => {
                 in_namespace(interface.namespace.as_deref(), || {
@@ -144,6 +182,13 @@ fn there(namespace: Option<&str>) -> bool {
     namespace.is_none_or(|name| namespace::path(name).exists())
 }
 
+/// The index of the interface; none: it does not exist.
+fn index(interface: &SystemInterface) -> Option<u32> {
+    let find = || Ok(if_nametoindex(interface.name.as_str()).ok());
+    let namespace = interface.namespace.as_deref();
+    there(namespace).then(|| in_namespace(namespace, find).ok().flatten()).flatten()
+}
+
 /// True if the interface exists.
 pub(super) fn exists(interface: &SystemInterface) -> bool {
     let find = || Ok(if_nametoindex(interface.name.as_str()).is_ok());
@@ -166,6 +211,7 @@ impl fmt::Display for SystemUndo {
             }
             SystemUndo::Tool(_, arguments) => f.write_str(&arguments.join(" ")),
             SystemUndo::Batch { .. } => f.write_str(&self.commands().join("; ")),
+            SystemUndo::OfInterface { undo, .. } => undo.fmt(f),
             SystemUndo::Pins(folder) => write!(f, "BPF programs in {}", folder.display()),
         }
     }

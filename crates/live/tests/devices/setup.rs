@@ -81,6 +81,30 @@ fn changes_are_reverted() {
     });
 }
 
+/// Breaks: the journal of an interface that has vanished can never be cleaned; or a later interface of the same
+/// name gets the settings of the former one.
+#[test]
+fn a_vanished_interface_needs_no_reversal() {
+    alone(|| {
+        let outer = Setup::begin("outer").unwrap();
+        let (e, f) = (SystemInterface::here("e"), SystemInterface::here("f"));
+        outer.veth(&e, &f).unwrap();
+        let setup = Setup::begin("test").unwrap();
+        setup.sysctl(None, "net.ipv4.conf.e.arp_ignore", "8").unwrap();
+        setup.sysctl(None, "net.ipv4.conf.f.arp_ignore", "8").unwrap();
+        setup.mtu(&e, 1400).unwrap();
+        outer.undo().unwrap();
+        let other = Setup::begin("other").unwrap();
+        other.veth(&e, &SystemInterface::here("g")).unwrap();
+        std::fs::write("/proc/sys/net/ipv4/conf/e/arp_ignore", "3").unwrap();
+        other.mtu(&e, 1300).unwrap();
+        setup.undo().unwrap();
+        assert_eq!(sysctl::read("net.ipv4.conf.e.arp_ignore").unwrap(), "3");
+        assert!(everything().contains("mtu 1300"), "{}", everything());
+        other.undo().unwrap();
+    });
+}
+
 /// Breaks: an existing interface is restored to its former state.
 #[test]
 fn existing_interfaces_are_restored() {

@@ -142,7 +142,7 @@ impl PosixSocket {
         if to.port() == 0 {
             return Err(Errno::EINVAL);
         }
-        if to.ip() == IpAddr::from([255; 4]) && !self.values().is_on(Opt::Broadcast) {
+        if self.stack.is_broadcast(to.ip()) && !self.values().is_on(Opt::Broadcast) {
             return Err(Errno::EACCES);
         }
         if !is_host_address(to.ip()) && !to.ip().is_multicast() {

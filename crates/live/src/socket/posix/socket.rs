@@ -414,6 +414,9 @@ impl PosixSocket {
             SocketState::Listening(_) => Err(Errno::EISCONN),
             SocketState::Unbound | SocketState::Datagram(_) => {
                 let to = self.inward(given?)?;
+                if self.stack.is_broadcast(to.ip()) && !self.values().is_on(Opt::Broadcast) {
+                    return Err(Errno::EACCES);
+                }
                 if !is_host_address(to.ip()) && !to.ip().is_multicast() {
                     let all = to.ip() == IpAddr::V4(Ipv4Addr::BROADCAST);
                     return Err(if all { Errno::EACCES } else { Errno::ENETUNREACH });
