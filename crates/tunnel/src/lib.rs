@@ -17,6 +17,7 @@
 //! | connections in the clear | `stack` |
 //! | what limits a connection | `probe` |
 //! | services | `server` for transfers, `forward`, `perf` |
+//! | one forwarded connection | `relay` |
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ pub mod perf;
 mod probe;
 mod quantity;
 mod reach;
+mod relay;
 pub mod server;
 mod serving;
 pub mod shell_words;
@@ -57,9 +59,8 @@ pub use ticket::{Ticket, TicketError, TicketIdentity, TicketPlace};
 pub use words::{hide_words, ticket_of};
 
 use farpace_live::socket::{SocketOptions, Stream};
-use farpace_transfer::{FramedStream, kernel};
-use std::io;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use farpace_transfer::FramedStream;
+use std::net::Shutdown;
 use std::time::Duration;
 
 /// What the end that waits does for the other. In the tunnel each is a TCP port, in TLS a protocol name
@@ -93,7 +94,7 @@ impl Service {
     pub const fn protocol(self) -> &'static [u8] {
         match self {
             Service::Transfer => b"farpace-transfer/2",
-            Service::Forward => b"farpace-forward/1",
+            Service::Forward => b"farpace-forward/2",
             Service::Perf => b"farpace-perf/1",
             Service::Paths => b"farpace-paths/1",
         }
@@ -128,17 +129,6 @@ impl SecureStream {
         let line =
             FramedStream { reader: Box::new(reader), writer: Box::new(stream), close: Box::new(close) };
         SecureStream { line, finish: Box::new(finish), peer, probe }
-    }
-
-    /// A connection of the kernel, in the clear: for the ends of what is forwarded.
-    ///
-    /// # Errors
-    /// There are no descriptors left.
-    pub fn of_kernel(stream: TcpStream) -> io::Result<SecureStream> {
-        let peer = stream.peer_addr().map_or("?".to_owned(), |peer: SocketAddr| peer.to_string());
-        let (probe, finisher) = (TransferProbe::Kernel(stream.try_clone()?), stream.try_clone()?);
-        let finish = move || drop(finisher.shutdown(Shutdown::Write));
-        Ok(SecureStream { line: kernel::line_of(stream)?, finish: Box::new(finish), peer, probe })
     }
 }
 
