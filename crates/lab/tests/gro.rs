@@ -51,8 +51,8 @@ fn segments_taken_as_one_are_acknowledged_as_one() {
     }
 }
 
-/// Breaks: behind a device that takes the first flights as one, their sender learns no rate from the ACKs, and
-/// doubles its window for two or three round trips more.
+/// Breaks: behind a device that takes the first flights as one, their sender learns no rate from the ACKs,
+/// and doubles its window for two or three round trips more.
 #[test]
 fn segments_taken_as_one_do_not_delay_the_start() {
     let took = |gro: bool| {

@@ -250,8 +250,9 @@ fn a_long_stream_needs_few_headers() {
     assert!(seen.headers * 20 < segments, "{} headers for {segments} segments", seen.headers);
 }
 
-/// Breaks: a receiver whose device puts segments together acknowledges the first flights of the sender as one,
-/// from which the sender learns no rate; or it goes on with an ACK for every second segment when that is over.
+/// Breaks: a receiver whose device puts segments together acknowledges the first flights of the sender as
+/// one, from which the sender learns no rate; or it goes on with an ACK for every second segment when that is
+/// over.
 #[test]
 fn parts_of_the_first_flights_have_their_own_acks() {
     let config =
