@@ -15,7 +15,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
 
@@ -187,6 +187,39 @@ fn throughput_is_measured_and_explained() {
         if carrier == "farpace" {
             assert!(result["sender"]["segments"].as_u64().unwrap() > 10, "{args:?}: {result}");
         }
+    }
+}
+
+/// Breaks: a test on a path that carries nothing any more cannot be interrupted.
+#[test]
+fn a_test_that_stands_still_can_be_interrupted() {
+    let tools = tempfile::tempdir().unwrap();
+    let (script, number) = (tools.path().join("fake-ssh"), tools.path().join("pid"));
+    fs::write(&script, format!("#!/bin/sh\nshift\necho $$ > {}\nexec $*\n", number.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let signal = |signal: &str, pid: &str| {
+        assert!(Command::new("kill").args([signal, pid.trim()]).status().unwrap().success());
+    };
+    for way in [&["--time", "60"][..], &["--time", "60", "--reverse"]] {
+        let args = [&["perf", "127.0.0.1", "--json"], way].concat();
+        let mut child = farpace(&script.display().to_string(), &args).stdin(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        let far = fs::read_to_string(&number).unwrap();
+        signal("-STOP", &far);
+        std::thread::sleep(Duration::from_secs(1));
+        signal("-INT", &child.id().to_string());
+        let end = Instant::now() + Duration::from_secs(12);
+        let code = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None if Instant::now() > end => break None,
+                None => std::thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        let _ = child.kill();
+        let _ = child.wait();
+        let _ = Command::new("kill").args(["-KILL", far.trim()]).stderr(Stdio::null()).status();
+        assert_eq!(code, Some(130), "{way:?}");
     }
 }
 

@@ -16,6 +16,7 @@
 //! | one TLS stream | `tls` |
 //! | connections in the clear | `stack` |
 //! | what limits a connection | `probe` |
+//! | how a transfer goes, in words | `going` |
 //! | services | `server` for transfers, `forward`, `perf` |
 //! | one forwarded connection | `relay` |
 
@@ -25,6 +26,7 @@ mod beside;
 mod control;
 pub mod forward;
 mod gate;
+mod going;
 pub mod identity;
 mod own_addresses;
 mod paths;
@@ -46,6 +48,7 @@ mod words;
 pub use beside::beside_ssh;
 pub use control::{Greeting, greeting, hear, hear_word, open_gate, serve_near_end};
 pub use gate::{Gate, GateArgs};
+pub use going::going;
 pub use own_addresses::list as own_addresses;
 pub use paths::Via;
 pub use probe::{Explanation, PathFacts, TransferProbe, Watcher, explain};
