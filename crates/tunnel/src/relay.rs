@@ -2,11 +2,11 @@
 //! What happens to one of the two connections happens to the other: data in order, a FIN behind the data
 //! before it, and a reset.
 //!
-//! Both directions of the stream consist of frames: a length (4 bytes, big endian) and so many bytes. Length 0
-//! is the end of the direction, a FIN. The length [`RESET`] says that the connection there was reset; nothing
-//! follows. A stream that ends without either was cut, and the connection here is reset: a program must not
-//! take the part that it got for all of it. For the same reason the connections are reset when this process
-//! ends before they do.
+//! Both directions of the stream consist of frames: a length (4 bytes, big endian) and so many bytes. Length
+//! 0 is the end of the direction, a FIN. The length [`RESET`] says that the connection there was reset;
+//! nothing follows. A stream that ends without either was cut, and the connection here is reset: a program
+//! must not take the part that it got for all of it. For the same reason the connections are reset when this
+//! process ends before they do.
 
 use crate::{SecureStream, TransferProbe};
 use anyhow::Result;
@@ -75,7 +75,7 @@ pub(crate) fn relay(
     let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(Arc::new);
     let relay = Relay {
         tcp,
-        writer: Mutex::new(FrameWriter { writer, is_over: false }),
+        writer: Mutex::new(RelayWriter { writer, is_over: false }),
         finish,
         close,
         state: Mutex::default(),
@@ -146,13 +146,13 @@ fn signal(event: &OwnedFd) {
     let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
-struct FrameWriter {
+struct RelayWriter {
     writer: Box<dyn Write + Send>,
     /// A reset was sent, or the stream is cut.
     is_over: bool,
 }
 
-impl FrameWriter {
+impl RelayWriter {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.is_over {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -190,7 +190,7 @@ impl RelayState {
 
 struct Relay {
     tcp: TcpStream,
-    writer: Mutex<FrameWriter>,
+    writer: Mutex<RelayWriter>,
     finish: Box<dyn Fn() + Send + Sync>,
     close: Box<dyn Fn() + Send + Sync>,
     state: Mutex<RelayState>,

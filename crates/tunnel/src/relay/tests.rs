@@ -28,7 +28,7 @@ struct Forwarded {
 fn forwarded() -> Forwarded {
     let ((client, near), (far, server), (a, b)) = (pair(), pair(), pair());
     let between = a.try_clone().unwrap();
-    let start = |tcp, end| std::thread::spawn(move || relay(tcp, stream(end), |_| Ok(())));
+    let start = |tcp, end| Builder::new().spawn(move || relay(tcp, stream(end), |_| Ok(()))).unwrap();
     for end in [&client, &server] {
         end.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     }
