@@ -1,5 +1,5 @@
-//! Transfers over lines that are slow, that stand still for a while, and that break; and what a receiver cannot
-//! store.
+//! Transfers over lines that are slow, that stand still for a while, and that break; and what a receiver
+//! cannot store.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
@@ -93,8 +93,8 @@ fn a_slow_line_is_not_silent() {
     assert_eq!((sent.unwrap().files, received.unwrap().files), (1, 1));
 }
 
-/// Breaks: a line that is so slow that its buffer takes nothing for `--timeout` is given up, although the other
-/// side acknowledges; or one that is dead is waited for.
+/// Breaks: a line that is so slow that its buffer takes nothing for `--timeout` is given up, although the
+/// other side acknowledges; or one that is dead is waited for.
 #[test]
 fn a_line_that_acknowledges_is_not_silent() {
     let hinder = || {

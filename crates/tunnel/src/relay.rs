@@ -108,7 +108,11 @@ pub(crate) fn relay(
     if let TransferProbe::Farpace(stream) = &probe {
         stream.unwatch();
     }
-    let ended = ended?;
+    let ended = match ended {
+        // Nobody waits for what could not begin.
+        Err(_) if relay.state().is_reset_here => RelayEnd::Reset,
+        ended => ended?,
+    };
     if ended == RelayEnd::Closed {
         // What the program here has not acknowledged yet is still sent.
         set_socket_linger(&relay.tcp, None)?;
