@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
 use farpace_transfer::kernel;
-use farpace_tunnel::forward::{ForwardRule, carry};
+use farpace_tunnel::forward::{ForwardRule, carry, refuse};
 use farpace_tunnel::{ReachedEnd, Service, named_at};
 use std::net::TcpListener;
 use std::process::{Command, ExitCode};
@@ -31,7 +31,7 @@ Exit codes:
   2    wrong usage, or a port is taken
   130  interrupted";
 
-/// Connections at once, of all ports; more are closed at once.
+/// Connections at once, of all ports; more are reset at once.
 const MAX_CONNECTIONS: usize = 256;
 
 /// The arguments of `farpace forward`.
@@ -135,6 +135,8 @@ impl Forwarding {
     fn accept(self: Arc<Self>, listener: &TcpListener, rule: &ForwardRule) {
         while let Ok(Some(tcp)) = kernel::accept(listener, || self.is_over()) {
             if self.connections.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
+                terminal::note(&format!("{}: {MAX_CONNECTIONS} connections are open, no more", rule.at));
+                refuse(tcp);
                 continue;
             }
             self.connections.fetch_add(1, Ordering::Relaxed);

@@ -134,8 +134,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn text(result: &PerfResult) -> String {
-    let PerfState { segments, retransmitted, min_rtt_ms, rtt_ms, cwnd_bytes, receive_window, busiest_thread } =
-        result.sender;
+    let PerfState {
+        segments,
+        retransmitted,
+        min_rtt_ms,
+        rtt_ms,
+        cwnd_bytes,
+        receive_window,
+        busiest_thread,
+        ..
+    } = result.sender;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut text = format!(
         "{} in {:.2} s ({})\n{}\n",

@@ -10,12 +10,12 @@ use farpace::live::device::UdpTunnel;
 use farpace::live::device::udp_tunnel::{SecretKey, WireguardFile};
 use farpace::live::socket::{SocketOptions, Stack};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
 
@@ -100,10 +100,62 @@ fn ports_are_forwarded_both_ways() {
             }
         });
         let mut refused = TcpStream::connect(("127.0.0.1", nowhere)).unwrap();
-        let mut nothing = Vec::new();
-        let _ = refused.read_to_end(&mut nothing);
-        assert!(nothing.is_empty());
+        let ended = refused.read(&mut [0; 16]).map_err(|error| error.kind());
+        assert_eq!(ended, Err(ErrorKind::ConnectionReset), "{stack}");
         assert!(errors.any(|line| line.unwrap().contains("127.0.0.1:1: cannot connect")));
+    }
+}
+
+/// Reads what comes, and how it ends.
+fn read_all(mut from: &TcpStream) -> (usize, Option<ErrorKind>) {
+    from.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut all = Vec::new();
+    let end = from.read_to_end(&mut all).err().map(|error| error.kind());
+    (all.len(), end)
+}
+
+fn reset(stream: TcpStream) {
+    let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+    nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::Linger, &linger).unwrap();
+}
+
+/// Breaks: a program at one end of a forwarded connection takes a reset of the other, or the end of the
+/// command, for an orderly end; or a reset discards the data before it.
+#[test]
+fn resets_are_forwarded_both_ways() {
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path());
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap().port();
+    for stack in ["farpace", "kernel"] {
+        let port = free_port();
+        let rule = format!("{port}:127.0.0.1:{to}");
+        let mut command = farpace(&ssh, &["forward", "-L", &rule, "--stack", stack, "me@127.0.0.1"]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+        let running = Running(child);
+        assert!(errors.by_ref().any(|line| line.unwrap().contains("leads to")));
+        let connected = || {
+            // What the client says reaches the server without an answer.
+            let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            client.write_all(b"hello").unwrap();
+            let (mut server, _) = server.accept().unwrap();
+            server.read_exact(&mut [0; 5]).unwrap();
+            (client, server)
+        };
+        for by_server in [false, true] {
+            let (client, server) = connected();
+            let (mut from, to) = if by_server { (server, client) } else { (client, server) };
+            from.write_all(&[7; 100_000]).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            reset(from);
+            let ended = read_all(&to);
+            assert_eq!(ended, (100_000, Some(ErrorKind::ConnectionReset)), "{stack}, {by_server}");
+        }
+        let (client, server) = connected();
+        drop(running);
+        assert_eq!(read_all(&client), (0, Some(ErrorKind::ConnectionReset)), "{stack}");
+        assert_eq!(read_all(&server), (0, Some(ErrorKind::ConnectionReset)), "{stack}");
     }
 }
 
@@ -135,6 +187,39 @@ fn throughput_is_measured_and_explained() {
         if carrier == "farpace" {
             assert!(result["sender"]["segments"].as_u64().unwrap() > 10, "{args:?}: {result}");
         }
+    }
+}
+
+/// Breaks: a test on a path that carries nothing any more cannot be interrupted.
+#[test]
+fn a_test_that_stands_still_can_be_interrupted() {
+    let tools = tempfile::tempdir().unwrap();
+    let (script, number) = (tools.path().join("fake-ssh"), tools.path().join("pid"));
+    fs::write(&script, format!("#!/bin/sh\nshift\necho $$ > {}\nexec $*\n", number.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let signal = |signal: &str, pid: &str| {
+        assert!(Command::new("kill").args([signal, pid.trim()]).status().unwrap().success());
+    };
+    for way in [&["--time", "60"][..], &["--time", "60", "--reverse"]] {
+        let args = [&["perf", "127.0.0.1", "--json"], way].concat();
+        let mut child = farpace(&script.display().to_string(), &args).stdin(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        let far = fs::read_to_string(&number).unwrap();
+        signal("-STOP", &far);
+        std::thread::sleep(Duration::from_secs(1));
+        signal("-INT", &child.id().to_string());
+        let end = Instant::now() + Duration::from_secs(12);
+        let code = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None if Instant::now() > end => break None,
+                None => std::thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        let _ = child.kill();
+        let _ = child.wait();
+        let _ = Command::new("kill").args(["-KILL", far.trim()]).stderr(Stdio::null()).status();
+        assert_eq!(code, Some(130), "{way:?}");
     }
 }
 

@@ -50,3 +50,39 @@ fn segments_taken_as_one_are_acknowledged_as_one() {
         assert!((took_joined / took - 1.0).abs() < 0.1, "{profile}: {took_joined} s, {took} s alone");
     }
 }
+
+/// Breaks: behind a device that takes the first flights as one, their sender learns no rate from the ACKs,
+/// and doubles its window for two or three round trips more.
+#[test]
+fn segments_taken_as_one_do_not_delay_the_start() {
+    let took = |gro: bool| {
+        let text = format!(
+            r#"
+title = "t"
+duration = "60 s"
+[hosts.a]
+[hosts.b]
+[[links]]
+name = "line"
+between = ["a", "b"]
+rate = "200 Mbit/s"
+delay = "100 ms"
+queue = "2.5 MB"
+forward = {{ interrupts = {{ delay = "2 ms", gro = {gro} }} }}
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+size = "10 MB"
+sender = {{ profile = "farpace" }}
+receiver = {{ profile = "farpace" }}
+"#
+        );
+        let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}"));
+        let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+        while !run.advance(None).unwrap().finished {}
+        run.finish().unwrap().flows[0].elapsed.as_secs_f64()
+    };
+    let (alone, joined) = (took(false), took(true));
+    assert!(joined < alone + 0.1, "{joined} s, {alone} s alone");
+}

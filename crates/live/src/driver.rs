@@ -492,8 +492,9 @@ impl Driver {
         let Attached { device, .. } = &mut self.devices[at];
         let received = device.receive(BURST, &mut self.arrivals);
         received.map_err(|error| DriverError::Device { device: device.info().name.clone(), error })?;
+        let is_heard_again = device.is_heard_again();
         if self.arrivals.is_empty() {
-            return Ok(false);
+            return if is_heard_again { self.retry_now() } else { Ok(false) };
         }
         // The packets have arrived by now, not by the beginning of the round: what elements delay from here
         // on must not leave early.
@@ -511,7 +512,7 @@ impl Driver {
             && !self.watched
         {
             self.world.call(host, &mut *self.observer, |host: &mut Host, cx| host.on_burst(arrivals, cx))?;
-            return Ok(true);
+            return if is_heard_again { self.retry_now() } else { Ok(true) };
         }
         self.world.call(port, &mut *self.observer, |port: &mut BoundaryPort, cx| {
             for packet in arrivals {
@@ -521,6 +522,19 @@ impl Driver {
                 }
             }
         })?;
+        if is_heard_again { self.retry_now() } else { Ok(true) }
+    }
+
+    /// Connections send again what waits for a timeout that an outage has made long.
+    fn retry_now(&mut self) -> Result<bool, DriverError> {
+        if let Some(host) = self.host {
+            self.world.call(host, &mut *self.observer, |host: &mut Host, cx| {
+                let (now, all) = (cx.now(), host.connections().map(|(id, _)| id).collect::<Vec<_>>());
+                for id in all {
+                    host.with_connection(id, cx, |connection| connection.retry_now(now));
+                }
+            })?;
+        }
         Ok(true)
     }
 

@@ -65,6 +65,12 @@ pub struct KernelTcp {
     pub mss: u32,
     /// Delivery rate, in byte/s.
     pub delivery_rate: u64,
+    /// Segments that were sent and not acknowledged.
+    pub unacknowledged: u32,
+    /// Bytes that were not sent yet.
+    pub unsent: u32,
+    /// Bytes that the peer has acknowledged.
+    pub acknowledged: u64,
     /// Time with data to send.
     pub busy: Duration,
     /// The part of `busy` that was limited by the receive window.
@@ -94,7 +100,13 @@ impl KernelTcp {
             }
             raw.assume_init()
         };
+        let [_, unacknowledged, ..] = raw.rcv_mss_to_rcv_ssthresh;
+        let [_, _, acknowledged, _] = raw.pacing_to_bytes_received;
+        let [_, _, unsent] = raw.segments_notsent;
         Some(KernelTcp {
+            unacknowledged,
+            unsent,
+            acknowledged,
             retransmitted: raw.retransmitted.into(),
             sent: raw.data_out.into(),
             min_rtt: Duration::from_micros(raw.min_rtt.into()),

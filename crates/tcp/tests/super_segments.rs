@@ -249,3 +249,42 @@ fn a_long_stream_needs_few_headers() {
     let segments = seen.line.len();
     assert!(seen.headers * 20 < segments, "{} headers for {segments} segments", seen.headers);
 }
+
+/// Breaks: a receiver whose device puts segments together acknowledges the first flights of the sender as
+/// one, from which the sender learns no rate; or it goes on with an ACK for every second segment when that is
+/// over.
+#[test]
+fn parts_of_the_first_flights_have_their_own_acks() {
+    let config =
+        Settings { mss: Some(1_000), timestamps: Some(false), ..Settings::default() }.resolve().unwrap();
+    let mut sender = Connection::connect(START, &config, PORTS, Seq::new(100));
+    let syn = drain(&mut sender, START, 1).remove(0).segment;
+    let back = Ports { local: 2, remote: 1 };
+    let mut receiver = Connection::accept(START, &config, back, Seq::new(7), &syn);
+    let syn_ack = drain(&mut receiver, START, 1).remove(0).segment;
+    sender.on_segment(START, syn_ack);
+    let open = drain(&mut sender, START, 1).remove(0).segment;
+    receiver.on_segment(START, open.clone());
+    let mut seq = open.header.seq;
+    let mut acks_of = |segments: u32| -> Vec<u32> {
+        let mut segment = open.clone();
+        segment.header.seq = seq;
+        segment.payload = vec![7; segments as usize * 1_000].into();
+        segment.segment_size = if segments > 1 { 1_000 } else { 0 };
+        let before = seq;
+        seq += segments * 1_000;
+        receiver.on_segment(START, segment);
+        receiver.read(|_| ());
+        let sent = drain(&mut receiver, START, 100);
+        assert!(sent.iter().all(|out| out.segment.payload.is_empty()));
+        sent.iter().map(|out| out.segment.header.ack.bytes_since(before)).collect()
+    };
+    assert_eq!(acks_of(10), [2_000, 4_000, 6_000, 8_000, 10_000]);
+    assert_eq!(acks_of(5), [2_000, 4_000, 5_000]);
+    assert!(acks_of(1).is_empty());
+    assert_eq!(acks_of(2), [1_000, 2_000]);
+    for _ in 0..20 {
+        let _ = acks_of(30);
+    }
+    assert_eq!(acks_of(30), [30_000]);
+}

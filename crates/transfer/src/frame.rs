@@ -59,13 +59,15 @@ pub struct FrameReader<'a, R> {
     key: Option<FrameKey>,
     number: u64,
     buffer: Vec<u8>,
+    /// Bytes of the data frame at hand that have not come yet.
+    rest: usize,
     moved: &'a AtomicU64,
 }
 
 impl<'a, R: Read> FrameReader<'a, R> {
     /// A reader that counts the bytes it has read in `moved`. Without a key frames have no tags.
     pub fn new(from: R, key: Option<FrameKey>, moved: &'a AtomicU64) -> Self {
-        FrameReader { from, key, number: 0, buffer: Vec::new(), moved }
+        FrameReader { from, key, number: 0, buffer: Vec::new(), rest: 0, moved }
     }
 
     fn fill(&mut self, len: usize, moved: &AtomicU64) -> Result<(), TransferError> {
@@ -79,11 +81,15 @@ impl<'a, R: Read> FrameReader<'a, R> {
         Ok(())
     }
 
-    /// The next frame. Data goes into `block`, which grows to what it needs.
+    /// The next frame. Data goes into `block`, which grows to what it needs. What came of a frame whose rest
+    /// does not come is given before the error.
     ///
     /// # Errors
     /// The line fails or ends, a frame is too long, its tag is wrong, or it makes no sense.
     pub fn next(&mut self, block: &mut Vec<u8>) -> Result<IncomingFrame, TransferError> {
+        if self.rest > 0 {
+            return self.data(block);
+        }
         let mut head = [0; HEADER];
         // That it is busy does not count as something that came.
         let idle = AtomicU64::new(0);
@@ -96,11 +102,8 @@ impl<'a, R: Read> FrameReader<'a, R> {
             if len > MAX_DATA || len == 0 {
                 return Err(TransferError::Protocol("a data frame has a wrong length"));
             }
-            if block.len() < len {
-                block.resize(MAX_DATA, 0);
-            }
-            read_all(&mut self.from, block.get_mut(..len).unwrap_or_default(), self.moved)?;
-            return Ok(IncomingFrame::Data(len));
+            self.rest = len;
+            return self.data(block);
         }
         if len > MAX_CONTROL {
             return Err(TransferError::Protocol("a control frame is too long"));
@@ -129,25 +132,50 @@ impl<'a, R: Read> FrameReader<'a, R> {
     }
 }
 
+impl<R: Read> FrameReader<'_, R> {
+    fn data(&mut self, block: &mut Vec<u8>) -> Result<IncomingFrame, TransferError> {
+        if block.len() < self.rest {
+            block.resize(MAX_DATA, 0);
+        }
+        let into = block.get_mut(..self.rest).unwrap_or_default();
+        let (came, end) = read_until(&mut self.from, into, self.moved);
+        self.rest -= came;
+        // What has come is kept, although the rest does not come: the next call says why.
+        if came == 0 {
+            end?;
+        }
+        Ok(IncomingFrame::Data(came))
+    }
+}
+
 /// Reads all of `into`.
 pub(crate) fn read_all(
     from: &mut impl Read,
     into: &mut [u8],
     moved: &AtomicU64,
 ) -> Result<(), TransferError> {
-    let mut rest = into;
-    while !rest.is_empty() {
+    read_until(from, into, moved).1
+}
+
+/// Reads all of `into`, or as much as comes: how much, and why not the rest.
+fn read_until(
+    from: &mut impl Read,
+    into: &mut [u8],
+    moved: &AtomicU64,
+) -> (usize, Result<(), TransferError>) {
+    let mut read = 0;
+    while let Some(rest) = into.get_mut(read..).filter(|rest| !rest.is_empty()) {
         match from.read(rest) {
-            Ok(0) => return Err(TransferError::Closed),
+            Ok(0) => return (read, Err(TransferError::Closed)),
             Ok(n) => {
                 moved.fetch_add(n as u64, Ordering::Relaxed);
-                rest = rest.get_mut(n..).unwrap_or_default();
+                read += n;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return (read, Err(error.into())),
         }
     }
-    Ok(())
+    (read, Ok(()))
 }
 
 /// Writes frames, as one side of a transfer does after the handshake.

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 /// Maximum length of a data frame.
 pub const MAX_DATA: usize = 1 << 20;
+/// Maximum number of bytes that a sender hands to the line at once. They count as progress when the line has
+/// taken them, so that a slow line is not taken for a silent one.
+pub const MAX_WRITE: usize = 64 << 10;
 /// Maximum length of a control frame.
 pub const MAX_CONTROL: usize = 1 << 20;
 /// Maximum length of a path within a transfer.

@@ -2,6 +2,7 @@
 
 use crate::fault::{TransferError, TransferFault};
 use crate::limits::{MIN_HASH_RATE, MIN_MOVED};
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,9 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(50);
 /// An orderly end may take so long; then the line is closed.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// What counts as lately.
+const RECENT: Duration = Duration::from_secs(5);
 
 /// A stream, as its two directions.
 pub struct FramedStream {
@@ -59,6 +63,10 @@ pub struct LineProgress {
     pub name: String,
     /// Time since the start.
     pub elapsed: Duration,
+    /// Bytes of files that came over the line or went lately, and in how long.
+    pub recent: (u64, Duration),
+    /// Since when nothing has come or gone, and nothing was done here either.
+    pub silent: Duration,
 }
 
 /// What both sides need beside files.
@@ -83,6 +91,9 @@ pub struct Session<'a> {
     pub admit: &'a (dyn Fn() -> Result<(), TransferFault> + Sync),
     /// Sends: by this a receiver knows a sender without token again. Zeros: it does not.
     pub sender: SenderKey,
+    /// Sends: bytes that the other side's TCP has acknowledged, where that is known. A line that is so slow
+    /// that it takes nothing more for a while is not silent.
+    pub acknowledged: &'a (dyn Fn() -> u64 + Sync),
 }
 
 impl Session<'_> {
@@ -108,6 +119,7 @@ impl Default for Session<'_> {
             tick: &|_| false,
             admit: &|| Ok(()),
             sender: [0; 32],
+            acknowledged: &|| 0,
         }
     }
 }
@@ -141,6 +153,23 @@ impl LineTime {
     }
     pub fn get(&self) -> Duration {
         Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// How many bytes moved lately.
+#[derive(Default)]
+struct RecentBytes(VecDeque<(Duration, u64)>);
+
+impl RecentBytes {
+    /// So many bytes until now: how many of them within the last [`RECENT`], and how long that is.
+    fn add(&mut self, bytes: u64, now: Duration) -> (u64, Duration) {
+        self.0.push_back((now, bytes));
+        // The last one before is kept: the time begins there.
+        while self.0.get(1).is_some_and(|(at, _)| now.saturating_sub(*at) >= RECENT) {
+            self.0.pop_front();
+        }
+        let (at, before) = self.0.front().copied().filter(|_| now > RECENT).unwrap_or_default();
+        (bytes.saturating_sub(before), now.saturating_sub(at))
     }
 }
 
@@ -261,16 +290,20 @@ impl LineState {
         };
         std::thread::scope(|scope| {
             let (mut mark, mut heard) = (0, Instant::now());
+            let mut recent = RecentBytes::default();
             let mut stopped: Option<(Instant, Option<ScopedJoinHandle<'_, ()>>)> = None;
             let is_speaking = |stopped: &Option<(_, Option<ScopedJoinHandle<'_, ()>>)>| {
                 stopped.as_ref().and_then(|s| s.1.as_ref()).is_some_and(|words| !words.is_finished())
             };
             while !self.over.load(Ordering::Relaxed) || is_speaking(&stopped) {
                 std::thread::park_timeout(TICK);
-                let progress = self.snapshot();
-                if progress.work >= least.saturating_add(mark) {
-                    (mark, heard) = (progress.work, Instant::now());
+                let mut progress = self.snapshot();
+                let work = progress.work.saturating_add((session.acknowledged)());
+                if work >= least.saturating_add(mark) {
+                    (mark, heard) = (work, Instant::now());
                 }
+                progress.silent = heard.elapsed();
+                progress.recent = recent.add(self.bytes.load(Ordering::Relaxed), progress.elapsed);
                 let ready = self.ready.load(Ordering::Relaxed);
                 let timeout = if ready { session.timeouts.idle } else { session.timeouts.handshake };
                 let since = if ready { heard } else { self.begun };
@@ -310,5 +343,26 @@ impl LineState {
             }
             _ => error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: after an outage, or where a path becomes slower, the remaining time follows the mean since the
+    /// start.
+    #[test]
+    fn the_rate_is_that_of_the_last_seconds() {
+        let mut recent = RecentBytes::default();
+        let s = Duration::from_secs;
+        assert_eq!(recent.add(0, s(0)), (0, s(0)));
+        assert_eq!(recent.add(1_000, s(1)), (1_000, s(1)));
+        for at in 2..=60 {
+            recent.add(1_000, s(at));
+        }
+        assert_eq!(recent.add(1_000, s(61)), (0, s(5)));
+        assert_eq!(recent.add(2_000, s(62)), (1_000, s(5)));
+        assert_eq!(recent.0.len(), 6);
     }
 }

@@ -583,8 +583,8 @@ impl ReceiveJob<'_> {
                 ReceiverStep::Begin { index, wanted, peer, offset } => {
                     let name = wanted.entry.path.to_string();
                     let partial = shared.disk.on(|| self.place.open(*wanted, &peer, offset));
-                    at = Some(Writing { index, name, partial });
-                    None
+                    at = Some(Writing { index, name, partial, is_told: false });
+                    at.as_mut().and_then(|writing| self.tell_early(writing, out))
                 }
                 ReceiverStep::Same(entry, peer) => {
                     self.place.touch(&entry, &peer);
@@ -598,13 +598,13 @@ impl ReceiveJob<'_> {
                             .on(|| writing.change(self.place, |partial| partial.write(self.place, bytes)));
                     }
                     let _ = give_back.send(block);
-                    at.as_ref().and_then(Writing::fatal)
+                    at.as_mut().and_then(|writing| self.tell_early(writing, out))
                 }
                 ReceiverStep::Hole(len) => {
                     if let Some(writing) = &mut at {
                         writing.change(self.place, |partial| partial.skip(self.place, len));
                     }
-                    at.as_ref().and_then(Writing::fatal)
+                    at.as_mut().and_then(|writing| self.tell_early(writing, out))
                 }
                 ReceiverStep::Hashed(theirs, ours) => {
                     let content =
@@ -666,9 +666,36 @@ impl ReceiveJob<'_> {
         }
     }
 
+    /// Tells the sender at once of a file that cannot be stored, so that it does not send the rest. A fault
+    /// is returned if it ends all.
+    fn tell_early(&self, writing: &mut Writing, out: &Out) -> Option<TransferFault> {
+        let fault = writing.partial.as_ref().err()?.clone();
+        if fault.is_fatal() {
+            return Some(fault);
+        }
+        if !std::mem::replace(&mut writing.is_told, true) {
+            self.tell(writing.index, writing.name.clone(), Some(fault), out);
+        }
+        None
+    }
+
+    /// Counts what became of a file, and tells the sender.
+    fn tell(&self, index: u64, name: String, fault: Option<TransferFault>, out: &Out) {
+        match &fault {
+            None => self.tally(|tally| tally.files += 1),
+            Some(fault) => self.problem(name, fault.clone()),
+        }
+        self.shared.progress().files += 1;
+        // If the line is broken, whoever hears it will find out.
+        let _ = say(out, &TransferMessage::Done { index, fault });
+    }
+
     /// Keeps or leaves a file and tells the sender. A fault is told if it ends all.
     fn finish(&self, writing: Writing, content: ReceivedContent, out: &Out) -> Option<TransferFault> {
-        let Writing { index, name, partial } = writing;
+        let Writing { index, name, partial, is_told } = writing;
+        if is_told {
+            return None;
+        }
         let done = match (partial, content) {
             (Ok(partial), ReceivedContent::Abandoned(fault)) => {
                 partial.leave(self.place);
@@ -684,14 +711,8 @@ impl ReceiveJob<'_> {
             }
         };
         let fault = done.err();
-        match &fault {
-            None => self.tally(|tally| tally.files += 1),
-            Some(fault) => self.problem(name, fault.clone()),
-        }
-        self.shared.progress().files += 1;
         let fatal = fault.clone().filter(TransferFault::is_fatal);
-        // If the line is broken, whoever hears it will find out.
-        let _ = say(out, &TransferMessage::Done { index, fault });
+        self.tell(index, name, fault, out);
         fatal
     }
 }
@@ -700,6 +721,8 @@ struct Writing {
     index: u64,
     name: String,
     partial: Result<Partial, TransferFault>,
+    /// The sender knows already that it cannot be stored.
+    is_told: bool,
 }
 
 /// What came of a file.
@@ -723,9 +746,6 @@ impl Writing {
         {
             partial.leave(place);
         }
-    }
-    fn fatal(&self) -> Option<TransferFault> {
-        self.partial.as_ref().err().filter(|fault| fault.is_fatal()).cloned()
     }
 }
 

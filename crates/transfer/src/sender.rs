@@ -5,7 +5,9 @@ use crate::content::ContentHasher;
 use crate::fault::{Code, TransferError, TransferFault, TransferProblem};
 use crate::frame::{FrameWriter, IncomingFrame};
 use crate::handshake::{AwaitedFrames, Role, greet};
-use crate::limits::{BLOCKS, MAX_AHEAD, MAX_CONTROL, MAX_DATA, MAX_OFFER, MAX_PROBLEMS, OPEN_OFFERS, QUEUE};
+use crate::limits::{
+    BLOCKS, MAX_AHEAD, MAX_CONTROL, MAX_DATA, MAX_OFFER, MAX_PROBLEMS, MAX_WRITE, OPEN_OFFERS, QUEUE,
+};
 use crate::line::{FramedStream, LineProgress, LineState, LineTimes, Session};
 use crate::message::{EntryKind, FileEntry, FileVerdict, TransferMessage, entry_len};
 use crate::pipeline::{Extent, extent, hash_prefix, is_sparse};
@@ -18,7 +20,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -135,8 +137,13 @@ pub fn send(
         LineProgress { total_bytes: bytes, total_entries: entries, ..LineProgress::default() };
     let mut tally = SendTally::default();
     problems.into_iter().for_each(|TransferProblem { path, fault }| tally.miss(path, fault));
-    let job =
-        SendJob { shared: &shared, sources: &sources, dry_run: session.dry_run, tally: Mutex::new(tally) };
+    let job = SendJob {
+        shared: &shared,
+        sources: &sources,
+        dry_run: session.dry_run,
+        tally: Mutex::new(tally),
+        unwanted: AtomicU64::new(u64::MAX),
+    };
     // Who knows the token need not be known by anything else.
     let sender = if session.is_stranger() { session.sender } else { [0; 32] };
     let summary = TransferMessage::Summary { entries, bytes, roots, sender };
@@ -171,6 +178,8 @@ struct SendJob<'a> {
     sources: &'a [SourceTree],
     dry_run: bool,
     tally: Mutex<SendTally>,
+    /// The number of the file that the receiver last said it cannot store: the rest of it is of no use.
+    unwanted: AtomicU64,
 }
 
 impl SendJob<'_> {
@@ -199,7 +208,7 @@ impl SendJob<'_> {
         close: &(dyn Fn() + Send + Sync),
     ) -> Result<(), TransferError> {
         let shared = self.shared;
-        let (reader, writer) = (BufReader::new(reader), BufWriter::with_capacity(256 * 1024, writer));
+        let (reader, writer) = (BufReader::new(reader), BufWriter::with_capacity(MAX_WRITE, writer));
         let (awaited, mut out) = greet(reader, writer, session, Role::Sends, &shared.moved)?;
         out.message(&summary)?;
         let (steps, read) = sync_channel(QUEUE);
@@ -294,7 +303,10 @@ impl SendJob<'_> {
                     let entry = entry.ok_or(TransferError::Protocol("done with a file that was not sent"))?;
                     match fault {
                         None => self.tally(|tally| tally.files += 1),
-                        Some(fault) => self.problem(entry.path.to_string(), fault),
+                        Some(fault) => {
+                            self.unwanted.store(index, Ordering::Relaxed);
+                            self.problem(entry.path.to_string(), fault);
+                        }
                     }
                     self.shared.progress().files += 1;
                 }
@@ -367,7 +379,7 @@ impl SendJob<'_> {
                     if len > 0 {
                         out.data_header(len)?;
                     }
-                    let slice = throttle.as_ref().map_or(MAX_DATA, Throttle::slice);
+                    let slice = throttle.as_ref().map_or(MAX_WRITE, Throttle::slice);
                     for bytes in bytes.chunks(slice) {
                         if let Some(throttle) = &mut throttle {
                             shared.cap.on(|| throttle.wait(bytes.len(), || shared.stopped()));
@@ -511,7 +523,7 @@ impl SendJob<'_> {
         let Some(file) = open(from).ok().filter(|file| is_same(file, entry)) else { return Some(None) };
         out.send(SenderStep::Ahead { index, name: entry.path.to_string() }).ok()?;
         let until = size.min(MAX_AHEAD);
-        let read = self.read_content(&file, 0, until, out, pool)?;
+        let read = self.read_content(index, &file, 0, until, out, pool)?;
         Some(Some(FileAhead { index, file, read: read.map(|()| until) }))
     }
 
@@ -525,7 +537,7 @@ impl SendJob<'_> {
     ) -> Option<()> {
         let EntryKind::File { size } = entry.kind else { return None };
         let read = match ahead.read {
-            Ok(at) => self.read_content(&ahead.file, at, size, out, pool)?,
+            Ok(at) => self.read_content(ahead.index, &ahead.file, at, size, out, pool)?,
             Err(fault) => Err(fault),
         };
         out.send(ending(read, &ahead.file, entry)).ok()
@@ -613,14 +625,15 @@ impl SendJob<'_> {
             return out.send(SenderStep::Abandon(TransferFault::new(Code::Interrupted, "a dry run"))).ok();
         }
         out.send(SenderStep::Begin { index, offset, hasher: Box::new(hasher), name: name.clone() }).ok()?;
-        let read = self.read_content(&file, offset, size, out, pool)?;
+        let read = self.read_content(index, &file, offset, size, out, pool)?;
         out.send(ending(read, &file, entry)).ok()
     }
 
     /// Reads a file from `offset` to `end`. `None`: nobody takes the steps. An error: it cannot be read so
-    /// far.
+    /// far, or is not wanted any more.
     fn read_content(
         &self,
+        index: u64,
         file: &File,
         offset: u64,
         end: u64,
@@ -640,6 +653,10 @@ impl SendJob<'_> {
                 Extent::Data(until) => until,
             };
             while at < until {
+                if self.unwanted.load(Ordering::Relaxed) == index {
+                    let text = "the receiver cannot store it";
+                    return Some(Err(TransferFault::new(Code::Other, text)));
+                }
                 let mut block = pool.recv().ok()?;
                 block.resize(MAX_DATA, 0);
                 let want = usize::try_from(until - at).unwrap_or(MAX_DATA).min(MAX_DATA);

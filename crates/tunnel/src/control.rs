@@ -16,18 +16,23 @@ use anyhow::{Context, Result, bail};
 use farpace_live::socket::SocketOptions;
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
-use farpace_transfer::{Session, Timeouts, kernel};
+use farpace_transfer::{LineProgress, Session, Timeouts, kernel};
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// The first words of what it says.
 pub const GREETING: &str = "farpace-copy 2";
 /// So long after it has heard how, somebody who has the ticket must have come.
 const ARRIVAL: Duration = Duration::from_secs(60);
+/// After ssh has ended a transfer on which nothing moves for so long is over: its near end was killed, and
+/// may come again. One that moves has only lost ssh, as at a change of networks.
+const ALONE: Duration = Duration::from_secs(5);
 /// Longest word that it hears.
 const MAX_WORD: usize = 16;
 
@@ -71,6 +76,19 @@ pub fn hear_word() -> Result<String> {
         }
     }
     Ok(word)
+}
+
+/// Becomes true when the near end, or ssh, is gone: standard input ends.
+fn near_end_leaves() -> Result<Arc<AtomicBool>> {
+    let is_left = Arc::new(AtomicBool::new(false));
+    let left = is_left.clone();
+    let listen = move || {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        left.store(true, Ordering::Relaxed);
+    };
+    // It ends with the process.
+    Builder::new().spawn(listen).context("cannot start a thread")?;
+    Ok(is_left)
 }
 
 /// A descriptor of a stream of this process.
@@ -117,12 +135,17 @@ pub fn serve_near_end(
                 one_sender: true,
                 complain,
             };
+            let is_left = near_end_leaves()?;
             let end = server::serve(&TransferListener::Gate(gate), &server, true, &|call, session| {
                 let admit = || {
                     came.store(true, Ordering::Relaxed);
                     (session.admit)()
                 };
-                transfer(call, &Session { admit: &admit, ..*session })
+                let tick = |progress: &LineProgress| {
+                    let is_alone = is_left.load(Ordering::Relaxed) && progress.silent > ALONE;
+                    (session.tick)(progress) || is_alone
+                };
+                transfer(call, &Session { admit: &admit, tick: &tick, ..*session })
             })?;
             match end {
                 Some(end) => Ok(Some(end)),

@@ -1,24 +1,24 @@
 //! TCP ports of this machine that lead to hosts which another machine reaches, as `ssh
 //! -L`, with farpace's TCP between.
 //!
-//! A stream says `HOST:PORT` in a line. The answer is a line: `ok`, or why not; then bytes pass in both
-//! directions.
+//! A stream says `forward 2 HOST:PORT` in a line. The answer is a line: `ok`, or why not. Frames of `relay`
+//! follow both.
 
+use crate::relay::{RelayEnd, relay, reset_at_end};
 use crate::{ReachedEnd, SecureStream, Service, TransferStream, named_at};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use farpace_transfer::FramedStream;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::str::FromStr;
-use std::thread::Builder;
 use std::time::Duration;
 
 /// Longest line of this.
 const MAX_LINE: u64 = 1_024;
 /// How long the far end may take to connect.
 const CONNECT: Duration = Duration::from_secs(20);
-/// Bytes that are passed on at once.
-const ROOM: usize = 256 << 10;
+/// What stands before the host in a request.
+const REQUEST: &str = "forward 2 ";
 
 /// A port here, and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,18 +66,31 @@ impl FromStr for ForwardRule {
     }
 }
 
-/// Carries one connection to the far end, until both ends have closed it.
+/// Carries one connection to the far end, until both ends have closed it or one was reset. A connection that
+/// cannot be carried is reset.
 ///
 /// # Errors
 /// The far end is gone, or cannot reach the host.
 pub fn carry(tcp: TcpStream, reached: &ReachedEnd, rule: &ForwardRule) -> Result<()> {
+    reset_at_end(&tcp)?;
     let mut far = reached.open(Service::Forward)?;
-    far.line.writer.write_all(format!("{}\n", named_at(&rule.host, rule.port)).as_bytes())?;
+    far.line.writer.write_all(format!("{REQUEST}{}\n", named_at(&rule.host, rule.port)).as_bytes())?;
     far.line.writer.flush()?;
-    let answer = line(&mut far.line.reader)?;
-    ensure!(answer == "ok", "{answer}");
-    relay(SecureStream::of_kernel(tcp)?, far);
+    // What the client says goes with the request: it takes no round trip more.
+    let ended = relay(tcp, far, |reader| {
+        let answer = line(reader)?;
+        ensure!(answer == "ok", "{answer}");
+        Ok(())
+    })?;
+    ensure!(ended != RelayEnd::Cut, "the connection to the far end broke, and the client was reset");
     Ok(())
+}
+
+/// Resets a connection that there is no place for.
+pub fn refuse(tcp: TcpStream) {
+    // Without the option it ends in order, which says less.
+    let _ = reset_at_end(&tcp);
+    drop(tcp);
 }
 
 /// The far end of one connection.
@@ -87,16 +100,29 @@ pub fn carry(tcp: TcpStream, reached: &ReachedEnd, rule: &ForwardRule) -> Result
 pub fn serve(stream: TransferStream) -> Result<()> {
     let TransferStream { line: FramedStream { mut reader, mut writer, close }, peer, probe, finish, .. } =
         stream;
-    let to = line(&mut reader)?;
-    let tcp = connect(&to);
+    let request = line(&mut reader)?;
+    let tcp = match request.strip_prefix(REQUEST) {
+        Some(to) => connect(to),
+        None => Err(anyhow!("`{request}` is not understood: use the same version of farpace at both ends")),
+    };
     let said = match &tcp {
         Ok(_) => "ok\n".to_owned(),
-        Err(error) => format!("{error:#}\n").replace('\n', " ") + "\n",
+        Err(error) => format!("{error:#}").replace('\n', " ") + "\n",
     };
     writer.write_all(said.as_bytes())?;
     writer.flush()?;
+    let tcp = match tcp {
+        Ok(tcp) => tcp,
+        Err(error) => {
+            // What the client has sent is read until the near end has heard why: closed before, the
+            // connection would be reset, and the answer lost.
+            finish();
+            let _ = io::copy(&mut reader, &mut io::sink());
+            return Err(error);
+        }
+    };
     let near = SecureStream { line: FramedStream { reader, writer, close }, finish, peer, probe };
-    relay(SecureStream::of_kernel(tcp?)?, near);
+    relay(tcp, near, |_| Ok(()))?;
     Ok(())
 }
 
@@ -118,57 +144,6 @@ fn line(reader: &mut dyn Read) -> Result<String> {
     BufReader::with_capacity(1, reader.take(MAX_LINE)).read_until(b'\n', &mut text)?;
     let Some(text) = text.strip_suffix(b"\n") else { bail!("the other end is gone") };
     Ok(String::from_utf8_lossy(text).into_owned())
-}
-
-/// Passes bytes on in both directions until both have ended.
-fn relay(a: SecureStream, b: SecureStream) {
-    let SecureStream {
-        line: FramedStream { reader: from_a, writer: to_a, close: close_a },
-        finish: finish_a,
-        ..
-    } = a;
-    let SecureStream {
-        line: FramedStream { reader: from_b, writer: to_b, close: close_b },
-        finish: finish_b,
-        ..
-    } = b;
-    std::thread::scope(|scope| {
-        let there = || {
-            let done = pass(from_a, to_b);
-            finish_b();
-            // An error in one direction ends both.
-            if done.is_err() {
-                close_a();
-                close_b();
-            }
-        };
-        let started = Builder::new().spawn_scoped(scope, there).is_ok();
-        if started {
-            let done = pass(from_b, to_a);
-            finish_a();
-            if done.is_err() {
-                close_a();
-                close_b();
-            }
-        }
-    });
-    close_a();
-    close_b();
-}
-
-fn pass(mut from: Box<dyn Read + Send>, mut to: Box<dyn Write + Send>) -> io::Result<()> {
-    let mut room = vec![0; ROOM];
-    loop {
-        match from.read(&mut room) {
-            Ok(0) => return to.flush(),
-            Ok(n) => {
-                to.write_all(room.get(..n).unwrap_or_default())?;
-                to.flush()?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 #[cfg(test)]

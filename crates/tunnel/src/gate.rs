@@ -164,6 +164,18 @@ impl Gate {
     pub fn status(&self) -> Option<&TunnelStatus> {
         self.status.as_ref()
     }
+    /// Who is at the other end of a connection, for people: where a tunnel comes from, not the address
+    /// inside, which follows from a key.
+    pub fn name_of(&self, peer: &str) -> String {
+        let peers = self.status.as_ref().map(TunnelStatus::peers).unwrap_or_default();
+        let inside = peer.parse().ok().map(|at: SocketAddr| at.ip());
+        let found = peers.iter().find(|known| inside == Some(known.key.inner_address().into()));
+        let outside = found.and_then(|known| known.endpoint);
+        outside.map_or_else(
+            || peer.to_owned(),
+            |at| SocketAddr::new(at.ip().to_canonical(), at.port()).to_string(),
+        )
+    }
     /// The next connection; none: `stop` said so.
     ///
     /// # Errors

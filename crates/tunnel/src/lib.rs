@@ -16,7 +16,9 @@
 //! | one TLS stream | `tls` |
 //! | connections in the clear | `stack` |
 //! | what limits a connection | `probe` |
+//! | how a transfer goes, in words | `going` |
 //! | services | `server` for transfers, `forward`, `perf` |
+//! | one forwarded connection | `relay` |
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +26,7 @@ mod beside;
 mod control;
 pub mod forward;
 mod gate;
+mod going;
 pub mod identity;
 mod own_addresses;
 mod paths;
@@ -31,6 +34,7 @@ pub mod perf;
 mod probe;
 mod quantity;
 mod reach;
+mod relay;
 pub mod server;
 mod serving;
 pub mod shell_words;
@@ -44,6 +48,7 @@ mod words;
 pub use beside::beside_ssh;
 pub use control::{Greeting, greeting, hear, hear_word, open_gate, serve_near_end};
 pub use gate::{Gate, GateArgs};
+pub use going::going;
 pub use own_addresses::list as own_addresses;
 pub use paths::Via;
 pub use probe::{Explanation, PathFacts, TransferProbe, Watcher, explain};
@@ -57,9 +62,8 @@ pub use ticket::{Ticket, TicketError, TicketIdentity, TicketPlace};
 pub use words::{hide_words, ticket_of};
 
 use farpace_live::socket::{SocketOptions, Stream};
-use farpace_transfer::{FramedStream, kernel};
-use std::io;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use farpace_transfer::FramedStream;
+use std::net::Shutdown;
 use std::time::Duration;
 
 /// What the end that waits does for the other. In the tunnel each is a TCP port, in TLS a protocol name
@@ -93,7 +97,7 @@ impl Service {
     pub const fn protocol(self) -> &'static [u8] {
         match self {
             Service::Transfer => b"farpace-transfer/2",
-            Service::Forward => b"farpace-forward/1",
+            Service::Forward => b"farpace-forward/2",
             Service::Perf => b"farpace-perf/1",
             Service::Paths => b"farpace-paths/1",
         }
@@ -128,17 +132,6 @@ impl SecureStream {
         let line =
             FramedStream { reader: Box::new(reader), writer: Box::new(stream), close: Box::new(close) };
         SecureStream { line, finish: Box::new(finish), peer, probe }
-    }
-
-    /// A connection of the kernel, in the clear: for the ends of what is forwarded.
-    ///
-    /// # Errors
-    /// There are no descriptors left.
-    pub fn of_kernel(stream: TcpStream) -> io::Result<SecureStream> {
-        let peer = stream.peer_addr().map_or("?".to_owned(), |peer: SocketAddr| peer.to_string());
-        let (probe, finisher) = (TransferProbe::Kernel(stream.try_clone()?), stream.try_clone()?);
-        let finish = move || drop(finisher.shutdown(Shutdown::Write));
-        Ok(SecureStream { line: kernel::line_of(stream)?, finish: Box::new(finish), peer, probe })
     }
 }
 

@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Longest line of this.
@@ -26,6 +28,8 @@ pub const MAX_SECONDS: u64 = 3_600;
 const ROOM: usize = 256 << 10;
 /// Between two readings.
 const LOOK: Duration = Duration::from_millis(100);
+/// A test during which nothing arrives for longer is given up.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 /// From this share of one core on a thread is what limits.
 const BUSY: f64 = 0.85;
 
@@ -44,6 +48,9 @@ pub struct PerfState {
     pub cwnd_bytes: u64,
     /// Share of the time in which the receive window was full.
     pub receive_window: f64,
+    /// Time in which data was under way and nothing was acknowledged, in seconds.
+    #[serde(default)]
+    pub silent_s: f64,
     /// The thread that ran or wanted to run most.
     pub busiest_thread: ThreadLoad,
 }
@@ -58,6 +65,7 @@ impl PerfState {
             rtt_ms: ms(path.rtt),
             cwnd_bytes: path.cwnd.into_iter().map(u64::from).product(),
             receive_window: path.receive_window.min(1.0),
+            silent_s: path.silent.as_secs_f64(),
             busiest_thread,
         })
     }
@@ -91,7 +99,7 @@ pub struct PerfResult {
 }
 
 /// Takes the bytes so far and their time, what is known of the path, and the rates of the tunnels.
-pub type PerfShow<'a> = dyn Fn(u64, Duration, Option<PathFacts>, &LinkRates) + 'a;
+pub type PerfShow<'a> = dyn Fn(u64, Duration, Option<PathFacts>, &LinkRates) + Sync + 'a;
 
 /// What is measured.
 pub struct PerfTest<'a> {
@@ -120,18 +128,16 @@ impl PerfTest<'_> {
         writer.write_all(format!("send {}\n", self.seconds).as_bytes())?;
         let watcher = Watcher::new(probe);
         let busy = BusyThreads::start();
-        let rates = LinkRates::new(reached.statuses());
         let time = Duration::from_secs(self.seconds);
-        pump(&mut writer, time, &mut |sent, elapsed| {
-            watcher.read_now();
-            (self.show)(sent, elapsed, watcher.path(), &rates);
-            interrupt::asked()
+        let (answer, seen) = self.watched(reached, &*close, Some(&watcher), |sent| {
+            pump(&mut writer, time, sent, &mut || interrupt::asked())?;
+            writer.flush()?;
+            finish();
+            let seen = PerfState::of(watcher.path(), busy.busiest());
+            let mut answer = String::new();
+            BufReader::new(&mut reader).take(MAX_LINE).read_line(&mut answer)?;
+            Ok((answer, seen))
         })?;
-        writer.flush()?;
-        finish();
-        let seen = PerfState::of(watcher.path(), busy.busiest());
-        let mut answer = String::new();
-        BufReader::new(&mut reader).take(MAX_LINE).read_line(&mut answer)?;
         close();
         let mut words = answer.split_whitespace();
         let mut next =
@@ -148,21 +154,67 @@ impl PerfTest<'_> {
         writer.write_all(format!("receive {} {limit}\n", self.seconds).as_bytes())?;
         writer.flush()?;
         let busy = BusyThreads::start();
-        let rates = LinkRates::new(reached.statuses());
-        let (bytes, elapsed) = count(&mut reader, &mut |got, elapsed| {
-            (self.show)(got, elapsed, None, &rates);
-            interrupt::asked()
-        })?;
+        let (bytes, elapsed) = self.watched(reached, &*close, None, |got| count(&mut reader, got))?;
         let receiver = busy.busiest();
         close();
-        let SecureStream { line: FramedStream { mut reader, mut writer, .. }, .. } =
+        let SecureStream { line: FramedStream { mut reader, mut writer, close }, .. } =
             reached.open(Service::Perf)?;
-        writer.write_all(b"report\n")?;
-        writer.flush()?;
-        let mut answer = String::new();
-        BufReader::new(&mut reader).take(MAX_LINE).read_line(&mut answer)?;
+        let answer = self.watched(reached, &*close, None, |_| {
+            writer.write_all(b"report\n")?;
+            writer.flush()?;
+            let mut answer = String::new();
+            BufReader::new(&mut reader).take(MAX_LINE).read_line(&mut answer)?;
+            Ok(answer)
+        })?;
         let seen = serde_json::from_str(&answer).context("the far end broke off")?;
         Ok(self.result(reached, bytes, elapsed.as_secs_f64(), seen, receiver))
+    }
+
+    /// Does `work`, which counts bytes, and shows how it goes. A connection that carries nothing, or that
+    /// nobody wants any more, is closed: a read or a write that waits for the path sees neither.
+    fn watched<T>(
+        &self,
+        reached: &ReachedEnd,
+        close: &(dyn Fn() + Send + Sync),
+        watcher: Option<&Watcher>,
+        work: impl FnOnce(&AtomicU64) -> Result<T>,
+    ) -> Result<T> {
+        let (bytes, over, silent) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        let (begun, rates) = (Stopwatch::start(), LinkRates::new(reached.statuses()));
+        let watch = || {
+            let (mut mark, mut since) = (0, Stopwatch::start());
+            while !over.load(Ordering::Relaxed) {
+                std::thread::park_timeout(LOOK);
+                watcher.iter().for_each(|watcher| watcher.read_now());
+                let bytes = bytes.load(Ordering::Relaxed);
+                if bytes > 0 {
+                    (self.show)(bytes, begun.elapsed(), watcher.and_then(Watcher::path), &rates);
+                }
+                let moved = bytes + watcher.map_or(0, Watcher::acknowledged);
+                if moved != mark {
+                    (mark, since) = (moved, Stopwatch::start());
+                }
+                let is_silent = since.elapsed() > MAX_SILENCE;
+                silent.store(is_silent, Ordering::Relaxed);
+                if is_silent || interrupt::asked() {
+                    return close();
+                }
+            }
+        };
+        let done = std::thread::scope(|scope| {
+            let watch = Builder::new().spawn_scoped(scope, watch).context("cannot start a thread")?;
+            let done = work(&bytes);
+            over.store(true, Ordering::Relaxed);
+            watch.thread().unpark();
+            done
+        });
+        if interrupt::asked() {
+            bail!("interrupted");
+        }
+        match silent.load(Ordering::Relaxed) {
+            true => bail!("nothing came from the far end for {} s: the path is cut", MAX_SILENCE.as_secs()),
+            false => done,
+        }
     }
 
     fn result(
@@ -194,10 +246,14 @@ impl PerfTest<'_> {
             ),
             () => ("path", "the path: processors and windows had room".to_owned()),
         };
+        let silent = match sender.silent_s {
+            0.0 => String::new(),
+            s => format!(", nothing was acknowledged for {} s", number(s)),
+        };
         let sentence = format!(
-            "Limited by {why}; round trip {} ms, {} of segments sent again.",
+            "Limited by {why}; round trip {} ms, {:.3} % of segments sent again{silent}.",
             number(sender.min_rtt_ms),
-            format_args!("{:.3} %", loss * 100.0)
+            loss * 100.0
         );
         let links = reached.statuses().iter().map(|(name, status)| {
             let peers = status.peers();
@@ -221,41 +277,32 @@ impl PerfTest<'_> {
     }
 }
 
-/// Writes for so long. `look` is called again and again; true: it is to stop.
-fn pump(writer: &mut dyn Write, time: Duration, look: &mut dyn FnMut(u64, Duration) -> bool) -> Result<u64> {
+/// Writes for so long, and counts in `sent`. `stop` is asked again and again.
+fn pump(
+    writer: &mut dyn Write,
+    time: Duration,
+    sent: &AtomicU64,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<()> {
     let (begun, data) = (Stopwatch::start(), vec![0x5a; ROOM]);
-    let (mut sent, mut next) = (0, LOOK);
-    while begun.elapsed() < time {
+    while begun.elapsed() < time && !stop() {
         writer.write_all(&data)?;
-        sent += data.len() as u64;
-        if begun.elapsed() >= next {
-            next = begun.elapsed() + LOOK;
-            if look(sent, begun.elapsed()) {
-                break;
-            }
-        }
+        sent.fetch_add(data.len() as u64, Ordering::Relaxed);
     }
-    Ok(sent)
+    Ok(())
 }
 
-/// Counts what comes until it ends: bytes, and the time from the first to the last.
-fn count(reader: &mut dyn Read, look: &mut dyn FnMut(u64, Duration) -> bool) -> Result<(u64, Duration)> {
+/// Counts in `got` what comes until it ends: bytes, and the time from the first to the last.
+fn count(reader: &mut dyn Read, got: &AtomicU64) -> Result<(u64, Duration)> {
     let mut room = vec![0; ROOM];
     let mut begun: Option<Stopwatch> = None;
-    let (mut bytes, mut last, mut next) = (0_u64, Duration::ZERO, LOOK);
+    let mut last = Duration::ZERO;
     loop {
         match reader.read(&mut room) {
-            Ok(0) => return Ok((bytes, last)),
+            Ok(0) => return Ok((got.load(Ordering::Relaxed), last)),
             Ok(n) => {
-                let begun = begun.get_or_insert_with(Stopwatch::start);
-                bytes += n as u64;
-                last = begun.elapsed();
-                if last >= next {
-                    next = last + LOOK;
-                    if look(bytes, last) {
-                        return Ok((bytes, last));
-                    }
-                }
+                last = begun.get_or_insert_with(Stopwatch::start).elapsed();
+                got.fetch_add(n as u64, Ordering::Relaxed);
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.into()),
@@ -281,7 +328,7 @@ pub fn serve(stream: TransferStream) -> Result<()> {
     match (words.first().copied(), seconds) {
         (Some("send"), Some(_)) => {
             let busy = BusyThreads::start();
-            let (bytes, time) = count(&mut reader, &mut |_, _| false)?;
+            let (bytes, time) = count(&mut reader, &AtomicU64::new(0))?;
             let ThreadLoad { ran, waited } = busy.busiest();
             writer.write_all(format!("{bytes} {} {ran} {waited}\n", time.as_nanos()).as_bytes())?;
             writer.flush()?;
@@ -293,8 +340,12 @@ pub fn serve(stream: TransferStream) -> Result<()> {
             if let Some(cap) = cap {
                 watcher.cap(Rate::from_bits_per_sec(cap));
             }
-            pump(&mut writer, Duration::from_secs(seconds), &mut |_, _| {
-                watcher.read_now();
+            let mut look = Stopwatch::start();
+            pump(&mut writer, Duration::from_secs(seconds), &AtomicU64::new(0), &mut || {
+                if look.elapsed() >= LOOK {
+                    watcher.read_now();
+                    look = Stopwatch::start();
+                }
                 false
             })?;
             writer.flush()?;

@@ -5,6 +5,7 @@ use farpace_explain::cause::Cause;
 use farpace_explain::input::Reading;
 use farpace_live::KernelTcp;
 use farpace_live::socket::{LimitedBy, Stream};
+use farpace_process::stopwatch::Stopwatch;
 use farpace_report::number;
 use farpace_transfer::{LineProgress, SendReport};
 use farpace_units::{Rate, Span};
@@ -15,6 +16,10 @@ use std::time::Duration;
 
 /// A transfer that is shorter says nothing about limits.
 const SHORT: Duration = Duration::from_millis(200);
+/// Congestion controls that do not take a loss for congestion.
+const IGNORES_LOSS: [&str; 4] = ["farpace", "bbr1", "bbr3", "star-robust"];
+/// Less than this, and four round trips, is no silence.
+const MIN_SILENCE: Duration = Duration::from_secs(1);
 
 /// Where to look while a transfer runs.
 pub enum TransferProbe {
@@ -43,6 +48,12 @@ pub struct PathFacts {
     pub receive_window: f64,
     /// The same of the send buffer, where it is known.
     pub send_buffer: Option<f64>,
+    /// Bytes that the other side's TCP has acknowledged.
+    pub acknowledged: u64,
+    /// Time in which data was under way and nothing was acknowledged for longer than an answer takes.
+    pub silent: Duration,
+    /// The congestion control does not take a loss for congestion; false where it is not known.
+    pub ignores_loss: bool,
     /// Looks at farpace's connection, and how many found the receive window to be the limit.
     looks: [u32; 2],
 }
@@ -57,6 +68,7 @@ impl PathFacts {
             busy,
             receive_window: share(self.receive_window),
             send_buffer: share(self.send_buffer.unwrap_or(0.0)),
+            silent: Span::from_nanos(u64::try_from(self.silent.as_nanos()).unwrap_or(u64::MAX)),
             retransmitted: self.retransmitted as f64,
             sent: self.segments as f64,
             rtt_ms: ms(self.rtt),
@@ -64,6 +76,7 @@ impl PathFacts {
             cwnd: f64::from(self.cwnd[0]),
             // Any loss has cut it.
             reduced: self.retransmitted > 0,
+            ignores_loss: self.ignores_loss,
             acknowledged: sent.bytes as f64,
             ..Reading::default()
         }
@@ -77,16 +90,42 @@ impl PathFacts {
     }
 }
 
+/// How long a connection has been without an answer.
+#[derive(Default)]
+struct AckSilence {
+    acknowledged: u64,
+    since: Duration,
+    /// In the silences that have ended.
+    before: Duration,
+}
+
+impl AckSilence {
+    /// So many bytes have been acknowledged, and more `is_due`: the time without an answer.
+    fn look(&mut self, acknowledged: u64, is_due: bool, rtt: Duration, now: Duration) -> Duration {
+        let since = now.saturating_sub(self.since);
+        // Delayed ACKs, timeouts and a busy host are none.
+        let silent = if since > MIN_SILENCE + 4 * rtt { since } else { Duration::ZERO };
+        if acknowledged == self.acknowledged && is_due {
+            return self.before + silent;
+        }
+        let ended = if acknowledged == self.acknowledged { Duration::ZERO } else { silent };
+        *self = AckSilence { acknowledged, since: now, before: self.before + ended };
+        self.before
+    }
+}
+
 /// Takes readings of a path.
 pub struct Watcher {
     probe: TransferProbe,
     path: Mutex<Option<PathFacts>>,
+    begun: Stopwatch,
+    silence: Mutex<AckSilence>,
 }
 
 impl Watcher {
     /// Nothing is seen yet.
     pub fn new(probe: TransferProbe) -> Self {
-        Watcher { probe, path: Mutex::new(None) }
+        Watcher { probe, path: Mutex::new(None), begun: Stopwatch::start(), silence: Mutex::default() }
     }
     /// Looks, in the course of a transfer.
     pub fn look(&self, _: &LineProgress) {
@@ -108,6 +147,8 @@ impl Watcher {
     /// Looks.
     pub fn read_now(&self) {
         let mut path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
+        let elapsed = self.begun.elapsed();
         match &self.probe {
             TransferProbe::Kernel(stream) => {
                 let Some(seen) = KernelTcp::of(stream) else { return };
@@ -120,6 +161,9 @@ impl Watcher {
                     cwnd: [seen.cwnd, seen.mss],
                     receive_window: share(seen.receive_window),
                     send_buffer: Some(share(seen.send_buffer)),
+                    acknowledged: seen.acknowledged,
+                    silent: silence.look(seen.acknowledged, seen.unacknowledged > 0, seen.min_rtt, elapsed),
+                    ignores_loss: false,
                     looks: [0; 2],
                 });
             }
@@ -138,9 +182,17 @@ impl Watcher {
                     Duration::from_nanos(seen.inspection.min_rtt.unwrap_or(seen.inspection.srtt).as_nanos());
                 let is_less = now.min_rtt.is_zero() || rtt < now.min_rtt;
                 now.min_rtt = if is_less && !rtt.is_zero() { rtt } else { now.min_rtt };
+                now.acknowledged = seen.inspection.acknowledged.get();
+                let is_due = !seen.memory.send_bytes.is_zero();
+                now.silent = silence.look(now.acknowledged, is_due, now.min_rtt, elapsed);
+                now.ignores_loss = IGNORES_LOSS.contains(&seen.congestion.name());
             }
             TransferProbe::Through => {}
         }
+    }
+    /// Bytes that the other side's TCP has acknowledged, when it was last looked at.
+    pub fn acknowledged(&self) -> u64 {
+        self.path().map_or(0, |path| path.acknowledged)
     }
     /// What was seen last.
     pub fn path(&self) -> Option<PathFacts> {
@@ -218,6 +270,8 @@ pub struct PathEvidence {
     pub retransmitted: u64,
     /// The last congestion window in bytes.
     pub cwnd_bytes: u64,
+    /// Time in which data was under way and nothing was acknowledged, in seconds.
+    pub silent_s: f64,
     /// Share of the time with data to send in which the receiver's window was full.
     pub receive_window: f64,
     /// The same of the send buffer, if it is known.
@@ -236,6 +290,7 @@ impl Evidence {
             segments: path.segments,
             retransmitted: path.retransmitted,
             cwnd_bytes: path.cwnd.into_iter().map(u64::from).product(),
+            silent_s: path.silent.as_secs_f64(),
             receive_window: path.receive_window.min(1.0),
             send_buffer: path.send_buffer.map(|share| share.min(1.0)),
         });
@@ -299,7 +354,7 @@ pub fn explain(sent: &SendReport, cap: Option<Rate>, path: Option<PathFacts>) ->
     let rate = speed(sent.bytes, sent.elapsed);
     let reason = path.map(|path| path.reading(sent).diagnosis());
     let (limit, why) = match () {
-        () if sent.bytes == 0 => ("nothing", "no bytes of files had to be sent".to_owned()),
+        () if sent.bytes == 0 => ("nothing", "nothing: no bytes of files had to be sent".to_owned()),
         () if sent.elapsed < SHORT => {
             ("nothing", format!("nothing in particular, it took {} ms", number(all * 1e3)))
         }
@@ -351,8 +406,12 @@ pub fn explain(sent: &SendReport, cap: Option<Rate>, path: Option<PathFacts>) ->
     let seen =
         path.map_or("nothing is known of the path, which leads through another program".to_owned(), |path| {
             let loss = path.retransmitted as f64 / path.segments.max(1) as f64 * 100.0;
+            let silent = match path.silent.as_secs_f64() {
+                0.0 => String::new(),
+                s => format!(", nothing was acknowledged for {} s", number(s)),
+            };
             format!(
-                "round trip {} ms, {} of {} segments sent again ({} %)",
+                "round trip {} ms, {} of {} segments sent again ({} %){silent}",
                 number(path.min_rtt.as_secs_f64() * 1e3),
                 path.retransmitted,
                 path.segments,
@@ -390,6 +449,22 @@ mod tests {
         }
     }
 
+    /// Breaks: an outage is not seen, or a transfer that has nothing to send is taken for one.
+    #[test]
+    fn silence_is_time_without_an_answer_that_is_due() {
+        let (s, rtt) = (Duration::from_secs, Duration::from_millis(100));
+        let mut silence = AckSilence::default();
+        let mut look = |at, acknowledged, is_due| silence.look(acknowledged, is_due, rtt, s(at));
+        assert_eq!(look(1, 1, true), s(0));
+        assert_eq!(look(2, 1, true), s(0));
+        assert_eq!(look(6, 1, true), s(5));
+        assert_eq!(look(7, 2, true), s(6));
+        // It has nothing to send for a while.
+        assert_eq!(look(7, 2, false), s(6));
+        assert_eq!(look(16, 2, false), s(6));
+        assert_eq!(look(17, 3, true), s(6));
+    }
+
     /// Breaks: people mend the wrong thing.
     #[test]
     fn each_limit_is_named() {
@@ -403,6 +478,9 @@ mod tests {
             cwnd: [100, 1_448],
             receive_window: 0.1,
             send_buffer: Some(0.25),
+            acknowledged: 0,
+            silent: Duration::ZERO,
+            ignores_loss: false,
             looks: [0; 2],
         };
         for (times, receiver, path, limit) in [
@@ -435,7 +513,18 @@ mod tests {
         assert!(told.sentence.starts_with(expected), "{}", told.sentence);
         assert_eq!(told.cause, Some("congestion"));
         assert!(told.sentence.contains(told.cure.as_deref().unwrap()));
-        let sent = sent(LineTimes { cap: s(9), ..none }, none);
-        assert_eq!(explain(&sent, None, Some(path)).cause, None);
+        let capped = sent(LineTimes { cap: s(9), ..none }, none);
+        assert_eq!(explain(&capped, None, Some(path)).cause, None);
+        // An outage is told, and named where it took most of the time.
+        let slow = sent(LineTimes { network: s(9), ..none }, none);
+        let cut = |silent| explain(&slow, None, Some(PathFacts { silent, ..path }));
+        assert!(cut(s(3)).sentence.contains("(0.300 %), nothing was acknowledged for 3 s."));
+        assert_eq!(cut(s(3)).cause, Some("congestion"));
+        assert_eq!(cut(s(7)).cause, Some("outage"));
+        // Whoever uses the control that helps is not told to use it.
+        let lossy = PathFacts { retransmitted: 10, rtt: path.min_rtt, ..path };
+        assert_eq!(explain(&slow, None, Some(lossy)).cause, Some("random_loss"));
+        let ignores = PathFacts { ignores_loss: true, ..lossy };
+        assert_eq!(explain(&slow, None, Some(ignores)).cause, Some("congestion"));
     }
 }

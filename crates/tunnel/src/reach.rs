@@ -50,6 +50,8 @@ pub struct ReachedEnd {
     pub why: String,
     /// With several paths: the first tunnel, over which they were opened, and the connection that keeps them.
     _lease: Option<(Stack, Stream)>,
+    /// Where the other end is, outside of a tunnel.
+    at: SocketAddr,
     /// The connection that was made to try, to be used first.
     first: Mutex<Option<SecureStream>>,
 }
@@ -151,7 +153,8 @@ pub fn reach(
                 };
                 let (ticket, shaking) = (Box::new(ticket.clone()), Box::default());
                 let carrier = Carrier::Tls { at, ticket, shaking };
-                break Ok(ReachedEnd { carrier, why, first: Mutex::new(Some(channel)), _lease: None });
+                let first = Mutex::new(Some(channel));
+                break Ok(ReachedEnd { carrier, why, at, first, _lease: None });
             }
             tcp = Some((at, channel, took));
         } else if is_over {
@@ -271,7 +274,7 @@ fn tunnel(
     // Without a place for its socket `farpace ss` does not show it; nothing else is lost.
     let _ = stack.offer_list("tunnel");
     let carrier = Carrier::Tunnel { stack, inside: at, options: Box::new(options), status };
-    Ok(ReachedEnd { carrier, why, first: Mutex::new(None), _lease: lease })
+    Ok(ReachedEnd { carrier, why, at: endpoint, first: Mutex::new(None), _lease: lease })
 }
 
 impl ReachedEnd {
@@ -304,7 +307,9 @@ impl ReachedEnd {
         match &self.carrier {
             Carrier::Tunnel { stack, inside, options, .. } => {
                 let stream = stack.connect((*inside, service.port()), options);
-                Ok(SecureStream::of_stream(stream.context("cannot connect through the tunnel")?))
+                let stream = SecureStream::of_stream(stream.context("cannot connect through the tunnel")?);
+                // The address inside says nothing to people.
+                Ok(SecureStream { peer: self.at.to_string(), ..stream })
             }
             Carrier::Tls { at, ticket, shaking } => {
                 let client = tls::TlsClient::new(ticket, service)?;

@@ -112,6 +112,7 @@ pub fn serve(
                 let result =
                     transfer(TransferStream { line, peer: peer.clone(), address, probe, finish }, &session);
                 let is_last = server.one_sender || is_complete(&result);
+                let peer = listener.name_of(&peer);
                 let counts = admitted.load(Ordering::Relaxed) && is_last && !ticket.is_displaced();
                 match &result {
                     Err(TransferError::Interrupted) if over() => {}

@@ -198,6 +198,13 @@ impl TransferListener {
             TransferListener::Gate(gate) => Some(gate.address()),
         }
     }
+    /// Who is at the other end of a connection, for people.
+    pub fn name_of(&self, peer: &str) -> String {
+        match self {
+            TransferListener::Gate(gate) => gate.name_of(peer),
+            TransferListener::Kernel(_) | TransferListener::Farpace(_) => peer.to_owned(),
+        }
+    }
     /// The next connection; none: `stop` said so.
     ///
     /// # Errors

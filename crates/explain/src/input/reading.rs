@@ -18,6 +18,8 @@ pub struct Reading {
     pub receive_window: Span,
     /// Of this, limited by the send buffer.
     pub send_buffer: Span,
+    /// Of this, without an answer: nothing was acknowledged although data was under way.
+    pub silent: Span,
     /// Segments sent again.
     pub retransmitted: f64,
     /// Segments sent.
@@ -32,6 +34,8 @@ pub struct Reading {
     pub cwnd: f64,
     /// The window has been cut at least once.
     pub reduced: bool,
+    /// The congestion control does not take a loss for congestion, so that random loss costs what is lost.
+    pub ignores_loss: bool,
     /// Bytes acknowledged.
     pub acknowledged: f64,
     /// The congestion control.
@@ -49,17 +53,23 @@ fn diagnosis(v: &Reading) -> Diagnosis {
     let busy = v.busy;
     let window = v.receive_window.min(busy);
     let buffer = v.send_buffer.min(busy - window);
-    let rest = busy - window - buffer;
+    let silent = v.silent.min(busy - window - buffer);
+    let rest = busy - window - buffer - silent;
     let (lost, sent, reordered) = (v.retransmitted, v.sent, v.reordered);
     let rate = lost / sent.max(1.0);
     let (rtt, least) = (v.rtt_ms, v.min_rtt_ms);
     let other = match () {
         () if lost > 0.0 && rtt < 1.3 * least.max(0.001) && reordered * 2.0 > lost => Cause::Reordering,
-        () if lost > 0.0 && rate > 0.0005 && rtt < 1.3 * least.max(0.001) => Cause::RandomLoss,
+        () if lost > 0.0 && rate > 0.0005 && rtt < 1.3 * least.max(0.001) => match v.ignores_loss {
+            true => Cause::Congestion,
+            false => Cause::RandomLoss,
+        },
         () if v.reduced || rtt > 1.3 * least => Cause::Congestion,
         () => Cause::SlowStart,
     };
-    let mut shares: Vec<Share> = [(Cause::ReceiveWindow, window), (Cause::SendBuffer, buffer), (other, rest)]
+    let parts =
+        [(Cause::ReceiveWindow, window), (Cause::SendBuffer, buffer), (Cause::Outage, silent), (other, rest)];
+    let mut shares: Vec<Share> = parts
         .into_iter()
         .filter(|(_, time)| !time.is_zero())
         .map(|(cause, time)| Share { cause, time })
@@ -73,6 +83,7 @@ fn diagnosis(v: &Reading) -> Diagnosis {
         Cause::SendBuffer => {
             format!("the kernel counts {} in which the send buffer held it back", seconds(time))
         }
+        Cause::Outage => format!("nothing was acknowledged for {}", seconds(time)),
         Cause::SenderApplication => "the kernel counts no time in which it was busy".to_owned(),
         _ => format!(
             "{} at the congestion window of {:.0} segments; {lost:.0} retransmissions of {sent:.0} segments; \

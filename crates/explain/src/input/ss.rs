@@ -139,6 +139,8 @@ impl Values {
             reduced: self.words.contains_key("ssthresh"),
             acknowledged: self.number("bytes_acked", false),
             control: self.control.as_deref().map(leak),
+            // ss counts no silence, and what a control of its own makes of losses is not known.
+            ..Reading::default()
         }
     }
 }

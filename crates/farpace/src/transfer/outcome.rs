@@ -42,7 +42,7 @@ impl TransferCounts<'_> {
             line += &format!(", {} unchanged", self.unchanged);
         }
         if self.failed > 0 {
-            line += &format!(", {} NOT", self.failed);
+            line += &format!(", {} NOT transferred", self.failed);
         }
         line + "; all that arrived is verified"
     }

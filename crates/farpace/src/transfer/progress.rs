@@ -3,7 +3,7 @@
 use crate::terminal;
 use farpace_process::interrupt;
 use farpace_transfer::LineProgress;
-use farpace_tunnel::{size, speed};
+use farpace_tunnel::{going, size};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
@@ -45,12 +45,12 @@ impl Display {
                     *next = progress.elapsed + REDRAW;
                     bar.set_length(progress.total_bytes);
                     bar.set_position(progress.bytes);
-                    bar.set_message(reading(progress) + &more());
+                    bar.set_message(going(progress) + &more());
                 }
                 None => {
                     *next = progress.elapsed + LINE;
                     let (done, total) = (size(progress.bytes), size(progress.total_bytes));
-                    terminal::note(&format!("{done} of {total} {}{}", reading(progress), more()));
+                    terminal::note(&format!("{done} of {total} {}{}", going(progress), more()));
                 }
             }
         }
@@ -62,40 +62,5 @@ impl Display {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-    }
-}
-
-fn reading(progress: &LineProgress) -> String {
-    let moved = progress.bytes.saturating_sub(progress.spared);
-    let left = progress.total_bytes.saturating_sub(progress.bytes);
-    let seconds = progress.elapsed.as_secs_f64() * left as f64 / moved.max(1) as f64;
-    let remaining = match seconds as u64 {
-        _ if moved == 0 => "?".to_owned(),
-        s @ 0..120 => format!("{s} s"),
-        s @ 120..7_200 => format!("{} min", s / 60),
-        s => format!("{} h", s / 3_600),
-    };
-    let files = format!("{}/{} files", progress.files, progress.total_entries);
-    format!("{}, {remaining} left, {files}, {}", speed(moved, progress.elapsed), progress.name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Breaks: the remaining time is reckoned with what was there before.
-    #[test]
-    fn remaining_time_follows_the_rate() {
-        let progress = LineProgress {
-            total_bytes: 3_000_000,
-            bytes: 2_000_000,
-            spared: 1_000_000,
-            work: 1_000_000,
-            total_entries: 4,
-            files: 1,
-            name: "film".to_owned(),
-            elapsed: Duration::from_secs(8),
-        };
-        assert_eq!(reading(&progress), "1 Mbit/s, 8 s left, 1/4 files, film");
     }
 }

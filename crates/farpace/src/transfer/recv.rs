@@ -250,7 +250,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let received = receive(line, &session, &place);
         display.clear();
         let received = received?;
-        let told = outcome::received(&received, &peer, args.json, args.quiet, args.dry_run);
+        let told =
+            outcome::received(&received, &listener.name_of(&peer), args.json, args.quiet, args.dry_run);
         Ok(told.is_ok() && received.failed == 0)
     })?;
     Ok(outcome::code(end.unwrap_or(TransferEnd::Interrupted)))

@@ -191,7 +191,7 @@ pub(super) fn over(
         let path = || watcher.path().map_or(String::new(), |path| format!(", {}", path.text()));
         display.tick_with(progress, &|| path() + &rates.text(progress.elapsed))
     };
-    let session = Session { tick: &tick, ..*session };
+    let session = Session { tick: &tick, acknowledged: &|| watcher.acknowledged(), ..*session };
     let result = send(line, &session, found, how.limit);
     display.clear();
     match result {

@@ -13,7 +13,7 @@ const WIDEST_LINE: usize = 110;
 const WIDE_LINES: &[&str] = &[
     "bench/src: 2",
     "crates/explain: 1",
-    "crates/farpace: 41",
+    "crates/farpace: 40",
     "crates/host: 12",
     "crates/link: 35",
     "crates/live: 5",

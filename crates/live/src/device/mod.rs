@@ -115,6 +115,11 @@ pub trait Device: Send {
     fn due_in(&self) -> Option<Span> {
         None
     }
+    /// True once after something has come from an end that was silent for a while, where the device knows
+    /// ends: connections need not wait for their timeouts any longer.
+    fn is_heard_again(&mut self) -> bool {
+        false
+    }
 }
 
 /// Why a device cannot be opened.

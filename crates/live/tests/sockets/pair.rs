@@ -21,6 +21,10 @@ struct LinkDirection {
     bell: EventFd,
     /// True if it accepts no packets at present.
     shut: AtomicBool,
+    /// True if it loses all packets at present.
+    cut: AtomicBool,
+    /// True once after an outage, for the end that sends.
+    back: AtomicBool,
     /// Number of accepted segments with data.
     data: AtomicU64,
 }
@@ -32,6 +36,8 @@ impl LinkDirection {
             packets: Mutex::default(),
             bell,
             shut: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+            back: AtomicBool::new(false),
             data: AtomicU64::new(0),
         })
     }
@@ -67,7 +73,7 @@ impl Device for End {
         let was_empty = queue.is_empty();
         while let Some(mut packet) = packets.pop_front() {
             self.to.data.fetch_add(u64::from(!packet.payload().is_empty()), Ordering::SeqCst);
-            if queue.len() < LONGEST {
+            if queue.len() < LONGEST && !self.to.cut.load(Ordering::SeqCst) {
                 packet.complete_checksum();
                 queue.push_back(packet);
             }
@@ -83,15 +89,28 @@ impl Device for End {
     fn counters(&self) -> DeviceCounters {
         DeviceCounters::default()
     }
+    fn is_heard_again(&mut self) -> bool {
+        self.to.back.swap(false, Ordering::SeqCst)
+    }
 }
 
-/// The direction from [`A`] to [`B`].
-pub struct LinkControl(Arc<LinkDirection>);
+/// The direction from [`A`] to [`B`], and the other one.
+pub struct LinkControl(Arc<LinkDirection>, Arc<LinkDirection>);
 
 impl LinkControl {
     /// Whether A's device accepts no packets.
     pub fn shut(&self, shut: bool) {
         self.0.shut.store(shut, Ordering::SeqCst);
+    }
+    /// Loses what A sends.
+    pub fn cut(&self) {
+        self.0.cut.store(true, Ordering::SeqCst);
+    }
+    /// Loses nothing more. Where it `tells`, A's device hears of it.
+    pub fn mend(&self, tells: bool) {
+        self.0.cut.store(false, Ordering::SeqCst);
+        self.0.back.store(tells, Ordering::SeqCst);
+        self.1.bell.write(1).unwrap();
     }
     /// Number of segments with data that A's device has accepted.
     pub fn data(&self) -> u64 {
@@ -108,7 +127,7 @@ pub fn stacks() -> (Stack, Stack) {
 /// Like [`stacks`], with control of the link.
 pub fn stacks_on_link() -> (Stack, Stack, LinkControl) {
     let (ab, ba) = (LinkDirection::new(), LinkDirection::new());
-    let link = LinkControl(ab.clone());
+    let link = LinkControl(ab.clone(), ba.clone());
     let info = |name: &str| DeviceInfo { name: name.into(), mtu: 1500, mac: None, super_segment: 0 };
     let a = End { info: info("a"), from: ba.clone(), to: ab.clone() };
     let b = End { info: info("b"), from: ab, to: ba };

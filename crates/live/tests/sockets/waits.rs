@@ -1,6 +1,6 @@
 //! Waiting, non-blocking and interrupted calls.
 
-use crate::pair::{B, pair, stacks};
+use crate::pair::{B, pair, stacks, stacks_on_link};
 use farpace_live::socket::{Interrupted, SocketOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -86,4 +86,29 @@ fn every_wait_can_be_interrupted() {
         (&p.here).write_all(b"x").unwrap();
         assert_eq!(reader.join().unwrap().unwrap(), 1);
     });
+}
+
+/// Breaks: after an outage a connection waits for a timeout that has doubled with it, although its device
+/// knows that the path carries again.
+#[test]
+fn a_path_that_carries_again_is_used_at_once() {
+    let waited = |tells: bool| {
+        let (a, b, link) = stacks_on_link();
+        let options = SocketOptions::default();
+        let listener = b.listen((B, 80), &options).unwrap();
+        let mut here = a.connect((B, 80), &options).unwrap();
+        let (mut there, _) = listener.accept().unwrap();
+        here.write_all(b"hello").unwrap();
+        there.read_exact(&mut [0; 5]).unwrap();
+        link.cut();
+        here.write_all(b"again").unwrap();
+        // Timeouts of 200 ms have doubled to 1.6 s, those of 1 s to 4 s.
+        std::thread::sleep(Duration::from_millis(2_000));
+        link.mend(tells);
+        let begun = Instant::now();
+        there.read_exact(&mut [0; 5]).unwrap();
+        begun.elapsed()
+    };
+    let (told, alone) = (waited(true), waited(false));
+    assert!(told < Duration::from_millis(300) && alone > Duration::from_millis(500), "{told:?}, {alone:?}");
 }

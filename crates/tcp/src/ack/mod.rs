@@ -144,6 +144,15 @@ impl AckPolicy {
         self.form = AckForm::Nth(nth::EveryNth::stretch(None, Some(segments.max(Packets::new(1)))));
     }
 
+    /// The bytes that have an ACK of their own, however they arrive; none: before there was data, and where
+    /// segments that arrive as one have one ACK, as in the kernels.
+    pub fn part(&self) -> Option<u32> {
+        match &self.form {
+            AckForm::Nth(form) if self.full_size > 0 => Some(form.part(self.full_size)),
+            _ => None,
+        }
+    }
+
     /// Largest payload of a segment so far, in bytes.
     pub fn full_size(&self) -> u32 {
         self.full_size

@@ -42,6 +42,11 @@ impl EveryNth {
         (a.unacknowledged < self.every.saturating_mul(full_size)).then(|| a.now + self.delay)
     }
 
+    /// The bytes for which there is an acknowledgment.
+    pub fn part(&self, full_size: u32) -> u32 {
+        self.every.saturating_mul(full_size)
+    }
+
     /// Some segments are acknowledged at once from now on, or none is.
     pub fn set_quick(&mut self, quick: bool) {
         (self.quick, self.slow) = (if quick { QUICK } else { 0 }, !quick);

@@ -1,6 +1,7 @@
 //! One TCP connection, from SYN to TIME-WAIT.
 
 mod acceptance;
+mod ack_parts;
 mod ack_requests;
 mod ack_state;
 mod acknowledgment;

@@ -144,6 +144,17 @@ impl Connection {
         debug_assert_eq!(self.flight.segments.check_in_turn(), Ok(()));
     }
 
+    /// The path carries again after an outage, as whoever carries the packets has noticed. What waits for a
+    /// timeout that was doubled meanwhile is sent again now: the doubling is for a path that is full, and
+    /// would add up to the length of the outage to it (as in RFC 6069, which undoes it for reports of ICMP).
+    pub fn retry_now(&mut self, now: Instant) {
+        if self.flight.rto.doublings() > 0
+            && let Some(at) = &mut self.flight.rto_deadline
+        {
+            *at = now.min(*at);
+        }
+    }
+
     /// When the retransmission timer fires if it starts now.
     pub(super) fn timeout_from(&mut self, now: Instant) -> Instant {
         if self.config.rto == Rto::Cdl {

@@ -72,6 +72,7 @@ impl Connection {
         }
         if out.len() < full {
             self.send_before_change(now, out);
+            self.send_acks_of_parts(now, out, full);
         }
         if !self.is_open() {
             self.update_keep_alive(now);

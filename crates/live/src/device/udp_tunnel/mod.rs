@@ -607,4 +607,8 @@ impl Device for UdpTunnel {
         let next = probes.min().map_or(self.next_tick, |probe| probe.min(self.next_tick));
         Some(next.since(now))
     }
+
+    fn is_heard_again(&mut self) -> bool {
+        self.peers.values_mut().fold(false, |any, peer| any | std::mem::take(&mut peer.is_back))
+    }
 }

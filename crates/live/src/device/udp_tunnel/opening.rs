@@ -67,13 +67,17 @@ impl UdpTunnel {
             TunnResult::WriteToTunnelV6(packet, from) => (packet, IpAddr::V6(from)),
             // An empty packet: it is there.
             TunnResult::Done => {
-                Self::authentic(&self.socket, self.cap, peer, now, meta);
+                if Self::authentic(&self.socket, self.cap, peer, now, meta) {
+                    self.next_tick = now;
+                }
                 return;
             }
             TunnResult::Err(error) => return self.reject(&error),
             TunnResult::WriteToNetwork(_) => return,
         };
-        Self::authentic(&self.socket, self.cap, peer, now, meta);
+        if Self::authentic(&self.socket, self.cap, peer, now, meta) {
+            self.next_tick = now;
+        }
         peer.received += packet.len() as u64;
         if peer.allows(from).is_none() {
             self.rejected.foreign += 1;
@@ -120,14 +124,23 @@ impl UdpTunnel {
         }
     }
 
-    /// A packet was sealed with the keys of `peer`: it is there, and knows everything.
-    fn authentic(socket: &TunnelSocket, cap: u16, peer: &mut TunnelPeer, now: Instant, meta: &RecvMeta) {
+    /// A packet was sealed with the keys of `peer`: it is there, and knows everything. True: that, or where
+    /// it is, is news, which the status shows at once.
+    fn authentic(
+        socket: &TunnelSocket,
+        cap: u16,
+        peer: &mut TunnelPeer,
+        now: Instant,
+        meta: &RecvMeta,
+    ) -> bool {
         let moved = peer.heard_at(now, meta.addr, meta.dst_ip);
-        if moved || !peer.proven {
+        let is_news = moved || !peer.proven;
+        if is_news {
             peer.new_path(now, socket.interface_mtu(meta.addr), cap);
         }
         peer.proven = true;
         peer.retry_at = None;
+        is_news
     }
 
     fn open_handshake(&mut self, now: Instant, datagram: &[u8], meta: &RecvMeta) {
@@ -194,7 +207,9 @@ impl UdpTunnel {
         peer.handshakes += 1;
         if response {
             // It knows our key and its own, and has mixed in all secrets.
-            Self::authentic(&self.socket, self.cap, peer, now, meta);
+            if Self::authentic(&self.socket, self.cap, peer, now, meta) {
+                self.next_tick = now;
+            }
         } else if peer.endpoint.is_none() {
             (peer.endpoint, peer.from) = (Some(meta.addr), meta.dst_ip);
         }

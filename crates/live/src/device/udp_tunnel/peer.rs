@@ -18,6 +18,8 @@ const OUTER_V6: u16 = 48;
 /// time. (The protocol's own time, for later handshakes, is 5 s.) An answer to any but the last two is of no
 /// use, so a path by a geostationary satellite must have its answer before the third.
 const FIRST_RETRY: Span = Span::from_millis(400);
+/// Longer than this a peer that answers is not silent.
+const SILENCE: Span = Span::from_secs(2);
 /// What a peer without a route or an endpoint is taken to reach.
 const USUAL_MTU: u16 = 1_500;
 
@@ -39,6 +41,8 @@ pub(super) struct TunnelPeer {
     pub proven: bool,
     pub born: Instant,
     pub heard: Instant,
+    /// It was heard again after a silence, which nobody knows yet.
+    pub is_back: bool,
     pub pmtu: Pmtu,
     pub echo: u16,
     pub retry_at: Option<(Instant, Span)>,
@@ -79,6 +83,7 @@ impl TunnelPeer {
             proven: false,
             born: now,
             heard: now,
+            is_back: false,
             pmtu: Pmtu::new(now, overhead(v6), inner_mtu(USUAL_MTU, v6)),
             echo: index as u16,
             retry_at: None,
@@ -105,6 +110,7 @@ impl TunnelPeer {
 
     /// An authentic packet has come from there. True: that is news.
     pub fn heard_at(&mut self, now: Instant, from: SocketAddr, by: Option<IpAddr>) -> bool {
+        self.is_back |= now.since(self.heard) > SILENCE;
         self.heard = now;
         let fixed = self.configured && !self.candidates.is_empty();
         // Who began must be free to change its own address; who answers does so by the address that was
