@@ -4,6 +4,7 @@ use crate::below::{self, TakenInterfaces};
 use anyhow::{Context, Result};
 use farpace_live::device::PacketSocket;
 use farpace_live::{Device, DeviceCounters, DeviceInfo};
+use farpace_process::stopwatch::Stopwatch;
 use farpace_units::Span;
 use farpace_wire::Packet;
 use nix::net::if_::if_nametoindex;
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
+use std::time::Duration;
 
 /// A missing NIC is looked for this often.
 const LOOK: Span = Span::from_secs(1);
@@ -28,7 +29,8 @@ pub struct ReturningNic {
     past: DeviceCounters,
     /// Never readable: what is waited for while the NIC is missing.
     idle: EventFd,
-    look_at: Instant,
+    /// Since it was looked for last.
+    looked: Stopwatch,
     /// What was said last of an interface that cannot be used.
     unusable: String,
     changes: Sender<String>,
@@ -49,7 +51,7 @@ impl ReturningNic {
             taken: None,
             past: DeviceCounters::default(),
             idle,
-            look_at: Instant::now(),
+            looked: Stopwatch::start(),
             unusable: String::new(),
             changes,
         };
@@ -71,7 +73,7 @@ impl ReturningNic {
         }
         self.taken = None;
         self.unusable.clear();
-        self.look_at = Instant::now() + std::time::Duration::from_nanos(LOOK.as_nanos());
+        self.looked = Stopwatch::start();
         let name = &self.info.name;
         self.tell(format!(
             "`{name}` has been removed: the other NICs go on, and `{name}` is used again when an interface \
@@ -82,10 +84,10 @@ impl ReturningNic {
 
     /// Looks for the interface.
     fn look(&mut self) {
-        if Instant::now() < self.look_at {
+        if self.looked.elapsed() < Duration::from_nanos(LOOK.as_nanos()) {
             return;
         }
-        self.look_at = Instant::now() + std::time::Duration::from_nanos(LOOK.as_nanos());
+        self.looked = Stopwatch::start();
         if if_nametoindex(self.info.name.as_str()).is_err() {
             return;
         }

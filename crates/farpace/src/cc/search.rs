@@ -143,9 +143,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ));
         let ends = |limit: Span| Duration::from_nanos(limit.as_nanos()).mul_f64(phase.ends_at());
         let is_enough = args.generations.is_some_and(|most| progress.generation >= most);
-        !limit.is_some_and(|limit| elapsed >= ends(limit))
-            && !(phase == SearchPhase::Searching && is_enough)
-            && !interrupt::asked()
+        let is_over =
+            limit.is_some_and(|limit| elapsed >= ends(limit)) || phase == SearchPhase::Searching && is_enough;
+        !is_over && !interrupt::asked()
     };
     let runner = SearchRunner {
         threads: args.threads,
