@@ -1,9 +1,13 @@
 //! The detector of token buckets (after Flach et al., SIGCOMM 2016).
 
+mod shared;
+
 use crate::flow::FlowLoss;
 use crate::statistics::median;
 use crate::view::{View, capacity_since};
 use farpace_units::{Instant, Rate, Span};
+
+pub(crate) use shared::mark as mark_shared;
 
 /// Losses and segments that got through that are needed.
 const MIN_LOSSES: usize = 10;
@@ -78,6 +82,10 @@ pub struct Policing {
     pub since: Instant,
     /// 0 to 1.
     pub confidence: f64,
+    /// Connections of the capture that share it.
+    pub connections: usize,
+    /// This one's share of what got through.
+    pub share: f64,
 }
 
 /// How well a bucket of some rate explains the losses.
@@ -144,13 +152,16 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
             let from = losses.partition_point(|l| l.sent <= e.end);
             (from as f64 >= MIN_START * losses.len() as f64).then_some(from)
         });
+    let shared = || view.flow.shared_policing(view.side).cloned();
     match origin(view, &losses, 0) {
         LossOrigin::Policer(policing) => Some(policing),
-        LossOrigin::Queue => None,
-        LossOrigin::Neither => behind_start.find_map(|from| match origin(view, &losses, from) {
-            LossOrigin::Policer(policing) => Some(policing),
-            LossOrigin::Queue | LossOrigin::Neither => None,
-        }),
+        LossOrigin::Queue => shared(),
+        LossOrigin::Neither => behind_start
+            .find_map(|from| match origin(view, &losses, from) {
+                LossOrigin::Policer(policing) => Some(policing),
+                LossOrigin::Queue | LossOrigin::Neither => None,
+            })
+            .or_else(shared),
     }
 }
 
@@ -243,6 +254,8 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
         burst: best.depth as u64,
         since: first.sent,
         confidence: (0.3 + 0.4 * best.full + 0.3 * best.apart).min(0.97),
+        connections: 1,
+        share: 1.0,
     })
 }
 

@@ -18,8 +18,15 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let wire = f64::from(transfer.view.mss + 52) / f64::from(transfer.view.mss);
     let ip_rate = Rate::from_bytes_per_sec_f64(policing.rate.as_bytes_per_sec_f64() * wire);
     let losses: Vec<_> = transfer.view.losses().collect();
+    let shared = match policing.connections {
+        1 => String::new(),
+        n => format!(
+            ", which {n} connections share (this one had {:.0} % of what got through)",
+            policing.share * 100.0
+        ),
+    };
     let evidence = format!(
-        "{} losses fit a token bucket of {:.2} Mbit/s (IP) that held {} kB at the first loss; no queue \
+        "{} losses fit a token bucket of {:.2} Mbit/s (IP) that held {} kB at the first loss{shared}; no queue \
          grew before them",
         losses.len() as u64 * transfer.view.half.losses.stride(),
         ip_rate.as_mbit_f64(),
@@ -28,6 +35,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let frames = losses.iter().take(20).map(|l| l.frame).collect();
     let mut finding = transfer.finding(Cause::Policer, policing.confidence, evidence, frames);
     finding.first = Some(policing.since);
-    finding.cure = format!("pace at {:.2} Mbit/s of IP packets: {}", ip_rate.as_mbit_f64() * 0.98, INFO.cure);
+    let all = if policing.connections > 1 { " all together" } else { "" };
+    finding.cure =
+        format!("pace{all} at {:.2} Mbit/s of IP packets: {}", ip_rate.as_mbit_f64() * 0.98, INFO.cure);
     Some(finding)
 }
