@@ -48,6 +48,10 @@ const SAME_DELAY: f64 = 0.25;
 const MAX_BEHIND: f64 = 0.5;
 /// A queue of so many seconds, and of a round trip, stands at losses only where it is what drops.
 const MIN_STANDING: f64 = 0.05;
+/// The share of the longest queue about that time which counts as the whole, and the share of losses that come
+/// then where a queue drops.
+const TOP: f64 = 0.8;
+const MOSTLY: f64 = 0.9;
 /// The least bucket, in segments.
 const MIN_DEPTH: f64 = 3.5;
 /// A bucket is full at first: this part of its depth passes before the first loss. What a queue of one or two
@@ -244,6 +248,15 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     let sharp = best.is_perfect(runs) && delay < base / 2.0;
     // So does one that holds more than a round trip at most losses, however deep the bucket would have to be.
     if deep * 10 > all * 6 && usual > base.max(MIN_STANDING) {
+        return LossOrigin::Queue;
+    }
+    // What overflows delays most when it drops, whatever its rate is then. What queues behind a bucket drains
+    // while the bucket drops.
+    let top = |l: &&&FlowLoss| {
+        let (_, deep) = view.about(l.sent);
+        deep > view.threshold() && l.queued.as_secs_f64() >= TOP * deep.as_secs_f64()
+    };
+    if asked.iter().filter(top).count() as f64 >= MOSTLY * asked.len() as f64 {
         return LossOrigin::Queue;
     }
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
