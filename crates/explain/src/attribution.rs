@@ -359,6 +359,9 @@ const MIN_STRETCHES: usize = 30;
 /// Losses that show that the path is idle after each.
 const MIN_CUTS: usize = 3;
 
+/// Full segments for each short one, from which on a buffer may have given them.
+const MAX_FULL: u64 = 6;
+
 /// The option of timestamps, in bytes.
 const TIMESTAMPS: u32 = 12;
 /// No processor takes longer for a segment; programs do.
@@ -538,7 +541,7 @@ fn keeps_full(view: &View<'_>) -> bool {
 /// The flight is the same all the time after it has grown, ACKs release what is sent, nothing is lost, and
 /// in most round trips nothing queues: a buffer bounds it, whatever delays come and go on the path.
 fn is_steady(view: &View<'_>) -> bool {
-    if view.episodes.iter().any(|e| !e.spurious) {
+    if view.episodes.iter().any(|e| !e.spurious) || writes_messages(view) {
         return false;
     }
     let most = view.stretches.iter().map(|s| s.slice.flight).max().unwrap_or_default() as f64;
@@ -657,6 +660,12 @@ fn app_paced(stretch: &Stretch) -> bool {
         && own * 3 >= waited + slice.waited(Wait::Program)
 }
 
+/// Many segments end what the program has written at once. A buffer that is always full gives full segments,
+/// and a short one where its size ends.
+fn writes_messages(view: &View<'_>) -> bool {
+    view.half.counts.short_segments * MAX_FULL > view.half.counts.data_segments
+}
+
 /// For each stretch, the largest flight from there to the next loss.
 fn rising(view: &View<'_>) -> Vec<u64> {
     let mut losses = view.episodes.iter().filter(|e| !e.spurious).map(|e| e.resent).rev().peekable();
@@ -728,6 +737,9 @@ fn uncut(
     let sender = slice.waited(Wait::Sender);
     let acks = slice.waited(Wait::Ack);
     if !steady && slice.waited(Wait::Program) * 6 > slice.duration() {
+        return Cause::SenderApplication;
+    }
+    if writes_messages(view) {
         return Cause::SenderApplication;
     }
     // The program goes on when an ACK makes room for it, whoever paces what it writes.
