@@ -427,7 +427,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
         let full = stands && !steady
             || brief
             || path.is_some_and(|path| rate >= FULL * path)
-            || kept_full && rate >= FULL * view.capacity;
+            || kept_full && rate >= FULL * view.about(middle).0;
         let writes = app_paced(stretch);
         let label = match () {
             () if policed => Cause::Policer,
@@ -528,10 +528,11 @@ fn path_rate(view: &View<'_>) -> Option<f64> {
 /// or two of them wait there. A sender that is bounded otherwise sends bursts that the path spreads, or
 /// leaves no queue.
 fn keeps_full(view: &View<'_>) -> bool {
-    let segment = f64::from(view.mss) / view.capacity.max(1.0);
-    let fast: Vec<&Stretch> = view.stretches.iter().filter(|s| s.rate >= FULL * view.capacity).collect();
+    let capacity = |s: &Stretch| view.about(s.slice.start + s.slice.duration() / 2).0;
+    let fast: Vec<&Stretch> = view.stretches.iter().filter(|s| s.rate >= FULL * capacity(s)).collect();
+    let segment = |s: &Stretch| f64::from(view.mss) / capacity(s).max(1.0);
     let mut waiting: Vec<f64> =
-        fast.iter().filter_map(|s| s.queued).map(|q| q.as_secs_f64() / segment).collect();
+        fast.iter().filter_map(|s| Some(s.queued?.as_secs_f64() / segment(s))).collect();
     waiting.sort_by(f64::total_cmp);
     let often = waiting.get(waiting.len() * 9 / 10).copied().unwrap_or_default();
     let even = view.half.line_rate().is_some_and(|densest| densest <= MAX_DENSER * view.capacity);
