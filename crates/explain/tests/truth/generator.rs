@@ -22,6 +22,8 @@ pub struct Case {
     /// The sender's buffer, if it is fixed.
     pub send_buffer: Option<u32>,
     pub program: Program,
+    /// Other flows have the same path.
+    pub shared: bool,
 }
 
 /// When the sending program writes.
@@ -404,6 +406,7 @@ snaplen = "128 B"
         line: vec![(0.0, line * 1e6 / 8.0 * 1448.0 / 1538.0)],
         send_buffer,
         program,
+        shared: false,
     }
 }
 

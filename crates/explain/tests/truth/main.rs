@@ -226,6 +226,44 @@ fn policers_are_found_from_everywhere() {
     }
 }
 
+/// Breaks: what a connection loses in a policer that it shares passes for losses by chance, or in bursts, because
+/// its own data alone does not fill the bucket; or a queue that several share passes for a policer.
+#[test]
+fn policers_that_connections_share_are_found_where_all_are_seen() {
+    for seed in [60007, 60039, 60047, 60071, 60079, 60127, 60167, 60183, 60215] {
+        let verdicts = judge_without(programs::case(seed), 0).unwrap().verdicts;
+        for (place, verdict) in PLACES.iter().zip(&verdicts).skip(1) {
+            assert_eq!(verdict.dominant, Cause::Policer, "seed {seed}, seen from {place}");
+        }
+    }
+    for seed in [60086, 60238, 60246, 60286, 60366, 60630] {
+        for (place, verdict) in PLACES.iter().zip(judge_without(programs::case(seed), 0).unwrap().verdicts) {
+            assert_eq!(verdict.dominant, Cause::Congestion, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
+/// Breaks: the losses of a queue fit a deep bucket once the path has another rate.
+#[test]
+fn a_full_path_whose_rate_steps_is_no_policer() {
+    for seed in [60109, 60221, 60445] {
+        for (place, verdict) in PLACES.iter().zip(judge_without(programs::case(seed), 0).unwrap().verdicts) {
+            assert_eq!(verdict.dominant, Cause::Congestion, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
+/// Breaks: small writes at a period that divides the round trip keep the flight constant, and pass for a send
+/// buffer.
+#[test]
+fn small_writes_in_step_with_acks_are_a_program() {
+    for seed in [60050, 60322, 60506] {
+        for (place, verdict) in PLACES.iter().zip(judge_without(programs::case(seed), 0).unwrap().verdicts) {
+            assert_eq!(verdict.dominant, Cause::SenderApplication, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
 /// Breaks: an outage of both directions is taken for bursts of losses, because the beginning of the flight
 /// had arrived.
 #[test]
@@ -294,7 +332,7 @@ fn captures_without_the_handshake_are_understood() {
     for (place, score) in PLACES.iter().zip(scores.places) {
         assert!(score.share() >= 0.85, "seen from {place}, {:.1} % are right", score.share() * 100.0);
     }
-    assert!(scores.healthy.share() >= 0.9, "{:.1} % are healthy", scores.healthy.share() * 100.0);
+    assert!(scores.healthy.share() >= 0.95, "{:.1} % are healthy", scores.healthy.share() * 100.0);
 }
 
 /// Breaks: an ACK that was delayed, and is still on its way to the sender, passes for what released a

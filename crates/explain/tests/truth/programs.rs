@@ -249,6 +249,7 @@ snaplen = "128 B"
         line: steps.into_iter().map(|(at, mbit)| (at, mbit * 1e6 / 8.0 * 1448.0 / 1538.0)).collect(),
         send_buffer: None,
         program,
+        shared: matches!(family, Family::SharedQueue | Family::SharedPolicer),
     }
 }
 

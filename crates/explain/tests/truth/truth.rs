@@ -197,14 +197,14 @@ fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, cut: Option<Cause>, b
     let mut counts: BTreeMap<Cause, u32> = BTreeMap::new();
     let long_ago = Instant::from_nanos(from.as_nanos().saturating_sub(base.as_nanos()));
     for drop in seen.drops.iter().filter(|d| d.data && d.time >= long_ago && d.time <= now) {
-        *counts.entry(reason(seen, &drop.reason)).or_default() += 1;
+        *counts.entry(reason(seen, drop)).or_default() += 1;
     }
     if let Some((cause, _)) = counts.into_iter().max_by_key(|(_, n)| *n) {
         return cause;
     }
     // Only ACKs were lost.
     if let Some(drop) = seen.drops.iter().rev().find(|d| !d.data && d.time >= long_ago && d.time <= now) {
-        return reason(seen, &drop.reason);
+        return reason(seen, drop);
     }
     match cut {
         _ if seen.case.causes.contains(&Cause::Reordering) => Cause::Reordering,
@@ -214,9 +214,18 @@ fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, cut: Option<Cause>, b
     }
 }
 
-fn reason(seen: &Seen<'_>, reason: &str) -> Cause {
+/// What all flows send together leaves the path idle for less than a fifth of the second before and after.
+fn is_kept_busy(seen: &Seen<'_>, at: Instant) -> bool {
+    let second = Span::from_secs(1);
+    let from = seen.queue.partition_point(|(t, _)| *t + second < at);
+    let to = seen.queue.partition_point(|(t, _)| *t <= at + second);
+    let about = &seen.queue[from..to];
+    about.iter().filter(|(_, queued)| !queued.is_zero()).count() * 5 >= about.len() * 4
+}
+
+fn reason(seen: &Seen<'_>, drop: &Drop) -> Cause {
     let has = |c: Cause| seen.case.causes.contains(&c);
-    match reason {
+    match drop.reason.as_str() {
         "policed" if has(Cause::Linux2617) => Cause::Linux2617,
         "policed" => Cause::Policer,
         "loss" => Cause::RandomLoss,
@@ -224,6 +233,7 @@ fn reason(seen: &Seen<'_>, reason: &str) -> Cause {
         "burst_loss" => Cause::BurstLoss,
         "outage" if has(Cause::TailLoss) && !has(Cause::Outage) => Cause::TailLoss,
         "outage" => Cause::Outage,
+        "queue_full" if seen.case.shared && is_kept_busy(seen, drop.time) => Cause::Congestion,
         "queue_full" if has(Cause::SmallQueue) => Cause::SmallQueue,
         "queue_full" if has(Cause::SenderProcessor) => Cause::SenderProcessor,
         "queue_full" => Cause::Congestion,
@@ -272,12 +282,12 @@ fn limit(
         // Its retransmission was lost as well.
         let again =
             dropped.is_some_and(|d| seen.drops.iter().filter(|o| o.data && o.seq == d.seq).count() > 1);
-        return match dropped.or(any).map(|d| reason(seen, &d.reason)) {
+        return match dropped.or(any).map(|d| reason(seen, d)) {
             Some(Cause::TailLoss) if again => Cause::LostRetransmission,
             Some(cause) => cause,
             None => {
                 let acks = |d: &&Drop| !d.data && d.time <= next.time && d.time + span + base >= row.time;
-                seen.drops.iter().rev().find(acks).map_or(Cause::SpuriousTimeout, |d| reason(seen, &d.reason))
+                seen.drops.iter().rev().find(acks).map_or(Cause::SpuriousTimeout, |d| reason(seen, d))
             }
         };
     }

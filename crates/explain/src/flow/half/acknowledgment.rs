@@ -88,7 +88,8 @@ impl Half {
             let goes_on = self.nxt > self.una || gained > 0;
             slice.end = slice.end.max(if goes_on { now } else { slice.end });
         }
-        if ack >= before {
+        // What was sent before the capture began is acknowledged in it, and that releases data as well.
+        if ack >= before || before == ORIGIN {
             let tsval = segment.options.tsval();
             let una = self.una;
             self.log.push(
