@@ -52,6 +52,8 @@ const MIN_STANDING: f64 = 0.05;
 /// then where a queue drops.
 const TOP: f64 = 0.8;
 const MOSTLY: f64 = 0.9;
+/// The share of its rate that is all of it.
+const USED_UP: f64 = 0.96;
 /// The least bucket, in segments.
 const MIN_DEPTH: f64 = 3.5;
 /// A bucket is full at first: this part of its depth passes before the first loss. What a queue of one or two
@@ -90,6 +92,16 @@ pub struct Policing {
     pub connections: usize,
     /// This one's share of what got through.
     pub share: f64,
+}
+
+impl Policing {
+    /// The transfer has the policer's rate all the same: pacing a little below it would bring nothing.
+    pub(crate) fn is_used_up(&self, view: &View<'_>) -> bool {
+        let since = view.stretches.iter().filter(|s| s.slice.start >= self.since);
+        let (bytes, time) = since
+            .fold((0, Span::ZERO), |(bytes, time), s| (bytes + s.slice.delivered, time + s.slice.duration()));
+        bytes as f64 >= USED_UP * self.share * self.rate.as_bytes_per_sec_f64() * time.as_secs_f64()
+    }
 }
 
 /// How well a bucket of some rate explains the losses.

@@ -222,7 +222,7 @@ fn cure(transfer: &AttributedView<'_>, cause: Cause, m: &MeasuredPath) -> Option
             Cure { change: "a send buffer that is autotuned", sender: Some(sender), ..none }
         }
         Cause::Policer => {
-            let policed = time.policing.as_ref()?;
+            let policed = time.policing.as_ref().filter(|policed| !policed.is_used_up(view))?;
             // Frames with their check sequences, as pacing counts, two per cent below the policed rate.
             let frame = f64::from(view.mss + 70) / f64::from(view.mss);
             let rate = policed.share * policed.rate.bits_per_sec() as f64 * frame * 0.98 / 1e3;

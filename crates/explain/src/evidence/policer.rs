@@ -13,6 +13,10 @@ pub(super) const INFO: Info = Info {
     kind: Kind::Fault,
 };
 
+/// The cure where the bucket's rate is used.
+const USED_UP: &str = "the transfer has the policer's rate in spite of the losses: only a higher rate, or another \
+                       path, would make it faster";
+
 pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let policing = transfer.time.policing.as_ref()?;
     let wire = f64::from(transfer.view.mss + 52) / f64::from(transfer.view.mss);
@@ -36,6 +40,10 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let mut finding = transfer.finding(Cause::Policer, policing.confidence, evidence, frames);
     finding.first = Some(policing.since);
     let all = if policing.connections > 1 { " all together" } else { "" };
+    if policing.is_used_up(&transfer.view) {
+        finding.cure = USED_UP.to_owned();
+        return Some(finding);
+    }
     finding.cure =
         format!("pace{all} at {:.2} Mbit/s of IP packets: {}", ip_rate.as_mbit_f64() * 0.98, INFO.cure);
     Some(finding)
