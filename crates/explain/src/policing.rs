@@ -52,6 +52,8 @@ const MIN_STANDING: f64 = 0.05;
 /// then where a queue drops.
 const TOP: f64 = 0.8;
 const MOSTLY: f64 = 0.9;
+/// The confidence of a bucket that connections share, from which on no other is asked for.
+const ENOUGH: f64 = 0.85;
 /// The share of its rate that is all of it.
 const USED_UP: f64 = 0.96;
 /// The least bucket, in segments.
@@ -170,7 +172,10 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
         });
     let shared = || view.flow.shared_policing(view.side).cloned();
     match origin(view, &losses, 0) {
-        LossOrigin::Policer(policing) => Some(policing),
+        // The bucket of all of them has the right rate; one that fits a part of what passes has a lower one.
+        LossOrigin::Policer(own) => {
+            shared().filter(|all| all.confidence >= own.confidence.min(ENOUGH)).or(Some(own))
+        }
         LossOrigin::Queue => shared(),
         LossOrigin::Neither => behind_start
             .find_map(|from| match origin(view, &losses, from) {
