@@ -359,6 +359,9 @@ const MIN_STRETCHES: usize = 30;
 /// Losses that show that the path is idle after each.
 const MIN_CUTS: usize = 3;
 
+/// Full segments for each short one, from which on a buffer may have given them.
+const MAX_FULL: u64 = 6;
+
 /// The option of timestamps, in bytes.
 const TIMESTAMPS: u32 = 12;
 /// No processor takes longer for a segment; programs do.
@@ -424,7 +427,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
         let full = stands && !steady
             || brief
             || path.is_some_and(|path| rate >= FULL * path)
-            || kept_full && rate >= FULL * view.capacity;
+            || kept_full && rate >= FULL * view.about(middle).0;
         let writes = app_paced(stretch);
         let label = match () {
             () if policed => Cause::Policer,
@@ -525,10 +528,11 @@ fn path_rate(view: &View<'_>) -> Option<f64> {
 /// or two of them wait there. A sender that is bounded otherwise sends bursts that the path spreads, or
 /// leaves no queue.
 fn keeps_full(view: &View<'_>) -> bool {
-    let segment = f64::from(view.mss) / view.capacity.max(1.0);
-    let fast: Vec<&Stretch> = view.stretches.iter().filter(|s| s.rate >= FULL * view.capacity).collect();
+    let capacity = |s: &Stretch| view.about(s.slice.start + s.slice.duration() / 2).0;
+    let fast: Vec<&Stretch> = view.stretches.iter().filter(|s| s.rate >= FULL * capacity(s)).collect();
+    let segment = |s: &Stretch| f64::from(view.mss) / capacity(s).max(1.0);
     let mut waiting: Vec<f64> =
-        fast.iter().filter_map(|s| s.queued).map(|q| q.as_secs_f64() / segment).collect();
+        fast.iter().filter_map(|s| Some(s.queued?.as_secs_f64() / segment(s))).collect();
     waiting.sort_by(f64::total_cmp);
     let often = waiting.get(waiting.len() * 9 / 10).copied().unwrap_or_default();
     let even = view.half.line_rate().is_some_and(|densest| densest <= MAX_DENSER * view.capacity);
@@ -538,7 +542,7 @@ fn keeps_full(view: &View<'_>) -> bool {
 /// The flight is the same all the time after it has grown, ACKs release what is sent, nothing is lost, and
 /// in most round trips nothing queues: a buffer bounds it, whatever delays come and go on the path.
 fn is_steady(view: &View<'_>) -> bool {
-    if view.episodes.iter().any(|e| !e.spurious) {
+    if view.episodes.iter().any(|e| !e.spurious) || writes_messages(view) {
         return false;
     }
     let most = view.stretches.iter().map(|s| s.slice.flight).max().unwrap_or_default() as f64;
@@ -657,6 +661,12 @@ fn app_paced(stretch: &Stretch) -> bool {
         && own * 3 >= waited + slice.waited(Wait::Program)
 }
 
+/// Many segments end what the program has written at once. A buffer that is always full gives full segments,
+/// and a short one where its size ends.
+fn writes_messages(view: &View<'_>) -> bool {
+    view.half.counts.short_segments * MAX_FULL > view.half.counts.data_segments
+}
+
 /// For each stretch, the largest flight from there to the next loss.
 fn rising(view: &View<'_>) -> Vec<u64> {
     let mut losses = view.episodes.iter().filter(|e| !e.spurious).map(|e| e.resent).rev().peekable();
@@ -728,6 +738,9 @@ fn uncut(
     let sender = slice.waited(Wait::Sender);
     let acks = slice.waited(Wait::Ack);
     if !steady && slice.waited(Wait::Program) * 6 > slice.duration() {
+        return Cause::SenderApplication;
+    }
+    if writes_messages(view) {
         return Cause::SenderApplication;
     }
     // The program goes on when an ACK makes room for it, whoever paces what it writes.

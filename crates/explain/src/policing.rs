@@ -1,9 +1,13 @@
 //! The detector of token buckets (after Flach et al., SIGCOMM 2016).
 
+mod shared;
+
 use crate::flow::FlowLoss;
 use crate::statistics::median;
 use crate::view::{View, capacity_since};
 use farpace_units::{Instant, Rate, Span};
+
+pub(crate) use shared::mark as mark_shared;
 
 /// Losses and segments that got through that are needed.
 const MIN_LOSSES: usize = 10;
@@ -44,6 +48,14 @@ const SAME_DELAY: f64 = 0.25;
 const MAX_BEHIND: f64 = 0.5;
 /// A queue of so many seconds, and of a round trip, stands at losses only where it is what drops.
 const MIN_STANDING: f64 = 0.05;
+/// The share of the longest queue about that time which counts as the whole, and the share of losses that come
+/// then where a queue drops.
+const TOP: f64 = 0.8;
+const MOSTLY: f64 = 0.9;
+/// The confidence of a bucket that connections share, from which on no other is asked for.
+const ENOUGH: f64 = 0.85;
+/// The share of its rate that is all of it.
+const USED_UP: f64 = 0.96;
 /// The least bucket, in segments.
 const MIN_DEPTH: f64 = 3.5;
 /// A bucket is full at first: this part of its depth passes before the first loss. What a queue of one or two
@@ -78,6 +90,20 @@ pub struct Policing {
     pub since: Instant,
     /// 0 to 1.
     pub confidence: f64,
+    /// Connections of the capture that share it.
+    pub connections: usize,
+    /// This one's share of what got through.
+    pub share: f64,
+}
+
+impl Policing {
+    /// The transfer has the policer's rate all the same: pacing a little below it would bring nothing.
+    pub(crate) fn is_used_up(&self, view: &View<'_>) -> bool {
+        let since = view.stretches.iter().filter(|s| s.slice.start >= self.since);
+        let (bytes, time) = since
+            .fold((0, Span::ZERO), |(bytes, time), s| (bytes + s.slice.delivered, time + s.slice.duration()));
+        bytes as f64 >= USED_UP * self.share * self.rate.as_bytes_per_sec_f64() * time.as_secs_f64()
+    }
 }
 
 /// How well a bucket of some rate explains the losses.
@@ -144,13 +170,19 @@ pub fn policing(view: &View<'_>) -> Option<Policing> {
             let from = losses.partition_point(|l| l.sent <= e.end);
             (from as f64 >= MIN_START * losses.len() as f64).then_some(from)
         });
+    let shared = || view.flow.shared_policing(view.side).cloned();
     match origin(view, &losses, 0) {
-        LossOrigin::Policer(policing) => Some(policing),
-        LossOrigin::Queue => None,
-        LossOrigin::Neither => behind_start.find_map(|from| match origin(view, &losses, from) {
-            LossOrigin::Policer(policing) => Some(policing),
-            LossOrigin::Queue | LossOrigin::Neither => None,
-        }),
+        // The bucket of all of them has the right rate; one that fits a part of what passes has a lower one.
+        LossOrigin::Policer(own) => {
+            shared().filter(|all| all.confidence >= own.confidence.min(ENOUGH)).or(Some(own))
+        }
+        LossOrigin::Queue => shared(),
+        LossOrigin::Neither => behind_start
+            .find_map(|from| match origin(view, &losses, from) {
+                LossOrigin::Policer(policing) => Some(policing),
+                LossOrigin::Queue | LossOrigin::Neither => None,
+            })
+            .or_else(shared),
     }
 }
 
@@ -235,6 +267,15 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     if deep * 10 > all * 6 && usual > base.max(MIN_STANDING) {
         return LossOrigin::Queue;
     }
+    // What overflows delays most when it drops, whatever its rate is then. What queues behind a bucket drains
+    // while the bucket drops.
+    let top = |l: &&&FlowLoss| {
+        let (_, deep) = view.about(l.sent);
+        deep > view.threshold() && l.queued.as_secs_f64() >= TOP * deep.as_secs_f64()
+    };
+    if asked.iter().filter(top).count() as f64 >= MOSTLY * asked.len() as f64 {
+        return LossOrigin::Queue;
+    }
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
         return LossOrigin::Queue;
     }
@@ -243,6 +284,8 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
         burst: best.depth as u64,
         since: first.sent,
         confidence: (0.3 + 0.4 * best.full + 0.3 * best.apart).min(0.97),
+        connections: 1,
+        share: 1.0,
     })
 }
 

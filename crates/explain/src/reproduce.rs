@@ -132,7 +132,8 @@ fn impair(transfer: &AttributedView<'_>, cause: Cause, m: &mut MeasuredPath) {
     match cause {
         Cause::Policer | Cause::Linux2617 | Cause::LostRetransmission if time.policing.is_some() => {
             if let Some(p) = &time.policing {
-                let ip = p.rate.bits_per_sec() as f64 * f64::from(view.mss + 52) / f64::from(view.mss);
+                let ip =
+                    p.share * p.rate.bits_per_sec() as f64 * f64::from(view.mss + 52) / f64::from(view.mss);
                 let _ = writeln!(
                     m.forward,
                     "policer = {{ rate = \"{:.0} kbit/s\", burst = \"{} B\" }}",
@@ -221,10 +222,10 @@ fn cure(transfer: &AttributedView<'_>, cause: Cause, m: &MeasuredPath) -> Option
             Cure { change: "a send buffer that is autotuned", sender: Some(sender), ..none }
         }
         Cause::Policer => {
-            let policed = time.policing.as_ref()?;
+            let policed = time.policing.as_ref().filter(|policed| !policed.is_used_up(view))?;
             // Frames with their check sequences, as pacing counts, two per cent below the policed rate.
             let frame = f64::from(view.mss + 70) / f64::from(view.mss);
-            let rate = policed.rate.bits_per_sec() as f64 * frame * 0.98 / 1e3;
+            let rate = policed.share * policed.rate.bits_per_sec() as f64 * frame * 0.98 / 1e3;
             let access = format!(
                 "[links.forward.pacing]\nclasses = [{{ name = \"all\", rate = \"{rate:.0} kbit/s\", limit \
                  = \"20 MB\" }}]\ndefault = \"all\"\n"

@@ -1,7 +1,7 @@
 //! The flows that receiving hosts wait for, and which connection belongs to which flow.
 
 use crate::payload::Verifier;
-use crate::scenario::PortionsSpec;
+use crate::scenario::{ExchangeSpec, PortionsSpec};
 use farpace_host::ConnectionId;
 use farpace_path::world::ElementId;
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ pub(crate) struct AwaitedFlow {
     pub flow: usize,
     pub verifier: Verifier,
     pub reads: Option<PortionsSpec>,
+    pub exchanges: Arc<[ExchangeSpec]>,
 }
 
 /// Known to a run and to the programs of its receiving hosts.

@@ -14,6 +14,7 @@ mod boundary_network;
 pub mod checks;
 mod datagrams;
 mod drop_log;
+mod exchanges;
 mod hosts;
 mod link_chain;
 mod network;

@@ -1,12 +1,15 @@
 //! The programs on the hosts of the lab: one sends a payload, one checks it. Either may take its time.
 
 use crate::awaited::{AwaitedAt, AwaitedFlows};
+use crate::exchanges::ExchangeSide;
 use crate::payload::{Payload, Verifier};
-use crate::scenario::PortionsSpec;
+use crate::scenario::{ExchangeSpec, PortionsSpec};
+use bytes::Bytes;
 use farpace_host::{Application, ConnectionId, SocketEnds};
 use farpace_path::world::ElementId;
 use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
 use farpace_units::{ByteCount, Instant};
+use std::sync::Arc;
 
 /// Longest chunk that is written at once.
 const CHUNK: usize = 256 * 1024;
@@ -54,22 +57,29 @@ pub(crate) struct SendingProgram {
     payload: Payload,
     offset: u64,
     allowance: Option<Allowance>,
+    exchanges: Option<ExchangeSide>,
     pub ended: Option<CloseReason>,
 }
 
 impl SendingProgram {
-    pub fn new(payload: Payload, portions: Option<PortionsSpec>) -> Self {
-        SendingProgram { payload, offset: 0, allowance: portions.map(Allowance::new), ended: None }
+    pub fn new(payload: Payload, portions: Option<PortionsSpec>, exchanges: &Arc<[ExchangeSpec]>) -> Self {
+        let (allowance, exchanges) = (portions.map(Allowance::new), ExchangeSide::asking(exchanges));
+        SendingProgram { payload, offset: 0, allowance, exchanges, ended: None }
     }
 
     /// When it wants to be woken.
     pub fn wake_at(&self) -> Option<Instant> {
         let unfinished = self.offset < self.payload.len().get() && self.ended.is_none();
-        self.allowance.as_ref().filter(|_| unfinished)?.next()
+        let portion = self.allowance.as_ref().and_then(Allowance::next);
+        let request = self.exchanges.as_ref().and_then(ExchangeSide::wake_at);
+        portion.into_iter().chain(request).min().filter(|_| unfinished)
     }
 
-    /// Another portion may be due.
+    /// Another portion or request may be due.
     pub fn wake(&mut self, now: Instant) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.wake(now);
+        }
         if let Some(allowance) = &mut self.allowance {
             allowance.reach(now);
         }
@@ -82,7 +92,9 @@ impl SendingProgram {
             if room == 0 {
                 return;
             }
-            let may = self.allowance.as_ref().map_or(u64::MAX, Allowance::left);
+            let portions = self.allowance.as_ref().map_or(u64::MAX, Allowance::left);
+            let requests = self.exchanges.as_ref().map_or(u64::MAX, |e| e.allowed() - self.offset);
+            let may = portions.min(requests);
             let may = usize::try_from(may).unwrap_or(usize::MAX);
             if may == 0 {
                 return;
@@ -110,7 +122,12 @@ impl Application for SendingProgram {
                 }
                 self.write(connection);
             }
-            ConnectionEvent::Readable => _ = connection.read(drop),
+            ConnectionEvent::Readable => {
+                let read = connection.read(drop);
+                if let Some(exchanges) = &mut self.exchanges {
+                    exchanges.on_read(now, read.get());
+                }
+            }
             ConnectionEvent::PeerClosed
             | ConnectionEvent::Urgent
             | ConnectionEvent::Unanswered
@@ -133,6 +150,9 @@ pub(crate) struct ReceivingProgram {
     /// The sender has closed, and not all of its data has been read.
     closing: bool,
     allowance: Option<Allowance>,
+    exchanges: Option<ExchangeSide>,
+    /// Bytes of answers that were written.
+    answered: u64,
 }
 
 impl ReceivingProgram {
@@ -146,19 +166,42 @@ impl ReceivingProgram {
             ended: None,
             closing: false,
             allowance: None,
+            exchanges: None,
+            answered: 0,
         }
     }
 
     /// When it wants to be woken.
     pub fn wake_at(&self) -> Option<Instant> {
         let unfinished = self.completed.is_none() && self.ended.is_none();
-        self.allowance.as_ref().filter(|_| unfinished)?.next()
+        let portion = self.allowance.as_ref().and_then(Allowance::next);
+        let answer = self.exchanges.as_ref().and_then(ExchangeSide::wake_at);
+        portion.into_iter().chain(answer).min().filter(|_| unfinished)
     }
 
-    /// Another portion may be due.
+    /// Another portion or answer may be due.
     pub fn wake(&mut self, now: Instant) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.wake(now);
+        }
         if let Some(allowance) = &mut self.allowance {
             allowance.reach(now);
+        }
+    }
+
+    /// Writes what is left of its answers.
+    pub fn answer(&mut self, connection: &mut Connection) {
+        static ANSWER: [u8; 16 * 1024] = [b'.'; 16 * 1024];
+        let allowed = self.exchanges.as_ref().map_or(0, ExchangeSide::allowed);
+        while self.answered < allowed {
+            let left = usize::try_from(allowed - self.answered).unwrap_or(usize::MAX);
+            let room = connection.write_room().as_len();
+            let mut piece = Bytes::from_static(&ANSWER).split_to(left.min(room).min(ANSWER.len()));
+            let taken = connection.write(&mut piece).get();
+            if taken == 0 {
+                return;
+            }
+            self.answered += taken;
         }
     }
 
@@ -169,6 +212,9 @@ impl ReceivingProgram {
         let taken = connection.read_up_to(may, |bytes| verifier.receive(&bytes));
         if let Some(allowance) = &mut self.allowance {
             allowance.used += taken.get();
+        }
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.on_read(now, taken.get());
         }
         if verifier.is_complete() {
             self.completed.get_or_insert(now);
@@ -192,6 +238,7 @@ impl Application for ReceivingProgram {
         if let Some(flow) = found {
             self.verifier = Some(flow.verifier);
             self.allowance = flow.reads.map(Allowance::new);
+            self.exchanges = ExchangeSide::answering(&flow.exchanges);
         }
     }
 
@@ -208,7 +255,7 @@ impl Application for ReceivingProgram {
                 self.closing = true;
                 self.close_after_data(connection);
             }
-            ConnectionEvent::Connected | ConnectionEvent::Writable => {}
+            ConnectionEvent::Connected | ConnectionEvent::Writable => self.answer(connection),
             ConnectionEvent::Urgent | ConnectionEvent::Unanswered | ConnectionEvent::SoftError => {}
             ConnectionEvent::Closed(reason) => self.ended = Some(reason),
         }

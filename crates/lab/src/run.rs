@@ -125,6 +125,8 @@ pub struct Run {
     samples: Vec<FlowSample>,
     /// Some programs take their time.
     portions: bool,
+    /// Some programs exchange requests and answers.
+    exchanges: bool,
     /// What the flows of workloads send.
     shared_pattern: Option<Payload>,
     /// What the receiving hosts wait for.
@@ -160,7 +162,8 @@ impl Run {
             bin: scenario.trace.bin.max(Span::from_nanos(1)),
             now: Instant::ZERO,
             samples: Vec::new(),
-            portions: scenario.flows.iter().any(|flow| flow.writes.is_some() || flow.reads.is_some()),
+            portions: scenario.flows.iter().any(|f| f.writes.is_some() || f.reads.is_some()),
+            exchanges: scenario.flows.iter().any(|flow| !flow.exchanges.is_empty()),
             shared_pattern: None,
             awaited: AwaitedFlows::default(),
             listening: BTreeMap::new(),

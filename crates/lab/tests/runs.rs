@@ -192,4 +192,8 @@ receive_buffer = "100 kB"
     assert!((0.9..1.0).contains(&written), "{written}");
     let read = elapsed("reads = { size = \"50 kB\", every = \"50 ms\" }");
     assert!((0.95..1.1).contains(&read), "{read}");
+    // Ten requests; the last needs no answer. Each takes two ways of 5 ms and the times of both programs.
+    let exchange = "{ request = \"100 kB\", answer = \"300 B\", work = \"20 ms\", think = \"60 ms\" }";
+    let asked = elapsed(&format!("exchanges = [{exchange}]"));
+    assert!((0.84..1.6).contains(&asked), "{asked}");
 }

@@ -13,13 +13,24 @@ pub(super) const INFO: Info = Info {
     kind: Kind::Fault,
 };
 
+/// The cure where the bucket's rate is used.
+const USED_UP: &str = "the transfer has the policer's rate in spite of the losses: only a higher rate, or another \
+                       path, would make it faster";
+
 pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let policing = transfer.time.policing.as_ref()?;
     let wire = f64::from(transfer.view.mss + 52) / f64::from(transfer.view.mss);
     let ip_rate = Rate::from_bytes_per_sec_f64(policing.rate.as_bytes_per_sec_f64() * wire);
     let losses: Vec<_> = transfer.view.losses().collect();
+    let shared = match policing.connections {
+        1 => String::new(),
+        n => format!(
+            ", which {n} connections share (this one had {:.0} % of what got through)",
+            policing.share * 100.0
+        ),
+    };
     let evidence = format!(
-        "{} losses fit a token bucket of {:.2} Mbit/s (IP) that held {} kB at the first loss; no queue \
+        "{} losses fit a token bucket of {:.2} Mbit/s (IP) that held {} kB at the first loss{shared}; no queue \
          grew before them",
         losses.len() as u64 * transfer.view.half.losses.stride(),
         ip_rate.as_mbit_f64(),
@@ -28,6 +39,12 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let frames = losses.iter().take(20).map(|l| l.frame).collect();
     let mut finding = transfer.finding(Cause::Policer, policing.confidence, evidence, frames);
     finding.first = Some(policing.since);
-    finding.cure = format!("pace at {:.2} Mbit/s of IP packets: {}", ip_rate.as_mbit_f64() * 0.98, INFO.cure);
+    let all = if policing.connections > 1 { " all together" } else { "" };
+    if policing.is_used_up(&transfer.view) {
+        finding.cure = USED_UP.to_owned();
+        return Some(finding);
+    }
+    finding.cure =
+        format!("pace{all} at {:.2} Mbit/s of IP packets: {}", ip_rate.as_mbit_f64() * 0.98, INFO.cure);
     Some(finding)
 }

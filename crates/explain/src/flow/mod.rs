@@ -22,6 +22,7 @@ pub use table::{FlowTable, MAX_FLOWS, MAX_MEMORY};
 pub use timeline::{MAX_SLICES, Slice, Stat, Timeline, Wait};
 
 use crate::frame::{CapturedSegment, Flags};
+use crate::policing::Policing;
 use duplicates::{Copied, Copies};
 use farpace_units::{Instant, Span};
 use half::PeerState;
@@ -151,6 +152,8 @@ pub struct Flow {
     ttl: [Option<u8>; 2],
     syn_seen: bool,
     spoke: [Option<Instant>; 2],
+    /// The policers that it shares with other connections of the capture, by the end that sends.
+    shared_policing: [Option<Policing>; 2],
     /// Segments with data that are not ECN-capable although ECN was agreed, by end.
     pub not_capable: [u64; 2],
     /// Segments of which the snap length cut options, by end.
@@ -172,6 +175,15 @@ fn index(side: Side) -> usize {
 }
 
 impl Flow {
+    /// The policer that what an end sends shares with other connections of the capture.
+    pub fn shared_policing(&self, side: Side) -> Option<&Policing> {
+        self.shared_policing[index(side)].as_ref()
+    }
+
+    pub(crate) fn shared_policing_mut(&mut self, side: Side) -> &mut Option<Policing> {
+        &mut self.shared_policing[index(side)]
+    }
+
     fn new(segment: &CapturedSegment) -> Self {
         let (src, dst) =
             (SocketAddr::new(segment.src, segment.src_port), SocketAddr::new(segment.dst, segment.dst_port));
@@ -198,6 +210,7 @@ impl Flow {
             duplicates: Copies::default(),
             ttl: [None; 2],
             syn_seen: false,
+            shared_policing: [None, None],
             spoke: [None; 2],
             not_capable: [0; 2],
             cut_options: [0; 2],

@@ -12,6 +12,7 @@ pub use records::{RecordFollower, RecordsError, read_records, read_records_with}
 
 use crate::flow::{Flow, FlowTable};
 use crate::frame::{self, CapturedSegment, Found};
+use crate::policing::mark_shared;
 use farpace_trace::{CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant};
 use order::InOrder;
@@ -156,6 +157,7 @@ impl Follower {
         if misdated * MANY_MISDATED > self.segments {
             flows.iter_mut().for_each(|flow| flow.is_misdated = true);
         }
+        mark_shared(&mut flows);
         Capture {
             frames: self.frames,
             segments: self.segments,

@@ -17,12 +17,25 @@ pub struct Case {
     pub middle: &'static str,
     /// Time of a full segment on the path, in seconds.
     pub segment: f64,
-    /// What the line leaves for payload, in bytes per second.
-    pub line: f64,
+    /// What the line leaves for payload, in bytes per second, from a time in seconds on.
+    pub line: Vec<(f64, f64)>,
     /// The sender's buffer, if it is fixed.
     pub send_buffer: Option<u32>,
-    /// What the sender's program writes at once, in bytes, and how often, in milliseconds.
-    pub writes: Option<(f64, f64)>,
+    pub program: Program,
+    /// Other flows have the same path.
+    pub shared: bool,
+}
+
+/// When the sending program writes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Program {
+    /// All of it, as soon as there is room.
+    AtOnce,
+    /// So many bytes every so many milliseconds.
+    Writes { portion: f64, every_ms: f64 },
+    /// Requests of so many bytes, each after an answer of so many bytes to the one before. From the last on it
+    /// begins again.
+    Exchanges(Vec<(f64, f64)>),
 }
 
 /// What can be put in.
@@ -53,29 +66,45 @@ pub const CAUSES: &[Cause] = &[
 const SECOND: &[Cause] =
     &[Cause::SynLoss, Cause::SenderApplication, Cause::RandomLoss, Cause::Outage, Cause::SpuriousTimeout];
 
-struct Draw {
+pub struct Draw {
     random: RandomStream,
 }
 
 impl Draw {
+    pub fn new(seed: u64, name: &str) -> Self {
+        Draw { random: RandomStream::new(seed, name) }
+    }
+
+    pub fn unit(&mut self) -> f64 {
+        self.random.unit()
+    }
+
+    pub fn chance(&mut self, chance: f64) -> bool {
+        self.random.chance(chance)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.random.below(n)
+    }
+
     /// Evenly in the logarithm.
-    fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low * libm::pow(high / low, self.random.unit())
     }
 
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.random.below(all.len() as u64) as usize]
     }
 }
 
 /// The case of a seed.
 pub fn case(seed: u64) -> Case {
-    let mut draw = Draw { random: RandomStream::new(seed, "explain") };
-    let healthy = draw.random.chance(0.12);
+    let mut draw = Draw::new(seed, "explain");
+    let healthy = draw.chance(0.12);
     let mut causes = Vec::new();
     if !healthy {
         causes.push(CAUSES[(seed % CAUSES.len() as u64) as usize]);
-        if draw.random.chance(0.25) {
+        if draw.chance(0.25) {
             let second = draw.one_of(SECOND);
             if !causes.contains(&second) {
                 causes.push(second);
@@ -115,7 +144,7 @@ pub fn case(seed: u64) -> Case {
     let mut host_a = String::new();
     let mut extra = String::new();
     let mut send_buffer = None;
-    let mut writes = None;
+    let mut program = Program::AtOnce;
     let mut line = rate;
     let mut outages: Vec<(f64, f64)> = Vec::new();
     let mut outages_back: Vec<(f64, f64)> = Vec::new();
@@ -132,7 +161,7 @@ pub fn case(seed: u64) -> Case {
                 let every = draw.between(10.0, 600.0);
                 let portion = (rate * 1e6 / 8.0 * share * every / 1e3).max(3000.0);
                 size = size.min(portion * draw.between(15.0, 60.0)).max(portion * 6.0);
-                writes = Some((libm::round(portion), libm::round(every)));
+                program = Program::Writes { portion: libm::round(portion), every_ms: libm::round(every) };
                 writeln!(flow, "writes = {{ size = \"{portion:.0} B\", every = \"{every:.0} ms\" }}")
                     .unwrap();
             }
@@ -152,7 +181,7 @@ pub fn case(seed: u64) -> Case {
             }
             Cause::WindowScale => {
                 size = size.min(3e6);
-                if draw.random.chance(0.5) {
+                if draw.chance(0.5) {
                     receiver.push_str("window_scale = false\n");
                 } else {
                     sender.push_str("window_scale = false\n");
@@ -216,10 +245,9 @@ pub fn case(seed: u64) -> Case {
                 sender = sender.replace("\"bbr1\"", "\"cubic\"").replace("\"bbr3\"", "\"cubic\"");
             }
             Cause::Outage => {
-                let n = 1 + draw.random.below(3);
+                let n = 1 + draw.below(3);
                 for i in 0..n {
-                    let at =
-                        expected * (0.2 + 0.6 * (i as f64 + draw.random.unit()) / n as f64) + i as f64 * 2.0;
+                    let at = expected * (0.2 + 0.6 * (i as f64 + draw.unit()) / n as f64) + i as f64 * 2.0;
                     let lasts = draw.between(0.4, 2.5);
                     outages.push((at * 1e3, lasts * 1e3));
                     outages_back.push((at * 1e3, lasts * 1e3));
@@ -259,12 +287,11 @@ pub fn case(seed: u64) -> Case {
                 extra.push_str("# tail\n");
             }
             Cause::SpuriousTimeout => {
-                let n = 1 + draw.random.below(4);
+                let n = 1 + draw.below(4);
                 let mut steps = Vec::new();
                 let mut free = 0.0f64;
                 for i in 0..n {
-                    let at =
-                        0.3 + expected * (0.9 * (i as f64 + draw.random.unit()) / n as f64) + i as f64 * 1.5;
+                    let at = 0.3 + expected * (0.9 * (i as f64 + draw.unit()) / n as f64) + i as f64 * 1.5;
                     let spike = draw.between(0.3, 1.5) + rtt / 1e3 * 2.0;
                     let at = (at * 1e3).max(free).ceil();
                     free = at + 60.0;
@@ -311,7 +338,7 @@ pub fn case(seed: u64) -> Case {
     let middle = draw.one_of(&["r1", "r2"]);
     // Like BBR, it does not take every loss for congestion, and models a limit of an end as the path's.
     let blurs = [Cause::RandomLoss, Cause::BurstLoss, Cause::SmallQueue];
-    if draw.random.chance(0.2) && !bounded.iter().chain(&blurs).any(|c| causes.contains(c)) {
+    if draw.chance(0.2) && !bounded.iter().chain(&blurs).any(|c| causes.contains(c)) {
         let linux = format!("profile = \"linux\"\ncongestion = \"{congestion}\"\n");
         sender = sender.replace(&linux, "profile = \"farpace\"\n");
     }
@@ -376,9 +403,10 @@ snaplen = "128 B"
         rtt_ms: rtt,
         middle,
         segment: 1538.0 * 8.0 / (rate * 1e6),
-        line: line * 1e6 / 8.0 * 1448.0 / 1538.0,
+        line: vec![(0.0, line * 1e6 / 8.0 * 1448.0 / 1538.0)],
         send_buffer,
-        writes,
+        program,
+        shared: false,
     }
 }
 

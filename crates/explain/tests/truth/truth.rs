@@ -1,6 +1,7 @@
 //! What the lab itself knows: where the time of a transfer went.
 
 use crate::generator::Case;
+use crate::idle::idle;
 use farpace_events::{Cause as Why, Record, RecordDirection};
 use farpace_explain::cause::Cause;
 use farpace_explain::frame::{self, Found};
@@ -22,14 +23,19 @@ pub struct Drop {
     pub data: bool,
 }
 
-/// Reads the lab's file of drops.
+/// The port of the first flow's receiver.
+pub const PORT: u16 = 5001;
+
+/// Reads the first flow's packets from the lab's file of drops.
 pub fn drops(path: &Path) -> Vec<Drop> {
     let mut reader = CaptureReader::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let mut all = Vec::new();
     while let Some(packet) = reader.next_packet().unwrap() {
         let reason = packet.comment.as_deref().and_then(|c| c.rsplit(": ").next()).unwrap_or("").to_owned();
-        if let Found::Tcp(s) = frame::read(1, packet.data, packet.original_len.get()) {
-            all.push(Drop { time: packet.time, seq: s.seq, len: s.len, reason, data: s.dst_port == 5001 });
+        if let Found::Tcp(s) = frame::read(1, packet.data, packet.original_len.get())
+            && [s.src_port, s.dst_port].contains(&PORT)
+        {
+            all.push(Drop { time: packet.time, seq: s.seq, len: s.len, reason, data: s.dst_port == PORT });
         }
     }
     all
@@ -79,8 +85,15 @@ pub struct Seen<'a> {
     pub mss: u32,
     /// The largest window that the receiver offered.
     pub window: u64,
+}
+
+impl Seen<'_> {
     /// What the line leaves for the payload of this flow, in bytes per second.
-    pub line: f64,
+    fn line(&self, at: Instant) -> f64 {
+        let steps = &self.case.line;
+        let step = steps.partition_point(|(from, _)| *from <= at.as_secs_f64());
+        steps[step.saturating_sub(1)].1
+    }
 }
 
 /// Sums up.
@@ -102,6 +115,9 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
     let mut before_cut: Option<Cause> = None;
     let mut window: Option<(Instant, Cause)> = None;
     let mut connected = false;
+    let idle = idle(seen);
+    // How long the programs have paused.
+    let mut pause = Span::ZERO;
     let last_data =
         rows.iter().rposition(|r| r.direction == RecordDirection::Sent && r.len.get() > 0).unwrap_or(0);
     let done = rows[last_data].seq + u32::try_from(rows[last_data].len.get()).unwrap();
@@ -143,7 +159,7 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
             truth.add(if again && has(Cause::SynLoss) { Cause::SynLoss } else { Cause::Connect }, span);
             continue;
         }
-        let cause = match (limit(seen, rows, at, cut, first_policed, base), window) {
+        let cause = match (limit(seen, rows, at, cut, first_policed, base, idle[at]), window) {
             (cause @ (Cause::ReceiverApplication | Cause::ReceiveWindow | Cause::WindowScale), _) => {
                 window = Some((next.time, cause));
                 cause
@@ -152,6 +168,11 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
             (Cause::SlowStart, Some((at, by))) if has_room(row) && row.time.since(at) < base => by,
             (cause, _) => cause,
         };
+        pause = if idle[at].is_some() { pause + span } else { Span::ZERO };
+        if pause > row.rto {
+            // The sender begins anew (RFC 9293 and 5681, section 4.1).
+            cut = None;
+        }
         if cause == Cause::TailLoss {
             // Its repair takes a round trip more.
             cut = Some(cause);
@@ -176,14 +197,14 @@ fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, cut: Option<Cause>, b
     let mut counts: BTreeMap<Cause, u32> = BTreeMap::new();
     let long_ago = Instant::from_nanos(from.as_nanos().saturating_sub(base.as_nanos()));
     for drop in seen.drops.iter().filter(|d| d.data && d.time >= long_ago && d.time <= now) {
-        *counts.entry(reason(seen, &drop.reason)).or_default() += 1;
+        *counts.entry(reason(seen, drop)).or_default() += 1;
     }
     if let Some((cause, _)) = counts.into_iter().max_by_key(|(_, n)| *n) {
         return cause;
     }
     // Only ACKs were lost.
     if let Some(drop) = seen.drops.iter().rev().find(|d| !d.data && d.time >= long_ago && d.time <= now) {
-        return reason(seen, &drop.reason);
+        return reason(seen, drop);
     }
     match cut {
         _ if seen.case.causes.contains(&Cause::Reordering) => Cause::Reordering,
@@ -193,9 +214,18 @@ fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, cut: Option<Cause>, b
     }
 }
 
-fn reason(seen: &Seen<'_>, reason: &str) -> Cause {
+/// What all flows send together leaves the path idle for less than a fifth of the second before and after.
+fn is_kept_busy(seen: &Seen<'_>, at: Instant) -> bool {
+    let second = Span::from_secs(1);
+    let from = seen.queue.partition_point(|(t, _)| *t + second < at);
+    let to = seen.queue.partition_point(|(t, _)| *t <= at + second);
+    let about = &seen.queue[from..to];
+    about.iter().filter(|(_, queued)| !queued.is_zero()).count() * 5 >= about.len() * 4
+}
+
+fn reason(seen: &Seen<'_>, drop: &Drop) -> Cause {
     let has = |c: Cause| seen.case.causes.contains(&c);
-    match reason {
+    match drop.reason.as_str() {
         "policed" if has(Cause::Linux2617) => Cause::Linux2617,
         "policed" => Cause::Policer,
         "loss" => Cause::RandomLoss,
@@ -203,23 +233,13 @@ fn reason(seen: &Seen<'_>, reason: &str) -> Cause {
         "burst_loss" => Cause::BurstLoss,
         "outage" if has(Cause::TailLoss) && !has(Cause::Outage) => Cause::TailLoss,
         "outage" => Cause::Outage,
+        "queue_full" if seen.case.shared && is_kept_busy(seen, drop.time) => Cause::Congestion,
         "queue_full" if has(Cause::SmallQueue) => Cause::SmallQueue,
         "queue_full" if has(Cause::SenderProcessor) => Cause::SenderProcessor,
         "queue_full" => Cause::Congestion,
         "too_big" => Cause::MtuBlackHole,
         _ => Cause::Unknown,
     }
-}
-
-/// Less than a segment is left of what the program has written until then. A paced sender may have room in
-/// its window although the program has written more.
-fn all_is_sent(seen: &Seen<'_>, row: &Record) -> bool {
-    let Some((portion, every_ms)) = seen.case.writes else { return false };
-    let first = seen.records.iter().find(|r| r.direction == RecordDirection::Sent && r.len.get() > 0);
-    let Some(first) = first.filter(|first| first.time <= row.time) else { return false };
-    let writes = libm::floor(row.time.since(first.time).as_secs_f64() * 1e3 / every_ms) + 1.0;
-    let sent = f64::from(row.snd_nxt.bytes_since(first.seq));
-    sent + f64::from(seen.mss) > writes * portion
 }
 
 /// What bounds the sender from one row to the next.
@@ -230,6 +250,7 @@ fn limit(
     cut: Option<Cause>,
     first_policed: Instant,
     base: Span,
+    idle: Option<Cause>,
 ) -> Cause {
     let has = |c: Cause| seen.case.causes.contains(&c);
     let (row, next) = (&rows[at], &rows[at + 1]);
@@ -261,12 +282,12 @@ fn limit(
         // Its retransmission was lost as well.
         let again =
             dropped.is_some_and(|d| seen.drops.iter().filter(|o| o.data && o.seq == d.seq).count() > 1);
-        return match dropped.or(any).map(|d| reason(seen, &d.reason)) {
+        return match dropped.or(any).map(|d| reason(seen, d)) {
             Some(Cause::TailLoss) if again => Cause::LostRetransmission,
             Some(cause) => cause,
             None => {
                 let acks = |d: &&Drop| !d.data && d.time <= next.time && d.time + span + base >= row.time;
-                seen.drops.iter().rev().find(acks).map_or(Cause::SpuriousTimeout, |d| reason(seen, &d.reason))
+                seen.drops.iter().rev().find(acks).map_or(Cause::SpuriousTimeout, |d| reason(seen, d))
             }
         };
     }
@@ -298,8 +319,8 @@ fn limit(
             Cause::ReceiveWindow
         };
     }
-    if all_is_sent(seen, row) {
-        return Cause::SenderApplication;
+    if let Some(program) = idle {
+        return program;
     }
     if has(Cause::SendBuffer) && (row.in_flight < row.cwnd || row.snd_una == row.snd_nxt) {
         // Not bound by the window.
@@ -325,7 +346,7 @@ fn limit(
         return Cause::SenderProcessor;
     }
     // The line is busy, if only with a short queue.
-    let busy = delivered >= 0.9 * seen.line;
+    let busy = delivered >= 0.9 * seen.line(row.time);
     if busy && !(has(Cause::SmallQueue) && cut.is_some()) && cut != Some(Cause::Policer) {
         return Cause::Congestion;
     }

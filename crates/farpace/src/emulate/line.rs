@@ -153,6 +153,7 @@ impl LinkOptions {
             class: None,
             writes: None,
             reads: None,
+            exchanges: [].into(),
             sender: Default::default(),
             receiver: Default::default(),
         };

@@ -106,7 +106,8 @@ impl Run {
         let full = self.scenario.packets_in(self.bin, flow);
         let queues = PathQueues::of(&self.world, &self.scenario, &self.parts, flow);
         let (name, reads, is_drawn) = (flow.name.clone(), flow.reads, flow.class.is_some());
-        let awaited = AwaitedFlow { flow: index, verifier, reads };
+        let exchanges = flow.exchanges.clone();
+        let awaited = AwaitedFlow { flow: index, verifier, reads, exchanges };
         self.awaited.expect(self.awaited_at(index, (to, port)), awaited);
         let problem = |problem: String| RunError::Flow { flow: name.clone(), problem };
         match self.listening.entry((to, port)) {
@@ -132,7 +133,7 @@ impl Run {
                 port,
                 sender_config,
                 log_as,
-                Box::new(SendingProgram::new(payload, flow.writes)),
+                Box::new(SendingProgram::new(payload, flow.writes, &flow.exchanges)),
             )
             .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
         Ok(FlowRun {

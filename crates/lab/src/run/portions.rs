@@ -2,6 +2,7 @@
 
 use super::stages::FlowStage;
 use super::{Run, RunError};
+use crate::exchanges::after_on_grid;
 use crate::programs::{ReceivingProgram, SendingProgram};
 use farpace_host::Host;
 use farpace_units::Instant;
@@ -10,9 +11,11 @@ impl Run {
     /// Runs the world, and wakes programs that take their time when they are due.
     pub(super) fn run_until(&mut self, until: Instant) -> Result<(), RunError> {
         // With thousands of flows even looking for such programs takes time.
-        while self.portions {
+        while self.portions || self.exchanges {
             let due = self.active.iter().filter_map(|flow| self.wake_at(*flow)).min();
-            let Some(due) = due.filter(|due| *due <= until) else { break };
+            // What arrives until then may set a time of its own.
+            let grid = self.exchanges.then(|| after_on_grid(self.world.now()));
+            let Some(due) = due.into_iter().chain(grid).min().filter(|due| *due <= until) else { break };
             self.world.run_until(due, &mut self.observer)?;
             self.note_accepted();
             for flow in self.active.iter().copied().collect::<Vec<_>>() {
@@ -29,11 +32,11 @@ impl Run {
     fn wake_at(&self, index: usize) -> Option<Instant> {
         let (spec, flow) = (self.scenario.flows.get(index)?, self.flows.get(index)?.run()?);
         let host = |id| self.world.element::<Host>(id);
-        let sender =
-            spec.writes.and_then(|_| host(flow.from)?.application::<SendingProgram>(flow.sender)?.wake_at());
-        let receiver = spec
-            .reads
-            .and_then(|_| host(flow.to)?.application::<ReceivingProgram>(flow.receiver?)?.wake_at());
+        let exchanges = !spec.exchanges.is_empty();
+        let sends = || host(flow.from)?.application::<SendingProgram>(flow.sender)?.wake_at();
+        let receives = || host(flow.to)?.application::<ReceivingProgram>(flow.receiver?)?.wake_at();
+        let sender = if exchanges || spec.writes.is_some() { sends() } else { None };
+        let receiver = if exchanges || spec.reads.is_some() { receives() } else { None };
         sender.into_iter().chain(receiver).min()
     }
 
@@ -51,6 +54,7 @@ impl Run {
                 host.with_application(id, cx, |program: &mut ReceivingProgram, connection| {
                     program.wake(now);
                     program.read(now, connection);
+                    program.answer(connection);
                 });
             }
         })?;

@@ -49,8 +49,8 @@ pub(crate) use impairment::{ElementRefusal, ImpairmentPosition};
 pub use processor::ProcessorSpec;
 pub use schedule::{MAX_STEPS, MAX_TRACE, ScheduleSpec, ScheduleStep};
 pub use spec::{
-    CaptureClock, Direction, DirectionSpec, FlowSpec, HostSpec, LinkSpec, PortionsSpec, ResolvedDirection,
-    RouterSpec, Scenario, SwitchKind, SwitchSpec, Trace,
+    CaptureClock, Direction, DirectionSpec, ExchangeSpec, FlowSpec, HostSpec, LinkSpec, PortionsSpec,
+    ResolvedDirection, RouterSpec, Scenario, SwitchKind, SwitchSpec, Trace,
 };
 pub use taps::{Tap, TapPlace};
 pub use topology::Hop;

@@ -56,6 +56,7 @@ pub fn text(knobs: &Knobs) -> String {
             class: None,
             writes: None,
             reads: None,
+            exchanges: [].into(),
             sender: knobs.ends[i].settings.clone().into(),
             receiver: knobs.ends[1 - i].settings.clone().into(),
         });

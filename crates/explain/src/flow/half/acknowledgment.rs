@@ -8,6 +8,9 @@ use farpace_units::{Instant, Span};
 /// Samples of round trips that are kept for the question how long queues were when a segment was lost.
 const MAX_SAMPLES: usize = 512;
 
+/// How much later than two round trips the ACK of a lone segment comes where no timer was waited for.
+const MAX_LATE: Span = Span::from_millis(50);
+
 impl Half {
     /// A segment of the other side, which acknowledges.
     pub(in crate::flow) fn acked(&mut self, segment: &CapturedSegment, has_data: bool) {
@@ -88,7 +91,8 @@ impl Half {
             let goes_on = self.nxt > self.una || gained > 0;
             slice.end = slice.end.max(if goes_on { now } else { slice.end });
         }
-        if ack >= before {
+        // What was sent before the capture began is acknowledged in it, and that releases data as well.
+        if ack >= before || before == ORIGIN {
             let tsval = segment.options.tsval();
             let una = self.una;
             self.log.push(
@@ -215,8 +219,11 @@ impl Half {
             let after = &mut self.after_timeout;
             after.acks += 1;
             after.bytes += advanced;
-            // One segment goes out, and its ACK comes a round trip later.
-            if after.sent <= 1 && before_this.is_some_and(|t| now.since(t) * 10 >= round * 7) {
+            // One segment goes out, and its ACK comes a round trip later. What takes longer waited for a timer.
+            let took = before_this.map(|t| now.since(t));
+            if after.sent <= 1
+                && took.is_some_and(|took| took * 10 >= round * 7 && took <= round * 2 + MAX_LATE)
+            {
                 after.single += 1;
             }
             after.sent = 0;

@@ -14,7 +14,8 @@ impl Checker<'_> {
         let mut ports: BTreeMap<(&str, u16), &str> = BTreeMap::new();
         let addresses = self.s.addresses();
         for (i, flow) in self.s.flows.iter().enumerate() {
-            let FlowSpec { name, from, to, port, start, writes, reads, sender, receiver, .. } = flow;
+            let FlowSpec { name, from, to, port, start, writes, reads, exchanges, sender, receiver, .. } =
+                flow;
             self.workload(i, flow);
             if from == to {
                 self.value(steps!["flows", i, "to"], format!("flow `{name}` goes from `{to}` to itself"));
@@ -43,6 +44,20 @@ impl Checker<'_> {
                 if portions.every < Span::from_micros(1) {
                     self.value(steps!["flows", i, key, "every"], "portions are 1 us apart at least");
                 }
+            }
+            for (n, exchange) in exchanges.iter().enumerate() {
+                for (key, size) in [("request", exchange.request), ("answer", exchange.answer)] {
+                    if size.is_zero() {
+                        self.value(
+                            steps!["flows", i, "exchanges", n, key],
+                            "an exchange has 1 B at least each way",
+                        );
+                    }
+                }
+            }
+            if !exchanges.is_empty() && (writes.is_some() || reads.is_some()) {
+                self.key(steps!["flows", i, "exchanges"], "programs of exchanges write and read at once")
+                    .hint("leave out `writes` and `reads`, or `exchanges`");
             }
             if *start >= self.s.duration {
                 let end = self.s.duration;

@@ -50,6 +50,10 @@ pub struct FlowSpec {
     /// The receiving program reads so much every so often; omitted: everything as soon as it has arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<PortionsSpec>,
+    /// Requests and answers, one after the other, and then again from the first, until `size` is sent. Not
+    /// together with `writes` or `reads`.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub exchanges: Arc<[ExchangeSpec]>,
     /// TCP of the sending host for this flow.
     #[serde(default)]
     pub sender: Arc<Settings>,
@@ -67,6 +71,22 @@ pub struct PortionsSpec {
     pub size: ByteCount,
     /// How often: 1 us at least. The first portion is due when the connection is established.
     pub every: Span,
+}
+
+/// A request of the sending program and the answer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeSpec {
+    /// What the sending program writes: 1 B at least.
+    pub request: ByteCount,
+    /// What the receiving program writes then: 1 B at least.
+    pub answer: ByteCount,
+    /// From the last byte of the request, as read, to the answer. Waits end at multiples of 100 us.
+    #[serde(default)]
+    pub work: Span,
+    /// From the last byte of the answer to the next request.
+    #[serde(default)]
+    pub think: Span,
 }
 
 fn is_zero(size: &ByteCount) -> bool {

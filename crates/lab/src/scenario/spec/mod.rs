@@ -8,7 +8,7 @@ mod nodes;
 mod trace;
 
 pub use direction::{Direction, DirectionSpec, ResolvedDirection};
-pub use flow::{FlowSpec, PortionsSpec};
+pub use flow::{ExchangeSpec, FlowSpec, PortionsSpec};
 pub use link::LinkSpec;
 pub use nodes::{HostSpec, RouterSpec, SwitchKind, SwitchSpec};
 pub use trace::{CaptureClock, Trace};
