@@ -269,8 +269,8 @@ fn an_address_that_somebody_has_is_refused() {
     assert_eq!(first.end("-INT").0, Some(0));
 }
 
-/// Breaks: addresses, names and times that cannot work are accepted, and the host is up and reaches nobody; or
-/// the machine is changed before the refusal.
+/// Breaks: addresses, names and times that cannot work are accepted, and the host is up and reaches nobody;
+/// or the machine is changed before the refusal.
 #[test]
 fn what_cannot_work_is_refused() {
     let Some(namespace) = Namespace::new("w") else { return };
@@ -299,8 +299,8 @@ fn what_cannot_work_is_refused() {
     }
 }
 
-/// Breaks: two hosts get the same address, or one is on an interface whose frames another program carries: both
-/// lose packets, and nobody says why.
+/// Breaks: two hosts get the same address, or one is on an interface whose frames another program carries:
+/// both lose packets, and nobody says why.
 #[test]
 fn hosts_that_would_disturb_each_other_are_refused() {
     let Some(namespace) = Namespace::new("y") else { return };

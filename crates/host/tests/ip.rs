@@ -245,15 +245,15 @@ fn an_unknown_protocol_is_complained_of() {
     assert!(matches!(complaint.icmp(), Ok(Icmp::Unreachable { why: Unreachable::Protocol, .. })));
 }
 
-/// Breaks: a packet whose extension headers say that a host must discard it is taken (RFC 8200 §4, RFC 5095);
-/// or its sender hears nothing, or something else than the RFCs say.
+/// Breaks: a packet is taken whose extension headers tell a host to discard it (RFC 8200 §4, RFC 5095); or
+/// its sender hears nothing, or something else than the RFCs say.
 #[test]
 fn extension_headers_are_judged() {
     const TCP: u8 = 6;
     let routing = |kind, left| vec![TCP, 0, kind, left, 0, 0, 0, 0];
     let options = |kind| vec![TCP, 0, kind, 2, 0, 0, 1, 0];
     let problem = |code, pointer| Some((code, pointer));
-    // The first next header, the extension headers, whether the SYN is answered, and the message to its sender.
+    // The first next header, the extension headers, whether the SYN is answered, the message to its sender.
     for (first, extensions, taken, told) in [
         (43, routing(0, 0), true, None),
         (43, routing(0, 1), false, problem(0, 42)),
@@ -296,8 +296,8 @@ fn extension_headers_are_judged() {
     }
 }
 
-/// Breaks: a packet that a source route sends on to others is taken (RFC 7126), a SYN that also closes opens a
-/// connection, or one from the broadcast address of the link is answered.
+/// Breaks: a packet is taken that a source route sends on to others (RFC 7126), a SYN that also closes opens
+/// a connection, or one from the broadcast address of the link is answered.
 #[test]
 fn what_no_honest_sender_sends_is_dropped() {
     let syn = |flags| TcpHeader { src_port: 1, dst_port: 80, flags, ..TcpHeader::default() };

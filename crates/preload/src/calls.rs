@@ -502,13 +502,17 @@ pub(crate) fn sent<T: Copy + PartialEq + From<i8>>(
 /// write(2). Unsafe, as Rust's own declaration of it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
-    given!(fd, library => sent(library, fd, 0, (library.send)(fd, buffer, len, 0)), real::write(fd, buffer, len))
+    given!(fd, library => sent(library, fd, 0, (library.send)(fd, buffer, len, 0)), {
+        real::write(fd, buffer, len)
+    })
 }
 
 /// writev(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    given!(fd, library => sent(library, fd, 0, (library.writev)(fd, parts, count)), real::writev(fd, parts, count))
+    given!(fd, library => sent(library, fd, 0, (library.writev)(fd, parts, count)), {
+        real::writev(fd, parts, count)
+    })
 }
 
 /// send(2).
@@ -529,7 +533,9 @@ pub extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
-    given!(fd, library => sent(library, fd, flags, (library.sendto)(fd, buffer, len, flags, to.cast(), to_len)), {
+    given!(fd, library => {
+        sent(library, fd, flags, (library.sendto)(fd, buffer, len, flags, to.cast(), to_len))
+    }, {
         if !is_for_us(fd, bytes(to, to_len)) {
             return real::sendto(fd, buffer, len, flags, to, to_len);
         }

@@ -1,8 +1,8 @@
 //! The limit of descriptors as the program is to see it.
 //!
-//! Each socket of farpace has a descriptor of its own beside the program's. `farpace exec` raises the limit for
-//! these, and they have numbers above the program's own limit. So `select` works as far as with the kernel, and
-//! the program gets as many descriptors as its limit says, and then `EMFILE`.
+//! Each socket of farpace has a descriptor of its own beside the program's. `farpace exec` raises the limit
+//! for these, and they have numbers above the program's own limit. So `select` works as far as with the
+//! kernel, and the program gets as many descriptors as its limit says, and then `EMFILE`.
 
 #![allow(unsafe_code, reason = "names for C, and memory of the program as the manual of each call says")]
 

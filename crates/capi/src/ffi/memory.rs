@@ -168,8 +168,7 @@ pub fn owned(fd: RawFd) -> OwnedFd {
 
 /// The library's own descriptors begin at this number; 0: in the upper half of what the process may have.
 static OWN_NUMBERS: AtomicI32 = AtomicI32::new(0);
-/// They begin at a number in this range, unless somebody says otherwise: `select` takes numbers below 1024, and
-/// a larger table costs memory.
+/// They begin at a number in this range, unless somebody says otherwise: a larger table costs memory.
 const USUAL_NUMBERS: RangeInclusive<u64> = 512..=65_536;
 
 /// From now on the library's own descriptors begin at this number, if the limit of the process permits.

@@ -17,7 +17,7 @@ const WIDE_LINES: &[&str] = &[
     "crates/host: 12",
     "crates/link: 35",
     "crates/live: 5",
-    "crates/preload: 8",
+    "crates/preload: 7",
     "crates/report: 3",
     "crates/tcp: 14",
     "crates/trace: 3",

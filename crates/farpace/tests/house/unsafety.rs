@@ -21,7 +21,10 @@ const UNSAFE: [(&str, &[&str]); 6] = [
             "tests/against_linux/sys.rs",
         ],
     ),
-    ("farpace-preload", &["src/calls.rs", "src/library.rs", "src/messages.rs", "src/real.rs"]),
+    (
+        "farpace-preload",
+        &["src/calls.rs", "src/library.rs", "src/messages.rs", "src/real.rs", "src/rlimits.rs"],
+    ),
     ("farpace-lab", &["src/payload/map.rs"]),
     ("farpace-link", &["src/pacing/prefetch.rs"]),
     (

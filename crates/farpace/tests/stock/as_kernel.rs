@@ -27,7 +27,8 @@ def fails(call):
 def all_of_them():
     s = gone()
     with open('/proc/self/exe', 'rb') as f:
-        for call in (lambda: os.write(s.fileno(), b'x'), lambda: os.writev(s.fileno(), [b'x']), lambda: s.send(b'x'),
+        for call in (lambda: os.write(s.fileno(), b'x'), lambda: os.writev(s.fileno(), [b'x']),
+                lambda: s.send(b'x'),
                 lambda: s.sendmsg([b'x']), lambda: os.sendfile(s.fileno(), f.fileno(), 0, 1)):
             assert fails(call) == 1
     assert fails(lambda: s.send(b'x', socket.MSG_NOSIGNAL)) == 0

@@ -166,9 +166,10 @@ fn what_cannot_be_is_said() {
     assert!(output.status.code() == Some(2) && error.contains("run it as root"), "{error}");
     // A device that is taken: before the program begins, and by whoever comes second in one program.
     let holder = exec(&["--tun", "st0"], &["python3", "-m", "http.server", "8000"]);
-    let _holder = Running::saying(&machine, &holder, folder.path(), "Serving HTTP");
+    let holding = Running::saying(&machine, &holder, folder.path(), "Serving HTTP");
     listening(&machine, "10.77.0.2:8000");
     refused(&["--tun", "st0"], &["true"], "`10.77.0.2` is in use by process");
+    drop(holding);
     let first =
         "import socket, time; l = socket.create_server(('10.77.0.2', 80)); print('listens'); time.sleep(20)";
     let second = "import socket; socket.create_connection(('10.77.0.1', 9))";

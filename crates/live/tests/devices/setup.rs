@@ -81,8 +81,8 @@ fn changes_are_reverted() {
     });
 }
 
-/// Breaks: the journal of an interface that has vanished can never be cleaned; or a later interface of the same
-/// name gets the settings of the former one.
+/// Breaks: the journal of an interface that has vanished can never be cleaned; or a later interface of the
+/// same name gets the settings of the former one.
 #[test]
 fn a_vanished_interface_needs_no_reversal() {
     alone(|| {
