@@ -65,7 +65,8 @@ struct path {
 	u32 foreign;
 	u8 provisional;
 	u8 competing;
-	u8 unused[2];
+	/* Round trips since the last median. */
+	u16 rounds;
 	/* Round trips without a long queue since others had one. */
 	u32 quiet;
 	/* Round trips until movements are those of the path again. */
@@ -76,12 +77,10 @@ struct path {
 	/* The window before others had their queue, segments, and since when it is there. */
 	u64 before_others;
 	u64 others_since;
-	/* The largest rise of a round trip since there was no such queue. */
-	u64 steepest;
 	/* The longest queue of others, which is forgotten slowly. */
 	u32 longest;
-	/* Round trips since the last median. */
-	u32 rounds;
+	/* The largest rise of a round trip since others had no queue. */
+	u32 steepest;
 };
 
 /* Segments to keep in the queue where each pair has an ACK of its own. */
@@ -209,7 +208,7 @@ static __always_inline bool path_has_grown(const struct path *p)
 	u64 base = path_base(p);
 	u64 excess = less(p->medians[0], base);
 
-	return excess * CERTAINLY_FOREIGN_OF >= base && p->steepest * STEP_SHARE_OF < excess;
+	return excess * CERTAINLY_FOREIGN_OF >= base && (u64)p->steepest * STEP_SHARE_OF < excess;
 }
 
 static __always_inline void path_suspect_others(struct path *p)
@@ -293,7 +292,7 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 	u64 base = path_base(p);
 	u64 excess = less(rtt, base);
 	u64 own = w * excess / (rtt ? rtt : 1);
-	u64 rise;
+	u32 rise;
 	bool large;
 
 	p->owns[3] = p->owns[2];
@@ -311,7 +310,7 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 		return own <= alpha / 2 || excess * NOISE_OF <= base ? QUEUE_EMPTY : QUEUE_OWN;
 	}
 	rise = less(p->medians[0], p->medians[1]);
-	p->steepest = p->quiet ? rise : max64(p->steepest, rise);
+	p->steepest = p->quiet || rise > p->steepest ? rise : p->steepest;
 	if (p->quiet || !p->before_others) {
 		u64 known = p->quiet < QUIET ? p->before_others : 0;
 
