@@ -17,7 +17,8 @@
 //! | what is told of a connection | `connection_view` |
 //! | connections that have ended: records, log | `records`, `log` |
 //! | what splitting gains | `gain` |
-//! | what keeps traffic from it | `check`; of rules `check_policy`, `check_firewall`, `filter_rules` |
+//! | what keeps traffic from it | `check`; of routing rules `check_policy` |
+//! | what a packet filter does with it | `check_firewall`, `filter_rules`; `check_legacy` |
 //! | a process that ends it when it hangs | `watchdog` |
 
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@ pub mod check;
 mod check_firewall;
 mod check_policy;
 mod config;
+mod check_legacy;
 mod connection_view;
 mod control;
 mod endpoint_name;

@@ -19,8 +19,8 @@ pub use journal::{Journal, clean, journals, state_folder};
 pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
 pub use routing::{
-    IpFamily, OwnedTable, packet_filter, packet_filter_rules, restore_default_route, route_of_own, routes_of,
-    routing_rules, set_own_mtu,
+    IpFamily, OwnedTable, legacy_rules, packet_filter, packet_filter_rules, restore_default_route,
+    route_of_own, routes_of, routing_rules, set_own_mtu,
 };
 pub use traffic::{InterfaceFacts, RootQueue, interface_facts, line_rate, root_queue};
 pub use undo::SystemUndo;
