@@ -15,7 +15,7 @@ pub const MAX_PROBED: usize = 4_096;
 pub const IDLE_INTERVAL: Span = Span::from_secs(1);
 /// A path by which nothing is sent, to a neighbour to which other paths carry data, is probed at this interval
 /// at least: it may be needed at any time.
-pub const STANDBY_INTERVAL: Span = Span::from_millis(250);
+const STANDBY_INTERVAL: Span = Span::from_millis(250);
 /// So many bytes in the time of an interval make probes cheap, and a neighbour busy: then all of its paths are
 /// probed at the interval, so that what is known of them is exact.
 const BUSY: ByteCount = ByteCount::new(3_000);
