@@ -9,6 +9,7 @@
 //! | configuration | `config`, and `install` for systemd |
 //! | what leads traffic to the gateway | `interception` |
 //! | changes of interfaces and routes | `link_watch` |
+//! | the MTU of routes, and ICMP errors of the router itself | `route_cache`, `router_errors` |
 //! | a pair: keys, files, tunnels over several links | `keys`, `peer_file`, `pair`, `endpoint_name` |
 //! | when a peer is down | `peer_watch` |
 //! | the threads, and what they share | `shards` |
@@ -28,9 +29,9 @@ mod capture_files;
 mod capture_order;
 pub mod check;
 mod check_firewall;
+mod check_legacy;
 mod check_policy;
 mod config;
-mod check_legacy;
 mod connection_view;
 mod control;
 mod endpoint_name;
@@ -45,6 +46,8 @@ mod pair;
 mod peer_file;
 mod peer_watch;
 mod records;
+mod route_cache;
+mod router_errors;
 mod service;
 mod shards;
 mod snapshot;

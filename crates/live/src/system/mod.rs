@@ -7,6 +7,7 @@ pub(crate) mod ethtool;
 mod journal;
 mod memory;
 mod namespace;
+mod route_query;
 mod routing;
 pub mod sysctl;
 mod tool;
@@ -18,6 +19,7 @@ pub use ethtool::{Offload, offload};
 pub use journal::{Journal, clean, journals, state_folder};
 pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
+pub use route_query::{ForwardedRoute, RouteQuery};
 pub use routing::{
     IpFamily, OwnedTable, legacy_rules, packet_filter, packet_filter_rules, restore_default_route,
     route_of_own, routes_of, routing_rules, set_own_mtu,
