@@ -1,11 +1,12 @@
 //! What keeps traffic from the gateway, or harms it, with the commands that mend it.
 
 use super::check_firewall::{GatewaySides, firewall, firewall_of_pair, lan_nat, marks};
+use super::check_legacy::legacy;
 use super::check_policy::{earlier_rules, own_traffic_alone, own_traffic_of_pair};
 use super::config::GatewayFile;
 use super::control;
 use super::filter_rules::FilterRules;
-use super::interception::{has_legacy_tables, protocols, side_mtu, tracks};
+use super::interception::{protocols, side_mtu, tracks};
 use super::pair;
 use super::peer_file::PeerFile;
 use super::snapshot::is_here;
@@ -107,6 +108,7 @@ fn look(file: &GatewayFile, running: Result<Option<Value>>) -> Vec<DoctorFinding
     findings.extend(routes(file));
     findings.extend(reverse_path(file));
     findings.extend(filter(file, running.as_ref()));
+    findings.extend(legacy());
     findings.extend(mtu(file, running.as_ref()));
     findings.extend(offloads(file));
     findings
@@ -152,6 +154,7 @@ fn look_at_pair(
     findings.extend(links_reverse_path(file));
     findings
         .extend(FilterRules::of_this_host().map(|rules| firewall_of_pair(&rules, file)).unwrap_or_default());
+    findings.extend(legacy());
     findings.extend(offloads(file));
     findings
 }
@@ -566,13 +569,6 @@ fn filter(file: &GatewayFile, running: Option<&Value>) -> Vec<DoctorFinding> {
             "cannot tell: this nft does not write JSON",
             "see \"Firewalls\" in docs/gateway.md",
         )),
-    }
-    if has_legacy_tables() {
-        findings.push(DoctorFinding::note(
-            "forward filter",
-            "iptables-legacy has tables, whose rules are not judged here",
-            "compare `iptables-legacy -S` with \"Firewalls\" in docs/gateway.md",
-        ));
     }
     findings.extend(marks(rules.as_ref(), file));
     findings

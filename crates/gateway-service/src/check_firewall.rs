@@ -3,6 +3,7 @@
 //! The kernel forwards each packet twice: from its interface to a device of the gateway, and from the other
 //! device to the interface by which it leaves. So rules that name both interfaces match neither time.
 
+use super::check_legacy::legacy;
 use super::config::GatewayFile;
 use super::filter_rules::{FilterOutcome, FilterPacket, FilterRules, MetRules, RuleId, TrackedState};
 use super::interception::tracks;
@@ -381,6 +382,7 @@ pub fn firewall_notes(file: &GatewayFile) -> Vec<String> {
         };
         notes.push(format!("{more}`farpace gateway check` says what mends this"));
     }
+    notes.extend(legacy().into_iter().map(|finding| finding.value));
     notes
 }
 
@@ -440,5 +442,70 @@ fn parse_mark(text: &str) -> Option<u32> {
     match text.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// A filter that drops what no rule accepts.
+    fn closed_filter(rules: &[Value]) -> FilterRules {
+        let chain = json!({ "chain": { "family": "inet", "table": "fw", "name": "f", "type": "filter",
+                                       "hook": "forward", "policy": "drop" } });
+        let rule = |expr: &Value| {
+            let mut rule = json!({ "rule": { "family": "inet", "table": "fw", "chain": "f", "handle": 1 } });
+            rule["rule"]["expr"] = expr.clone();
+            rule
+        };
+        let all: Vec<_> = std::iter::once(chain).chain(rules.iter().map(rule)).collect();
+        FilterRules::parse(&json!({ "nftables": all }).to_string(), "").unwrap()
+    }
+
+    fn meta(key: &str, name: &str) -> Value {
+        json!({ "match": { "op": "==", "left": { "meta": { "key": key } }, "right": name } })
+    }
+
+    fn established() -> Value {
+        json!({ "match": { "op": "in", "left": { "ct": { "key": "state" } },
+                           "right": ["established", "related"] } })
+    }
+
+    fn mends(rules: &[Value], exempts: bool) -> Vec<String> {
+        let file =
+            GatewayFile { lan: vec!["lan0".into()], wan: vec!["wan0".into()], ..GatewayFile::default() };
+        let findings = firewall(&closed_filter(rules), &GatewaySides { file: &file, exempts });
+        findings.into_iter().filter_map(|finding| finding.mend).collect()
+    }
+
+    /// Breaks: the advice for a filter that lets the LAN open connections, and the WAN none, accepts all that
+    /// the gateway sends on to the LAN, though only what belongs to connections was admitted.
+    #[test]
+    fn answers_alone_are_admitted_where_no_others_are() {
+        let accept = json!({ "accept": null });
+        // From the LAN whatever it is; from the WAN what belongs to connections.
+        let lan = json!([meta("iifname", "lan0"), meta("oifname", "wan0"), accept]);
+        let wan = json!([meta("iifname", "wan0"), meta("oifname", "lan0"), established(), accept]);
+        let advice = mends(&[lan.clone(), wan], false);
+        let insert = |words: &str| format!("nft insert rule inet fw f '{words} accept'");
+        let answers = "ct state established,related";
+        assert!(
+            advice.contains(&insert(&format!("iifname \"fplan*\" oifname \"lan0\" {answers}"))),
+            "{advice:?}"
+        );
+        assert!(
+            advice.contains(&insert(&format!("iifname \"wan0\" oifname \"fpwan*\" {answers}"))),
+            "{advice:?}"
+        );
+        for open in ["iifname \"fplan*\" oifname \"lan0\"", "iifname \"wan0\" oifname \"fpwan*\""] {
+            assert!(!advice.contains(&insert(open)), "{advice:?}");
+        }
+        // What the LAN sends is admitted in both states.
+        assert!(advice.contains(&insert("iifname \"fpwan*\" oifname \"wan0\"")), "{advice:?}");
+        // Where both may open connections, both are admitted.
+        let wan = json!([meta("iifname", "wan0"), meta("oifname", "lan0"), accept]);
+        let advice = mends(&[lan, wan], false);
+        assert!(advice.contains(&insert("iifname \"fplan*\" oifname \"lan0\"")), "{advice:?}");
     }
 }

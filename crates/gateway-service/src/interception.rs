@@ -342,7 +342,7 @@ pub const fn protocols(family: IpFamily) -> [&'static str; 2] {
 }
 
 /// True if iptables-legacy has tables: `nft` does not show them.
-pub fn has_legacy_tables() -> bool {
+fn has_legacy_tables() -> bool {
     ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"]
         .iter()
         .any(|path| std::fs::read_to_string(path).is_ok_and(|text| !text.trim().is_empty()))

@@ -9,6 +9,7 @@
 //! | configuration | `config`, and `install` for systemd |
 //! | what leads traffic to the gateway | `interception` |
 //! | changes of interfaces and routes | `link_watch` |
+//! | the MTU of routes, and ICMP errors of the router itself | `route_cache`, `router_errors` |
 //! | a pair: keys, files, tunnels over several links | `keys`, `peer_file`, `pair`, `endpoint_name` |
 //! | when a peer is down | `peer_watch` |
 //! | the threads, and what they share | `shards` |
@@ -17,7 +18,8 @@
 //! | what is told of a connection | `connection_view` |
 //! | connections that have ended: records, log | `records`, `log` |
 //! | what splitting gains | `gain` |
-//! | what keeps traffic from it | `check`; of rules `check_policy`, `check_firewall`, `filter_rules` |
+//! | what keeps traffic from it | `check`; of routing rules `check_policy` |
+//! | what a packet filter does with it | `check_firewall`, `filter_rules`; `check_legacy` |
 //! | a process that ends it when it hangs | `watchdog` |
 
 #![forbid(unsafe_code)]
@@ -27,6 +29,7 @@ mod capture_files;
 mod capture_order;
 pub mod check;
 mod check_firewall;
+mod check_legacy;
 mod check_policy;
 mod config;
 mod connection_view;
@@ -43,6 +46,8 @@ mod pair;
 mod peer_file;
 mod peer_watch;
 mod records;
+mod route_cache;
+mod router_errors;
 mod service;
 mod shards;
 mod snapshot;

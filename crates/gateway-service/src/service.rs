@@ -11,6 +11,7 @@ use super::log::ConnectionLog;
 use super::pair::{GatewayPair, PairElements, PairView};
 use super::peer_watch::PeerWatch;
 use super::records::{ConnectionRecord, EndedRing, MAX_LIVING};
+use super::router_errors::RouterErrors;
 use super::shards::{GatewayShard, ShardView, Workers};
 use super::snapshot::{MAX_ROWS, Snapshot, is_here};
 use super::watchdog::Watchdog;
@@ -54,6 +55,8 @@ pub struct GatewayService {
     /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
     rules_error: Option<String>,
     rules_retry: Instant,
+    /// Listens as long as this is there.
+    _router_errors: Option<RouterErrors>,
     capture: Option<CaptureFiles>,
     /// A capture that has ended by itself.
     ended_capture: Option<CaptureView>,
@@ -104,6 +107,10 @@ impl GatewayService {
         let shards = SharedFlows::all(interception.queues.len());
         let mut shards: Vec<_> = shards.into_iter().zip(std::mem::take(&mut interception.queues)).collect();
         let (shard, devices) = shards.remove(0);
+        let sides: Vec<_> = file.lan.iter().chain(&file.wan).cloned().collect();
+        // Those about packets from a peer come by the device: rules lead them into the tunnel.
+        let alone = pair.is_none();
+        let router_errors = alone.then(|| RouterErrors::listen(&sides, shard.clone(), note)).transpose()?;
         let build =
             |world: &mut World, gateway| pair.map(|pair| build_pair(pair, world, gateway)).transpose();
         let (mut first, built) = GatewayShard::new(config.clone(), shard, devices, build)?;
@@ -131,6 +138,7 @@ impl GatewayService {
             link_watch,
             rules_error: None,
             rules_retry: Instant::ZERO,
+            _router_errors: router_errors,
             capture: None,
             ended_capture: None,
             dashboard,

@@ -5,6 +5,7 @@
 
 use super::capture::{CaptureFeed, GatewayCapture};
 use super::records::ConnectionRecord;
+use super::route_cache::RouteCache;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_gateway::{ComparisonResult, FlowView, Gateway, GatewayConfig, GatewayTotals, SharedFlows};
 use farpace_live::{Device, DeviceCounters, Driver, Handle, Wait, sharpen_timers};
@@ -53,7 +54,10 @@ impl GatewayShard {
         more: impl FnOnce(&mut World, ElementId) -> Result<T>,
     ) -> Result<(Self, T)> {
         let mut world = World::new(0);
-        let gateway = world.add("gateway", Box::new(Gateway::in_shard(config, shard.clone())))?;
+        let names: Vec<_> = devices.iter().map(|device| device.info().name.clone()).collect();
+        let mut gateway = Gateway::in_shard(config, shard.clone());
+        gateway.set_routes(Box::new(RouteCache::open(&names).context("cannot ask for routes")?));
+        let gateway = world.add("gateway", Box::new(gateway))?;
         let mut ports = Vec::new();
         for (name, port) in SIDES.into_iter().take(devices.len()) {
             let boundary = world.add(name, Box::new(BoundaryPort::default()))?;
@@ -352,7 +356,7 @@ mod tests {
     }
 
     fn devices() -> Vec<Box<dyn Device>> {
-        let info = DeviceInfo { name: "quiet".into(), mtu: 1500, mac: None, super_segment: 0 };
+        let info = DeviceInfo { name: "lo".into(), mtu: 1500, mac: None, super_segment: 0 };
         let quiet = || Box::new(QuietDevice(info.clone(), UnixDatagram::unbound().unwrap()));
         vec![quiet(), quiet()]
     }

@@ -7,6 +7,7 @@ use crate::limits::{DEFAULT_MEMORY, MAX_CONNECTIONS, MAX_HALF_OPEN};
 use crate::offer::LegLimits;
 use crate::policy::{Action, PolicyTable};
 use crate::record::{EndedFlow, EndedFlows, FlowEnd};
+use crate::route_mtus::RouteMtus;
 use crate::shared_flows::{ConnectionKey, SharedFlows, connection_key};
 use crate::view::{FlowView, GatewaySide, GatewayTotals};
 use farpace_host::ip::fragments::{FragmentDrop, FragmentReassembly};
@@ -96,6 +97,7 @@ pub struct Gateway {
     shard: SharedFlows,
     fragments: FragmentReassembly,
     comparison: Comparison,
+    routes: Option<Box<dyn RouteMtus>>,
     ended: EndedFlows,
     totals: GatewayTotals,
     half_open: usize,
@@ -118,6 +120,9 @@ impl Gateway {
     pub const LAN: Port = Port(0);
     /// The port of the WAN side.
     pub const WAN: Port = Port(1);
+    /// Where [errors of the router itself](SharedFlows::tell_of) seem to come from. Nothing is connected
+    /// there.
+    pub const ROUTER: Port = Port(2);
 
     /// A gateway without connections.
     pub fn new(config: GatewayConfig) -> Self {
@@ -131,6 +136,7 @@ impl Gateway {
             shard,
             fragments: FragmentReassembly::default(),
             comparison: Comparison::default(),
+            routes: None,
             ended: EndedFlows::default(),
             config,
             flows: Vec::new(),
@@ -168,6 +174,11 @@ impl Gateway {
     /// Sets the MTU of both sides for connections that are opened from now on.
     pub fn set_mtus(&mut self, lan: u16, wan: u16) {
         (self.config.lan_mtu, self.config.wan_mtu) = (lan, wan);
+    }
+
+    /// From now on segments of new connections fit the routes of the router.
+    pub fn set_routes(&mut self, routes: Box<dyn RouteMtus>) {
+        self.routes = Some(routes);
     }
 
     /// From now on new connections pass, and split ones are handed over to their hosts when nothing of them
@@ -219,11 +230,14 @@ impl Gateway {
         }
     }
 
-    /// A packet of a connection of this gateway came to another one, which has handed it over.
+    /// A packet of a connection of this gateway came to another one, which has handed it over; or an error of
+    /// the router is about one.
     pub fn take_over(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
         cx.made();
         self.totals.packets_handed_over += 1;
-        self.on_ip(port, packet, Route::HandedOver, cx);
+        // Errors of the router come to the first gateway, whichever has the connection.
+        let route = if port == Self::ROUTER { Route::Direct } else { Route::HandedOver };
+        self.on_ip(port, packet, route, cx);
     }
 
     /// What connections of the comparison have done that have ended since the last call.
@@ -437,6 +451,11 @@ impl Gateway {
             self.totals.packets_dropped += 1;
             return cx.drop(packet, DropReason::BadChecksum);
         }
+        let of_sides = self.config.lan_mtu.min(self.config.wan_mtu);
+        let of_routes = self.routes.as_mut().map(|routes| match opener_side {
+            GatewaySide::Lan => routes.mtus(cx.now(), ends.opener.ip(), ends.acceptor.ip()),
+            GatewaySide::Wan => routes.mtus(cx.now(), ends.acceptor.ip(), ends.opener.ip()),
+        });
         let configs = match opener_side {
             GatewaySide::Lan => [&policy.lan, &policy.wan],
             GatewaySide::Wan => [&policy.wan, &policy.lan],
@@ -445,7 +464,7 @@ impl Gateway {
             ends,
             opener_side,
             limits: LegLimits {
-                mtu: self.config.lan_mtu.min(self.config.wan_mtu),
+                mtu: of_routes.into_iter().flatten().flatten().fold(of_sides, u16::min),
                 is_ipv6: ends.opener.is_ipv6(),
                 super_segment: self.config.super_segment,
                 buffer: policy.buffer,
@@ -602,6 +621,9 @@ impl Gateway {
     }
 
     fn pass(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        if port == Self::ROUTER {
+            return cx.consume(packet); // the router has sent it to the host
+        }
         self.totals.packets_passed += 1;
         cx.emit(port_of(side_of(port).other()), packet);
     }

@@ -27,6 +27,7 @@ mod peer_link;
 mod pipe;
 mod policy;
 mod record;
+mod route_mtus;
 mod shared_flows;
 mod view;
 
@@ -35,5 +36,6 @@ pub use gateway::{Gateway, GatewayConfig};
 pub use peer_link::{LinkEnd, PeerLink, PeerLinkStats};
 pub use policy::{Action, Policy, PolicyTable};
 pub use record::{EndedFlow, FlowEnd, MAX_ENDED};
+pub use route_mtus::RouteMtus;
 pub use shared_flows::{MAX_HANDED_OVER, SharedFlows};
 pub use view::{FlowView, GatewaySide, GatewayTotals, LegLimit, LegView};

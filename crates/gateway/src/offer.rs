@@ -37,7 +37,7 @@ pub(crate) struct Offer {
 /// Largest IP packets of both sides, in bytes, and of a super-segment; and what a leg may keep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LegLimits {
-    /// The lesser MTU of both sides.
+    /// The least MTU of both sides, and of the routes between the hosts.
     pub mtu: u16,
     pub is_ipv6: bool,
     pub super_segment: u32,

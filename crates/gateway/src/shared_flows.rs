@@ -4,6 +4,7 @@
 //! does not always: an ICMP error has no ports, and packets of IPv6 have a flow label in one direction only.
 //! A gateway that gets a packet of a connection of another one hands it over.
 
+use crate::Gateway;
 use farpace_path::Port;
 use farpace_wire::Packet;
 use std::collections::{BTreeMap, VecDeque};
@@ -94,13 +95,16 @@ impl SharedFlows {
         let _ = self.all.inboxes[self.own].wake.set(Box::new(wake));
     }
 
-    /// The packets that other gateways have handed over, with their ports, for
+    /// The packets that were handed over to this gateway, with their ports, for
     /// [`Gateway::take_over`](crate::Gateway::take_over).
     pub fn handed_over(&self) -> VecDeque<(Port, Packet)> {
-        match self.all.inboxes.len() {
-            1 => VecDeque::new(),
-            _ => std::mem::take(&mut *lock(&self.all.inboxes[self.own].packets)),
-        }
+        std::mem::take(&mut *lock(&self.all.inboxes[self.own].packets))
+    }
+
+    /// Hands an ICMP error over to this gateway that the router itself has sent, in any thread. It is lost if
+    /// too many wait.
+    pub fn tell_of(&self, error: Packet) {
+        let _ = self.hand_over(self.own, Gateway::ROUTER, error);
     }
 
     /// Connections that all gateways have.

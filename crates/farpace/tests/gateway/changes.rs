@@ -132,3 +132,57 @@ fn starts_say_what_is_in_their_way() {
     gateway.end();
     net.assert_clean();
 }
+/// Breaks: segments do not fit a route with a smaller MTU than its interface, and each connection stalls; or
+/// a connection that lives stalls until its leg finds the black hole, when the MTU of its route has changed.
+#[test]
+fn mtus_of_routes_are_heeded() {
+    if !has_rights() {
+        return;
+    }
+    let net = Net::new();
+    let config = net.state.path().with_extension("toml");
+    std::fs::write(&config, "threads = 2\n").unwrap();
+    let gateway = net.gateway(&["--config", config.to_str().unwrap()]);
+    for (address, prefix, overhead) in [(SERVER, 32, 40), (SERVER6, 128, 60)] {
+        let listener = net.listen(address);
+        let route = |to: &str, device: &str, mtu: &str| {
+            net.router.configure(&format!("route replace {to} dev {device} mtu {mtu}\n")).unwrap();
+        };
+        let far_route = format!("{address}/{prefix}");
+        // By the kernel's own errors: both directions, while the connection lives.
+        let (near, far) = net.connect(&listener);
+        exchange(&near, &far, 0, 300_000);
+        let near_route = format!("{}/{prefix}", near.local_addr().unwrap().ip());
+        let both = [&near, &far].map(|stream| stream.try_clone().unwrap());
+        let [near_too, far_too] = both;
+        let ways = [(&far_route, "wan0", &near, far_too), (&near_route, "lan0", &far, near_too)];
+        for (to, device, own, mut other) in ways {
+            route(to, device, "1300");
+            let began = std::time::Instant::now();
+            let sender = send(own.try_clone().unwrap(), 300_000, 500_000, false);
+            receive(&mut other, 300_000, 500_000);
+            sender.join().unwrap();
+            let took = began.elapsed();
+            assert!(took < Duration::from_millis(600), "{to}: {took:?}");
+        }
+        let row = net.status()["connections"][0].clone();
+        for leg in ["lan_leg", "wan_leg"] {
+            assert_eq!(row[leg]["timeouts"], 0, "{row}");
+            assert_eq!(row[leg]["mss_bytes"], 1300 - overhead - 12, "{row}");
+        }
+        drop((near, far));
+        // What is known when a connection opens.
+        std::thread::sleep(LOOK);
+        route(&near_route, "lan0", "1290");
+        let (near, far) = net.connect(&listener);
+        exchange(&near, &far, 0, 300_000);
+        let row = net.status()["connections"][0].clone();
+        for leg in ["lan_leg", "wan_leg"] {
+            assert_eq!(row[leg]["mss_bytes"], 1290 - overhead - 12, "{row}");
+            // Had segments not fit, the first flight would have been lost.
+            assert!(row[leg]["retransmitted_bytes"].as_u64().unwrap() < 10_000, "{row}");
+        }
+    }
+    gateway.end();
+}
+

@@ -178,7 +178,7 @@ pub fn assert_endings_pass(connect: impl Fn() -> (TcpStream, TcpStream)) {
         let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
         nix::sys::socket::setsockopt(&own, nix::sys::socket::sockopt::Linger, &linger).unwrap();
         drop(own);
-        let ended = other.read(&mut [0; 10]).unwrap_err();
+        let ended = read_some(&mut other, &mut [0; 10]).unwrap_err();
         assert_eq!(ended.kind(), ErrorKind::ConnectionReset, "by the client: {by_client}");
     }
     // Half-closed: the other direction goes on.
@@ -192,7 +192,7 @@ pub fn assert_endings_pass(connect: impl Fn() -> (TcpStream, TcpStream)) {
         assert_eq!(text, "question");
         let sender = send(other.try_clone().unwrap(), 0, 3_000_000, true);
         receive(&mut own, 0, 3_000_000);
-        assert_eq!(own.read(&mut [0; 10]).unwrap(), 0);
+        assert_eq!(read_some(&mut own, &mut [0; 10]).unwrap(), 0);
         sender.join().unwrap();
     }
 }
@@ -218,13 +218,24 @@ pub fn send(mut stream: TcpStream, from: usize, bytes: usize, close: bool) -> Jo
     })
 }
 
+/// Reads what there is. Linux interrupts a read that has a timeout when the process was stopped and goes on,
+/// as by a debugger or a suspended machine, although no signal is handled (signal(7)).
+pub fn read_some(stream: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
 /// Reads so many bytes from `from` on, and compares them.
 pub fn receive(stream: &mut TcpStream, from: usize, bytes: usize) {
     let mut buffer = vec![0; 1 << 18];
     let mut at = from;
     while at < from + bytes {
         let most = buffer.len().min(from + bytes - at);
-        let n = stream.read(&mut buffer[..most]).unwrap();
+        let n = read_some(stream, &mut buffer[..most]).unwrap();
         assert!(n > 0, "the stream ends after {} of {bytes} bytes", at - from);
         let wrong = buffer[..n].iter().enumerate().find(|(i, byte)| **byte != pattern(at + i));
         assert!(wrong.is_none(), "wrong after {at} bytes: {wrong:?}");

@@ -16,5 +16,6 @@ mod pair;
 mod pair_hours;
 mod passing;
 mod records;
+mod routes;
 mod shards;
 mod survival;

@@ -4,6 +4,7 @@ mod buffers;
 mod conflict;
 mod packet_socket;
 mod sys;
+mod too_big;
 mod tun;
 pub mod udp_tunnel;
 mod virtio;
@@ -11,6 +12,7 @@ mod xdp;
 
 pub use conflict::{own_interface_of, who_has};
 pub use packet_socket::{PacketConfig, PacketSocket};
+pub use too_big::TooBigErrors;
 pub use tun::{Tun, TunConfig};
 pub use udp_tunnel::{TunnelConfig, UdpTunnel};
 pub use xdp::{XdpConfig, XdpMode, XdpSocket};

@@ -126,6 +126,20 @@ fn set_raw<T>(fd: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<
     Ok(Errno::result(done).map(drop)?)
 }
 
+/// From now on only packets that a program of classic BPF accepts reach the socket.
+pub(super) fn attach_filter(fd: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let about = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    let size = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    // SAFETY: the system reads `size` bytes from a value of that length, and `len` instructions from
+    // `program`, which is borrowed; it copies them.
+    let done = unsafe {
+        let value = std::ptr::from_ref(&about).cast();
+        libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, size)
+    };
+    Ok(Errno::result(done).map(drop)?)
+}
+
 /// Packets dropped for lack of buffer space since the last call.
 pub(super) fn take_drops(fd: BorrowedFd<'_>) -> u64 {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };

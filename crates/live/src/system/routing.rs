@@ -161,6 +161,15 @@ pub fn packet_filter_rules() -> Result<Option<(String, String)>, SystemError> {
     Ok(json.zip(listed_filter("nft -a list ruleset")?))
 }
 
+/// The rules of iptables-legacy, as `tool` (`iptables-legacy-save`, `ip6tables-legacy-save`) shows them.
+/// None: it is not installed.
+///
+/// # Errors
+/// It fails.
+pub fn legacy_rules(tool: &str) -> Result<Option<String>, SystemError> {
+    listed_filter(tool)
+}
+
 fn listed_filter(line: &str) -> Result<Option<String>, SystemError> {
     match tool::run(&tool::words(line)) {
         Ok(text) => Ok(Some(text)),

@@ -24,8 +24,26 @@ const LONG_SHARE_DIVISOR: u64 = 100;
 /// Maximum number of additional losses before a lossy path is taken down: one for each fortieth of its loss
 /// rate.
 const MAX_LOSS_ALLOWANCE: f64 = 6.0;
+/// Few data need no exact delay of long frames: between two long probes of a path, the neighbour was sent so
+/// many bytes for each of theirs, ...
+const DATA_FOR_LONG: u64 = 64;
+/// ... or this time. Delays are known from a long probe for longer.
+const LONG_INTERVAL: Span = Span::from_secs(4);
 /// Assumed round trip time before the first reply.
 const UNKNOWN_RTT: Span = Span::from_millis(500);
+
+/// How often a path is probed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbePace {
+    /// The interval while data are sent.
+    pub interval: Span,
+    /// The longest interval.
+    pub most: Span,
+    /// When data were sent last, by any path to the neighbour.
+    pub neighbour_used_at: Option<Instant>,
+    /// So much is sent that probes at the interval cost little, and any path may be needed.
+    pub busy: bool,
+}
 
 /// A probed path from an own NIC to one of a neighbour.
 #[derive(Clone, Debug)]
@@ -35,6 +53,8 @@ pub(super) struct ProbedPath {
     pub nominal: Rate,
     pub up: bool,
     pub sent: ProbeTraffic,
+    /// When a data frame was sent last.
+    pub used_at: Option<Instant>,
     pub estimator: Estimator,
     /// The last estimate that was published.
     pub published: Option<PathEstimate>,
@@ -45,7 +65,8 @@ pub(super) struct ProbedPath {
     next_seq: u32,
     probes: u64,
     last_probe: Option<Instant>,
-    last_long: Option<Instant>,
+    /// When the last long probe was sent, and what the neighbour had been sent by then.
+    last_long: Option<(Instant, ByteCount)>,
     outstanding: VecDeque<OutstandingProbe>,
     /// When the oldest probe was sent to which, and to all later ones, there is no reply. It may not be
     /// outstanding any more.
@@ -67,6 +88,7 @@ impl ProbedPath {
             nominal,
             up,
             sent: ProbeTraffic::default(),
+            used_at: None,
             estimator: Estimator::new(nominal, PerByte::of(nominal).times(hops.into())),
             published: None,
             waiting: false,
@@ -83,14 +105,19 @@ impl ProbedPath {
             answered: None,
         }
     }
-    /// Creates the next probe, which leaves now, `behind` a frame that the NIC has just sent.
-    pub(super) fn probe(&mut self, now: Instant, nic: NicId, behind: ByteCount) -> Packet {
+    /// Creates the next probe, which leaves now, `behind` a frame that the NIC has just sent. `data`: what the
+    /// neighbour was sent so far, on all paths.
+    pub(super) fn probe(&mut self, now: Instant, nic: NicId, behind: ByteCount, data: ByteCount) -> Packet {
         self.waiting = false;
         self.last_probe = Some(now);
         self.probes += 1;
         // A NIC of a tunnel is faster than its path.
         let rate = self.published.map_or(self.nominal, |path| path.rate);
-        let rested = |last: Instant| now.since(last) >= rate.time_for(LONG) * LONG_SHARE_DIVISOR;
+        let rested = |(last, bytes): (Instant, ByteCount)| {
+            let since = now.since(last);
+            since >= rate.time_for(LONG) * LONG_SHARE_DIVISOR
+                && ((data - bytes).get() >= LONG.get() * DATA_FOR_LONG || since >= LONG_INTERVAL)
+        };
         // The first probe measures the empty path.
         let train = self.train.as_mut().filter(|train| train.wants() && self.probes > 1);
         let is_train = train.map(ProbeTrain::on_sent).is_some();
@@ -116,7 +143,7 @@ impl ProbedPath {
             behind,
         });
         if long {
-            self.last_long = Some(now);
+            self.last_long = Some((now, data));
             probe.long_frame(self.from, self.to)
         } else {
             probe.frame(self.from, self.to)
@@ -184,16 +211,25 @@ impl ProbedPath {
         }
     }
     /// When the next probe is due.
-    pub(super) fn probe_at(&self, now: Instant, interval: Span, idle: Span, used: bool) -> Instant {
+    ///
+    /// Where few data are sent, the longer nothing was sent, the rarer probes are: the interval doubles from that of `pace` on. What
+    /// was sent last is followed by a probe within that interval, and whether its reply is overdue does not
+    /// depend on what is sent. So a failure is found as fast as on a path in constant use, if anything was
+    /// sent that it could have cost.
+    pub(super) fn probe_at(&self, now: Instant, pace: ProbePace) -> Instant {
         let Some(last) = self.last_probe else { return now };
+        let ProbePace { interval, most, neighbour_used_at, busy } = pace;
+        // No data goes by a path that is down, and it is wanted back while there are data.
+        let used_at = if self.up { self.used_at } else { neighbour_used_at };
+        let rare = used_at.map_or(most, |at| last.since(at).max(interval).min(most));
+        let regular = last + if busy { interval } else { rare };
+        let soon = last + interval / DOUBT_SPEEDUP;
         let returns = !self.up && self.consecutive_replies > 0;
         match self.overdue_at() {
-            _ if returns => last + interval / DOUBT_SPEEDUP,
-            Some(at) if self.up && at <= now => last + interval / DOUBT_SPEEDUP,
-            Some(at) if self.up => {
-                at.max(last + interval / DOUBT_SPEEDUP).min(last + if used { interval } else { idle })
-            }
-            _ => last + if used { interval } else { idle },
+            _ if returns => soon,
+            Some(at) if self.up && at <= now => soon,
+            Some(at) if self.up => at.max(soon).min(regular),
+            _ => regular,
         }
     }
     /// When the path is taken down unless a reply arrives before; none: no reply is outstanding.

@@ -2,7 +2,7 @@
 
 use super::estimator::PathEstimate;
 use super::message::{ProbeMessage, Reply};
-use super::probed_path::ProbedPath;
+use super::probed_path::{ProbePace, ProbedPath};
 use crate::multi_nic::{MAX_NICS, NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{MacAddr, Packet};
@@ -13,13 +13,19 @@ use thiserror::Error;
 pub const MAX_PROBED: usize = 4_096;
 /// A neighbour to which nothing was sent for this time is idle; its paths are probed at this interval.
 pub const IDLE_INTERVAL: Span = Span::from_secs(1);
+/// A path by which nothing is sent, to a neighbour to which other paths carry data, is probed at this interval
+/// at least: it may be needed at any time.
+const STANDBY_INTERVAL: Span = Span::from_millis(250);
+/// So many bytes in the time of an interval make probes cheap, and a neighbour busy: then all of its paths are
+/// probed at the interval, so that what is known of them is exact.
+const BUSY: ByteCount = ByteCount::new(3_000);
 /// Minimum interval between probes, whatever is configured.
 const MIN_INTERVAL: Span = Span::from_millis(1);
 
 /// Parameters of probing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probing {
-    /// Interval between probes of a path to a neighbour in use; at least a millisecond.
+    /// Interval between probes of a path in use; at least a millisecond.
     pub interval: Span,
     /// A new path is up. Otherwise it is down until the first reply.
     pub starts_up: bool,
@@ -73,8 +79,31 @@ pub struct Prober {
 struct ProbedNeighbour {
     paths: [Option<Box<ProbedPath>>; MAX_NICS],
     used_at: Option<Instant>,
-    /// A data frame was sent within [`IDLE`].
+    /// A data frame was sent within [`IDLE_INTERVAL`].
     used: bool,
+    /// Data sent so far, and by the time that the latest interval has begun.
+    data: ByteCount,
+    counted: (Instant, ByteCount),
+    /// Until when it is [`BUSY`].
+    busy_until: Instant,
+}
+
+impl ProbedNeighbour {
+    /// Counts data. True if it is [`BUSY`] from now on, and was not.
+    fn count(&mut self, now: Instant, bytes: ByteCount, interval: Span) -> bool {
+        self.data += bytes;
+        let (began, before) = self.counted;
+        if now.since(began) >= interval {
+            self.counted = (now, self.data);
+        } else if self.data - before >= BUSY {
+            return now >= std::mem::replace(&mut self.busy_until, now + interval * 2);
+        }
+        false
+    }
+    fn pace(&self, now: Instant, interval: Span) -> ProbePace {
+        let most = if self.used { STANDBY_INTERVAL } else { IDLE_INTERVAL }.max(interval);
+        ProbePace { interval, most, neighbour_used_at: self.used_at, busy: now < self.busy_until }
+    }
 }
 
 impl Prober {
@@ -110,7 +139,16 @@ impl Prober {
             self.neighbours.resize(at + 1, None);
         }
         if let Some(slot) = self.neighbours.get_mut(at) {
-            let new = || Box::new(ProbedNeighbour { paths: Default::default(), used_at: None, used: false });
+            let new = || {
+                Box::new(ProbedNeighbour {
+                    paths: Default::default(),
+                    used_at: None,
+                    used: false,
+                    data: ByteCount::ZERO,
+                    counted: (now, ByteCount::ZERO),
+                    busy_until: now,
+                })
+            };
             let paths = &mut slot.get_or_insert_with(new).paths;
             if let Some(slot) = paths.get_mut(nic.index()) {
                 let mut path = ProbedPath::new(from, to, nominal, self.probing.hops, self.probing.starts_up);
@@ -137,11 +175,16 @@ impl Prober {
     /// A data frame with a wire length of `bytes` is sent.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, neighbour: NeighbourId, nic: NicId, bytes: ByteCount) {
+        let interval = self.probing.interval;
         let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
+        let was_quiet = |used_at: Option<Instant>| used_at.is_none_or(|at| now.since(at) >= interval);
+        // Then the next probe is due earlier than it was.
+        let mut resumes = was_quiet(known.used_at.replace(now));
+        resumes |= known.count(now, bytes, interval);
         if let Some(Some(path)) = known.paths.get_mut(nic.index()) {
             path.sent.add(bytes);
+            resumes |= was_quiet(path.used_at.replace(now));
         }
-        known.used_at = Some(now);
         if !known.used {
             known.used = true;
             for nic in (0..MAX_NICS as u8).map(NicId) {
@@ -149,6 +192,8 @@ impl Prober {
                     self.probe_now(neighbour, nic);
                 }
             }
+        }
+        if resumes {
             self.schedule_all(now, neighbour);
         }
     }
@@ -189,8 +234,9 @@ impl Prober {
     /// the link was idle.
     pub fn poll(&mut self, now: Instant, nic: NicId, behind: ByteCount) -> Option<Packet> {
         let neighbour = self.waiting.get_mut(nic.index())?.pop_front()?;
+        let data = self.neighbours.get(neighbour.0 as usize)?.as_ref()?.data;
         let path = self.path_mut(neighbour, nic)?;
-        let packet = path.probe(now, nic, behind);
+        let packet = path.probe(now, nic, behind, data);
         if path.wants_more() {
             self.probe_now(neighbour, nic);
         }
@@ -207,17 +253,17 @@ impl Prober {
             && at <= now
         {
             self.agenda.pop_first();
-            let probing = self.probing;
+            let interval = self.probing.interval;
             let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { continue };
             known.used = known.used_at.is_some_and(|at| now.since(at) < IDLE_INTERVAL);
-            let used = known.used;
+            let pace = known.pace(now, interval);
             let Some(Some(path)) = known.paths.get_mut(nic.index()) else { continue };
             let was_up = path.up;
-            path.check(now, probing.interval);
+            path.check(now, interval);
             if was_up != path.up {
                 self.changed.insert(neighbour);
             }
-            if !path.waiting && path.probe_at(now, probing.interval, IDLE_INTERVAL, used) <= now {
+            if !path.waiting && path.probe_at(now, pace) <= now {
                 self.probe_now(neighbour, nic);
             }
             self.schedule(now, neighbour, nic);
@@ -283,10 +329,10 @@ impl Prober {
     fn schedule(&mut self, now: Instant, neighbour: NeighbourId, nic: NicId) {
         let Probing { interval, .. } = self.probing;
         let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
-        let used = known.used;
+        let pace = known.pace(now, interval);
         let Some(Some(path)) = known.paths.get_mut(nic.index()) else { return };
         self.agenda.remove(&(path.at, neighbour, nic));
-        let probe = (!path.waiting).then(|| path.probe_at(now, interval, IDLE_INTERVAL, used));
+        let probe = (!path.waiting).then(|| path.probe_at(now, pace));
         if let Some(at) = probe.into_iter().chain(path.fails_at(interval)).min() {
             path.at = at;
             self.agenda.insert((at, neighbour, nic));

@@ -100,13 +100,38 @@ fn unused_paths_are_probed_rarely() {
     model.paths[0].alive = false;
     model.run(ms(1_200));
     assert!(!model.up(0) && model.up(1));
-    // Both paths are probed when one of them is used.
+    // Both paths are probed when one of them is used; one by which nothing is sent rarely, unless much is.
     model.clear();
     model.paths[0].alive = true;
-    model.paths[1].load = None;
-    model.run(ms(1_000));
-    assert!(model.up(0));
-    assert!((38..=60).contains(&probes(&model)), "{}", probes(&model));
+    for (load, some) in [(None, 38..=60), (Some(Rate::from_bytes_per_sec_f64(40_000.0)), 3..=6)] {
+        model.paths[1].load = load;
+        model.run(ms(500));
+        assert!(model.up(0));
+        model.clear();
+        model.run(ms(1_000));
+        assert!(some.contains(&probes(&model)), "{}", probes(&model));
+    }
+}
+
+/// Breaks: one frame a second costs as many probes as a transfer; or a failure costs more than a tenth of a
+/// second of the data that follow, because probes were rare before.
+#[test]
+fn few_data_cost_few_probes() {
+    const SECONDS: u64 = 20;
+    let lan = |load| ModelPath { load, ..ModelPath::new(G, G, Span::from_micros(20)) };
+    let frame_a_second = Rate::from_bytes_per_sec_f64(1_538.0);
+    let mut model = Model::new(1, vec![lan(Some(frame_a_second)), lan(Some(Rate::default()))]);
+    model.run(ms(2_000));
+    model.clear();
+    model.run(ms(SECONDS * 1_000));
+    let probes = model.paths[0].delivered - SECONDS;
+    assert!(probes <= 11 * SECONDS, "{probes}");
+    // Just before the next frame.
+    let next = model.paths[0].free;
+    model.run(next.since(model.now) - ms(5));
+    model.paths[0].alive = false;
+    model.run(ms(105));
+    assert!(!model.up(0) && model.up(1));
 }
 
 /// Breaks: replies that match no outstanding probe have no effect, so that forged ones do not keep dead paths
