@@ -53,7 +53,7 @@ fn segments_fit_the_routes_of_the_router() {
 fn too_big(packet: &Packet, mtu: u32) -> Packet {
     let ip = packet.ip().unwrap();
     let quoted = [packet.headers_from_ip(), &packet.payload()[..]].concat();
-    let about = Icmp::TooBig { mtu, quoted: quoted[..60].to_vec().into() };
+    let about = Icmp::TooBig { mtu, quoted: &quoted[..60] };
     let (src, dst) = packet.macs();
     let error = Below::new(dst, src, ip.addresses().reversed(), 64).icmp(0, &about).unwrap();
     assert!(path_message(&error).is_some());
