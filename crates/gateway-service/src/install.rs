@@ -91,8 +91,9 @@ SuccessExitStatus=0 1
 WatchdogSec=2
 Restart=always
 RestartSec=1
-# It hands its connections over; its own watchdog stays until then.
-KillMode=mixed
+# It hands its connections over. Its watchdog ends by itself behind it, and resets hosts of connections
+# that a killed gateway has left: systemd must not kill it first.
+KillMode=process
 TimeoutStopSec=40
 RuntimeDirectory=farpace
 RuntimeDirectoryMode=0700
@@ -137,6 +138,7 @@ mod tests {
         for line in [
             "ExecStart=/usr/bin/farpace gateway up --config /etc/farpace/gateway.toml",
             "WatchdogSec=2",
+            "KillMode=process",
             "StartLimitIntervalSec=0",
             "CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW",
             "NoNewPrivileges=yes",

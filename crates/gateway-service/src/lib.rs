@@ -21,6 +21,7 @@
 //! | what keeps traffic from it | `check`; of routing rules `check_policy` |
 //! | what a packet filter does with it | `check_firewall`, `filter_rules`; `check_legacy` |
 //! | a process that ends it when it hangs | `watchdog` |
+//! | resets for hosts of connections that a dead gateway has left | `shared_ledger`, `host_resets` |
 
 #![forbid(unsafe_code)]
 
@@ -37,6 +38,7 @@ mod control;
 mod endpoint_name;
 mod filter_rules;
 mod gain;
+mod host_resets;
 pub mod install;
 mod interception;
 pub mod keys;
@@ -50,6 +52,7 @@ mod route_cache;
 mod router_errors;
 mod service;
 mod shards;
+mod shared_ledger;
 mod snapshot;
 pub mod status;
 pub mod watchdog;

@@ -13,14 +13,20 @@ const LIFETIME: Span = Span::from_secs(1);
 /// Pairs of hosts that are remembered at most. Strangers choose their addresses.
 const MAX_REMEMBERED: usize = 4_096;
 
+/// What the kernel said of the ways between two hosts.
+struct KnownMtus {
+    until: Instant,
+    mtus: [Option<u16>; 2],
+}
+
 /// Asks the kernel, and remembers what it said.
 pub struct RouteCache {
     query: RouteQuery,
     /// The device of the LAN side, and that of the WAN side, if there is one: what is written to it comes in
     /// by it.
     devices: [Option<u32>; 2],
-    /// By the hosts of both sides: until when it holds.
-    known: BTreeMap<(IpAddr, IpAddr), (Instant, [Option<u16>; 2])>,
+    /// By the hosts of both sides.
+    known: BTreeMap<(IpAddr, IpAddr), KnownMtus>,
 }
 
 impl RouteCache {
@@ -42,8 +48,8 @@ impl RouteCache {
 
 impl RouteMtus for RouteCache {
     fn mtus(&mut self, now: Instant, lan: IpAddr, wan: IpAddr) -> [Option<u16>; 2] {
-        if let Some((_, mtus)) = self.known.get(&(lan, wan)).filter(|(until, _)| now < *until) {
-            return *mtus;
+        if let Some(known) = self.known.get(&(lan, wan)).filter(|known| now < known.until) {
+            return known.mtus;
         }
         if self.known.len() >= MAX_REMEMBERED {
             self.known.clear();
@@ -51,7 +57,7 @@ impl RouteMtus for RouteCache {
         let [of_lan, of_wan] = self.devices;
         // What is written to the device of the WAN side goes to the WAN.
         let mtus = [self.ask(of_wan, lan, wan), self.ask(of_lan, wan, lan)];
-        self.known.insert((lan, wan), (now + LIFETIME, mtus));
+        self.known.insert((lan, wan), KnownMtus { until: now + LIFETIME, mtus });
         mtus
     }
 }

@@ -47,7 +47,7 @@ impl RouterErrors {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("gateway-errors".to_owned());
+        let thread = std::thread::Builder::new().name("icmp-errors".to_owned());
         let thread = thread.spawn(run).context("cannot start a thread")?;
         Ok(RouterErrors { end: Some(end), thread: Some(thread) })
     }

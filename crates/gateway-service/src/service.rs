@@ -12,7 +12,8 @@ use super::pair::{GatewayPair, PairElements, PairView};
 use super::peer_watch::PeerWatch;
 use super::records::{ConnectionRecord, EndedRing, MAX_LIVING};
 use super::router_errors::RouterErrors;
-use super::shards::{GatewayShard, ShardView, Workers};
+use super::shards::{GatewayShard, ShardParts, ShardView, Workers};
+use super::shared_ledger::SharedLedger;
 use super::snapshot::{MAX_ROWS, Snapshot, is_here};
 use super::watchdog::Watchdog;
 use super::web::{self, Dashboard};
@@ -51,6 +52,7 @@ pub struct GatewayService {
     looked: Instant,
     dashboard: Option<Dashboard>,
     peer_watch: PeerWatch,
+    peer_is_up: bool,
     link_watch: LinkWatch,
     /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
     rules_error: Option<String>,
@@ -105,15 +107,24 @@ impl GatewayService {
         }
         let config = file.gateway(interception.mtus)?;
         let shards = SharedFlows::all(interception.queues.len());
-        let mut shards: Vec<_> = shards.into_iter().zip(std::mem::take(&mut interception.queues)).collect();
-        let (shard, devices) = shards.remove(0);
+        // A peer is asked by its own gateway.
+        let parts = SharedLedger::parts(shards.len(), config.max_connections, pair.is_none());
+        let (ledger, parts) = parts.context("cannot keep a ledger of connections")?;
+        let mut shards: Vec<ShardParts> = shards
+            .into_iter()
+            .zip(std::mem::take(&mut interception.queues))
+            .zip(parts)
+            .map(|((flows, devices), ledger)| ShardParts { flows, devices, ledger })
+            .collect();
+        let first = shards.remove(0);
+        let shard = first.flows.clone();
         let sides: Vec<_> = file.lan.iter().chain(&file.wan).cloned().collect();
         // Those about packets from a peer come by the device: rules lead them into the tunnel.
         let alone = pair.is_none();
-        let router_errors = alone.then(|| RouterErrors::listen(&sides, shard.clone(), note)).transpose()?;
+        let router_errors = alone.then(|| RouterErrors::listen(&sides, shard, note)).transpose()?;
         let build =
             |world: &mut World, gateway| pair.map(|pair| build_pair(pair, world, gateway)).transpose();
-        let (mut first, built) = GatewayShard::new(config.clone(), shard, devices, build)?;
+        let (mut first, built) = GatewayShard::new(config.clone(), first, build)?;
         let pair = built.map(|(mut pair, elements, path_ports)| {
             pair.attach(&mut first.driver, path_ports);
             (pair, elements)
@@ -122,7 +133,7 @@ impl GatewayService {
         let questions = Questions::open(first.driver.handle(), file.metrics, note)?;
         let serve = |address| web::serve(address, questions.asker());
         let dashboard = file.web.map(serve).transpose()?;
-        let watchdog = Watchdog::start(note)?;
+        let watchdog = Watchdog::start(ledger.file()?, note)?;
         let mut running = GatewayService {
             first,
             workers,
@@ -135,6 +146,7 @@ impl GatewayService {
             pair,
             looked: Instant::ZERO,
             peer_watch: PeerWatch::default(),
+            peer_is_up: false,
             link_watch,
             rules_error: None,
             rules_retry: Instant::ZERO,
@@ -317,6 +329,10 @@ impl GatewayService {
         let Some((pair, elements)) = &self.pair else { return };
         let is_up = pair.is_up(self.first.driver.world(), elements);
         let is_down = self.peer_watch.is_down(now, is_up, || pair.heard());
+        if is_up && !std::mem::replace(&mut self.peer_is_up, is_up) {
+            self.first.on_gateway(Gateway::peer_is_back);
+        }
+        self.peer_is_up = is_up;
         match is_up || self.file.peer_down == PeerDown::Hold {
             true if !self.is_ending => self.lead_to_peer(now),
             false if is_down => self.pass_by_kernel(now),

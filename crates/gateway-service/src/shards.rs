@@ -6,6 +6,7 @@
 use super::capture::{CaptureFeed, GatewayCapture};
 use super::records::ConnectionRecord;
 use super::route_cache::RouteCache;
+use super::shared_ledger::SharedLedger;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_gateway::{ComparisonResult, FlowView, Gateway, GatewayConfig, GatewayTotals, SharedFlows};
 use farpace_live::{Device, DeviceCounters, Driver, Handle, Wait, sharpen_timers};
@@ -44,19 +45,30 @@ pub struct ShardView {
     pub flows: Vec<FlowView>,
 }
 
+/// What a shard is made with.
+pub struct ShardParts {
+    /// Its place among those that share connections.
+    pub flows: SharedFlows,
+    /// Its queue of each device.
+    pub devices: Vec<Box<dyn Device>>,
+    /// Its part of the ledger.
+    pub ledger: SharedLedger,
+}
+
 impl GatewayShard {
     /// A gateway on one queue of each device. `more` puts what is behind the sides without a device into the
     /// world.
     pub fn new<T>(
         config: GatewayConfig,
-        shard: SharedFlows,
-        devices: Vec<Box<dyn Device>>,
+        parts: ShardParts,
         more: impl FnOnce(&mut World, ElementId) -> Result<T>,
     ) -> Result<(Self, T)> {
+        let ShardParts { flows: shard, devices, ledger } = parts;
         let mut world = World::new(0);
         let names: Vec<_> = devices.iter().map(|device| device.info().name.clone()).collect();
         let mut gateway = Gateway::in_shard(config, shard.clone());
         gateway.set_routes(Box::new(RouteCache::open(&names).context("cannot ask for routes")?));
+        gateway.set_ledger(Box::new(ledger));
         let gateway = world.add("gateway", Box::new(gateway))?;
         let mut ports = Vec::new();
         for (name, port) in SIDES.into_iter().take(devices.len()) {
@@ -190,14 +202,10 @@ impl Workers {
     ///
     /// # Errors
     /// The system has no more threads or descriptors.
-    pub fn start(
-        config: &GatewayConfig,
-        shards: Vec<(SharedFlows, Vec<Box<dyn Device>>)>,
-        first: &Handle,
-    ) -> Result<Self> {
+    pub fn start(config: &GatewayConfig, shards: Vec<ShardParts>, first: &Handle) -> Result<Self> {
         let mut workers = Workers(Vec::new());
-        for (n, (shard, devices)) in (2..).zip(shards) {
-            workers.0.push(Worker::start(n, config.clone(), shard, devices, first.clone())?);
+        for (n, parts) in (2..).zip(shards) {
+            workers.0.push(Worker::start(n, config.clone(), parts, first.clone())?);
         }
         Ok(workers)
     }
@@ -248,13 +256,7 @@ impl Workers {
 }
 
 impl Worker {
-    fn start(
-        number: usize,
-        config: GatewayConfig,
-        shard: SharedFlows,
-        devices: Vec<Box<dyn Device>>,
-        first: Handle,
-    ) -> Result<Self> {
+    fn start(number: usize, config: GatewayConfig, parts: ShardParts, first: Handle) -> Result<Self> {
         let (work, works) = channel();
         let (sender, ready) = channel();
         let (began, last_round) = (Instant::now(), Arc::new(AtomicU64::new(0)));
@@ -262,7 +264,7 @@ impl Worker {
         // The world is made in the thread: it cannot move between threads.
         let run = move || {
             let _wake = WakeAtEnd(first);
-            let (mut shard, ()) = GatewayShard::new(config, shard, devices, |_, _| Ok(()))?;
+            let (mut shard, ()) = GatewayShard::new(config, parts, |_, _| Ok(()))?;
             let _ = sender.send(shard.driver.handle());
             while !shard.is_over {
                 shard.round()?;
@@ -365,10 +367,13 @@ mod tests {
     fn crew(threads: usize) -> (GatewayShard, Workers) {
         let tcp = Settings::default().resolve().unwrap();
         let config = GatewayConfig::new(PolicyTable::new(vec![], Policy::new(tcp.clone(), tcp)));
-        let mut shards: Vec<_> =
-            SharedFlows::all(threads).into_iter().map(|shard| (shard, devices())).collect();
-        let (shard, own) = shards.remove(0);
-        let (first, ()) = GatewayShard::new(config.clone(), shard, own, |_, _| Ok(())).unwrap();
+        let (_, ledgers) = SharedLedger::parts(threads, 10, true).unwrap();
+        let mut shards: Vec<_> = SharedFlows::all(threads)
+            .into_iter()
+            .zip(ledgers)
+            .map(|(flows, ledger)| ShardParts { flows, devices: devices(), ledger })
+            .collect();
+        let (first, ()) = GatewayShard::new(config.clone(), shards.remove(0), |_, _| Ok(())).unwrap();
         let workers = Workers::start(&config, shards, &first.driver.handle()).unwrap();
         (first, workers)
     }

@@ -3,12 +3,14 @@
 #![allow(clippy::disallowed_methods, reason = "it waits in real time")]
 
 use super::control;
+use super::host_resets::reset_left;
 use crate::Note;
 use anyhow::{Context, Result};
 use farpace_live::Process;
 use farpace_live::system::{Journal, clean, journals};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -38,16 +40,17 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the process: this program with `gateway watchdog`. `note` says that it has ended.
+    /// Starts the process: this program with `gateway watchdog`, whose standard output is the ledger of
+    /// connections. `note` says that it has ended.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(note: Note) -> Result<Self> {
+    pub fn start(ledger: File, note: Note) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let own = Process::own();
         let mut command = Command::new(program);
         command.args(["gateway", "watchdog", &own.pid.to_string(), &own.started.to_string()]);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        command.stdin(Stdio::piped()).stdout(Stdio::from(ledger)).stderr(Stdio::inherit());
         // Ctrl-C is for the gateway alone.
         command.process_group(0);
         let child = command.spawn().context("cannot start the watchdog")?;
@@ -104,6 +107,7 @@ pub fn run(pid: i32, started: u64, note: Note) -> Result<()> {
     while gateway.is_alive() && since.elapsed() < GONE {
         std::thread::sleep(Duration::from_millis(10));
     }
+    reset_hosts(note);
     take_away(pid, started, note);
     Ok(())
 }
@@ -118,6 +122,22 @@ fn waits(input: &io::Stdin, milliseconds: u16) -> Result<bool> {
             Err(Errno::EINTR) => {}
             done => return Ok(done.context("cannot wait for the gateway")? > 0),
         }
+    }
+}
+
+/// Hosts of connections that cannot go on are told so. The ledger is in place of standard output: it lives as
+/// long as it is open somewhere.
+fn reset_hosts(note: Note) {
+    let ledger = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    match ledger.and_then(|ledger| reset_left(&ledger)) {
+        Ok(0) => {}
+        Ok(1) => note("the gateway has died with undelivered bytes of 1 connection: its hosts were reset"),
+        Ok(count) => note(&format!(
+            "the gateway has died with undelivered bytes of {count} connections: their hosts were reset"
+        )),
+        Err(error) => note(&format!(
+            "the gateway has died, and hosts of connections with undelivered bytes were not reset: {error}"
+        )),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::budget;
 use crate::comparison::Sample;
+use crate::ledger::LedgerEntry;
 use crate::leg::{Leg, segment_of};
 use crate::offer::{LegLimits, Offer};
 use crate::pipe::LegPipe;
@@ -65,6 +66,7 @@ pub(crate) struct SplitFlow {
     pub weight: u64,
     pub armed: Option<Instant>,
     pub is_touched: bool,
+    pub is_in_ledger: bool,
     pub was_half_open: bool,
     /// It is one of a comparison.
     pub sample: Option<Sample>,
@@ -115,6 +117,7 @@ impl SplitFlow {
             weight: 0,
             armed: None,
             is_touched: false,
+            is_in_ledger: false,
             was_half_open: true,
             sample: None,
         })
@@ -368,6 +371,30 @@ impl SplitFlow {
             _ => false,
         };
         settled && delivered && self.to_acceptor.is_empty() && self.to_opener.is_empty()
+    }
+
+    /// What the hosts would need to hear if the gateway died now; none: they could go on with each other.
+    pub fn ledger_entry(&self) -> Option<LedgerEntry> {
+        let opener = self.opener.as_ref().filter(|_| !self.can_be_handed_over())?;
+        let (hosts, legs) =
+            ([self.ends.opener, self.ends.acceptor], [opener.numbers(), self.acceptor.numbers()]);
+        Some(match self.opener_side {
+            GatewaySide::Lan => LedgerEntry { hosts, legs },
+            GatewaySide::Wan => LedgerEntry { hosts: [hosts[1], hosts[0]], legs: [legs[1], legs[0]] },
+        })
+    }
+
+    /// The host on the WAN side is asked whether it is there.
+    pub fn probe_wan(&mut self, now: Instant, batch: &mut Vec<OutgoingSegment>, send: impl FnMut(Packet)) {
+        let leg = if self.opener_side == GatewaySide::Wan {
+            self.opener.as_mut()
+        } else {
+            Some(&mut self.acceptor)
+        };
+        if let Some(leg) = leg.filter(|_| self.held.is_none()) {
+            leg.tcp.probe_peer();
+            leg.transmit(now, batch, send);
+        }
     }
 
     /// What it counts for.

@@ -2,7 +2,9 @@
 
 use crate::budget::Budget;
 use crate::comparison::{Comparison, ComparisonGroup, ComparisonResult, Sample};
+use crate::far_probes::{FarProbe, FarProbes};
 use crate::flow::{Ends, FlowSetup, SplitFlow, Verdict};
+use crate::ledger::{FlowLedger, KeptLedger};
 use crate::limits::{DEFAULT_MEMORY, MAX_CONNECTIONS, MAX_HALF_OPEN};
 use crate::offer::LegLimits;
 use crate::policy::{Action, PolicyTable};
@@ -98,6 +100,8 @@ pub struct Gateway {
     fragments: FragmentReassembly,
     comparison: Comparison,
     routes: Option<Box<dyn RouteMtus>>,
+    ledger: KeptLedger,
+    far_probes: FarProbes,
     ended: EndedFlows,
     totals: GatewayTotals,
     half_open: usize,
@@ -137,6 +141,8 @@ impl Gateway {
             fragments: FragmentReassembly::default(),
             comparison: Comparison::default(),
             routes: None,
+            ledger: KeptLedger::default(),
+            far_probes: FarProbes::default(),
             ended: EndedFlows::default(),
             config,
             flows: Vec::new(),
@@ -191,13 +197,19 @@ impl Gateway {
     }
 
     /// Nothing comes to the gateway any more: the hosts go on with each other. Connections of which something
-    /// is undelivered end: the host on the LAN side gets a reset. Nothing reaches the other host from here.
+    /// is undelivered end: the host on the LAN side gets a reset at once. The other host gets it, and is
+    /// asked whether it is there of the connections that go on, by the LAN side: the router may know a way.
+    /// Both happen again when [the peer is back](Gateway::peer_is_back).
     pub fn abandon(&mut self, cx: &mut Cx<'_>) {
         for slot in 0..self.flows.len() {
             let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) else { continue };
-            let is_whole = flow.can_be_handed_over();
-            if !is_whole {
-                flow.reset(cx.now(), GatewaySide::Lan, &mut self.batch, |packet| {
+            let (is_whole, now) = (flow.can_be_handed_over(), cx.now());
+            let ask = |packet: Packet| self.far_probes.ask(now, Self::LAN, packet);
+            if is_whole {
+                flow.probe_wan(now, &mut self.batch, ask);
+            } else {
+                flow.reset(now, GatewaySide::Wan, &mut self.batch, ask);
+                flow.reset(now, GatewaySide::Lan, &mut self.batch, |packet| {
                     cx.made();
                     cx.emit(Self::LAN, packet);
                 });
@@ -207,6 +219,41 @@ impl Gateway {
             let end = if is_whole { FlowEnd::HandedOver } else { FlowEnd::Abandoned };
             self.remove(slot, Some(end), cx.now());
         }
+    }
+
+    /// A path leads to the peer again. It may have died meanwhile with bytes of connections, and their hosts
+    /// behind it were reset: hosts here hear of it by the answer to a question.
+    pub fn peer_is_back(&mut self, cx: &mut Cx<'_>) {
+        self.far_probes.begin(cx.now());
+        self.ask_far_hosts(cx);
+    }
+
+    fn ask_far_hosts(&mut self, cx: &mut Cx<'_>) {
+        if self.far_probes.is_round_due(cx.now()) {
+            self.far_probes.begin_round(cx.now(), Self::WAN, self.index.values().copied());
+        }
+        for probe in self.far_probes.due(cx.now()) {
+            match probe {
+                FarProbe::Packet(port, packet) => {
+                    cx.made();
+                    cx.emit(port, packet);
+                }
+                FarProbe::Flow(slot) => {
+                    if let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) {
+                        flow.probe_wan(cx.now(), &mut self.batch, |packet| {
+                            cx.made();
+                            cx.emit(Self::WAN, packet);
+                        });
+                    }
+                    self.service(slot, cx);
+                }
+            }
+        }
+    }
+
+    /// From now on connections are written to a ledger.
+    pub fn set_ledger(&mut self, ledger: Box<dyn FlowLedger>) {
+        self.ledger.0 = Some(ledger);
     }
 
     /// The gateway is about to end: connections of which something is undelivered end, with a reset for both
@@ -532,6 +579,7 @@ impl Gateway {
             cx.emit(port_of(side), packet);
         });
         flow.measure(cx.now());
+        self.ledger.update(slot, flow.ledger_entry(), &mut flow.is_in_ledger);
         let weight = flow.weigh();
         self.budget.change(std::mem::replace(&mut flow.weight, weight), weight);
         if flow.was_half_open && !flow.is_half_open() {
@@ -562,7 +610,8 @@ impl Gateway {
 
     /// `end`: how it has ended; none if it was never split.
     fn remove(&mut self, slot: usize, end: Option<FlowEnd>, now: Instant) {
-        let Some(flow) = self.flows.get_mut(slot).and_then(Option::take) else { return };
+        let Some(mut flow) = self.flows.get_mut(slot).and_then(Option::take) else { return };
+        self.ledger.update(slot, None, &mut flow.is_in_ledger);
         if let Some(end) = end.filter(|_| self.config.keep_ended) {
             self.ended.add(EndedFlow { at: now, end, view: flow.view(now) });
         }
@@ -645,6 +694,7 @@ impl Element for Gateway {
             self.fragments.on_deadline(now, &mut dropped);
             self.drop_fragments(dropped, cx);
         }
+        self.ask_far_hosts(cx);
         if self.touched_until.is_some_and(|at| at <= now) {
             self.touched_until = None;
             for slot in std::mem::take(&mut self.touched) {
@@ -669,7 +719,8 @@ impl Element for Gateway {
 
     fn deadline(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
-        timer.into_iter().chain(self.touched_until).chain(self.fragments.deadline()).min()
+        let others = [self.touched_until, self.fragments.deadline(), self.far_probes.deadline()];
+        others.into_iter().flatten().chain(timer).min()
     }
 
     fn held(&self) -> u64 {

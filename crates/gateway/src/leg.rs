@@ -1,5 +1,6 @@
 //! One leg of a split connection: TCP with one of the two hosts, under the address of the other.
 
+use crate::ledger::LegNumbers;
 use crate::view::{LegLimit, LegView};
 use farpace_tcp::{
     Blocked, CloseReason, Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Segment, Transmit,
@@ -75,6 +76,12 @@ impl Leg {
     /// Nothing waits here that was acknowledged to one host and not by the other.
     pub fn is_empty(&self) -> bool {
         self.tcp.readable().is_zero() && self.tcp.unacknowledged().is_zero()
+    }
+
+    /// The numbers that it speaks with.
+    pub fn numbers(&self) -> LegNumbers {
+        let [unacknowledged, next, expected] = self.tcp.numbers();
+        LegNumbers { unacknowledged, next, expected }
     }
 
     /// Sends what may be sent now. True if anything was.

@@ -18,8 +18,10 @@
 
 mod budget;
 mod comparison;
+mod far_probes;
 mod flow;
 mod gateway;
+mod ledger;
 mod leg;
 pub mod limits;
 mod offer;
@@ -32,7 +34,9 @@ mod shared_flows;
 mod view;
 
 pub use comparison::{ComparisonGroup, ComparisonResult, MAX_CONTROL_GROUP, MAX_RESULTS, MAX_WATCHED};
+pub use far_probes::MAX_FAR_PROBES;
 pub use gateway::{Gateway, GatewayConfig};
+pub use ledger::{FlowLedger, LedgerEntry, LegNumbers};
 pub use peer_link::{LinkEnd, PeerLink, PeerLinkStats};
 pub use policy::{Action, Policy, PolicyTable};
 pub use record::{EndedFlow, FlowEnd, MAX_ENDED};

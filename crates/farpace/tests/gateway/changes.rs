@@ -71,6 +71,36 @@ fn what_cannot_be_handed_over_is_reset_and_recorded() {
     net.assert_clean();
 }
 
+/// Breaks: hosts of a connection with undelivered bytes wait for ever when the gateway was killed; or one
+/// whose bytes are delivered does not live on.
+#[test]
+fn what_a_killed_gateway_has_lost_is_reset() {
+    if !has_rights() {
+        return;
+    }
+    for address in [SERVER, SERVER6] {
+        let net = Net::new();
+        let gateway = net.gateway(&[]);
+        let listener = net.listen(address);
+        let (whole, far_whole) = net.connect(&listener);
+        exchange(&whole, &far_whole, 0, 10_000);
+        let (mut near, mut far) = net.connect(&listener);
+        // The server reads nothing: the gateway keeps what it has acknowledged.
+        near.write_all(&vec![7; 2_000_000]).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        gateway.signal(Signal::SIGKILL);
+        gateway.wait();
+        let began = std::time::Instant::now();
+        let ended = read_some(&mut near, &mut [0; 10]).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::ConnectionReset);
+        let mut all = Vec::new();
+        assert_eq!(far.read_to_end(&mut all).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+        exchange(&whole, &far_whole, 10_000, 100_000);
+        net.assert_clean();
+    }
+}
+
 /// Breaks: after a change of the MTU of an interface each new connection stalls; or after a device of the
 /// gateway was set down, as by a network manager, nothing is split any more, and `check` says that all is
 /// well.
@@ -105,33 +135,6 @@ fn mtus_are_followed_and_routes_restored() {
     assert!(notes.contains("fplan0 in table 7710 was gone (V6)"), "{notes}");
 }
 
-/// Breaks: a router whose new devices have no IPv6 cannot start a gateway; or a second one ends without
-/// saying which process is in its way.
-#[test]
-fn starts_say_what_is_in_their_way() {
-    if !has_rights() {
-        return;
-    }
-    let net = Net::new();
-    net.sysctl("net/ipv6/conf/default/disable_ipv6", "1");
-    let gateway = net.gateway(&[]);
-    let _both = net.connect(&net.listen(SERVER6));
-    assert_eq!(net.split(), 1);
-    net.router
-        .configure("link add lan1 type veth peer name wan1\nlink set lan1 up\nlink set wan1 up\n")
-        .unwrap();
-    let second = ["gateway", "up", "--lan", "lan1", "--wan", "wan1", "--for", "1s"];
-    let refused = net.farpace(&second);
-    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(error.contains(&format!("process {}", gateway.pid())), "{error}");
-    assert!(error.contains("set table = 7712 and rule_priority = 110"), "{error}");
-    let config = net.state.path().with_extension("toml");
-    std::fs::write(&config, "table = 7712\nrule_priority = 110\n").unwrap();
-    let other = net.farpace(&[&second[..], &["--config", config.to_str().unwrap()]].concat());
-    assert!(other.status.success(), "{}", String::from_utf8_lossy(&other.stderr));
-    gateway.end();
-    net.assert_clean();
-}
 /// Breaks: segments do not fit a route with a smaller MTU than its interface, and each connection stalls; or
 /// a connection that lives stalls until its leg finds the black hole, when the MTU of its route has changed.
 #[test]
@@ -186,3 +189,30 @@ fn mtus_of_routes_are_heeded() {
     gateway.end();
 }
 
+/// Breaks: a router whose new devices have no IPv6 cannot start a gateway; or a second one ends without
+/// saying which process is in its way.
+#[test]
+fn starts_say_what_is_in_their_way() {
+    if !has_rights() {
+        return;
+    }
+    let net = Net::new();
+    net.sysctl("net/ipv6/conf/default/disable_ipv6", "1");
+    let gateway = net.gateway(&[]);
+    let _both = net.connect(&net.listen(SERVER6));
+    assert_eq!(net.split(), 1);
+    net.router
+        .configure("link add lan1 type veth peer name wan1\nlink set lan1 up\nlink set wan1 up\n")
+        .unwrap();
+    let second = ["gateway", "up", "--lan", "lan1", "--wan", "wan1", "--for", "1s"];
+    let refused = net.farpace(&second);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains(&format!("process {}", gateway.pid())), "{error}");
+    assert!(error.contains("set table = 7712 and rule_priority = 110"), "{error}");
+    let config = net.state.path().with_extension("toml");
+    std::fs::write(&config, "table = 7712\nrule_priority = 110\n").unwrap();
+    let other = net.farpace(&[&second[..], &["--config", config.to_str().unwrap()]].concat());
+    assert!(other.status.success(), "{}", String::from_utf8_lossy(&other.stderr));
+    gateway.end();
+    net.assert_clean();
+}

@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use crate::sites::{self, Sites};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -238,6 +238,68 @@ fn a_killed_gateway_leaves_forwarding_at_both_sites() {
     a.end();
     b.end();
     (0..2).for_each(|at| sites.assert_clean(at));
+}
+
+/// Breaks: a host waits for ever for bytes that were lost with the gateway of the other site, when that is
+/// back, though the other host was reset; or a connection that lost nothing ends.
+#[test]
+fn hosts_hear_of_what_a_killed_gateway_has_lost() {
+    if !has_rights() {
+        return;
+    }
+    // The gateway is back before the peer has given it up, and after that.
+    for away in [0, 4] {
+        // The kernel knows no way.
+        let sites = Sites::new(1, false);
+        let [of_b, of_a] = sites.keys("keys");
+        let b = sites.gateway(1, &of_a, &[]);
+        let a = sites.gateway(0, &of_b, &[]);
+        sites.wait_for_paths(1);
+        let listener = sites.listen(SERVER);
+        let (whole, far_whole) = sites.connect(&listener);
+        exchange(&whole, &far_whole, 0, 10_000);
+        let (mut near, mut far) = sites.connect(&listener);
+        exchange(&near, &far, 0, 10_000);
+        sites.routers[0].configure("link set l0 down\n").unwrap();
+        near.write_all(&[7; 100_000]).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        a.signal(nix::sys::signal::Signal::SIGKILL);
+        a.wait();
+        let ended = read_some(&mut near, &mut [0; 10]).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::ConnectionReset);
+        std::thread::sleep(Duration::from_secs(away));
+        sites.routers[0].configure("link set l0 up\n").unwrap();
+        let a = sites.gateway(0, &of_b, &[]);
+        sites.wait_for_paths(1);
+        let mut all = Vec::new();
+        assert_eq!(far.read_to_end(&mut all).unwrap_err().kind(), ErrorKind::ConnectionReset, "{away} s");
+        exchange(&whole, &far_whole, 10_000, 100_000);
+        a.end();
+        b.end();
+    }
+}
+
+/// Breaks: after a restart of the gateway that waits for the other one, the pair is away for 15 s, because
+/// the other one goes on with keys that nobody knows any more.
+#[test]
+fn a_gateway_that_waits_is_back_soon() {
+    if !has_rights() {
+        return;
+    }
+    let sites = Sites::new(2, false);
+    // The one that waits is at b.
+    let [of_b, of_a] = sites.keys("keys");
+    let b = sites.gateway(1, &of_a, &[]);
+    let a = sites.gateway(0, &of_b, &[]);
+    sites.wait_for_paths(2);
+    b.signal(nix::sys::signal::Signal::SIGKILL);
+    b.wait();
+    let b = sites.gateway(1, &of_a, &[]);
+    let began = std::time::Instant::now();
+    sites.wait_for_paths(2);
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    a.end();
+    b.end();
 }
 
 /// Breaks: a peer that is down opens the way for unencrypted traffic though it is to be held.

@@ -35,6 +35,7 @@ const UNSAFE: [(&str, &[&str]); 6] = [
             "src/device/xdp/ring.rs",
             "src/device/xdp/sys.rs",
             "src/kernel_tcp.rs",
+            "src/shared_words.rs",
             "src/system/ethtool.rs",
         ],
     ),

@@ -5,6 +5,7 @@
 mod any_input;
 mod bytes;
 mod comparison;
+mod crash;
 mod endings;
 mod faults;
 mod fragments;

@@ -138,6 +138,12 @@ impl Connection {
         })
     }
 
+    /// With the next transmission the peer is asked whether it is there, as when the connection was idle for
+    /// long; if keep-alive is on, and nothing is outstanding, which asks as well.
+    pub fn probe_peer(&mut self) {
+        self.keep_alive.due |= self.keep_alive_deadline().is_some();
+    }
+
     pub(super) fn user_deadline(&self) -> Option<Instant> {
         if self.config.is_linux() {
             return None; // it is looked at when the retransmission timer fires, or that of window probes

@@ -5,7 +5,7 @@ use crate::cc;
 use crate::config::{Config, KeepAlive};
 use crate::rto::{PathMove, RttSample};
 use farpace_events::{Cause, RecoveryState};
-use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use std::sync::Arc;
 
 impl Connection {
@@ -128,6 +128,11 @@ impl Connection {
     /// Bytes in order that wait to be read.
     pub fn readable(&self) -> ByteCount {
         self.rcv.reassembly.readable()
+    }
+    /// The oldest number that the peer has not acknowledged, the next one to send, and the next one that is
+    /// expected from the peer (SND.UNA, SND.NXT and RCV.NXT of RFC 9293).
+    pub fn numbers(&self) -> [Seq; 3] {
+        [self.snd.una, self.snd.nxt, self.rcv.nxt]
     }
     /// Bytes written and not acknowledged.
     pub fn unacknowledged(&self) -> ByteCount {

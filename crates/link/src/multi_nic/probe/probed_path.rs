@@ -105,8 +105,8 @@ impl ProbedPath {
             answered: None,
         }
     }
-    /// Creates the next probe, which leaves now, `behind` a frame that the NIC has just sent. `data`: what the
-    /// neighbour was sent so far, on all paths.
+    /// Creates the next probe, which leaves now, `behind` a frame that the NIC has just sent. `data`: what
+    /// the neighbour was sent so far, on all paths.
     pub(super) fn probe(&mut self, now: Instant, nic: NicId, behind: ByteCount, data: ByteCount) -> Packet {
         self.waiting = false;
         self.last_probe = Some(now);
@@ -212,10 +212,10 @@ impl ProbedPath {
     }
     /// When the next probe is due.
     ///
-    /// Where few data are sent, the longer nothing was sent, the rarer probes are: the interval doubles from that of `pace` on. What
-    /// was sent last is followed by a probe within that interval, and whether its reply is overdue does not
-    /// depend on what is sent. So a failure is found as fast as on a path in constant use, if anything was
-    /// sent that it could have cost.
+    /// Where few data are sent, the longer nothing was sent, the rarer probes are: the interval doubles from
+    /// that of `pace` on. What was sent last is followed by a probe within that interval, and whether its
+    /// reply is overdue does not depend on what is sent. So a failure is found as fast as on a path in
+    /// constant use, if anything was sent that it could have cost.
     pub(super) fn probe_at(&self, now: Instant, pace: ProbePace) -> Instant {
         let Some(last) = self.last_probe else { return now };
         let ProbePace { interval, most, neighbour_used_at, busy } = pace;

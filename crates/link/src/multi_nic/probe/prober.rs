@@ -13,11 +13,11 @@ use thiserror::Error;
 pub const MAX_PROBED: usize = 4_096;
 /// A neighbour to which nothing was sent for this time is idle; its paths are probed at this interval.
 pub const IDLE_INTERVAL: Span = Span::from_secs(1);
-/// A path by which nothing is sent, to a neighbour to which other paths carry data, is probed at this interval
-/// at least: it may be needed at any time.
+/// A path by which nothing is sent, to a neighbour to which other paths carry data, is probed at this
+/// interval at least: it may be needed at any time.
 const STANDBY_INTERVAL: Span = Span::from_millis(250);
-/// So many bytes in the time of an interval make probes cheap, and a neighbour busy: then all of its paths are
-/// probed at the interval, so that what is known of them is exact.
+/// So many bytes in the time of an interval make probes cheap, and a neighbour busy: then all of its paths
+/// are probed at the interval, so that what is known of them is exact.
 const BUSY: ByteCount = ByteCount::new(3_000);
 /// Minimum interval between probes, whatever is configured.
 const MIN_INTERVAL: Span = Span::from_millis(1);

@@ -66,6 +66,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
+/// A path that was not heard for so long is opened anew.
+const PATH_SILENCE: Span = Span::from_secs(2);
 /// So often timers of the protocol are looked at: retries, keepalives, new keys.
 const TICK: Span = Span::from_millis(250);
 /// Handshakes in a second from which on whoever begins one must show that its address is its own (cookies).
@@ -426,10 +428,13 @@ impl UdpTunnel {
         }
     }
 
-    /// A path of several is tried again and again: the others carry the connections meanwhile.
+    /// A path of several is tried again and again: the others carry the connections meanwhile. Paths are
+    /// probed each second at least. So where nothing is heard, the other end may have begun anew, and know no
+    /// keys; the protocol itself would ask after 15 s.
     fn reopen(&mut self, now: Instant) {
         let is_due = |peer: &TunnelPeer| {
-            !peer.is_ready() && !peer.candidates.is_empty() && peer.retry_at.is_none_or(|(at, _)| now >= at)
+            let is_silent = !peer.is_ready() || now.since(peer.heard) >= PATH_SILENCE;
+            is_silent && !peer.candidates.is_empty() && peer.retry_at.is_none_or(|(at, _)| now >= at)
         };
         let due: Vec<u32> =
             self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(index, _)| *index).collect();
