@@ -202,8 +202,8 @@ fn verdicts_agree_with_the_lab() {
     assert!(scores.times.share() >= 0.6, "{:.1} % of the times are right", scores.times.share() * 100.0);
 }
 
-/// Breaks: verdicts on programs that ask, pause, pace or read slowly, on paths whose rate changes, and on flows
-/// that share a queue or a policer.
+/// Breaks: verdicts on programs that ask, pause, pace or read slowly, on paths whose rate changes, and on
+/// flows that share a queue or a policer.
 #[test]
 fn verdicts_on_programs_agree_with_the_lab() {
     let scores = judged(seeds(100).map(programs::case).collect());
@@ -226,8 +226,8 @@ fn policers_are_found_from_everywhere() {
     }
 }
 
-/// Breaks: what a connection loses in a policer that it shares passes for losses by chance, or in bursts, because
-/// its own data alone does not fill the bucket; or a queue that several share passes for a policer.
+/// Breaks: what a connection loses in a policer that it shares passes for losses by chance, or in bursts,
+/// because its own data alone does not fill the bucket; or a queue that several share passes for a policer.
 #[test]
 fn policers_that_connections_share_are_found_where_all_are_seen() {
     for seed in [60007, 60039, 60047, 60071, 60079, 60127, 60167, 60183, 60215] {
