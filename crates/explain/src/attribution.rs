@@ -6,10 +6,11 @@
 
 mod stall_cause;
 
+use crate::bucket::Policing;
 use crate::cause::Cause;
 use crate::flow::{Slice, Wait};
 use crate::losses::{self, Pattern};
-use crate::policing::{Policing, policing};
+use crate::policing::policing;
 use crate::statistics::median;
 use crate::view::{Stretch, Vantage, View};
 use farpace_units::{Instant, Span};

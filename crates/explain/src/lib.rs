@@ -9,6 +9,7 @@
 
 mod attributed_view;
 mod attribution;
+mod bucket;
 pub mod cause;
 mod control;
 mod diagnosis;
@@ -28,10 +29,11 @@ pub mod words;
 
 pub use attributed_view::AttributedView;
 pub use attribution::Attribution;
+pub use bucket::Policing;
 pub use control::Control;
 pub use diagnosis::{Diagnosis, MIN_SHARE, Share, diagnose};
 pub use filter::{FilterError, FlowFilter};
 pub use finding::Finding;
 pub use losses::Pattern;
-pub use policing::{Policing, policing};
+pub use policing::policing;
 pub use view::{Episode, Stretch, Vantage, View};

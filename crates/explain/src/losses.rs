@@ -1,8 +1,8 @@
 //! How losses lie: what kind of loss a transfer suffers from.
 
+use crate::bucket::Policing;
 use crate::cause::Cause;
 use crate::flow::{Stall, Trigger, Wait};
-use crate::policing::Policing;
 use crate::statistics::median;
 use crate::view::{Episode, Vantage, View};
 use farpace_units::{Instant, Span};

@@ -2,6 +2,7 @@
 
 mod shared;
 
+use crate::bucket::Policing;
 use crate::flow::FlowLoss;
 use crate::statistics::median;
 use crate::view::{View, capacity_since};
@@ -48,8 +49,8 @@ const SAME_DELAY: f64 = 0.25;
 const MAX_BEHIND: f64 = 0.5;
 /// A queue of so many seconds, and of a round trip, stands at losses only where it is what drops.
 const MIN_STANDING: f64 = 0.05;
-/// The share of the longest queue about that time which counts as the whole, and the share of losses that come
-/// then where a queue drops.
+/// The share of the longest queue about that time which counts as the whole, and the share of losses that
+/// come then where a queue drops.
 const TOP: f64 = 0.8;
 const MOSTLY: f64 = 0.9;
 /// The confidence of a bucket that connections share, from which on no other is asked for.
@@ -78,23 +79,6 @@ const LAST_RATE: f64 = 1.6;
 /// is the sum over the whole transfer, in which a small error of the rate grows.
 const FINER: i32 = 6;
 const TIMES_FINER: i32 = 2;
-
-/// What a policer looks like from outside.
-#[derive(Clone, Debug)]
-pub struct Policing {
-    /// Its rate, of payload.
-    pub rate: Rate,
-    /// What the bucket holds, in bytes.
-    pub burst: u64,
-    /// The first loss.
-    pub since: Instant,
-    /// 0 to 1.
-    pub confidence: f64,
-    /// Connections of the capture that share it.
-    pub connections: usize,
-    /// This one's share of what got through.
-    pub share: f64,
-}
 
 impl Policing {
     /// The transfer has the policer's rate all the same: pacing a little below it would bring nothing.

@@ -1,4 +1,5 @@
-//! Requests and answers: the sending program asks, the receiving program answers, one exchange after the other.
+//! Requests and answers: the sending program asks, the receiving program answers, one exchange after the
+//! other.
 
 use crate::scenario::ExchangeSpec;
 use farpace_units::{Instant, Span};
@@ -23,7 +24,7 @@ fn over(now: Instant, takes: Span) -> Instant {
 /// One side of the exchanges: it waits for a number of bytes, then for a time, and then writes.
 pub(crate) struct ExchangeSide {
     all: Arc<[ExchangeSpec]>,
-    side: Role,
+    side: ExchangeRole,
     /// Exchanges in which it has written.
     done: usize,
     /// Bytes of the other side that it has read, and that it needs before it writes again.
@@ -36,7 +37,7 @@ pub(crate) struct ExchangeSide {
 
 /// Who it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum ExchangeRole {
     Asks,
     Answers,
 }
@@ -44,19 +45,19 @@ enum Role {
 impl ExchangeSide {
     /// The sending program. None where the flow has no exchanges.
     pub fn asking(all: &Arc<[ExchangeSpec]>) -> Option<Self> {
-        Self::new(all, Role::Asks)
+        Self::new(all, ExchangeRole::Asks)
     }
 
     /// The receiving program. None where the flow has no exchanges.
     pub fn answering(all: &Arc<[ExchangeSpec]>) -> Option<Self> {
-        Self::new(all, Role::Answers)
+        Self::new(all, ExchangeRole::Answers)
     }
 
-    fn new(all: &Arc<[ExchangeSpec]>, side: Role) -> Option<Self> {
+    fn new(all: &Arc<[ExchangeSpec]>, side: ExchangeRole) -> Option<Self> {
         let first = all.first()?;
         let (allowed, needed, done) = match side {
-            Role::Asks => (first.request.get(), first.answer.get(), 1),
-            Role::Answers => (0, first.request.get(), 0),
+            ExchangeRole::Asks => (first.request.get(), first.answer.get(), 1),
+            ExchangeRole::Answers => (0, first.request.get(), 0),
         };
         Some(ExchangeSide { all: all.clone(), side, done, read: 0, needed, allowed, due: None })
     }
@@ -77,8 +78,8 @@ impl ExchangeSide {
         if self.due.is_none() && self.read >= self.needed {
             let takes = match self.side {
                 // The answer belongs to the exchange in which it wrote last.
-                Role::Asks => self.exchange(self.done.saturating_sub(1)).map(|e| e.think),
-                Role::Answers => self.exchange(self.done).map(|e| e.work),
+                ExchangeRole::Asks => self.exchange(self.done.saturating_sub(1)).map(|e| e.think),
+                ExchangeRole::Answers => self.exchange(self.done).map(|e| e.work),
             };
             self.due = Some(over(now, takes.unwrap_or_default()));
         }
@@ -93,11 +94,11 @@ impl ExchangeSide {
         let Some(next) = self.exchange(self.done).copied() else { return };
         self.done += 1;
         match self.side {
-            Role::Asks => {
+            ExchangeRole::Asks => {
                 self.allowed += next.request.get();
                 self.needed += next.answer.get();
             }
-            Role::Answers => {
+            ExchangeRole::Answers => {
                 self.allowed += next.answer.get();
                 self.needed += self.exchange(self.done).map_or(0, |e| e.request.get());
             }

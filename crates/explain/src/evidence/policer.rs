@@ -14,8 +14,8 @@ pub(super) const INFO: Info = Info {
 };
 
 /// The cure where the bucket's rate is used.
-const USED_UP: &str = "the transfer has the policer's rate in spite of the losses: only a higher rate, or another \
-                       path, would make it faster";
+const USED_UP: &str = "the transfer has the policer's rate in spite of the losses: only a higher rate, or \
+                       another path, would make it faster";
 
 pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let policing = transfer.time.policing.as_ref()?;
@@ -30,8 +30,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         ),
     };
     let evidence = format!(
-        "{} losses fit a token bucket of {:.2} Mbit/s (IP) that held {} kB at the first loss{shared}; no queue \
-         grew before them",
+        "{} losses fit a token bucket of {:.2} Mbit/s (IP) that held {} kB at the first loss{shared}; no \
+         queue grew before them",
         losses.len() as u64 * transfer.view.half.losses.stride(),
         ip_rate.as_mbit_f64(),
         policing.burst / 1_000,

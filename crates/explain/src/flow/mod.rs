@@ -21,8 +21,8 @@ pub use stall::{MAX_STALLS, Stall, Stalls};
 pub use table::{FlowTable, MAX_FLOWS, MAX_MEMORY};
 pub use timeline::{MAX_SLICES, Slice, Stat, Timeline, Wait};
 
+use crate::bucket::Policing;
 use crate::frame::{CapturedSegment, Flags};
-use crate::policing::Policing;
 use duplicates::{Copied, Copies};
 use farpace_units::{Instant, Span};
 use half::PeerState;

@@ -1,8 +1,9 @@
-//! A token bucket that several connections share. What one of them loses depends on what the others send: only
-//! the sum of what gets through fills the bucket.
+//! A token bucket that several connections share. What one of them loses depends on what the others send:
+//! only the sum of what gets through fills the bucket.
 
-use super::{Fit, FlowLoss, MIN_DELAY, MIN_LOSSES, MIN_PASSES, PassTimes, Point, Policing, better, delays};
+use super::{Fit, FlowLoss, MIN_DELAY, MIN_LOSSES, MIN_PASSES, PassTimes, Point, better, delays};
 use super::{MIN_ROUNDS_OF_MANY, MIN_STANDING, fit_at, points, rounds};
+use crate::bucket::Policing;
 use crate::flow::{Flow, Side};
 use crate::statistics::median;
 use crate::view::View;
@@ -24,12 +25,13 @@ const TIMES_FINER: i32 = 2;
 const MIN_FULL_OF_PRESSED: f64 = 0.94;
 const MAX_OVER_OF_PRESSED: f64 = 0.01;
 const MIN_APART_OF_PRESSED: f64 = 0.15;
-/// The standard deviation of what chance makes losses lie above passes: so much over the root of their number.
+/// The standard deviation of what chance makes losses lie above passes: so much over the root of their
+/// number.
 const CHANCE: f64 = 0.58;
 const MANY_DEVIATIONS: f64 = 5.0;
-/// What stands in queues, as a share of the bucket's time: at most losses, and at most at all. A queue that is
-/// shared has all of it, and so has one behind the bucket where segments come out of it hardly faster than the
-/// bucket leaks.
+/// What stands in queues, as a share of the bucket's time: at most losses, and at most at all. A queue that
+/// is shared has all of it, and so has one behind the bucket where segments come out of it hardly faster than
+/// the bucket leaks.
 const MAX_QUEUED: f64 = 0.35;
 const MAX_DEEP: f64 = 0.45;
 const MAX_DEEP_OF_EVEN: f64 = 0.27;
@@ -160,8 +162,8 @@ fn together(views: &[View<'_>]) -> Vec<Option<Policing>> {
     losses.iter().zip(&passed).map(policing).collect()
 }
 
-/// Where several connections press a bucket it is nearly full most of the time, so that passes lie little below
-/// losses. Many losses tell such a bucket from chance all the same.
+/// Where several connections press a bucket it is nearly full most of the time, so that passes lie little
+/// below losses. Many losses tell such a bucket from chance all the same.
 fn is_hardly_empty(fit: &Fit, runs: f64, rounds: usize) -> bool {
     let chance = CHANCE / libm::sqrt(runs.max(1.0));
     rounds >= MIN_ROUNDS_OF_MANY

@@ -33,8 +33,8 @@ pub enum Program {
     AtOnce,
     /// So many bytes every so many milliseconds.
     Writes { portion: f64, every_ms: f64 },
-    /// Requests of so many bytes, each after an answer of so many bytes to the one before. From the last on it
-    /// begins again.
+    /// Requests of so many bytes, each after an answer of so many bytes to the one before. From the last on
+    /// it begins again.
     Exchanges(Vec<(f64, f64)>),
 }
 

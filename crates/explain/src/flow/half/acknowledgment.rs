@@ -219,7 +219,8 @@ impl Half {
             let after = &mut self.after_timeout;
             after.acks += 1;
             after.bytes += advanced;
-            // One segment goes out, and its ACK comes a round trip later. What takes longer waited for a timer.
+            // One segment goes out, and its ACK comes a round trip later. What takes longer waited for a
+            // timer.
             let took = before_this.map(|t| now.since(t));
             if after.sent <= 1
                 && took.is_some_and(|took| took * 10 >= round * 7 && took <= round * 2 + MAX_LATE)
