@@ -51,8 +51,8 @@ impl SearchReport {
         }
         if result.unshrunk > 0 {
             page.finding(&format!(
-                "The time ended before {} of the found paths were shrunk: they may have more impairments than \
-                 matter. The same command with a longer --budget goes on.",
+                "The time ended before {} of the found paths were shrunk: they may have more impairments \
+                 than matter. The same command with a longer --budget goes on.",
                 result.unshrunk
             ));
         }
