@@ -51,7 +51,8 @@ Examples:
   farpace cc search --control bbr3 --objective starvation --budget 30m --json
 
 Evaluated paths are kept in the directory: the same command evaluates nothing twice, and continues with a \
-longer budget. The same seed and the same number of generations find the same paths.
+longer budget. The same seed and the same number of generations find the same paths, if the budget is \
+sufficient to shrink them.
 
 Exit codes:
   0    the search was made, whatever it has found
