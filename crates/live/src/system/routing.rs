@@ -32,10 +32,9 @@ impl IpFamily {
 }
 
 impl Setup {
-    /// Adds default routes, each through an interface to a table of the routing policy, and then rules, in the
-    /// syntax of `ip rule`: `pref 100 iif eth0 ipproto tcp lookup 7710`. One process of `ip` does it, in
-    /// milliseconds, however many there are. If one fails, none is left. The system removes a route with its
-    /// interface.
+    /// Adds default routes, each through an interface to a table of the routing policy, and then rules, in
+    /// the syntax of `ip rule`: `pref 100 iif eth0 ipproto tcp lookup 7710`. One process of `ip` does it, in
+    /// milliseconds, however many there are. If one fails, none is left.
     ///
     /// # Errors
     /// See [`SystemError`].
