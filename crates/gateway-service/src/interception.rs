@@ -116,30 +116,27 @@ impl Interception {
         self.untrack(file)?;
         // Marked packets go past the rules of the gateway, to whatever comes behind them.
         let (first, behind) = (file.rule_priority, file.rule_priority + 2);
-        for family in self.families.iter().filter(|_| !file.pass_marks.is_empty()) {
-            self.setup.rule(*family, &format!("pref {behind} nop"))?;
-            for mark in &file.pass_marks {
-                self.setup.rule(*family, &format!("pref {first} fwmark {mark:#x} goto {behind}"))?;
-            }
-        }
+        let marks: Vec<String> = match file.pass_marks.is_empty() {
+            true => Vec::new(),
+            false => std::iter::once(format!("pref {behind} nop"))
+                .chain(
+                    file.pass_marks.iter().map(|mark| format!("pref {first} fwmark {mark:#x} goto {behind}")),
+                )
+                .collect(),
+        };
+        let routes: Vec<(&str, u32)> = self.names.iter().map(String::as_str).zip(file.table..).collect();
         for family in &self.families {
-            for (at, name) in self.names.iter().enumerate() {
-                let table = file.table + at as u32;
-                self.setup.default_route_in(*family, &SystemInterface::here(name), table)?;
-            }
-        }
-        // First the way back, so that no answer to what is caught passes by.
-        for (at, interfaces) in [(1, &file.wan), (0, &file.lan)] {
-            let (priority, table) = (file.rule_priority + at, file.table + at);
-            for interface in interfaces {
-                for family in &self.families {
-                    for protocol in protocols(*family) {
-                        let words =
-                            format!("pref {priority} iif {interface} ipproto {protocol} lookup {table}");
-                        self.setup.rule(*family, &words)?;
-                    }
+            let mut rules = marks.clone();
+            // First the way back, so that no answer to what is caught passes by.
+            for (at, interfaces) in [(1, &file.wan), (0, &file.lan)] {
+                let (priority, table) = (file.rule_priority + at, file.table + at);
+                for interface in interfaces {
+                    rules.extend(protocols(*family).map(|protocol| {
+                        format!("pref {priority} iif {interface} ipproto {protocol} lookup {table}")
+                    }));
                 }
             }
+            self.setup.routes_and_rules(*family, &routes, &rules)?;
         }
         self.is_caught = true;
         Ok(())
@@ -156,13 +153,12 @@ impl Interception {
             // What a failed attempt to take it away has left.
             self.pass_by_kernel()?;
         }
-        let device =
-            self.names.first().map(|name| SystemInterface::here(name)).context("there is no device")?;
+        let device = self.names.first().context("there is no device")?;
         let setup = Setup::begin(PEER_JOURNAL)?;
         for family in &self.families {
             let rules = peer_rules(file, peer, *family);
             if !rules.is_empty() {
-                setup.rules_and_route(*family, &device, file.table, &rules)?;
+                setup.routes_and_rules(*family, &[(device, file.table)], &rules)?;
             }
         }
         self.to_peer = Some(setup);

@@ -1,7 +1,9 @@
 //! The gateway is killed, hangs, ends and begins, under connections that live.
 
 use crate::harness::*;
+use crate::process::GatewayProcess;
 use nix::sys::signal::Signal;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 // Breaks: after `kill -9` new connections fail, connections with nothing undelivered end, or something is
@@ -122,5 +124,33 @@ fn an_orderly_end_waits_for_nothing() {
     let since = std::time::Instant::now();
     gateway.end();
     assert!(since.elapsed().as_secs_f64() < 4.5, "{:?}", since.elapsed());
+    net.assert_clean();
+}
+
+// Breaks: where each command of the system takes long, as on a slow router, the watchdog kills a gateway that
+// starts or ends in order.
+#[test]
+fn slow_commands_are_no_hang() {
+    if !has_rights() {
+        return;
+    }
+    let (net, tools) = (Net::new(), tempfile::tempdir().unwrap());
+    let path = std::env::var("PATH").unwrap();
+    let real = std::env::split_paths(&path).map(|folder| folder.join("ip")).find(|ip| ip.exists()).unwrap();
+    let slow = format!("#!/bin/sh\nsleep 0.2\nexec {} \"$@\"\n", real.display());
+    let ip = tools.path().join("ip");
+    std::fs::write(&ip, slow).unwrap();
+    std::fs::set_permissions(&ip, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let up = [env!("CARGO_BIN_EXE_farpace"), "gateway", "up", "--json", "--min-rtt", "0us"];
+    let mut command = net.on_router(&[&up[..], &["--lan", "lan0", "--wan", "wan0"]].concat());
+    command.env("PATH", format!("{}:{path}", tools.path().display()));
+    let gateway = GatewayProcess::start(command);
+    let listener = net.listen(SERVER);
+    let (near, far) = net.connect(&listener);
+    exchange(&near, &far, 0, 100_000);
+    assert_eq!(net.split(), 1);
+    drop((near, far));
+    let (_, notes) = gateway.end_with_notes();
+    assert!(!notes.contains("hangs"), "{notes}");
     net.assert_clean();
 }

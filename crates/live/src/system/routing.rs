@@ -1,14 +1,12 @@
 //! Routing by policy: rules and tables, and the tracking of connections that is kept off some packets.
 
 use super::undo::SystemUndo;
-use super::{Setup, SystemError, SystemInterface, tool};
+use super::{Setup, SystemError, tool};
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Rules belong to no interface; this one always exists.
-const ALWAYS_THERE: &str = "lo";
 /// Places of `nft` outside of the search path of ordinary users.
 const NFT: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 
@@ -34,54 +32,24 @@ impl IpFamily {
 }
 
 impl Setup {
-    /// Adds a rule to the routing policy, in the syntax of `ip rule`: `pref 100 iif eth0 ipproto tcp lookup
-    /// 7710`.
+    /// Adds default routes, each through an interface to a table of the routing policy, and then rules, in
+    /// the syntax of `ip rule`: `pref 100 iif eth0 ipproto tcp lookup 7710`. One process of `ip` does it, in
+    /// milliseconds, however many there are. If one fails, none is left.
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn rule(&self, family: IpFamily, words: &str) -> Result<(), SystemError> {
-        let line = |verb: &str| tool::line("ip", None, &format!("{} rule {verb} {words}", family.option()));
-        let undo = SystemUndo::Tool(SystemInterface::here(ALWAYS_THERE), line("delete"));
-        self.step(undo, || tool::run(&line("add")).map(drop))
-    }
-
-    /// Adds a default route through `interface` to a table of the routing policy. The system removes it
-    /// with the interface.
-    ///
-    /// # Errors
-    /// See [`SystemError`].
-    pub fn default_route_in(
+    pub fn routes_and_rules(
         &self,
         family: IpFamily,
-        interface: &SystemInterface,
-        table: u32,
-    ) -> Result<(), SystemError> {
-        let line = |verb: &str| {
-            let words =
-                format!("{} route {verb} default dev {} table {table}", family.option(), interface.name);
-            tool::line("ip", interface.namespace.as_deref(), &words)
-        };
-        let undo = SystemUndo::Tool(interface.clone(), line("delete"));
-        self.step(undo, || tool::run(&line("add")).map(drop))
-    }
-
-    /// Adds the same default route, and then rules, each as [`rule`](Setup::rule) takes it, by one process of
-    /// `ip`. It takes milliseconds, however many there are. If one fails, none is left.
-    ///
-    /// # Errors
-    /// See [`SystemError`].
-    pub fn rules_and_route(
-        &self,
-        family: IpFamily,
-        interface: &SystemInterface,
-        table: u32,
+        routes: &[(&str, u32)],
         rules: &[String],
     ) -> Result<(), SystemError> {
-        let program = tool::line("ip", interface.namespace.as_deref(), family.option());
+        let program = tool::line("ip", None, family.option());
         let lines = |verb: &str| {
-            let route = format!("route {verb} default dev {} table {table}", interface.name);
+            let route =
+                |(name, table): &(&str, u32)| format!("route {verb} default dev {name} table {table}");
             let rules = rules.iter().map(|words| format!("rule {verb} {words}"));
-            std::iter::once(route).chain(rules).collect::<Vec<_>>()
+            routes.iter().map(route).chain(rules).collect::<Vec<_>>()
         };
         let back = lines("delete").into_iter().rev().collect();
         let undo = SystemUndo::Batch { program: program.clone(), lines: back };

@@ -11,8 +11,8 @@ use farpace_wire::{EtherType, MacAddr, Packet};
 /// Elements that take packets of one burst together answer a nanosecond later, as the gateway does.
 const TOGETHER: Span = Span::from_nanos(1);
 
-/// Breaks: the answer to a packet waits until the driver has read all devices once more: at a gateway, five
-/// system calls more for each packet that comes alone.
+/// Breaks: the answer to a packet waits until the driver has read all devices once more: at a gateway,
+/// three system calls more before each answer.
 #[test]
 fn an_answer_leaves_in_the_round_of_its_packet() {
     let queues: [Queue; 4] = Default::default();
