@@ -18,11 +18,12 @@ impl Connection {
     /// least every second full-size segment has an ACK (RFC 9293 §3.8.6.3). The last part is left to the ACK
     /// that is due.
     pub(super) fn send_acks_of_parts(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, full: usize) {
-        let is_usual = self.ack.due == Some(Cause::AckNow) && !self.rcv.sack_blocks.any();
-        let Some(part) = self.ack.policy.part().filter(|_| is_usual) else { return };
-        if self.counters.bytes_received > IN_PARTS {
+        let is_early = self.counters.bytes_received <= IN_PARTS;
+        if !self.ack.joined || !is_early || self.ack.due != Some(Cause::AckNow) || self.rcv.sack_blocks.any()
+        {
             return;
         }
+        let Some(part) = self.ack.policy.part() else { return };
         let (next, due) = (self.rcv.nxt, self.ack.due);
         let mut at = self.ack.last_sent + part;
         while at.before(next) && out.len() + 1 < full {

@@ -20,6 +20,8 @@ pub(super) struct AckState {
     pub deadline: Option<Instant>,
     /// Last.ACK.sent of RFC 7323: RCV.NXT of the last segment sent.
     pub last_sent: Seq,
+    /// Of what is not acknowledged yet, segments have arrived as one.
+    pub joined: bool,
     pub requester: AckRequester,
     /// How the segment that is being sent requests its ACK.
     pub mark: Option<Mark>,
@@ -42,6 +44,7 @@ impl AckState {
             due: None,
             deadline: None,
             last_sent: Seq::default(),
+            joined: false,
             requester: AckRequester::new(config.ack_requests),
             mark: None,
             probe_due: false,

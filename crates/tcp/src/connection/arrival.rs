@@ -579,6 +579,7 @@ impl Connection {
 
     pub(super) fn decide_ack(&mut self, arrival: &DataArrival) {
         let decision = self.ack.policy.on_data(arrival);
+        self.ack.joined |= arrival.len > arrival.segment;
         // What is out of order is answered at once anyway, and not for the segment that asked.
         if !arrival.disorder && self.answer_request(arrival.now) {
             self.ack.due = Some(Cause::AckRequested);

@@ -61,6 +61,7 @@ impl Connection {
                 }
             }
             self.ack.last_sent = self.rcv.nxt;
+            self.ack.joined = false;
             if complete {
                 let owed = self.ack.due.is_some() || self.ack.deadline.is_some();
                 self.ack.due = None;
