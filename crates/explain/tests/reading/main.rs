@@ -11,7 +11,9 @@ use farpace_explain::flow::Side;
 use farpace_explain::input::{Compression, open, read};
 use farpace_explain::{Diagnosis, diagnose};
 use make::{Transfer, pcap};
+use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use std::io::Write;
 
 fn verdict(link_type: u32, frames: &[(u64, Vec<u8>)]) -> (farpace_explain::input::Capture, Diagnosis) {
@@ -454,9 +456,9 @@ proptest! {
     /// Breaks: a hostile or damaged capture crashes the program, or the times no longer add up.
     #[test]
     fn no_damage_panics(
-        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..40),
-        swaps in proptest::collection::vec((any::<proptest::sample::Index>(), any::<proptest::sample::Index>()), 0..10),
-        cut in any::<proptest::sample::Index>(),
+        changes in vec((any::<Index>(), any::<u8>()), 0..40),
+        swaps in vec((any::<Index>(), any::<Index>()), 0..10),
+        cut in any::<Index>(),
         link_type in prop_oneof![Just(101u32), Just(1), Just(113), Just(276), any::<u32>()],
     ) {
         let mut packets = Transfer { rounds: 12, ..Transfer::default() }.packets();

@@ -20,8 +20,8 @@ const MIN_STEP: f64 = 0.01;
 const MAX_FLAT_RANGE: f64 = 0.005;
 /// ... so many times. Queues grow more slowly, and move.
 const FLAT_ROUNDS: usize = 4;
-/// The step is at least this part of what the round trip has more than the base. Where others fill a queue and
-/// slow down, the last step of many is none.
+/// The step is at least this part of what the round trip has more than the base. Where others fill a queue
+/// and slow down, the last step of many is none.
 const MIN_STEP_SHARE: f64 = 1.0 / 3.0;
 /// A queue of others is at least this part of the base, and so many times alpha at the best rate seen, ...
 const MIN_FOREIGN: (f64, f64) = (0.05, 4.0);

@@ -132,7 +132,6 @@ fn the_queues_of_others() {
     assert_eq!(judged[7..], [QueueEstimate::Empty; 2]);
 }
 
-/// A round trip without a queue, in which nothing was sent that did not come through but for the losses.
 /// Breaks: beside a CUBIC flow in a long queue the control takes the flat top of CUBIC's window for a longer
 /// path, or forgets the window that it had, and shares from a few segments on.
 #[test]
@@ -169,6 +168,7 @@ fn a_median_counts_for_all_its_round_trips() {
     assert_eq!(judged.last(), Some(&QueueEstimate::Foreign), "{judged:?}");
 }
 
+/// A round trip without a queue, in which nothing was sent that did not come through but for the losses.
 fn lossy(lost: f64, delivered: f64) -> LossSample {
     LossSample { lost, delivered, empty: true, short: true, excess: 0.0, limited: true }
 }
