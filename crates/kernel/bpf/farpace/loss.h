@@ -351,8 +351,9 @@ static __always_inline bool loss_is_congestion(struct loss_judge *l, const struc
 	return verdict == LOSS_CONGESTION || verdict == LOSS_PERSISTENT || verdict == LOSS_POLICED;
 }
 
-/* A round trip's losses beside others that keep the queue filled. True: the window has to come down. */
-static __always_inline bool loss_is_overflow(struct loss_judge *l, u32 lost, u32 delivered)
+/* A round trip's losses beside others that keep the queue filled. `high`: the queue was long, so that no loss is usual.
+ * True: the window has to come down. */
+static __always_inline bool loss_is_overflow(struct loss_judge *l, u32 lost, u32 delivered, bool high)
 {
 	u32 n = min64((u64)lost + delivered, MAX_COUNT);
 	u64 all = (u64)min64(lost, MAX_COUNT) << PART_BITS;
@@ -364,7 +365,8 @@ static __always_inline bool loss_is_overflow(struct loss_judge *l, u32 lost, u32
 	l->after_overflow = 0;
 	if (after)
 		return false;
-	l->after_overflow = lost && all > min64((u64)l->usual * n + loss_chance(l, l->usual, n), (u64)MAX_USUAL * n);
+	l->after_overflow = lost && (high || all > min64((u64)l->usual * n + loss_chance(l, l->usual, n),
+							 (u64)MAX_USUAL * n));
 	return l->after_overflow;
 }
 

@@ -175,6 +175,12 @@ static __always_inline bool path_is_queue_high(const struct path *p)
 	return p->longest && less(p->latest, path_base(p)) * 2 >= p->longest;
 }
 
+/* The queue is as long as one that others keep filled, at least. */
+static __always_inline bool path_is_queue_long(const struct path *p)
+{
+	return less(p->latest, path_base(p)) * (u64)FOREIGN_OF >= path_base(p);
+}
+
 /* The last round trips differ by no more than they usually move. */
 static __always_inline bool path_is_steady(const struct path *p)
 {

@@ -60,7 +60,8 @@ static __always_inline u64 share_show(struct share *s, u64 now, u64 w, u64 befor
 static __always_inline u64 share_cut(struct share *s, u64 now, u64 w, bool shown)
 {
 	u64 w_max = s->known && w < s->w_max ? w * 17 / 20 : w;
-	u64 left = max64(BETA(w), SHARE_MIN_WINDOW);
+	/* What is in flight without the lost segment, in whole segments. */
+	u64 left = max64(BETA(less(w >> SEG_BITS, 1)) << SEG_BITS, SHARE_MIN_WINDOW);
 
 	/* The cube of K in ms is 2.5e9 (w_max - left). */
 	s->k = cube_root(min64(less(w_max, left), MAX_WINDOW) * 625000000 / 1024);

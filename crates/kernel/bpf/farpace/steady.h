@@ -86,7 +86,8 @@ static __always_inline void farpace_loss_sample(const struct farpace *f, const s
 /* Beside others that know of congestion by losses alone. */
 static __always_inline void farpace_share_losses(struct farpace *f, u64 now, const struct round *round)
 {
-	bool overflows = loss_is_overflow(&f->loss, round->lost, round->delivered) || round->marked;
+	bool high = path_is_queue_high(&f->path) && path_is_queue_long(&f->path);
+	bool overflows = loss_is_overflow(&f->loss, round->lost, round->delivered, high) || round->marked;
 	bool below = share_is_below_policer(&f->share, f->w);
 
 	f->calm = 0;

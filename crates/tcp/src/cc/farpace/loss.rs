@@ -358,16 +358,18 @@ impl LossJudge {
     }
 
     /// A round trip's losses beside others that keep the queue filled, or at a policer. A loss then means
-    /// that it was full, as it does for them: who waits for a certain proof leaves them nothing. True: the
-    /// window has to come down. What the next round trip loses was sent before that.
-    pub fn is_overflow(&mut self, lost: f64, delivered: f64) -> bool {
+    /// that it was full, as it does for them: who waits for a certain proof leaves them nothing. `high`: the
+    /// queue was long, so that no loss of that round trip is usual. Overflows before others were known may
+    /// have been learned as the path's. True: the window has to come down. What the next round trip loses was
+    /// sent before that.
+    pub fn is_overflow(&mut self, lost: f64, delivered: f64, high: bool) -> bool {
         (self.lost, self.total, self.test) = (0.0, 0.0, None);
         if std::mem::take(&mut self.after_overflow) {
             return false;
         }
         let n = lost + delivered;
         let usual = self.statistics.usual * n + self.statistics.chance_of_usual(n);
-        self.after_overflow = lost >= 1.0 && lost > usual.min(MAX_USUAL * n);
+        self.after_overflow = lost >= 1.0 && (high || lost > usual.min(MAX_USUAL * n));
         self.after_overflow
     }
 }

@@ -174,6 +174,12 @@ impl PathModel {
         !self.longest.is_zero() && excess * 2 >= self.longest
     }
 
+    /// The queue is as long as one that others keep filled, at least.
+    pub fn is_queue_long(&self) -> bool {
+        let excess = self.latest.unwrap_or_default() - self.base();
+        excess.as_secs_f64() >= MIN_FOREIGN.0 * self.base().as_secs_f64()
+    }
+
     /// Our part of the queue in the last round trip, segments.
     pub fn own(&self) -> f64 {
         self.owns[0]

@@ -8,6 +8,8 @@ use farpace_units::{Instant, Span};
 const C: f64 = 0.4;
 /// What a loss leaves of the window (RFC 9438 §4.6).
 pub const BETA: f64 = 0.7;
+/// A product with [`BETA`] that is whole may come out smaller by less than this.
+const ROUNDING: f64 = 1e-6;
 /// Growth of the Reno-friendly estimate, segments a round trip (RFC 9438 §4.3).
 const RENO: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// The window of the next round trip is at most this times the present one (RFC 9438 §4.2).
@@ -77,7 +79,9 @@ impl LossShare {
     pub fn cut(&mut self, now: Instant, w: f64, shown: bool) -> f64 {
         // Fast convergence (RFC 9438 §4.7): who loses at less than before makes room.
         let w_max = if w < self.w_max && self.cut.is_some() { w * (1.0 + BETA) / 2.0 } else { w };
-        let left = (w * BETA).max(MIN_WINDOW);
+        // RFC 9438 §4.6 reduces what is in flight, which the lost segment is not, and CUBIC counts whole
+        // segments. Few segments make that much less than BETA.
+        let left = libm::floor((libm::floor(w) - 1.0) * BETA + ROUNDING).max(MIN_WINDOW);
         let k = libm::cbrt((w_max - left).max(0.0) / C);
         let seen = if shown { now } else { self.seen };
         *self = LossShare { cut: Some(now), seen, w_max, k, w_est: left, w_prior: w, ..*self };

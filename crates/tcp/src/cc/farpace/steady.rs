@@ -106,7 +106,8 @@ impl Farpace {
     fn share_losses(&mut self, now: Instant, round: &Round) {
         self.calm = 0;
         (self.probe, self.probed) = (None, 0.0);
-        let overflows = self.loss.is_overflow(round.lost, round.delivered) || round.marked;
+        let high = self.path.is_queue_high() && self.path.is_queue_long();
+        let overflows = self.loss.is_overflow(round.lost, round.delivered, high) || round.marked;
         let below = self.share.is_below_policer(self.w);
         if self.share.is_policed()
             && self.loss.is_no_policer(below || !overflows, round.lost, round.delivered)
