@@ -190,7 +190,9 @@ fn spread(flights: impl Iterator<Item = f64>) -> f64 {
 fn is_queued(view: &View<'_>, e: &Episode) -> bool {
     let least = (view.base / 10).max(Span::from_millis(1));
     let (_, deep) = view.about(e.start);
-    e.queued > least / 2 && deep.max(e.queued) > least && e.queued * 5 > deep * 2
+    // Where the rate changes, the same queue delays more at other times.
+    let long = e.queued * 5 > deep * 2 || e.queued > least && view.is_longest_queue(e.start, e.queued);
+    e.queued > least / 2 && deep.max(e.queued) > least && long
 }
 
 /// The end of a burst was too much for a queue, which stood before it: what was sent again first passed at

@@ -76,6 +76,8 @@ pub struct Half {
     pub last_data: Option<(Instant, u64)>,
     /// When data last came that had not been seen before, and all payload by then.
     last_new: Option<(Instant, u64)>,
+    /// Delay in queues before the capture point when it came.
+    last_queue: Span,
     /// Last ACK that acknowledged data.
     pub last_ack: Option<(Instant, u64)>,
     /// FIN.
