@@ -19,6 +19,8 @@ pub struct Pattern {
     pub pervasive: bool,
     /// Mean length of runs of lost segments.
     pub run: f64,
+    /// Share of lost segments in the longest runs of their episodes, of those that chance hardly makes.
+    pub in_runs: f64,
     /// Mean position in bursts of lost segments over that of all.
     pub burst: f64,
     /// Share of episodes that lie behind the beginning of a burst.
@@ -88,6 +90,7 @@ impl Pattern {
             episodes: real.len(),
             pervasive: real.len() >= 4,
             run: losses / runs.max(1.0),
+            in_runs: real.iter().filter(|e| e.run >= MIN_RUN).map(|e| f64::from(e.run)).sum::<f64>() / losses,
             burst: (lost_burst + 0.5) / (usual + 0.5),
             late: real.iter().filter(|e| e.burst >= MIN_POSITION).count() as f64 / real.len() as f64,
             queue: real.iter().map(|e| e.queued).max().unwrap_or_default(),
@@ -98,6 +101,10 @@ impl Pattern {
     }
 }
 
+/// A run of losses that chance hardly makes, and the share of losses in such runs where losses come in bursts:
+/// of bursts that end by chance some are short.
+const MIN_RUN: u32 = 3;
+const MIN_IN_RUNS: f64 = 0.4;
 /// Runs of losses of which the usual length is known.
 const MIN_RUNS: usize = 4;
 /// Where runs end by chance after each packet, one in fifty is so many times as long as the mean.
@@ -266,7 +273,7 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
     if !long && pattern.run < 2.2 && pattern.burst >= 1.0 && (pattern.clumped || pattern.same_flight) {
         return Cause::SmallQueue;
     }
-    if pattern.run >= 2.2 || (!pattern.pervasive && e.run >= 4) {
+    if pattern.run >= 2.2 || pattern.in_runs >= MIN_IN_RUNS || (!pattern.pervasive && e.run >= 4) {
         return Cause::BurstLoss;
     }
     if bits { Cause::BitErrors } else { Cause::RandomLoss }
