@@ -284,6 +284,16 @@ fn bursts_are_told_from_chance_by_their_longest_runs() {
     }
 }
 
+/// Breaks: a few losses that lie far back in bursts, as most segments do or by chance, make a small queue.
+#[test]
+fn losses_that_lie_in_bursts_by_chance_are_no_small_queue() {
+    for (seed, place, cause) in
+        [(61430, 0, Cause::RandomLoss), (61070, 2, Cause::RandomLoss), (61411, 2, Cause::BurstLoss)]
+    {
+        assert_eq!(judge(seed).unwrap().verdicts[place].dominant, cause, "seed {seed}");
+    }
+}
+
 /// Breaks: behind the path, where the end of a burst is seen to be missing a round trip later, a queue that
 /// overflowed passes for a burst of losses, because it is gone by then.
 #[test]
