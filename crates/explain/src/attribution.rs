@@ -15,7 +15,7 @@ use crate::policing::policing;
 use crate::statistics::median;
 use crate::view::{Stretch, Vantage, View};
 use farpace_units::{Instant, Span};
-use full_path::{FULL, MIN_FILLED, NEARLY};
+use full_path::{FULL, MAX_BETWEEN, MIN_FILLED, NEARLY};
 use full_path::{brief_queues, is_filled, keeps_full, leaves_path_idle, path_rate, undiminished};
 
 /// Time by cause, and what it rests on.
@@ -373,7 +373,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     // Until when the losses seen so far are being repaired.
     let mut repaired: Option<Instant> = None;
     // How long the path has been full. A window that follows its rate falls and grows with it.
-    let mut filled = Span::ZERO;
+    let (mut filled, mut begun) = (Span::ZERO, view.start);
     let restart = RESTART.max(view.base * 4);
     let mut labels: Vec<Cause> = Vec::with_capacity(view.stretches.len());
     let peaks = rising(view);
@@ -410,7 +410,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
         let paused = slice.waited(Wait::Program) + slice.waited(Wait::Peer);
         if paused > restart {
             cut = None;
-            filled = Span::ZERO;
+            (filled, begun) = (Span::ZERO, slice.end);
         }
         let policed = time.policing.as_ref().filter(|p| slice.end >= p.since).is_some();
         let rate = if behind { stretch.rate.max(stretch.passed) } else { stretch.rate };
@@ -431,9 +431,14 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
                 Some(cause) => instead(cause),
                 None => {
                     let bound = uncut(view, at, &peaks, &labels, first_loss.is_some(), steady);
-                    let own =
-                        matches!(bound, Cause::SlowStart | Cause::SenderApplication | Cause::SenderProcessor);
-                    // What is sent evenly, in full segments, is sent by a control that paces.
+                    // A control that paces sends evenly, in full segments. So does a program on a path that
+                    // it does not fill again and again.
+                    let often = filled * MAX_BETWEEN >= slice.end.since(begun);
+                    let own = match bound {
+                        Cause::SlowStart => true,
+                        Cause::SenderApplication | Cause::SenderProcessor => often,
+                        _ => false,
+                    };
                     let follows = own && slice.short == 0 && slice.waited(Wait::Program).is_zero();
                     if follows && filled >= view.base * MIN_FILLED { Cause::Congestion } else { bound }
                 }

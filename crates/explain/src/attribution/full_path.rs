@@ -21,9 +21,11 @@ const MIN_STRETCHES: usize = 30;
 /// Losses that show that the path is idle after each.
 const MIN_CUTS: usize = 3;
 
-/// Segments that wait at all times where a path is full, and round trips after which it has been.
+/// Segments that wait at all times where a path is full, round trips after which it has been, and how many
+/// times as long a sender that follows its rate takes in all.
 const MIN_WAITING: f64 = 1.2;
 pub(super) const MIN_FILLED: u64 = 4;
+pub(super) const MAX_BETWEEN: u64 = 3;
 /// Delays below this, and below this part of the round trip, come from hosts.
 const MIN_SHORT_QUEUE: Span = Span::from_micros(300);
 
