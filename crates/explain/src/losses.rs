@@ -104,8 +104,8 @@ impl Pattern {
     }
 }
 
-/// A run of losses that chance hardly makes, and the share of losses in such runs where losses come in bursts:
-/// of bursts that end by chance some are short.
+/// A run of losses that chance hardly makes, and the share of losses in such runs where losses come in
+/// bursts: of bursts that end by chance some are short.
 const MIN_RUN: u32 = 3;
 const MIN_IN_RUNS: f64 = 0.4;
 /// Runs of losses of which the usual length is known.

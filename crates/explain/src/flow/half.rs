@@ -32,8 +32,8 @@ const MAX_SCALE: u8 = 14;
 const MIN_GUESSED: u64 = 4;
 /// Payload that every path takes: 576 bytes of IPv4 (RFC 791) less headers and options, and some to spare.
 const MIN_PATH: u32 = 480;
-/// Segments that each end a write, from which on a program writes messages, and the payload of a full one over
-/// Ethernet with timestamps: what is agreed on as a rule.
+/// Segments that each end a write, from which on a program writes messages, and the payload of a full one
+/// over Ethernet with timestamps: what is agreed on as a rule.
 const MIN_MESSAGES: u64 = 20;
 const USUAL_MSS: u32 = 1_448;
 /// ACKs that a receiver delays come so late (RFC 1122: up to 500 ms).
@@ -350,8 +350,8 @@ impl Half {
     }
 
     /// The program writes less than a segment at a time, so that none is full: the largest is far below what
-    /// was agreed on, and no path takes so little, or each ends a write. Without the handshake each of many has
-    /// to end one.
+    /// was agreed on, and no path takes so little, or each ends a write. Without the handshake each of many
+    /// has to end one.
     fn writes_messages(&self, mss: u32, largest: u32) -> bool {
         if !self.mss_is_agreed {
             let many = self.counts.data_segments >= MIN_MESSAGES;

@@ -416,8 +416,8 @@ fn captures_without_the_handshake_are_understood() {
     assert!(scores.healthy.share() >= 0.95, "{:.1} % are healthy", scores.healthy.share() * 100.0);
 }
 
-/// Breaks: without the handshake, messages of one size count as full segments, and windows of unknown scale as
-/// full: a program that writes little passes for a window or a send buffer.
+/// Breaks: without the handshake, messages of one size count as full segments, and windows of unknown scale
+/// as full: a program that writes little passes for a window or a send buffer.
 #[test]
 fn messages_are_a_program_without_the_handshake() {
     for seed in [70026, 70122, 70154, 70226] {

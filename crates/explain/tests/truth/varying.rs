@@ -74,7 +74,8 @@ pub fn case(seed: u64) -> Case {
     if shared {
         write!(
             others,
-            "[[flows]]\nname = \"other\"\nfrom = \"c\"\nto = \"b\"\nstart = \"{:.0} ms\"\nsize = \"{:.0} B\"\n\
+            "[[flows]]\nname = \"other\"\nfrom = \"c\"\nto = \"b\"\nstart = \"{:.0} ms\"\n\
+             size = \"{:.0} B\"\n\
              [flows.sender]\n{}[flows.receiver]\nprofile = \"linux\"\n",
             draw.between(1.0, seconds * 500.0),
             size * 4.0,
