@@ -3,7 +3,7 @@
 use crate::bucket::Policing;
 use crate::cause::Cause;
 use crate::flow::{Stall, Trigger, Wait};
-use crate::statistics::median;
+use crate::statistics::{at_least, median};
 use crate::view::{Episode, Vantage, View};
 use farpace_units::{Instant, Span};
 use std::ops::RangeInclusive;
@@ -19,10 +19,14 @@ pub struct Pattern {
     pub pervasive: bool,
     /// Mean length of runs of lost segments.
     pub run: f64,
+    /// Share of lost segments in the longest runs of their episodes, of those that chance hardly makes.
+    pub in_runs: f64,
     /// Mean position in bursts of lost segments over that of all.
     pub burst: f64,
     /// Share of episodes that lie behind the beginning of a burst.
     pub late: f64,
+    /// How likely chance alone would put as many episodes there.
+    pub late_by_chance: f64,
     /// The largest delay in queues at a loss.
     pub queue: Span,
     /// Share of episodes while queues were long.
@@ -88,8 +92,10 @@ impl Pattern {
             episodes: real.len(),
             pervasive: real.len() >= 4,
             run: losses / runs.max(1.0),
+            in_runs: real.iter().filter(|e| e.run >= MIN_RUN).map(|e| f64::from(e.run)).sum::<f64>() / losses,
             burst: (lost_burst + 0.5) / (usual + 0.5),
             late: real.iter().filter(|e| e.burst >= MIN_POSITION).count() as f64 / real.len() as f64,
+            late_by_chance: late_by_chance(view, &real),
             queue: real.iter().map(|e| e.queued).max().unwrap_or_default(),
             queued,
             fast: real.iter().filter(|e| e.timeouts == 0).count(),
@@ -98,6 +104,10 @@ impl Pattern {
     }
 }
 
+/// A run of losses that chance hardly makes, and the share of losses in such runs where losses come in
+/// bursts: of bursts that end by chance some are short.
+const MIN_RUN: u32 = 3;
+const MIN_IN_RUNS: f64 = 0.4;
 /// Runs of losses of which the usual length is known.
 const MIN_RUNS: usize = 4;
 /// Where runs end by chance after each packet, one in fifty is so many times as long as the mean.
@@ -114,13 +124,25 @@ const MIN_FLIGHT: u32 = 4;
 const MAX_CHANCE: f64 = 0.01;
 /// A queue takes a few packets of a burst before it overflows.
 const MIN_POSITION: f64 = 2.5;
+/// The class of positions (in powers of two) that begins behind it.
+const FIRST_LATE: usize = 2;
 /// Most of what it drops lies behind these.
 const MIN_LATE: f64 = 0.51;
+/// Where chance puts so many losses as far back in bursts more often than this, they lie there by chance.
+const MAX_CHANCE_LATE: f64 = 0.1;
 /// Delays in a queue that are the same, and the least that is measured well enough for that.
 const SAME_QUEUE: f64 = 0.15;
 const MIN_QUEUE: Span = Span::from_micros(200);
 /// The flight at losses varies by no more.
 const MAX_SPREAD: f64 = 0.15;
+
+/// How likely as many episodes would lie behind the beginning of a burst if each segment were lost alike.
+fn late_by_chance(view: &View<'_>, episodes: &[&Episode]) -> f64 {
+    let all: u64 = view.half.bursts.iter().sum();
+    let behind: u64 = view.half.bursts.iter().skip(FIRST_LATE).sum();
+    let late = episodes.iter().filter(|e| e.burst >= MIN_POSITION).count();
+    at_least(late, episodes.len(), behind as f64 / (all as f64).max(1.0))
+}
 
 fn same_place(episodes: &[&Episode]) -> bool {
     let places: Vec<f64> = episodes.iter().map(|e| e.first_burst).collect();
@@ -190,7 +212,9 @@ fn spread(flights: impl Iterator<Item = f64>) -> f64 {
 fn is_queued(view: &View<'_>, e: &Episode) -> bool {
     let least = (view.base / 10).max(Span::from_millis(1));
     let (_, deep) = view.about(e.start);
-    e.queued > least / 2 && deep.max(e.queued) > least && e.queued * 5 > deep * 2
+    // Where the rate changes, the same queue delays more at other times.
+    let long = e.queued * 5 > deep * 2 || e.queued > least && view.is_longest_queue(e.start, e.queued);
+    e.queued > least / 2 && deep.max(e.queued) > least && long
 }
 
 /// The end of a burst was too much for a queue, which stood before it: what was sent again first passed at
@@ -246,11 +270,12 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
 /// Nothing queued when it was lost.
 fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Cause {
     // Where long queues are seen at other times, a queue is not small.
-    let long = view.deep > view.base / 3 + view.threshold();
+    let long = view.deep.max(view.about(e.start).1) > view.base / 3 + view.threshold();
     if long && pattern.queued >= 0.3 && pattern.run < 2.2 {
         return Cause::Congestion;
     }
-    if !long && pattern.burst > 1.8 && pattern.late >= MIN_LATE && (pattern.episodes >= 2 || e.losses >= 3) {
+    let late = pattern.late >= MIN_LATE && pattern.late_by_chance < MAX_CHANCE_LATE;
+    if !long && pattern.burst > 1.8 && late && (pattern.episodes >= 2 || e.losses >= 3) {
         return Cause::SmallQueue;
     }
     if !long && (pattern.same_place || pattern.same_queue) {
@@ -264,7 +289,7 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
     if !long && pattern.run < 2.2 && pattern.burst >= 1.0 && (pattern.clumped || pattern.same_flight) {
         return Cause::SmallQueue;
     }
-    if pattern.run >= 2.2 || (!pattern.pervasive && e.run >= 4) {
+    if pattern.run >= 2.2 || pattern.in_runs >= MIN_IN_RUNS || (!pattern.pervasive && e.run >= 4) {
         return Cause::BurstLoss;
     }
     if bits { Cause::BitErrors } else { Cause::RandomLoss }

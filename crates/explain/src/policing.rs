@@ -49,10 +49,8 @@ const SAME_DELAY: f64 = 0.25;
 const MAX_BEHIND: f64 = 0.5;
 /// A queue of so many seconds, and of a round trip, stands at losses only where it is what drops.
 const MIN_STANDING: f64 = 0.05;
-/// The share of the longest queue about that time which counts as the whole, and the share of losses that
-/// come then where a queue drops.
-const TOP: f64 = 0.8;
-const MOSTLY: f64 = 0.9;
+/// The share of losses that come while the queue is the longest where a queue drops.
+const MOSTLY: f64 = 0.8;
 /// The confidence of a bucket that connections share, from which on no other is asked for.
 const ENOUGH: f64 = 0.85;
 /// The share of its rate that is all of it.
@@ -251,13 +249,7 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     if deep * 10 > all * 6 && usual > base.max(MIN_STANDING) {
         return LossOrigin::Queue;
     }
-    // What overflows delays most when it drops, whatever its rate is then. What queues behind a bucket drains
-    // while the bucket drops.
-    let top = |l: &&&FlowLoss| {
-        let (_, deep) = view.about(l.sent);
-        deep > view.threshold() && l.queued.as_secs_f64() >= TOP * deep.as_secs_f64()
-    };
-    if asked.iter().filter(top).count() as f64 >= MOSTLY * asked.len() as f64 {
+    if is_of_longest_queues(&[view], asked.len()) {
         return LossOrigin::Queue;
     }
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
@@ -271,6 +263,20 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
         connections: 1,
         share: 1.0,
     })
+}
+
+/// What overflows delays most when it drops, whatever its rate is then. What queues behind a bucket drains
+/// while the bucket drops. The last `asked` losses of each are looked at.
+fn is_of_longest_queues(views: &[&View<'_>], asked: usize) -> bool {
+    let (mut all, mut longest) = (0, 0);
+    for view in views {
+        let mut losses: Vec<&FlowLoss> = view.losses().collect();
+        losses.sort_by_key(|l| l.sent);
+        let losses = &losses[losses.len().saturating_sub(asked)..];
+        all += losses.len();
+        longest += losses.iter().filter(|l| view.is_longest_queue(l.sent, l.queued)).count();
+    }
+    longest as f64 >= MOSTLY * all as f64
 }
 
 fn better(a: &Fit, b: &Fit) -> std::cmp::Ordering {

@@ -106,6 +106,11 @@ struct TransferPart {
 const PART: u64 = 40;
 const MAX_PARTS: u64 = 16;
 
+/// Round trips about a loss in which queues are compared with the one at it, and the share of the longest
+/// that counts as the whole.
+const ROUNDS_ABOUT: u64 = 2;
+const LONGEST: f64 = 0.8;
+
 /// One direction of a connection.
 pub struct View<'a> {
     /// The connection.
@@ -208,6 +213,15 @@ impl<'a> View<'a> {
     pub(crate) fn about(&self, at: Instant) -> (f64, Span) {
         let n = self.parts.partition_point(|part| part.end < at);
         self.parts.get(n).or(self.parts.last()).map_or((self.capacity, self.deep), |p| (p.capacity, p.deep))
+    }
+
+    /// A queue of this length counts, and is about the longest within a few round trips of this time.
+    pub(crate) fn is_longest_queue(&self, at: Instant, queued: Span) -> bool {
+        let about = self.base * ROUNDS_ABOUT;
+        let from = self.stretches.partition_point(|s| s.slice.end + about < at);
+        let near = self.stretches.iter().skip(from).take_while(|s| s.slice.start <= at + about);
+        let longest = near.filter_map(|s| s.peak).max().unwrap_or_default();
+        longest > self.threshold() && queued.as_secs_f64() >= LONGEST * longest.as_secs_f64()
     }
 
     /// Losses that were none of reordering or delay.

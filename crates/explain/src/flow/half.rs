@@ -32,6 +32,10 @@ const MAX_SCALE: u8 = 14;
 const MIN_GUESSED: u64 = 4;
 /// Payload that every path takes: 576 bytes of IPv4 (RFC 791) less headers and options, and some to spare.
 const MIN_PATH: u32 = 480;
+/// Segments that each end a write, from which on a program writes messages, and the payload of a full one
+/// over Ethernet with timestamps: what is agreed on as a rule.
+const MIN_MESSAGES: u64 = 20;
+const USUAL_MSS: u32 = 1_448;
 /// ACKs that a receiver delays come so late (RFC 1122: up to 500 ms).
 const DELAYED_ACK: [Span; 2] = [Span::from_millis(25), Span::from_millis(550)];
 
@@ -76,6 +80,8 @@ pub struct Half {
     pub last_data: Option<(Instant, u64)>,
     /// When data last came that had not been seen before, and all payload by then.
     last_new: Option<(Instant, u64)>,
+    /// Delay in queues before the capture point when it came.
+    last_queue: Span,
     /// Last ACK that acknowledged data.
     pub last_ack: Option<(Instant, u64)>,
     /// FIN.
@@ -216,10 +222,15 @@ impl Half {
             self.log.rescale(self.scale);
             self.timeline.rescale(more);
         }
-        // A window of a few segments is nearly full by chance.
-        if more > 0 || known.window << self.scale < MIN_GUESSED * full {
+        if more > 0 || !self.is_window_a_limit() {
             self.log.shut = None;
         }
+    }
+
+    /// A window of unknown scale that holds a few segments is nearly full by chance.
+    fn is_window_a_limit(&self) -> bool {
+        let least = MIN_GUESSED * u64::from(self.full());
+        self.scale_is_known || self.log.known.window << self.scale >= least
     }
 
     /// What the handshake says about the way from the capture point to the sender.
@@ -328,6 +339,7 @@ impl Half {
 
     fn full(&self) -> u32 {
         match (self.mss, self.counts.largest) {
+            (mss, largest) if !self.mss_is_agreed && self.writes_messages(mss, largest) => USUAL_MSS,
             (0, largest) => largest.max(536),
             (mss, largest) if self.writes_messages(mss, largest) => mss,
             (_, largest) if self.shorter.is_some_and(|len| len < largest) => self.shorter.unwrap_or(largest),
@@ -338,10 +350,15 @@ impl Half {
     }
 
     /// The program writes less than a segment at a time, so that none is full: the largest is far below what
-    /// was agreed on, and no path takes so little, or each ends a write.
+    /// was agreed on, and no path takes so little, or each ends a write. Without the handshake each of many
+    /// has to end one.
     fn writes_messages(&self, mss: u32, largest: u32) -> bool {
+        if !self.mss_is_agreed {
+            let many = self.counts.data_segments >= MIN_MESSAGES;
+            return many && self.unpushed == 0 && largest < USUAL_MSS;
+        }
         let few = largest * 10 < mss * 7;
-        self.mss_is_agreed && few && (largest < MIN_PATH || self.unpushed == 0)
+        few && (largest < MIN_PATH || self.unpushed == 0)
     }
 
     fn round(&self) -> Span {

@@ -2,7 +2,7 @@
 //! only the sum of what gets through fills the bucket.
 
 use super::{Fit, FlowLoss, MIN_DELAY, MIN_LOSSES, MIN_PASSES, PassTimes, Point, better, delays};
-use super::{MIN_ROUNDS_OF_MANY, MIN_STANDING, fit_at, points, rounds};
+use super::{MIN_ROUNDS_OF_MANY, MIN_STANDING, fit_at, is_of_longest_queues, points, rounds};
 use crate::bucket::Policing;
 use crate::flow::{Flow, Side};
 use crate::statistics::median;
@@ -179,7 +179,9 @@ fn is_queue(views: &[View<'_>], losses: &[&FlowLoss], bucket: &Fit, base: f64) -
     let deep = median(views.iter().map(|v| v.deep.as_secs_f64()).collect()) / delay;
     let densest = views.iter().filter_map(|v| v.half.line_rate()).fold(0.0, f64::max);
     let most = if densest < EVEN * bucket.rate { MAX_DEEP_OF_EVEN } else { MAX_DEEP };
-    queued > (MAX_QUEUED * delay).min(base.max(MIN_STANDING))
+    let all: Vec<&View<'_>> = views.iter().collect();
+    is_of_longest_queues(&all, usize::MAX)
+        || queued > (MAX_QUEUED * delay).min(base.max(MIN_STANDING))
         || deep > most
         || delay < MIN_DELAY.min(base / 16.0)
 }

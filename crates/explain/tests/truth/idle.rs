@@ -15,8 +15,14 @@ pub fn idle(seen: &Seen<'_>) -> Vec<Option<Cause>> {
     match &seen.case.program {
         Program::AtOnce => vec![None; seen.records.len()],
         Program::Writes { portion, every_ms } => {
-            let paused = |row| all_is_sent(seen, row, *portion, *every_ms);
-            seen.records.iter().map(|row| paused(row).then_some(Cause::SenderApplication)).collect()
+            let left = |at: usize| left_of_writes(seen, &seen.records[at], *portion, *every_ms);
+            let cause = |at: usize| match left(at)? {
+                left if left > 0.0 && waits_for_delayed_ack(seen, at) => Some(Cause::DelayedAck),
+                // A paced sender may have room in its window although the program has written more.
+                left if left < f64::from(seen.mss) => Some(Cause::SenderApplication),
+                _ => None,
+            };
+            (0..seen.records.len()).map(cause).collect()
         }
         Program::Exchanges(all) => exchanging(seen, all),
     }
@@ -26,14 +32,23 @@ fn is_data(row: &&Record) -> bool {
     row.direction == RecordDirection::Sent && row.len.get() > 0
 }
 
-/// Less than a segment is left of what the program has written until then. A paced sender may have room in
-/// its window although the program has written more.
-fn all_is_sent(seen: &Seen<'_>, row: &Record, portion: f64, every_ms: f64) -> bool {
-    let first = seen.records.iter().find(is_data);
-    let Some(first) = first.filter(|first| first.time <= row.time) else { return false };
+/// The bytes that the program has written until then, and that have not been sent.
+fn left_of_writes(seen: &Seen<'_>, row: &Record, portion: f64, every_ms: f64) -> Option<f64> {
+    let first = seen.records.iter().find(is_data)?;
+    if first.time > row.time {
+        return None;
+    }
     let writes = libm::floor(row.time.since(first.time).as_secs_f64() * 1e3 / every_ms) + 1.0;
-    let sent = f64::from(row.snd_nxt.bytes_since(first.seq));
-    sent + f64::from(seen.mss) > writes * portion
+    Some(writes * portion - f64::from(row.snd_nxt.bytes_since(first.seq)))
+}
+
+/// Nagle's algorithm keeps the end of what was written until all before it is acknowledged, and the receiver
+/// delays the ACK of a segment that came alone.
+fn waits_for_delayed_ack(seen: &Seen<'_>, at: usize) -> bool {
+    let row = &seen.records[at];
+    let next = seen.records.get(at + 1).map_or(row.time, |next| next.time);
+    let outstanding = row.snd_nxt.bytes_since(row.snd_una);
+    (1..=seen.mss).contains(&outstanding) && row.in_flight < row.cwnd && next.since(row.time) > DELAYED
 }
 
 /// The sender cannot have sent more than the requests whose turn has come. If it has sent the whole of the
@@ -71,6 +86,7 @@ fn exchanging(seen: &Seen<'_>, all: &[(f64, f64)]) -> Vec<Option<Cause>> {
             () if left <= 0.0 && heard >= answers => Some(Cause::SenderApplication),
             () if left <= 0.0 => Some(Cause::PeerApplication),
             () if kept && next.since(row.time) > base + DELAYED => Some(Cause::DelayedAck),
+            () if kept && waits_for_delayed_ack(seen, at) => Some(Cause::DelayedAck),
             () => None,
         });
     }

@@ -116,6 +116,8 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
     let mut window: Option<(Instant, Cause)> = None;
     let mut connected = false;
     let idle = idle(seen);
+    // How long the path has been full.
+    let mut full = Span::ZERO;
     // How long the programs have paused.
     let mut pause = Span::ZERO;
     let last_data =
@@ -159,7 +161,11 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
             truth.add(if again && has(Cause::SynLoss) { Cause::SynLoss } else { Cause::Connect }, span);
             continue;
         }
-        let cause = match (limit(seen, rows, at, cut, first_policed, base, idle[at]), window) {
+        let limit = limit(seen, rows, at, cut, first_policed, base, idle[at]);
+        full += if limit == Cause::Congestion { span } else { Span::ZERO };
+        let cause = match (limit, window) {
+            // A window that follows the path's rate grows again when that rises.
+            (Cause::SlowStart, None) if full >= base * 4 && seen.case.line.len() > 1 => Cause::Congestion,
             (cause @ (Cause::ReceiverApplication | Cause::ReceiveWindow | Cause::WindowScale), _) => {
                 window = Some((next.time, cause));
                 cause
@@ -172,6 +178,7 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
         if pause > row.rto {
             // The sender begins anew (RFC 9293 and 5681, section 4.1).
             cut = None;
+            full = Span::ZERO;
         }
         if cause == Cause::TailLoss {
             // Its repair takes a round trip more.

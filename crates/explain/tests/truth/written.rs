@@ -136,6 +136,19 @@ fn a_path_whose_rate_falls_is_full() {
     }
 }
 
+/// Breaks: what a program sends evenly, in full segments, counts for the full path that there was at first.
+#[test]
+fn a_program_that_paces_after_the_path_was_full_is_a_program() {
+    let line = "rate = \"3 Mbit/s\"\ndelay = \"10 ms\"\nqueue = \"200 kB\"\n\
+                schedule = { steps = [{ at = \"1 s\", rate = \"20 Mbit/s\" }] }";
+    let run = captured(line, "size = \"4 MB\"\nwrites = { size = \"1448 B\", every = \"2500 us\" }");
+    for place in ["a", "b"] {
+        let verdict = at(&run, place);
+        assert!(!verdict.time_of(Congestion).is_zero(), "{place}");
+        assert_eq!(verdict.dominant, SenderApplication, "{place}");
+    }
+}
+
 /// One line between two hosts, with captures at both. The rest of the scenario is `line`, `flow` and `hosts`.
 fn captured(line: &str, flow: &str) -> TempDir {
     let toml = format!(

@@ -191,6 +191,7 @@ impl Half {
             before: now,
             queued: self.near_queue(),
         });
+        self.last_queue = self.near_queue();
         self.nxt = end;
     }
 
@@ -261,6 +262,8 @@ impl Half {
         // Much has passed since the silence: it was not lost in it. A timer sends few segments again.
         let since = passed.saturating_sub(self.passed_at_silence);
         let silence = if since > MAX_REPAIR * full { Span::ZERO } else { self.recent_silence };
+        // What shows the hole may have come long after what is missing, which followed the segment before it.
+        let queued = self.near_queue().max(self.last_queue);
         let mut at = self.nxt;
         // A range for each segment that must be missing, so that each can come by itself; a long hole stays
         // one.
@@ -288,7 +291,7 @@ impl Half {
                 flight: u32::try_from(self.nxt.saturating_sub(self.log.known.una)).unwrap_or(u32::MAX),
                 silence,
                 before,
-                queued: self.near_queue(),
+                queued,
             });
             at = end;
         }

@@ -134,6 +134,7 @@ impl Half {
             // The window is full once this is sent.
             let pressed =
                 known.edge.saturating_sub(self.nxt + u64::from(segment.len)) < u64::from(self.full());
+            let pressed = pressed && self.is_window_a_limit();
             let waited_for_ack = gap - since_ack;
             let kind = if !resent && known.edge > 0 && pressed {
                 Wait::Window
