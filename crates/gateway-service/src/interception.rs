@@ -111,9 +111,10 @@ impl Interception {
         })
     }
 
-    /// From now on traffic comes to the devices.
-    pub fn catch(&mut self, file: &GatewayFile) -> Result<()> {
-        self.untrack(file)?;
+    /// From now on traffic comes to the devices. While the packet filter is set, `waiting` is called each
+    /// 100 ms.
+    pub fn catch(&mut self, file: &GatewayFile, waiting: &mut dyn FnMut()) -> Result<()> {
+        self.untrack(file, waiting)?;
         // Marked packets go past the rules of the gateway, to whatever comes behind them.
         let (first, behind) = (file.rule_priority, file.rule_priority + 2);
         let marks: Vec<String> = match file.pass_marks.is_empty() {
@@ -220,16 +221,23 @@ impl Interception {
 
     /// Where the kernel tracks connections, it would see each one twice, and bind the addresses when it
     /// first sees it. So it tracks the WAN side alone.
-    fn untrack(&mut self, file: &GatewayFile) -> Result<()> {
-        let Some(filter) = packet_filter().unwrap_or(None) else {
-            self.notes.push(
-                "`nft` is missing: with NAT or a stateful firewall on this host, install nftables".to_owned(),
-            );
-            return Ok(());
+    fn untrack(&mut self, file: &GatewayFile, waiting: &mut dyn FnMut()) -> Result<()> {
+        let note = match packet_filter() {
+            Ok(Some(filter)) if tracks(&filter) => return self.untrack_by_filter(file, waiting),
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => {
+                "`nft` is missing: with NAT or a stateful firewall on this host, install nftables".into()
+            }
+            // As where the kernel has no nf_tables.
+            Err(error) => {
+                format!("cannot see whether this host tracks connections, as NAT needs it: {error}")
+            }
         };
-        if !tracks(&filter) {
-            return Ok(());
-        }
+        self.notes.push(note);
+        Ok(())
+    }
+
+    fn untrack_by_filter(&mut self, file: &GatewayFile, waiting: &mut dyn FnMut()) -> Result<()> {
         let mut names: Vec<_> = file.lan.iter().map(|name| format!("\"{name}\"")).collect();
         let Some(device) = self.names.first() else { return Ok(()) };
         names.push(format!("\"{device}\""));
@@ -244,8 +252,8 @@ impl Interception {
             names.join(", ")
         );
         let table = format!("farpace_{device}");
-        let added =
-            OwnedTable::add(&table, &chain).context("cannot keep connection tracking off the LAN side")?;
+        let added = OwnedTable::add(&table, &chain, waiting)
+            .context("cannot keep connection tracking off the LAN side")?;
         self.untracked = Some(added);
         self.notes.push(
             "this host tracks connections: those of the LAN side are exempt (nft, `notrack`)".to_owned(),

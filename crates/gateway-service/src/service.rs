@@ -170,7 +170,7 @@ impl GatewayService {
     /// From now on traffic comes to the gateway; with a peer that may be down, when it answers.
     fn catch(&mut self) -> Result<()> {
         match &self.pair {
-            None => self.interception.catch(&self.file),
+            None => self.interception.catch(&self.file, &mut || self.watchdog.beat()),
             Some((pair, _)) if self.file.peer_down == PeerDown::Hold => {
                 self.interception.catch_for_peer(&self.file, &pair.file)
             }

@@ -170,6 +170,25 @@ fn a_redirection_of_the_lan_works_with_a_mark() {
     net.assert_clean();
 }
 
+/// Breaks: a gateway says that it is there while its packet filter is not: the first connections are those of
+/// the filters before, and are not split.
+#[test]
+fn a_filter_that_takes_long_is_waited_for() {
+    if !has_rights() {
+        return;
+    }
+    let net = Net::new();
+    let chain = "chain pre { type nat hook prerouting priority dstnat; \
+                 iifname \"lan0\" tcp dport 5001 redirect to :5002; }";
+    nft(&net, &format!("table ip nat {{ {chain}; }}"));
+    let listener = net.listen(SERVER);
+    let (gateway, _tools) = net.gateway_with_slow("nft", 0.7);
+    drop(net.connect(&listener));
+    assert_eq!(net.split(), 1);
+    gateway.end();
+    net.assert_clean();
+}
+
 /// Breaks: traffic that a mark leads into a VPN, or nowhere while that is down, leaves in the clear with a
 /// gateway; or the mend does not work.
 #[test]

@@ -4,8 +4,10 @@ use crate::process::GatewayProcess;
 pub use crate::rights::{has_rights, unique};
 use farpace::live::Namespace;
 use serde_json::Value;
+use std::fs::Permissions;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread::JoinHandle;
@@ -77,6 +79,21 @@ impl Net {
         let sides = ["--lan", "lan0", "--wan", "wan0"];
         let command = self.on_router(&[&own[..], &sides, words].concat());
         GatewayProcess::start(command)
+    }
+
+    /// The same, where each command of this program of the system takes so many seconds, while the folder is
+    /// there.
+    pub fn gateway_with_slow(&self, program: &str, seconds: f64) -> (GatewayProcess, TempDir) {
+        let (tools, path) = (tempfile::tempdir().unwrap(), std::env::var("PATH").unwrap());
+        let real = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|real| real.exists());
+        let slow = format!("#!/bin/sh\nsleep {seconds}\nexec {} \"$@\"\n", real.unwrap().display());
+        let slower = tools.path().join(program);
+        std::fs::write(&slower, slow).unwrap();
+        std::fs::set_permissions(&slower, Permissions::from_mode(0o755)).unwrap();
+        let own = [env!("CARGO_BIN_EXE_farpace"), "gateway", "up", "--json", "--min-rtt", "0us"];
+        let mut command = self.on_router(&[&own[..], &["--lan", "lan0", "--wan", "wan0"]].concat());
+        command.env("PATH", format!("{}:{path}", tools.path().display()));
+        (GatewayProcess::start(command), tools)
     }
 
     /// The same, with the priority of its rules.

@@ -1,9 +1,7 @@
 //! The gateway is killed, hangs, ends and begins, under connections that live.
 
 use crate::harness::*;
-use crate::process::GatewayProcess;
 use nix::sys::signal::Signal;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 // Breaks: after `kill -9` new connections fail, connections with nothing undelivered end, or something is
@@ -134,17 +132,8 @@ fn slow_commands_are_no_hang() {
     if !has_rights() {
         return;
     }
-    let (net, tools) = (Net::new(), tempfile::tempdir().unwrap());
-    let path = std::env::var("PATH").unwrap();
-    let real = std::env::split_paths(&path).map(|folder| folder.join("ip")).find(|ip| ip.exists()).unwrap();
-    let slow = format!("#!/bin/sh\nsleep 0.2\nexec {} \"$@\"\n", real.display());
-    let ip = tools.path().join("ip");
-    std::fs::write(&ip, slow).unwrap();
-    std::fs::set_permissions(&ip, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let up = [env!("CARGO_BIN_EXE_farpace"), "gateway", "up", "--json", "--min-rtt", "0us"];
-    let mut command = net.on_router(&[&up[..], &["--lan", "lan0", "--wan", "wan0"]].concat());
-    command.env("PATH", format!("{}:{path}", tools.path().display()));
-    let gateway = GatewayProcess::start(command);
+    let net = Net::new();
+    let (gateway, _tools) = net.gateway_with_slow("ip", 0.2);
     let listener = net.listen(SERVER);
     let (near, far) = net.connect(&listener);
     exchange(&near, &far, 0, 100_000);

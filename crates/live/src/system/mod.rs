@@ -8,6 +8,7 @@ mod interface_lock;
 mod journal;
 mod memory;
 mod namespace;
+mod owned_table;
 mod route_query;
 mod routing;
 pub mod sysctl;
@@ -21,10 +22,11 @@ pub use interface_lock::{InterfaceLock, LockedDevice};
 pub use journal::{Journal, clean, journals, state_folder};
 pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
+pub use owned_table::OwnedTable;
 pub use route_query::{ForwardedRoute, RouteQuery};
 pub use routing::{
-    IpFamily, OwnedTable, legacy_rules, packet_filter, packet_filter_rules, restore_default_route,
-    route_of_own, routes_of, routing_rules, set_own_mtu,
+    IpFamily, legacy_rules, packet_filter, packet_filter_rules, restore_default_route, route_of_own,
+    routes_of, routing_rules, set_own_mtu,
 };
 pub use traffic::{InterfaceFacts, RootQueue, interface_facts, line_rate, root_queue};
 pub use undo::SystemUndo;

@@ -1,14 +1,8 @@
-//! Routing by policy: rules and tables, and the tracking of connections that is kept off some packets.
+//! Routing by policy: rules and tables, and the packet filters beside them.
 
 use super::undo::SystemUndo;
 use super::{Setup, SystemError, tool};
-use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-
-/// Places of `nft` outside of the search path of ordinary users.
-const NFT: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 
 /// The two families of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -143,46 +137,5 @@ fn listed_filter(line: &str) -> Result<Option<String>, SystemError> {
         Ok(text) => Ok(Some(text)),
         Err(SystemError::NoTool(_)) => Ok(None),
         Err(other) => Err(other),
-    }
-}
-
-/// A table of nftables that a process of `nft` owns: it vanishes with this value, and when this process is
-/// killed.
-#[derive(Debug)]
-pub struct OwnedTable(Child);
-
-impl OwnedTable {
-    /// Adds the table `inet NAME` with these chains (older nft wants a separator after each).
-    ///
-    /// # Errors
-    /// `nft` is not installed, or refuses.
-    pub fn add(name: &str, chains: &str) -> Result<Self, SystemError> {
-        let text = format!("add table inet {name} {{ flags owner; {chains}; }}\n");
-        tool::feed(&tool::words("nft --check -f -"), &text)?;
-        let failed = |error| SystemError::System { what: "run `nft`".to_owned(), error };
-        for program in NFT {
-            let mut command = Command::new(program);
-            command.arg("-i").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-            // Ctrl-C must not reach it: connections drain first.
-            command.process_group(0);
-            let mut child = match command.spawn() {
-                Ok(child) => child,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(failed(error)),
-            };
-            // The table is owned by its netlink socket, and its standard input ends with this process.
-            let input = child.stdin.as_mut().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
-            input.write_all(text.as_bytes()).and_then(|()| input.flush()).map_err(failed)?;
-            return Ok(OwnedTable(child));
-        }
-        Err(SystemError::NoTool("nft".to_owned()))
-    }
-}
-
-impl Drop for OwnedTable {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
