@@ -168,7 +168,7 @@ pub(crate) fn known_style(label: &str) -> Option<Style> {
     STYLES.get(*at).copied()
 }
 
-/// The styles of lines with these labels: [an algorithm](known_style) has its own colour on every page, and a
+/// The styles of lines with these labels: an algorithm has its own colour on every page, and a
 /// dash where several lines of a figure are its; others get styles that are left, in order. No two lines have
 /// the same while there are enough.
 pub fn styles<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Style> {
