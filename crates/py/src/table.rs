@@ -5,13 +5,15 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
 };
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use farpace_events::Record;
 use farpace_study::TableKind;
 use farpace_trace::{COLUMNS, ColumnKind, TraceCell, cells};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -33,6 +35,23 @@ impl ArrowTable {
         let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// The table as a stream of Arrow IPC, for pickle.
+    fn to_ipc<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        let mut writer = StreamWriter::try_new(&mut bytes, &self.0.schema()).map_err(arrow)?;
+        writer.write(&self.0).and_then(|()| writer.finish()).map_err(arrow)?;
+        drop(writer);
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The table of such a stream.
+    #[staticmethod]
+    fn from_ipc(bytes: &[u8]) -> PyResult<ArrowTable> {
+        let mut batches = StreamReader::try_new(bytes, None).map_err(arrow)?;
+        let only = batches.next().ok_or_else(|| PyValueError::new_err("the stream has no table"))?;
+        only.map(ArrowTable).map_err(arrow)
     }
 
     /// Rows.

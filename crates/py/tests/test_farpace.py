@@ -2,6 +2,8 @@
 
 import json
 import math
+import multiprocessing
+import pickle
 import struct
 import threading
 import time
@@ -34,6 +36,25 @@ def test_a_run_gives_summary_flows_and_trace():
     assert again.summary == result.summary and polars.DataFrame(again.trace).equals(trace)
     assert len(farpace.run(SCENARIO).trace) == 0
     assert "bulk" in result._repr_html_() and "complete" not in repr(farpace.Table)
+
+
+def test_results_come_back_from_a_pool_of_processes():
+    """Breaks: results and tables cannot be pickled, or lose summary, flows, trace or units on the way."""
+    scenarios = [farpace.Scenario(SCENARIO), farpace.Scenario(SCENARIO).set(seed=9)]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        apart = pool.map(farpace.run, scenarios)
+    for result, scenario in zip(apart, scenarios, strict=True):
+        assert result.summary == farpace.run(scenario).summary
+    here = farpace.run(SCENARIO, trace=True)
+    back = pickle.loads(pickle.dumps(here))
+    assert back.summary == here.summary and len(back.trace) == len(here.trace) > 500
+    for got, made in (back.flows, here.flows), (back.trace, here.trace):
+        assert polars.DataFrame(got).equals(polars.DataFrame(made))
+    assert back._repr_html_() == here._repr_html_() and repr(back) == repr(here)
+    assert len(pickle.loads(pickle.dumps(farpace.run(SCENARIO).trace))) == 0
+    for bad in (b"", here.flows.to_ipc()[:100], b"\xff" * 64):
+        with pytest.raises(ValueError):
+            farpace.Table.from_ipc(bad)
 
 
 def test_values_are_replaced_by_keywords():

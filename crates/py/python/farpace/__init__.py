@@ -12,6 +12,7 @@ numbers (of NumPy, too), lists and dictionaries.
 
 from __future__ import annotations
 
+import copyreg as _copyreg
 import html as _html
 import json as _json
 import operator as _operator
@@ -183,12 +184,27 @@ def _scenario(scenario, controls: _Iterable[str] = ()) -> Scenario:
     return scenario
 
 
+def _table(ipc: bytes) -> Table:
+    return Table.from_ipc(ipc)
+
+
+# Results of a pool of processes come back by pickle.
+_copyreg.pickle(Table, lambda table: (_table, (table.to_ipc(),)))
+
+
 class Result:
-    """What came of a run."""
+    """What came of a run. It can be pickled, so that a pool of processes can make runs."""
 
     def __init__(self, run):
         self._run = run
         self._summary = None
+
+    def __getstate__(self) -> dict:
+        run = self._run
+        return {"summary_json": run.summary_json, "flows": run.flows, "trace": run.trace}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__init__(_Options(**state))
 
     @property
     def summary(self) -> dict:
