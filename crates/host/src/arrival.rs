@@ -58,7 +58,9 @@ impl Host {
             if acknowledged(&entry.connection) > before {
                 self.internet.confirm(cx.now(), tuple.remote);
             }
+            // What ends a handshake fills the accept queue before the next segment asks for room in it.
             if let Some(touched) = &mut self.touched
+                && !entry.half_open
                 && entry.connection.may_wait()
             {
                 if touched.last() != Some(&slot) {

@@ -7,7 +7,7 @@ mod common;
 use common::{A, B, Bench, Talker, between, config, segment, segment_at, settle};
 use farpace_events::Cause;
 use farpace_host::{
-    ConnectError, DEFAULT_CLOSED_KEPT, FIRST_EPHEMERAL, ListenError, ListenSettings, LocalAddress,
+    Bind, ConnectError, DEFAULT_CLOSED_KEPT, FIRST_EPHEMERAL, ListenError, ListenSettings, LocalAddress,
     MAX_RESETS_PER_SECOND, MAX_TIME_WAIT,
 };
 use farpace_path::{DropReason, Element, PortFrames};
@@ -16,7 +16,9 @@ use farpace_tcp::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{EtherType, MacAddr, Packet, PauseFrame};
+use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 
@@ -509,6 +511,33 @@ fn a_burst_is_answered_once() {
     let acks = b.headers();
     assert_eq!(acks.len(), 3, "duplicates are counted by the sender");
     assert!(acks.iter().all(|h| h.ack == Seq::new(from(18))));
+}
+
+/// Breaks: all connections of a burst are established, however few the program has room for.
+#[test]
+fn a_burst_of_handshakes_finds_the_room_that_is_left() {
+    let (mut b, made) = (Bench::new(B), Rc::new(Cell::new(0)));
+    let factory = {
+        let made = made.clone();
+        move || {
+            made.set(made.get() + 1);
+            Talker::that_stays()
+        }
+    };
+    let id = b.host.bind(Bind::new(B, 80)).unwrap();
+    b.host.listen_on(id, ListenSettings::new(config()), factory).unwrap();
+    let seen = made.clone();
+    assert!(b.host.ask_for_room(id, move || seen.get() < 2));
+    let mut last = Vec::new();
+    for port in 1..=5 {
+        b.packet(segment(TcpFlags::SYN, port, 80));
+        let (seq, ack, flags) = (Seq::new(101), b.header().seq + 1, TcpFlags::ACK);
+        let header = TcpHeader { src_port: port, dst_port: 80, seq, ack, flags, ..TcpHeader::default() };
+        last.push(between(A, B, &header, &[]));
+    }
+    b.with(|host, cx| host.on_burst(last, cx));
+    assert_eq!(made.get(), 2);
+    assert_eq!(b.drops(), [DropReason::HostLimit; 3]);
 }
 
 /// Breaks: a host whose device takes super-segments sends none, or numbers their parts twice.
