@@ -130,6 +130,13 @@ fn filters_that_name_one_interface_are_no_problem() {
     gateway.end();
 }
 
+/// The router sends what the LAN has for the server's port to a port of its own.
+fn redirect_lan(net: &Net) {
+    let chain = "chain pre { type nat hook prerouting priority dstnat; \
+                 iifname \"lan0\" tcp dport 5001 redirect to :5002; }";
+    nft(net, &format!("table ip nat {{ {chain}; }}"));
+}
+
 /// Breaks: a redirection of the LAN to a proxy on the router ends silently with a gateway, or its mend does
 /// not work.
 #[test]
@@ -138,9 +145,7 @@ fn a_redirection_of_the_lan_works_with_a_mark() {
         return;
     }
     let net = Net::new();
-    let chain = "chain pre { type nat hook prerouting priority dstnat; \
-                 iifname \"lan0\" tcp dport 5001 redirect to :5002; }";
-    nft(&net, &format!("table ip nat {{ {chain}; }}"));
+    redirect_lan(&net);
     let proxy = net.router.within(|| TcpListener::bind("0.0.0.0:5002").unwrap()).unwrap();
     proxy.set_nonblocking(true).unwrap();
     let _server = net.listen(SERVER);
@@ -178,9 +183,7 @@ fn a_filter_that_takes_long_is_waited_for() {
         return;
     }
     let net = Net::new();
-    let chain = "chain pre { type nat hook prerouting priority dstnat; \
-                 iifname \"lan0\" tcp dport 5001 redirect to :5002; }";
-    nft(&net, &format!("table ip nat {{ {chain}; }}"));
+    redirect_lan(&net);
     let listener = net.listen(SERVER);
     let (gateway, _tools) = net.gateway_with_slow("nft", 0.7);
     drop(net.connect(&listener));
