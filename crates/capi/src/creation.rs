@@ -5,6 +5,7 @@ use crate::ffi::{flags_of, identity, put_at};
 use crate::home::Home;
 use crate::share::remote::Remote;
 use crate::socket::{CapiSocket, LocalBinding};
+use crate::spare;
 use crate::table;
 use farpace_live::socket::posix;
 use nix::errno::Errno;
@@ -65,6 +66,8 @@ pub fn open(
     }
     let fd = user.into_raw_fd();
     table::put(fd, &socket);
+    let _still = no_fork();
+    spare::refill();
     Ok(fd)
 }
 

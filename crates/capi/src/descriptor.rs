@@ -24,14 +24,13 @@
 
 use crate::ffi::{aside, has_hung_up};
 use crate::links::Links;
+use crate::spare::{self, SparePipe};
 use farpace_live::socket::{Readiness, ReadinessWatch};
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, Shutdown, SockFlag, SockType, recv, send, sendmsg, setsockopt,
     shutdown, socketpair, sockopt,
 };
-use nix::unistd::pipe2;
 use std::cell::Cell;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -204,8 +203,8 @@ impl Mirror {
     fn load_ballast(&self, link: &mut DescriptorLink) {
         let Some(end) = link.end.as_ref().filter(|_| link.ballast.is_none()) else { return };
         // Without descriptors for it, the socket is released when its number is reused.
-        let Ok((read, write)) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK) else { return };
-        let (read, rights) = (aside(read), [write.as_raw_fd()]);
+        let Ok(SparePipe { read, write }) = spare::take() else { return };
+        let rights = [write.as_raw_fd()];
         let control = [ControlMessage::ScmRights(&rights)];
         let sent = sendmsg::<()>(end.as_raw_fd(), &[IoSlice::new(&FUSE)], &control, QUIET, None);
         if sent.is_ok() && self.links.notice(&read, self.ends.inode()).is_ok() {

@@ -20,4 +20,5 @@ mod place;
 mod reaper;
 mod share;
 mod socket;
+mod spare;
 mod table;

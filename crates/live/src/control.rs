@@ -3,8 +3,7 @@
 //! A host has a Unix socket in a directory of its user. A client that connects gets one [`Listing`] as JSON;
 //! nothing is read from the client. Limits: only the user and root can open the directory and the socket, and
 //! the user of the client is checked; one client is served at a time, for at most [`MAX_SERVICE_TIME`], with
-//! [`PAUSE`] in between; a list has at most [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets. at a time, for
-//! [`MAX_SERVICE_TIME`] at most, [`PAUSE`] apart; a list has [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets.
+//! [`PAUSE`] in between; a list has at most [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets.
 
 use crate::driver::{Ended, HostJob};
 use crate::socket::Listing;

@@ -6,7 +6,9 @@ use super::memory::{self, borrowed};
 use super::wait::{call, end_of, is_nonblocking, wait};
 use super::{answer, done};
 use crate::creation::{accept, connect};
+use crate::descriptor::no_fork;
 use crate::share::server::is_shared;
+use crate::spare;
 use crate::table;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
@@ -105,7 +107,10 @@ pub extern "C" fn fp_close(fd: c_int) -> c_int {
             let _ = nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Both);
         }
         table::forget(fd, &socket);
-        nix::unistd::close(fd)
+        nix::unistd::close(fd)?;
+        let _still = no_fork();
+        spare::refill();
+        Ok(())
     })
 }
 

@@ -1,9 +1,8 @@
 //! fork(2): how a child uses the stack of its parent.
 //!
 //! Before a fork, all locks are taken that a child needs and another thread might hold: of the table, the
-//! links, the channel and the last stack. After it both processes release them, and the child hands its
-//! sockets over to the owner. channel, of the stack that was made last. After it both release them; the child
-//! leaves its sockets to the owner.
+//! links, the channel and the last stack. After it both processes release them, and the child leaves its
+//! sockets to the owner.
 
 #![allow(unsafe_code, reason = "functions that the system calls around fork")]
 
@@ -12,6 +11,7 @@ use crate::descriptor;
 use crate::home::Home;
 use crate::share::remote;
 use crate::share::server::ShareServer;
+use crate::spare;
 use crate::table::{self, HandleTable};
 use nix::libc;
 use std::cell::RefCell;
@@ -62,6 +62,7 @@ extern "C" fn parent() {
 
 extern "C" fn child() {
     let Some(mut held) = FORK_GUARD.with(|place| place.borrow_mut().take()) else { return };
+    spare::clear();
     // The channel of the parent, if it uses another stack too.
     *held.channel = None;
     let Some((home, rendezvous, private)) = held.shared.take() else { return };

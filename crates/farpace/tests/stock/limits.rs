@@ -175,12 +175,13 @@ fn what_cannot_be_is_said() {
     let second = "import socket; socket.create_connection(('10.77.0.1', 9))";
     let script = format!(
         "python3 -c \"{first}\" > said & until grep -q listens said; do sleep 0.1; done; python3 \
-         -c \"{second}\"; kill $!"
+         -c \"{second}\"; kill $!; wait"
     );
     let (_, error) = said(&["--tun", "st1"], &["sh", "-c", &script]);
     assert!(error.contains("farpace exec: cannot bring the host up") && error.contains("st1"), "{error}");
     // The exit code is the program's.
-    assert_eq!(said(&["--tun", "st2"], &["sh", "-c", "exit 7"]).0, Some(7));
+    let (code, error) = said(&["--tun", "st2"], &["sh", "-c", "exit 7"]);
+    assert_eq!(code, Some(7), "{error}");
 }
 
 /// Breaks: a program hangs for ever when its device is taken away.
