@@ -19,7 +19,7 @@ use super::watchdog::Watchdog;
 use super::web::{self, Dashboard};
 use crate::Note;
 use anyhow::{Context, Result, bail};
-use farpace_gateway::{Gateway, GatewayTotals, SharedFlows};
+use farpace_gateway::{Drain, Gateway, GatewayTotals, PeerLink, SharedFlows};
 use farpace_path::world::{ElementId, World};
 use farpace_units::{Instant, Span};
 use nix::sys::signal::{SigSet, Signal};
@@ -53,6 +53,8 @@ pub struct GatewayService {
     dashboard: Option<Dashboard>,
     peer_watch: PeerWatch,
     peer_is_up: bool,
+    /// How the gateway of a pair drains.
+    drain: Option<Drain>,
     link_watch: LinkWatch,
     /// Why the rules that lead to the peer could not be set or taken away, and when that is tried again.
     rules_error: Option<String>,
@@ -147,6 +149,7 @@ impl GatewayService {
             looked: Instant::ZERO,
             peer_watch: PeerWatch::default(),
             peer_is_up: false,
+            drain: None,
             link_watch,
             rules_error: None,
             rules_retry: Instant::ZERO,
@@ -333,11 +336,41 @@ impl GatewayService {
             self.first.on_gateway(Gateway::peer_is_back);
         }
         self.peer_is_up = is_up;
+        self.follow_ends(now);
         match is_up || self.file.peer_down == PeerDown::Hold {
             true if !self.is_ending => self.lead_to_peer(now),
             false if is_down => self.pass_by_kernel(now),
             _ => {}
         }
+    }
+
+    /// While a gateway of the pair is about to end, both hand their connections over, its peer first.
+    fn follow_ends(&mut self, now: Instant) {
+        let Some((pair, elements)) = &self.pair else { return };
+        let left = self.first.connections();
+        let Some(link) = self.first.driver.world_mut().element_mut::<PeerLink>(elements.link) else { return };
+        link.set_left(left);
+        let drain = match (self.is_ending, link.peer_ends(now)) {
+            (false, false) => None,
+            (false, true) => Some(Drain::FromLan),
+            (true, true) if link.peer_is_last() => Some(Drain::FromLan),
+            (true, _) if link.may_end(now) || !self.peer_is_up => Some(Drain::All),
+            (true, _) => Some(Drain::Hold),
+        };
+        if drain == std::mem::replace(&mut self.drain, drain) {
+            return;
+        }
+        if !self.is_ending && drain.is_some() {
+            (self.note)(&format!("the peer {} ends: connections are handed over", pair.file.peer));
+        }
+        self.first.on_gateway(|gateway, cx| gateway.set_drain(drain, cx));
+    }
+
+    /// The end of this gateway loses nothing that the peer has for its hosts.
+    fn peer_lets_end(&self) -> bool {
+        let Some((_, elements)) = self.pair.as_ref().filter(|_| self.peer_is_up) else { return true };
+        let driver = &self.first.driver;
+        driver.world().element::<PeerLink>(elements.link).is_none_or(|link| link.may_end(driver.now()))
     }
 
     fn lead_to_peer(&mut self, now: Instant) {
@@ -456,10 +489,16 @@ impl GatewayService {
     fn drain(&mut self) -> Result<()> {
         let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
         self.is_ending = true;
-        self.first.on_gateway(Gateway::drain);
-        self.workers.each(|shard| shard.on_gateway(Gateway::drain))?;
+        match &self.pair {
+            // The element is there as long as the world.
+            Some((_, elements)) => drop(self.first.driver.call(elements.link, PeerLink::begin_end)),
+            None => {
+                self.first.on_gateway(Gateway::drain);
+                self.workers.each(|shard| shard.on_gateway(Gateway::drain))?;
+            }
+        }
         let until = self.first.driver.now() + DRAIN;
-        while self.first.connections() > 0 && self.first.driver.now() < until {
+        while (self.first.connections() > 0 || !self.peer_lets_end()) && self.first.driver.now() < until {
             self.round()?;
             // A second signal: at once.
             if let Ok(Some(_)) = self.signals.read_signal() {

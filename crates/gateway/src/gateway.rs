@@ -2,6 +2,7 @@
 
 use crate::budget::Budget;
 use crate::comparison::{Comparison, ComparisonGroup, ComparisonResult, Sample};
+use crate::drain::Drain;
 use crate::far_probes::{FarProbe, FarProbes};
 use crate::flow::{Ends, FlowSetup, SplitFlow, Verdict};
 use crate::ledger::{FlowLedger, KeptLedger};
@@ -105,7 +106,7 @@ pub struct Gateway {
     ended: EndedFlows,
     totals: GatewayTotals,
     half_open: usize,
-    draining: bool,
+    drain: Option<Drain>,
     batch: Vec<OutgoingSegment>,
     last_configs: [Option<Arc<Config>>; 2],
 }
@@ -153,7 +154,7 @@ impl Gateway {
             touched_until: None,
             totals: GatewayTotals::default(),
             half_open: 0,
-            draining: false,
+            drain: None,
             batch: Vec::new(),
             last_configs: [None, None],
         }
@@ -188,9 +189,14 @@ impl Gateway {
     }
 
     /// From now on new connections pass, and split ones are handed over to their hosts when nothing of them
-    /// is undelivered. What the hosts send meanwhile is not acknowledged.
+    /// is undelivered.
     pub fn drain(&mut self, cx: &mut Cx<'_>) {
-        self.draining = true;
+        self.set_drain(Some(Drain::All), cx);
+    }
+
+    /// Drains so from now on; none: connections are split again.
+    pub fn set_drain(&mut self, drain: Option<Drain>, cx: &mut Cx<'_>) {
+        self.drain = drain;
         for slot in 0..self.flows.len() {
             self.service(slot, cx);
         }
@@ -310,7 +316,7 @@ impl Gateway {
             memory: self.budget.held(),
             memory_peak: self.budget.peak(),
             memory_limit: self.budget.limit(),
-            draining: self.draining,
+            draining: self.drain.is_some(),
             moved: self.flows.iter().flatten().fold(self.totals.moved, |sum, flow| add(sum, flow.moved())),
             ..self.totals
         }
@@ -412,7 +418,7 @@ impl Gateway {
             return cx.drop(packet, DropReason::BadChecksum);
         }
         let rate = self.rate_for(slot);
-        let freeze = self.draining;
+        let freeze = self.drain.is_some_and(|drain| drain == Drain::All || port == Self::LAN);
         let Some(flow) = self.flows.get_mut(slot).and_then(Option::as_mut) else {
             return self.pass(port, packet, cx);
         };
@@ -486,7 +492,7 @@ impl Gateway {
             || account.half_open.load(Relaxed) >= self.config.max_half_open;
         let count = match () {
             () if policy.action == Action::Pass => Some(&mut self.totals.passed_by_policy),
-            () if self.draining => Some(&mut self.totals.passed_draining),
+            () if self.drain.is_some() => Some(&mut self.totals.passed_draining),
             () if full || self.budget.is_short() || !honest => Some(&mut self.totals.passed_limit),
             () => None,
         };
@@ -595,7 +601,7 @@ impl Gateway {
             }
             return self.remove(slot, Some(end), cx.now());
         }
-        if self.draining && flow.can_be_handed_over() {
+        if self.drain.is_some_and(|drain| drain != Drain::Hold) && flow.can_be_handed_over() {
             self.totals.handed_over += 1;
             return self.remove(slot, Some(FlowEnd::HandedOver), cx.now());
         }

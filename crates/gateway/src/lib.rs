@@ -18,6 +18,7 @@
 
 mod budget;
 mod comparison;
+mod drain;
 mod far_probes;
 mod flow;
 mod gateway;
@@ -25,6 +26,7 @@ mod ledger;
 mod leg;
 pub mod limits;
 mod offer;
+mod peer_end;
 mod peer_link;
 mod pipe;
 mod policy;
@@ -34,6 +36,7 @@ mod shared_flows;
 mod view;
 
 pub use comparison::{ComparisonGroup, ComparisonResult, MAX_CONTROL_GROUP, MAX_RESULTS, MAX_WATCHED};
+pub use drain::Drain;
 pub use far_probes::MAX_FAR_PROBES;
 pub use gateway::{Gateway, GatewayConfig};
 pub use ledger::{FlowLedger, LedgerEntry, LegNumbers};

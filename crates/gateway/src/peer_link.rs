@@ -1,5 +1,6 @@
 //! What is between a gateway and the paths to its peer.
 
+use crate::peer_end::PeerEnd;
 use farpace_path::{Cx, DropReason, Element, Inspection, Port, Prefix};
 use farpace_units::{Instant, Span};
 use farpace_wire::{Arp, ArpOperation, MacAddr, Packet};
@@ -39,6 +40,8 @@ pub struct PeerLinkStats {
 ///   prefixes overlap, the longest one that contains an address says whose it is.
 /// * Super-segments are cut: paths carry frames of one segment each.
 /// * The peer is asked for its paths by ARP, again and again, and answered.
+/// * The peer hears of the [orderly end](PeerLink::begin_end) of this gateway, and this gateway of that of
+///   the peer.
 #[derive(Debug)]
 pub struct PeerLink {
     own: LinkEnd,
@@ -47,6 +50,7 @@ pub struct PeerLink {
     behind_peer: Vec<Prefix>,
     heard: bool,
     next: Instant,
+    end: PeerEnd,
     stats: PeerLinkStats,
 }
 
@@ -64,8 +68,8 @@ impl PeerLink {
         behind_own: Vec<Prefix>,
         behind_peer: Vec<Prefix>,
     ) -> Self {
-        let stats = PeerLinkStats::default();
-        PeerLink { own, peer, behind_own, behind_peer, heard: false, next: now, stats }
+        let (end, stats) = (PeerEnd::default(), PeerLinkStats::default());
+        PeerLink { own, peer, behind_own, behind_peer, heard: false, next: now, end, stats }
     }
     /// The counters.
     pub const fn stats(&self) -> PeerLinkStats {
@@ -74,6 +78,40 @@ impl PeerLink {
     /// True if the peer was heard.
     pub const fn has_heard(&self) -> bool {
         self.heard
+    }
+
+    /// This gateway ends: the peer is asked to hand its connections over.
+    pub fn begin_end(&mut self, cx: &mut Cx<'_>) {
+        self.end.begin(cx.now());
+        self.say_end(cx);
+    }
+    /// After [`begin_end`](PeerLink::begin_end): the peer has no connections left, or has not answered for
+    /// 2 s.
+    pub fn may_end(&self, now: Instant) -> bool {
+        self.end.is_done(now)
+    }
+    /// The peer is about to end, and asks for the connections to be handed over.
+    pub fn peer_ends(&self, now: Instant) -> bool {
+        self.end.peer_ends(now)
+    }
+    /// If both gateways end: the peer ends last, so this one hands its connections over first.
+    pub fn peer_is_last(&self) -> bool {
+        self.peer.address < self.own.address
+    }
+    /// The number of connections, for a peer that ends.
+    pub fn set_left(&mut self, connections: usize) {
+        self.end.set_left(connections);
+    }
+
+    fn request(&self) -> Arp {
+        Arp::request(self.own.mac, self.own.address, self.peer.address)
+    }
+    fn say_end(&mut self, cx: &mut Cx<'_>) {
+        let request = self.request();
+        if let Some(question) = self.end.question(cx.now(), request) {
+            cx.made();
+            cx.emit(Self::PATHS, question.packet(self.peer.mac));
+        }
     }
 
     fn is_of_tunnel(&self, address: IpAddr) -> bool {
@@ -99,6 +137,10 @@ impl PeerLink {
         if arp.operation == ArpOperation::Request && arp.target == self.own.address {
             cx.made();
             cx.emit(Self::PATHS, arp.reply(self.own.mac).packet(self.peer.mac));
+        }
+        if let Some(answer) = self.end.on_arp(cx.now(), arp, self.request()) {
+            cx.made();
+            cx.emit(Self::PATHS, answer.packet(self.peer.mac));
         }
     }
 }
@@ -148,17 +190,17 @@ impl Element for PeerLink {
     }
 
     fn on_wake(&mut self, cx: &mut Cx<'_>) {
+        self.say_end(cx);
         if cx.now() < self.next {
             return;
         }
         self.next = cx.now() + if self.heard { REQUESTS } else { FIRST_REQUESTS };
-        let request = Arp::request(self.own.mac, self.own.address, self.peer.address);
         cx.made();
-        cx.emit(Self::PATHS, request.packet(MacAddr::BROADCAST));
+        cx.emit(Self::PATHS, self.request().packet(MacAddr::BROADCAST));
     }
 
     fn deadline(&self) -> Option<Instant> {
-        Some(self.next)
+        Some(self.end.deadline().map_or(self.next, |end| end.min(self.next)))
     }
 
     fn held(&self) -> u64 {
