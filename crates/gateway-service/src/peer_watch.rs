@@ -29,11 +29,21 @@ struct PeerSilence {
 
 impl PeerWatch {
     /// Takes in whether a path leads to the peer now. `heard` counts the bytes of authentic packets from the
-    /// peer; it is asked only while no path leads there. Returns true if the peer is down.
-    pub fn is_down(&mut self, now: Instant, is_up: bool, heard: impl FnOnce() -> u64) -> bool {
+    /// peer; it is asked only while no path leads there. `has_ended`: the peer has said that it ends, and no
+    /// connection needs it. Returns true if the peer is down.
+    pub fn is_down(
+        &mut self,
+        now: Instant,
+        is_up: bool,
+        has_ended: bool,
+        heard: impl FnOnce() -> u64,
+    ) -> bool {
         if is_up {
             self.down = None;
             return false;
+        }
+        if has_ended {
+            return true;
         }
         let heard = heard();
         let down = self.down.get_or_insert(PeerSilence { since: now, heard, heard_at: now });
@@ -49,7 +59,8 @@ mod tests {
     use super::*;
 
     /// Breaks: connections end when both gateways are busy for seconds; a peer that is gone holds traffic for
-    /// longer than 2 s, or one that does not get what is sent to it holds it for good.
+    /// longer than 2 s, or one that does not get what is sent to it holds it for good; one that has said that
+    /// it ends holds traffic after its end.
     #[test]
     fn silence_and_missing_answers_end_a_peer() {
         // Until when a path is up, and from when on again; when bytes of the peer come; when the peer must be
@@ -66,10 +77,13 @@ mod tests {
             let mut is_down = |at: u64| {
                 let is_up = at < until || at >= again;
                 let bytes = || heard.clone().step_by(every).filter(|change| *change <= at).count() as u64;
-                watch.is_down(Instant::ZERO + Span::from_millis(at), is_up, bytes)
+                watch.is_down(Instant::ZERO + Span::from_millis(at), is_up, false, bytes)
             };
             let down = (0..30_000).step_by(50).find(|at| is_down(*at));
             assert_eq!(down, expected, "case {number}");
         }
+        let mut watch = PeerWatch::default();
+        let mut ended = |is_up| watch.is_down(Instant::ZERO, is_up, true, || 0);
+        assert_eq!([true, false].map(&mut ended), [false, true]);
     }
 }

@@ -331,7 +331,9 @@ impl GatewayService {
     fn follow_peer(&mut self, now: Instant) {
         let Some((pair, elements)) = &self.pair else { return };
         let is_up = pair.is_up(self.first.driver.world(), elements);
-        let is_down = self.peer_watch.is_down(now, is_up, || pair.heard());
+        let link = self.first.driver.world().element::<PeerLink>(elements.link);
+        let has_ended = link.is_some_and(|link| link.peer_ended_lately(now)) && self.first.connections() == 0;
+        let is_down = self.peer_watch.is_down(now, is_up, has_ended, || pair.heard());
         if is_up && !std::mem::replace(&mut self.peer_is_up, is_up) {
             self.first.on_gateway(Gateway::peer_is_back);
         }

@@ -16,6 +16,8 @@ const LEFT: ArpOperation = ArpOperation::Other(25);
 const INTERVAL: Span = Span::from_millis(200);
 /// For so long after the last question of a peer it is about to end: five questions may be lost.
 const MAX_SILENCE: Span = Span::from_millis(1_200);
+/// For so long after it paths that fail are taken for its end: longer than it takes for them to fail.
+const LATELY: Span = Span::from_secs(5);
 /// For so long an answer is waited for; longer than the round trip of two satellite links.
 const MAX_WAIT: Span = Span::from_secs(2);
 
@@ -50,6 +52,10 @@ impl PeerEnd {
     /// The peer is about to end.
     pub fn peer_ends(&self, now: Instant) -> bool {
         self.peer.is_some_and(|heard| now.since(heard) < MAX_SILENCE)
+    }
+    /// The peer was about to end not long ago.
+    pub fn peer_ended_lately(&self, now: Instant) -> bool {
+        self.peer.is_some_and(|heard| now.since(heard) < LATELY)
     }
     /// This gateway has so many connections.
     pub fn set_left(&mut self, left: usize) {
@@ -117,7 +123,8 @@ mod tests {
             assert_eq!(own.is_done(at(ms + 50)), done, "{ms}");
         }
         assert!(peer.peer_ends(at(1_500)) && !peer.peer_ends(at(1_600)));
-        assert!(!own.peer_ends(at(0)) && !peer.is_done(at(9_999)));
+        assert!(peer.peer_ended_lately(at(5_399)) && !peer.peer_ended_lately(at(5_400)));
+        assert!(!own.peer_ended_lately(at(400)) && !own.peer_ends(at(0)) && !peer.is_done(at(9_999)));
         // Silence, from the begin or after an answer.
         let mut alone = PeerEnd::default();
         alone.begin(at(100));

@@ -94,6 +94,10 @@ impl PeerLink {
     pub fn peer_ends(&self, now: Instant) -> bool {
         self.end.peer_ends(now)
     }
+    /// The peer has said that it ends, in the last 5 s.
+    pub fn peer_ended_lately(&self, now: Instant) -> bool {
+        self.end.peer_ended_lately(now)
+    }
     /// If both gateways end: the peer ends last, so this one hands its connections over first.
     pub fn peer_is_last(&self) -> bool {
         self.peer.address < self.own.address

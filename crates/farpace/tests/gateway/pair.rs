@@ -282,6 +282,9 @@ fn a_stop_and_a_start_of_either_gateway_lose_nothing() {
         for end in ends {
             assert_eq!((&end["connections"], &end["cut"]), (&0.into(), &0.into()), "{ended:?}: {end}");
         }
+        if let [one] = ended {
+            sites.until(1 - one, "the peer is down", |status| status["peer"]["caught"] == false);
+        }
         senders.into_iter().for_each(|sender| sender.join().unwrap());
         readers.into_iter().for_each(|reader| reader.join().unwrap());
         for at in ended.iter().rev() {
