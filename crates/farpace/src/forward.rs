@@ -68,12 +68,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut listeners = args.rules.iter().map(open).collect::<Result<Vec<_>>>()?;
     let options = args.stack.options(None)?;
     let port = args.ssh.port.map_or(String::new(), |port| format!(" --port {port}"));
-    let mut end = args.ssh.program().start(&args.host, &format!("perf --stdio-control{port}"))?;
-    if end.greeting.is_none() {
-        let code = end.child.wait().ok().and_then(|status| status.code());
-        terminal::note(&format!("error: {}", args.ssh.program().why_not(&args.host, code)));
-        return Ok(ExitCode::from(terminal::FAILED));
-    }
+    let mut end = match args.ssh.program().start(&args.host, &format!("perf --stdio-control{port}"))? {
+        Ok(end) => end,
+        Err(why) => return Ok(args.ssh.without(&args.host, why)),
+    };
     let reached = match end.reach(Service::Forward, args.stack.ways(), &options, &args.links.via) {
         Ok(reached) => reached,
         Err(error) => {

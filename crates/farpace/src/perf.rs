@@ -95,12 +95,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(ticket) => (reach(&ticket, Service::Perf, args.stack.ways(), &options, &args.links.via), None),
         None => {
             let port = args.ssh.port.map_or(String::new(), |port| format!(" --port {port}"));
-            let mut end = args.ssh.program().start(host, &format!("perf --stdio-control{port}"))?;
-            if end.greeting.is_none() {
-                let code = end.child.wait().ok().and_then(|status| status.code());
-                terminal::note(&format!("error: {}", args.ssh.program().why_not(host, code)));
-                return Ok(ExitCode::from(terminal::FAILED));
-            }
+            let mut end = match args.ssh.program().start(host, &format!("perf --stdio-control{port}"))? {
+                Ok(end) => end,
+                Err(why) => return Ok(args.ssh.without(host, why)),
+            };
             (end.reach(Service::Perf, args.stack.ways(), &options, &args.links.via), Some(end))
         }
     };

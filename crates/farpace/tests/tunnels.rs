@@ -223,6 +223,37 @@ fn a_test_that_stands_still_can_be_interrupted() {
     }
 }
 
+/// Breaks: while ssh does not get anywhere, the command cannot be interrupted.
+#[test]
+fn a_command_whose_ssh_hangs_can_be_interrupted() {
+    let tools = tempfile::tempdir().unwrap();
+    let script = tools.path().join("fake-ssh");
+    fs::write(&script, "#!/bin/sh\nexec sleep 300\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let film = tools.path().join("film");
+    fs::write(&film, "film").unwrap();
+    for args in [
+        &["copy", film.to_str().unwrap(), "me@127.0.0.1:there"][..],
+        &["forward", "-L", &format!("{}:127.0.0.1:1", free_port()), "me@127.0.0.1"],
+        &["perf", "me@127.0.0.1"],
+    ] {
+        let mut child = farpace(&script.display().to_string(), args).stdin(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let end = Instant::now() + Duration::from_secs(15);
+        let code = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None if Instant::now() > end => break None,
+                None => std::thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        let _ = child.kill();
+        let _ = child.wait();
+        assert_eq!(code, Some(130), "{args:?}");
+    }
+}
+
 /// Breaks: several paths carry nothing, or one of them is never used, or a path that is not there is not
 /// told.
 #[test]

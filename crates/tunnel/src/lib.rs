@@ -46,7 +46,7 @@ mod tls;
 mod words;
 
 pub use beside::beside_ssh;
-pub use control::{Greeting, greeting, hear, hear_word, open_gate, serve_near_end};
+pub use control::{Greeting, NoFarEnd, greeting, hear_word, open_gate, serve_near_end};
 pub use gate::{Gate, GateArgs};
 pub use going::going;
 pub use own_addresses::list as own_addresses;
