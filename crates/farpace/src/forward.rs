@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
 use farpace_transfer::kernel;
-use farpace_tunnel::forward::{ForwardRule, carry, refuse};
-use farpace_tunnel::{ReachedEnd, Service, named_at};
+use farpace_tunnel::forward::{ForwardRule, carry, outage, refuse};
+use farpace_tunnel::{OutageWatch, ReachedEnd, Service, named_at};
 use std::net::TcpListener;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -101,7 +101,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let (forwarding, rule) = (forwarding.clone(), rule.clone());
         Builder::new().spawn(move || forwarding.accept(&listener, &rule))?;
     }
+    let mut outages = OutageWatch::default();
     while !forwarding.is_over() {
+        if let Some(news) = outages.look(forwarding.reached.unanswered()) {
+            terminal::note(&outage(&args.host, news));
+        }
         // ssh ends when the far end does.
         if !matches!(end.child.try_wait(), Ok(None)) {
             forwarding.gone.store(true, Ordering::Relaxed);

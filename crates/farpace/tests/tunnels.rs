@@ -223,6 +223,46 @@ fn a_test_that_stands_still_can_be_interrupted() {
     }
 }
 
+/// Breaks: a forwarded port falls silent with its tunnel and nobody is told why, or the user is told again
+/// and again, or not that it is over; or connections do not survive a short outage.
+#[test]
+fn an_outage_of_a_forwarding_tunnel_is_told() {
+    let tools = tempfile::tempdir().unwrap();
+    let (script, number) = (tools.path().join("fake-ssh"), tools.path().join("pid"));
+    fs::write(&script, format!("#!/bin/sh\nshift\necho $$ > {}\nexec $*\n", number.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free_port();
+    let rule = format!("{port}:127.0.0.1:{}", server.local_addr().unwrap().port());
+    let args = ["forward", "-L", &rule, "--stack", "farpace", "me@127.0.0.1"];
+    let mut command = farpace(&script.display().to_string(), &args);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+    let running = Running(child);
+    assert!(errors.by_ref().any(|line| line.unwrap().contains("leads to")));
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.write_all(b"hello").unwrap();
+    let (mut served, _) = server.accept().unwrap();
+    served.read_exact(&mut [0; 5]).unwrap();
+    let far = fs::read_to_string(&number).unwrap();
+    let signal = |signal: &str| {
+        assert!(Command::new("kill").args([signal, far.trim()]).status().unwrap().success());
+    };
+    signal("-STOP");
+    client.write_all(b"again").unwrap();
+    let told = errors.next().unwrap().unwrap();
+    // Longer than it takes to be told twice.
+    std::thread::sleep(Duration::from_secs(2));
+    signal("-CONT");
+    let over = errors.next().unwrap().unwrap();
+    assert!(told.starts_with("No answer from me@127.0.0.1 for 5 s: open connections wait"), "{told}");
+    assert!(told.contains("new ones are reset after 20 s"), "{told}");
+    assert!(over.starts_with("me@127.0.0.1 answers again, after "), "{over}");
+    served.read_exact(&mut [0; 5]).unwrap();
+    drop(running);
+    assert_eq!(errors.next().map(Result::unwrap), None);
+}
+
 /// Breaks: while ssh does not get anywhere, the command cannot be interrupted.
 #[test]
 fn a_command_whose_ssh_hangs_can_be_interrupted() {
