@@ -458,6 +458,27 @@ fn a_full_disk_is_told_to_the_sender() {
     assert!(!out.contains("\"spared_bytes\": 0"), "{out}");
 }
 
+/// Breaks: who has no inodes left is told neither that nor which file has failed, and looks for free bytes.
+#[test]
+fn a_disk_without_inodes_is_told_to_the_sender() {
+    let Folders { here, .. } = folders();
+    fs::create_dir(here.path().join("many")).unwrap();
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        fs::write(here.path().join("many").join(name), name).unwrap();
+    }
+    let script = "
+        ip link set lo up
+        mkdir disk; mount -t tmpfs -o size=9m,nr_inodes=5 tmpfs disk
+        \"$FARPACE\" recv --insecure --token t --dir disk --once --listen 127.0.0.1:7077 2>recv.log &
+        until grep -q Receiving recv.log; do sleep 0.05; done
+        code=0; \"$FARPACE\" send --insecure --token t many 127.0.0.1:7077 || code=$?
+        echo code $code";
+    let Some((code, out, errors)) = as_root(script, here.path()) else { return };
+    assert!(code == 0 && out.contains("code 1\n"), "{out}{errors}");
+    assert!(errors.contains(": many/d: the disk has no room, or no inode"), "{errors}");
+    assert!(errors.contains("free some space: what has arrived is kept"), "{errors}");
+}
+
 /// Breaks: farpace's own TCP as the carrier, to itself and to the kernel's.
 #[test]
 fn farpace_carries_to_farpace_and_to_the_kernel() {
@@ -818,10 +839,17 @@ fn what_could_not_be_looked_at_is_not_deleted() {
     }
     let args =
         ["copy", "--ssh-command", &ssh, "--remote-command", FARPACE, "--delete", "site", "127.0.0.1:."];
+    // A dry run says the same, to programs, too.
+    let (code, out, errors) = run(here.path(), &[&args[..], &["-n", "--json"]].concat());
+    let got: Value = serde_json::from_str(&out).unwrap();
+    assert!(code == 1 && got["dry_run"] == true && got["failed"] == 2, "{code}: {out}{errors}");
+    assert_eq!(got["problems"][0]["path"], "site/sub/pipe");
     let (code, _, errors) = run(here.path(), &args);
     assert!(code == 1 && errors.contains("neither file, directory nor link"), "{code}: {errors}");
     assert!(!there.path().join("site/extra").exists(), "{errors}");
     assert!(there.path().join("site/sub/extra").exists(), "{errors}");
+    assert!(errors.contains("site/sub: nothing is deleted in it"), "{errors}");
+    assert!(!errors.contains("site: nothing is deleted"), "{errors}");
 }
 
 /// Breaks: a copy from another machine that is incomplete ends as if all were there; `--or-scp` replaces
