@@ -636,9 +636,14 @@ fn the_list_of_processes_shows_no_keys() {
     fs::write(here.path().join("ticket"), format!("{}\n", receiver.ticket)).unwrap();
     let by_file = told(encrypted(here.path(), &["send", "film", "@ticket"]).output().unwrap());
     assert_eq!(by_file.0, 0, "{by_file:?}");
-    let mut by_variable = encrypted(here.path(), &["send", "film"]);
-    let by_variable = told(by_variable.env("FARPACE_TICKET", &receiver.ticket).output().unwrap());
-    assert_eq!(by_variable.0, 0, "{by_variable:?}");
+    fs::write(here.path().join("other"), "other").unwrap();
+    fs::write(here.path().join("third"), "third").unwrap();
+    for files in [&["other"][..], &["film", "third"]] {
+        let mut by_variable = encrypted(here.path(), &[&["send"], files].concat());
+        let by_variable = told(by_variable.env("FARPACE_TICKET", &receiver.ticket).output().unwrap());
+        assert!(by_variable.0 == 0 && by_variable.1.contains("sent 1 file"), "{by_variable:?}");
+    }
+    assert!(there.path().join("other").exists() && there.path().join("third").exists());
 }
 
 /// Breaks: an interrupted transfer through a tunnel begins anew, or the same key file makes another ticket.
