@@ -181,7 +181,7 @@ fn an_interrupted_sender_and_receiver_go_on_from_there() {
     // All go to one port: by that a sender without token is known again.
     let mut at = "127.0.0.1:0".to_owned();
     for interrupt_receiver in [false, true] {
-        let receiver = Receiver::start_at(there.path(), &at, &["--once"]);
+        let receiver = Receiver::start_at(there.path(), &at, &["--once", "--json"]);
         at.clone_from(&receiver.port);
         let mut command = farpace(here.path(), &["send", "film", &receiver.port, "--limit", "20mbit"]);
         let sender = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -193,6 +193,11 @@ fn an_interrupted_sender_and_receiver_go_on_from_there() {
             assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
         }
         let (sent, received) = (told(sender.wait_with_output().unwrap()), receiver.end());
+        let line: Value = serde_json::from_str(&received.1).unwrap();
+        let why =
+            if interrupt_receiver { "interrupted" } else { "the other side says: the sender was stopped" };
+        assert!(line["complete"] == false && line["error"] == why, "{line}");
+        assert!(line["from"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
         let (stopped, other) = if interrupt_receiver { (received, sent) } else { (sent, received) };
         assert!(stopped.0 == 130 && stopped.2.contains("to go on from there"), "{stopped:?}");
         assert!(other.0 == 1 && other.2.contains("was stopped"), "{other:?}");

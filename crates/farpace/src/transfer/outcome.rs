@@ -200,6 +200,13 @@ pub fn received(
     Ok(counts.code())
 }
 
+/// Tells programs that a transfer from `peer` ended early.
+pub fn ended_early(error: &TransferError, peer: &str) {
+    let value = json!({ "complete": false, "error": error.to_string(), "from": peer });
+    // Whoever does not read it is told on standard error.
+    let _ = terminal::print(&format!("{value}\n"));
+}
+
 /// Tells why a transfer ended early, and what to do. 130 if it was stopped here, otherwise 1.
 pub fn failure(error: &TransferError, peer: &str, json: bool) -> ExitCode {
     terminal::note(&server::why(error, peer));
