@@ -294,6 +294,31 @@ fn a_command_whose_ssh_hangs_can_be_interrupted() {
     }
 }
 
+/// Breaks: a test whose far end was killed waits for a minute, blames the path, and calls it wrong usage.
+#[test]
+fn a_test_ends_with_its_far_end() {
+    let tools = tempfile::tempdir().unwrap();
+    let (script, number) = (tools.path().join("fake-ssh"), tools.path().join("pid"));
+    fs::write(&script, format!("#!/bin/sh\nshift\necho $$ > {}\nexec $*\n", number.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    for way in [&["--time", "40"][..], &["--time", "40", "--reverse"]] {
+        let args = [&["perf", "127.0.0.1"], way].concat();
+        let mut command = farpace(&script.display().to_string(), &args);
+        let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        let far = fs::read_to_string(&number).unwrap();
+        assert!(Command::new("kill").args(["-KILL", far.trim()]).status().unwrap().success());
+        let begun = Instant::now();
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(1) && errors.contains("the far end is gone"),
+            "{way:?}: {errors}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(20), "{way:?}: {:?}", begun.elapsed());
+    }
+}
+
 /// Breaks: several paths carry nothing, or one of them is never used, or a path that is not there is not
 /// told.
 #[test]

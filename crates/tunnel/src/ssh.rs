@@ -9,6 +9,7 @@ use farpace_transfer::kernel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Between two looks at whether the user has stopped the command.
@@ -153,6 +154,11 @@ impl SshEnd {
         let reached = reach(&ticket, service, choice, options, via)?;
         self.input.write_all(b"ticket\n").context("the connection of ssh broke")?;
         Ok(reached)
+    }
+    /// True if ssh has ended, as it does when the far end has.
+    pub fn is_gone(end: &Mutex<Option<SshEnd>>) -> bool {
+        let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
+        end.as_mut().is_some_and(|end| !matches!(end.child.try_wait(), Ok(None)))
     }
     /// Ends it: it hears the end of its input, and is killed if that is not enough.
     pub fn end(mut self) {
