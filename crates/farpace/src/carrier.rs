@@ -1,10 +1,12 @@
 //! Arguments that say how the other end is reached: by which ssh, over which links, and by whose TCP.
 
+use crate::terminal;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use farpace_live::socket::SocketOptions;
-use farpace_tunnel::{CONNECT_TIME, CarrierChoice, SshProgram, Via};
+use farpace_tunnel::{CONNECT_TIME, CarrierChoice, NoFarEnd, SshProgram, Via};
 use farpace_units::Rate;
+use std::process::ExitCode;
 
 /// How the far end is started.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,6 +26,14 @@ impl SshArgs {
     /// The two programs.
     pub fn program(&self) -> SshProgram<'_> {
         SshProgram { ssh_command: &self.ssh_command, remote_command: &self.remote_command }
+    }
+    /// Says why there is no far end.
+    pub fn without(&self, host: &str, why: NoFarEnd) -> ExitCode {
+        if why == NoFarEnd::Interrupted {
+            return ExitCode::from(terminal::INTERRUPTED);
+        }
+        terminal::note(&format!("error: {}", self.program().why_not(host, why)));
+        ExitCode::from(terminal::FAILED)
     }
 }
 

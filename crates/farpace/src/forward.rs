@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
 use farpace_transfer::kernel;
-use farpace_tunnel::forward::{ForwardRule, carry, refuse};
-use farpace_tunnel::{ReachedEnd, Service, named_at};
+use farpace_tunnel::forward::{ForwardRule, carry, outage, refuse};
+use farpace_tunnel::{OutageWatch, ReachedEnd, Service, named_at};
 use std::net::TcpListener;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -68,12 +68,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut listeners = args.rules.iter().map(open).collect::<Result<Vec<_>>>()?;
     let options = args.stack.options(None)?;
     let port = args.ssh.port.map_or(String::new(), |port| format!(" --port {port}"));
-    let mut end = args.ssh.program().start(&args.host, &format!("perf --stdio-control{port}"))?;
-    if end.greeting.is_none() {
-        let code = end.child.wait().ok().and_then(|status| status.code());
-        terminal::note(&format!("error: {}", args.ssh.program().why_not(&args.host, code)));
-        return Ok(ExitCode::from(terminal::FAILED));
-    }
+    let mut end = match args.ssh.program().start(&args.host, &format!("perf --stdio-control{port}"))? {
+        Ok(end) => end,
+        Err(why) => return Ok(args.ssh.without(&args.host, why)),
+    };
     let reached = match end.reach(Service::Forward, args.stack.ways(), &options, &args.links.via) {
         Ok(reached) => reached,
         Err(error) => {
@@ -103,7 +101,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let (forwarding, rule) = (forwarding.clone(), rule.clone());
         Builder::new().spawn(move || forwarding.accept(&listener, &rule))?;
     }
+    let mut outages = OutageWatch::default();
     while !forwarding.is_over() {
+        if let Some(news) = outages.look(forwarding.reached.unanswered()) {
+            terminal::note(&outage(&args.host, news));
+        }
         // ssh ends when the far end does.
         if !matches!(end.child.try_wait(), Ok(None)) {
             forwarding.gone.store(true, Ordering::Relaxed);

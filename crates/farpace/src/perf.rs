@@ -7,9 +7,10 @@ use anyhow::{Context, Result};
 use farpace_process::interrupt;
 use farpace_report::number;
 use farpace_tunnel::perf::{MAX_SECONDS, PerfResult, PerfState, PerfTest};
-use farpace_tunnel::{LinkRates, PathFacts, Service, hide_words, reach, size, speed, ticket_of};
+use farpace_tunnel::{LinkRates, PathFacts, Service, SshEnd, hide_words, reach, size, speed, ticket_of};
 use farpace_units::Rate;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const AFTER_HELP: &str = "\
@@ -25,7 +26,7 @@ measurements.
 
 Exit codes:
   0    measured
-  1    the far end cannot be reached
+  1    the far end cannot be reached, or is gone
   2    wrong usage
   130  interrupted";
 
@@ -95,12 +96,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(ticket) => (reach(&ticket, Service::Perf, args.stack.ways(), &options, &args.links.via), None),
         None => {
             let port = args.ssh.port.map_or(String::new(), |port| format!(" --port {port}"));
-            let mut end = args.ssh.program().start(host, &format!("perf --stdio-control{port}"))?;
-            if end.greeting.is_none() {
-                let code = end.child.wait().ok().and_then(|status| status.code());
-                terminal::note(&format!("error: {}", args.ssh.program().why_not(host, code)));
-                return Ok(ExitCode::from(terminal::FAILED));
-            }
+            let mut end = match args.ssh.program().start(host, &format!("perf --stdio-control{port}"))? {
+                Ok(end) => end,
+                Err(why) => return Ok(args.ssh.without(host, why)),
+            };
             (end.reach(Service::Perf, args.stack.ways(), &options, &args.links.via), Some(end))
         }
     };
@@ -116,15 +115,24 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         terminal::note(&format!("By {}.", reached.why));
     }
     let show = |bytes, elapsed, path, rates: &LinkRates| args.show(bytes, elapsed, path, rates);
-    let test = PerfTest { reverse: args.reverse, seconds: args.time, limit: args.limit, show: &show };
+    let end = Mutex::new(end);
+    let is_gone = || SshEnd::is_gone(&end);
+    let (reverse, seconds, limit) = (args.reverse, args.time, args.limit);
+    let test = PerfTest { reverse, seconds, limit, show: &show, is_gone: &is_gone };
     let result = test.run(&reached);
-    if let Some(end) = end {
+    if let Some(end) = end.into_inner().unwrap_or_else(PoisonError::into_inner) {
         end.end();
     }
     if interrupt::asked() {
         return Ok(ExitCode::from(terminal::INTERRUPTED));
     }
-    let result = result?;
+    let result = match result {
+        Ok(result) => result,
+        Err(error) => {
+            terminal::complain(&error);
+            return Ok(ExitCode::from(terminal::FAILED));
+        }
+    };
     if args.json {
         terminal::print_json(&serde_json::to_value(&result)?)?;
     } else {

@@ -181,7 +181,7 @@ fn an_interrupted_sender_and_receiver_go_on_from_there() {
     // All go to one port: by that a sender without token is known again.
     let mut at = "127.0.0.1:0".to_owned();
     for interrupt_receiver in [false, true] {
-        let receiver = Receiver::start_at(there.path(), &at, &["--once"]);
+        let receiver = Receiver::start_at(there.path(), &at, &["--once", "--json"]);
         at.clone_from(&receiver.port);
         let mut command = farpace(here.path(), &["send", "film", &receiver.port, "--limit", "20mbit"]);
         let sender = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -193,6 +193,11 @@ fn an_interrupted_sender_and_receiver_go_on_from_there() {
             assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
         }
         let (sent, received) = (told(sender.wait_with_output().unwrap()), receiver.end());
+        let line: Value = serde_json::from_str(&received.1).unwrap();
+        let why =
+            if interrupt_receiver { "interrupted" } else { "the other side says: the sender was stopped" };
+        assert!(line["complete"] == false && line["error"] == why, "{line}");
+        assert!(line["from"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
         let (stopped, other) = if interrupt_receiver { (received, sent) } else { (sent, received) };
         assert!(stopped.0 == 130 && stopped.2.contains("to go on from there"), "{stopped:?}");
         assert!(other.0 == 1 && other.2.contains("was stopped"), "{other:?}");
@@ -458,6 +463,27 @@ fn a_full_disk_is_told_to_the_sender() {
     assert!(!out.contains("\"spared_bytes\": 0"), "{out}");
 }
 
+/// Breaks: who has no inodes left is told neither that nor which file has failed, and looks for free bytes.
+#[test]
+fn a_disk_without_inodes_is_told_to_the_sender() {
+    let Folders { here, .. } = folders();
+    fs::create_dir(here.path().join("many")).unwrap();
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        fs::write(here.path().join("many").join(name), name).unwrap();
+    }
+    let script = "
+        ip link set lo up
+        mkdir disk; mount -t tmpfs -o size=9m,nr_inodes=5 tmpfs disk
+        \"$FARPACE\" recv --insecure --token t --dir disk --once --listen 127.0.0.1:7077 2>recv.log &
+        until grep -q Receiving recv.log; do sleep 0.05; done
+        code=0; \"$FARPACE\" send --insecure --token t many 127.0.0.1:7077 || code=$?
+        echo code $code";
+    let Some((code, out, errors)) = as_root(script, here.path()) else { return };
+    assert!(code == 0 && out.contains("code 1\n"), "{out}{errors}");
+    assert!(errors.contains(": many/d: the disk has no room, or no inode"), "{errors}");
+    assert!(errors.contains("free some space: what has arrived is kept"), "{errors}");
+}
+
 /// Breaks: farpace's own TCP as the carrier, to itself and to the kernel's.
 #[test]
 fn farpace_carries_to_farpace_and_to_the_kernel() {
@@ -615,9 +641,14 @@ fn the_list_of_processes_shows_no_keys() {
     fs::write(here.path().join("ticket"), format!("{}\n", receiver.ticket)).unwrap();
     let by_file = told(encrypted(here.path(), &["send", "film", "@ticket"]).output().unwrap());
     assert_eq!(by_file.0, 0, "{by_file:?}");
-    let mut by_variable = encrypted(here.path(), &["send", "film"]);
-    let by_variable = told(by_variable.env("FARPACE_TICKET", &receiver.ticket).output().unwrap());
-    assert_eq!(by_variable.0, 0, "{by_variable:?}");
+    fs::write(here.path().join("other"), "other").unwrap();
+    fs::write(here.path().join("third"), "third").unwrap();
+    for files in [&["other"][..], &["film", "third"]] {
+        let mut by_variable = encrypted(here.path(), &[&["send"], files].concat());
+        let by_variable = told(by_variable.env("FARPACE_TICKET", &receiver.ticket).output().unwrap());
+        assert!(by_variable.0 == 0 && by_variable.1.contains("sent 1 file"), "{by_variable:?}");
+    }
+    assert!(there.path().join("other").exists() && there.path().join("third").exists());
 }
 
 /// Breaks: an interrupted transfer through a tunnel begins anew, or the same key file makes another ticket.
@@ -818,10 +849,17 @@ fn what_could_not_be_looked_at_is_not_deleted() {
     }
     let args =
         ["copy", "--ssh-command", &ssh, "--remote-command", FARPACE, "--delete", "site", "127.0.0.1:."];
+    // A dry run says the same, to programs, too.
+    let (code, out, errors) = run(here.path(), &[&args[..], &["-n", "--json"]].concat());
+    let got: Value = serde_json::from_str(&out).unwrap();
+    assert!(code == 1 && got["dry_run"] == true && got["failed"] == 2, "{code}: {out}{errors}");
+    assert_eq!(got["problems"][0]["path"], "site/sub/pipe");
     let (code, _, errors) = run(here.path(), &args);
     assert!(code == 1 && errors.contains("neither file, directory nor link"), "{code}: {errors}");
     assert!(!there.path().join("site/extra").exists(), "{errors}");
     assert!(there.path().join("site/sub/extra").exists(), "{errors}");
+    assert!(errors.contains("site/sub: nothing is deleted in it"), "{errors}");
+    assert!(!errors.contains("site: nothing is deleted"), "{errors}");
 }
 
 /// Breaks: a copy from another machine that is incomplete ends as if all were there; `--or-scp` replaces

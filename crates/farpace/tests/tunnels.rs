@@ -223,6 +223,102 @@ fn a_test_that_stands_still_can_be_interrupted() {
     }
 }
 
+/// Breaks: a forwarded port falls silent with its tunnel and nobody is told why, or the user is told again
+/// and again, or not that it is over; or connections do not survive a short outage.
+#[test]
+fn an_outage_of_a_forwarding_tunnel_is_told() {
+    let tools = tempfile::tempdir().unwrap();
+    let (script, number) = (tools.path().join("fake-ssh"), tools.path().join("pid"));
+    fs::write(&script, format!("#!/bin/sh\nshift\necho $$ > {}\nexec $*\n", number.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free_port();
+    let rule = format!("{port}:127.0.0.1:{}", server.local_addr().unwrap().port());
+    let args = ["forward", "-L", &rule, "--stack", "farpace", "me@127.0.0.1"];
+    let mut command = farpace(&script.display().to_string(), &args);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+    let running = Running(child);
+    assert!(errors.by_ref().any(|line| line.unwrap().contains("leads to")));
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.write_all(b"hello").unwrap();
+    let (mut served, _) = server.accept().unwrap();
+    served.read_exact(&mut [0; 5]).unwrap();
+    let far = fs::read_to_string(&number).unwrap();
+    let signal = |signal: &str| {
+        assert!(Command::new("kill").args([signal, far.trim()]).status().unwrap().success());
+    };
+    signal("-STOP");
+    client.write_all(b"again").unwrap();
+    let told = errors.next().unwrap().unwrap();
+    // Longer than it takes to be told twice.
+    std::thread::sleep(Duration::from_secs(2));
+    signal("-CONT");
+    let over = errors.next().unwrap().unwrap();
+    assert!(told.starts_with("No answer from me@127.0.0.1 for 5 s: open connections wait"), "{told}");
+    assert!(told.contains("new ones are reset after 20 s"), "{told}");
+    assert!(over.starts_with("me@127.0.0.1 answers again, after "), "{over}");
+    served.read_exact(&mut [0; 5]).unwrap();
+    drop(running);
+    assert_eq!(errors.next().map(Result::unwrap), None);
+}
+
+/// Breaks: while ssh does not get anywhere, the command cannot be interrupted.
+#[test]
+fn a_command_whose_ssh_hangs_can_be_interrupted() {
+    let tools = tempfile::tempdir().unwrap();
+    let script = tools.path().join("fake-ssh");
+    fs::write(&script, "#!/bin/sh\nexec sleep 300\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let film = tools.path().join("film");
+    fs::write(&film, "film").unwrap();
+    for args in [
+        &["copy", film.to_str().unwrap(), "me@127.0.0.1:there"][..],
+        &["forward", "-L", &format!("{}:127.0.0.1:1", free_port()), "me@127.0.0.1"],
+        &["perf", "me@127.0.0.1"],
+    ] {
+        let mut child = farpace(&script.display().to_string(), args).stdin(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let end = Instant::now() + Duration::from_secs(15);
+        let code = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None if Instant::now() > end => break None,
+                None => std::thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        let _ = child.kill();
+        let _ = child.wait();
+        assert_eq!(code, Some(130), "{args:?}");
+    }
+}
+
+/// Breaks: a test whose far end was killed waits for a minute, blames the path, and calls it wrong usage.
+#[test]
+fn a_test_ends_with_its_far_end() {
+    let tools = tempfile::tempdir().unwrap();
+    let (script, number) = (tools.path().join("fake-ssh"), tools.path().join("pid"));
+    fs::write(&script, format!("#!/bin/sh\nshift\necho $$ > {}\nexec $*\n", number.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    for way in [&["--time", "40"][..], &["--time", "40", "--reverse"]] {
+        let args = [&["perf", "127.0.0.1"], way].concat();
+        let mut command = farpace(&script.display().to_string(), &args);
+        let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        let far = fs::read_to_string(&number).unwrap();
+        assert!(Command::new("kill").args(["-KILL", far.trim()]).status().unwrap().success());
+        let begun = Instant::now();
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(1) && errors.contains("the far end is gone"),
+            "{way:?}: {errors}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(20), "{way:?}: {:?}", begun.elapsed());
+    }
+}
+
 /// Breaks: several paths carry nothing, or one of them is never used, or a path that is not there is not
 /// told.
 #[test]

@@ -74,6 +74,8 @@ enum ReceiverStep {
         mark: (u16, FileTime),
         /// What the sender has in it, if the rest is to go; none within: too much to remember.
         names: Option<Option<BTreeSet<OsString>>>,
+        /// All that is in it there was sent.
+        whole: bool,
     },
 }
 
@@ -399,12 +401,11 @@ impl ReceiveJob<'_> {
                 TransferMessage::Seal { whole, path, mode, modified } => {
                     match offers.unsealed.remove(&path) {
                         Some(seal) => {
-                            // What is in it here, and the sender could not look at, stays.
-                            let names = offers.names.remove(&path).filter(|_| whole);
+                            let names = offers.names.remove(&path);
                             let mark = (mode, modified);
                             if seal != DirectorySeal::Nothing || names.is_some() {
                                 let peer = peer.clone();
-                                pass(ReceiverStep::Seal { path, peer, seal, mark, names })?;
+                                pass(ReceiverStep::Seal { path, peer, seal, mark, names, whole })?;
                             }
                         }
                         None => return Err(TransferError::Protocol("a directory that was not offered")),
@@ -583,6 +584,11 @@ impl ReceiveJob<'_> {
                 ReceiverStep::Begin { index, wanted, peer, offset } => {
                     let name = wanted.entry.path.to_string();
                     let partial = shared.disk.on(|| self.place.open(*wanted, &peer, offset));
+                    // A fault that ends all is told without the file's name.
+                    let partial = partial.map_err(|fault| match fault.is_fatal() {
+                        true => TransferFault::new(fault.code, format_args!("{name}: {fault}")),
+                        false => fault,
+                    });
                     at = Some(Writing { index, name, partial, is_told: false });
                     at.as_mut().and_then(|writing| self.tell_early(writing, out))
                 }
@@ -614,8 +620,8 @@ impl ReceiveJob<'_> {
                 ReceiverStep::Abandon(fault) => {
                     at.take().and_then(|writing| self.finish(writing, ReceivedContent::Abandoned(fault), out))
                 }
-                ReceiverStep::Seal { path, peer, seal, mark, names } => {
-                    self.remove(&path, &peer, names);
+                ReceiverStep::Seal { path, peer, seal, mark, names, whole } => {
+                    self.remove(&path, &peer, names, whole);
                     self.place.seal(&path, &peer, seal, mark);
                     None
                 }
@@ -637,13 +643,18 @@ impl ReceiveJob<'_> {
     }
 
     /// Removes from a directory what the sender does not have.
-    fn remove(&self, path: &RelPath, peer: &Peer, names: Option<Option<BTreeSet<OsString>>>) {
+    fn remove(&self, path: &RelPath, peer: &Peer, names: Option<Option<BTreeSet<OsString>>>, whole: bool) {
         let fault = match names {
             None => return,
             Some(None) => {
                 let text = format!("more than {MAX_REMEMBERED} names: nothing is deleted in it");
                 Some(TransferFault::new(Code::Limit, text))
             }
+            // What is in it here, and the sender could not look at, stays.
+            Some(Some(keep)) if !whole => self.place.has_others(path, peer, &keep).then(|| {
+                let text = "nothing is deleted in it, because something in it was not sent";
+                TransferFault::new(Code::Other, text)
+            }),
             Some(Some(keep)) => {
                 let mut told = |gone: &RelPath| {
                     self.tally(|tally| {

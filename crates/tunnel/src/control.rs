@@ -33,6 +33,8 @@ const ARRIVAL: Duration = Duration::from_secs(60);
 /// After ssh has ended a transfer on which nothing moves for so long is over: its near end was killed, and
 /// may come again. One that moves has only lost ssh, as at a change of networks.
 const ALONE: Duration = Duration::from_secs(5);
+/// Lines that a login script may print before it says anything.
+pub(crate) const MAX_LINES: u32 = 1_000;
 /// Longest word that it hears.
 const MAX_WORD: usize = 16;
 
@@ -167,21 +169,35 @@ pub enum Greeting {
     Nowhere,
 }
 
-/// Reads what the far end says, after what the shell there may say first. None: it ended, or said something
-/// else.
-pub fn hear(from: &mut impl BufRead) -> Option<Greeting> {
+/// Why there is no far end after ssh was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoFarEnd {
+    /// ssh has ended, with this exit code; none: by a signal.
+    Ended(Option<i32>),
+    /// Too many lines came before farpace said anything.
+    Noise,
+    /// The user did not want to wait any longer.
+    Interrupted,
+}
+
+/// Reads what the far end says, after what the shell there may say first.
+///
+/// # Errors
+/// It ended, whose exit code is not known here, or said something else.
+pub(crate) fn hear(from: &mut impl BufRead) -> Result<Greeting, NoFarEnd> {
     // What a login script prints is borne, within limits.
-    for _ in 0..1_000 {
+    for _ in 0..MAX_LINES {
         let mut line = Vec::new();
-        from.take(8_192).read_until(b'\n', &mut line).ok().filter(|n| *n > 0)?;
+        let n = from.take(8_192).read_until(b'\n', &mut line);
+        n.ok().filter(|n| *n > 0).ok_or(NoFarEnd::Ended(None))?;
         let text = String::from_utf8_lossy(&line);
         let Some(rest) = text.trim_end().strip_prefix(GREETING) else { continue };
         return match rest.trim() {
-            "-" => Some(Greeting::Nowhere),
-            ticket => Some(Greeting::Ticket(Box::new(ticket.parse().ok()?))),
+            "-" => Ok(Greeting::Nowhere),
+            ticket => Ok(Greeting::Ticket(Box::new(ticket.parse().map_err(|_| NoFarEnd::Ended(None))?))),
         };
     }
-    None
+    Err(NoFarEnd::Noise)
 }
 
 #[cfg(test)]
@@ -195,11 +211,11 @@ mod tests {
             TicketIdentity::generate().unwrap().ticket(vec!["10.0.0.5:4711".parse().unwrap()], b"key");
         let said = format!("Welcome!\nfarpace-copy 2 {ticket}\nrest");
         let mut said = said.as_bytes();
-        assert_eq!(hear(&mut said), Some(Greeting::Ticket(Box::new(ticket))));
+        assert_eq!(hear(&mut said), Ok(Greeting::Ticket(Box::new(ticket))));
         assert_eq!(said, b"rest");
-        assert_eq!(hear(&mut &b"farpace-copy 2 -\n"[..]), Some(Greeting::Nowhere));
-        assert_eq!(hear(&mut &b"sh: farpace: not found\n"[..]), None);
-        assert_eq!(hear(&mut &b"farpace-copy 2 farpace:h:1#AAAA\n"[..]), None);
-        assert_eq!(hear(&mut &b"farpace-copy 1 4711 abc 10.0.0.5\n"[..]), None);
+        assert_eq!(hear(&mut &b"farpace-copy 2 -\n"[..]), Ok(Greeting::Nowhere));
+        assert_eq!(hear(&mut &b"sh: farpace: not found\n"[..]), Err(NoFarEnd::Ended(None)));
+        assert_eq!(hear(&mut &b"farpace-copy 2 farpace:h:1#AAAA\n"[..]), Err(NoFarEnd::Ended(None)));
+        assert_eq!(hear(&mut &b"farpace-copy 1 4711 abc 10.0.0.5\n"[..]), Err(NoFarEnd::Ended(None)));
     }
 }

@@ -5,7 +5,7 @@
 //! follow both.
 
 use crate::relay::{RelayEnd, relay, reset_at_end};
-use crate::{ReachedEnd, SecureStream, Service, TransferStream, named_at};
+use crate::{CONNECT_TIME, OutageNews, ReachedEnd, SecureStream, Service, TransferStream, named_at};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use farpace_transfer::FramedStream;
 use std::io::{self, BufRead, BufReader, Read};
@@ -84,6 +84,18 @@ pub fn carry(tcp: TcpStream, reached: &ReachedEnd, rule: &ForwardRule) -> Result
     })?;
     ensure!(ended != RelayEnd::Cut, "the connection to the far end broke, and the client was reset");
     Ok(())
+}
+
+/// An outage of the tunnel, and what it means for connections.
+pub fn outage(host: &str, news: OutageNews) -> String {
+    match news {
+        OutageNews::Began(silent) => format!(
+            "No answer from {host} for {} s: open connections wait, and new ones are reset after {} s.",
+            silent.as_secs(),
+            CONNECT_TIME.as_secs()
+        ),
+        OutageNews::Ended(silent) => format!("{host} answers again, after {} s.", silent.as_secs()),
+    }
 }
 
 /// Resets a connection that there is no place for.

@@ -1,11 +1,8 @@
 //! How a transfer goes, in words.
 
+use crate::outage::SILENT;
 use crate::speed;
 use farpace_transfer::LineProgress;
-use std::time::Duration;
-
-/// A silence that is told.
-const SILENT: Duration = Duration::from_secs(3);
 
 /// Rate and remaining time by the last seconds, files, the file at hand, and whether anything moves.
 pub fn going(progress: &LineProgress) -> String {
@@ -28,6 +25,7 @@ pub fn going(progress: &LineProgress) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     /// Breaks: the remaining time is reckoned with what was there before, or an outage is not told.
     #[test]

@@ -16,7 +16,7 @@
 //! | one TLS stream | `tls` |
 //! | connections in the clear | `stack` |
 //! | what limits a connection | `probe` |
-//! | how a transfer goes, in words | `going` |
+//! | how a transfer goes, in words | `going`; outages of a tunnel: `outage` |
 //! | services | `server` for transfers, `forward`, `perf` |
 //! | one forwarded connection | `relay` |
 
@@ -28,6 +28,7 @@ pub mod forward;
 mod gate;
 mod going;
 pub mod identity;
+mod outage;
 mod own_addresses;
 mod paths;
 pub mod perf;
@@ -46,9 +47,10 @@ mod tls;
 mod words;
 
 pub use beside::beside_ssh;
-pub use control::{Greeting, greeting, hear, hear_word, open_gate, serve_near_end};
+pub use control::{Greeting, NoFarEnd, greeting, hear_word, open_gate, serve_near_end};
 pub use gate::{Gate, GateArgs};
 pub use going::going;
+pub use outage::{OutageNews, OutageWatch};
 pub use own_addresses::list as own_addresses;
 pub use paths::Via;
 pub use probe::{Explanation, PathFacts, TransferProbe, Watcher, explain};

@@ -30,6 +30,8 @@ const ROOM: usize = 256 << 10;
 const LOOK: Duration = Duration::from_millis(100);
 /// A test during which nothing arrives for longer is given up.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
+/// After the far end has ended, what is still on its way has so long without a byte.
+const GONE: Duration = Duration::from_secs(2);
 /// From this share of one core on a thread is what limits.
 const BUSY: f64 = 0.85;
 
@@ -111,6 +113,8 @@ pub struct PerfTest<'a> {
     pub limit: Option<Rate>,
     /// Called now and then.
     pub show: &'a PerfShow<'a>,
+    /// The far end is known to have ended.
+    pub is_gone: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl PerfTest<'_> {
@@ -179,7 +183,8 @@ impl PerfTest<'_> {
         watcher: Option<&Watcher>,
         work: impl FnOnce(&AtomicU64) -> Result<T>,
     ) -> Result<T> {
-        let (bytes, over, silent) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        let (bytes, over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (silent, gone) = (AtomicBool::new(false), AtomicBool::new(false));
         let (begun, rates) = (Stopwatch::start(), LinkRates::new(reached.statuses()));
         let watch = || {
             let (mut mark, mut since) = (0, Stopwatch::start());
@@ -196,7 +201,10 @@ impl PerfTest<'_> {
                 }
                 let is_silent = since.elapsed() > MAX_SILENCE;
                 silent.store(is_silent, Ordering::Relaxed);
-                if is_silent || interrupt::asked() {
+                // What it has sent before may still be on its way.
+                let is_gone = since.elapsed() > GONE && (self.is_gone)();
+                gone.store(is_gone, Ordering::Relaxed);
+                if is_silent || is_gone || interrupt::asked() {
                     return close();
                 }
             }
@@ -210,6 +218,9 @@ impl PerfTest<'_> {
         });
         if interrupt::asked() {
             bail!("interrupted");
+        }
+        if gone.load(Ordering::Relaxed) {
+            bail!("the far end is gone");
         }
         match silent.load(Ordering::Relaxed) {
             true => bail!("nothing came from the far end for {} s: the path is cut", MAX_SILENCE.as_secs()),

@@ -1,5 +1,6 @@
 //! Sizes and rates as people read them, and the rates of tunnels.
 
+use crate::outage::SILENT;
 use farpace_live::device::udp_tunnel::TunnelStatus;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -51,7 +52,12 @@ impl LinkRates {
             let rtt = rtt.map_or(String::new(), |rtt| {
                 format!(" {} ms", farpace_report::number(rtt.as_secs_f64() * 1e3))
             });
-            text += &format!("; {name} {}{rtt}", speed(now.saturating_sub(*last), time));
+            // What a link without an answer carries is lost.
+            let silent = peers.first().and_then(|peer| peer.unanswered).filter(|silent| *silent >= SILENT);
+            text += &match silent {
+                Some(silent) => format!("; {name} no answer for {} s", silent.as_secs()),
+                None => format!("; {name} {}{rtt}", speed(now.saturating_sub(*last), time)),
+            };
             *last = now;
         }
         text

@@ -289,6 +289,11 @@ impl ReachedEnd {
             Carrier::Tls { .. } => &[],
         }
     }
+    /// For how long no tunnel has answered what was sent. None: one has, nothing was sent, or there is none.
+    pub fn unanswered(&self) -> Option<Duration> {
+        let each = self.statuses().iter().map(|(_, status)| status.peers().first()?.unanswered);
+        each.collect::<Option<Vec<_>>>()?.into_iter().min()
+    }
     /// In a word: `farpace` or `tls`.
     pub const fn name(&self) -> &'static str {
         match self.carrier {

@@ -169,6 +169,9 @@ pub fn why(error: &TransferError, peer: &str) -> String {
         {
             format!("error: {peer}: {error}")
         }
+        TransferError::Own(fault) | TransferError::Peer(fault) if fault.code == Code::NoSpace => {
+            format!("error: {peer}: {error}; free some space: {resume}")
+        }
         TransferError::Protocol(_) | TransferError::Unanswered => format!("error: {peer}: {error}"),
         _ => format!("error: {peer}: {error}; {resume}"),
     }

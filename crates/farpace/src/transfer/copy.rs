@@ -12,11 +12,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use farpace_process::interrupt;
 use farpace_transfer::{Session, WritePolicy, kernel, receive, walk_with};
 use farpace_tunnel::shell_words::{is_contents, quoted, quoted_path, quoted_pattern, remote};
-use farpace_tunnel::{ReachedEnd, Service, TransferProbe, TransferStream, beside_ssh, target};
+use farpace_tunnel::{NoFarEnd, ReachedEnd, Service, TransferProbe, TransferStream, beside_ssh, target};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitCode};
+use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -234,11 +234,10 @@ impl Args {
     /// Starts the far end and finds a way to it. Otherwise the exit code: it cannot be had, which has been
     /// said, or scp has done it.
     fn call(&self, host: &str, command: &str) -> Result<Result<Far, ExitCode>> {
-        let mut end = self.ssh.program().start(host, command)?;
-        if end.greeting.is_none() {
-            drop(end.input);
-            return Ok(Err(self.without(host, &mut end.child)?));
-        }
+        let mut end = match self.ssh.program().start(host, command)? {
+            Ok(end) => end,
+            Err(why) => return Ok(Err(self.without(host, why)?)),
+        };
         let quiet = self.sending.quiet || self.sending.json;
         if !self.through_ssh {
             let found = end.reach(
@@ -272,35 +271,31 @@ impl Args {
         Ok(Ok(Far { call, way: "ssh", reached: None }))
     }
 
-    /// The far end has said nothing: says why and what helps, or has scp do it.
-    fn without(&self, host: &str, child: &mut Child) -> Result<ExitCode> {
-        let code = child.wait().ok().and_then(|status| status.code());
-        let why = match code {
-            Some(127) if self.or_scp => {
-                let text = format!(
-                    "`{}` is not there on {host}: scp copies; nothing is verified, and what is there is \
-                     replaced",
-                    self.ssh.remote_command
-                );
-                say(self.sending.quiet, &text);
-                let job = ScpJob {
-                    ssh: &self.ssh.ssh_command,
-                    sources: &self.sources,
-                    target: &self.target,
-                    limit: self.sending.limit,
-                    quiet: self.sending.quiet || self.sending.json,
-                };
-                return job.run(self.sending.json);
-            }
-            Some(127) => format!(
-                "error: `{}` is not there on {host}: install it, name it with --remote-command, or let scp \
-                 do it: --or-scp",
-                self.ssh.remote_command
-            ),
-            Some(255) => format!("error: ssh does not reach {host}"),
-            _ => format!("error: farpace did not start on {host}; what it said is above"),
+    /// There is no far end: says why and what helps, or has scp do it.
+    fn without(&self, host: &str, why: NoFarEnd) -> Result<ExitCode> {
+        if why != NoFarEnd::Ended(Some(127)) {
+            return Ok(self.ssh.without(host, why));
+        }
+        let program = &self.ssh.remote_command;
+        if !self.or_scp {
+            terminal::note(&format!(
+                "error: `{program}` is not there on {host}: install it, name it with --remote-command, or \
+                 let scp do it: --or-scp"
+            ));
+            return Ok(ExitCode::from(terminal::FAILED));
+        }
+        let text = format!(
+            "`{program}` is not there on {host}: scp copies; nothing is verified, and what is there is \
+             replaced"
+        );
+        say(self.sending.quiet, &text);
+        let job = ScpJob {
+            ssh: &self.ssh.ssh_command,
+            sources: &self.sources,
+            target: &self.target,
+            limit: self.sending.limit,
+            quiet: self.sending.quiet || self.sending.json,
         };
-        terminal::note(&why);
-        Ok(ExitCode::from(terminal::FAILED))
+        job.run(self.sending.json)
     }
 }

@@ -54,8 +54,11 @@ impl TransferCounts<'_> {
             terminal::note(&format!("... and {} more", self.failed - SHOWN as u64));
         }
     }
-    fn json(&self) -> Value {
+    fn problems(&self) -> Vec<Value> {
         let problem = |p: &TransferProblem| json!({ "path": p.path, "why": p.fault.text });
+        self.problems.iter().map(problem).collect()
+    }
+    fn json(&self) -> Value {
         json!({
             "files": self.files,
             "unchanged": self.unchanged,
@@ -64,7 +67,7 @@ impl TransferCounts<'_> {
             "elapsed_s": self.elapsed.as_secs_f64(),
             "rate_bit_s": self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9),
             "failed": self.failed,
-            "problems": self.problems.iter().map(problem).collect::<Vec<_>>(),
+            "problems": self.problems(),
         })
     }
     fn code(&self) -> ExitCode {
@@ -97,12 +100,25 @@ fn insert_deleted(value: &mut Value, gone: &[String]) {
 }
 
 /// Says what a dry run has found.
-fn planned(files: &[(String, u64)], gone: &[String], verb: &str, json: bool) -> Result<()> {
+fn planned(
+    counts: &TransferCounts<'_>,
+    files: &[(String, u64)],
+    gone: &[String],
+    verb: &str,
+    json: bool,
+) -> Result<()> {
     let bytes = files.iter().fold(0_u64, |all, (_, bytes)| all.saturating_add(*bytes));
     if json {
         let list: Vec<_> =
             files.iter().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })).collect();
-        let mut value = json!({ "dry_run": true, "files": files.len(), "bytes": bytes, "planned": list });
+        let mut value = json!({
+            "dry_run": true,
+            "files": files.len(),
+            "bytes": bytes,
+            "planned": list,
+            "failed": counts.failed,
+            "problems": counts.problems(),
+        });
         insert_deleted(&mut value, gone);
         return terminal::print_json(&value);
     }
@@ -129,7 +145,7 @@ pub fn sent(
     let counts = TransferCounts { files, unchanged, bytes, spared, failed, elapsed, problems };
     counts.tell_problems();
     if how.dry_run {
-        planned(&sent.planned, &[], "send", how.json)?;
+        planned(&counts, &sent.planned, &[], "send", how.json)?;
         return Ok(counts.code());
     }
     let explanation: Explanation = explain(sent, cap, path);
@@ -167,7 +183,7 @@ pub fn received(
     counts.tell_problems();
     deleted(&received.deleted, dry_run);
     if dry_run {
-        planned(&received.planned, &received.deleted, "receive", json)?;
+        planned(&counts, &received.planned, &received.deleted, "receive", json)?;
         return Ok(counts.code());
     }
     if json {
@@ -182,6 +198,13 @@ pub fn received(
         terminal::print(&format!("{peer}: {}\n", counts.line("received")))?;
     }
     Ok(counts.code())
+}
+
+/// Tells programs that a transfer from `peer` ended early.
+pub fn ended_early(error: &TransferError, peer: &str) {
+    let value = json!({ "complete": false, "error": error.to_string(), "from": peer });
+    // Whoever does not read it is told on standard error.
+    let _ = terminal::print(&format!("{value}\n"));
 }
 
 /// Tells why a transfer ended early, and what to do. 130 if it was stopped here, otherwise 1.

@@ -20,6 +20,7 @@ use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -246,10 +247,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let end = serve(&listener, &server, args.once, &|TransferStream { line, peer, .. }, session| {
         let display = Display::new(args.quiet || !args.once);
         let tick = |progress: &LineProgress| (session.tick)(progress) | display.tick(progress);
-        let session = Session { tick: &tick, ..*session };
+        let came = AtomicBool::new(false);
+        let admit = || (session.admit)().inspect(|()| came.store(true, Ordering::Relaxed));
+        let session = Session { tick: &tick, admit: &admit, ..*session };
         let received = receive(line, &session, &place);
         display.clear();
-        let received = received?;
+        let received = received.inspect_err(|error| {
+            // Scans of the port, and the ways that a sender tries and does not take, are no transfers.
+            if args.json && came.load(Ordering::Relaxed) {
+                outcome::ended_early(error, &listener.name_of(&peer));
+            }
+        })?;
         let told =
             outcome::received(&received, &listener.name_of(&peer), args.json, args.quiet, args.dry_run);
         Ok(told.is_ok() && received.failed == 0)

@@ -96,13 +96,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         });
     }
     hide_words();
-    let last = args.words.last().map(|word| word.to_string_lossy().into_owned());
     if !args.clear.insecure {
         args.token.refuse()?;
-        let by_word = ticket_of(last.as_deref().filter(|_| args.words.len() > 1))?;
-        let (ticket, files) = match (by_word, args.words.split_last()) {
-            (Some(ticket), Some((_, files))) => (ticket, files),
-            _ => (ticket_of(None)?.context(NO_TICKET)?, &args.words[..]),
+        // One word alone is the file, and the ticket is elsewhere.
+        let by_word = match args.words.split_last() {
+            Some((last, files @ [_, ..])) => {
+                ticket_of(Some(&last.to_string_lossy()))?.map(|own| (own, files))
+            }
+            _ => None,
+        };
+        let (ticket, files) = match by_word {
+            Some(found) => found,
+            None => (ticket_of(None)?.context(NO_TICKET)?, &args.words[..]),
         };
         return args.by_ticket(&ticket, files);
     }

@@ -678,7 +678,12 @@ fn create(dir: &OwnedFd, name: &str) -> Result<File, TransferFault> {
         let flags = flags | OFlags::CREATE | OFlags::EXCL;
         sys::openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
     };
-    let cannot = |errno| os(errno, "cannot create it");
+    let cannot = |errno| match errno {
+        Errno::NOSPC => {
+            TransferFault::new(Code::NoSpace, "the disk has no room, or no inode (`df -i`), for another file")
+        }
+        errno => os(errno, "cannot create it"),
+    };
     for _ in 0..MAX_REOPENED {
         let file = match new() {
             Err(Errno::EXIST) => match sys::openat(dir, name, flags, Mode::empty()).map(File::from) {

@@ -11,6 +11,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
+/// What is in a directory that the sender does not have.
+struct OtherEntries {
+    dir: OwnedFd,
+    /// Paths, and true for directories.
+    entries: Vec<(RelPath, bool)>,
+}
+
 impl Destination {
     /// Removes from the directory `path` what is not in `keep`, but for partial files and what patterns
     /// protect. `told` hears of each path. In a dry run nothing is removed. Only senders that have proved
@@ -25,31 +32,50 @@ impl Destination {
         keep: &BTreeSet<OsString>,
         told: &mut dyn FnMut(&RelPath),
     ) -> Result<(), TransferFault> {
+        let Some(others) = self.others(path, peer, keep)? else { return Ok(()) };
+        let mut failed = None;
+        for (at, is_directory) in others.entries {
+            if let Err(fault) = self.remove(&others.dir, &at, is_directory, told) {
+                failed = Some(fault);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// True if [`Destination::remove_others`] would find something to remove.
+    pub(crate) fn has_others(&self, path: &RelPath, peer: &Peer, keep: &BTreeSet<OsString>) -> bool {
+        matches!(self.others(path, peer, keep), Ok(Some(others)) if !others.entries.is_empty())
+    }
+
+    /// What is in the directory `path` beside `keep`. None: nothing of it may be removed, or it is not there.
+    fn others(
+        &self,
+        path: &RelPath,
+        peer: &Peer,
+        keep: &BTreeSet<OsString>,
+    ) -> Result<Option<OtherEntries>, TransferFault> {
         if peer.is_stranger() || !self.policy.delete {
-            return Ok(());
+            return Ok(None);
         }
         let is_place = self.policy.inside && path.split().0.is_none();
         let here = if is_place { None } else { Some(self.here(path, peer)?) };
         let dir = match tree::directory(&self.root, here.as_ref().map(RelPath::as_bytes)) {
             // In a dry run it has not been made.
-            Err(_) if self.policy.dry_run => return Ok(()),
+            Err(_) if self.policy.dry_run => return Ok(None),
             dir => dir?,
         };
-        let mut failed = None;
+        let mut entries = Vec::new();
         for (name, kind) in list(&dir)? {
             if keep.contains(&name) || name.as_bytes().ends_with(PARTIAL.as_bytes()) {
                 continue;
             }
             let Ok(at) = path.join(&name) else { continue };
             let is_directory = kind == FileType::Directory;
-            if self.policy.protect.leaves_out(&at, is_directory) {
-                continue;
-            }
-            if let Err(fault) = self.remove(&dir, &at, is_directory, told) {
-                failed = Some(fault);
+            if !self.policy.protect.leaves_out(&at, is_directory) {
+                entries.push((at, is_directory));
             }
         }
-        failed.map_or(Ok(()), Err)
+        Ok(Some(OtherEntries { dir, entries }))
     }
 
     /// Removes one thing; of a directory all that is in it, unless patterns protect some of it: then the

@@ -485,7 +485,7 @@ impl UdpTunnel {
             if self.framing.is_some() {
                 self.reopen(now);
             }
-            self.status.set(self.peers.values(), self.rejected, self.counters);
+            self.status.set(now, self.peers.values(), self.rejected, self.counters);
         }
         self.probe_paths(now);
     }

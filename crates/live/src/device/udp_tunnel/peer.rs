@@ -41,6 +41,8 @@ pub(super) struct TunnelPeer {
     pub proven: bool,
     pub born: Instant,
     pub heard: Instant,
+    /// When the first packet left since it was heard last.
+    pub asked: Option<Instant>,
     /// It was heard again after a silence, which nobody knows yet.
     pub is_back: bool,
     pub pmtu: Pmtu,
@@ -83,6 +85,7 @@ impl TunnelPeer {
             proven: false,
             born: now,
             heard: now,
+            asked: None,
             is_back: false,
             pmtu: Pmtu::new(now, overhead(v6), inner_mtu(USUAL_MTU, v6)),
             echo: index as u16,
@@ -111,7 +114,7 @@ impl TunnelPeer {
     /// An authentic packet has come from there. True: that is news.
     pub fn heard_at(&mut self, now: Instant, from: SocketAddr, by: Option<IpAddr>) -> bool {
         self.is_back |= now.since(self.heard) > SILENCE;
-        self.heard = now;
+        (self.heard, self.asked) = (now, None);
         let fixed = self.configured && !self.candidates.is_empty();
         // Who began must be free to change its own address; who answers does so by the address that was
         // asked.

@@ -202,7 +202,10 @@ impl UdpTunnel {
             };
             let peer = index.and_then(|index| Some((index, self.peers.get_mut(&index)?)));
             let put = match peer {
-                Some(peer) => self.batch.put(packet, first, peer, &self.socket, addresses),
+                Some((index, peer)) => {
+                    peer.asked.get_or_insert_with(|| self.clock.now());
+                    self.batch.put(packet, first, (index, peer), &self.socket, addresses)
+                }
                 None => PutOutcome::Nowhere,
             };
             match put {

@@ -3,6 +3,7 @@
 use super::DeviceCounters;
 use super::keys::PublicKey;
 use super::peer::TunnelPeer;
+use farpace_units::Instant;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub struct PeerStatus {
     pub mtu: u16,
     /// The last round trip of a probe.
     pub rtt: Option<Duration>,
+    /// How long ago the first packet left since it was heard last. None: nothing has left since.
+    pub unanswered: Option<Duration>,
     /// Bytes of packets inside that came, and that left.
     pub received: u64,
     /// The same.
@@ -63,6 +66,7 @@ struct TunnelSnapshot {
 impl TunnelStatus {
     pub(super) fn set<'a>(
         &self,
+        now: Instant,
         peers: impl Iterator<Item = &'a TunnelPeer>,
         rejected: RejectedDatagrams,
         counters: DeviceCounters,
@@ -75,6 +79,7 @@ impl TunnelStatus {
             proven: peer.proven,
             mtu: peer.pmtu.mtu(),
             rtt: peer.pmtu.rtt().map(|rtt| Duration::from_nanos(rtt.as_nanos())),
+            unanswered: peer.asked.map(|at| Duration::from_nanos(now.since(at).as_nanos())),
             received: peer.received,
             sent: peer.sent,
             handshakes: peer.handshakes,
