@@ -119,6 +119,19 @@ fn farpace_on_acks_of_the_lab() {
     }
 }
 
+/// Breaks: in the kernel windows of less than four segments are another, or are paced at another rate, than
+/// in the engine.
+#[test]
+fn farpace_below_four_segments() {
+    let path = "rate = \"6 Mbit/s\"\ndelay = \"4 ms\"\nforward = { policer = { rate = \"1.4 Mbit/s\", burst = \
+                \"7 kB\" } }";
+    let all = replay::recorded(&transfer(path, "8 MB", "profile = \"farpace\""));
+    let nearness = compare(KernelControl::Farpace, &all);
+    println!("{nearness:?}");
+    assert!(nearness.answers > 2_000, "{nearness:?}");
+    assert_eq!(nearness.apart, 0, "{nearness:?}");
+}
+
 /// Breaks: TCP-STAR in the kernel is not that of the engine.
 #[test]
 fn star_on_acks_of_the_lab() {

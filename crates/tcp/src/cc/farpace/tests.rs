@@ -384,7 +384,28 @@ fn beside_others_a_loss_is_a_full_queue() {
 fn a_small_window_comes_down_by_whole_segments() {
     let left = |w| LossShare::default().cut(ms(0), w, true);
     assert_eq!([left(8.9), left(20.0), left(91.5)], [4.0, 13.0, 63.0]);
-    assert_eq!(left(4.0), MIN_WINDOW);
+    assert_eq!(left(4.0), MIN_CWND);
+}
+
+/// Breaks: a policer that lets less than four segments pass in a round trip: what the least window sends
+/// beyond that is lost in each round trip.
+#[test]
+fn below_four_segments_the_pacing_rate_is_the_limit() {
+    let mut share = LossShare::default();
+    let left: Vec<f64> = (0..12).map(|i| share.police(ms(i), if i == 0 { 6.0 } else { 1.0 })).collect();
+    assert_eq!((left[0], left[1]), (3.0, 0.7), "beside others in a queue four are left");
+    assert_eq!(share.cut(ms(20), 0.6, true), MIN_WINDOW);
+
+    let mut control = Farpace { w: 1.0, cwnd: 4.0, phase: FarpacePhase::Steady, ..Farpace::default() };
+    let mut window = window(4, u32::MAX);
+    let sample = ack(100, 1, 0, 1);
+    let sample = AckSample { srtt: Span::from_millis(10), cwnd_limited: false, mss: 1_000, ..sample };
+    control.rounds.restart(2);
+    control.on_ack(&mut window, &sample);
+    assert!(control.round.limited, "the window is not full, but the rate limits it");
+    assert_eq!(window.cwnd().get(), 4, "ACKs go on");
+    let rate = control.pacing().map_or(0.0, |rate| rate.as_bytes_per_sec_f64());
+    assert_eq!(rate, f64::from(window.mss()) / 0.01, "one segment a round trip");
 }
 
 /// Breaks: few losses among few segments, which say nothing.
