@@ -9,7 +9,7 @@ use farpace_tcp::config::Congestion;
 /// Paths as `bin control --path` takes them, and the least goodput in Mbit/s: about a tenth below what it
 /// was when the path was added. Beside it what it was before bursts of loss were told from a policer, and
 /// the better one of `bbr3` and `cubic`.
-const PATHS: [(&str, f64); 13] = [
+const PATHS: [(&str, f64); 16] = [
     // 2.8, 38
     (
         "rate_mbit_s=71.1 rtt_ms=38.5 queue_bdp=0.217 loss_percent=0.028 burst_loss_percent=2.40 \
@@ -60,6 +60,12 @@ const PATHS: [(&str, f64); 13] = [
     ),
     // 4.9, 10: the tick of the peer's clock passed for a queue of data while ACKs waited
     ("rate_mbit_s=20 rtt_ms=60 queue_bdp=1 back_slower=135 back_queue_packets=100", 9.9),
+    // 10.2, 53: beside CUBIC, whose slow start passed for a longer path
+    ("rate_mbit_s=71.6 rtt_ms=150 queue_bdp=1.76 neighbour=cubic neighbour_start_s=2 neighbour_rtt=1", 21.5),
+    // 1.19, 1.33: a policer that lets less than a segment pass in a round trip
+    ("rate_mbit_s=1.39 rtt_ms=7 policer_ms=40", 1.23),
+    // 1.01, 1.19: the same, with one ACK for ten segments
+    ("rate_mbit_s=1.39 rtt_ms=6.79 queue_bdp=0.28 policer_ms=8.19 ack_every=10", 1.1),
 ];
 
 /// Breaks: goodput of `farpace` on the worst paths that were found, most of them with bursts of loss

@@ -78,7 +78,8 @@ __noinline int farpace_on_ack(struct farpace *f, const struct fp_ack *ack)
 	f->round.delivered += ack->delivered;
 	f->round.lost += ack->lost;
 	/* A window that a timeout holds below the one wanted says nothing of that one. */
-	f->round.limited |= ack->cwnd_limited && f->cwnd >= f->w;
+	f->round.limited |= (ack->cwnd_limited || (farpace_is_paced(f) && !(ack->has_rate && ack->app_limited))) &&
+			    f->cwnd >= f->w;
 	f->round.marked |= ack->ece;
 	if (ack->delivered)
 		f->timeouts = 0;
@@ -97,7 +98,7 @@ __noinline int farpace_on_ack(struct farpace *f, const struct fp_ack *ack)
 	else if (ack->delivered)
 		/* After a timeout the window opens again by what arrives, from a quarter of what it was. */
 		f->cwnd = max64(f->cwnd + (u64)ack->delivered * SEG, f->w / 4);
-	f->cwnd = min64(f->cwnd, f->w);
+	f->cwnd = min64(f->cwnd, max64(f->w, MIN_CWND));
 	return 0;
 }
 
@@ -113,7 +114,7 @@ static __always_inline void farpace_on_timeout(struct farpace *f)
 {
 	if (f->timeouts)
 		/* Not even the retransmission was answered. */
-		f->w = max64(f->w / 2, MIN_WINDOW);
+		f->w = max64(f->w / 2, min64(f->w, MIN_CWND));
 	f->timeouts++;
 	farpace_enter(f, PHASE_STEADY, false);
 	f->was_full = 1;
@@ -127,7 +128,7 @@ static __always_inline void farpace_on_timeout(struct farpace *f)
 static __always_inline void farpace_on_undo(struct farpace *f)
 {
 	f->w = max64(f->w, f->before_w);
-	f->cwnd = min64(max64(f->cwnd, f->before_cwnd), f->w);
+	f->cwnd = min64(max64(f->cwnd, f->before_cwnd), max64(f->w, MIN_CWND));
 }
 
 /* The rate at which segments leave, bytes a second. */
@@ -139,6 +140,8 @@ static __always_inline u64 farpace_pacing(const struct farpace *f)
 		return BURST;
 	if (f->phase == PHASE_TRAINS)
 		return max64(f->rate / 2, 1);
+	if (farpace_is_paced(f))
+		return max64(rate_of(min64(f->cwnd, f->w), f->srtt, f->mss), 1);
 	window = rate_of(max64(f->cwnd, SEG), f->srtt, f->mss);
 	fast = max64(PACE(window), 1);
 	if (f->phase == PHASE_DOUBLE || f->phase == PHASE_BEYOND || (u64)f->flight * SEG + MISSING >= f->cwnd)

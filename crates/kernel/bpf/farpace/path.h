@@ -14,6 +14,12 @@
 #define FLAT_OF 200
 /* A step is at least a third of what the round trip has more than the base. */
 #define STEP_SHARE_OF 3
+/* A queue grows by less than four fifths of itself in two round trips. */
+#define GROWTH_SHARE(x) ((x) * 4 / 5)
+/* A queue that does not follow the window: CREEP is 1.05. */
+#define CREEP(x) ((x) * 21 / 20)
+#define FALL_OF 4
+#define FALL_MOVEMENTS 4
 #define FLAT_ROUNDS 4
 /* FOREIGN: a twentieth of the base, and four times alpha. CERTAINLY_FOREIGN: a quarter. */
 #define FOREIGN_OF 20
@@ -79,8 +85,13 @@ struct path {
 	u64 others_since;
 	/* The longest queue of others, which is forgotten slowly. */
 	u32 longest;
-	/* The largest rise of a round trip since others had no queue. */
+	/* The largest rise of round trips, from one to the next but one, since others had no queue. */
 	u32 steepest;
+	/* From where on the window has come down in a queue. */
+	u64 reference_w;
+	u64 reference_since;
+	u32 reference_rtt;
+	u32 unused_reference;
 };
 
 /* Segments to keep in the queue where each pair has an ACK of its own. */
@@ -214,7 +225,7 @@ static __always_inline bool path_has_grown(const struct path *p)
 	u64 base = path_base(p);
 	u64 excess = less(p->medians[0], base);
 
-	return excess * CERTAINLY_FOREIGN_OF >= base && (u64)p->steepest * STEP_SHARE_OF < excess;
+	return excess * CERTAINLY_FOREIGN_OF >= base && p->steepest < GROWTH_SHARE(excess);
 }
 
 static __always_inline void path_suspect_others(struct path *p)
@@ -291,6 +302,24 @@ static __always_inline bool path_is_longer(struct path *p, u32 rtt, u32 previous
 	return p->flat_count > FLAT_ROUNDS;
 }
 
+/* The window has come down to half, and the round trip has not followed. */
+static __always_inline bool path_is_unmoved(struct path *p, u64 now, u32 rtt, u64 base)
+{
+	u64 w = p->windows[1], before = p->reference_w, longest = p->reference_rtt;
+	u64 expected;
+
+	if (rtt > CREEP(longest) || w > before) {
+		p->reference_w = w;
+		p->reference_rtt = rtt;
+		p->reference_since = now;
+		return false;
+	}
+	expected = less(longest, max64(longest * w / (before ? before : 1), base));
+	return w <= before / 2 && less(longest, rtt) * FALL_OF <= expected &&
+	       expected << MOVEMENT_BITS >= FALL_MOVEMENTS * p->movement &&
+	       less(now, p->reference_since) >= FOREIGN_TIME;
+}
+
 /* `best`: the highest delivery rate, in 1/256 segments a second. `rounds`: as many round trips as the median is of. */
 static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u64 w, u64 alpha, u64 best,
 					       u32 rounds)
@@ -298,7 +327,7 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 	u64 base = path_base(p);
 	u64 excess = less(rtt, base);
 	u64 own = w * excess / (rtt ? rtt : 1);
-	u32 rise;
+	u32 rise, lower;
 	bool large;
 
 	p->owns[3] = p->owns[2];
@@ -309,13 +338,17 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 		excess * CERTAINLY_FOREIGN_OF >= base;
 	if (excess * FOREIGN_OF < base || !large) {
 		p->foreign = 0;
+		p->reference_w = 0;
+		p->reference_rtt = 0;
 		p->quiet++;
 		if (p->competing && p->quiet < QUIET)
 			return QUEUE_FOREIGN;
 		p->competing = 0;
 		return own <= alpha / 2 || excess * NOISE_OF <= base ? QUEUE_EMPTY : QUEUE_OWN;
 	}
-	rise = less(p->medians[0], p->medians[1]);
+	/* A round trip in which the path changes has a median of before, of after, or between. */
+	lower = p->medians[2] && p->medians[2] < p->medians[1] ? p->medians[2] : p->medians[1];
+	rise = less(p->medians[0], lower);
 	p->steepest = p->quiet || rise > p->steepest ? rise : p->steepest;
 	if (p->quiet || !p->before_others) {
 		u64 known = p->quiet < QUIET ? p->before_others : 0;
@@ -330,6 +363,9 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 	else if (!p->disturbed)
 		p->foreign = 0;
 	if (p->foreign >= FOREIGN_ROUNDS && less(now, p->others_since) >= FOREIGN_TIME)
+		p->competing = 1;
+	/* A path that has become longer does not follow the window, either. */
+	if (path_is_unmoved(p, now, rtt, base) && path_has_grown(p))
 		p->competing = 1;
 	return p->competing ? QUEUE_FOREIGN : QUEUE_OWN;
 }

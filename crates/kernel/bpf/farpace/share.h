@@ -12,7 +12,8 @@
 #define COMES_BACK 2
 #define MAX_POLICED 4
 #define MAX_BELOW 4
-#define SHARE_MIN_WINDOW (4 * SEG)
+#define SHARE_MIN_CWND (4 * SEG)
+#define SHARE_MIN_WINDOW (SEG / 2)
 /* 524 s: the cube stays below 2^60. */
 #define MAX_MS (1ULL << 19)
 
@@ -61,7 +62,9 @@ static __always_inline u64 share_cut(struct share *s, u64 now, u64 w, bool shown
 {
 	u64 w_max = s->known && w < s->w_max ? w * 17 / 20 : w;
 	/* What is in flight without the lost segment, in whole segments. */
-	u64 left = max64(BETA(less(w >> SEG_BITS, 1)) << SEG_BITS, SHARE_MIN_WINDOW);
+	u64 whole = BETA(less(w >> SEG_BITS, 1)) << SEG_BITS;
+	u64 least = min64(w, SHARE_MIN_CWND);
+	u64 left = max64(whole, s->policed ? max64(BETA(least), SHARE_MIN_WINDOW) : least);
 
 	/* The cube of K in ms is 2.5e9 (w_max - left). */
 	s->k = cube_root(min64(less(w_max, left), MAX_WINDOW) * 625000000 / 1024);
@@ -108,11 +111,13 @@ static __always_inline void share_end(struct share *s)
 
 static __always_inline u64 share_grow(struct share *s, u64 now, u32 rtt, u64 w)
 {
-	u64 t, d, cube, cubic;
+	u64 t, d, cube, cubic, step;
 
 	if (!s->known)
 		return w;
-	s->w_est = min64(s->w_est + (s->w_est >= s->w_prior ? SEG : RENO), MAX_WINDOW);
+	/* Below the least window of CUBIC a segment a round trip would be a large part of all. */
+	step = (s->w_est >= s->w_prior ? SEG : RENO) * min64(w, SHARE_MIN_CWND) / SHARE_MIN_CWND;
+	s->w_est = min64(s->w_est + step, MAX_WINDOW);
 	t = (less(now, s->cut) / 1000 + rtt) / 1000;
 	d = min64(t > s->k ? t - s->k : s->k - t, MAX_MS);
 	/* 0.4 segments a cubic second. */

@@ -35,7 +35,7 @@ static __always_inline u64 farpace_growth_beyond(const struct farpace *f, u64 de
 static __always_inline void farpace_settle(struct farpace *f)
 {
 	f->bandwidth = max64(f->bandwidth, f->round.bandwidth);
-	farpace_cut_to_delivered(f);
+	farpace_cut_to_delivered(f, MIN_CWND);
 	if (f->phase == PHASE_RAMP) {
 		/* Measured while it grew; at half the rate the path was not full. */
 		f->w = max64(f->w, DRAIN(f->half));
@@ -126,7 +126,7 @@ static __always_inline void farpace_on_short_train(struct farpace *f, const stru
 		farpace_on_arrival(f, arrived, ack->total_delivered);
 		return;
 	}
-	f->w = max64(min64(f->w, max64(round->delivered, f->flight) * SEG), MIN_WINDOW);
+	f->w = max64(min64(f->w, max64(round->delivered, f->flight) * SEG), MIN_CWND);
 	train_after(&f->train, ack->total_delivered);
 	farpace_enter(f, PHASE_TRAIN, false);
 }

@@ -14,7 +14,8 @@
 #define MAX_TOGETHER_OF 2
 #define JITTER 3
 #define MAX_JITTER_OF 6
-#define MIN_WINDOW (4 * SEG)
+#define MIN_CWND (4 * SEG)
+#define MIN_WINDOW (SEG / 2)
 /* PACE is 1.1. */
 #define PACE(x) ((x) * 11 / 10)
 #define MISSING (1000 * SEG)
@@ -133,6 +134,12 @@ static __always_inline u64 farpace_holds(const struct farpace *f, u64 rate)
 static __always_inline u64 farpace_window_for(const struct farpace *f, u64 rate)
 {
 	return farpace_holds(f, rate) + f->aggregation.together;
+}
+
+/* The window that the model wants is less than keeps ACKs coming: the pacing rate is the limit. */
+static __always_inline bool farpace_is_paced(const struct farpace *f)
+{
+	return f->phase == PHASE_STEADY && f->w < MIN_CWND;
 }
 
 static __always_inline void farpace_enter(struct farpace *f, enum phase phase, bool started)

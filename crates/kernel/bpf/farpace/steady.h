@@ -28,13 +28,14 @@ static __always_inline void farpace_settle_at(struct farpace *f, u64 bandwidth)
 	f->w = max64(f->w, DRAIN(f->limit));
 }
 
-static __always_inline void farpace_cut_to_delivered(struct farpace *f)
+/* `least`: the window that is left at least. */
+static __always_inline void farpace_cut_to_delivered(struct farpace *f, u64 least)
 {
 	f->was_full = 1;
 	if (f->bandwidth) {
 		f->limit = min64(farpace_window_for(f, f->bandwidth), f->w);
 		f->limit_by_queue = 0;
-		f->w = max64(min64(f->w, DRAIN(f->limit)), MIN_WINDOW);
+		f->w = min64(f->w, max64(DRAIN(f->limit), least));
 	}
 	f->calm = 0;
 }
@@ -57,7 +58,8 @@ static __always_inline u64 farpace_hasty_alpha(const struct farpace *f, u64 alph
 static __always_inline void farpace_toward(struct farpace *f, u64 target)
 {
 	if (target >= f->w)
-		f->w += (target - f->w) / 2;
+		/* A few segments grow by a part of themselves, too. */
+		f->w += min64(target - f->w, f->w / MAX_GROWTH_OF) / 2;
 	else
 		f->w -= (f->w - target) / 2;
 }
@@ -164,13 +166,14 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 	verdict = loss_verdict(&f->loss, &sample);
 	f->was_full |= queue != QUEUE_EMPTY || round->marked || verdict == LOSS_PERSISTENT;
 	if (round->marked) {
-		f->w = BETA_MARK(f->w);
+		f->w = max64(BETA_MARK(f->w), min64(f->w, MIN_CWND));
 		f->calm = 0;
 		return 0;
 	}
 	switch (verdict) {
 	case LOSS_CONGESTION:
-		farpace_cut_to_delivered(f);
+		/* Who shares a short queue with others must not be driven out of it. */
+		farpace_cut_to_delivered(f, path_is_queue_long(&f->path) ? MIN_CWND : MIN_WINDOW);
 		farpace_settle_at(f, round->bandwidth);
 		f->probing = 0;
 		/* It may have been the path's loss. */

@@ -67,8 +67,10 @@ const JITTER_MOVEMENTS: f64 = 3.0;
 const MAX_JITTER: f64 = 1.0 / 6.0;
 /// The part of what was delivered that a cut leaves, so that the queue drains.
 const DRAIN: f64 = 0.95;
-/// The least window: what keeps ACKs coming.
-const MIN_WINDOW: f64 = 4.0;
+/// The least window in force: what keeps ACKs coming, and lets SACK find a loss.
+const MIN_CWND: f64 = 4.0;
+/// The least window that the model wants. What is below [`MIN_CWND`] the pacing rate enforces.
+const MIN_WINDOW: f64 = 0.5;
 /// Pacing is a little faster than the window, so that it smooths and does not limit.
 const PACING_GAIN: f64 = 1.1;
 /// So many segments of a window may be missing in flight: of a tenth of them, by which pacing is faster than
@@ -234,11 +236,21 @@ impl Farpace {
         }
     }
 
+    /// The window of a round trip, segments.
+    fn paced_window(&self) -> f64 {
+        if self.is_paced() { self.cwnd.min(self.w) } else { self.cwnd.max(1.0) }
+    }
+
+    /// The window that the model wants is less than keeps ACKs coming: the pacing rate is the limit.
+    fn is_paced(&self) -> bool {
+        self.phase == FarpacePhase::Steady && self.w < MIN_CWND
+    }
+
     /// Windows a round trip at which segments leave. A large window that is not all in flight fills at the
     /// rate that the path has shown: at more, what a short queue cannot hold is lost before the window is
     /// full.
     fn windows_a_round(&self) -> f64 {
-        let window = self.cwnd.max(1.0) * self.mss;
+        let window = self.paced_window() * self.mss;
         let known = match self.phase {
             FarpacePhase::Ramp { rate, .. } => rate,
             FarpacePhase::Steady => self.best,
@@ -247,6 +259,9 @@ impl Farpace {
             | FarpacePhase::Beyond { .. }
             | FarpacePhase::Double { .. } => return PACING_GAIN,
         };
+        if self.is_paced() {
+            return 1.0;
+        }
         if self.flight + MAX_MISSING >= self.cwnd {
             return PACING_GAIN;
         }
@@ -294,7 +309,8 @@ impl CongestionControl for Farpace {
         self.round.delivered += delivered;
         self.round.lost += f64::from(ack.lost.get());
         // A window that a timeout holds below the one wanted says nothing of that one.
-        self.round.limited |= ack.cwnd_limited && self.cwnd >= self.w;
+        let app_limited = ack.rate.is_some_and(|rate| rate.app_limited);
+        self.round.limited |= (ack.cwnd_limited || self.is_paced() && !app_limited) && self.cwnd >= self.w;
         self.round.marked |= ack.ece;
         if !ack.delivered.is_zero() {
             self.timeouts = 0;
@@ -320,7 +336,7 @@ impl CongestionControl for Farpace {
             // After a timeout the window opens again by what arrives, from a quarter of what it was.
             self.cwnd = (self.cwnd + f64::from(ack.delivered.get())).max(self.w / 4.0);
         }
-        self.cwnd = self.cwnd.min(self.w);
+        self.cwnd = self.cwnd.min(self.w.max(MIN_CWND));
         self.set_window(window);
     }
 
@@ -339,7 +355,7 @@ impl CongestionControl for Farpace {
     }
 
     fn min_cwnd(&self, _: &Window) -> Packets {
-        Packets::new(MIN_WINDOW as u32)
+        Packets::new(MIN_CWND as u32)
     }
 
     fn undo_cwnd(&self, window: &Window) -> Packets {
@@ -356,7 +372,7 @@ impl CongestionControl for Farpace {
             CongestionEvent::EnterLoss { .. } => {
                 if self.timeouts > 0 {
                     // Not even the retransmission was answered.
-                    self.w = (self.w / 2.0).max(MIN_WINDOW);
+                    self.w = (self.w / 2.0).max(self.w.min(MIN_CWND));
                 }
                 self.timeouts = self.timeouts.saturating_add(1);
                 self.phase = FarpacePhase::Steady;
@@ -367,7 +383,7 @@ impl CongestionControl for Farpace {
             }
             CongestionEvent::Undo => {
                 self.w = self.w.max(self.before.0);
-                self.cwnd = self.cwnd.max(self.before.1).min(self.w);
+                self.cwnd = self.cwnd.max(self.before.1).min(self.w.max(MIN_CWND));
             }
             CongestionEvent::EnterRecovery | CongestionEvent::ExitRecovery | CongestionEvent::Restart(_) => {
                 return;
@@ -395,7 +411,7 @@ impl CongestionControl for Farpace {
         if let FarpacePhase::Trains { rate, .. } = self.phase {
             return Some(Rate::from_bytes_per_sec_f64(rate / 2.0).max(Rate::from_bits_per_sec(8)));
         }
-        let bytes = (self.cwnd.max(1.0) * self.mss * self.windows_a_round()) as u64;
+        let bytes = (self.paced_window() * self.mss * self.windows_a_round()) as u64;
         Some(Rate::of(ByteCount::new(bytes), self.srtt).max(Rate::from_bits_per_sec(8)))
     }
 

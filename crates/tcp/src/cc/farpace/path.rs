@@ -23,6 +23,15 @@ const FLAT_ROUNDS: usize = 4;
 /// The step is at least this part of what the round trip has more than the base. Where others fill a queue
 /// and slow down, the last step of many is none.
 const MIN_STEP_SHARE: f64 = 1.0 / 3.0;
+/// A queue grows by less than this part of itself in two round trips: who doubles the window in each has put
+/// three quarters of the queue there in the last two.
+const MAX_GROWTH_SHARE: f64 = 0.8;
+/// A queue does not follow the window if the round trip falls by at most this part of what it would, ...
+const MIN_FALL: f64 = 0.25;
+/// ... if that is so many times what round trips move by, ...
+const MIN_FALL_MOVEMENTS: f64 = 4.0;
+/// ... since it was longer than this times what it was before.
+const MAX_CREEP: f64 = 1.05;
 /// A queue of others is at least this part of the base, and so many times alpha at the best rate seen, ...
 const MIN_FOREIGN: (f64, f64) = (0.05, 4.0);
 /// ... or this part: who comes late to a full queue has not seen a good rate.
@@ -71,6 +80,16 @@ pub enum QueueEstimate {
     Foreign,
 }
 
+/// A window, and the round trip that it had.
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundTripReference {
+    /// Segments.
+    w: f64,
+    /// Seconds.
+    rtt: f64,
+    since: Instant,
+}
+
 /// The path's round trips.
 #[derive(Clone, Debug, Default)]
 pub struct PathModel {
@@ -103,10 +122,13 @@ pub struct PathModel {
     competing: bool,
     /// The window before the queue that is taken for that of others.
     before_others: f64,
-    /// The largest rise of a round trip since there was no such queue, microseconds.
+    /// The largest rise of round trips, from one to the next but one, since there was no such queue,
+    /// microseconds.
     steepest: u64,
     /// The longest queue of others, which is forgotten slowly.
     longest: Span,
+    /// From where on the window has come down in a queue.
+    reference: RoundTripReference,
     /// Since when it is there.
     others_since: Instant,
     /// Round trips without a long queue since others had one.
@@ -222,7 +244,7 @@ impl PathModel {
         let base = self.base().as_nanos() / 1_000;
         let excess = self.medians[0].saturating_sub(base);
         excess as f64 >= LARGE_FOREIGN * base as f64
-            && (self.steepest as f64) < MIN_STEP_SHARE * excess as f64
+            && (self.steepest as f64) < MAX_GROWTH_SHARE * excess as f64
     }
 
     /// Others have the queue that is there, if it is long.
@@ -336,6 +358,22 @@ impl PathModel {
         self.flat.len() > FLAT_ROUNDS
     }
 
+    /// The window has come down to half, and the round trip has not followed: the queue is not that of this
+    /// connection.
+    fn is_unmoved(&mut self, now: Instant, rtt: Span) -> bool {
+        let (rtt, w) = (rtt.as_secs_f64(), self.windows[1]);
+        let RoundTripReference { w: before, rtt: longest, since } = self.reference;
+        if rtt > longest * MAX_CREEP || w > before {
+            self.reference = RoundTripReference { w, rtt, since: now };
+            return false;
+        }
+        let expected = longest - (longest * w / before.max(1e-9)).max(self.base().as_secs_f64());
+        w <= before / 2.0
+            && longest - rtt <= MIN_FALL * expected
+            && expected >= MIN_FALL_MOVEMENTS * self.movement()
+            && now.since(since) >= FOREIGN_TIME
+    }
+
     /// `rounds`: as many round trips as the median `rtt` is of.
     fn judge(
         &mut self,
@@ -354,6 +392,7 @@ impl PathModel {
         let large = excess * best >= MIN_FOREIGN.1 * alpha || excess >= LARGE_FOREIGN * long;
         if excess < MIN_FOREIGN.0 * long || !large {
             self.foreign = 0;
+            self.reference = RoundTripReference::default();
             self.quiet = self.quiet.saturating_add(1);
             if self.competing && self.quiet < QUIET_ROUNDS {
                 return QueueEstimate::Foreign;
@@ -365,8 +404,10 @@ impl PathModel {
                 QueueEstimate::Own
             };
         }
-        let [newest, previous, ..] = self.medians;
-        let rise = newest.saturating_sub(previous);
+        let [newest, previous, older, _] = self.medians;
+        // A round trip in which the path changes has a median of before, of after, or between.
+        let lower = if older > 0 { older.min(previous) } else { previous };
+        let rise = newest.saturating_sub(lower);
         self.steepest = if self.quiet > 0 { rise } else { self.steepest.max(rise) };
         // This connection makes room for others before it knows of them.
         if self.quiet > 0 || self.before_others == 0.0 {
@@ -383,6 +424,8 @@ impl PathModel {
         } else if self.disturbed == 0 {
             self.foreign = 0;
         }
+        // A path that has become longer does not follow the window, either.
+        self.competing |= self.is_unmoved(now, rtt) && self.has_grown();
         self.competing |= self.foreign >= FOREIGN_ROUNDS && now.since(self.others_since) >= FOREIGN_TIME;
         if self.competing { QueueEstimate::Foreign } else { QueueEstimate::Own }
     }

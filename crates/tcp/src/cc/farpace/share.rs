@@ -1,7 +1,7 @@
 //! Sharing a queue, or a policer, with connections that know of congestion by losses alone: the window
 //! follows CUBIC (RFC 9438), so that each of them gets about the same.
 
-use super::MIN_WINDOW;
+use super::{MIN_CWND, MIN_WINDOW};
 use farpace_units::{Instant, Span};
 
 /// Aggressiveness, segments/s³ (RFC 9438 §5.1).
@@ -81,7 +81,11 @@ impl LossShare {
         let w_max = if w < self.w_max && self.cut.is_some() { w * (1.0 + BETA) / 2.0 } else { w };
         // RFC 9438 §4.6 reduces what is in flight, which the lost segment is not, and CUBIC counts whole
         // segments. Few segments make that much less than BETA.
-        let left = libm::floor((libm::floor(w) - 1.0) * BETA + ROUNDING).max(MIN_WINDOW);
+        let whole = libm::floor((libm::floor(w) - 1.0) * BETA + ROUNDING);
+        let left = match self.is_policed() {
+            true => whole.max(w.min(MIN_CWND) * BETA).max(MIN_WINDOW),
+            false => whole.max(w.min(MIN_CWND)),
+        };
         let k = libm::cbrt((w_max - left).max(0.0) / C);
         let seen = if shown { now } else { self.seen };
         *self = LossShare { cut: Some(now), seen, w_max, k, w_est: left, w_prior: w, ..*self };
@@ -132,7 +136,9 @@ impl LossShare {
     /// A round trip of `rtt` without loss: the window after `w`.
     pub fn grow(&mut self, now: Instant, rtt: Span, w: f64) -> f64 {
         let Some(cut) = self.cut else { return w };
-        self.w_est += if self.w_est >= self.w_prior { 1.0 } else { RENO };
+        // Below the least window of CUBIC a segment a round trip would be a large part of all.
+        let part = (w / MIN_CWND).min(1.0);
+        self.w_est += part * if self.w_est >= self.w_prior { 1.0 } else { RENO };
         let d = now.since(cut).as_secs_f64() + rtt.as_secs_f64() - self.k;
         let cubic = (C * d * d * d + self.w_max).min(w * MAX_STEP);
         cubic.max(self.w_est).max(w)

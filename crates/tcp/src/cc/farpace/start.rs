@@ -5,7 +5,7 @@
 
 use super::path::QueueEstimate;
 use super::train::{self, PacketTrain, TrainPace};
-use super::{DRAIN, Farpace, FarpacePhase, MAX_ALPHA, MIN_WINDOW, Round, least_alpha};
+use super::{DRAIN, Farpace, FarpacePhase, MAX_ALPHA, MIN_CWND, Round, least_alpha};
 use crate::cc::AckSample;
 
 /// Trains that are sent again before slow start does the work: with an initial window of 10 the last has 160
@@ -98,7 +98,7 @@ impl Farpace {
         match train.so_far().filter(|_| !sample.app_limited) {
             Some(arrived) => self.on_arrival(rate, arrived * self.mss, sample.total_delivered),
             None => {
-                self.w = self.w.min(round.delivered.max(self.flight)).max(MIN_WINDOW);
+                self.w = self.w.min(round.delivered.max(self.flight)).max(MIN_CWND);
                 self.train = PacketTrain::after(sample.total_delivered);
                 self.phase = FarpacePhase::Train;
             }
@@ -230,7 +230,7 @@ impl Farpace {
     /// The start is over: the window is what was delivered.
     fn settle(&mut self) {
         self.bandwidth = self.bandwidth.max(self.round.bandwidth);
-        self.cut_to_delivered();
+        self.cut_to_delivered(MIN_CWND);
         if let FarpacePhase::Ramp { half, .. } = self.phase {
             // Measured while it grew; at half the rate the path was not full.
             self.w = self.w.max(half * DRAIN);

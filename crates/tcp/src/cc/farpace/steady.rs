@@ -3,7 +3,7 @@
 use super::loss::{LossSample, LossVerdict};
 use super::path::QueueEstimate;
 use super::share::BETA;
-use super::{DRAIN, Farpace, MIN_ALPHA, MIN_WINDOW, Round};
+use super::{DRAIN, Farpace, MIN_ALPHA, MIN_CWND, MIN_WINDOW, Round};
 use farpace_units::Instant;
 
 /// Round trips without a queue after which alpha doubles.
@@ -20,12 +20,13 @@ const MAX_GROWTH: f64 = 0.25;
 /// What a congestion mark leaves: it comes from a short queue (RFC 8511).
 const BETA_MARK: f64 = 0.85;
 impl Farpace {
-    pub(super) fn cut_to_delivered(&mut self) {
+    /// `least`: the window that is left at least.
+    pub(super) fn cut_to_delivered(&mut self, least: f64) {
         self.was_full = true;
         if self.bandwidth > 0.0 {
             self.limit = self.window_for(self.bandwidth).min(self.w);
             self.limit_by_queue = false;
-            self.w = self.w.min(self.limit * DRAIN).max(MIN_WINDOW);
+            self.w = self.w.min((self.limit * DRAIN).max(least));
         }
         self.calm = 0;
     }
@@ -52,11 +53,13 @@ impl Farpace {
         self.was_full |= queue != QueueEstimate::Empty || round.marked || verdict == LossVerdict::Persistent;
         match verdict {
             _ if round.marked => {
-                self.w *= BETA_MARK;
+                self.w = (self.w * BETA_MARK).max(self.w.min(MIN_CWND));
                 self.calm = 0;
             }
             LossVerdict::Congestion => {
-                self.cut_to_delivered();
+                // Who shares a short queue with others must not be driven out of it.
+                let is_queue = self.path.is_queue_long();
+                self.cut_to_delivered(if is_queue { MIN_CWND } else { MIN_WINDOW });
                 self.settle_at(round.bandwidth);
                 self.probe = None;
                 // It may have been the path's loss.
@@ -156,7 +159,9 @@ impl Farpace {
         let alpha = (self.alpha() * self.haste()).max(known).min(most);
         let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;
         if round.limited {
-            self.w += (target - self.w) / 2.0;
+            // A few segments grow by a part of themselves, too: several round trips pass until their losses
+            // are judged.
+            self.w += ((target - self.w) / 2.0).min(self.w * MAX_GROWTH / 2.0);
         } else {
             self.calm = 0; // a window that is not used says nothing, and is no reason for a queue
         }
