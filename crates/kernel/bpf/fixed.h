@@ -22,8 +22,8 @@
 #define MAX_RTT (1U << 26)
 #define PART_BITS 24
 #define PART (1U << PART_BITS)
-/* A number of thousandths as a part. */
-#define THOUSANDTHS(n) ((u32)((u64)(n) * PART / 1000))
+/* A number of thousandths as a part, to the nearest: six losses of twenty are three tenths. */
+#define THOUSANDTHS(n) ((u32)(((u64)(n) * PART + 500) / 1000))
 #define NSEC_PER_SEC 1000000000ULL
 #define USEC_PER_SEC 1000000ULL
 
