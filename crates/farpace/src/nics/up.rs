@@ -144,6 +144,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let seen = vec![(0, 0); args.nics.len()];
     let mut watch = NicsWatch { names, layer, seen, at: Instant::ZERO, changes };
     let ran = drive(&mut driver, args.lasts, &mut RealtimeFigures::new(args.json), &mut watch);
+    watch.tell();
     summary(args, &driver, &watch)?;
     Ok(terminal::ended(ran))
 }
@@ -156,9 +157,16 @@ struct NicsWatch {
     changes: Vec<Receiver<String>>,
 }
 
+impl NicsWatch {
+    /// Tells the user of NICs that have vanished or returned.
+    fn tell(&self) {
+        self.changes.iter().flat_map(Receiver::try_iter).for_each(|line| terminal::note(&line));
+    }
+}
+
 impl DriveObserver for NicsWatch {
     fn look(&mut self, _: &mut Driver) -> Result<bool> {
-        self.changes.iter().flat_map(Receiver::try_iter).for_each(|line| terminal::note(&line));
+        self.tell();
         Ok(false)
     }
     fn lines(&mut self, driver: &mut Driver, now: Instant) -> Vec<String> {
