@@ -349,7 +349,8 @@ impl GatewayService {
     /// While a gateway of the pair is about to end, both hand their connections over, its peer first.
     fn follow_ends(&mut self, now: Instant) {
         let Some((pair, elements)) = &self.pair else { return };
-        let left = self.first.connections();
+        // Until it drains, it may split another one in this round.
+        let left = self.first.connections().max(usize::from(self.drain.is_none()));
         let Some(link) = self.first.driver.world_mut().element_mut::<PeerLink>(elements.link) else { return };
         link.set_left(left);
         let drain = match (self.is_ending, link.peer_ends(now)) {

@@ -24,7 +24,7 @@ const MAX_WAIT: Span = Span::from_secs(2);
 /// What a gateway knows of its own end and of that of its peer.
 #[derive(Debug, Default)]
 pub struct PeerEnd {
-    /// When to ask again, if this gateway ends, and when an answer was last heard; the begin before that.
+    /// None: this gateway does not end.
     own: Option<OwnEnd>,
     /// When the peer was last heard to end.
     peer: Option<Instant>,
@@ -34,7 +34,9 @@ pub struct PeerEnd {
 
 #[derive(Clone, Copy, Debug)]
 struct OwnEnd {
+    /// When to ask again.
     next: Instant,
+    /// When an answer was last heard; before that, when the end began.
     heard: Instant,
     /// Connections of the peer.
     left: Option<u32>,
@@ -125,7 +127,7 @@ mod tests {
         assert!(peer.peer_ends(at(1_500)) && !peer.peer_ends(at(1_600)));
         assert!(peer.peer_ended_lately(at(5_399)) && !peer.peer_ended_lately(at(5_400)));
         assert!(!own.peer_ended_lately(at(400)) && !own.peer_ends(at(0)) && !peer.is_done(at(9_999)));
-        // Silence, from the begin or after an answer.
+        // Silence, from the beginning or after an answer.
         let mut alone = PeerEnd::default();
         alone.begin(at(100));
         assert!(!alone.is_done(at(2_000)) && alone.is_done(at(2_100)));
