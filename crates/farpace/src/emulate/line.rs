@@ -158,11 +158,13 @@ impl LinkOptions {
             receiver: Default::default(),
         };
         let host = |name: &str| (name.to_owned(), HostSpec::default());
+        // An emulator has no end of its own: an outage may come as late as the user likes.
+        let last = self.outage.iter().map(|outage| outage.at + outage.lasts).max().unwrap_or_default();
         let scenario = Scenario {
             title: "A line between two interfaces".to_owned(),
             description: String::new(),
             seed: 1,
-            duration: Span::from_secs(600),
+            duration: last.max(Span::from_secs(600)),
             trace: Trace::default(),
             hosts: BTreeMap::from([host("a"), host("b")]),
             routers: BTreeMap::new(),

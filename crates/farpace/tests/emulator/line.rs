@@ -27,6 +27,15 @@ fn a_line_has_its_rate_and_delay_in_real_time() {
     assert!(summary["accuracy"]["packets"].as_u64().unwrap() > 17_000, "{summary}");
 }
 
+/// Breaks: an outage later than ten minutes is refused, because the flags become a scenario with a duration.
+#[test]
+fn an_outage_may_be_late() {
+    let flags = ["emulate", "in0", "out0", "--outage", "15s-15.1s", "--outage", "3540s-3600s", "--print"];
+    let scenario = good(farpace(&flags));
+    assert!(scenario.contains("duration = \"3600 s\""), "{scenario}");
+    assert!(scenario.contains("at = \"3540 s\""), "{scenario}");
+}
+
 /// Breaks: bytes are changed, lost or repeated on the way to programs when the line misbehaves; or drops are
 /// not counted.
 #[test]
