@@ -392,6 +392,31 @@ fn bulk_gets_the_sum_of_both_paths() {
     assert!(rate >= 0.9 * 70e6, "{rate} bit/s");
 }
 
+/// Breaks: bulk stays on a thin path, or its congestion control takes the way to the wide one for a queue and
+/// ends its start; or a short exchange after it waits for the round trip of the widest path though a shorter
+/// one has room for it.
+#[test]
+fn bulk_takes_the_wide_path_and_a_little_the_short_one() {
+    let mut net = steady_pair(&[(2_000, 15), (50_000, 280)]);
+    let (bulk, short) = (record(), record());
+    let makes = std::cell::RefCell::new(vec![short.clone(), bulk.clone()]);
+    net.listen(1, move || Box::new(Program::new(3_000, [2, 1], &makes.borrow_mut().pop().expect("two"))));
+    assert!(net.connect(0, 0, ADDRESSES[1], Box::new(Program::new(60_000_000, [1, 2], &record()))));
+    net.run_for(Span::from_secs(8));
+    let before = bulk.borrow().received;
+    net.run_for(Span::from_secs(4));
+    let rate = (bulk.borrow().received - before) as f64 * 8.0 / 4.0;
+    println!("{:.1} Mbit/s of payload", rate / 1e6);
+    assert!(rate >= 0.85 * 50e6, "{rate} bit/s");
+    net.run_for(Span::from_secs(10));
+    assert_done(&bulk, 60_000_000);
+    let client = record();
+    assert!(net.connect(0, 0, ADDRESSES[1], Box::new(Program::new(1_000, [1, 2], &client))));
+    net.run_for(Span::from_millis(200));
+    assert_done(&client, 3_000);
+    assert_done(&short, 1_000);
+}
+
 /// Breaks: the probes of a path that is much slower than the NICs at its ends leave nothing of it to others,
 /// and do not arrive either, so that it fails again and again.
 #[test]

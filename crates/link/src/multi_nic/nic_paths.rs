@@ -15,6 +15,10 @@ const STANDING_QUEUE_DIVISOR: u64 = 32;
 
 /// A path that comes after the widest one comes so much later.
 const MIN_ADDED_DELAY: Span = Span::from_micros(100);
+/// What takes less than one part in so many of a short and thin path takes it first, and again below one part
+/// in so many.
+const LITTLE: u64 = 2;
+const LITTLE_AGAIN: u64 = 4;
 /// Without order at the receiver, round trips of paths may differ by so much besides half of the longest.
 const MAX_LONGER: Span = Span::from_millis(10);
 /// So much jitter, or a 16th of its round trip, may a path have that is used beside others without order at
@@ -307,6 +311,10 @@ impl NicPath {
     pub const fn is_used(&self) -> bool {
         self.up && !self.disabled
     }
+    /// True if it is not used, or only for what would wait behind wider paths: see [`NicPaths::select`].
+    pub const fn comes_after(&self) -> bool {
+        self.disabled || !self.added_delay.is_zero()
+    }
     /// How long a frame with a wire length of `bytes` is under way, for its place in the order of frames.
     #[inline]
     pub fn in_order_delay(&self, bytes: ByteCount) -> Span {
@@ -408,23 +416,43 @@ impl NicPaths {
     /// neighbour does not hold frames for so long (`resequence_time`), it is disabled, and is used again at a
     /// third of the rate.
     ///
+    /// As long as TCP sends little, which is less than half of what such a path carries (`demand`), no window
+    /// is too small for it, and short transfers are over sooner: the path is used as it is. It comes after the
+    /// widest one until `demand` is below a quarter. This applies only to neighbours that put frames in order.
+    /// Returns the demand at which such a path would no longer be used first; none: there is none.
+    ///
     /// Where the neighbour does not put frames in order, losses are not repaired. If the transport takes them
     /// for congestion, paths are disabled with which its window would carry less. If it sends only
     /// acknowledgments, they take the shortest path.
-    pub fn select(&mut self, neighbour: NeighbourId, resequence_time: Option<Span>, sends: Sends) {
-        let Some(paths) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
+    pub fn select(
+        &mut self,
+        neighbour: NeighbourId,
+        resequence_time: Option<Span>,
+        sends: Sends,
+        demand: Rate,
+    ) -> Option<Rate> {
+        let paths = self.neighbours.get_mut(neighbour.0 as usize)?;
         let nics = &self.nics;
         let working = |at: usize, path: &NicPath| path.up && nics.get(at).is_some_and(|nic| nic.up);
         let each = || paths.iter().enumerate().filter_map(|(at, path)| Some((at, path.as_ref()?)));
         let widest = each().filter(|(at, path)| working(*at, path)).max_by_key(|(_, path)| path.rate);
         let widest = widest.map(|(_, path)| (path.rate, path.delay.of(FULL_FRAME)));
         let disabled = paths.map(|path| path.is_some_and(|path| path.disabled));
+        let mut suffices: Option<Rate> = None;
         for path in paths.iter_mut().flatten() {
             let own = path.delay.of(FULL_FRAME);
+            let comes_after = path.comes_after();
             let thin = widest.filter(|(rate, delay)| {
-                let part = if path.disabled || !path.added_delay.is_zero() { 3 } else { 4 };
+                let part = if comes_after { 3 } else { 4 };
                 own < *delay && path.rate.bits_per_sec() < rate.bits_per_sec() / part
             });
+            let little = path.rate.bits_per_sec() / if comes_after { LITTLE_AGAIN } else { LITTLE };
+            let is_thin = thin.is_some() && path.up;
+            let thin = thin.filter(|_| resequence_time.is_none() || demand.bits_per_sec() >= little);
+            if thin.is_none() && is_thin {
+                let limit = Rate::from_bits_per_sec(path.rate.bits_per_sec() / LITTLE);
+                suffices = Some(suffices.map_or(limit, |known| known.min(limit)));
+            }
             let added = thin.map_or(Span::ZERO, |(_, delay)| delay - own + MIN_ADDED_DELAY);
             let held = resequence_time.is_some_and(|time| added <= time / 2);
             (path.disabled, path.added_delay) =
@@ -443,6 +471,7 @@ impl NicPaths {
                 }
             }
         }
+        suffices
     }
     /// The longest smoothed round trip of the paths to all neighbours that work, used or not; none: none was
     /// measured.
@@ -463,6 +492,11 @@ impl NicPaths {
             let path = path.as_ref().filter(|path| path.is_used() && nic.up)?;
             Some((NicId(at as u8), path))
         })
+    }
+    /// The path to `neighbour` that delivers first, if all are idle.
+    pub fn first(&self, neighbour: NeighbourId) -> Option<NicId> {
+        let each = self.working(neighbour).map(|(nic, path)| (path.in_order_delay(FULL_FRAME), nic));
+        each.min().map(|(_, nic)| nic)
     }
     /// What the paths to `neighbour` in use carry together, their number, and which carries most; none: no
     /// path is in use.
@@ -596,9 +630,9 @@ mod tests {
         for (name, list, takes, tolerates) in table {
             for (sends, expected) in [(Sends::LossSensitive, takes), (Sends::LossTolerant, tolerates)] {
                 let mut paths = paths_of(list);
-                paths.select(ID, None, sends);
+                paths.select(ID, None, sends, Rate::default());
                 assert_eq!(used(&paths), expected, "{name}, {sends:?}");
-                paths.select(ID, None, sends);
+                paths.select(ID, None, sends, Rate::default());
                 assert_eq!(used(&paths), expected, "{name}, again");
             }
         }
@@ -606,14 +640,39 @@ mod tests {
         let mut paths = paths_of(&[(30, 20, 0, 0.0), (100, 30, 0, 0.0)]);
         for (mbit, expected) in [(30, &[0, 1][..]), (24, &[1]), (30, &[1]), (34, &[0, 1])] {
             paths.path_mut(ID, NicId(0)).expect("there is one").set_rate(Rate::from_mbit(mbit));
-            paths.select(ID, None, Sends::LossTolerant);
+            paths.select(ID, None, Sends::LossTolerant, Rate::default());
             assert_eq!(used(&paths), expected, "{mbit} Mbit/s");
         }
         // If the best path fails, the next one counts.
         let mut paths = paths_of(&[(100, 20, 0, 0.0), (50, 80, 0, 0.0)]);
         paths.path_mut(ID, NicId(0)).expect("there is one").up = false;
-        paths.select(ID, None, Sends::LossTolerant);
+        paths.select(ID, None, Sends::LossTolerant, Rate::default());
         assert_eq!(used(&paths), [1]);
+    }
+
+    /// Breaks: requests and small objects wait for the round trip of the widest path though a shorter one has
+    /// room for them; or a bulk transfer stays on a thin path; or frames move to and fro at its limit.
+    #[test]
+    fn a_little_takes_the_shortest_path_first() {
+        let kbit = |kbit: u64| Rate::from_bits_per_sec(kbit * 1_000);
+        for (list, hold_ms) in [
+            // The path is as long as the widest one, or is not used at all, while there is much to send.
+            (&[(2, 30, 0, 0.0), (20, 60, 0, 0.0)], 100),
+            (&[(2, 30, 0, 0.0), (50, 560, 0, 0.0)], 100),
+        ] {
+            let mut paths = paths_of(list);
+            let hold = Some(Span::from_millis(hold_ms));
+            for (demand, first) in [(0, 0), (999, 0), (1_000, 1), (500, 1), (499, 0), (999, 0)] {
+                let limit = paths.select(ID, hold, Sends::LossTolerant, kbit(demand));
+                assert_eq!(paths.first(ID), Some(NicId(first)), "{demand} kbit/s of {list:?}");
+                assert_eq!(limit, (first == 0).then(|| kbit(1_000)), "{demand} kbit/s");
+            }
+            // Where nothing is thin, or frames are not put in order, it does not matter.
+            assert_eq!(paths.select(ID, None, Sends::LossTolerant, kbit(0)), None);
+            assert_eq!(used(&paths), [1]);
+            paths.path_mut(ID, NicId(0)).expect("there is one").set_rate(Rate::from_mbit(40));
+            assert_eq!(paths.select(ID, hold, Sends::LossTolerant, kbit(0)), None);
+        }
     }
 
     /// Breaks: frames go to and fro between paths whose estimates move, each time out of order; or never to a
@@ -623,7 +682,7 @@ mod tests {
         let mut paths = paths_of(&[(100, 20, 0, 0.0), (90, 200, 0, 0.0)]);
         for (mbit, expected) in [(90, &[0][..]), (120, &[0]), (130, &[1]), (90, &[1]), (79, &[0])] {
             paths.path_mut(ID, NicId(1)).expect("there is one").set_rate(Rate::from_mbit(mbit));
-            paths.select(ID, None, Sends::LossSensitive);
+            paths.select(ID, None, Sends::LossSensitive, Rate::default());
             assert_eq!(used(&paths), expected, "{mbit} Mbit/s");
         }
     }
@@ -638,9 +697,9 @@ mod tests {
             (&[(172, 39, 0, 0.0), (75, 0, 0, 0.0)], &[0]),
         ] {
             let mut paths = paths_of(list);
-            paths.select(ID, None, Sends::Acks);
+            paths.select(ID, None, Sends::Acks, Rate::default());
             assert_eq!(used(&paths), expected, "{list:?}");
-            paths.select(ID, None, Sends::LossTolerant);
+            paths.select(ID, None, Sends::LossTolerant, Rate::default());
             assert!(used(&paths).contains(&0), "{list:?}");
         }
     }

@@ -1,5 +1,6 @@
 //! Several NICs as one element.
 
+mod demand;
 mod neighbours;
 mod priority;
 mod receiving;

@@ -1,11 +1,12 @@
 //! Neighbours with several NICs, and the paths to them.
 
 use super::MultiNic;
+use super::demand::RecentDemand;
 use crate::multi_nic::arp::{AnnouncerAction, ConflictAction, Learned};
 use crate::multi_nic::probe::{PathEstimate, PathTo, Prober};
 use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, NicPaths, OrderKind, PathDelay, Sends, pair};
 use farpace_path::Cx;
-use farpace_units::{Instant, Span};
+use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{MacAddr, MultipathInfo, NicFlags, NicKind, NicList, Packet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +38,8 @@ pub(super) struct MultiNicNeighbours {
     owners: BTreeMap<MacAddr, NeighbourId>,
     /// By identifier: the neighbour has a list and does not put frames in order.
     unordered: Vec<bool>,
+    /// What TCP sends to each, by its number.
+    demands: Vec<RecentDemand>,
 }
 
 #[derive(Clone, Debug)]
@@ -155,6 +158,12 @@ impl MultiNicNeighbours {
     pub fn is_unordered(&self, neighbour: NeighbourId) -> bool {
         self.unordered.get(neighbour.0 as usize).is_some_and(|unordered| *unordered)
     }
+    /// A frame of TCP for a neighbour is to be sent. True if this is so much that paths are to be selected
+    /// again.
+    #[inline]
+    pub fn on_demand(&mut self, now: Instant, neighbour: NeighbourId, bytes: ByteCount) -> bool {
+        self.demands.get_mut(neighbour.0 as usize).is_some_and(|demand| demand.add(now, bytes))
+    }
     /// A frame of TCP for a neighbour is to be sent. `loss_sensitive`: it has data of a transport that takes
     /// losses for congestion, or does not; none: it has no data.
     pub fn on_tcp(&mut self, now: Instant, neighbour: NeighbourId, loss_sensitive: Option<bool>) {
@@ -218,6 +227,7 @@ impl MultiNicNeighbours {
         let at = id.0 as usize;
         if self.unordered.len() <= at {
             self.unordered.resize(at + 1, false);
+            self.demands.resize(at + 1, RecentDemand::default());
         }
         if let Some(unordered) = self.unordered.get_mut(at) {
             *unordered = !flags.contains(NicFlags::RESEQUENCES);
@@ -243,6 +253,9 @@ impl MultiNicNeighbours {
             if self.owners.get(mac) == Some(&id) {
                 self.owners.remove(mac);
             }
+        }
+        if let Some(demand) = self.demands.get_mut(id.0 as usize) {
+            *demand = RecentDemand::default();
         }
         if let Some(unordered) = self.unordered.get_mut(id.0 as usize) {
             *unordered = false;
@@ -449,7 +462,7 @@ impl MultiNic {
     }
 
     /// Updates what the transport is told of the paths to a neighbour.
-    fn update_info(&mut self, neighbour: NeighbourId) {
+    pub(super) fn update_info(&mut self, neighbour: NeighbourId) {
         let Some(known) = self.neighbours.nics.get_mut(&neighbour) else { return };
         let in_order = known.flags.contains(NicFlags::RESEQUENCES);
         let reordering = self.paths.working(neighbour).map(|(_, path)| path.guard).max();
@@ -467,7 +480,7 @@ impl MultiNic {
     /// are used that were not, or the other way round.
     ///
     /// [`NicPaths::select`]: crate::multi_nic::NicPaths::select
-    fn select_paths(&mut self, now: Instant, neighbour: NeighbourId) -> bool {
+    pub(super) fn select_paths(&mut self, now: Instant, neighbour: NeighbourId) -> bool {
         let Some(known) = self.neighbours.nics.get(&neighbour) else { return false };
         if !self.config.order.considers_delays() {
             return false;
@@ -477,9 +490,19 @@ impl MultiNic {
         let before = used(&self.paths);
         let widest = |paths: &NicPaths| paths.carried(neighbour).map(|(.., widest)| widest);
         let widest_before = widest(&self.paths);
-        self.paths.select(neighbour, known.resequence_time(), sends);
+        let first_before = self.paths.first(neighbour);
+        let demands = &mut self.neighbours.demands;
+        let rate = demands.get(neighbour.0 as usize).map_or(Rate::default(), |demand| demand.rate(now));
+        let suffices = self.paths.select(neighbour, known.resequence_time(), sends, rate);
+        if let Some(demand) = demands.get_mut(neighbour.0 as usize) {
+            demand.suffice_up_to(suffices);
+        }
         let moved = widest(&self.paths).filter(|now| widest_before.is_some_and(|before| before != *now));
-        if moved.is_some_and(|now| !before.contains(&now))
+        // There is more to send than the first path carries: it comes after others from now on.
+        let left = first_before.is_some_and(|nic| {
+            self.paths.any_path(neighbour, nic).is_some_and(|path| path.up && path.comes_after())
+        });
+        if (left || moved.is_some_and(|now| !before.contains(&now)))
             && let Some(known) = self.neighbours.nics.get_mut(&neighbour)
         {
             known.moves.add(now);

@@ -37,11 +37,17 @@ impl MultiNic {
         if let Some(queue) = self.priority.as_mut().filter(|_| PriorityQueue::takes(&packet)) {
             return queue.enqueue(QueuedFrame { flow, frame: packet, bytes, neighbour, cached: None }, cx);
         }
-        if self.neighbours.is_unordered(neighbour)
-            && self.config.order.considers_delays()
-            && packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP)
+        if self.config.order.considers_delays() && packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP)
         {
-            self.neighbours.on_tcp(cx.now(), neighbour, takes_losses_for_congestion(&packet));
+            if self.neighbours.is_unordered(neighbour) {
+                self.neighbours.on_tcp(cx.now(), neighbour, takes_losses_for_congestion(&packet));
+            }
+            if self.neighbours.on_demand(cx.now(), neighbour, bytes) {
+                if self.select_paths(cx.now(), neighbour) {
+                    self.on_change(cx.now());
+                }
+                self.update_info(neighbour);
+            }
         }
         let cached = self.keep(flow, &packet, neighbour);
         let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached };

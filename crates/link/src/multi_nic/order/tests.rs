@@ -180,13 +180,13 @@ fn a_slow_path_with_a_low_delay_is_disabled() {
         (vec![path(1_000, 0), path(10, 0)], vec![0, 1]),
     ] {
         let (mut paths, neighbour) = paths_of(&set);
-        paths.select(neighbour, None, Sends::LossTolerant);
+        paths.select(neighbour, None, Sends::LossTolerant, Rate::default());
         assert_eq!(paths.working(neighbour).map(|(nic, _)| nic.0).collect::<Vec<_>>(), used, "{set:?}");
     }
     let (mut paths, neighbour) = paths_of(&[path(13, 5), path(500, 50)]);
-    paths.select(neighbour, None, Sends::LossTolerant);
+    paths.select(neighbour, None, Sends::LossTolerant, Rate::default());
     paths.set_carrier(NicId(1), false);
-    paths.select(neighbour, None, Sends::LossTolerant);
+    paths.select(neighbour, None, Sends::LossTolerant, Rate::default());
     assert_eq!(paths.working(neighbour).count(), 1, "it is the only path left");
 }
 
