@@ -207,6 +207,7 @@ fn an_interrupted_sender_and_receiver_go_on_from_there() {
     let (code, out, errors) = run(here.path(), &["send", "film", &receiver.port, "--json"]);
     assert_eq!(code, 0, "{errors}");
     let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(sent["complete"], true, "{sent}");
     assert!(sent["spared_bytes"].as_u64().unwrap() > 1_000_000, "{sent}");
     assert_eq!(fs::read(there.path().join("film")).unwrap(), bytes);
 }
@@ -315,6 +316,10 @@ fn wrong_values_are_told_as_such() {
         let (code, _, errors) = run(here.path(), args);
         assert!(code == 2 && errors.contains(why), "{args:?}: {code}: {errors}");
     }
+    // A ticket alone: the file was forgotten.
+    let ticket = format!("farpace:127.0.0.1:7077#{}", "A".repeat(86));
+    let (code, _, errors) = run(here.path(), &["send", &ticket]);
+    assert!(code == 2 && errors.contains("no file to send"), "{code}: {errors}");
     // The last word is a file: the receiver was forgotten.
     fs::write(here.path().join("film.invalid"), "film").unwrap();
     let (code, _, errors) = run(here.path(), &["send", "film", "film.invalid"]);

@@ -54,7 +54,9 @@ impl FromStr for ForwardRule {
         };
         let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(form);
         let [local, host, remote] = rest else { return Err(form()) };
-        let is_host = !host.is_empty() && host.len() < 256 && !host.contains(char::is_whitespace);
+        // A name, or an address with its zone.
+        let belongs = |c: char| c.is_alphanumeric() || "-_.:%".contains(c);
+        let is_host = !host.is_empty() && host.len() < 256 && host.chars().all(belongs);
         if !is_host {
             return Err(form());
         }
@@ -177,6 +179,8 @@ mod tests {
             "0:intranet:80",
             "8080:intranet:0",
             "8080::80",
+            "8080:/x:80",
+            "8080:a b:80",
             "x:intranet:80",
             "a:1:b:2:c",
         ] {

@@ -159,20 +159,60 @@ impl Complaints {
     }
 }
 
+/// What has to be done before another attempt can succeed; none: nothing.
+const fn mend(code: Code) -> Option<&'static str> {
+    match code {
+        Code::NoSpace => Some("free some space"),
+        Code::Permission => Some("give the permission"),
+        Code::Exists | Code::Path => Some("move what is in the way"),
+        Code::Special => Some("leave it out"),
+        Code::Limit => Some("send less at once"),
+        _ => None,
+    }
+}
+
 /// Why a transfer ended early, and what to do.
 pub fn why(error: &TransferError, peer: &str) -> String {
     let resume = "what has arrived is kept: run the same command again to go on from there";
     match error {
         TransferError::Interrupted => format!("interrupted; {resume}"),
         TransferError::Own(fault) | TransferError::Peer(fault)
-            if matches!(fault.code, Code::Token | Code::Version | Code::Busy) =>
+            if matches!(fault.code, Code::Token | Code::Version | Code::Busy | Code::Role) =>
         {
             format!("error: {peer}: {error}")
         }
-        TransferError::Own(fault) | TransferError::Peer(fault) if fault.code == Code::NoSpace => {
-            format!("error: {peer}: {error}; free some space: {resume}")
-        }
+        TransferError::Own(fault) | TransferError::Peer(fault) => match mend(fault.code) {
+            Some(first) => format!("error: {peer}: {error}; {first}: {resume}"),
+            None => format!("error: {peer}: {error}; {resume}"),
+        },
         TransferError::Protocol(_) | TransferError::Unanswered => format!("error: {peer}: {error}"),
         _ => format!("error: {peer}: {error}; {resume}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_transfer::TransferFault;
+
+    /// Breaks: the user is told to repeat a command that must fail again, and not what to do first.
+    #[test]
+    fn what_has_to_be_mended_is_said_first() {
+        let said =
+            |code| why(&TransferError::Own(TransferFault { code, text: "file `a`".to_owned() }), "far");
+        for code in [Code::Permission, Code::Exists, Code::Path, Code::Special, Code::NoSpace, Code::Limit] {
+            let first = mend(code).expect("something has to be done");
+            assert!(
+                said(code).contains(&format!("; {first}: what has arrived is kept: run")),
+                "{}",
+                said(code)
+            );
+        }
+        for code in [Code::Other, Code::Changed, Code::Vanished, Code::Mismatch, Code::Interrupted] {
+            assert!(said(code).contains("; what has arrived is kept: run"), "{}", said(code));
+        }
+        for code in [Code::Token, Code::Version, Code::Busy, Code::Role] {
+            assert!(!said(code).contains("again"), "{}", said(code));
+        }
     }
 }

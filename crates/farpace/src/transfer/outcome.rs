@@ -60,6 +60,7 @@ impl TransferCounts<'_> {
     }
     fn json(&self) -> Value {
         json!({
+            "complete": self.failed == 0,
             "files": self.files,
             "unchanged": self.unchanged,
             "bytes": self.bytes,

@@ -103,6 +103,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Some((last, files @ [_, ..])) => {
                 ticket_of(Some(&last.to_string_lossy()))?.map(|own| (own, files))
             }
+            Some((only, [])) if only.to_string_lossy().parse::<Ticket>().is_ok() && !only.exists() => {
+                bail!("this is a ticket, and there is no file to send: farpace send FILE... TICKET")
+            }
             _ => None,
         };
         let (ticket, files) = match by_word {
