@@ -12,115 +12,26 @@ byte to the last second, without the start (2 s); the sum of two links of 20 Mbi
 1440 B inside.
 """
 import argparse
-import json
 import os
-import signal
 import socket
 import statistics
 import struct
-import subprocess
 import tempfile
 import threading
 import time
 
-from run import Server, choose, inside, run, stream
+from topology import PORT, SERVER, Sender, Site, choose, inside, run, stream
 
-CLIENT, SERVER = "10.1.0.2", "10.2.0.2"
-PORT = 8001
+# Flags of the emulator for both directions.
 TWO = ["--rate 20mbit --delay 10ms --queue 100kB", "--rate 20mbit --delay 20ms --queue 200kB"]
 GEO = ["--rate 50mbit --delay 280ms --queue 3.5MB --ber 1e-7"]
 
 
-class Pair:
-    """Both sites. The kernel's routes lead over the first link."""
-
-    def __init__(self, farpace, directory, links):
-        self.farpace, self.directory, self.children = farpace, directory, []
-        pid = os.getpid()
-        self.client, self.a, self.b, self.server = (f"fpp{pid}{n}" for n in "cabs")
-        self.links = [f"fpp{pid}l{n}" for n in range(len(links))]
-        self.names = [self.client, self.a, self.b, self.server, *self.links]
-        for name in self.names:
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
-        self.wire(links)
-
-    def connect(self, one, name, other, other_name):
-        run("ip", "link", "add", name, "netns", one, "type", "veth", "peer", "name", other_name, "netns", other)
-        run("ip", "-n", one, "link", "set", name, "up")
-        run("ip", "-n", other, "link", "set", other_name, "up")
-
-    def wire(self, links):
-        for site, host, router in ((1, self.client, self.a), (2, self.server, self.b)):
-            self.connect(host, "eth0", router, "lan0")
-            run("ip", "-n", host, "addr", "add", f"10.{site}.0.2/24", "dev", "eth0")
-            run("ip", "-n", router, "addr", "add", f"10.{site}.0.1/24", "dev", "lan0")
-            run("ip", "-n", host, "route", "add", "default", "via", f"10.{site}.0.1")
-        for number, (name, flags) in enumerate(zip(self.links, links)):
-            self.connect(self.a, f"l{number}", name, "in0")
-            self.connect(name, "out0", self.b, f"l{number}")
-            run("ip", "-n", self.a, "addr", "add", f"172.16.{number}.1/24", "dev", f"l{number}")
-            run("ip", "-n", self.b, "addr", "add", f"172.16.{number}.2/24", "dev", f"l{number}")
-            both = flags.split() + [w + "-back" if w.startswith("--") else w for w in flags.split()]
-            self.start(name, "emulate", "in0", "out0", *both)
-        run("ip", "-n", self.a, "route", "add", "10.2.0.0/24", "via", "172.16.0.2")
-        run("ip", "-n", self.b, "route", "add", "10.1.0.0/24", "via", "172.16.0.1")
-        for name in self.names:
-            for key, value in (
-                ("net.ipv4.ip_forward", "1"),
-                ("net.ipv4.tcp_rmem", "4096 131072 67108864"),
-                ("net.ipv4.tcp_wmem", "4096 131072 67108864"),
-            ):
-                run("ip", "netns", "exec", name, "sysctl", "-qw", f"{key}={value}")
-        run("ip", "netns", "exec", self.client, "ping", "-c", "2", "-W", "5", SERVER)
-
-    def start(self, namespace, *words):
-        environment = {**os.environ, "FARPACE_STATE": f"{self.directory}/state-{namespace}"}
-        child = subprocess.Popen(
-            ["ip", "netns", "exec", namespace, self.farpace, *words], stdout=subprocess.DEVNULL, env=environment
-        )
-        self.children.append(child)
-        time.sleep(0.8)
-        if child.poll() is not None:
-            raise RuntimeError(f"{' '.join(words)} has ended")
-        return child
-
-    def gateways(self):
-        """Both, when all paths are up."""
-        words = ["gateway", "keys", "a=10.1.0.0/24", "b=10.2.0.0/24", "--paths", str(len(self.links)), "--out", self.directory]
-        for number in range(len(self.links)):
-            words += ["--endpoint", f"b=172.16.{number}.2"]
-        run(self.farpace, *words, "--force")
-        via = [word for number in range(len(self.links)) for word in ("--via", f"l{number}")]
-        up = ["gateway", "up", "--lan", "lan0"]
-        self.start(self.b, *up, "--peer", f"{self.directory}/a.conf", *via)
-        self.start(self.a, *up, "--peer", f"{self.directory}/b.conf", *via)
-        for namespace in (self.a, self.b):
-            while not self.is_up(namespace):
-                time.sleep(0.2)
-        # The rates of the paths are measured by what is sent.
-        time.sleep(2)
-
-    def is_up(self, namespace):
-        try:
-            return all(path["up"] for path in self.status(namespace)["peer"]["paths"])
-        except subprocess.CalledProcessError:
-            return False  # it dials first
-
-    def status(self, namespace):
-        environment = {**os.environ, "FARPACE_STATE": f"{self.directory}/state-{namespace}"}
-        text = run("ip", "netns", "exec", namespace, self.farpace, "gateway", "status", "--json", env=environment)
-        return json.loads(text)["gateways"][0]
-
-    def close(self):
-        for child in reversed(self.children):
-            child.send_signal(signal.SIGTERM)
-            child.wait()
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", name], check=False)
+def both(flags):
+    return flags.split() + [word + "-back" if word.startswith("--") else word for word in flags.split()]
 
 
-def download(pair, seconds, at=None):
+def download(site, seconds, at=None):
     """Arrivals (time, bytes) of one connection; `at` is called after half of the time."""
     arrivals = []
 
@@ -142,7 +53,7 @@ def download(pair, seconds, at=None):
                     threading.Thread(target=at).start()
         return None
 
-    inside(pair.client, act)
+    inside(site.client, act)
     return arrivals
 
 
@@ -152,15 +63,14 @@ def goodput(arrivals, begin, end):
 
 def with_pair(args, links, gateways, act):
     with tempfile.TemporaryDirectory() as directory:
-        pair = Pair(args.farpace, directory, links)
+        site = Site(args.farpace, directory, [both(flags) for flags in links])
         try:
-            server = Server(pair.server, SERVER)
-            server.congestion = "cubic"
+            Sender(site.server, SERVER)
             if gateways:
-                pair.gateways()
-            return act(pair)
+                site.pair()
+            return act(site)
         finally:
-            pair.close()
+            site.close()
 
 
 def rate(args):
@@ -168,7 +78,7 @@ def rate(args):
     for links, name in ((TWO[:1], "20 ms alone"), (TWO[1:], "40 ms alone"), (TWO, "both")):
         rates = []
         for _ in range(args.runs):
-            arrivals = with_pair(args, links, True, lambda pair: download(pair, args.seconds))
+            arrivals = with_pair(args, links, True, lambda site: download(site, args.seconds))
             rates.append(goodput(arrivals, 2, args.seconds))
         results.append({"links": name, "mbit_s": rates})
         print(f"{name:12} {statistics.median(rates):6.2f} Mbit/s  {[round(r, 2) for r in rates]}", flush=True)
@@ -181,14 +91,14 @@ def cut(args):
         stops = []
         for _ in range(args.runs):
 
-            def act(pair):
+            def act(site):
                 when = []
 
                 def at():
                     when.append(time.monotonic())
-                    run("ip", "-n", pair.links[link], "link", "set", "out0", "down")
+                    run("ip", "-n", site.links[link], "link", "set", "out0", "down")
 
-                arrivals = download(pair, args.seconds, at)
+                arrivals = download(site, args.seconds, at)
                 times = [at for at, _ in arrivals if at > args.seconds / 2 - 0.05]
                 gap = max(b - a for a, b in zip(times, times[1:]))
                 return gap * 1e3, goodput(arrivals, args.seconds / 2 + 2, args.seconds)
@@ -202,7 +112,7 @@ def geo(args):
     for gateways in (False, True):
         rates = []
         for _ in range(args.runs):
-            arrivals = with_pair(args, GEO, gateways, lambda pair: download(pair, args.seconds))
+            arrivals = with_pair(args, GEO, gateways, lambda site: download(site, args.seconds))
             rates.append(goodput(arrivals, 0, args.seconds))
         name = "pair" if gateways else "kernel CUBIC"
         print(f"{name:12} {statistics.median(rates):6.2f} Mbit/s  {[round(r, 2) for r in rates]}", flush=True)
@@ -212,14 +122,14 @@ def voice(args):
     """Round trips of 50 datagrams of 160 B a second, beside a download in the same direction as the answers."""
     for gateways in (False, True):
 
-        def act(pair):
-            echo = inside(pair.server, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        def act(site):
+            echo = inside(site.server, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             echo.bind((SERVER, 7000))
             threading.Thread(target=lambda: reflect(echo), daemon=True).start()
-            bulk = threading.Thread(target=download, args=(pair, args.seconds), daemon=True)
+            bulk = threading.Thread(target=download, args=(site, args.seconds), daemon=True)
             bulk.start()
             time.sleep(3)
-            delays = inside(pair.client, lambda: talk(args.seconds - 4))
+            delays = inside(site.client, lambda: talk(args.seconds - 4))
             bulk.join()
             return delays
 

@@ -1,325 +1,222 @@
 #!/usr/bin/env python3
-"""What a gateway gains on far links, beside the kernel alone: stock TCP at both ends, CUBIC or BBR, with and without `farpace gateway`.
+"""What gateways gain on far links, beside the kernel alone: stock TCP at both ends, CUBIC or BBR, with a gateway, a pair, or none.
 
     bench/gateway/run.py target/release/farpace                    all links
     bench/gateway/run.py target/release/farpace --link geo --runs 3
     bench/gateway/run.py target/release/farpace --lan              rates and delays of the gateway itself, without a link
     bench/gateway/run.py target/release/farpace --gain 10 --link BER  what the gateway says itself that it gains
-    bench/gateway/run.py target/release/farpace --json
+    bench/gateway/run.py target/release/farpace --json > all.json
+    bench/gateway/picture.py all.json gateway.svg                  a picture of each link
 
-Needs root: it makes four network namespaces, client - router - link - server, with `farpace emulate` as the link. All contenders
-take turns, so that what disturbs the host disturbs all of them; medians are told. Bulk is a download of so many MB over a new connection,
-the handshake included; objects are 10 kB each, every one over a new connection, one after another. Data leaves the LAN (a host beyond the
-link fetches from one of the LAN: the gateway sends over the link) or comes to it (the far host's own TCP sends over the link). HAProxy
-takes part if it is installed: not transparent, as a forward to the server's port, with BBR.
+Needs root: it makes network namespaces, client - router - links - router - server, with `farpace emulate` as each link. All
+contenders take turns, so that what disturbs the host disturbs all of them. Bulk is a download of so many MB over a new connection,
+the handshake included; objects are 10 kB each, every one over a new connection, one after another; a page is 100 objects, 1.95 MB
+together, from nginx to curl by six connections; an echo is that of 100 B over a connection of its own while the bulk is under way,
+ten times a second, in the direction of the data and back. Data leaves the LAN (a host beyond the link fetches from one of the LAN: the
+gateway sends over the link) or comes to it (the far host's own TCP sends over the link, unless there is a pair). Over several links
+the kernel takes the first one. HAProxy takes part if it is installed: not transparent, as a forward to the server's port, with BBR.
 """
 import argparse
-import ctypes
-import hashlib
 import json
+import math
 import os
 import shutil
-import signal
 import socket
 import statistics
-import struct
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 
-# Name: MB of bulk, objects, and flags of the emulator for the direction of the data, and for the other.
-LINKS = {
-    "geo 50/5, 560 ms, BER 1e-7": (
-        40, 12, "--rate 50mbit --delay 280ms --queue 3.5MB --ber 1e-7", "--rate 5mbit --delay 280ms --queue 700kB --ber 1e-7",
-    ),
-    "geo 50/5, 560 ms, clean": (
-        40, 12, "--rate 50mbit --delay 280ms --queue 3.5MB", "--rate 5mbit --delay 280ms --queue 700kB",
-    ),
-    "queue of 32 kB": (40, 12, "--rate 100mbit --delay 50ms --queue 32kB", "--rate 100mbit --delay 50ms --queue 1MB"),
-    "dsl 20/2, 30 ms": (20, 12, "--rate 20mbit --delay 15ms --queue 250kB", "--rate 2mbit --delay 15ms --queue 100kB"),
+from topology import (
+    CLIENT, ECHO_PORT, PAGE_PORT, PORT, PROXY_FAR, PROXY_LAN, SERVER, Chatter, Sender, Site, echo, inside, run,
+)  # fmt: skip
+
+
+@dataclass
+class Way:
+    """Flags of the emulator of one link for the direction of the data, for the other one, and for both."""
+
+    fast: str
+    slow: str
+    both: str = ""
+
+    def flags(self, direction):
+        # The emulator's first interface is that of the LAN's router.
+        there, back = (self.fast, self.slow) if direction == "from" else (self.slow, self.fast)
+        back = [word + "-back" if word.startswith("--") else word for word in back.split()]
+        return [*there.split(), *back, *self.both.split()]
+
+
+@dataclass
+class Path:
+    """What is between the routers, the MB of bulk, the objects of a run, and the Mbit/s of all links together."""
+
+    bulk: int
+    objects: int
+    rate: float
+    ways: list[Way]
+
+
+# Hand-overs of a satellite network: each 15 s the path is 15 ms longer or shorter, after 100 ms without a link.
+HAND_OVERS = '--set links.line.schedule={period="30s",steps=[{at="15s",delay="35ms"}]} ' + " ".join(
+    f"--outage {at}s-{at}.1s" for at in range(15, 900, 15)
+)
+DSL = Way("--rate 20mbit --delay 15ms --queue 250kB", "--rate 2mbit --delay 15ms --queue 100kB")
+PATHS = {
+    "geo 50/5, 560 ms, BER 1e-7": Path(40, 12, 50, [
+        Way("--rate 50mbit --delay 280ms --queue 3.5MB --ber 1e-7", "--rate 5mbit --delay 280ms --queue 700kB --ber 1e-7"),
+    ]),
+    "geo 50/5, 560 ms, clean": Path(40, 12, 50, [
+        Way("--rate 50mbit --delay 280ms --queue 3.5MB", "--rate 5mbit --delay 280ms --queue 700kB"),
+    ]),
+    "leo 100/20, 40 or 70 ms, 0.1 % loss, hand-overs": Path(200, 40, 100, [
+        Way("--rate 100mbit --delay 20ms --queue 1MB --loss 0.001", "--rate 20mbit --delay 20ms --queue 300kB --loss 0.001", HAND_OVERS),
+    ]),
+    "policed to 500 Mbit/s, 10 ms": Path(250, 40, 500, [
+        Way("--rate 1gbit --delay 5ms --queue 1MB --police 500mbit --police-burst 16MB", "--rate 1gbit --delay 5ms --queue 1MB"),
+    ]),
+    "queue of 32 kB, 100 Mbit/s, 100 ms": Path(40, 12, 100, [
+        Way("--rate 100mbit --delay 50ms --queue 32kB", "--rate 100mbit --delay 50ms --queue 1MB"),
+    ]),
+    "dsl 20/2, 30 ms": Path(20, 12, 20, [DSL]),
+    "dsl 20/2, geo 50/5 with BER 1e-7, mobile 30/10 of 60 ms": Path(200, 12, 100, [
+        DSL,
+        Way("--rate 50mbit --delay 280ms --queue 3.5MB --ber 1e-7", "--rate 5mbit --delay 280ms --queue 700kB --ber 1e-7"),
+        Way("--rate 30mbit --delay 30ms --queue 500kB --jitter 8ms", "--rate 10mbit --delay 30ms --queue 200kB --jitter 8ms"),
+    ]),
 }  # fmt: skip
-CONTENDERS = ["cubic", "bbr", "gateway", "haproxy"]
+CONTENDERS = ["cubic", "bbr", "gateway", "pair", "haproxy"]
 OBJECT = 10_000
-CLONE_NEWNET = 0x40000000
-LIBC = ctypes.CDLL(None, use_errno=True)
-LAN, FAR = "10.0.0.2", "192.0.2.2"
-SERVER_PORT = 8001
 # Connections at once, without a link.
 SEVERAL = 8
 
 
-def run(*words, **more):
-    return subprocess.run(words, check=True, text=True, capture_output=True, **more).stdout
-
-
-def stream(size):
-    """Bytes that are no repetition of a segment or a buffer."""
-    block = bytes((n % 251) ^ (n // 251 % 241) for n in range(251 * 241))
-    return (block * (size // len(block) + 1))[:size]
-
-
-def enter(namespace):
-    """This thread is in the namespace from now on."""
-    with open(f"/run/netns/{namespace}") as file:
-        if LIBC.setns(file.fileno(), CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
-
-
-def inside(namespace, act):
-    """What `act` returns, in a thread of its own in the namespace."""
-    result = []
-
-    def body():
-        enter(namespace)
-        result.append(act())
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    if not result:
-        raise RuntimeError(f"a step in {namespace} failed")
-    return result[0]
-
-
-def choose(sock, congestion):
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
-
-
-class Server:
-    """Sends as many bytes as it is asked for."""
-
-    def __init__(self, namespace, address):
-        self.congestion = "cubic"
-        self.listener = inside(namespace, lambda: socket.create_server((address, SERVER_PORT), backlog=200))
-        self.data = memoryview(stream(256 << 20))
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            sock, _ = self.listener.accept()
-            threading.Thread(target=self.answer, args=(sock,), daemon=True).start()
-
-    def answer(self, sock):
-        with sock:
-            choose(sock, self.congestion)
-            asked = b""
-            while len(asked) < 8:
-                piece = sock.recv(8 - len(asked))
-                if not piece:
-                    return
-                asked += piece
-            (size,) = struct.unpack("!Q", asked)
-            sock.sendall(self.data[:size])
-
-
-class Site:
-    def __init__(self, farpace, directory):
-        self.farpace, self.directory, self.children = farpace, directory, []
-        pid = os.getpid()
-        self.client, self.router, self.link, self.server = (f"fpg{pid}{n}" for n in "crls")
-        self.names = [self.client, self.router, self.link, self.server]
-        for name in self.names:
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
-
-    def wire(self, with_link):
-        pairs = [(self.client, "eth0", self.router, "lan0")]
-        if with_link:
-            pairs += [(self.router, "wan0", self.link, "in0"), (self.link, "out0", self.server, "eth0")]
-        else:
-            pairs += [(self.router, "wan0", self.server, "eth0")]
-        for a, at, b, bt in pairs:
-            run("ip", "link", "add", at, "netns", a, "type", "veth", "peer", "name", bt, "netns", b)
-            for name, interface in ((a, at), (b, bt)):
-                run("ip", "-n", name, "link", "set", interface, "up")
-                if shutil.which("ethtool"):
-                    run("ip", "netns", "exec", name, "ethtool", "-K", interface, "gro", "on")
-        for name, interface, address, via in (
-            (self.client, "eth0", f"{LAN}/24", "10.0.0.1"),
-            (self.router, "lan0", "10.0.0.1/24", None),
-            (self.router, "wan0", "192.0.2.1/24", None),
-            (self.server, "eth0", f"{FAR}/24", "192.0.2.1"),
-        ):
-            run("ip", "-n", name, "addr", "add", address, "dev", interface)
-            if via:
-                run("ip", "-n", name, "route", "add", "default", "via", via)
-        for key, value in (
-            ("net.ipv4.ip_forward", "1"),
-            ("net.ipv4.tcp_rmem", "4096 131072 67108864"),
-            ("net.ipv4.tcp_wmem", "4096 131072 67108864"),
-        ):
-            for name in (self.client, self.router, self.server):
-                run("ip", "netns", "exec", name, "sysctl", "-qw", f"{key}={value}")
-
-    def start(self, namespace, *words):
-        environment = {**os.environ, "FARPACE_STATE": f"{self.directory}/state"}
-        child = subprocess.Popen(
-            ["ip", "netns", "exec", namespace, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env=environment,
-        )  # fmt: skip
-        self.children.append(child)
-        time.sleep(1.2)
-        if child.poll() is not None:
-            raise RuntimeError(f"{' '.join(words)} has ended")
-        return child
-
-    def end(self, child):
-        child.send_signal(signal.SIGTERM)
-        child.wait()
-        self.children.remove(child)
-
-    def close(self):
-        for child in list(self.children):
-            self.end(child)
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", name], check=False)
-
-    def fetch(self, namespace, congestion, size, to):
-        """Seconds from the SYN to the last byte."""
-
-        def act():
-            begun = time.monotonic()
-            with socket.socket() as sock:
-                sock.settimeout(600)
-                choose(sock, congestion)
-                sock.connect(to)
-                sock.sendall(struct.pack("!Q", size))
-                digest, got = hashlib.blake2b(), 0
-                while piece := sock.recv(1 << 20):
-                    digest.update(piece)
-                    got += len(piece)
-            elapsed = time.monotonic() - begun
-            if digest.digest() != hashlib.blake2b(stream(size)).digest():
-                raise RuntimeError(f"{got} bytes of {size} differ")
-            return elapsed
-
-        return inside(namespace, act)
-
-    def greet(self):
-        for name, address in ((self.client, FAR), (self.server, LAN)):
-            run("ip", "netns", "exec", name, "ping", "-c", "2", "-W", "5", address)
-
-    def gateway(self, *words):
-        return self.start(
-            self.router, self.farpace, "gateway", "up", "--lan", "lan0", "--wan", "wan0", *words
-        )
-
-    def haproxy(self, address, ports=None):
-        """Forwards port 8002, or `ports` as they are."""
-        config = f"{self.directory}/haproxy.cfg"
-        ways = [(port, port) for port in ports] if ports else [(8002, SERVER_PORT)]
-        with open(config, "w") as file:
-            file.write(
-                "global\n  nosplice\ndefaults\n  mode tcp\n  timeout connect 60s\n  timeout client 600s\n  timeout server 600s\n"
-            )
-            for here, there in ways:
-                file.write(f"listen port{here}\n  bind *:{here}\n  server far {address}:{there}\n")
-        run("ip", "netns", "exec", self.router, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr")
-        return self.start(self.router, "haproxy", "-db", "-f", config)
-
-
-def measure(site, server, contender, direction, megabytes, objects):
-    """Seconds of bulk, and of each object."""
+def measure(site, sender, contender, direction, path, has_pages):
+    """Seconds of bulk, of each object, of a page, and of each echo."""
     congestion = "bbr" if contender == "bbr" else "cubic"
-    server.congestion = congestion
-    namespace, to = (site.server, (LAN, SERVER_PORT)) if direction == "from" else (site.client, (FAR, SERVER_PORT))
-    child = None
+    sender.congestion = congestion
+    site.set_congestion(congestion)
+    reader, at = (site.server, CLIENT) if direction == "from" else (site.client, SERVER)
+    to, page_at, echo_at, children = (at, PORT), (at, PAGE_PORT), (at, ECHO_PORT), []
     if contender == "gateway":
-        child = site.gateway()
+        children = [site.gateway()]
+    elif contender == "pair":
+        children = site.pair()
     elif contender == "haproxy":
-        child, to = site.haproxy(to[0]), ("192.0.2.1" if direction == "from" else "10.0.0.1", 8002)
+        children = [site.haproxy({8002: to, 8003: page_at, 8004: echo_at})]
+        proxy = PROXY_FAR if direction == "from" else PROXY_LAN
+        to, page_at, echo_at = (proxy, 8002), (proxy, 8003), (proxy, 8004)
     try:
-        bulk = site.fetch(namespace, congestion, megabytes * 1_000_000, to)
-        small = [site.fetch(namespace, congestion, OBJECT, to) for _ in range(objects)]
+        chatter = Chatter(reader, echo_at)
+        bulk = site.fetch(reader, congestion, path.bulk * 1_000_000, to)
+        echoes = chatter.end()
+        objects = [site.fetch(reader, congestion, OBJECT, to) for _ in range(path.objects)]
+        pages = [site.load_page(reader, page_at)] if has_pages else []
     finally:
-        if child:
+        for child in reversed(children):
             site.end(child)
-    return bulk, small
+    return bulk, objects, pages, echoes
+
+
+def contenders_of(args, path):
+    """A gateway alone, and a proxy, use one link: over several there is the pair beside the kernel."""
+    named = args.only or CONTENDERS
+    if "haproxy" in named and not shutil.which("haproxy"):
+        print("haproxy is not installed: left out", file=sys.stderr)
+        named = [name for name in named if name != "haproxy"]
+    return named if len(path.ways) == 1 else [name for name in named if name not in ("gateway", "haproxy")]
 
 
 def links(args, out):
-    chosen = [(direction, name) for direction in args.direction.split(",") for name in LINKS]
+    chosen = [(direction, name) for direction in args.direction.split(",") for name in PATHS]
     for direction, name in chosen:
-        megabytes, objects, fast, slow = LINKS[name]
+        path = PATHS[name]
         if args.link and args.link not in name:
             continue
-        # The emulator's first interface is the router's.
-        there, back = (fast, slow) if direction == "from" else (slow, fast)
-        flags = there.split() + [w + "-back" if w.startswith("--") else w for w in back.split()]
-        contenders = [c for c in args.only or CONTENDERS if c != "haproxy" or shutil.which("haproxy")]
-        if "haproxy" not in contenders and not args.only:
-            print("haproxy is not installed: left out", file=sys.stderr)
-        runs = {contender: ([], []) for contender in contenders}
+        runs = {contender: ([], [], [], []) for contender in contenders_of(args, path)}
         with tempfile.TemporaryDirectory() as directory:
-            site = Site(args.farpace, directory)
+            site = Site(args.farpace, directory, [way.flags(direction) for way in path.ways])
             try:
-                site.wire(True)
-                server = Server(site.client, LAN) if direction == "from" else Server(site.server, FAR)
-                emulator = site.start(site.link, args.farpace, "emulate", "in0", "out0", *flags)
-                # Neighbours are known before the first SYN: a repeated one would begin with a window of one segment.
-                site.greet()
-                for _ in range(args.runs):
-                    for contender in contenders:
-                        bulk, small = measure(site, server, contender, direction, megabytes, objects)
-                        runs[contender][0].append(bulk)
-                        runs[contender][1].extend(small)
-                site.end(emulator)
+                host, address = (site.client, CLIENT) if direction == "from" else (site.server, SERVER)
+                sender, has_pages = Sender(host, address), site.serve_page(host)
+                echo(host, address)
+                for turn in range(args.runs):
+                    for contender, kept in runs.items():
+                        print(f"{name}, {direction}: run {turn + 1} of {args.runs}, {contender}", file=sys.stderr)
+                        bulk, objects, pages, echoes = measure(site, sender, contender, direction, path, has_pages)
+                        kept[0].append(bulk)
+                        kept[1].extend(objects)
+                        kept[2].extend(pages)
+                        kept[3].extend(echoes)
             finally:
                 site.close()
-        rows = []
-        for contender, (bulk, small) in runs.items():
-            small.sort()
-            rows.append({
+        rows = [
+            {
                 "contender": contender,
-                "bulk_s": statistics.median(bulk),
-                "bulk_min_s": min(bulk),
-                "bulk_max_s": max(bulk),
-                "goodput_mbit_s": megabytes * 8 / statistics.median(bulk),
-                "object_median_s": statistics.median(small),
-                "object_p90_s": small[int(len(small) * 0.9)],
-            })  # fmt: skip
-        out.append({"link": name, "data": f"{direction} the LAN", "bulk_mb": megabytes, "runs": args.runs, "rows": rows})
+                "goodput_mbit_s": path.bulk * 8 / statistics.median(bulk),
+                "bulk_s": sorted(bulk),
+                "object_s": sorted(objects),
+                "page_s": sorted(pages),
+                "echo_s": sorted(echoes),
+            }
+            for contender, (bulk, objects, pages, echoes) in runs.items()
+        ]
+        out.append({
+            "link": name,
+            "data": f"{direction} the LAN",
+            "bulk_mb": path.bulk,
+            "rate_mbit_s": path.rate,
+            "runs": args.runs,
+            "rows": rows,
+        })  # fmt: skip
         if not args.json:
             show(out[-1])
 
 
+def spread(values):
+    return f"[{values[0]:.1f}-{values[-1]:.1f}]" if values else ""
+
+
+def quantile(values, part):
+    """Of sorted values; NaN if there are none."""
+    return values[min(int(len(values) * part), len(values) - 1)] if values else math.nan
+
+
 def show(result):
-    print(f"\n{result['link']}, data {result['data']}: bulk of {result['bulk_mb']} MB, {result['runs']} runs")
-    print(f"{'':10} {'bulk s':>8} {'[min-max]':>15} {'Mbit/s':>7} {'to first':>9} {'10 kB s':>8} {'p90':>7}")
-    first = result["rows"][0]
+    print(f"\n{result['link']}, data {result['data']}: bulk of {result['bulk_mb']} MB, {result['runs']} runs", flush=True)
+    print(
+        f"{'':8} {'bulk s':>7} {'[min-max]':>15} {'Mbit/s':>7} {'to first':>9} {'10 kB s':>8} {'p90':>7}"
+        f" {'page s':>7} {'[min-max]':>15} {'echo ms':>8} {'p90':>7}"
+    )
+    first = statistics.median(result["rows"][0]["bulk_s"])
     for row in result["rows"]:
-        spread = f"[{row['bulk_min_s']:.1f}-{row['bulk_max_s']:.1f}]"
+        bulk, objects, pages, echoes = row["bulk_s"], row["object_s"], row["page_s"], row["echo_s"]
         print(
-            f"{row['contender']:10} {row['bulk_s']:8.2f} {spread:>15} {row['goodput_mbit_s']:7.1f}"
-            f" {first['bulk_s'] / row['bulk_s']:8.2f}x {row['object_median_s']:8.3f} {row['object_p90_s']:7.3f}"
+            f"{row['contender']:8} {statistics.median(bulk):7.2f} {spread(bulk):>15} {row['goodput_mbit_s']:7.1f}"
+            f" {first / statistics.median(bulk):8.2f}x {quantile(objects, 0.5):8.3f} {quantile(objects, 0.9):7.3f}"
+            f" {quantile(pages, 0.5):7.2f} {spread(pages):>15}"
+            f" {quantile(echoes, 0.5) * 1e3:8.1f} {quantile(echoes, 0.9) * 1e3:7.1f}",
+            flush=True,
         )
 
 
 def gain(args, out):
     """What a gateway says itself that it gains on a link: connections from the LAN, half of them its control group."""
-    for name in [name for name in LINKS if args.link in name]:
-        _, _, fast, slow = LINKS[name]
-        flags = fast.split() + [w + "-back" if w.startswith("--") else w for w in slow.split()]
+    for name in [name for name in PATHS if args.link in name]:
         with tempfile.TemporaryDirectory() as directory:
-            site = Site(args.farpace, directory)
+            site = Site(args.farpace, directory, [way.flags("from") for way in PATHS[name].ways])
             try:
-                site.wire(True)
-                Server(site.client, LAN)
-                site.start(site.link, args.farpace, "emulate", "in0", "out0", *flags)
-                site.greet()
+                Sender(site.client, CLIENT)
                 site.gateway("--control-group", "0.5")
                 for _ in range(args.runs * 10):
-                    site.fetch(site.server, "cubic", int(args.gain * 1e6), (LAN, SERVER_PORT))
+                    site.fetch(site.server, "cubic", int(args.gain * 1e6), (CLIENT, PORT))
                 time.sleep(3)
-                environment = {**os.environ, "FARPACE_STATE": f"{directory}/state"}
-                words = ["ip", "netns", "exec", site.router, args.farpace, "gateway", "status"]
-                text = run(*words, env=environment)
-                status = json.loads(run(*words, "--json", env=environment))
+                text, status = site.status_text(site.a), site.status(site.a)
             finally:
                 site.close()
-        out.append({"link": name, "gain": status["gateways"][0]["gain"]})
+        out.append({"link": name, "gain": status["gain"]})
         if not args.json:
             lines = text.splitlines()
             at = next(n for n, line in enumerate(lines) if line.startswith("  gain"))
@@ -350,7 +247,7 @@ def lan(args, out):
     for turn in range(args.runs):
         for name, threads in contenders.items():
             with tempfile.TemporaryDirectory() as directory:
-                site = Site(args.farpace, directory)
+                site = Site(args.farpace, directory, [])
                 try:
                     lan_turn(site, name, threads, rows[name], turn == 0)
                 finally:
@@ -390,7 +287,7 @@ def new_connections(site, to, port):
             "events { worker_connections 4096; }\n"
             f"http {{ access_log off; server {{ listen {port}; keepalive_timeout 0; return 200 '{'x' * 100}'; }} }}\n"
         )
-    for name in (site.client, site.router):
+    for name in (site.client, site.a):
         for key, value in (("ip_local_port_range", "10000 65000"), ("tcp_tw_reuse", "1")):
             run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv4.{key}={value}")
     serving = site.start(site.server, "nginx", "-c", f"{site.directory}/nginx.conf")
@@ -403,12 +300,11 @@ def new_connections(site, to, port):
 
 def lan_turn(site, name, threads, row, is_first):
     """One run of a contender. Small exchanges are measured in the first."""
-    site.wire(False)
-    child, to, ports = None, FAR, (5201, SERVER_PORT, 8003, 8004)
+    child, to, ports = None, SERVER, (5201, PORT, 8003, 8004)
     if threads:
         child = site.gateway("--min-rtt", "0us", "--threads", str(threads))
     elif name == "haproxy":
-        child, to = site.haproxy(FAR, ports), "10.0.0.1"
+        child, to = site.haproxy({port: (SERVER, port) for port in ports}), PROXY_LAN
     serving = site.start(site.server, "iperf3", "-s")
     time.sleep(0.2)
     row["one"].append(rate_of(site, to, ports[0], 1))
@@ -422,17 +318,17 @@ def lan_turn(site, name, threads, row, is_first):
     if (opened := new_connections(site, to, ports[3])) is not None:
         row["opened"].append(opened)
     if is_first:
-        Server(site.server, FAR)
+        Sender(site.server, SERVER)
         opens = [site.fetch(site.client, "cubic", 100, (to, ports[1])) * 1e6 for _ in range(300)]
-        echo(site.server)
+        echo_bytes(site.server)
         turns = inside(site.client, lambda: exchanges(2000, (to, ports[2])))
         row["connection_us"], row["exchange_us"] = statistics.median(opens), statistics.median(turns)
     if child:
         site.end(child)
 
 
-def echo(namespace):
-    listener = inside(namespace, lambda: socket.create_server((FAR, 8003)))
+def echo_bytes(namespace):
+    listener = inside(namespace, lambda: socket.create_server((SERVER, 8003)))
 
     def serve():
         sock, _ = listener.accept()
