@@ -244,6 +244,7 @@ impl Half {
     pub(super) fn far_sample(&mut self, span: Span, sent: Instant) {
         self.trips.far.add(span);
         self.far_last = span;
+        self.round_trips.add(span);
         if let Some(slice) = self.timeline.last() {
             slice.far.add(span);
         }
