@@ -168,11 +168,38 @@ pub(crate) fn syn_was_answered(view: &View<'_>) -> bool {
 /// Queues before the first data, beyond the quarter of a round trip.
 const SYN_SLACK: Span = Span::from_millis(100);
 
+/// The part of the largest window that is all of it.
+const WHOLE_WINDOW: f64 = 0.9;
 /// A program that reads at once leaves less than this share unread when it is acknowledged.
 const MIN_UNREAD: f64 = 0.2;
 
-/// What a full receive window means.
-fn window(view: &View<'_>) -> Cause {
+/// What a full receive window means in a stretch.
+fn window(view: &View<'_>, at: usize) -> Cause {
+    match all_windows(view) {
+        Cause::ReceiverApplication if is_read_at_once(view, at) => small_window(view),
+        cause => cause,
+    }
+}
+
+/// A program that stops again and again reads at once in between: the window is as large as ever then, and
+/// each ACK moves its edge on.
+fn is_read_at_once(view: &View<'_>, at: usize) -> bool {
+    let most = |stretches: &[Stretch]| {
+        stretches.iter().map(|s| s.slice.window).filter(|w| *w < u64::MAX).max().unwrap_or_default()
+    };
+    let Some((own, before)) = view.stretches.get(..=at).and_then(<[Stretch]>::split_last) else {
+        return false;
+    };
+    let slice = &own.slice;
+    slice.delivered > 0
+        && slice.window < u64::MAX
+        && slice.window as f64 >= WHOLE_WINDOW * most(before) as f64
+        && slice.unread as f64 <= MIN_UNREAD * slice.delivered as f64
+        && !(is_late(view, own) && is_acked_at_once(own))
+}
+
+/// What full receive windows mean in all.
+fn all_windows(view: &View<'_>) -> Cause {
     let half = view.half;
     // A program that reads slowly lets the offered window shrink while data comes; a small one stays as it
     // is, and one that is autotuned grows.
@@ -201,8 +228,13 @@ fn window(view: &View<'_>) -> Cause {
     {
         return Cause::ReceiverApplication;
     }
+    small_window(view)
+}
+
+/// What a window that is all that there is means.
+fn small_window(view: &View<'_>) -> Cause {
     let scaled = view.flow.hello.iter().all(|h| h.scale.is_some());
-    if view.flow.saw_syn() && !scaled && half.largest_window >= 32_768 {
+    if view.flow.saw_syn() && !scaled && view.half.largest_window >= 32_768 {
         return Cause::WindowScale;
     }
     Cause::ReceiveWindow
@@ -287,7 +319,7 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
             let limit = match () {
                 () if full => Cause::Congestion,
                 () if grows(view, at) => Cause::SlowStart,
-                () => window(view),
+                () => window(view, at),
             };
             time.add(limit, pressed);
         }
@@ -623,7 +655,7 @@ fn uncut(
     let pressed = slice.waited(Wait::Window) + slice.waited(Wait::ZeroWindow);
     let close = slice.window < u64::MAX && own >= 0.9 * slice.window as f64;
     if close && pressed * 5 > slice.duration() {
-        return window(view);
+        return window(view, at);
     }
     // Constant flight, no queue, no loss: something at the sender.
     let sender = slice.waited(Wait::Sender);
@@ -654,7 +686,7 @@ fn uncut(
     }
     // Nearly all of the offered window is used.
     if close && view.half.knows_windows() {
-        return window(view);
+        return window(view, at);
     }
     // ACKs release what waits in a buffer, and it gives full segments.
     if !steady && (slice.prompt * 2 < slice.segments || slice.short * 2 > slice.segments) {

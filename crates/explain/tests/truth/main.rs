@@ -348,6 +348,18 @@ fn a_small_queue_is_told_by_the_delay_at_its_losses() {
     assert_eq!(judge(301050).unwrap().verdicts[1].dominant, Cause::RandomLoss);
 }
 
+/// Breaks: a program that stops again and again, and reads at once in between, counts for all the time in which
+/// its window is full, although the window is small also while it reads.
+#[test]
+fn a_small_window_bounds_while_its_program_reads() {
+    for seed in [300283, 300483, 300963, 301091] {
+        for (place, verdict) in PLACES.iter().zip(judge_without(programs::case(seed), 0).unwrap().verdicts) {
+            assert_eq!(verdict.dominant, Cause::ReceiveWindow, "seed {seed}, seen from {place}");
+            assert!(!verdict.time_of(Cause::ReceiverApplication).is_zero(), "seed {seed}, seen from {place}");
+        }
+    }
+}
+
 /// Breaks: the losses of a queue fit a deep bucket once the path has another rate.
 #[test]
 fn a_full_path_whose_rate_steps_is_no_policer() {
