@@ -360,6 +360,24 @@ fn a_small_window_bounds_while_its_program_reads() {
     }
 }
 
+/// Breaks: a congestion window that grows slowly, as after a start that ended early, passes for a send buffer.
+#[test]
+fn a_flight_that_grows_slowly_is_no_buffer() {
+    for seed in [300277, 300421, 300768, 300821, 301073] {
+        for (place, verdict) in PLACES.iter().zip(judge_without(programs::case(seed), 0).unwrap().verdicts) {
+            assert!(verdict.healthy, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
+/// Breaks: BBR takes a small window for what the path holds, and fills it only when it probes for more: the rest
+/// of the time counts for the sender's program.
+#[test]
+fn a_window_that_bbr_fills_now_and_then_bounds_it() {
+    let verdicts = judge_without(programs::case(300251), 0).unwrap().verdicts;
+    assert_eq!(verdicts[2].dominant, Cause::ReceiveWindow);
+}
+
 /// Breaks: the losses of a queue fit a deep bucket once the path has another rate.
 #[test]
 fn a_full_path_whose_rate_steps_is_no_policer() {
