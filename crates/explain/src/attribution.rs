@@ -622,8 +622,8 @@ fn even(view: &View<'_>) -> bool {
     full && alone * 10 >= all * 8 && view.half.counts.short_segments * 50 < view.half.counts.data_segments
 }
 
-/// Round trips before and behind one over which the flight is compared, how many there are at least, and by how
-/// many segments, and by which part, it grows in them.
+/// Round trips before and behind one over which the flight is compared, how many there are at least, and by
+/// how many segments, and by which part, it grows in them.
 const ROUNDS_OF_CREEPING: usize = 6;
 const MIN_CREEPING: usize = 5;
 const MIN_CREPT: f64 = 3.0;

@@ -17,7 +17,7 @@ use super::identification::Identifications;
 use super::loss::{Losses, Passes};
 use super::outstanding::Outstanding;
 use super::refills::Refills;
-use super::round_trips::RoundTrips;
+use super::round_trips::FarTrips;
 use super::segment_size::SegmentSize;
 use super::stall::Stalls;
 use super::timeline::{Stat, Timeline};
@@ -103,7 +103,7 @@ pub struct Half {
     /// Newest samples of the far trip, by when their segments were sent.
     far_by_sent: VecDeque<(Instant, Span)>,
     /// Samples of the far trip of the whole transfer.
-    pub(crate) round_trips: RoundTrips,
+    pub(crate) round_trips: FarTrips,
     /// When the latest ACK passed, if it was delayed and acknowledged all there was.
     delayed: Option<Instant>,
     /// Segments with data that did not end a write (without PSH).

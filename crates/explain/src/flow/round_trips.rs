@@ -9,14 +9,14 @@ const MIN_KEPT: usize = 16;
 
 /// Round trips between the capture point and the receiver.
 #[derive(Debug, Default)]
-pub struct RoundTrips {
+pub struct FarTrips {
     /// In microseconds; longer ones than an hour are no round trips.
     kept: Vec<u32>,
     seen: u64,
     stride: u64,
 }
 
-impl RoundTrips {
+impl FarTrips {
     /// Memory on the heap, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.kept.capacity() * size_of::<u32>()
@@ -75,14 +75,14 @@ mod tests {
     /// Breaks: a long transfer takes memory without end, or ranks later round trips among early ones alone.
     #[test]
     fn ranks_are_those_among_all() {
-        let mut trips = RoundTrips::default();
+        let mut trips = FarTrips::default();
         assert_eq!(trips.sorted().rank(Span::from_millis(1)), None);
         (0..100_000u64).for_each(|n| trips.add(Span::from_micros(n)));
         assert!(trips.kept.len() <= MAX_KEPT && trips.kept.len() * 2 >= MAX_KEPT);
         let rank = |micros| trips.sorted().rank(Span::from_micros(micros)).unwrap_or_default();
         assert!((rank(25_000) - 0.25).abs() < 0.01);
         assert!((rank(90_000) - 0.9).abs() < 0.01);
-        let mut same = RoundTrips::default();
+        let mut same = FarTrips::default();
         (0..20).for_each(|_| same.add(Span::from_millis(7)));
         assert_eq!(same.sorted().rank(Span::from_millis(7)), Some(0.5), "equal ones");
     }

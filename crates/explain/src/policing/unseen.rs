@@ -7,8 +7,9 @@ use crate::view::{Episode, View};
 
 /// Runs of losses that are needed.
 const MIN_RUNS: usize = 12;
-/// How likely chance may put them so: as far back in bursts alone, and also as close together. Losses that lie
-/// close together for another reason, as where a path is worse for a time, do not depend on what was sent.
+/// How likely chance may put them so: as far back in bursts alone, and also as close together. Losses that
+/// lie close together for another reason, as where a path is worse for a time, do not depend on what was
+/// sent.
 const MAX_BEHIND: f64 = 0.01;
 const MAX_CHANCE: f64 = 1e-4;
 /// Losses of segments that came alone: others had used the bucket up. A queue that overflows by this

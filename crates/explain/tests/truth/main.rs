@@ -336,8 +336,8 @@ fn policers_are_found_where_others_fill_the_bucket() {
     assert_eq!(judge(300330).unwrap().verdicts[0].dominant, Cause::RandomLoss);
 }
 
-/// Breaks: few losses of a queue of a few packets pass for a burst or for chance, although they come while more
-/// waits than at nearly all other times.
+/// Breaks: few losses of a queue of a few packets pass for a burst or for chance, although they come while
+/// more waits than at nearly all other times.
 #[test]
 fn a_small_queue_is_told_by_the_delay_at_its_losses() {
     for seed in [300033, 300453, 300713, 300953, 301233, 301413] {
@@ -348,8 +348,8 @@ fn a_small_queue_is_told_by_the_delay_at_its_losses() {
     assert_eq!(judge(301050).unwrap().verdicts[1].dominant, Cause::RandomLoss);
 }
 
-/// Breaks: a program that stops again and again, and reads at once in between, counts for all the time in which
-/// its window is full, although the window is small also while it reads.
+/// Breaks: a program that stops again and again, and reads at once in between, counts for all the time in
+/// which its window is full, although the window is small also while it reads.
 #[test]
 fn a_small_window_bounds_while_its_program_reads() {
     for seed in [300283, 300483, 300963, 301091] {
@@ -360,7 +360,8 @@ fn a_small_window_bounds_while_its_program_reads() {
     }
 }
 
-/// Breaks: a congestion window that grows slowly, as after a start that ended early, passes for a send buffer.
+/// Breaks: a congestion window that grows slowly, as after a start that ended early, passes for a send
+/// buffer.
 #[test]
 fn a_flight_that_grows_slowly_is_no_buffer() {
     for seed in [300277, 300421, 300768, 300821, 301073] {
@@ -370,8 +371,8 @@ fn a_flight_that_grows_slowly_is_no_buffer() {
     }
 }
 
-/// Breaks: BBR takes a small window for what the path holds, and fills it only when it probes for more: the rest
-/// of the time counts for the sender's program.
+/// Breaks: BBR takes a small window for what the path holds, and fills it only when it probes for more: the
+/// rest of the time counts for the sender's program.
 #[test]
 fn a_window_that_bbr_fills_now_and_then_bounds_it() {
     let verdicts = judge_without(programs::case(300251), 0).unwrap().verdicts;
