@@ -168,11 +168,40 @@ pub(crate) fn syn_was_answered(view: &View<'_>) -> bool {
 /// Queues before the first data, beyond the quarter of a round trip.
 const SYN_SLACK: Span = Span::from_millis(100);
 
+/// Controls that measure the path's rate probe for more once in so many round trips (BBR: in eight).
+const ROUNDS_OF_PROBES: usize = 10;
+/// The part of the largest window that is all of it.
+const WHOLE_WINDOW: f64 = 0.9;
 /// A program that reads at once leaves less than this share unread when it is acknowledged.
 const MIN_UNREAD: f64 = 0.2;
 
-/// What a full receive window means.
-fn window(view: &View<'_>) -> Cause {
+/// What a full receive window means in a stretch.
+fn window(view: &View<'_>, at: usize) -> Cause {
+    match all_windows(view) {
+        Cause::ReceiverApplication if is_read_at_once(view, at) => small_window(view),
+        cause => cause,
+    }
+}
+
+/// A program that stops again and again reads at once in between: the window is as large as ever then, and
+/// each ACK moves its edge on.
+fn is_read_at_once(view: &View<'_>, at: usize) -> bool {
+    let most = |stretches: &[Stretch]| {
+        stretches.iter().map(|s| s.slice.window).filter(|w| *w < u64::MAX).max().unwrap_or_default()
+    };
+    let Some((own, before)) = view.stretches.get(..=at).and_then(<[Stretch]>::split_last) else {
+        return false;
+    };
+    let slice = &own.slice;
+    slice.delivered > 0
+        && slice.window < u64::MAX
+        && slice.window as f64 >= WHOLE_WINDOW * most(before) as f64
+        && slice.unread as f64 <= MIN_UNREAD * slice.delivered as f64
+        && !(is_late(view, own) && is_acked_at_once(own))
+}
+
+/// What full receive windows mean in all.
+fn all_windows(view: &View<'_>) -> Cause {
     let half = view.half;
     // A program that reads slowly lets the offered window shrink while data comes; a small one stays as it
     // is, and one that is autotuned grows.
@@ -201,8 +230,13 @@ fn window(view: &View<'_>) -> Cause {
     {
         return Cause::ReceiverApplication;
     }
+    small_window(view)
+}
+
+/// What a window that is all that there is means.
+fn small_window(view: &View<'_>) -> Cause {
     let scaled = view.flow.hello.iter().all(|h| h.scale.is_some());
-    if view.flow.saw_syn() && !scaled && half.largest_window >= 32_768 {
+    if view.flow.saw_syn() && !scaled && view.half.largest_window >= 32_768 {
         return Cause::WindowScale;
     }
     Cause::ReceiveWindow
@@ -287,7 +321,7 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
             let limit = match () {
                 () if full => Cause::Congestion,
                 () if grows(view, at) => Cause::SlowStart,
-                () => window(view),
+                () => window(view, at),
             };
             time.add(limit, pressed);
         }
@@ -588,6 +622,42 @@ fn even(view: &View<'_>) -> bool {
     full && alone * 10 >= all * 8 && view.half.counts.short_segments * 50 < view.half.counts.data_segments
 }
 
+/// Round trips before and behind one over which the flight is compared, how many there are at least, and by
+/// how many segments, and by which part, it grows in them.
+const ROUNDS_OF_CREEPING: usize = 6;
+const MIN_CREEPING: usize = 5;
+const MIN_CREPT: f64 = 3.0;
+const CREPT_OF: f64 = 64.0;
+/// Flights that differ by more are not compared: there was a pause, or a start.
+const COMPARABLE: f64 = 0.25;
+/// Of pairs of flights, so many have the larger one later where it grows.
+const MIN_LATER: f64 = 0.8;
+
+/// The flight grows all the time, by little: the congestion window does where it avoids congestion, or near
+/// CUBIC's plateau. A buffer is as large as ever.
+fn creeps(view: &View<'_>, at: usize) -> bool {
+    let Some(own) = view.stretches.get(at).map(|s| s.slice.flight as f64) else { return false };
+    let flight = |s: &Stretch| s.slice.flight as f64;
+    let near = |flight: &f64| (flight - own).abs() <= COMPARABLE * own;
+    let (before, behind) = view.stretches.split_at(at);
+    let mut flights: Vec<f64> =
+        before.iter().rev().take(ROUNDS_OF_CREEPING).map(flight).take_while(near).collect();
+    flights.reverse();
+    flights.extend(behind.iter().take(ROUNDS_OF_CREEPING + 1).map(flight).take_while(near));
+    let n = flights.len();
+    if n < MIN_CREEPING {
+        return false;
+    }
+    let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+    let (later, all) = pairs.fold((0.0, 0.0), |(later, all), (i, j)| {
+        let larger = f64::from(u8::from(flights[j] > flights[i]) + u8::from(flights[j] >= flights[i])) / 2.0;
+        (later + larger, all + 1.0)
+    });
+    let grown = median(flights[n - n / 3..].to_vec()) - median(flights[..n / 3].to_vec());
+    // The flight is known to a few segments.
+    later >= MIN_LATER * all && grown >= (MIN_CREPT * f64::from(view.mss)).max(own / CREPT_OF)
+}
+
 /// What bounds the window before anything was lost.
 fn uncut(
     view: &View<'_>,
@@ -623,7 +693,20 @@ fn uncut(
     let pressed = slice.waited(Wait::Window) + slice.waited(Wait::ZeroWindow);
     let close = slice.window < u64::MAX && own >= 0.9 * slice.window as f64;
     if close && pressed * 5 > slice.duration() {
-        return window(view);
+        return window(view, at);
+    }
+    if creeps(view, at) {
+        return Cause::SlowStart;
+    }
+    // A control that measures rates takes a small window for the path's, and fills it only when it probes.
+    let from = at.saturating_sub(ROUNDS_OF_PROBES);
+    let about = view.stretches.get(from..at).unwrap_or_default().iter().rev();
+    let same = about.take_while(|s| s.slice.window as f64 >= WHOLE_WINDOW * slice.window as f64);
+    let probed = same.filter(|s| s.slice.waited(Wait::Window) * 5 > s.slice.duration()).count();
+    let nearly = slice.window < u64::MAX && own >= NEARLY * slice.window as f64;
+    let all_full = slice.short == 0 && slice.waited(Wait::Program).is_zero();
+    if probed > 0 && nearly && all_full && view.half.knows_windows() {
+        return window(view, at);
     }
     // Constant flight, no queue, no loss: something at the sender.
     let sender = slice.waited(Wait::Sender);
@@ -654,7 +737,7 @@ fn uncut(
     }
     // Nearly all of the offered window is used.
     if close && view.half.knows_windows() {
-        return window(view);
+        return window(view, at);
     }
     // ACKs release what waits in a buffer, and it gives full segments.
     if !steady && (slice.prompt * 2 < slice.segments || slice.short * 2 > slice.segments) {

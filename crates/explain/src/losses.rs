@@ -3,7 +3,8 @@
 use crate::bucket::Policing;
 use crate::cause::Cause;
 use crate::flow::{Stall, Trigger, Wait};
-use crate::statistics::{at_least, median};
+use crate::policing::is_shared_bucket;
+use crate::statistics::{at_least, mean_at_least, median};
 use crate::view::{Episode, Vantage, View};
 use farpace_units::{Instant, Span};
 use std::ops::RangeInclusive;
@@ -44,6 +45,12 @@ pub struct Pattern {
     /// The delay in the queue was the same at all losses, and hardly larger at other times: a queue that was
     /// full.
     pub same_queue: bool,
+    /// The mean share of round trips that are shorter than those at losses, 0 to 1; none if it is not known.
+    pub rank: Option<f64>,
+    /// Losses came while about the longest queue of their time stood, short as it may be: it was full.
+    pub full_queue: bool,
+    /// Losses depend on what was sent before them, and no queue stood: a bucket that others fill as well.
+    pub bucket: bool,
     /// Half of the episodes that were repaired without a timeout have no longer runs; 0 if there are few.
     pub usual_run: f64,
     /// The commonest cause.
@@ -89,6 +96,9 @@ impl Pattern {
             same_place: same_place(&real),
             same_flight: same_flight(view, &real),
             same_queue: same_queue(view, &real),
+            rank: rank(&real),
+            full_queue: full_queue(&real),
+            bucket: rank(&real).is_some_and(|rank| rank < MAX_RANK) && is_shared_bucket(view, &real),
             episodes: real.len(),
             pervasive: real.len() >= 4,
             run: losses / runs.max(1.0),
@@ -133,6 +143,11 @@ const MAX_CHANCE_LATE: f64 = 0.1;
 /// Delays in a queue that are the same, and the least that is measured well enough for that.
 const SAME_QUEUE: f64 = 0.15;
 const MIN_QUEUE: Span = Span::from_micros(200);
+/// The mean rank of queues at losses where these are full, the highest where no queue drops, and how likely
+/// chance may rank them as those that are full.
+const MIN_RANK: f64 = 0.8;
+const MAX_RANK: f64 = 0.67;
+const MAX_CHANCE_RANK: f64 = 0.003;
 /// The flight at losses varies by no more.
 const MAX_SPREAD: f64 = 0.15;
 
@@ -195,6 +210,18 @@ fn same_queue(view: &View<'_>, episodes: &[&Episode]) -> bool {
         && usual >= MIN_QUEUE.as_secs_f64()
         && near * 10 >= delays.len() * 8
         && view.deep.as_secs_f64() <= 1.5 * usual
+}
+
+fn rank(episodes: &[&Episode]) -> Option<f64> {
+    let known = episodes.iter().filter_map(|e| e.rank);
+    let (sum, n) = known.fold((0.0, 0u32), |(sum, n), rank| (sum + rank, n + 1));
+    (n > 0).then(|| sum / f64::from(n))
+}
+
+/// A queue that overflows delays most when it does. By chance losses come while as many others wait longer.
+fn full_queue(episodes: &[&Episode]) -> bool {
+    let known = episodes.iter().filter(|e| e.rank.is_some()).count();
+    rank(episodes).is_some_and(|mean| mean >= MIN_RANK && mean_at_least(mean, known) < MAX_CHANCE_RANK)
 }
 
 /// Standard deviation over mean; infinite for fewer than five.
@@ -273,6 +300,12 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
     let long = view.deep.max(view.about(e.start).1) > view.base / 3 + view.threshold();
     if long && pattern.queued >= 0.3 && pattern.run < 2.2 {
         return Cause::Congestion;
+    }
+    if !long && pattern.full_queue {
+        return Cause::SmallQueue;
+    }
+    if pattern.bucket {
+        return Cause::Policer;
     }
     let late = pattern.late >= MIN_LATE && pattern.late_by_chance < MAX_CHANCE_LATE;
     if !long && pattern.burst > 1.8 && late && (pattern.episodes >= 2 || e.losses >= 3) {

@@ -1,6 +1,7 @@
 //! The detector of token buckets (after Flach et al., SIGCOMM 2016).
 
 mod shared;
+mod unseen;
 
 use crate::bucket::Policing;
 use crate::flow::FlowLoss;
@@ -9,6 +10,7 @@ use crate::view::{View, capacity_since};
 use farpace_units::{Instant, Rate, Span};
 
 pub(crate) use shared::mark as mark_shared;
+pub(crate) use unseen::is_shared_bucket;
 
 /// Losses and segments that got through that are needed.
 const MIN_LOSSES: usize = 10;

@@ -150,7 +150,8 @@ fn impair(transfer: &AttributedView<'_>, cause: Cause, m: &mut MeasuredPath) {
             let begin = (rate / run).clamp(1e-6, 0.2);
             let _ = writeln!(m.forward, "burst_loss = {{ begin = {begin:.7}, end = {end:.4} }}");
         }
-        Cause::RandomLoss | Cause::BitErrors => {
+        // A bucket whose rate is not known is one that others keep empty: what it drops is nearly chance.
+        Cause::RandomLoss | Cause::BitErrors | Cause::Policer => {
             let _ = writeln!(m.forward, "loss = {:.7}", rate.clamp(0.0, 0.5));
         }
         Cause::Reordering => {

@@ -22,6 +22,18 @@ pub(crate) fn at_least(least: usize, n: usize, p: f64) -> f64 {
     (1.0 - fewer).max(0.0)
 }
 
+/// How likely a normally distributed value lies so many standard deviations above its mean, or more.
+pub(crate) fn above(deviations: f64) -> f64 {
+    0.5 * libm::erfc(deviations / core::f64::consts::SQRT_2)
+}
+
+/// How likely the mean of `n` values, each anywhere between 0 and 1, is this high or higher. An upper bound,
+/// which is exact where they are all near 1.
+pub(crate) fn mean_at_least(mean: f64, n: usize) -> f64 {
+    let below = n as f64 * (1.0 - mean).max(0.0);
+    (1..=n).fold(1.0, |chance, k| chance * below / k as f64).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,5 +45,16 @@ mod tests {
         assert!((at_least(1, 2, 0.5) - 0.75).abs() < 1e-12);
         assert!((at_least(6, 10, 0.4) - 0.166_238_6).abs() < 1e-6);
         assert!(at_least(40, 40, 0.4) < 1e-12);
+    }
+
+    /// Breaks: what chance does often passes for something that it never does, or the reverse.
+    #[test]
+    fn the_tails_of_means_are_right() {
+        assert!((above(0.0) - 0.5).abs() < 1e-12);
+        assert!((above(3.0) - 0.001_349_898).abs() < 1e-8);
+        assert!((mean_at_least(0.9, 1) - 0.1).abs() < 1e-12);
+        assert!((mean_at_least(0.75, 2) - 0.125).abs() < 1e-12, "a triangle of half of a half");
+        assert_eq!(mean_at_least(0.5, 10), 1.0);
+        assert!(mean_at_least(0.98, 4) < 1e-5);
     }
 }

@@ -49,6 +49,8 @@ pub struct Episode {
     pub runs: u32,
     /// Mean delay in queues when they were sent.
     pub queued: Span,
+    /// The share of round trips, 0 to 1, that are shorter than that at the first loss of which it is known.
+    pub rank: Option<f64>,
     /// Mean number of packets sent back to back before them.
     pub burst: f64,
     /// The same before the first of them.
@@ -178,7 +180,7 @@ impl<'a> View<'a> {
         let near = view.half.trips.near.min;
         view.deep_near =
             deep(view.stretches.iter().filter(|s| s.slice.near.n > 0).map(|s| s.slice.near.max - near));
-        view.episodes = episodes(half.losses.kept(), base, mss);
+        view.episodes = episodes(half, base, mss);
         view
     }
 
@@ -397,8 +399,13 @@ fn deep(peaks: impl Iterator<Item = Span>) -> Span {
     peaks.get(peaks.len() * 95 / 100).copied().unwrap_or_default()
 }
 
-fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
-    let mut sorted: Vec<&FlowLoss> = losses.iter().collect();
+fn episodes(half: &Half, base: Span, mss: u32) -> Vec<Episode> {
+    let mut sorted: Vec<&FlowLoss> = half.losses.kept().iter().collect();
+    if sorted.is_empty() {
+        return Vec::new();
+    }
+    let trips = half.round_trips.sorted();
+    let rank = |loss: &FlowLoss| trips.rank(loss.far?);
     sorted.sort_by_key(|l| (l.sent, l.offset));
     let mut all: Vec<Episode> = Vec::new();
     let mut last_end = 0u64;
@@ -420,6 +427,8 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
             e.queued = Span::from_nanos(
                 ((e.queued.as_nanos() as f64 * n + loss.queued.as_nanos() as f64) / (n + 1.0)) as u64,
             );
+            // The first is the one that found it full.
+            e.rank = e.rank.or(rank(loss));
             e.burst = (e.burst * n + f64::from(loss.burst)) / (n + 1.0);
             e.losses += 1;
             e.end = loss.sent;
@@ -446,6 +455,7 @@ fn episodes(losses: &[FlowLoss], base: Span, mss: u32) -> Vec<Episode> {
             run,
             runs: 1,
             queued: loss.queued,
+            rank: rank(loss),
             burst: f64::from(loss.burst),
             first_burst: f64::from(loss.burst),
             timeouts: u32::from(loss.trigger == Trigger::Timeout),

@@ -1,6 +1,6 @@
 //! Why the sender stood still: a cause for each stall.
 
-use super::{Attribution, label_at, window, zero_window};
+use super::{Attribution, all_windows, label_at, zero_window};
 use crate::cause::Cause;
 use crate::flow::{Stall, Wait};
 use crate::losses;
@@ -71,7 +71,7 @@ fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
         Wait::Program => Cause::SenderApplication,
         Wait::Peer => Cause::PeerApplication,
         Wait::ZeroWindow => zero_window(view),
-        Wait::Window => window(view),
+        Wait::Window => all_windows(view),
         Wait::DelayedAck => Cause::DelayedAck,
         Wait::Connect => Cause::Connect,
         // An ACK that came late, without a timeout: a pause of the path. In a queue something always moves.

@@ -1,6 +1,7 @@
 //! A token bucket that drops what exceeds its rate (Flach et al., SIGCOMM 2016).
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::words::count;
 use farpace_units::Rate;
 
 pub(super) const INFO: Info = Info {
@@ -18,7 +19,7 @@ const USED_UP: &str = "the transfer has the policer's rate in spite of the losse
                        another path, would make it faster";
 
 pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
-    let policing = transfer.time.policing.as_ref()?;
+    let Some(policing) = transfer.time.policing.as_ref() else { return unseen(transfer) };
     let wire = f64::from(transfer.view.mss + 52) / f64::from(transfer.view.mss);
     let ip_rate = Rate::from_bytes_per_sec_f64(policing.rate.as_bytes_per_sec_f64() * wire);
     let losses: Vec<_> = transfer.view.losses().collect();
@@ -47,4 +48,22 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     finding.cure =
         format!("pace{all} at {:.2} Mbit/s of IP packets: {}", ip_rate.as_mbit_f64() * 0.98, INFO.cure);
     Some(finding)
+}
+
+/// How sure a bucket is whose rate cannot be told.
+const UNSEEN: f64 = 0.6;
+
+/// A bucket that others fill who are not in the capture.
+fn unseen(transfer: &AttributedView<'_>) -> Option<Finding> {
+    transfer.episodes_of(Cause::Policer).next()?;
+    let losses: u32 = transfer.episodes_of(Cause::Policer).map(|e| e.losses).sum();
+    let places = transfer.episodes_of(Cause::Policer).count();
+    let evidence = format!(
+        "{} lost in {} without a queue; later segments of bursts are lost more often than others, as in a \
+         token bucket, but also such that came alone: other connections, which are not in this capture, \
+         use it as well, so that its rate is not known",
+        count(losses, "segment was", "segments were"),
+        count(places as u64, "place", "places"),
+    );
+    Some(transfer.finding(Cause::Policer, UNSEEN, evidence, transfer.loss_frames(Cause::Policer)))
 }

@@ -17,6 +17,7 @@ use super::identification::Identifications;
 use super::loss::{Losses, Passes};
 use super::outstanding::Outstanding;
 use super::refills::Refills;
+use super::round_trips::FarTrips;
 use super::segment_size::SegmentSize;
 use super::stall::Stalls;
 use super::timeline::{Stat, Timeline};
@@ -101,6 +102,8 @@ pub struct Half {
     far_last: Span,
     /// Newest samples of the far trip, by when their segments were sent.
     far_by_sent: VecDeque<(Instant, Span)>,
+    /// Samples of the far trip of the whole transfer.
+    pub(crate) round_trips: FarTrips,
     /// When the latest ACK passed, if it was delayed and acknowledged all there was.
     delayed: Option<Instant>,
     /// Segments with data that did not end a write (without PSH).
@@ -316,6 +319,7 @@ impl Half {
             + self.passes.memory()
             + self.stalls.memory()
             + self.far_by_sent.capacity() * size_of::<(Instant, Span)>()
+            + self.round_trips.memory()
     }
 
     /// No segment follows: what only the next ones need goes.
@@ -328,6 +332,7 @@ impl Half {
         self.losses.shrink();
         self.passes.shrink();
         self.stalls.shrink();
+        self.round_trips.shrink();
     }
 
     fn offset(&self, seq: u32) -> u64 {

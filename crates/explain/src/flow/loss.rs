@@ -45,6 +45,9 @@ pub struct FlowLoss {
     pub times: u32,
     /// Delay in queues when it was sent, as packets around it had it.
     pub queued: Span,
+    /// The lesser of the two newest round trips behind the capture point of what was sent before it; none if
+    /// it was lost before that point, or if too few are known.
+    pub far: Option<Span>,
     /// Packets sent back to back before it; 255 for more.
     pub burst: u8,
     /// Bytes in flight when it was sent.

@@ -8,6 +8,7 @@ mod loss;
 mod outstanding;
 mod owd;
 mod refills;
+mod round_trips;
 mod segment_size;
 mod stall;
 mod table;

@@ -75,6 +75,8 @@ pub struct Slice {
     pub far: Stat,
     /// The same from the capture point to the sender and back.
     pub near: Stat,
+    /// Bytes by which ACKs of new data did not move the right edge of the window on.
+    pub unread: u64,
     /// Losses, as retransmissions that were needed.
     pub losses: u32,
     /// Timeouts.
@@ -140,6 +142,7 @@ impl Slice {
             window: u64::MAX,
             far: Stat::default(),
             near: Stat::default(),
+            unread: 0,
             losses: 0,
             timeouts: 0,
             waits: [Span::ZERO; Wait::COUNT],
@@ -173,6 +176,7 @@ impl Slice {
         self.window = self.window.min(other.window);
         self.far.merge(&other.far);
         self.near.merge(&other.near);
+        self.unread += other.unread;
         self.losses += other.losses;
         self.timeouts += other.timeouts;
         self.echoes += other.echoes;

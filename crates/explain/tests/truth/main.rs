@@ -324,6 +324,61 @@ fn policers_that_connections_share_are_found_where_all_are_seen() {
     }
 }
 
+/// Breaks: a policer whose bucket others fill, who are not in the capture, passes for chance or for a short
+/// queue, although what it drops depends on what was sent before and no queue stands.
+#[test]
+fn policers_are_found_where_others_fill_the_bucket() {
+    for seed in [300207, 300343, 300423, 300479, 300607, 300663, 300847, 300967, 301103] {
+        let verdicts = judge_without(programs::case(seed), 0).unwrap().verdicts;
+        assert_eq!(verdicts[0].dominant, Cause::Policer, "seed {seed}");
+    }
+    // Losses by chance beside a start that overflows a queue.
+    assert_eq!(judge(300330).unwrap().verdicts[0].dominant, Cause::RandomLoss);
+}
+
+/// Breaks: few losses of a queue of a few packets pass for a burst or for chance, although they come while
+/// more waits than at nearly all other times.
+#[test]
+fn a_small_queue_is_told_by_the_delay_at_its_losses() {
+    for seed in [300033, 300453, 300713, 300953, 301233, 301413] {
+        let verdict = &judge(seed).unwrap().verdicts[0];
+        assert_eq!(verdict.dominant, Cause::SmallQueue, "seed {seed}");
+    }
+    // The round trip before a loss by chance may be that of an ACK that would have been delayed.
+    assert_eq!(judge(301050).unwrap().verdicts[1].dominant, Cause::RandomLoss);
+}
+
+/// Breaks: a program that stops again and again, and reads at once in between, counts for all the time in
+/// which its window is full, although the window is small also while it reads.
+#[test]
+fn a_small_window_bounds_while_its_program_reads() {
+    for seed in [300283, 300483, 300963, 301091] {
+        for (place, verdict) in PLACES.iter().zip(judge_without(programs::case(seed), 0).unwrap().verdicts) {
+            assert_eq!(verdict.dominant, Cause::ReceiveWindow, "seed {seed}, seen from {place}");
+            assert!(!verdict.time_of(Cause::ReceiverApplication).is_zero(), "seed {seed}, seen from {place}");
+        }
+    }
+}
+
+/// Breaks: a congestion window that grows slowly, as after a start that ended early, passes for a send
+/// buffer.
+#[test]
+fn a_flight_that_grows_slowly_is_no_buffer() {
+    for seed in [300277, 300421, 300768, 300821, 301073] {
+        for (place, verdict) in PLACES.iter().zip(judge_without(programs::case(seed), 0).unwrap().verdicts) {
+            assert!(verdict.healthy, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
+/// Breaks: BBR takes a small window for what the path holds, and fills it only when it probes for more: the
+/// rest of the time counts for the sender's program.
+#[test]
+fn a_window_that_bbr_fills_now_and_then_bounds_it() {
+    let verdicts = judge_without(programs::case(300251), 0).unwrap().verdicts;
+    assert_eq!(verdicts[2].dominant, Cause::ReceiveWindow);
+}
+
 /// Breaks: the losses of a queue fit a deep bucket once the path has another rate.
 #[test]
 fn a_full_path_whose_rate_steps_is_no_policer() {

@@ -78,7 +78,11 @@ impl Half {
         }
         // Across a loss much is acknowledged at once, which was read before.
         if advanced > 0 && self.sacked == 0 {
-            self.counts.unread_bytes += advanced - edge.saturating_sub(self.edge).min(advanced);
+            let unread = advanced - edge.saturating_sub(self.edge).min(advanced);
+            self.counts.unread_bytes += unread;
+            if let Some(slice) = self.timeline.last() {
+                slice.unread += unread;
+            }
         }
         self.edge = if advanced > 0 || ack == before { edge } else { self.edge };
         self.take_sack(segment, ack, before);
@@ -244,6 +248,7 @@ impl Half {
     pub(super) fn far_sample(&mut self, span: Span, sent: Instant) {
         self.trips.far.add(span);
         self.far_last = span;
+        self.round_trips.add(span);
         if let Some(slice) = self.timeline.last() {
             slice.far.add(span);
         }

@@ -10,7 +10,6 @@ use farpace_units::{Instant, Span};
 const REORDERED_WITHIN: Span = Span::from_millis(3);
 /// Work for a segment that was sent again, in ranges that are looked at.
 const WORK_PER_LOSS: usize = 16;
-
 impl Half {
     /// Something between SND.UNA and SND.NXT, or below, again.
     pub(super) fn again(&mut self, segment: &CapturedSegment, start: u64, end: u64, wait: Wait) {
@@ -34,10 +33,16 @@ impl Half {
         let sack_high = self.sack_high;
         let (samples, far_least, far_last) =
             (std::mem::take(&mut self.far_by_sent), self.trips.far.min, self.far_last);
-        let far_queue = |sent: Instant| {
+        let before = |sent: Instant, n: usize| {
             let at = samples.partition_point(|(time, _)| *time <= sent);
-            let before = at.checked_sub(1).and_then(|at| samples.get(at));
-            before.or(samples.front()).map_or(far_last, |(_, span)| *span) - far_least
+            at.checked_sub(n).and_then(|at| samples.get(at)).map(|(_, span)| *span)
+        };
+        // The ACK of the segment before it may be that which the receiver would have delayed, and which what
+        // follows the loss has called for.
+        let far = |sent: Instant| before(sent, 1).min(before(sent, 2));
+        let far_queue = |sent: Instant| {
+            let first = samples.front().map(|(_, span)| *span);
+            before(sent, 1).or(first).unwrap_or(far_last) - far_least
         };
         let mut most_sent = self.most_sent;
         let passed = self.counts.bytes - u64::from(segment.len);
@@ -86,6 +91,7 @@ impl Half {
                     spurious: false,
                     times: 1,
                     queued: range.queued,
+                    far: None,
                     burst: range.burst,
                     flight: range.flight,
                     passed: range.passed,
@@ -128,6 +134,7 @@ impl Half {
                 trigger,
                 spurious: range.sacked,
                 times: range.sent - 1,
+                far: far(range.last),
                 queued: far_queue(range.last) + if copy { Span::ZERO } else { range.queued },
                 burst: if copy { 0 } else { range.burst },
                 flight: range.flight,
@@ -181,6 +188,7 @@ impl Half {
                 spurious: true,
                 times: 1,
                 queued: far_queue(now),
+                far: None,
                 burst: 0,
                 flight: 0,
                 passed: self.counts.bytes,
