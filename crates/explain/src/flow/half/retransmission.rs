@@ -10,6 +10,7 @@ use farpace_units::{Instant, Span};
 const REORDERED_WITHIN: Span = Span::from_millis(3);
 /// Work for a segment that was sent again, in ranges that are looked at.
 const WORK_PER_LOSS: usize = 16;
+
 impl Half {
     /// Something between SND.UNA and SND.NXT, or below, again.
     pub(super) fn again(&mut self, segment: &CapturedSegment, start: u64, end: u64, wait: Wait) {
