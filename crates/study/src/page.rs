@@ -11,6 +11,7 @@ use farpace_report::{
     curves, heat_map,
 };
 use serde_json::{Map, Value, json as value};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most figures on a page. The others are left out, and the page says so.
 pub const MAX_FIGURES: usize = 60;
@@ -292,27 +293,44 @@ fn varies(points: &[PointSummary], metric: Metric) -> bool {
     known.iter().any(|mean| (mean - known[0]).abs() > 1e-9)
 }
 
+/// Finds points by their values. A search of all points for each field of a map takes the square of their
+/// number.
+struct PointIndex<'a>(BTreeMap<&'a [String], &'a PointSummary>);
+
+impl<'a> PointIndex<'a> {
+    fn new(points: &'a [PointSummary]) -> Self {
+        PointIndex(points.iter().map(|point| (point.values.as_slice(), point)).collect())
+    }
+    /// The point of a panel with further values of its other axes.
+    fn find(&self, panel: &[(usize, String)], others: &[(usize, &str)]) -> Option<&'a PointSummary> {
+        let mut values = vec![String::new(); panel.len() + others.len()];
+        let all = panel.iter().map(|(axis, value)| (*axis, value.as_str())).chain(others.iter().copied());
+        for (axis, value) in all {
+            value.clone_into(values.get_mut(axis)?);
+        }
+        self.0.get(values.as_slice()).copied()
+    }
+}
+
 /// The values of all axes but `without`, of the points in order, each once.
 fn panels(points: &[PointSummary], without: &[Option<usize>]) -> Vec<Vec<(usize, String)>> {
     let mut panels: Vec<Vec<(usize, String)>> = Vec::new();
+    let mut seen = BTreeSet::new();
     for point in points {
         let values = point.values.iter().cloned().enumerate();
         let panel: Vec<_> = values.filter(|(axis, _)| !without.contains(&Some(*axis))).collect();
-        if !panels.contains(&panel) {
+        if seen.insert(panel.clone()) {
             panels.push(panel);
         }
     }
     panels
 }
 
-fn is_in(point: &PointSummary, panel: &[(usize, String)]) -> bool {
-    panel.iter().all(|(axis, value)| point.values.get(*axis) == Some(value))
-}
-
 fn axis_values(points: &[PointSummary], axis: usize) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
     for value in points.iter().filter_map(|point| point.values.get(axis)) {
-        if !values.contains(value) {
+        if seen.insert(value) {
             values.push(value.clone());
         }
     }
@@ -342,14 +360,12 @@ fn multiples(
     let paths = paths(study);
     let cases = axis_values(points, layout.x);
     let series = layout.series.map_or(vec![String::new()], |axis| axis_values(points, axis));
+    let index = PointIndex::new(points);
     for (n, panel) in panels(points, &[Some(layout.x), layout.series]).iter().enumerate() {
         let estimate = |label: &str, case: &str| {
-            let here = |p: &&PointSummary| {
-                is_in(p, panel)
-                    && p.values.get(layout.x).is_some_and(|v| v == case)
-                    && layout.series.is_none_or(|axis| p.values.get(axis).is_some_and(|v| v == label))
-            };
-            let summary = points.iter().find(here).and_then(|p| p.metric(metric))?;
+            let others: Vec<_> =
+                [(layout.x, case)].into_iter().chain(layout.series.map(|axis| (axis, label))).collect();
+            let summary = index.find(panel, &others)?.metric(metric)?;
             summary.mean.is_finite().then(|| summary.estimate())
         };
         let name = layout.series.map_or(String::new(), |axis| paths[axis].clone());
@@ -390,14 +406,11 @@ fn heat_maps(
     let paths = paths(study);
     let (columns, rows) = (axis_values(points, layout.x), axis_values(points, y));
     let heads: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let index = PointIndex::new(points);
     for (n, panel) in panels(points, &[Some(layout.x), Some(y)]).iter().enumerate() {
         let number = |row: &str, column: &str, of: fn(&Summary) -> f64| {
-            let here = |p: &&PointSummary| {
-                is_in(p, panel)
-                    && p.values.get(layout.x).is_some_and(|v| v == column)
-                    && p.values.get(y).is_some_and(|v| v == row)
-            };
-            points.iter().find(here).and_then(|p| p.metric(metric)).map(of).filter(|v| v.is_finite())
+            let point = index.find(panel, &[(layout.x, column), (y, row)])?;
+            point.metric(metric).map(of).filter(|v| v.is_finite())
         };
         let map = |of: fn(&Summary) -> f64| -> Vec<HeatRow<'_>> {
             let values = |row: &String| columns.iter().map(|column| number(row, column, of)).collect();
@@ -434,7 +447,7 @@ fn samples(
     let paths = paths(study);
     let grid = study.provenance.plan.grid()?;
     let words = |axis: usize| -> Vec<String> {
-        let words = axis_values(points, axis);
+        let words = grid.values().get(axis).cloned().unwrap_or_default();
         let numbers = words.iter().all(|word| QuantityValue::parse(word).is_some());
         if numbers || words.len() > MAX_COLOURS { Vec::new() } else { words }
     };

@@ -528,6 +528,36 @@ fn figures_of_samples_show_every_point_and_word() {
     assert!(page.render().contains("Each colour is a value of flows.*.sender.congestion."));
 }
 
+/// Breaks: a field of a map has the value of another point, or a point that was not run has one.
+#[test]
+fn fields_of_a_map_are_those_of_their_points() {
+    let dir = tempfile::tempdir().unwrap();
+    make(&plan(&[DELAYS, "links.wan.queue=30 kB,60 kB", "links.wan.rate=5Mbit/s,9Mbit/s"], 1), dir.path(), 2);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let mut points = summarize(&stored, None);
+    points.iter_mut().zip(1u32..).for_each(|(point, n)| point.metrics[0].mean = f64::from(n) * 100.0);
+    points.remove(3);
+    let layout = StudyPage {
+        x: Some("links.wan.rate".into()),
+        series: Some("links.wan.queue".into()),
+        metrics: vec![farpace_study::Metric::Goodput],
+    };
+    let page = layout.page(&stored, &points).unwrap();
+    let map = |name: &str| page.figures().find(|f| f.file_name.contains(name)).unwrap().svg.clone();
+    // Rows are delays; the maps are those of the two queues. The last axis changes fastest.
+    for (text, first, second) in [
+        ("5ms, 5Mbit/s: ", "100", "300"),
+        ("5ms, 9Mbit/s: ", "200", ""),
+        ("20ms, 9Mbit/s: ", "1,000", "1,200"),
+    ] {
+        for (name, value) in [("goodput-map-1.svg", first), ("goodput-map-2.svg", second)] {
+            let svg = map(name);
+            let found = svg.split_once(text).and_then(|(_, rest)| rest.split('<').next()).unwrap_or_default();
+            assert_eq!(found.replace(',', ""), value.replace(',', ""), "{text} in {name}");
+        }
+    }
+}
+
 /// Breaks: a figure leaves values of an axis out and does not say so.
 #[test]
 fn captions_name_what_is_left_out() {
